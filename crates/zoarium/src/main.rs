@@ -1,0 +1,2 @@
+//! Zoarium.
+fn main() {}
