@@ -1,0 +1,157 @@
+//! Reading records.
+
+use bytes::Bytes;
+
+use crate::{DecodeError, Reader, Str};
+
+/// A value that can be read from its jute encoding.
+pub trait Decode: Sized {
+    /// Fewest bytes that any value of this type takes: bounds what a vector reserves.
+    const MIN_BYTES: usize;
+
+    /// Reads one value; bytes behind it stay in the reader.
+    ///
+    /// # Errors
+    /// If the bytes end early, or a length or value is out of range.
+    fn decode(input: &mut Reader) -> Result<Self, DecodeError>;
+}
+
+macro_rules! primitive {
+    ($type:ty, $method:ident, $bytes:literal) => {
+        impl Decode for $type {
+            const MIN_BYTES: usize = $bytes;
+
+            fn decode(input: &mut Reader) -> Result<Self, DecodeError> {
+                input.$method()
+            }
+        }
+    };
+}
+
+primitive!(u8, u8, 1);
+primitive!(bool, bool, 1);
+primitive!(i32, i32, 4);
+primitive!(i64, i64, 8);
+primitive!(Option<Str>, string, 4);
+primitive!(Option<Bytes>, buffer, 4);
+
+impl Decode for Str {
+    const MIN_BYTES: usize = 4;
+
+    fn decode(input: &mut Reader) -> Result<Self, DecodeError> {
+        let offset = input.position();
+        input.string()?.ok_or(DecodeError::Null { offset })
+    }
+}
+
+impl Decode for Bytes {
+    const MIN_BYTES: usize = 4;
+
+    fn decode(input: &mut Reader) -> Result<Self, DecodeError> {
+        let offset = input.position();
+        input.buffer()?.ok_or(DecodeError::Null { offset })
+    }
+}
+
+impl<T: Decode> Decode for Option<Vec<T>> {
+    const MIN_BYTES: usize = 4;
+
+    fn decode(input: &mut Reader) -> Result<Self, DecodeError> {
+        let Some(count) = input.count()? else {
+            return Ok(None);
+        };
+        // A count is not worth more memory than the bytes behind it could fill.
+        let mut items = Vec::with_capacity(count.min(input.remaining() / T::MIN_BYTES.max(1)));
+        for _ in 0..count {
+            items.push(T::decode(input)?);
+        }
+        Ok(Some(items))
+    }
+}
+
+impl<T: Decode> Decode for Vec<T> {
+    const MIN_BYTES: usize = 4;
+
+    fn decode(input: &mut Reader) -> Result<Self, DecodeError> {
+        let offset = input.position();
+        Option::<Self>::decode(input)?.ok_or(DecodeError::Null { offset })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::Encode;
+
+    #[test]
+    fn a_huge_count_reserves_no_more_than_the_bytes_could_hold() {
+        let mut frame = i32::MAX.to_be_bytes().to_vec();
+        frame.extend_from_slice(&[0; 64]);
+        let error = Vec::<i64>::decode(&mut Reader::new(frame)).unwrap_err();
+        assert!(matches!(
+            error,
+            DecodeError::Truncated {
+                needed: 8,
+                left: 0,
+                ..
+            }
+        ));
+    }
+
+    #[test]
+    fn null_and_other_negative_counts_differ() {
+        let read = |count: i32| Option::<Vec<i32>>::decode(&mut Reader::new(count.to_bytes()));
+        assert_eq!(read(-1), Ok(None));
+        assert_eq!(read(-2), Ok(Some(vec![])));
+        assert_eq!(read(0), Ok(Some(vec![])));
+    }
+
+    #[test]
+    fn lengths_are_checked_before_the_bytes_are_taken() {
+        let read = |len: i32| Option::<Bytes>::decode(&mut Reader::new(len.to_bytes()));
+        assert_eq!(read(-1), Ok(None));
+        assert!(matches!(read(-2), Err(DecodeError::Length { len: -2, .. })));
+        assert!(matches!(
+            read(2 * 0xf_ffff + 1),
+            Err(DecodeError::Length { .. })
+        ));
+        assert!(matches!(
+            read(2 * 0xf_ffff),
+            Err(DecodeError::Truncated { .. })
+        ));
+    }
+
+    proptest! {
+        #[test]
+        fn every_value_reads_back(
+            text in proptest::option::of("[a-z\u{0}-\u{ffff}]{0,20}"),
+            data in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..50)),
+            numbers in proptest::option::of(proptest::collection::vec(any::<i64>(), 0..9)),
+            flag: bool, number: i32,
+        ) {
+            let (text, data) = (text.map(Str::from), data.map(Bytes::from));
+            let mut out = Vec::new();
+            text.encode(&mut out);
+            data.encode(&mut out);
+            numbers.encode(&mut out);
+            flag.encode(&mut out);
+            number.encode(&mut out);
+            let mut input = Reader::new(out);
+            prop_assert_eq!(Option::<Str>::decode(&mut input).unwrap(), text);
+            prop_assert_eq!(Option::<Bytes>::decode(&mut input).unwrap(), data);
+            prop_assert_eq!(Option::<Vec<i64>>::decode(&mut input).unwrap(), numbers);
+            prop_assert_eq!(bool::decode(&mut input).unwrap(), flag);
+            prop_assert_eq!(i32::decode(&mut input).unwrap(), number);
+            prop_assert!(input.is_empty());
+        }
+
+        #[test]
+        fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let mut input = Reader::new(bytes);
+            let _ = Option::<Vec<Option<Str>>>::decode(&mut input);
+            let _ = Vec::<Bytes>::decode(&mut input);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! A cursor over the bytes of one frame or file.
+
+use bytes::Bytes;
+
+use crate::{DecodeError, Str, text};
+
+/// Largest string or buffer a reader accepts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes in one string or buffer, inclusive.
+    pub field_bytes_max: usize,
+}
+
+impl Limits {
+    /// `jute.maxbuffer` when nothing is configured: 1 MiB less one byte.
+    pub const DEFAULT_MAX_BUFFER: usize = 0xf_ffff;
+
+    /// The limit that goes with a `jute.maxbuffer` and its extra size.
+    ///
+    /// The sum saturates at 2^31-1. Source: BinaryInputArchive.checkLength.
+    pub fn from_max_buffer(max_buffer: usize, extra: usize) -> Self {
+        let field_bytes_max = max_buffer.saturating_add(extra).min(i32::MAX as usize);
+        Self { field_bytes_max }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::from_max_buffer(Self::DEFAULT_MAX_BUFFER, Self::DEFAULT_MAX_BUFFER)
+    }
+}
+
+/// A cursor that decodes jute fields, sharing (not copying) the bytes it reads from.
+#[derive(Debug, Clone)]
+pub struct Reader {
+    bytes: Bytes,
+    at: usize,
+    limits: Limits,
+}
+
+impl Reader {
+    /// A reader at the start of `bytes`, with the default limits.
+    pub fn new(bytes: impl Into<Bytes>) -> Self {
+        Self::with_limits(bytes, Limits::default())
+    }
+
+    /// A reader at the start of `bytes`.
+    pub fn with_limits(bytes: impl Into<Bytes>, limits: Limits) -> Self {
+        Self {
+            bytes: bytes.into(),
+            at: 0,
+            limits,
+        }
+    }
+
+    /// Offset of the next byte.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Bytes not yet read.
+    pub fn remaining(&self) -> usize {
+        self.bytes.len() - self.at
+    }
+
+    /// Whether every byte was read.
+    pub fn is_empty(&self) -> bool {
+        self.remaining() == 0
+    }
+
+    /// All bytes not yet read, shared.
+    pub fn rest(&self) -> Bytes {
+        self.bytes.slice(self.at..)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        match self
+            .bytes
+            .get(self.at..)
+            .and_then(|rest| rest.first_chunk::<N>())
+        {
+            Some(chunk) => {
+                self.at += N;
+                Ok(*chunk)
+            }
+            None => Err(self.truncated(N)),
+        }
+    }
+
+    fn truncated(&self, needed: usize) -> DecodeError {
+        DecodeError::Truncated {
+            offset: self.at,
+            needed,
+            left: self.remaining(),
+        }
+    }
+
+    /// One byte.
+    pub fn u8(&mut self) -> Result<u8, DecodeError> {
+        self.array().map(|[byte]: [u8; 1]| byte)
+    }
+
+    /// A boolean: 0 is false, any other byte is true.
+    pub fn bool(&mut self) -> Result<bool, DecodeError> {
+        self.u8().map(|byte| byte != 0)
+    }
+
+    /// A 32-bit integer.
+    pub fn i32(&mut self) -> Result<i32, DecodeError> {
+        self.array().map(i32::from_be_bytes)
+    }
+
+    /// A 64-bit integer.
+    pub fn i64(&mut self) -> Result<i64, DecodeError> {
+        self.array().map(i64::from_be_bytes)
+    }
+
+    /// The next `len` bytes, shared.
+    pub fn take(&mut self, len: usize) -> Result<Bytes, DecodeError> {
+        if len > self.remaining() {
+            return Err(self.truncated(len));
+        }
+        let slice = self.bytes.slice(self.at..self.at + len);
+        self.at += len;
+        Ok(slice)
+    }
+
+    /// A length-prefixed buffer, `None` for null.
+    pub fn buffer(&mut self) -> Result<Option<Bytes>, DecodeError> {
+        let offset = self.at;
+        let len = self.i32()?;
+        if len == -1 {
+            return Ok(None);
+        }
+        let limit = self.limits.field_bytes_max;
+        match usize::try_from(len) {
+            Ok(wanted) if wanted <= limit => self.take(wanted).map(Some),
+            _ => Err(DecodeError::Length { offset, len, limit }),
+        }
+    }
+
+    /// A string, `None` for null. Malformed UTF-8 becomes U+FFFD, it is not an error.
+    pub fn string(&mut self) -> Result<Option<Str>, DecodeError> {
+        Ok(self.buffer()?.map(text::decode))
+    }
+
+    /// The count in front of a vector: `None` for -1, 0 for other negative counts.
+    ///
+    /// Source: experiment on 3.9.5 (client-protocol.md 1.1).
+    pub fn count(&mut self) -> Result<Option<usize>, DecodeError> {
+        Ok(match self.i32()? {
+            -1 => None,
+            count => Some(usize::try_from(count).unwrap_or(0)),
+        })
+    }
+}

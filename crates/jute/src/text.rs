@@ -1,0 +1,90 @@
+//! Strings the way Java reads and writes them.
+
+use bytes::Bytes;
+
+use crate::Str;
+
+/// Decodes UTF-8; what is malformed becomes U+FFFD as in Java's decoder.
+pub(crate) fn decode(bytes: Bytes) -> Str {
+    match Str::try_from(bytes.clone()) {
+        Ok(valid) => valid,
+        Err(_) => decode_lossy(&bytes).into(),
+    }
+}
+
+/// Java replaces an encoded surrogate (`ED A0..BF xx`) by one U+FFFD, Rust by three: an encoded
+/// surrogate pair, which the server itself writes for characters above U+FFFF, must come back as
+/// the same two characters Java would see.
+fn decode_lossy(bytes: &[u8]) -> String {
+    let mut out = String::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some(at) = rest.windows(3).position(is_surrogate) {
+        out.push_str(&String::from_utf8_lossy(&rest[..at]));
+        out.push(char::REPLACEMENT_CHARACTER);
+        rest = &rest[at + 3..];
+    }
+    out.push_str(&String::from_utf8_lossy(rest));
+    out
+}
+
+fn is_surrogate(window: &[u8]) -> bool {
+    matches!(window, [0xed, 0xa0..=0xbf, 0x80..=0xbf])
+}
+
+/// Appends `text` as Java's server does: every UTF-16 unit on its own (CESU-8).
+pub(crate) fn encode(text: &str, out: &mut Vec<u8>) {
+    // Only characters above U+FFFF start with a byte of 0xf0 or more.
+    if text.bytes().all(|byte| byte < 0xf0) {
+        out.extend_from_slice(text.as_bytes());
+        return;
+    }
+    for character in text.chars() {
+        let mut units = [0u16; 2];
+        for unit in character.encode_utf16(&mut units) {
+            encode_unit(*unit, out);
+        }
+    }
+}
+
+fn encode_unit(unit: u16, out: &mut Vec<u8>) {
+    let [high, low] = unit.to_be_bytes();
+    match unit {
+        0..0x80 => out.push(low),
+        0x80..0x800 => {
+            out.extend_from_slice(&[0xc0 | (high << 2) | (low >> 6), 0x80 | (low & 0x3f)])
+        }
+        _ => out.extend_from_slice(&[
+            0xe0 | (high >> 4),
+            0x80 | ((high & 0x0f) << 2) | (low >> 6),
+            0x80 | (low & 0x3f),
+        ]),
+    }
+}
+
+/// Bytes that [`encode`] appends for `text`.
+pub(crate) fn encoded_len(text: &str) -> usize {
+    text.len() + 2 * text.bytes().filter(|byte| *byte >= 0xf0).count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_above_the_basic_plane_are_written_as_two_surrogates() {
+        let mut out = Vec::new();
+        encode("a\u{1F600}\u{e9}\u{20ac}", &mut out);
+        assert_eq!(out, b"a\xed\xa0\xbd\xed\xb8\x80\xc3\xa9\xe2\x82\xac");
+        assert_eq!(out.len(), encoded_len("a\u{1F600}\u{e9}\u{20ac}"));
+    }
+
+    #[test]
+    fn an_encoded_surrogate_reads_as_one_replacement_character() {
+        let read = decode(Bytes::from_static(b"a\xed\xa0\xbd\xed\xb8\x80b"));
+        assert_eq!(&read[..], "a\u{fffd}\u{fffd}b");
+        assert_eq!(
+            &decode(Bytes::from_static(b"\xff\xfe"))[..],
+            "\u{fffd}\u{fffd}"
+        );
+    }
+}

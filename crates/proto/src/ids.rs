@@ -1,0 +1,137 @@
+//! Newtypes for the numbers that must not be mixed up.
+
+use std::fmt;
+
+use jute::{Decode, DecodeError, Encode, Reader};
+
+macro_rules! wire_id {
+    ($name:ident, $int:ty) => {
+        impl Encode for $name {
+            fn encode(&self, out: &mut Vec<u8>) {
+                self.0.encode(out);
+            }
+        }
+
+        impl Decode for $name {
+            const MIN_BYTES: usize = <$int as Decode>::MIN_BYTES;
+
+            fn decode(input: &mut Reader) -> Result<Self, DecodeError> {
+                <$int as Decode>::decode(input).map(Self)
+            }
+        }
+    };
+}
+
+/// A transaction id: the epoch in the upper 32 bits, a counter in the lower. Prints as `0x` hex.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Zxid(pub i64);
+
+impl Zxid {
+    /// Before the first transaction.
+    pub const ZERO: Self = Self(0);
+
+    /// The `counter`th transaction of an epoch.
+    pub fn new(epoch: Epoch, counter: u32) -> Self {
+        Self((epoch.0 << 32) | i64::from(counter))
+    }
+
+    /// The epoch whose leader gave this id out.
+    pub fn epoch(self) -> Epoch {
+        Epoch(self.0 >> 32)
+    }
+
+    /// Position within the epoch.
+    pub fn counter(self) -> u32 {
+        self.0 as u32
+    }
+
+    /// The id after this one. Wraps into the epoch's bits, so a leader must step down before
+    /// its counter is used up.
+    pub fn next(self) -> Self {
+        Self(self.0.wrapping_add(1))
+    }
+}
+
+impl fmt::Display for Zxid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+/// A leader's term.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Epoch(pub i64);
+
+impl fmt::Display for Epoch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+/// A server's number: its `myid`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Sid(pub i64);
+
+impl fmt::Display for Sid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// A session. 0 is no session. Prints as `0x` hex.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct SessionId(pub i64);
+
+impl SessionId {
+    /// What the server itself uses: requests that no client sent.
+    pub const NONE: Self = Self(0);
+}
+
+impl fmt::Display for SessionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+/// A client's request number; 0 and below are reserved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Xid(pub i32);
+
+impl Xid {
+    /// A watch event.
+    pub const EVENT: Self = Self(-1);
+    /// A ping and its reply.
+    pub const PING: Self = Self(-2);
+    /// An auth packet, by convention of the clients.
+    pub const AUTH: Self = Self(-4);
+    /// Watches set again after a reconnect, by convention of the clients.
+    pub const SET_WATCHES: Self = Self(-8);
+}
+
+impl fmt::Display for Xid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+wire_id!(Zxid, i64);
+wire_id!(Sid, i64);
+wire_id!(SessionId, i64);
+wire_id!(Epoch, i64);
+wire_id!(Xid, i32);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_zxid_splits_into_epoch_and_counter() {
+        let zxid = Zxid::new(Epoch(2), 0xffff_fffe);
+        assert_eq!(zxid.0, 0x2_ffff_fffe);
+        assert_eq!(
+            (zxid.epoch(), zxid.next().counter()),
+            (Epoch(2), 0xffff_ffff)
+        );
+        assert_eq!(zxid.to_string(), "0x2fffffffe");
+    }
+}

@@ -1,0 +1,114 @@
+//! The table of operations: everything else that lists opcodes derives from it.
+
+/// How a server treats an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum OpKind {
+    /// Becomes a transaction: ordered, logged, replicated, even when it fails.
+    Write,
+    /// Answered from the tree of the server that got it.
+    Read,
+    /// Goes in order with the writes but makes no transaction.
+    Sync,
+    /// Handled by the connection when it is read, ahead of the queue.
+    Connection,
+    /// Cannot be requested on its own: inside a multi, in results, or internal.
+    Internal,
+}
+
+macro_rules! opcodes {
+    ($( $name:ident $number:literal $wire:literal $short:literal $kind:ident
+        $request:literal $reply:literal $since:literal; )+) => {
+        /// An operation. Source: ZooDefs.OpCode, client-protocol.md 3.1.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(i32)]
+        pub enum OpCode {
+            $(
+                #[doc = concat!("`", $wire, "`: request ", $request, ", reply ", $reply,
+                    "; since ", $since, ".")]
+                $name = $number,
+            )+
+        }
+
+        impl OpCode {
+            /// Every operation, in the table's order.
+            pub const ALL: &[Self] = &[$(Self::$name),+];
+
+            /// The operation with this number.
+            pub fn from_i32(number: i32) -> Option<Self> {
+                match number { $( $number => Some(Self::$name), )+ _ => None }
+            }
+
+            /// Its name in ZooKeeper.
+            pub fn name(self) -> &'static str {
+                match self { $( Self::$name => $wire, )+ }
+            }
+
+            /// Its four-letter form in `cons` (`lop=`).
+            pub fn short_name(self) -> &'static str {
+                match self { $( Self::$name => $short, )+ }
+            }
+
+            /// How a server treats it.
+            pub fn kind(self) -> OpKind {
+                match self { $( Self::$name => OpKind::$kind, )+ }
+            }
+
+            /// The record it carries.
+            pub fn request_record(self) -> &'static str {
+                match self { $( Self::$name => $request, )+ }
+            }
+
+            /// The record that a successful reply carries.
+            pub fn reply_record(self) -> &'static str {
+                match self { $( Self::$name => $reply, )+ }
+            }
+
+            /// First release with it.
+            pub fn since(self) -> &'static str {
+                match self { $( Self::$name => $since, )+ }
+            }
+        }
+    };
+}
+
+opcodes! {
+    Error               -1 "error"               "ERRO" Internal   "none"                       "ErrorResponse"             "3.4";
+    CreateSession      -10 "createSession"       "SESS" Internal   "CreateSessionRequest"       "ConnectResponse"           "3.4";
+    CloseSession       -11 "closeSession"        "CLOS" Write      "none"                       "none"                      "3.4";
+    Create               1 "create"              "CREA" Write      "CreateRequest"              "CreateResponse"            "3.4";
+    Delete               2 "delete"              "DELE" Write      "DeleteRequest"              "none"                      "3.4";
+    Exists               3 "exists"              "EXIS" Read       "ExistsRequest"              "ExistsResponse"            "3.4";
+    GetData              4 "getData"             "GETD" Read       "GetDataRequest"             "GetDataResponse"           "3.4";
+    SetData              5 "setData"             "SETD" Write      "SetDataRequest"             "SetDataResponse"           "3.4";
+    GetAcl               6 "getACL"              "GETA" Read       "GetAclRequest"              "GetAclResponse"            "3.4";
+    SetAcl               7 "setACL"              "SETA" Write      "SetAclRequest"              "SetAclResponse"            "3.4";
+    GetChildren          8 "getChildren"         "GETC" Read       "GetChildrenRequest"         "GetChildrenResponse"       "3.4";
+    Sync                 9 "sync"                "SYNC" Sync       "SyncRequest"                "SyncResponse"              "3.4";
+    Ping                11 "ping"                "PING" Read       "none"                       "none"                      "3.4";
+    GetChildren2        12 "getChildren2"        "GETC" Read       "GetChildren2Request"        "GetChildren2Response"      "3.4";
+    Check               13 "check"               "CHEC" Internal   "CheckVersionRequest"        "none"                      "3.4";
+    Multi               14 "multi"               "MULT" Write      "MultiRequest"               "MultiResponse"             "3.4";
+    Create2             15 "create2"             "CREA" Write      "CreateRequest"              "Create2Response"           "3.5";
+    Reconfig            16 "reconfig"            "RECO" Write      "ReconfigRequest"            "GetDataResponse"           "3.5";
+    CheckWatches        17 "checkWatches"        "CHKW" Read       "CheckWatchesRequest"        "none"                      "3.5";
+    RemoveWatches       18 "removeWatches"       "REMW" Read       "RemoveWatchesRequest"       "none"                      "3.5";
+    CreateContainer     19 "createContainer"     "CREA" Write      "CreateRequest"              "Create2Response"           "3.5";
+    DeleteContainer     20 "deleteContainer"     "DELC" Write      "DeleteContainerRequest"     "none"                      "3.5";
+    CreateTtl           21 "createTTL"           "CREA" Write      "CreateTtlRequest"           "Create2Response"           "3.5";
+    MultiRead           22 "multiRead"           "MULT" Read       "MultiRequest"               "MultiResponse"             "3.6";
+    Auth               100 "auth"                "AUTH" Connection "AuthPacket"                 "none"                      "3.4";
+    SetWatches         101 "setWatches"          "SETW" Read       "SetWatches"                 "none"                      "3.4";
+    Sasl               102 "sasl"                "SASL" Connection "SaslRequest"                "SaslResponse"              "3.4";
+    GetEphemerals      103 "getEphemerals"       "GETE" Read       "GetEphemeralsRequest"       "GetEphemeralsResponse"     "3.6";
+    GetAllChildrenNumber 104 "getAllChildrenNumber" "GETAC" Read   "GetAllChildrenNumberRequest" "GetAllChildrenNumberResponse" "3.6";
+    SetWatches2        105 "setWatches2"         "SETW" Read       "SetWatches2"                "none"                      "3.6";
+    AddWatch           106 "addWatch"            "ADDW" Read       "AddWatchRequest"            "ErrorResponse"             "3.6";
+    WhoAmI             107 "whoAmI"              "HOMI" Read       "none"                       "WhoAmIResponse"            "3.7";
+}
+
+impl OpCode {
+    /// The number on the wire.
+    pub fn number(self) -> i32 {
+        self as i32
+    }
+}

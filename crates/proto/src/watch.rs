@@ -1,0 +1,31 @@
+//! Watch events.
+
+use jute::{DecodeRecord, EncodeRecord, Str};
+
+/// What happened to a watched path. Source: Watcher.Event.EventType.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(i32)]
+pub enum EventType {
+    /// The znode was created.
+    NodeCreated = 1,
+    /// The znode was deleted.
+    NodeDeleted = 2,
+    /// Its data was set.
+    NodeDataChanged = 3,
+    /// A child was created or deleted.
+    NodeChildrenChanged = 4,
+}
+
+/// `state` of every event a server sends: SyncConnected.
+pub const STATE_SYNC_CONNECTED: i32 = 3;
+
+/// Body of an event packet.
+#[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
+pub struct WatcherEvent {
+    /// An [`EventType`].
+    pub event_type: i32,
+    /// [`STATE_SYNC_CONNECTED`].
+    pub state: i32,
+    /// The path.
+    pub path: Str,
+}
