@@ -1,1 +1,39 @@
-//! Workspace-level tests.
+//! Harness of the workspace-level tests: real server processes, real foreign clients.
+//!
+//! A test starts a [`Server`], ours or Apache ZooKeeper's, in a fresh data directory on a free
+//! loopback port, and drives it from outside: by four-letter words, by a foreign client program
+//! ([`scenario`]), or by another process such as the conformance suite. What a bare machine lacks
+//! is named by a [`Missing`] and turned into a printed skip by [`or_skip`].
+//!
+//! Nothing here waits a fixed time: every wait names its condition and has a deadline
+//! ([`wait_for`]).
+
+#![allow(
+    clippy::missing_panics_doc,
+    reason = "a harness reports by panicking in the test"
+)]
+
+mod apache;
+mod command;
+mod foreign;
+mod layout;
+mod port;
+mod process;
+pub mod scenario;
+mod server;
+mod skip;
+mod wait;
+mod words;
+mod zoarium;
+
+pub use apache::{apache_class_path, java_tool};
+pub use command::{find_tool, run};
+pub use foreign::prepare;
+pub use layout::{foreign_dir, shared_dir, source_dir, workspace_root};
+pub use port::Port;
+pub use process::Process;
+pub use server::{Flavour, Server, ServerBuilder, StartFailure};
+pub use skip::{Missing, or_skip};
+pub use wait::{wait_for, wait_until};
+pub use words::four_letter_word;
+pub use zoarium::zoarium_binary;

@@ -1,0 +1,54 @@
+//! Apache ZooKeeper and its Java client, brought by Maven.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::command::{find_tool, run};
+use crate::foreign::prepare;
+use crate::layout::source_dir;
+use crate::skip::Missing;
+
+/// Longest time for Maven to bring the jars.
+const FETCH_LIMIT: Duration = Duration::from_secs(10 * 60);
+
+/// The class path of Apache ZooKeeper 3.9.5, server and client, and of Curator 5.9.
+///
+/// # Errors
+/// [`Missing`] when there is no JDK or Maven, or Maven could not bring the jars.
+pub fn apache_class_path() -> Result<String, Missing> {
+    java_tool("java")?;
+    let maven = find_tool("mvn")?;
+    let pom = source_dir("java").join("pom.xml");
+    let dir = prepare("apache", std::slice::from_ref(&pom), |dir| {
+        let mut command = Command::new(&maven);
+        command
+            .current_dir(dir)
+            .args(["--quiet", "--batch-mode", "--file"])
+            .arg(&pom)
+            .arg("dependency:copy-dependencies")
+            .arg(format!("-DoutputDirectory={}", dir.display()));
+        run(&mut command, FETCH_LIMIT).map(drop).map_err(Missing)
+    })?;
+    // A wildcard would do for java itself, but other tools want the jars by name.
+    let mut jars: Vec<PathBuf> = std::fs::read_dir(&dir)
+        .map_err(|error| Missing(format!("{}: {error}", dir.display())))?
+        .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "jar"))
+        .collect();
+    jars.sort();
+    let jars: Vec<String> = jars.iter().map(|jar| jar.display().to_string()).collect();
+    Ok(jars.join(":"))
+}
+
+/// A tool of the JDK (`java`, `javac`) by its path.
+///
+/// # Errors
+/// [`Missing`] when neither `JAVA_HOME` nor `PATH` has it.
+pub fn java_tool(name: &str) -> Result<PathBuf, Missing> {
+    let home = std::env::var_os("JAVA_HOME").map(|home| Path::new(&home).join("bin").join(name));
+    match home {
+        Some(tool) if tool.is_file() => Ok(tool),
+        _ => find_tool(name),
+    }
+}

@@ -1,0 +1,72 @@
+//! Running a tool to its end.
+
+use std::fs::File;
+use std::io::{self, Read, Seek};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::skip::Missing;
+use crate::wait::wait_until;
+
+/// The first executable file called `name` on `PATH`.
+///
+/// # Errors
+/// [`Missing`] names the tool.
+pub fn find_tool(name: &str) -> Result<PathBuf, Missing> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path)
+        .map(|dir| dir.join(name))
+        .find(|file| is_executable(file))
+        .ok_or_else(|| Missing(format!("{name} is not on PATH")))
+}
+
+fn is_executable(file: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    file.metadata()
+        .is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
+}
+
+/// Starts `command` in a process group of its own, printing into the file given back.
+fn spawn_apart(command: &mut Command) -> io::Result<(File, Child)> {
+    let printed = tempfile::tempfile()?;
+    let child = command
+        .stdin(Stdio::null())
+        .stdout(printed.try_clone()?)
+        .stderr(printed.try_clone()?)
+        .process_group(0)
+        .spawn()?;
+    Ok((printed, child))
+}
+
+/// Runs `command` without input to its end and gives what it printed, both streams together.
+///
+/// # Errors
+/// A text with the command, how it ended, and what it printed. One that takes longer than `limit`
+/// is killed with all it started.
+pub fn run(command: &mut Command, limit: Duration) -> Result<String, String> {
+    let (mut printed, mut child) =
+        spawn_apart(command).map_err(|error| format!("{command:?} did not start: {error}"))?;
+    let ended = wait_until(limit, || child.try_wait().transpose());
+    if ended.is_none() {
+        if let Some(group) = i32::try_from(child.id()).ok().and_then(Pid::from_raw) {
+            kill_process_group(group, Signal::KILL).ok();
+        }
+        child.wait().ok();
+    }
+    let mut text = Vec::new();
+    printed
+        .rewind()
+        .and_then(|()| printed.read_to_end(&mut text))
+        .ok();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    match ended {
+        Some(Ok(status)) if status.success() => Ok(text),
+        Some(Ok(status)) => Err(format!("{command:?} ended with {status}:\n{text}")),
+        Some(Err(error)) => Err(format!("{command:?} cannot be waited for: {error}")),
+        None => Err(format!("{command:?} was killed after {limit:?}:\n{text}")),
+    }
+}

@@ -1,0 +1,61 @@
+//! What package managers bring, kept in `target/foreign` from one run to the next.
+
+use std::fs::{self, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::layout::foreign_dir;
+use crate::skip::Missing;
+
+/// Makes `target/foreign/<name>` once for the given `inputs` and gives its path.
+///
+/// `make` fills the empty directory. It runs again when the content of an input file changed or
+/// when it failed before; other test processes wait for it meanwhile.
+///
+/// # Errors
+/// The [`Missing`] of `make`; it panics for a fault of our own, such as a scenario that doesn't
+/// compile.
+pub fn prepare(
+    name: &str,
+    inputs: &[PathBuf],
+    make: impl FnOnce(&Path) -> Result<(), Missing>,
+) -> Result<PathBuf, Missing> {
+    let base = foreign_dir();
+    fs::create_dir_all(&base).expect("make target/foreign");
+    let lock = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(base.join(format!("{name}.lock")))
+        .expect("open the lock file of a foreign project");
+    flock(&lock, FlockOperation::LockExclusive).expect("lock a foreign project");
+
+    let dir = base.join(name);
+    let stamp = base.join(format!("{name}.stamp"));
+    let wanted = stamp_of(inputs);
+    if dir.is_dir() && fs::read(&stamp).is_ok_and(|made| made == wanted) {
+        return Ok(dir);
+    }
+    fs::remove_file(&stamp).ok();
+    if dir.exists() {
+        fs::remove_dir_all(&dir).expect("clear the foreign project");
+    }
+    fs::create_dir_all(&dir).expect("make the directory of a foreign project");
+    make(&dir)?;
+    fs::write(&stamp, wanted).expect("write the stamp of a foreign project");
+    Ok(dir)
+}
+
+/// The names and whole contents of the inputs: they are small, and nothing is ever missed.
+fn stamp_of(inputs: &[PathBuf]) -> Vec<u8> {
+    let mut stamp = Vec::new();
+    for input in inputs {
+        let content = fs::read(input)
+            .unwrap_or_else(|error| panic!("{} is unreadable: {error}", input.display()));
+        stamp.extend_from_slice(input.file_name().unwrap_or_default().as_encoded_bytes());
+        stamp.push(b'\n');
+        stamp.extend_from_slice(&content);
+    }
+    stamp
+}

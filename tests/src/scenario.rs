@@ -1,0 +1,207 @@
+//! Driving a foreign client program through the common scenario.
+//!
+//! The program is run as `<program> HOST:PORT` and prints a line for each thing it does:
+//!
+//! | Line | Meaning |
+//! |---|---|
+//! | `step NAME` | the step of that name begins; the one before it has passed |
+//! | `ask REQUEST` | it waits for a line `done` on its input, after REQUEST was carried out |
+//! | `failed REASON` | an expectation did not hold; the program ends with a non-zero code |
+//! | `passed` | all steps passed; the program ends with code 0 |
+//!
+//! Requests: `restart` ends the server (SIGTERM) and starts it again; `crash` does it by SIGKILL;
+//! `hold PATH` runs `<program> HOST:PORT hold PATH`, a second client that makes the ephemeral node
+//! PATH with a short session, prints `holding` and then only lives on; `kill-holder` kills that
+//! client (SIGKILL), so that nobody closes its session.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::{Duration, Instant};
+
+use crate::server::Server;
+use crate::wait::wait_until;
+
+/// The steps of every scenario, in order.
+pub const COMMON_STEPS: [&str; 13] = [
+    "connect",
+    "create-read",
+    "versions",
+    "children",
+    "sequence",
+    "ephemeral-closed",
+    "ephemeral-expired",
+    "watches",
+    "multi",
+    "acl",
+    "restart",
+    "crash",
+    "close",
+];
+
+/// Longest time for a whole scenario.
+const SCENARIO_LIMIT: Duration = Duration::from_secs(180);
+
+/// A client program: how it is started, and the steps it takes beyond the common ones.
+#[derive(Debug)]
+pub struct Scenario {
+    /// The program and its leading arguments.
+    pub program: Vec<PathBuf>,
+    /// Names of the further steps, in order, taken after `acl`.
+    pub further_steps: &'static [&'static str],
+}
+
+impl Scenario {
+    /// Runs the program against the server; panics unless it took every step and passed, and left
+    /// nothing of its sessions behind.
+    pub fn drive(&self, server: &mut Server) {
+        let errors = tempfile::NamedTempFile::new().expect("make a file for a client's messages");
+        let mut run = Run {
+            client: Client::start(&self.program, &[server.address()], errors.path()),
+            holder: None,
+            steps: Vec::new(),
+            errors: errors.path(),
+        };
+        let deadline = Instant::now() + SCENARIO_LIMIT;
+        loop {
+            let line = run.client.next_line(deadline);
+            let Some(line) = line else {
+                run.fail("ended early or took too long")
+            };
+            match line.split_once(' ').unwrap_or((&line, "")) {
+                ("step", name) => run.steps.push(name.to_owned()),
+                ("ask", request) => self.carry_out(request, server, &mut run, deadline),
+                ("failed", reason) => run.fail(reason),
+                ("passed", _) => break,
+                // Some libraries print messages of their own.
+                _ => {}
+            }
+        }
+        run.expect_end(deadline);
+        assert_eq!(run.steps, self.all_steps(), "the program skipped a step");
+        drop(run);
+        server.wait_until_idle();
+    }
+
+    fn all_steps(&self) -> Vec<&'static str> {
+        let after_acl = COMMON_STEPS
+            .iter()
+            .position(|step| *step == "acl")
+            .map_or(0, |at| at + 1);
+        let (first, last) = COMMON_STEPS.split_at(after_acl);
+        [first, self.further_steps, last].concat()
+    }
+
+    fn carry_out(&self, request: &str, server: &mut Server, run: &mut Run<'_>, limit: Instant) {
+        match request.split_once(' ').unwrap_or((request, "")) {
+            ("restart", _) => server.restart(),
+            ("crash", _) => server.crash_and_restart(),
+            ("hold", path) => {
+                let arguments = [server.address(), "hold".to_owned(), path.to_owned()];
+                let holder = Client::start(&self.program, &arguments, run.errors);
+                while let Some(line) = holder.next_line(limit) {
+                    if line == "holding" {
+                        run.holder = Some(holder);
+                        run.client.say("done");
+                        return;
+                    }
+                }
+                run.fail("the second client did not come to hold its node");
+            }
+            ("kill-holder", _) => run.holder = None,
+            _ => run.fail(&format!("unknown request {request}")),
+        }
+        run.client.say("done");
+    }
+}
+
+/// A scenario under way.
+struct Run<'a> {
+    client: Client,
+    holder: Option<Client>,
+    steps: Vec<String>,
+    errors: &'a Path,
+}
+
+impl Run<'_> {
+    fn fail(&self, reason: &str) -> ! {
+        let messages = std::fs::read(self.errors).unwrap_or_default();
+        panic!(
+            "client failed in step {:?}: {reason}\nits messages:\n{}",
+            self.steps.last(),
+            String::from_utf8_lossy(&messages),
+        );
+    }
+
+    fn expect_end(&mut self, deadline: Instant) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let child = &mut self.client.child;
+        match wait_until(left, || child.try_wait().transpose()) {
+            Some(Ok(status)) if status.success() => {}
+            ended => self.fail(&format!("said that it passed, then {ended:?}")),
+        }
+    }
+}
+
+/// A client process, its output read line by line; killed when dropped.
+struct Client {
+    child: Child,
+    input: ChildStdin,
+    lines: Receiver<String>,
+}
+
+impl Client {
+    fn start(program: &[PathBuf], arguments: &[String], errors: &Path) -> Client {
+        let errors = std::fs::OpenOptions::new().append(true).open(errors);
+        let (name, leading) = program.split_first().expect("a program has a name");
+        let mut child = Command::new(name)
+            .args(leading)
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(errors.expect("open the file for a client's messages"))
+            .spawn()
+            .unwrap_or_else(|error| panic!("{} did not start: {error}", name.display()));
+        let input = child.stdin.take().expect("the input is a pipe");
+        let output = child.stdout.take().expect("the output is a pipe");
+        let (sender, lines) = channel();
+        // Ends by itself when the program does, or when nobody listens any more.
+        std::thread::spawn(move || {
+            for line in BufReader::new(output).lines() {
+                let Ok(line) = line else { return };
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        Client {
+            child,
+            input,
+            lines,
+        }
+    }
+
+    /// The next line it prints; `None` when it ended or the deadline passed.
+    fn next_line(&self, deadline: Instant) -> Option<String> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match self.lines.recv_timeout(left) {
+            Ok(line) => Some(line.trim_end().to_owned()),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+        }
+    }
+
+    fn say(&mut self, line: &str) {
+        // A client that is gone is noticed by the end of its output.
+        writeln!(self.input, "{line}")
+            .and_then(|()| self.input.flush())
+            .ok();
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}

@@ -1,0 +1,417 @@
+//! One server process, ours or Apache ZooKeeper's, on a data directory of its own.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+
+use crate::apache::{apache_class_path, java_tool};
+use crate::layout::source_dir;
+use crate::port::Port;
+use crate::process::{Process, read_log};
+use crate::skip::Missing;
+use crate::wait::{wait_for, wait_until};
+use crate::words::four_letter_word;
+use crate::zoarium::zoarium_binary;
+
+/// How long a server may take until it serves, on a busy machine.
+const START_LIMIT: Duration = Duration::from_secs(60);
+/// How long a server may take to end after SIGTERM.
+const STOP_LIMIT: Duration = Duration::from_secs(30);
+/// Lines of its log that are shown when a test fails.
+const LOG_SHOWN: usize = 100;
+/// How often another port is tried when a stranger took ours.
+const PORT_TRIES: usize = 5;
+
+/// Whose server it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flavour {
+    /// The `zoarium` executable of this workspace.
+    Zoarium,
+    /// Apache ZooKeeper 3.9.5 from Maven Central.
+    Apache,
+}
+
+impl Flavour {
+    /// The server that foreign clients are to be driven against: Zoarium, or Apache ZooKeeper
+    /// where `ZOARIUM_TEST_SERVER=apache` asks whether a scenario itself is right.
+    pub fn under_test() -> Flavour {
+        match std::env::var("ZOARIUM_TEST_SERVER").as_deref() {
+            Ok("apache") => Flavour::Apache,
+            Ok("zoarium") | Err(_) => Flavour::Zoarium,
+            Ok(other) => panic!("ZOARIUM_TEST_SERVER is zoarium or apache, not {other}"),
+        }
+    }
+}
+
+/// What a server is started with.
+#[derive(Debug, Clone)]
+pub struct ServerBuilder {
+    flavour: Flavour,
+    settings: Vec<(String, String)>,
+    properties: Vec<(String, String)>,
+    template: Option<String>,
+    data_dir: Option<PathBuf>,
+}
+
+/// Why a server did not come to serve.
+#[derive(Debug)]
+pub struct StartFailure {
+    /// How it ended, if it did.
+    pub status: Option<ExitStatus>,
+    /// All it printed.
+    pub log: String,
+}
+
+impl ServerBuilder {
+    /// A server with short ticks (500 ms, sessions of 1 to 10 s), every four-letter word allowed,
+    /// TTL nodes on, no admin server.
+    pub fn new(flavour: Flavour) -> ServerBuilder {
+        let builder = ServerBuilder {
+            flavour,
+            settings: Vec::new(),
+            properties: Vec::new(),
+            template: None,
+            data_dir: None,
+        };
+        builder
+            .setting("tickTime", "500")
+            .setting("initLimit", "10")
+            .setting("syncLimit", "5")
+            .setting("maxClientCnxns", "0")
+            .setting("admin.enableServer", "false")
+            .setting("4lw.commands.whitelist", "*")
+            .setting("extendedTypesEnabled", "true")
+    }
+
+    /// Sets a key of zoo.cfg, replacing an earlier value.
+    #[must_use]
+    pub fn setting(mut self, key: &str, value: &str) -> ServerBuilder {
+        self.settings.retain(|(existing, _)| existing != key);
+        self.settings.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Gives `-D<key>=<value>` on the command line.
+    #[must_use]
+    pub fn property(mut self, key: &str, value: &str) -> ServerBuilder {
+        self.properties.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Uses this text as zoo.cfg instead of the settings, with `@PORT@` and `@DATADIR@` filled in.
+    #[must_use]
+    pub fn template(mut self, text: &str) -> ServerBuilder {
+        self.template = Some(text.to_owned());
+        self
+    }
+
+    /// Serves this data directory instead of a fresh one; it is left where it is afterwards.
+    #[must_use]
+    pub fn data_dir(mut self, dir: &Path) -> ServerBuilder {
+        self.data_dir = Some(dir.to_path_buf());
+        self
+    }
+
+    /// Starts it and waits until it serves.
+    ///
+    /// # Errors
+    /// [`Missing`] when the machine lacks what Apache ZooKeeper needs. Panics, with the server's
+    /// log, when the server doesn't come to serve.
+    pub fn start(&self) -> Result<Server, Missing> {
+        Ok(self.try_start()?.unwrap_or_else(|failure| {
+            panic!(
+                "{:?} did not serve ({:?}):\n{}",
+                self.flavour, failure.status, failure.log
+            )
+        }))
+    }
+
+    /// Starts it, for tests of a server that is expected to refuse.
+    ///
+    /// # Errors
+    /// [`Missing`] as of [`start`](Self::start); inside it what the server said when it ended or
+    /// did not serve in time.
+    pub fn try_start(&self) -> Result<Result<Server, StartFailure>, Missing> {
+        let launcher = Launcher::new(self)?;
+        let mut failure = None;
+        for _ in 0..PORT_TRIES {
+            let mut server = Server::new(self, launcher.clone());
+            match server.launch() {
+                Ok(()) => return Ok(Ok(server)),
+                // A stranger, who doesn't know our locks, was quicker.
+                Err(failed) if failed.log.contains("Address already in use") => {
+                    failure = Some(failed);
+                }
+                Err(failed) => return Ok(Err(failed)),
+            }
+        }
+        Ok(Err(failure.expect("at least one port was tried")))
+    }
+
+    fn zoo_cfg(&self, port: u16, data_dir: &Path) -> String {
+        let data_dir = data_dir.display().to_string();
+        if let Some(template) = &self.template {
+            return template
+                .replace("@PORT@", &port.to_string())
+                .replace("@DATADIR@", &data_dir);
+        }
+        let mut text =
+            format!("dataDir={data_dir}\nclientPort={port}\nclientPortAddress=127.0.0.1\n");
+        for (key, value) in &self.settings {
+            writeln!(text, "{key}={value}").expect("a string takes everything");
+        }
+        text
+    }
+}
+
+/// The command line up to the configuration file.
+#[derive(Debug, Clone)]
+struct Launcher {
+    program: PathBuf,
+    arguments: Vec<String>,
+}
+
+impl Launcher {
+    fn new(builder: &ServerBuilder) -> Result<Launcher, Missing> {
+        let properties = builder
+            .properties
+            .iter()
+            .map(|(key, value)| format!("-D{key}={value}"));
+        match builder.flavour {
+            Flavour::Zoarium => Ok(Launcher {
+                program: zoarium_binary(),
+                arguments: std::iter::once("server".to_owned())
+                    .chain(properties)
+                    .collect(),
+            }),
+            Flavour::Apache => {
+                let class_path = apache_class_path()?;
+                let logging = source_dir("java").join("logback.xml");
+                // A small and quickly started virtual machine; these tests measure nothing.
+                let mut arguments: Vec<String> = [
+                    "-Xmx512m",
+                    "-XX:+UseSerialGC",
+                    "-XX:TieredStopAtLevel=1",
+                    "-Xshare:auto",
+                ]
+                .map(str::to_owned)
+                .to_vec();
+                arguments.push(format!("-Dlogback.configurationFile={}", logging.display()));
+                arguments.extend(properties);
+                arguments.extend(["-cp".to_owned(), class_path]);
+                arguments.push("org.apache.zookeeper.server.quorum.QuorumPeerMain".to_owned());
+                Ok(Launcher {
+                    program: java_tool("java")?,
+                    arguments,
+                })
+            }
+        }
+    }
+}
+
+/// A server process, running unless it was stopped; killed and its files removed when dropped.
+#[derive(Debug)]
+pub struct Server {
+    launcher: Launcher,
+    port: Port,
+    home: TempDir,
+    data_dir: PathBuf,
+    process: Option<Process>,
+}
+
+impl Server {
+    /// Starts one of the given flavour with [`ServerBuilder::new`]'s settings.
+    ///
+    /// # Errors
+    /// As [`ServerBuilder::start`].
+    pub fn start(flavour: Flavour) -> Result<Server, Missing> {
+        ServerBuilder::new(flavour).start()
+    }
+
+    fn new(builder: &ServerBuilder, launcher: Launcher) -> Server {
+        let port = Port::take();
+        let home = tempfile::Builder::new()
+            .prefix("zoarium-test-")
+            .tempdir()
+            .expect("make a directory for a server");
+        let data_dir = builder
+            .data_dir
+            .clone()
+            .unwrap_or_else(|| home.path().join("data"));
+        std::fs::create_dir_all(&data_dir).expect("make a data directory");
+        let server = Server {
+            launcher,
+            port,
+            home,
+            data_dir,
+            process: None,
+        };
+        let text = builder.zoo_cfg(server.port(), &server.data_dir);
+        std::fs::write(server.config_file(), text).expect("write zoo.cfg");
+        server
+    }
+
+    /// Its client port, on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port.number()
+    }
+
+    /// The connect string for a client.
+    pub fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.port())
+    }
+
+    /// The `dataDir` of its zoo.cfg.
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// Its zoo.cfg; what is changed there counts from the next start.
+    pub fn config_file(&self) -> PathBuf {
+        self.home.path().join("zoo.cfg")
+    }
+
+    /// Everything it has printed since its first start.
+    pub fn log(&self) -> String {
+        read_log(&self.log_file())
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.home.path().join("server.log")
+    }
+
+    /// The id of the running process.
+    pub fn process_id(&self) -> Option<u32> {
+        self.process.as_ref().map(Process::id)
+    }
+
+    /// Its answer to a four-letter word.
+    pub fn word(&self, word: &str) -> String {
+        four_letter_word(self.port(), word)
+            .unwrap_or_else(|error| panic!("no answer to {word}: {error}\n{}", self.log()))
+    }
+
+    /// The value of a line of `mntr`, without its `zk_`.
+    pub fn metric(&self, name: &str) -> Option<String> {
+        let answer = self.word("mntr");
+        let (key, mut lines) = (format!("zk_{name}"), answer.lines());
+        lines
+            .find_map(|line| line.split_once('\t').filter(|(found, _)| *found == key))
+            .map(|(_, value)| value.to_owned())
+    }
+
+    /// Starts it on the same directory and port, and waits until it serves.
+    ///
+    /// # Errors
+    /// What it said when it ended or did not serve in time. It is stopped then.
+    pub fn launch(&mut self) -> Result<(), StartFailure> {
+        assert!(self.process.is_none(), "the server is running already");
+        let printed_before = self.log().len();
+        let mut command = Command::new(&self.launcher.program);
+        command
+            .args(&self.launcher.arguments)
+            .arg(self.config_file());
+        command.current_dir(self.home.path());
+        let mut process = match Process::spawn(&mut command, &self.log_file()) {
+            Ok(process) => process,
+            Err(error) => {
+                let log = format!("{}: {error}", self.launcher.program.display());
+                return Err(StartFailure { status: None, log });
+            }
+        };
+        let outcome = wait_until(START_LIMIT, || {
+            if let Some(status) = process.ended() {
+                return Some(Err(Some(status)));
+            }
+            let answer = four_letter_word(self.port(), "srvr").unwrap_or_default();
+            if !answer.contains("Mode: ") {
+                return None;
+            }
+            // The answer may be another server's, on whose account ours is about to end.
+            Some(process.ended().map_or(Ok(()), |status| Err(Some(status))))
+        });
+        match outcome.unwrap_or(Err(None)) {
+            Ok(()) => {
+                self.process = Some(process);
+                Ok(())
+            }
+            Err(status) => {
+                process.kill();
+                let log = self.log().split_off(printed_before);
+                Err(StartFailure { status, log })
+            }
+        }
+    }
+
+    /// Asks it to end (SIGTERM) and gives how it did.
+    pub fn terminate(&mut self) -> ExitStatus {
+        let mut process = self.process.take().expect("the server is running");
+        process.signal(Signal::TERM);
+        process
+            .wait(STOP_LIMIT)
+            .unwrap_or_else(|| panic!("no end within {STOP_LIMIT:?} of SIGTERM:\n{}", self.log()))
+    }
+
+    /// Ends it as a power cut would its process (SIGKILL).
+    pub fn kill(&mut self) {
+        let mut process = self.process.take().expect("the server is running");
+        process.kill();
+    }
+
+    /// Ends it (SIGTERM) and starts it again.
+    pub fn restart(&mut self) {
+        self.terminate();
+        self.launch_again();
+    }
+
+    /// Kills it (SIGKILL) and starts it again.
+    pub fn crash_and_restart(&mut self) {
+        self.kill();
+        self.launch_again();
+    }
+
+    fn launch_again(&mut self) {
+        if let Err(failure) = self.launch() {
+            panic!(
+                "no service after a restart ({:?}):\n{}",
+                failure.status, failure.log
+            );
+        }
+    }
+
+    /// Waits until no session holds anything here: no connection but the one that asks, no
+    /// ephemeral node, no watch.
+    pub fn wait_until_idle(&self) {
+        let idle = |name: &str, value: &str| self.metric(name).as_deref() == Some(value);
+        wait_for(
+            "idle server after its clients left",
+            Duration::from_secs(20),
+            || {
+                (idle("num_alive_connections", "1")
+                    && idle("ephemerals_count", "0")
+                    && idle("watch_count", "0"))
+                .then_some(())
+            },
+        );
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.process = None;
+        if std::thread::panicking() {
+            let log = self.log();
+            let skipped = log.lines().count().saturating_sub(LOG_SHOWN);
+            let shown: Vec<&str> = log.lines().skip(skipped).collect();
+            eprintln!(
+                "end of the log of port {}:\n{}",
+                self.port(),
+                shown.join("\n")
+            );
+        }
+    }
+}

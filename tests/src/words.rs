@@ -1,0 +1,21 @@
+//! Four-letter words.
+
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::time::Duration;
+
+/// How long one read of an answer may take.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The whole answer of the server on `port` to `word`, until it closes the connection.
+///
+/// # Errors
+/// Whatever connecting, sending or reading gives; a server which isn't up yet refuses.
+pub fn four_letter_word(port: u16, word: &str) -> io::Result<String> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.write_all(word.as_bytes())?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
