@@ -1,1 +1,46 @@
-//! Skeleton.
+//! Sessions without their sockets: ids, passwords, timeouts, owners, expiry.
+//!
+//! A session outlives connections. A client proves that a session is its own with the session's
+//! [`password`], every request it sends touches the session, and one server (the standalone one,
+//! or the leader) decides from the touches when the session is over. That server also remembers
+//! who holds the session's connection, so that a request which comes in behind a move is refused.
+//!
+//! ```text
+//!            add                    set_closing | expire               remove
+//!  (none) --------->  live  ---------------------------->  closing  ----------> (none)
+//!                      |  ^                                   |
+//!                      touch                   touch, check: refused, SessionExpired
+//! ```
+//!
+//! A session leaves `closing` only when its closeSession transaction has been applied; until then
+//! it can neither come back to life nor expire a second time.
+//!
+//! Everything here is a value: time is an argument (milliseconds of a clock that never goes
+//! back), nothing sleeps, nothing is shared.
+//!
+//! ```
+//! use proto::SessionId;
+//! use session::{Role, SessionTracker};
+//!
+//! let mut sessions = SessionTracker::new(2000, Role::Standalone);
+//! let id = SessionId(0x1_0000);
+//! sessions.add(id, 4000, 100);
+//! assert_eq!(sessions.next_deadline(), Some(6000));
+//! assert!(sessions.touch(id, 4000, 2500));
+//! assert_eq!(sessions.expire(6000), []);
+//! assert_eq!(sessions.expire(8000), [id]);
+//! assert!(!sessions.touch(id, 4000, 8001));
+//! ```
+//!
+//! Source: client-protocol.md 2.3 to 2.7, 3.3 and 11; ensemble-protocol.md 15.3.
+
+mod buckets;
+mod ids;
+mod password;
+mod timeout;
+mod tracker;
+
+pub use ids::SessionIds;
+pub use password::{PASSWORD_BYTES, password, password_matches};
+pub use timeout::negotiate;
+pub use tracker::{Kind, Owner, Role, Session, SessionTracker};

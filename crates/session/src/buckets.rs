@@ -1,0 +1,113 @@
+//! Deadlines rounded up to whole ticks, so that many sessions share one.
+
+use std::collections::BTreeMap;
+
+use proto::SessionId;
+
+/// Sessions by the time at which somebody has to look at them.
+///
+/// A session is filed under one bucket and knows where ([`Place`]), so taking it out does not
+/// search. Empty buckets do not stay.
+#[derive(Debug, Clone)]
+pub(crate) struct Buckets {
+    tick_ms: i64,
+    by_deadline: BTreeMap<i64, Vec<SessionId>>,
+}
+
+/// Where a session is filed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The bucket's time, a multiple of the tick.
+    pub(crate) deadline_ms: i64,
+    index: usize,
+}
+
+impl Buckets {
+    pub(crate) fn new(tick_ms: i64) -> Self {
+        Self {
+            tick_ms: tick_ms.max(1),
+            by_deadline: BTreeMap::new(),
+        }
+    }
+
+    /// The first multiple of the tick after `now + timeout`: always later, by up to one tick.
+    ///
+    /// Source: client-protocol.md 11.1 (ExpiryQueue.roundToNextInterval).
+    pub(crate) fn deadline(&self, timeout_ms: i32, now_ms: i64) -> i64 {
+        let at = now_ms.saturating_add(timeout_ms.into());
+        at.div_euclid(self.tick_ms)
+            .saturating_add(1)
+            .saturating_mul(self.tick_ms)
+    }
+
+    pub(crate) fn insert(&mut self, id: SessionId, deadline_ms: i64) -> Place {
+        let bucket = self.by_deadline.entry(deadline_ms).or_default();
+        bucket.push(id);
+        Place {
+            deadline_ms,
+            index: bucket.len() - 1,
+        }
+    }
+
+    /// Takes the session at `place` out. Returns the session that has moved to `place` instead,
+    /// whose note of its own place the caller must correct.
+    pub(crate) fn remove(&mut self, place: Place) -> Option<SessionId> {
+        let bucket = self.by_deadline.get_mut(&place.deadline_ms)?;
+        if place.index < bucket.len() {
+            bucket.swap_remove(place.index);
+        }
+        if bucket.is_empty() {
+            self.by_deadline.remove(&place.deadline_ms);
+            return None;
+        }
+        bucket.get(place.index).copied()
+    }
+
+    /// Takes out the earliest bucket if its time has come.
+    pub(crate) fn pop_due(&mut self, now_ms: i64) -> Option<Vec<SessionId>> {
+        let first = self.by_deadline.first_entry()?;
+        (*first.key() <= now_ms).then(|| first.remove())
+    }
+
+    pub(crate) fn first_deadline(&self) -> Option<i64> {
+        self.by_deadline.keys().next().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_deadline_is_the_next_tick_after_the_timeout() {
+        let buckets = Buckets::new(2000);
+        assert_eq!(buckets.deadline(4000, 0), 6000);
+        assert_eq!(buckets.deadline(4000, 1999), 6000);
+        assert_eq!(buckets.deadline(4000, 2000), 8000);
+        assert_eq!(buckets.deadline(4000, -1), 4000);
+        assert_eq!(buckets.deadline(4000, -4001), 0);
+    }
+
+    #[test]
+    fn far_times_and_odd_ticks_do_not_overflow() {
+        assert_eq!(Buckets::new(2000).deadline(i32::MAX, i64::MAX), i64::MAX);
+        assert_eq!(Buckets::new(i64::MAX).deadline(1, 5), i64::MAX);
+        assert_eq!(Buckets::new(0).deadline(1, 5), 7);
+        assert_eq!(Buckets::new(-3).deadline(i32::MIN, i64::MIN), i64::MIN + 1);
+    }
+
+    #[test]
+    fn removing_says_who_moved_into_the_gap() {
+        let mut buckets = Buckets::new(10);
+        let [a, b, c] = [1, 2, 3].map(|id| buckets.insert(SessionId(id), 50));
+        assert_eq!(buckets.remove(a), Some(SessionId(3)));
+        assert_eq!(
+            buckets.remove(b),
+            None,
+            "the last of a bucket leaves no gap"
+        );
+        assert_eq!(buckets.remove(a), None, "3 stood where 1 had been");
+        assert_eq!(buckets.first_deadline(), None);
+        assert_eq!(buckets.remove(c), None, "gone already");
+    }
+}

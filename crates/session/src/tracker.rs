@@ -1,0 +1,344 @@
+//! Every session a server watches over.
+
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
+use proto::{ErrorCode, SessionId};
+
+use crate::buckets::{Buckets, Place};
+
+/// Who holds a session's connection, as seen by the server that decides about sessions.
+///
+/// Source: client-protocol.md 11.4 (ServerCnxn.me, LearnerHandler).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Owner(pub u64);
+
+impl Owner {
+    /// The deciding server itself. Learners get any other number.
+    pub const THIS_SERVER: Self = Self(0);
+}
+
+/// What a tracker makes of sessions it does not know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// There is no other server: nobody knows them.
+    Standalone,
+    /// Leader of an ensemble.
+    Leader {
+        /// Low byte of the leader's `myid`.
+        server_id: u8,
+        /// Whether other servers may have sessions of their own, which the leader never hears of.
+        local_sessions: bool,
+    },
+}
+
+/// Which servers know a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// All of them: a createSession transaction made it.
+    Global,
+    /// Only this one, which also expires it.
+    Local,
+    /// Still local; a createSession transaction for it is under way.
+    Upgrading,
+}
+
+/// What is known about a session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Session {
+    /// Negotiated timeout, ms.
+    pub timeout_ms: i32,
+    /// Expires when this time comes without another touch; a multiple of the tick.
+    pub deadline_ms: i64,
+    /// Which servers know it.
+    pub kind: Kind,
+    /// Whether its end is decided.
+    pub is_closing: bool,
+    /// Who holds its connection; `None` until first used.
+    pub owner: Option<Owner>,
+    /// Where it is filed for expiry, never behind `deadline_ms`; `None` if closing.
+    place: Option<Place>,
+}
+
+/// Sessions, when they expire and who holds them.
+///
+/// A touch only notes the new deadline. The session stays filed under its older one, and is filed
+/// again when that bucket's time has come: however often a session is touched, it moves at most
+/// once per timeout, so a touch costs one lookup and allocates nothing.
+///
+/// Times are ms of any clock that never goes back.
+/// Invariants: a session that is not closing is filed in exactly one bucket, at or before its
+/// deadline; a closing one in none.
+#[derive(Debug, Clone)]
+pub struct SessionTracker {
+    role: Role,
+    sessions: HashMap<SessionId, Session>,
+    buckets: Buckets,
+}
+
+impl SessionTracker {
+    /// A tracker without sessions. `tick_ms` is the width of an expiry bucket, at least 1.
+    pub fn new(tick_ms: i64, role: Role) -> Self {
+        Self {
+            role,
+            sessions: HashMap::new(),
+            buckets: Buckets::new(tick_ms),
+        }
+    }
+
+    /// Begins a global session, or makes a known one global. Returns whether it was unknown.
+    ///
+    /// A known session gets the timeout and is touched, unless it is closing: creating it again
+    /// does not save it. Source: SessionTrackerImpl.trackSession, ensemble-protocol.md 14.
+    pub fn add(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
+        self.add_kind(id, Kind::Global, timeout_ms, now_ms)
+    }
+
+    /// Begins a session that only this server knows. Returns whether it was unknown; a known
+    /// session keeps its kind.
+    pub fn add_local(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
+        self.add_kind(id, Kind::Local, timeout_ms, now_ms)
+    }
+
+    fn add_kind(&mut self, id: SessionId, kind: Kind, timeout_ms: i32, now_ms: i64) -> bool {
+        if let Some(known) = self.sessions.get_mut(&id) {
+            if kind == Kind::Global {
+                known.kind = Kind::Global;
+            }
+            self.touch(id, timeout_ms, now_ms);
+            return false;
+        }
+        let deadline_ms = self.buckets.deadline(timeout_ms, now_ms);
+        let session = Session {
+            timeout_ms,
+            deadline_ms,
+            kind,
+            is_closing: false,
+            owner: None,
+            place: Some(self.buckets.insert(id, deadline_ms)),
+        };
+        self.sessions.insert(id, session);
+        true
+    }
+
+    /// The session was heard from: it now lives for `timeout_ms` from `now_ms`, and up to a tick
+    /// longer. `false` if it is unknown or closing: whatever it asked for must be dropped.
+    pub fn touch(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
+        let Some(session) = self.sessions.get_mut(&id).filter(|s| !s.is_closing) else {
+            return false;
+        };
+        session.timeout_ms = timeout_ms;
+        session.deadline_ms = self.buckets.deadline(timeout_ms, now_ms);
+        // Only a shortened timeout brings a deadline forward.
+        if let Some(place) = session
+            .place
+            .filter(|p| p.deadline_ms > session.deadline_ms)
+        {
+            self.file(id, Some(place));
+        }
+        true
+    }
+
+    /// Files a session under its deadline, after taking it out of `old`.
+    fn file(&mut self, id: SessionId, old: Option<Place>) {
+        if let Some(old) = old {
+            self.unfile(old);
+        }
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.place = Some(self.buckets.insert(id, session.deadline_ms));
+        }
+    }
+
+    fn unfile(&mut self, place: Place) {
+        if let Some(moved) = self.buckets.remove(place)
+            && let Some(session) = self.sessions.get_mut(&moved)
+        {
+            session.place = Some(place);
+        }
+    }
+
+    /// The session's end is decided: it cannot be touched, used, or expire any more. `false` if
+    /// it is unknown or was closing already.
+    pub fn set_closing(&mut self, id: SessionId) -> bool {
+        let Some(session) = self.sessions.get_mut(&id).filter(|s| !s.is_closing) else {
+            return false;
+        };
+        session.is_closing = true;
+        if let Some(place) = session.place.take() {
+            self.unfile(place);
+        }
+        true
+    }
+
+    /// The session is over: its closeSession was applied, or it was local. Returns what was known.
+    pub fn remove(&mut self, id: SessionId) -> Option<Session> {
+        let session = self.sessions.remove(&id)?;
+        if let Some(place) = session.place {
+            self.unfile(place);
+        }
+        Some(session)
+    }
+
+    /// Whether a request that `owner` passed on for the session may go on. The first owner to ask
+    /// becomes the session's owner.
+    ///
+    /// # Errors
+    /// * `SessionExpired`: it is closing; or unknown to a leader, unless it may be a local session
+    ///   of another server.
+    /// * `SessionMoved`: somebody else holds its connection.
+    /// * `UnknownSession`: unknown to a standalone server.
+    ///
+    /// Source: client-protocol.md 3.3 (SessionTrackerImpl, LeaderSessionTracker.checkSession).
+    pub fn check(&mut self, id: SessionId, owner: Owner) -> Result<(), ErrorCode> {
+        let Some(session) = self.sessions.get_mut(&id) else {
+            return match self.role {
+                Role::Standalone => Err(ErrorCode::UnknownSession),
+                Role::Leader {
+                    server_id,
+                    local_sessions,
+                } => {
+                    let made_here = id.0.to_be_bytes()[0] == server_id;
+                    let may_be_elsewhere = local_sessions && !made_here;
+                    may_be_elsewhere
+                        .then_some(())
+                        .ok_or(ErrorCode::SessionExpired)
+                }
+            };
+        };
+        if session.is_closing {
+            return Err(ErrorCode::SessionExpired);
+        }
+        match session.owner.get_or_insert(owner) {
+            current if *current == owner => Ok(()),
+            _ => Err(ErrorCode::SessionMoved),
+        }
+    }
+
+    /// As [`check`](Self::check), for a request that only a global session may make: the creation
+    /// of an ephemeral znode.
+    ///
+    /// # Errors
+    /// Those of `check`, but `SessionExpired` for every unknown session; and
+    /// `EphemeralOnLocalSession`.
+    ///
+    /// Source: SessionTrackerImpl, LeaderSessionTracker.checkGlobalSession.
+    pub fn check_global(&mut self, id: SessionId, owner: Owner) -> Result<(), ErrorCode> {
+        let Some(session) = self.sessions.get(&id) else {
+            return Err(ErrorCode::SessionExpired);
+        };
+        if session.kind != Kind::Global && !session.is_closing {
+            return Err(ErrorCode::EphemeralOnLocalSession);
+        }
+        self.check(id, owner)
+    }
+
+    /// The session's connection is now held by `owner`: it was made or renewed there. `false` if
+    /// it is unknown or closing.
+    pub fn set_owner(&mut self, id: SessionId, owner: Owner) -> bool {
+        match self.sessions.get_mut(&id).filter(|s| !s.is_closing) {
+            Some(session) => {
+                session.owner = Some(owner);
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Begins the upgrade of a local session: the timeout that its createSession must carry.
+    ///
+    /// `None` for every other session, also for one whose upgrade has begun: only the first
+    /// request in need of it sends a createSession. [`add`](Self::add) ends the upgrade.
+    /// Source: client-protocol.md 11.5 (UpgradeableSessionTracker.upgradeSession).
+    pub fn upgrade(&mut self, id: SessionId) -> Option<i32> {
+        let session = self.sessions.get_mut(&id)?;
+        if session.is_closing || session.kind != Kind::Local {
+            return None;
+        }
+        session.kind = Kind::Upgrading;
+        Some(session.timeout_ms)
+    }
+
+    /// Takes the sessions whose time has come, marked closing, in order of deadline and id. Each
+    /// needs a closeSession transaction (or, if local, a `remove`).
+    pub fn expire(&mut self, now_ms: i64) -> Vec<SessionId> {
+        let mut expired = Vec::new();
+        while let Some(due) = self.buckets.pop_due(now_ms) {
+            for id in due {
+                let Some(session) = self.sessions.get_mut(&id) else {
+                    continue;
+                };
+                session.place = None;
+                if session.deadline_ms <= now_ms {
+                    session.is_closing = true;
+                    expired.push((session.deadline_ms, id));
+                } else {
+                    self.file(id, None);
+                }
+            }
+        }
+        expired.sort_unstable();
+        expired.into_iter().map(|(_, id)| id).collect()
+    }
+
+    /// When to call [`expire`](Self::expire) next; `None` without live sessions. No session
+    /// expires before it, but touches may have left nothing to expire then.
+    pub fn next_deadline(&self) -> Option<i64> {
+        self.buckets.first_deadline()
+    }
+
+    /// What is known about a session.
+    pub fn get(&self, id: SessionId) -> Option<&Session> {
+        self.sessions.get(&id)
+    }
+
+    /// Who holds the session's connection.
+    pub fn owner(&self, id: SessionId) -> Option<Owner> {
+        self.get(id)?.owner
+    }
+
+    /// The session's timeout, ms.
+    pub fn timeout(&self, id: SessionId) -> Option<i32> {
+        self.get(id).map(|session| session.timeout_ms)
+    }
+
+    /// Whether the session is known and its end decided.
+    pub fn is_closing(&self, id: SessionId) -> bool {
+        self.get(id).is_some_and(|session| session.is_closing)
+    }
+
+    /// Whether the session is known, closing or not.
+    pub fn contains(&self, id: SessionId) -> bool {
+        self.sessions.contains_key(&id)
+    }
+
+    /// Sessions known, closing ones too.
+    pub fn len(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Whether no session is known.
+    pub fn is_empty(&self) -> bool {
+        self.sessions.is_empty()
+    }
+
+    /// Every session, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (SessionId, &Session)> {
+        self.sessions.iter().map(|(id, session)| (*id, session))
+    }
+
+    /// Live sessions by the time they expire, ids in order: what `dump` prints. Visits every
+    /// session.
+    pub fn by_deadline(&self) -> BTreeMap<i64, Vec<SessionId>> {
+        let mut sets = BTreeMap::<i64, Vec<SessionId>>::new();
+        for (id, session) in self.iter().filter(|(_, session)| !session.is_closing) {
+            sets.entry(session.deadline_ms).or_default().push(id);
+        }
+        for ids in sets.values_mut() {
+            ids.sort_unstable();
+        }
+        sets
+    }
+}
+
+#[cfg(test)]
+mod tests;
