@@ -1,0 +1,101 @@
+//! The refusal of a configuration.
+
+use std::fmt;
+use std::path::Path;
+
+use crate::origin::{Origin, write_place};
+
+/// A configuration that is refused: where, which setting, why, and with which exit code.
+///
+/// Prints as `file:line: key: reason`, followed by the way out if there is one to tell. The reason
+/// is Apache ZooKeeper's own sentence wherever it has one (configuration.md section 1.5).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The place where the setting was written.
+    pub origin: Option<Origin>,
+    /// The setting, as written.
+    pub key: Option<String>,
+    /// What is wrong.
+    pub reason: String,
+    /// What to do about it.
+    pub hint: Option<String>,
+    /// The code with which the process is to end: one of [`exit_code`].
+    pub exit_code: u8,
+}
+
+/// The exit codes of a refused configuration, as Java's `ExitCode` numbers them.
+pub mod exit_code {
+    /// An unexpected error; among them an own id that is not among the members.
+    pub const UNEXPECTED_ERROR: u8 = 1;
+    /// A bad invocation or configuration.
+    pub const INVALID_INVOCATION: u8 = 2;
+}
+
+impl ConfigError {
+    pub(crate) fn new(reason: impl Into<String>) -> Self {
+        Self {
+            origin: None,
+            key: None,
+            reason: reason.into(),
+            hint: None,
+            exit_code: exit_code::INVALID_INVOCATION,
+        }
+    }
+
+    pub(crate) fn at(mut self, origin: Option<&Origin>) -> Self {
+        self.origin = origin.cloned();
+        self
+    }
+
+    pub(crate) fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    pub(crate) fn exit_code(mut self, code: u8) -> Self {
+        self.exit_code = code;
+        self
+    }
+
+    /// The file that holds the setting, if a file does.
+    pub fn file(&self) -> Option<&Path> {
+        match &self.origin {
+            Some(Origin::File { path, .. }) => Some(path),
+            _ => None,
+        }
+    }
+
+    /// The line in [`Self::file`], from 1.
+    pub fn line(&self) -> Option<u32> {
+        match &self.origin {
+            Some(Origin::File { line, .. }) => *line,
+            _ => None,
+        }
+    }
+
+    /// The short sentence that Java prints on stderr and logs before the reason.
+    pub fn sentence(&self) -> &'static str {
+        match self.exit_code {
+            exit_code::INVALID_INVOCATION => "Invalid config, exiting abnormally",
+            _ => "Unexpected exception, exiting abnormally",
+        }
+    }
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_place(f, self.origin.as_ref(), self.key.as_deref())?;
+        f.write_str(&self.reason)?;
+        match &self.hint {
+            Some(hint) => write!(f, " ({hint})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for ConfigError {}

@@ -1,0 +1,247 @@
+//! The table of all settings.
+//!
+//! One [`Key`] per setting holds every fact about it; the loader, the suggestions for misspelt
+//! keys, the notes about settings without effect and docs/CONFIG.md all come from here. To add a
+//! setting, add its line to a section and read it in the struct it belongs to.
+//!
+//! Source: configuration.md sections 2 to 14.
+
+pub(crate) mod cluster;
+pub(crate) mod core;
+mod key;
+pub(crate) mod operations;
+pub(crate) mod security;
+pub(crate) mod storage;
+
+pub use key::{DefaultValue, Effect, Key, Kind, Outside, PREFIX, Range, Scope, Tier};
+
+/// Declares settings and the list of them.
+macro_rules! keys {
+    ($($name:ident = $key:expr;)+) => {
+        $(pub(crate) static $name: super::Key = $key;)+
+
+        pub(crate) static ALL: &[&super::Key] = &[$(&$name),+];
+    };
+}
+use keys;
+
+/// A part of the table, with its title in docs/CONFIG.md.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Section {
+    /// Directories, ports, time, sessions, features.
+    Core,
+    /// The ensemble.
+    Cluster,
+    /// Log, snapshots, limits, throttling.
+    StorageAndLimits,
+    /// Who clients are.
+    Authentication,
+    /// `ssl.*`.
+    ClientTls,
+    /// `ssl.quorum.*`.
+    QuorumTls,
+    /// Admin server, metrics, four-letter words, audit, and Java's insides.
+    Operations,
+}
+
+impl Section {
+    /// All sections, in the order of the documentation.
+    pub const ALL: [Self; 7] = [
+        Self::Core,
+        Self::Cluster,
+        Self::StorageAndLimits,
+        Self::Authentication,
+        Self::ClientTls,
+        Self::QuorumTls,
+        Self::Operations,
+    ];
+
+    /// The settings of the section.
+    pub fn keys(self) -> &'static [&'static Key] {
+        match self {
+            Self::Core => core::ALL,
+            Self::Cluster => cluster::ALL,
+            Self::StorageAndLimits => storage::ALL,
+            Self::Authentication => security::ALL,
+            Self::ClientTls => security::client_tls::ALL,
+            Self::QuorumTls => security::quorum_tls::ALL,
+            Self::Operations => operations::ALL,
+        }
+    }
+
+    /// The heading of the section.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Core => "Server, ports, sessions",
+            Self::Cluster => "Ensemble",
+            Self::StorageAndLimits => "Storage and limits",
+            Self::Authentication => "Authentication",
+            Self::ClientTls => "TLS for clients",
+            Self::QuorumTls => "TLS between members",
+            Self::Operations => "Admin server, metrics, observability",
+        }
+    }
+}
+
+/// All settings.
+pub fn all() -> impl Iterator<Item = &'static Key> {
+    Section::ALL
+        .into_iter()
+        .flat_map(|section| section.keys().iter().copied())
+}
+
+/// The setting, or the family of settings, that a name stands for where it is written in zoo.cfg.
+pub fn find(name: &str) -> Option<&'static Key> {
+    best(name, |key| Some(key.name.to_owned()))
+}
+
+/// The setting, or the family of settings, that a full system property name stands for.
+pub fn find_property(name: &str) -> Option<&'static Key> {
+    let known = best(name, Key::property_name);
+    known.or_else(|| all().find(|key| key.also.contains(&name)))
+}
+
+/// The exact name before a family, the longer family before the shorter.
+fn best(name: &str, known_as: impl Fn(&Key) -> Option<String>) -> Option<&'static Key> {
+    let fits = |known: &str| match known.strip_suffix('*') {
+        Some(beginning) if name.len() > beginning.len() && name.starts_with(beginning) => {
+            Some(beginning.len())
+        }
+        None if known == name => Some(usize::MAX),
+        _ => None,
+    };
+    all()
+        .filter_map(|key| Some((fits(&known_as(key)?)?, key)))
+        .max_by_key(|(length, _)| *length)
+        .map(|(_, key)| key)
+}
+
+/// Names under which the manual describes settings, and the names they really have.
+///
+/// Source: configuration.md section 1.6; zookeeperAdmin.md of 3.9.5.
+pub(crate) const MISNAMED: &[(&str, &str)] = &[
+    ("connectionMaxTokens", "connection_throttle_tokens"),
+    ("connectionTokenFillTime", "connection_throttle_fill_time"),
+    ("connectionTokenFillCount", "connection_throttle_fill_count"),
+    ("connectionFreezeTime", "connection_throttle_freeze_time"),
+    (
+        "connectionDropIncrease",
+        "connection_throttle_drop_increase",
+    ),
+    (
+        "connectionDropDecrease",
+        "connection_throttle_drop_decrease",
+    ),
+    (
+        "connectionDecreaseRatio",
+        "connection_throttle_decrease_ratio",
+    ),
+    ("requestThrottleLimit", "request_throttle_max_requests"),
+    ("requestThrottleStallTime", "request_throttle_stall_time"),
+    ("requestThrottleDropStale", "request_throttle_drop_stale"),
+    ("requestStaleLatencyCheck", "request_stale_latency_check"),
+    (
+        "requestStaleConnectionCheck",
+        "request_stale_connection_check",
+    ),
+    (
+        "advancedFlowControlEnabled",
+        "netty.advancedFlowControl.enabled",
+    ),
+    (
+        "outstandingHandshake.limit",
+        "netty.server.outstandingHandshake.limit",
+    ),
+    ("throttledOpWaitTime", "throttled_op_wait_time"),
+    ("maxConcurrentSnapSyncs", "leader.maxConcurrentSnapSyncs"),
+    ("maxConcurrentDiffSyncs", "leader.maxConcurrentDiffSyncs"),
+    ("maxTimeToWaitForEpoch", "leader.maxTimeToWaitForEpoch"),
+];
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::java;
+
+    #[test]
+    fn every_name_stands_for_one_setting() {
+        let mut names = BTreeSet::new();
+        let mut properties = BTreeSet::new();
+        for key in all() {
+            assert!(names.insert(key.name), "{} twice", key.name);
+            assert_eq!(
+                find(key.name.trim_end_matches('*')).is_some(),
+                key.family().is_none()
+            );
+            let property = key.property_name();
+            // syncEnabled is the one setting that shares a property with another name for it.
+            if let Some(property) = property.filter(|_| key.name != "syncEnabled") {
+                assert!(properties.insert(property), "{}", key.name);
+            }
+            assert!(key.doc.ends_with('.'), "{} has no sentence", key.name);
+        }
+        assert!(names.len() > 200, "{}", names.len());
+    }
+
+    #[test]
+    fn every_default_is_a_value_of_its_kind_and_in_range() {
+        for key in all() {
+            let DefaultValue::Value(text) = key.default else {
+                continue;
+            };
+            let is_right = match key.kind {
+                Kind::Int | Kind::Long | Kind::Port => {
+                    let number = java::parse_decimal(text).unwrap();
+                    key.range
+                        .is_none_or(|range| (range.min..=range.max).contains(&number))
+                }
+                Kind::Ratio => java::parse_ratio(text).is_some(),
+                Kind::Flag => ["true", "false"].contains(&text),
+                Kind::Word { special, other } => [special, other].contains(&text),
+                Kind::Choice(words) => words.contains(&text),
+                Kind::Path | Kind::Secret | Kind::Member => false,
+                Kind::Host | Kind::Text | Kind::List | Kind::Class => true,
+            };
+            assert!(is_right, "{}: {text}", key.name);
+        }
+    }
+
+    #[test]
+    fn misnamed_settings_point_to_real_ones() {
+        for (written, real) in MISNAMED {
+            assert!(find(written).is_none(), "{written}");
+            assert!(find(real).is_some(), "{real}");
+        }
+    }
+
+    #[test]
+    fn the_longest_family_and_the_exact_name_win() {
+        let name = |key: Option<&'static Key>| key.map(|key| key.name);
+        assert_eq!(
+            name(find("metricsProvider.httpPort")),
+            Some("metricsProvider.httpPort")
+        );
+        assert_eq!(
+            name(find("metricsProvider.other")),
+            Some("metricsProvider.*")
+        );
+        assert_eq!(
+            name(find("nio.sessionlessCnxnTimeout")),
+            Some("nio.sessionlessCnxnTimeout")
+        );
+        assert_eq!(name(find("server.1")), Some("server.*"));
+        assert_eq!(name(find("server.realm")), Some("server.realm"));
+        assert_eq!(
+            name(find_property("zookeeper.authProvider.1")),
+            Some("authProvider.*")
+        );
+        assert_eq!(
+            name(find_property("fsync.warningthresholdms")),
+            Some("fsync.warningthresholdms")
+        );
+        assert_eq!(name(find_property("zookeeper.tickTime")), None);
+    }
+}

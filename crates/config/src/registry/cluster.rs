@@ -1,0 +1,62 @@
+//! Settings of an ensemble.
+
+use super::key::Kind::{Choice, Flag, Int, Long, Path, Text, Word};
+use super::key::{Key, Outside};
+use super::keys;
+
+const CLOSES_WITHOUT_WAITING: &str = "closing a connection never holds anything up here";
+const NO_THREADS: &str = "connections are not served by thread pools here";
+
+keys! {
+    SERVER = Key::member("server.*", "A member: `host:quorumPort:electionPort[:role][;[clientHost:]clientPort]`.");
+    GROUP = Key::member("group*", "Servers of a group of a hierarchical quorum, separated by colons.").should();
+    WEIGHT = Key::member("weight*", "Weight of a server's vote in its group; 1 if not given.").should();
+    DYNAMIC_CONFIG_FILE = Key::file("dynamicConfigFile", Path, "File that holds the member list instead of this one.");
+    PEER_TYPE = Key::file("peerType", Choice(&["participant", "observer"]), "This server's role; if the member list says otherwise, the list holds.").default("participant");
+    INIT_LIMIT = Key::file("initLimit", Int, "Time a learner has to connect and synchronise.").unit("ticks").at_least(0, Outside::Refused);
+    SYNC_LIMIT = Key::file("syncLimit", Int, "Time a follower may lag behind before it is dropped.").unit("ticks").at_least(0, Outside::Refused);
+    CONNECT_TO_LEARNER_MASTER_LIMIT = Key::file("connectToLearnerMasterLimit", Int, "Time a learner has to connect; 0 means `initLimit`.").default("0").unit("ticks").at_least(0, Outside::Refused).should();
+    ELECTION_ALG = Key::file("electionAlg", Int, "Election algorithm; there is only this one.").default("3");
+    QUORUM_LISTEN_ON_ALL_IPS = Key::file("quorumListenOnAllIPs", Flag, "Bind the quorum and election ports on every address.").default("false");
+    LEADER_SERVES = Key::prefixed("leaderServes", Word { special: "no", other: "yes" }, "`no` keeps clients away from the leader.").default("yes");
+    CNX_TIMEOUT = Key::prefixed("cnxTimeout", Int, "Time to open an election connection.").default("5000").unit("ms").at_least(1, Outside::Refused).strict().should();
+    QUORUM_CNXN_TIMEOUT = Key::prefixed("quorumCnxnTimeoutMs", Int, "Time an election connection may be silent; -1 means `syncLimit`.").default("-1").unit("ms").should();
+    TCP_KEEP_ALIVE = Key::prefixed("tcpKeepAlive", Flag, "TCP keep-alive on election connections.").default("false").should();
+    ELECTION_PORT_BIND_RETRY = Key::prefixed("electionPortBindRetry", Int, "Attempts to bind the election port, a second apart; 0 is for ever.").default("3").unit("attempts").at_least(0, Outside::Default);
+    MIN_NOTIFICATION_INTERVAL = Key::prefixed("fastleader.minNotificationInterval", Int, "First pause before a vote is sent again; it doubles each time.").default("200").unit("ms").at_least(1, Outside::Default).should();
+    MAX_NOTIFICATION_INTERVAL = Key::prefixed("fastleader.maxNotificationInterval", Int, "Longest pause before a vote is sent again.").default("60000").unit("ms").at_least(1, Outside::Default).should();
+    MAX_TIME_TO_WAIT_FOR_EPOCH = Key::prefixed("leader.maxTimeToWaitForEpoch", Int, "Time in which a new leader must find its followers; -1 means `initLimit`.").default("-1").unit("ms").should();
+    MAX_CONCURRENT_SNAP_SYNCS = Key::prefixed("leader.maxConcurrentSnapSyncs", Int, "Learners that a leader sends snapshots to at one time.").default("10").unit("learners").at_least(1, Outside::Default).should();
+    MAX_CONCURRENT_DIFF_SYNCS = Key::prefixed("leader.maxConcurrentDiffSyncs", Int, "Learners that a leader sends missing transactions to at one time.").default("100").unit("learners").at_least(1, Outside::Default).should();
+    LEADER_CLOSE_SOCKET_ASYNC = Key::prefixed("leader.closeSocketAsync", Flag, "Java's leader closes sockets on another thread.").also(&["leader.closeSocketAsync"]).default("false").should().accepted(CLOSES_WITHOUT_WAITING);
+    LEARNER_CLOSE_SOCKET_ASYNC = Key::prefixed("learner.closeSocketAsync", Flag, "Java's learner closes sockets on another thread.").also(&["learner.closeSocketAsync"]).default("false").should().accepted(CLOSES_WITHOUT_WAITING);
+    LEARNER_ASYNC_SENDING = Key::prefixed("learner.asyncSending", Flag, "Java's learner sends on another thread.").also(&["learner.asyncSending"]).default("false").should().accepted("a learner never waits for its leader's socket here");
+    ACK_LOGGING_FREQUENCY = Key::prefixed("leader.ackLoggingFrequency", Int, "Java takes one sample of the acknowledgement latency in this many transactions.").default("1000").unit("transactions").no_effect("every acknowledgement is measured");
+    LEADER_CONNECT_DELAY = Key::prefixed("leaderConnectDelayDuringRetryMs", Int, "Pause between a learner's attempts to connect.").default("100").unit("ms").at_least(0, Outside::Default).should();
+    LEADER_NODELAY = Key::property("leader.nodelay", Flag, "TCP_NODELAY on the leader's sockets.").default("true").no_effect("packets between members are always sent without delay");
+    FOLLOWER_NODELAY = Key::property("follower.nodelay", Flag, "TCP_NODELAY on a learner's sockets.").default("true").no_effect("packets between members are always sent without delay");
+    FORCE_SNAPSHOT_SYNC = Key::prefixed("forceSnapshotSync", Flag, "The leader sends a snapshot even where missing transactions would do.").default("false").should();
+    OBSERVER_MASTER_PORT = Key::file("observerMasterPort", Int, "Port on which followers serve observers; 0 is off.").default("0").between(i32::MIN as i64, 65535, Outside::Refused).should();
+    OBSERVER_MASTER_SIZE_LIMIT = Key::prefixed("observerMaster.sizeLimit", Int, "Bytes of proposals that a follower keeps for its observers.").default("33554432").unit("bytes").at_least(1, Outside::Default).should();
+    OBSERVER_RECONNECT_DELAY = Key::prefixed("observer.reconnectDelayMs", Long, "Pause before an observer connects again.").default("0").unit("ms").at_least(0, Outside::Default).should();
+    OBSERVER_ELECTION_DELAY = Key::prefixed("observer.election.DelayMs", Long, "Pause before an observer looks for a leader again.").default("200").unit("ms").at_least(0, Outside::Default).should();
+    SYNC_ENABLED = Key::file_under_property("syncEnabled", "zookeeper.observer.syncEnabled", Flag, "Whether observers write logs and snapshots.").default("true").should();
+    OBSERVER_SYNC_ENABLED = Key::prefixed("observer.syncEnabled", Flag, "The same as `syncEnabled`, and stronger.").derived("`syncEnabled`").should();
+    MULTI_ADDRESS_ENABLED = Key::file_or_property("multiAddress.enabled", "zookeeper.multiAddress.enabled", Flag, "Whether members may have several addresses.").default("false").should();
+    MULTI_ADDRESS_REACHABILITY_CHECK = Key::file_or_property("multiAddress.reachabilityCheckEnabled", "zookeeper.multiAddress.reachabilityCheckEnabled", Flag, "Whether addresses of a member are tried before one is used.").default("true").should();
+    MULTI_ADDRESS_REACHABILITY_TIMEOUT = Key::file_or_property("multiAddress.reachabilityCheckTimeoutMs", "zookeeper.multiAddress.reachabilityCheckTimeoutMs", Int, "Time for that trial.").default("1000").unit("ms").at_least(1, Outside::Refused).strict().should();
+    ORACLE_PATH = Key::file("oraclePath", Path, "File in which a tie-breaker writes `0` or `1` for an ensemble of two.").should();
+    QUORUM_CNXN_THREADS = Key::file("quorum.cnxn.threads.size", Int, "Java's election connection threads.").default("20").unit("threads").no_effect(NO_THREADS);
+    SKIP_LEARNER_REQUEST = Key::prefixed("follower.skipLearnerRequestToNextProcessor", Flag, "Java's follower leaves forwarded requests out of its own queue.").default("false").no_effect("forwarded requests pass no such queue here");
+    FORWARD_LEARNER_REQUESTS = Key::prefixed("forward_learner_requests_to_commit_processor_disabled", Flag, "Java's leader leaves forwarded requests out of its commit queue.").default("false").no_effect("forwarded requests pass no such queue here");
+
+    SSL_QUORUM = Key::file("sslQuorum", Flag, "TLS between members.").default("false");
+    PORT_UNIFICATION = Key::file("portUnification", Flag, "Whether the quorum ports take both plain and TLS connections, for a rolling upgrade.").default("false");
+    SSL_QUORUM_RELOAD = Key::file("sslQuorumReloadCertFiles", Flag, "Whether changed key and trust stores of the quorum are loaded while running.").default("false").should();
+    QUORUM_SASL_ENABLE = Key::file("quorum.auth.enableSasl", Flag, "SASL between members.").default("false");
+    QUORUM_SASL_LEARNER = Key::file("quorum.auth.learnerRequireSasl", Flag, "As a learner, insist on SASL.").default("false");
+    QUORUM_SASL_SERVER = Key::file("quorum.auth.serverRequireSasl", Flag, "As a server, insist on SASL.").default("false");
+    QUORUM_SASL_LEARNER_CONTEXT = Key::file("quorum.auth.learner.saslLoginContext", Text, "Section of the JAAS file for connections to other members.").default("QuorumLearner");
+    QUORUM_SASL_SERVER_CONTEXT = Key::file("quorum.auth.server.saslLoginContext", Text, "Section of the JAAS file for connections from other members.").default("QuorumServer");
+    QUORUM_SASL_PRINCIPAL = Key::file("quorum.auth.kerberos.servicePrincipal", Text, "Kerberos name of the members; `_HOST` stands for the member's host.").default("zkquorum/localhost").should();
+}

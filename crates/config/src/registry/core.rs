@@ -1,0 +1,45 @@
+//! The server's own settings: directories, ports, time, sessions, what is switched on.
+
+use super::key::Kind::{Class, Flag, Host, Int, Path, Port, Secret, Word};
+use super::key::{Key, Outside};
+use super::keys;
+
+keys! {
+    DATA_DIR = Key::file("dataDir", Path, "Directory of the snapshots, below `version-2`, and of `myid`.");
+    DATA_LOG_DIR = Key::file("dataLogDir", Path, "Directory of the transaction logs, below `version-2`; best a disk of its own.").derived("`dataDir`");
+    TICK_TIME = Key::file("tickTime", Int, "The unit of time that sessions, `initLimit` and `syncLimit` are counted in.").default("3000").unit("ms");
+    CLIENT_PORT = Key::file("clientPort", Port, "Port for clients without TLS.");
+    CLIENT_PORT_ADDRESS = Key::file("clientPortAddress", Host, "Address that `clientPort` is bound to.").derived("all addresses");
+    SECURE_CLIENT_PORT = Key::file("secureClientPort", Port, "Port for clients with TLS.");
+    SECURE_CLIENT_PORT_ADDRESS = Key::file("secureClientPortAddress", Host, "Address that `secureClientPort` is bound to.").derived("all addresses");
+    CLIENT_PORT_LISTEN_BACKLOG = Key::file("clientPortListenBacklog", Int, "Connections that wait to be accepted; -1 leaves the number to the server.").default("-1").unit("connections").between(-1, i32::MAX as i64, Outside::Refused).should();
+    MAX_CLIENT_CNXNS = Key::file("maxClientCnxns", Int, "Connections from one address; 0 is no limit. A connection beyond is closed at once.").default("60").unit("connections");
+    MAX_CNXNS = Key::prefixed("maxCnxns", Int, "Connections of a client port in all; 0 is no limit.").default("0").unit("connections").at_least(0, Outside::Default);
+    SERVER_CNXN_FACTORY = Key::prefixed("serverCnxnFactory", Class, "Java's choice between its NIO and Netty networking.").accepted("one network layer serves plain and TLS ports");
+    CLIENT_TCP_KEEP_ALIVE = Key::prefixed("clientTcpKeepAlive", Flag, "TCP keep-alive on client connections.").default("false").should();
+    GLOBAL_OUTSTANDING_LIMIT = Key::prefixed("globalOutstandingLimit", Int, "Requests in progress beyond which the server stops reading from clients that have one in progress.").default("1000").unit("requests");
+    JUTE_MAXBUFFER = Key::property("jute.maxbuffer", Int, "Largest packet taken from a client; a larger one ends the connection.").default("1048575").unit("bytes");
+    JUTE_MAXBUFFER_EXTRASIZE = Key::prefixed("jute.maxbuffer.extrasize", Int, "What a transaction may need beyond `jute.maxbuffer` when it is read back.").derived("`jute.maxbuffer`").unit("bytes").at_least(1024, Outside::Nearest).should();
+    STANDALONE_ENABLED = Key::file("standaloneEnabled", Flag, "Whether a single participant runs as a standalone server; if not, as an ensemble of one.").default("true");
+    RECONFIG_ENABLED = Key::file("reconfigEnabled", Flag, "Whether clients may change the member list.").default("false");
+    EXTENDED_TYPES_ENABLED = Key::prefixed("extendedTypesEnabled", Flag, "Whether znodes with a TTL can be created.").default("false");
+    EMULATE_353_TTL_NODES = Key::prefixed("emulate353TTLNodes", Flag, "Read TTLs in the form of ZooKeeper 3.5.3.").default("false").should();
+    SKIP_ACL = Key::prefixed("skipACL", Word { special: "yes", other: "no" }, "`yes` switches all ACL checks off.").default("no").should();
+    ENFORCE_QUOTA = Key::prefixed("enforceQuota", Flag, "Whether a write beyond a hard quota is rejected.").default("false").should();
+    ENABLE_EAGER_ACL_CHECK = Key::prefixed("enableEagerACLCheck", Flag, "Whether followers check ACLs before they forward a write.").default("false").should();
+    READ_ONLY_MODE_ENABLED = Key::property("readonlymode.enabled", Flag, "Whether clients that allow it are served reads while there is no quorum.").default("false").should();
+
+    MIN_SESSION_TIMEOUT = Key::file("minSessionTimeout", Int, "Least session timeout a client is given; -1 is the default.").derived("2 x `tickTime`").unit("ms").between(-1, i32::MAX as i64, Outside::Refused);
+    MAX_SESSION_TIMEOUT = Key::file("maxSessionTimeout", Int, "Greatest session timeout a client is given; -1 is the default.").derived("20 x `tickTime`").unit("ms").between(-1, i32::MAX as i64, Outside::Refused);
+    LOCAL_SESSIONS_ENABLED = Key::file("localSessionsEnabled", Flag, "Whether sessions start out known only to the server the client is connected to.").default("false").should();
+    LOCAL_SESSIONS_UPGRADING_ENABLED = Key::file("localSessionsUpgradingEnabled", Flag, "Whether a local session becomes a global one when it creates an ephemeral.").default("false").should();
+    CONTAINER_CHECK_INTERVAL = Key::property_or_file("znode.container.checkIntervalMs", Int, "Time between two searches for containers and TTL nodes to delete.").default("60000").unit("ms").at_least(1, Outside::Default);
+    CONTAINER_MAX_PER_MINUTE = Key::property_or_file("znode.container.maxPerMinute", Int, "Containers and TTL nodes deleted in a minute.").default("10000").unit("znodes").at_least(1, Outside::Default).should();
+    CONTAINER_MAX_NEVER_USED_INTERVAL = Key::property_or_file("znode.container.maxNeverUsedIntervalMs", super::key::Kind::Long, "Age at which a container that never had a child is deleted; 0 is never.").default("0").unit("ms").should();
+    SESSIONLESS_CNXN_TIMEOUT = Key::prefixed("nio.sessionlessCnxnTimeout", Int, "Time after which a connection without a session is closed.").default("10000").unit("ms").at_least(1, Outside::Default).should();
+    REQUEST_THROTTLER_SHUTDOWN_TIMEOUT = Key::prefixed("request_throttler.shutdownTimeout", Int, "Time that requests in progress get when the server stops.").default("10000").unit("ms").at_least(0, Outside::Default).should();
+
+    CONTROLLER_PORT = Key::prefixed("controllerPort", Port, "Port of Java's test controller.").accepted("only a test tool of Java reads it");
+    TESTING_ONLY = Key::prefixed("testingonly.*", Secret, "Switches of Java's own tests.").accepted("only Java's tests read it");
+    TEST = Key::prefixed("test.*", Secret, "Switches of Java's own tests.").accepted("only Java's tests read it");
+}

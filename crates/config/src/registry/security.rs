@@ -1,0 +1,129 @@
+//! Settings of authentication and TLS.
+
+use super::key::Key;
+use super::key::Kind::{Class, Flag, List, Path, Secret, Text};
+use super::keys;
+
+const NO_KINIT: &str = "tickets are not renewed by a command here";
+const NO_JAVA_CLASSES: &str = "this server loads no Java classes";
+
+keys! {
+    AUTH_PROVIDER = Key::prefixed("authProvider.*", Class, "An authentication provider, by the name of Java's class; what follows the dot is only a label.");
+    SUPER_DIGEST = Key::prefixed("DigestAuthenticationProvider.superDigest", Secret, "`super:` and the digest of the superuser's password.");
+    DIGEST_AUTH_ENABLED = Key::prefixed("DigestAuthenticationProvider.enabled", Flag, "Whether there is the scheme `digest`.").default("true").should();
+    DIGEST_ALG = Key::prefixed("DigestAuthenticationProvider.digestAlg", Text, "Hash of the ids of scheme `digest`: the same on all members.").default("SHA1").strict().should();
+    X509_SUPER_USER = Key::prefixed("X509AuthenticationProvider.superUser", Text, "Subject of the client certificate that is the superuser.").should();
+    SUPER_USER = Key::prefixed("superUser", Text, "SASL name of the superuser.");
+    SUPER_USER_MORE = Key::prefixed("superUser.*", Text, "Further SASL names with the superuser's rights.");
+    LET_ANY_SASL_USER_DO_X = Key::prefixed("letAnySaslUserDoX", Text, "Id that in an ACL stands for every SASL user.").should();
+    ALLOW_SASL_FAILED_CLIENTS = Key::prefixed("allowSaslFailedClients", Flag, "Whether a connection survives a failed SASL login.").default("false").should();
+    SESSION_REQUIRE_SASL = Key::prefixed("sessionRequireClientSASLAuth", Flag, "Whether clients must authenticate with SASL.").default("false");
+    ENFORCE_AUTH_ENABLED = Key::prefixed("enforce.auth.enabled", Flag, "Whether clients must authenticate with one of `enforce.auth.schemes`.").default("false");
+    ENFORCE_AUTH_SCHEMES = Key::prefixed("enforce.auth.schemes", List, "Schemes that count for `enforce.auth.enabled`.");
+    ENSEMBLE_AUTH_NAME = Key::prefixed("ensembleAuthName", List, "Names of this ensemble for the scheme `ensemble`.").should();
+    USE_X_FORWARDED_FOR = Key::prefixed("IPAuthenticationProvider.usexforwardedfor", Flag, "Whether admin requests come from the first address of `X-Forwarded-For`.").default("false").should();
+    SASL_SERVER_CONFIG = Key::prefixed("sasl.serverconfig", Text, "Section of the JAAS file for clients.").default("Server");
+    JAAS_FILE = Key::property("java.security.auth.login.config", Path, "The JAAS file.");
+    SASL_SUPER_PASSWORD = Key::prefixed("SASLAuthenticationProvider.superPassword", Secret, "Password of the SASL user `super`.").should();
+    KERBEROS_REMOVE_HOST = Key::prefixed("kerberos.removeHostFromPrincipal", Flag, "Whether the host is cut off Kerberos names.").default("false").should();
+    KERBEROS_REMOVE_REALM = Key::prefixed("kerberos.removeRealmFromPrincipal", Flag, "Whether the realm is cut off Kerberos names.").default("false").should();
+    KERBEROS_CANONICALIZE = Key::prefixed("kerberos.canonicalizeHostNames", Flag, "Whether hosts of members are replaced by their canonical names.").default("false").should();
+    AUTH_TO_LOCAL = Key::prefixed("security.auth_to_local", Text, "Rules that turn Kerberos names into user names.").default("DEFAULT").should();
+    REQUIRE_KERBEROS_CONFIG = Key::prefixed("requireKerberosConfig", Text, "Java fails without krb5.conf.").no_effect("krb5.conf is looked for only when Kerberos is used");
+    KERBEROS_RELOGIN = Key::prefixed("kerberos.minReLoginTimeMs", Text, "Java's pause between two Kerberos logins.").default("60000").unit("ms").no_effect(NO_KINIT);
+    KINIT = Key::prefixed("kinit", Text, "Java's command to renew tickets.").default("/usr/bin/kinit").no_effect(NO_KINIT);
+    SERVER_PRINCIPAL = Key::prefixed("server.principal", Text, "Kerberos name that Java's own clients expect of a server.").no_effect("only SASL clients use it");
+    SERVER_REALM = Key::prefixed("server.realm", Text, "Kerberos realm that Java's own clients expect of a server.").no_effect("only SASL clients use it");
+    REQUIRE_CLIENT_AUTH_SCHEME = Key::prefixed("requireClientAuthScheme", Text, "A setting from old guides.").no_effect("no release of ZooKeeper reads it; sessionRequireClientSASLAuth does what it says");
+    JAAS_LOGIN_RENEW = Key::prefixed("jaasLoginRenew", Text, "A setting from old guides.").no_effect("no release of ZooKeeper reads it");
+
+    SSL_AUTH_PROVIDER = Key::prefixed("ssl.authProvider", Text, "Scheme whose provider authenticates the clients of `secureClientPort`.").default("x509").should();
+    SSL_PROVIDER = Key::prefixed("ssl.sslProvider", Text, "Java's choice between its own TLS and OpenSSL.").default("JDK").no_effect("there is one TLS implementation here");
+    CLIENT_PORT_UNIFICATION = Key::prefixed("client.portUnification", Flag, "Whether `clientPort` also takes TLS.").default("false");
+    CLIENT_CERT_RELOAD = Key::prefixed("client.certReload", Flag, "Whether changed key and trust stores are loaded while running.").default("false").should();
+    CLIENT_SECURE = Key::prefixed("client.secure", Flag, "A setting of clients that is often found in a server's file.").accepted("clients read it");
+    FIPS_MODE = Key::prefixed("fips-mode", Flag, "Whether host names are checked by the TLS library alone, and DIGEST-MD5 is not used between members.").default("true");
+    REJECT_RENEGOTIATION = Key::property("jdk.tls.rejectClientInitiatedRenegotiation", Flag, "Java's refusal of TLS renegotiation by clients.").default("true").no_effect("renegotiation is always refused");
+}
+
+/// The settings of a TLS endpoint: the client ports and the quorum ports have the same ones.
+#[derive(Debug)]
+pub(crate) struct TlsKeys {
+    pub(crate) key_store_location: &'static Key,
+    pub(crate) key_store_password: &'static Key,
+    pub(crate) key_store_password_path: &'static Key,
+    pub(crate) key_store_type: &'static Key,
+    pub(crate) trust_store_location: &'static Key,
+    pub(crate) trust_store_password: &'static Key,
+    pub(crate) trust_store_password_path: &'static Key,
+    pub(crate) trust_store_type: &'static Key,
+    pub(crate) protocol: &'static Key,
+    pub(crate) enabled_protocols: &'static Key,
+    pub(crate) cipher_suites: &'static Key,
+    pub(crate) client_auth: &'static Key,
+    pub(crate) hostname_verification: &'static Key,
+    pub(crate) client_hostname_verification: &'static Key,
+    pub(crate) allow_reverse_dns_lookup: &'static Key,
+    pub(crate) crl: &'static Key,
+    pub(crate) ocsp: &'static Key,
+    pub(crate) handshake_detection_timeout: &'static Key,
+}
+
+const STORE_TYPES: &[&str] = &["JKS", "PEM", "PKCS12", "BCFKS"];
+
+macro_rules! tls_keys {
+    ($module:ident, $prefix:literal, hosts: $hosts:literal, protocols: $protocols:literal) => {
+        pub(crate) mod $module {
+            use super::super::key::Kind::{Choice, Flag, Int, List, Path, Secret, Text};
+            use super::super::key::{Key, Outside};
+            use super::super::keys;
+            use super::{NO_JAVA_CLASSES, STORE_TYPES, TlsKeys};
+
+            keys! {
+                KEY_STORE_LOCATION = Key::prefixed(concat!($prefix, "keyStore.location"), Path, "File with the server's key and certificates.");
+                KEY_STORE_PASSWORD = Key::prefixed(concat!($prefix, "keyStore.password"), Secret, "Password of the key store.");
+                KEY_STORE_PASSWORD_PATH = Key::prefixed(concat!($prefix, "keyStore.passwordPath"), Path, "File with the password of the key store; it wins.");
+                KEY_STORE_TYPE = Key::prefixed(concat!($prefix, "keyStore.type"), Choice(STORE_TYPES), "Format of the key store.").derived("by extension: .jks .pem .p12 .bcfks").strict();
+                TRUST_STORE_LOCATION = Key::prefixed(concat!($prefix, "trustStore.location"), Path, "File with the certificates that are trusted.").derived("the platform's roots");
+                TRUST_STORE_PASSWORD = Key::prefixed(concat!($prefix, "trustStore.password"), Secret, "Password of the trust store.");
+                TRUST_STORE_PASSWORD_PATH = Key::prefixed(concat!($prefix, "trustStore.passwordPath"), Path, "File with the password of the trust store; it wins.");
+                TRUST_STORE_TYPE = Key::prefixed(concat!($prefix, "trustStore.type"), Choice(STORE_TYPES), "Format of the trust store.").derived("by extension: .jks .pem .p12 .bcfks").strict();
+                PROTOCOL = Key::prefixed(concat!($prefix, "protocol"), Text, "TLS version.").default("TLSv1.3").should();
+                ENABLED_PROTOCOLS = Key::prefixed(concat!($prefix, "enabledProtocols"), List, "TLS versions that are taken.").derived($protocols);
+                CIPHER_SUITES = Key::prefixed(concat!($prefix, "ciphersuites"), List, "TLS cipher suites that are taken.").derived("the secure ones");
+                CLIENT_AUTH = Key::prefixed(concat!($prefix, "clientAuth"), Choice(&["none", "want", "need"]), "Whether the other side must show a certificate.").default("need").strict();
+                HOSTNAME_VERIFICATION = Key::prefixed(concat!($prefix, "hostnameVerification"), Flag, "Whether a server's host must be in its certificate.").default("true");
+                CLIENT_HOSTNAME_VERIFICATION = Key::prefixed(concat!($prefix, "clientHostnameVerification"), Flag, "Whether a client's host must be in its certificate.").default($hosts).should();
+                ALLOW_REVERSE_DNS_LOOKUP = Key::prefixed(concat!($prefix, "allowReverseDnsLookup"), Flag, "Whether the name for that is looked up from the address.").default($hosts).should();
+                CRL = Key::prefixed(concat!($prefix, "crl"), Flag, "Whether revocation lists are consulted.").default("false").should();
+                OCSP = Key::prefixed(concat!($prefix, "ocsp"), Flag, "Whether OCSP is asked.").default("false").should();
+                CONTEXT_SUPPLIER = Key::prefixed(concat!($prefix, "context.supplier.class"), Text, "Java class that makes the TLS context.").no_effect(NO_JAVA_CLASSES);
+                HANDSHAKE_DETECTION_TIMEOUT = Key::prefixed(concat!($prefix, "handshakeDetectionTimeoutMillis"), Int, "Time for the first bytes that tell TLS from plain.").default("5000").unit("ms").at_least(1, Outside::Default).should();
+            }
+
+            pub(crate) static KEYS: TlsKeys = TlsKeys {
+                key_store_location: &KEY_STORE_LOCATION,
+                key_store_password: &KEY_STORE_PASSWORD,
+                key_store_password_path: &KEY_STORE_PASSWORD_PATH,
+                key_store_type: &KEY_STORE_TYPE,
+                trust_store_location: &TRUST_STORE_LOCATION,
+                trust_store_password: &TRUST_STORE_PASSWORD,
+                trust_store_password_path: &TRUST_STORE_PASSWORD_PATH,
+                trust_store_type: &TRUST_STORE_TYPE,
+                protocol: &PROTOCOL,
+                enabled_protocols: &ENABLED_PROTOCOLS,
+                cipher_suites: &CIPHER_SUITES,
+                client_auth: &CLIENT_AUTH,
+                hostname_verification: &HOSTNAME_VERIFICATION,
+                client_hostname_verification: &CLIENT_HOSTNAME_VERIFICATION,
+                allow_reverse_dns_lookup: &ALLOW_REVERSE_DNS_LOOKUP,
+                crl: &CRL,
+                ocsp: &OCSP,
+                handshake_detection_timeout: &HANDSHAKE_DETECTION_TIMEOUT,
+            };
+        }
+    };
+}
+
+tls_keys!(client_tls, "ssl.", hosts: "false", protocols: "`ssl.protocol`");
+tls_keys!(quorum_tls, "ssl.quorum.", hosts: "true", protocols: "TLSv1.3, TLSv1.2");

@@ -1,0 +1,52 @@
+//! Settings of the transaction log, the snapshots and the limits on requests and connections.
+
+use super::key::Kind::{Choice, Flag, Int, Long, Ratio, Word};
+use super::key::{Key, Outside};
+use super::keys;
+
+keys! {
+    PRE_ALLOC_SIZE = Key::prefixed("preAllocSize", Long, "How much of a log file is allocated at a time.").default("65536").unit("KiB").between(0, 1 << 31, Outside::Default);
+    SNAP_COUNT = Key::prefixed("snapCount", Int, "Transactions between snapshots: one is taken after a random number from half of this on.").default("100000").unit("transactions").at_least(2, Outside::Nearest);
+    SNAP_SIZE_LIMIT = Key::prefixed("snapSizeLimitInKb", Long, "The same, by bytes of log; 0 or less is off.").default("4194304").unit("KiB").should();
+    TXN_LOG_SIZE_LIMIT = Key::prefixed("txnLogSizeLimitInKb", Long, "Size at which a new log file is begun; 0 or less is off.").default("-1").unit("KiB").should();
+    COMMIT_LOG_COUNT = Key::prefixed("commitLogCount", Int, "Transactions kept in memory for learners that missed some.").default("500").unit("transactions").at_least(500, Outside::Nearest).should();
+    SNAPSHOT_SIZE_FACTOR = Key::prefixed("snapshotSizeFactor", Ratio, "Share of a snapshot's size up to which a learner is sent transactions from the log instead; negative is off.").default("0.33").should();
+    SNAP_RETAIN_COUNT = Key::file("autopurge.snapRetainCount", Int, "Snapshots that a purge keeps, with the logs they need.").default("3").unit("snapshots").at_least(3, Outside::Nearest);
+    PURGE_INTERVAL = Key::file("autopurge.purgeInterval", Int, "Time between purges, the first at the start; 0 or less is off.").default("0").unit("hours");
+    SNAPSHOT_COMPRESSION = Key::prefixed("snapshot.compression.method", Choice(&["gz", "snappy", ""]), "How new snapshots are compressed.").default("").should();
+    SNAPSHOT_TRUST_EMPTY = Key::prefixed("snapshot.trust.empty", Flag, "Accept logs without any snapshot, as ZooKeeper 3.4 left them.").default("false").should();
+    SERIALIZE_LAST_PROCESSED_ZXID = Key::prefixed("serializeLastProcessedZxid.enabled", Flag, "Whether a snapshot ends with the last zxid in it.").default("true").should();
+    DIGEST_ENABLED = Key::prefixed("digest.enabled", Flag, "Whether the digest of the tree is kept, logged and checked.").default("true").should();
+    CLOSE_SESSION_TXN_ENABLED = Key::prefixed("closeSessionTxn.enabled", Flag, "Whether the end of a session is logged with the ephemerals it deletes.").default("true").should();
+    FSYNC_WARNING_THRESHOLD = Key::prefixed("fsync.warningthresholdms", Long, "Duration of an fsync that is reported.").also(&["fsync.warningthresholdms"]).default("1000").unit("ms");
+    FORCE_SYNC = Key::prefixed("forceSync", Word { special: "no", other: "yes" }, "`no` acknowledges writes before they are on disk. They are lost with the machine.").default("yes");
+    DATADIR_AUTOCREATE = Key::prefixed("datadir.autocreate", Flag, "Whether missing data directories are created.").default("true").should();
+    DB_AUTOCREATE = Key::prefixed("db.autocreate", Flag, "Whether an empty data directory is taken for a new database; if not, a file `initialize` must say so.").default("true").should();
+    FLUSH_DELAY = Key::prefixed("flushDelay", Long, "Time that writes are gathered before they are synced together.").default("0").unit("ms").at_least(0, Outside::Default).should();
+    MAX_WRITE_QUEUE_POLL_TIME = Key::prefixed("maxWriteQueuePollTime", Long, "Time to wait for a further write to gather.").derived("`flushDelay` / 3").unit("ms").at_least(0, Outside::Default).should();
+    MAX_BATCH_SIZE = Key::prefixed("maxBatchSize", Int, "Writes that are synced together at most.").default("1000").unit("transactions").at_least(1, Outside::Default).should();
+    INT_BUFFER_STARTING_SIZE = Key::prefixed("intBufferStartingSizeBytes", Int, "First size of Java's reply buffers.").default("1024").unit("bytes").no_effect("replies are written into the connection's own buffer");
+
+    REQUEST_THROTTLE_MAX_REQUESTS = Key::prefixed("request_throttle_max_requests", Int, "Requests in the pipeline beyond which new ones wait; 0 is off.").default("0").unit("requests").should();
+    REQUEST_THROTTLE_STALL_TIME = Key::prefixed("request_throttle_stall_time", Int, "Longest wait before the pipeline is looked at again.").default("100").unit("ms").at_least(1, Outside::Default).should();
+    REQUEST_THROTTLE_DROP_STALE = Key::prefixed("request_throttle_drop_stale", Flag, "Whether stale requests are dropped.").default("true").should();
+    REQUEST_STALE_CONNECTION_CHECK = Key::prefixed("request_stale_connection_check", Flag, "Whether a request is stale when its connection is closed.").default("true").should();
+    REQUEST_STALE_LATENCY_CHECK = Key::prefixed("request_stale_latency_check", Flag, "Whether a request is stale when it waited longer than its session's timeout.").default("false").should();
+    THROTTLED_OP_WAIT_TIME = Key::prefixed("throttled_op_wait_time", Int, "Wait after which a request is answered with ThrottledOp; 0 is off.").default("0").unit("ms").should();
+    LARGE_REQUEST_MAX_BYTES = Key::prefixed("largeRequestMaxBytes", Int, "Bytes of large requests in progress at one time; a connection that goes beyond is closed.").default("104857600").unit("bytes").at_least(1, Outside::Default).should();
+    LARGE_REQUEST_THRESHOLD = Key::prefixed("largeRequestThreshold", Int, "Size beyond which a request is large; -1 is off.").default("-1").unit("bytes").should();
+    THROTTLE_TOKENS = Key::prefixed("connection_throttle_tokens", Int, "Tokens in the bucket that new sessions draw from; 0 is off.").default("0").unit("tokens").should();
+    THROTTLE_FILL_TIME = Key::prefixed("connection_throttle_fill_time", Int, "Time between refills of the bucket.").default("1").unit("ms").at_least(1, Outside::Default).should();
+    THROTTLE_FILL_COUNT = Key::prefixed("connection_throttle_fill_count", Int, "Tokens of a refill.").default("1").unit("tokens").at_least(0, Outside::Default).should();
+    THROTTLE_FREEZE_TIME = Key::prefixed("connection_throttle_freeze_time", Int, "Time between changes of the probability that a session is dropped; -1 is off.").default("-1").unit("ms").should();
+    THROTTLE_DROP_INCREASE = Key::prefixed("connection_throttle_drop_increase", Ratio, "What that probability grows by while the bucket is empty.").default("0.02").strict().should();
+    THROTTLE_DROP_DECREASE = Key::prefixed("connection_throttle_drop_decrease", Ratio, "What it shrinks by when the bucket has filled again.").default("0.002").strict().should();
+    THROTTLE_DECREASE_RATIO = Key::prefixed("connection_throttle_decrease_ratio", Ratio, "Share of the bucket that counts as filled again.").default("0").strict().should();
+    THROTTLE_WEIGHT_ENABLED = Key::prefixed("connection_throttle_weight_enabled", Flag, "Whether sessions draw tokens by their kind.").default("false").should();
+    THROTTLE_GLOBAL_WEIGHT = Key::prefixed("connection_throttle_global_session_weight", Int, "Tokens of a global session.").default("3").unit("tokens").at_least(1, Outside::Default).should();
+    THROTTLE_LOCAL_WEIGHT = Key::prefixed("connection_throttle_local_session_weight", Int, "Tokens of a local session.").default("1").unit("tokens").at_least(1, Outside::Default).should();
+    THROTTLE_RENEW_WEIGHT = Key::prefixed("connection_throttle_renew_session_weight", Int, "Tokens of a session that is taken up again.").default("2").unit("tokens").at_least(1, Outside::Default).should();
+    OUTSTANDING_HANDSHAKE_LIMIT = Key::prefixed("netty.server.outstandingHandshake.limit", Int, "TLS handshakes in progress; 0 or less is no limit.").default("-1").unit("handshakes").should();
+    EARLY_DROP_HANDSHAKES = Key::prefixed("netty.server.earlyDropSecureConnectionHandshakes", Flag, "Whether TLS connections are closed while the server does not serve.").default("false").should();
+    ADVANCED_FLOW_CONTROL = Key::prefixed("netty.advancedFlowControl.enabled", Flag, "Java's control over Netty's reads.").default("false").no_effect("reads stop by themselves when a client has too much in progress");
+}
