@@ -1,1 +1,22 @@
-//! Skeleton.
+//! An async ZooKeeper client in two layers, for the command line, the load generator and tests.
+//!
+//! * [`RawConnection`] is a socket with a handshake behind it and a buffer on either side. The
+//!   caller encodes requests, as many as it likes, and gets replies as slices: no allocation, no
+//!   task, one write and one read for whatever waits.
+//! * [`Client`] is what applications use: methods for every operation, any number of calls in
+//!   flight, pings, watch events, and the same session on another connection when one is lost.
+//!
+//! Neither trusts the server: lengths are bounded before memory is taken ([`limits`]), and what
+//! does not decode ends the connection with an error that says what it was.
+//!
+//! Source: client-protocol.md; behaviour of clients in its section 2.9.
+
+mod error;
+pub mod frame;
+mod handshake;
+pub mod limits;
+mod wire;
+
+pub use error::{Call, Code, Error, LossReason, Result, XidOrNothing};
+pub use handshake::{Accepted, Handshake, RawConnection, Session};
+pub use wire::{Exchange, Wire};

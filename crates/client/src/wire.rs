@@ -1,0 +1,133 @@
+//! A stream with a buffer on either side: one write takes all that waits, one read all that came.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+
+use crate::frame::{FrameError, FrameReader};
+use crate::limits::{BUFFER_BYTES_KEPT, READ_BYTES};
+
+/// A frame that came, and where to append frames that answer it.
+pub type Exchange<'a> = (&'a [u8], &'a mut Vec<u8>);
+
+/// A connection as bytes: requests are appended to [`outbound`](Self::outbound), replies come
+/// out of [`next_frame`](Self::next_frame), and [`turn`](Self::turn) moves bytes.
+///
+/// All its futures may be dropped at any await and called again: no byte is lost or sent twice.
+#[derive(Debug)]
+pub struct Wire<S> {
+    stream: S,
+    inbound: FrameReader,
+    outbound: Vec<u8>,
+    /// Bytes of `outbound` that the stream has taken.
+    written: usize,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
+    /// Wraps a stream; frames of more than `frame_bytes_max` bytes are refused.
+    pub fn new(stream: S, frame_bytes_max: usize) -> Self {
+        Self {
+            stream,
+            inbound: FrameReader::new(frame_bytes_max),
+            outbound: Vec::new(),
+            written: 0,
+        }
+    }
+
+    /// The stream.
+    pub fn stream(&self) -> &S {
+        &self.stream
+    }
+
+    /// Where to append frames. What is already there must stay.
+    pub fn outbound(&mut self) -> &mut Vec<u8> {
+        &mut self.outbound
+    }
+
+    /// Bytes that still wait to be written.
+    pub fn unsent(&self) -> usize {
+        self.outbound.len() - self.written
+    }
+
+    /// The next frame that came whole. See [`FrameReader::next_frame`].
+    ///
+    /// # Errors
+    /// If the length in front of it cannot be.
+    pub fn next_frame(&mut self) -> Result<Option<&[u8]>, FrameError> {
+        self.inbound.next_frame()
+    }
+
+    /// The next frame together with the buffer for answers to it.
+    ///
+    /// # Errors
+    /// If the length in front of it cannot be.
+    pub fn next_frame_and_outbound(&mut self) -> Result<Option<Exchange<'_>>, FrameError> {
+        let frame = self.inbound.next_frame()?;
+        Ok(frame.map(|frame| (frame, &mut self.outbound)))
+    }
+
+    /// Changes the largest frame accepted from here on.
+    pub fn set_frame_bytes_max(&mut self, frame_bytes_max: usize) {
+        self.inbound.set_frame_bytes_max(frame_bytes_max);
+    }
+
+    /// Writes all that waits.
+    ///
+    /// # Errors
+    /// If the stream fails.
+    pub async fn flush(&mut self) -> io::Result<()> {
+        poll_fn(|context| self.poll_write_out(context)).await
+    }
+
+    /// Writes what waits while the peer takes it, until bytes from the peer came.
+    ///
+    /// Reading goes on while a write is stuck, so that two sides with full buffers cannot wait
+    /// for each other.
+    ///
+    /// # Errors
+    /// If the stream fails or has ended (`UnexpectedEof`).
+    pub async fn turn(&mut self) -> io::Result<()> {
+        poll_fn(|context| {
+            if self.unsent() > 0
+                && let Poll::Ready(Err(error)) = self.poll_write_out(context)
+            {
+                return Poll::Ready(Err(error));
+            }
+            self.poll_read_in(context)
+        })
+        .await
+    }
+
+    fn poll_write_out(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // Otherwise a peer that never quite catches up would make the buffer grow for ever.
+        if self.written > READ_BYTES && self.written > self.outbound.len() / 2 {
+            self.outbound.drain(..self.written);
+            self.written = 0;
+        }
+        while let Some(rest @ [_, ..]) = self.outbound.get(self.written..) {
+            let count = ready!(Pin::new(&mut self.stream).poll_write(context, rest))?;
+            if count == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.written += count;
+        }
+        self.outbound.clear();
+        self.written = 0;
+        if self.outbound.capacity() > BUFFER_BYTES_KEPT {
+            self.outbound.shrink_to(0);
+        }
+        // A TCP stream holds nothing back, but an encrypted one may.
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_read_in(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let count = ready!(pin!(self.stream.read_buf(self.inbound.space())).poll(context))?;
+        if count == 0 {
+            return Poll::Ready(Err(io::ErrorKind::UnexpectedEof.into()));
+        }
+        Poll::Ready(Ok(()))
+    }
+}
