@@ -1,0 +1,181 @@
+//! Which proposals are committed.
+//!
+//! ```text
+//!   propose(4) propose(5) propose(6)           log synced up to 6     sid 2 acknowledges 5
+//!        |         |          |                        |                      |
+//!        v         v          v                        v                      v
+//!   outstanding: 4 5 6                           4 5 6 (1 of 3)         commits 4, 5; 6 waits
+//! ```
+//!
+//! A leader proposes in zxid order and commits in zxid order: a proposal is committed once a
+//! quorum of servers has it on disk *and* every earlier one is committed. The leader is one of
+//! these servers, no better than the others; it counts itself when its own log says so.
+//!
+//! A log has no holes, and learners acknowledge in log order over one connection. An
+//! acknowledgement therefore stands for everything before it, and a position per server is all
+//! there is to remember, however many proposals are outstanding.
+//!
+//! # Where this goes
+//!
+//! While a reconfiguration is pending, proposals behind it need a quorum of the old *and* of the
+//! new configuration; the check in [`Proposals::handle_ack`] is made per proposal so that a second
+//! verifier can join it there. Who is sent a proposal and a commit, and what a joining learner is
+//! sent first, belongs to the leader that will hold this value, not to the accounting.
+//!
+//! Source: ensemble-protocol.md 14 (Leader.processAck, Leader.tryToCommit).
+
+use std::collections::{BTreeMap, VecDeque, vec_deque};
+
+use proto::quorum::QuorumVerifier;
+use proto::{Sid, Zxid};
+
+/// An acknowledgement that cannot be. The counts are as before; it is up to the host whether it
+/// drops the connection (Apache ZooKeeper ignores it).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("server {sid} acknowledges {zxid}, the last proposal is {last_proposed}")]
+pub struct NeverProposed {
+    /// Who acknowledged.
+    pub sid: Sid,
+    /// What it acknowledged.
+    pub zxid: Zxid,
+    /// The last proposal there is.
+    pub last_proposed: Zxid,
+}
+
+/// A leader's proposals from the moment they are made until they are committed.
+///
+/// ```
+/// use proto::{Sid, Zxid, quorum::Majority};
+/// use zab::broadcast::Proposals;
+///
+/// let mut proposals = Proposals::new(Majority::new([Sid(1)]), Sid(1), Zxid::ZERO);
+/// for zxid in 1..=3 {
+///     proposals.propose(Zxid(zxid));
+/// }
+/// // One sync of the log covers all that was appended before it.
+/// let committed: Vec<Zxid> = proposals.handle_synced(Zxid(2))?.collect();
+/// assert_eq!(committed, [Zxid(1), Zxid(2)]);
+/// assert_eq!(proposals.outstanding(), 1);
+/// # Ok::<(), zab::broadcast::NeverProposed>(())
+/// ```
+///
+/// Invariants: zxids leave in the order they came in, each once; none leaves before a quorum has
+/// it on disk.
+#[derive(Debug)]
+pub struct Proposals {
+    quorum: Box<dyn QuorumVerifier>,
+    leader: Sid,
+    /// The newest acknowledgement of each voter that has sent one.
+    acked: BTreeMap<Sid, Zxid>,
+    outstanding: VecDeque<Zxid>,
+    last_proposed: Zxid,
+    last_committed: Zxid,
+}
+
+impl Proposals {
+    /// Nothing proposed yet. `last_committed` is what every later zxid must be greater than: the
+    /// last zxid of the recovered history, or a new epoch with counter 0.
+    pub fn new(quorum: impl QuorumVerifier + 'static, leader: Sid, last_committed: Zxid) -> Self {
+        Self {
+            quorum: Box::new(quorum),
+            leader,
+            acked: BTreeMap::new(),
+            outstanding: VecDeque::new(),
+            last_proposed: last_committed,
+            last_committed,
+        }
+    }
+
+    /// Notes a proposal. It must be handed to the log and the learners by the caller; nothing is
+    /// counted for it yet.
+    ///
+    /// # Panics
+    /// If the zxid is not greater than that of the proposal before: the order of all changes
+    /// would be lost.
+    pub fn propose(&mut self, zxid: Zxid) {
+        assert!(
+            zxid > self.last_proposed,
+            "proposal {zxid} after {}",
+            self.last_proposed
+        );
+        self.last_proposed = zxid;
+        self.outstanding.push_back(zxid);
+    }
+
+    /// The leader's own log is on disk up to and including `zxid`. Yields what that commits.
+    ///
+    /// # Errors
+    /// If nothing was proposed under such a zxid.
+    pub fn handle_synced(
+        &mut self,
+        zxid: Zxid,
+    ) -> Result<vec_deque::Drain<'_, Zxid>, NeverProposed> {
+        self.handle_ack(self.leader, zxid)
+    }
+
+    /// A server's log is on disk up to and including `zxid`. Yields what that commits, in order;
+    /// the caller sends COMMIT and applies in this order.
+    ///
+    /// Servers without a vote, and acknowledgements of what is committed already (such as that of
+    /// NEWLEADER, whose counter is 0), change nothing.
+    ///
+    /// # Errors
+    /// If nothing was proposed under such a zxid.
+    pub fn handle_ack(
+        &mut self,
+        sid: Sid,
+        zxid: Zxid,
+    ) -> Result<vec_deque::Drain<'_, Zxid>, NeverProposed> {
+        if zxid > self.last_proposed {
+            return Err(NeverProposed {
+                sid,
+                zxid,
+                last_proposed: self.last_proposed,
+            });
+        }
+        if self.quorum.is_voter(sid) {
+            let acked = self.acked.entry(sid).or_insert(zxid);
+            *acked = zxid.max(*acked);
+        }
+        let committed = self
+            .outstanding
+            .iter()
+            .take_while(|zxid| self.is_durable(**zxid))
+            .count();
+        if let Some(last) = committed
+            .checked_sub(1)
+            .and_then(|at| self.outstanding.get(at))
+        {
+            self.last_committed = *last;
+        }
+        Ok(self.outstanding.drain(..committed))
+    }
+
+    fn is_durable(&self, zxid: Zxid) -> bool {
+        let has = |sid| self.acked.get(&sid).is_some_and(|acked| *acked >= zxid);
+        self.quorum.is_quorum(&has)
+    }
+
+    /// Proposals that are not committed yet.
+    pub fn outstanding(&self) -> usize {
+        self.outstanding.len()
+    }
+
+    /// The newest proposal, or where the history began.
+    pub fn last_proposed(&self) -> Zxid {
+        self.last_proposed
+    }
+
+    /// The newest proposal that is committed, or where the history began.
+    pub fn last_committed(&self) -> Zxid {
+        self.last_committed
+    }
+
+    /// Up to where a server's log is known to be on disk; `None` if it has not said.
+    pub fn acked(&self, sid: Sid) -> Option<Zxid> {
+        self.acked.get(&sid).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests;
