@@ -68,6 +68,17 @@ impl fmt::Display for Epoch {
     }
 }
 
+/// A round of leader election (`electionEpoch` on the wire). Counts elections since the server's
+/// start, and has nothing to do with [`Epoch`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ElectionRound(pub i64);
+
+impl fmt::Display for ElectionRound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
 /// A server's number: its `myid`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sid(pub i64);
@@ -118,6 +129,7 @@ wire_id!(Zxid, i64);
 wire_id!(Sid, i64);
 wire_id!(SessionId, i64);
 wire_id!(Epoch, i64);
+wire_id!(ElectionRound, i64);
 wire_id!(Xid, i32);
 
 #[cfg(test)]

@@ -3,17 +3,24 @@
 //! * [`OpCode`] is the one table of operations; [`ErrorCode`] the one of errors.
 //! * [`request`] and [`response`] hold what clients send and get, [`watch`] the events.
 //! * [`txn`] holds what is proposed, logged and applied.
+//! * [`packet`], [`learner`] and [`leader`] hold what travels on a quorum connection, [`hello`] and
+//!   [`notification`] what travels on an election connection.
 //! * [`quorum`] says which sets of servers may decide.
 //! * [`data`] holds what the others share: ACLs, Stat.
 //!
-//! Source: client-protocol.md, storage-formats.md section 3; zookeeper.jute.
+//! Source: client-protocol.md, ensemble-protocol.md, storage-formats.md section 3; zookeeper.jute.
 
 pub mod connect;
 pub mod data;
 mod error_code;
+pub mod hello;
 mod ids;
+pub mod leader;
+pub mod learner;
 pub mod multi;
+pub mod notification;
 mod op;
+pub mod packet;
 pub mod quorum;
 pub mod request;
 pub mod response;
@@ -22,5 +29,5 @@ pub mod watch;
 
 pub use data::{Acl, Id, Stat, StatPersisted};
 pub use error_code::ErrorCode;
-pub use ids::{Epoch, SessionId, Sid, Xid, Zxid};
+pub use ids::{ElectionRound, Epoch, SessionId, Sid, Xid, Zxid};
 pub use op::{OpCode, OpKind};

@@ -16,6 +16,19 @@ pub enum EventType {
     NodeChildrenChanged = 4,
 }
 
+impl EventType {
+    /// The type with this number, if a server can send it.
+    pub fn from_i32(number: i32) -> Option<Self> {
+        match number {
+            1 => Some(Self::NodeCreated),
+            2 => Some(Self::NodeDeleted),
+            3 => Some(Self::NodeDataChanged),
+            4 => Some(Self::NodeChildrenChanged),
+            _ => None,
+        }
+    }
+}
+
 /// `state` of every event a server sends: SyncConnected.
 pub const STATE_SYNC_CONNECTED: i32 = 3;
 

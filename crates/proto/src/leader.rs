@@ -1,0 +1,286 @@
+//! What a leader (or an observer's master) tells a learner.
+
+use bytes::Bytes;
+use jute::{Decode, DecodeError, Encode};
+
+use crate::learner::{LearnerInfo, NO_ZXID, payload};
+use crate::packet::{PacketType, QuorumPacket};
+use crate::{Epoch, SessionId, Sid, Zxid};
+
+/// The string behind the snapshot that follows a SNAP packet. Its place after everything else
+/// shows that both sides agree on where the snapshot ends.
+pub const SNAPSHOT_SIGNATURE: &str = "BenWasHere";
+
+/// A packet of a leader, understood. Transactions are left as bytes: a learner logs exactly what
+/// it was sent ([`crate::txn::TxnRecord`] decodes them).
+///
+/// Encoding gives the bytes of a 3.9 leader. Source: ensemble-protocol.md 8 to 12.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LeaderPacket {
+    /// The epoch the leader proposes to lead.
+    LeaderInfo {
+        /// The epoch.
+        epoch: Epoch,
+        /// [`LearnerInfo::PROTOCOL_VERSION`], not looked at by learners.
+        protocol_version: i32,
+    },
+    /// Keep your history, what follows continues it.
+    Diff {
+        /// The leader's last committed zxid; not to be relied on.
+        zxid: Zxid,
+    },
+    /// Forget what your log holds behind this zxid.
+    Trunc {
+        /// The last one to keep.
+        zxid: Zxid,
+    },
+    /// Forget your history, a snapshot follows (raw, not a packet).
+    Snap {
+        /// The snapshot may hold some changes behind it already.
+        zxid: Zxid,
+    },
+    /// The committed history is complete: make it durable, take on the epoch, acknowledge.
+    NewLeader {
+        /// The epoch, with counter 0.
+        zxid: Zxid,
+        /// Text of the newest configuration the leader has seen.
+        config: Option<Bytes>,
+    },
+    /// A quorum has the history: serve clients.
+    UpToDate,
+    /// Log this and acknowledge it.
+    Proposal {
+        /// Its zxid, also inside.
+        zxid: Zxid,
+        /// The transaction.
+        txn: Bytes,
+    },
+    /// A proposal is committed.
+    Commit {
+        /// Which.
+        zxid: Zxid,
+    },
+    /// A committed transaction, for an observer.
+    Inform {
+        /// Its zxid, also inside.
+        zxid: Zxid,
+        /// The transaction.
+        txn: Bytes,
+    },
+    /// A reconfiguration is committed: use it from here on.
+    CommitAndActivate {
+        /// Which proposal.
+        zxid: Zxid,
+        /// Who leads from here on.
+        designated_leader: Sid,
+    },
+    /// The same for an observer, with the transaction.
+    InformAndActivate {
+        /// Its zxid, also inside.
+        zxid: Zxid,
+        /// Who leads from here on.
+        designated_leader: Sid,
+        /// The transaction.
+        txn: Bytes,
+    },
+    /// The leader is alive; asks for the sessions that are.
+    Ping {
+        /// The last proposal.
+        zxid: Zxid,
+    },
+    /// Answer to a REVALIDATE.
+    Revalidate {
+        /// The session asked for.
+        session: SessionId,
+        /// Whether it is alive and now belongs to the learner.
+        is_valid: bool,
+    },
+    /// Answer to the oldest sync request that is not answered yet.
+    Sync,
+    /// Anything else, to be ignored: an unknown type, or one that only learners send.
+    Other {
+        /// The number.
+        packet_type: i32,
+    },
+}
+
+impl TryFrom<QuorumPacket> for LeaderPacket {
+    type Error = DecodeError;
+
+    /// # Errors
+    /// If the payload is missing or too short for the type: the learner closes the connection.
+    fn try_from(packet: QuorumPacket) -> Result<Self, DecodeError> {
+        let QuorumPacket {
+            packet_type,
+            zxid,
+            data,
+            ..
+        } = packet;
+        Ok(match PacketType::from_i32(packet_type) {
+            Some(PacketType::LeaderInfo) => Self::LeaderInfo {
+                epoch: zxid.epoch(),
+                protocol_version: payload(data)?.i32()?,
+            },
+            Some(PacketType::Diff) => Self::Diff { zxid },
+            Some(PacketType::Trunc) => Self::Trunc { zxid },
+            Some(PacketType::Snap) => Self::Snap { zxid },
+            Some(PacketType::NewLeader) => Self::NewLeader { zxid, config: data },
+            Some(PacketType::UpToDate) => Self::UpToDate,
+            Some(PacketType::Proposal) => Self::Proposal {
+                zxid,
+                txn: payload(data)?.rest(),
+            },
+            Some(PacketType::Commit) => Self::Commit { zxid },
+            Some(PacketType::Inform) => Self::Inform {
+                zxid,
+                txn: payload(data)?.rest(),
+            },
+            Some(PacketType::CommitAndActivate) => Self::CommitAndActivate {
+                zxid,
+                designated_leader: Sid::decode(&mut payload(data)?)?,
+            },
+            Some(PacketType::InformAndActivate) => {
+                let mut input = payload(data)?;
+                Self::InformAndActivate {
+                    zxid,
+                    designated_leader: Sid::decode(&mut input)?,
+                    txn: input.rest(),
+                }
+            }
+            Some(PacketType::Ping) => Self::Ping { zxid },
+            Some(PacketType::Revalidate) => {
+                let mut input = payload(data)?;
+                Self::Revalidate {
+                    session: SessionId::decode(&mut input)?,
+                    is_valid: input.bool()?,
+                }
+            }
+            Some(PacketType::Sync) => Self::Sync,
+            _ => Self::Other { packet_type },
+        })
+    }
+}
+
+impl LeaderPacket {
+    /// LEADERINFO of this release.
+    pub fn leader_info(epoch: Epoch) -> Self {
+        Self::LeaderInfo {
+            epoch,
+            protocol_version: LearnerInfo::PROTOCOL_VERSION,
+        }
+    }
+}
+
+impl From<LeaderPacket> for QuorumPacket {
+    fn from(packet: LeaderPacket) -> Self {
+        use LeaderPacket as P;
+        use PacketType as T;
+        match packet {
+            P::LeaderInfo {
+                epoch,
+                protocol_version,
+            } => {
+                let data = Some(protocol_version.to_bytes());
+                Self::new(T::LeaderInfo, Zxid::new(epoch, 0), data)
+            }
+            P::Diff { zxid } => Self::new(T::Diff, zxid, None),
+            P::Trunc { zxid } => Self::new(T::Trunc, zxid, None),
+            P::Snap { zxid } => Self::new(T::Snap, zxid, None),
+            P::NewLeader { zxid, config } => Self::new(T::NewLeader, zxid, config),
+            P::UpToDate => Self::new(T::UpToDate, NO_ZXID, None),
+            P::Proposal { zxid, txn } => Self::new(T::Proposal, zxid, Some(txn)),
+            P::Commit { zxid } => Self::new(T::Commit, zxid, None),
+            P::Inform { zxid, txn } => Self::new(T::Inform, zxid, Some(txn)),
+            P::CommitAndActivate {
+                zxid,
+                designated_leader,
+            } => Self::new(
+                T::CommitAndActivate,
+                zxid,
+                Some(designated_leader.to_bytes()),
+            ),
+            P::InformAndActivate {
+                zxid,
+                designated_leader,
+                txn,
+            } => {
+                let mut data = Vec::with_capacity(Sid::MIN_BYTES + txn.len());
+                designated_leader.encode(&mut data);
+                data.extend_from_slice(&txn);
+                Self::new(T::InformAndActivate, zxid, Some(data.into()))
+            }
+            P::Ping { zxid } => Self::new(T::Ping, zxid, None),
+            P::Revalidate { session, is_valid } => {
+                let mut data = Vec::with_capacity(9);
+                session.encode(&mut data);
+                is_valid.encode(&mut data);
+                Self::new(T::Revalidate, NO_ZXID, Some(data.into()))
+            }
+            P::Sync => Self::new(T::Sync, Zxid::ZERO, None),
+            P::Other { packet_type } => Self {
+                packet_type,
+                zxid: NO_ZXID,
+                data: None,
+                authinfo: None,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(packet_type: PacketType, data: Option<&[u8]>) -> Result<LeaderPacket, DecodeError> {
+        let data = data.map(Bytes::copy_from_slice);
+        QuorumPacket::new(packet_type, Zxid(0x5_0000_0007), data).try_into()
+    }
+
+    #[test]
+    fn payloads_that_are_missing_or_cut_short_are_errors() {
+        for packet_type in [
+            PacketType::LeaderInfo,
+            PacketType::CommitAndActivate,
+            PacketType::InformAndActivate,
+            PacketType::Revalidate,
+        ] {
+            let missing = Err(DecodeError::Null { offset: 12 });
+            assert_eq!(read(packet_type, None), missing, "{packet_type:?}");
+            assert!(read(packet_type, Some(&[0; 3])).is_err(), "{packet_type:?}");
+        }
+        for packet_type in [PacketType::Proposal, PacketType::Inform] {
+            assert!(read(packet_type, None).is_err(), "{packet_type:?}");
+        }
+        assert!(read(PacketType::Revalidate, Some(&[0; 8])).is_err());
+    }
+
+    #[test]
+    fn newleader_may_come_without_a_configuration() {
+        let zxid = Zxid(0x5_0000_0007);
+        assert_eq!(
+            read(PacketType::NewLeader, None),
+            Ok(LeaderPacket::NewLeader { zxid, config: None })
+        );
+    }
+
+    #[test]
+    fn what_only_learners_send_is_ignored_whatever_it_holds() {
+        let packet_type = PacketType::Request.number();
+        assert_eq!(
+            read(PacketType::Request, Some(&[1, 2])),
+            Ok(LeaderPacket::Other { packet_type })
+        );
+    }
+
+    #[test]
+    fn leaderinfo_has_the_recorded_bytes() {
+        let bytes = QuorumPacket::from(LeaderPacket::leader_info(Epoch(5))).to_bytes();
+        let recorded = [
+            &[0, 0, 0, 0x11][..],
+            &[0, 0, 0, 5, 0, 0, 0, 0],
+            &[0, 0, 0, 4, 0, 1, 0, 0],
+            &[0xff; 4],
+        ];
+        assert_eq!(bytes[..], recorded.concat());
+    }
+}

@@ -1,0 +1,358 @@
+//! What a learner tells its leader.
+
+use bytes::Bytes;
+use jute::{Decode, DecodeError, DecodeRecord, Encode, EncodeRecord, Reader};
+
+use crate::packet::{PacketType, QuorumPacket};
+use crate::{Epoch, Id, OpCode, SessionId, Sid, Zxid};
+
+/// Who a learner is. Old releases leave out the last field or the last two.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LearnerInfo {
+    /// Its `myid`.
+    pub sid: Sid,
+    /// [`LearnerInfo::PROTOCOL_VERSION`]; see [`LearnerInfo::protocol_version`].
+    pub protocol_version: Option<i32>,
+    /// Version of the configuration it has committed.
+    pub config_version: Option<i64>,
+}
+
+impl LearnerInfo {
+    /// What all releases since 3.4 send. Leaders treat greater ones alike; lesser ones know
+    /// neither LEADERINFO nor ACKEPOCH.
+    pub const PROTOCOL_VERSION: i32 = 0x1_0000;
+
+    /// A learner of this release.
+    pub fn new(sid: Sid, config_version: i64) -> Self {
+        Self {
+            sid,
+            protocol_version: Some(Self::PROTOCOL_VERSION),
+            config_version: Some(config_version),
+        }
+    }
+
+    /// The version that counts: 1 where none is sent.
+    pub fn protocol_version(&self) -> i32 {
+        self.protocol_version.unwrap_or(1)
+    }
+}
+
+impl Decode for LearnerInfo {
+    const MIN_BYTES: usize = 8;
+
+    fn decode(input: &mut Reader) -> Result<Self, DecodeError> {
+        let sid = Sid::decode(input)?;
+        let protocol_version = optional(input)?;
+        let config_version = match protocol_version {
+            Some(_) => optional(input)?,
+            None => None,
+        };
+        Ok(Self {
+            sid,
+            protocol_version,
+            config_version,
+        })
+    }
+}
+
+fn optional<T: Decode>(input: &mut Reader) -> Result<Option<T>, DecodeError> {
+    if input.is_empty() {
+        return Ok(None);
+    }
+    T::decode(input).map(Some)
+}
+
+impl Encode for LearnerInfo {
+    fn encode(&self, out: &mut Vec<u8>) {
+        self.sid.encode(out);
+        if let Some(version) = self.protocol_version {
+            version.encode(out);
+            if let Some(version) = self.config_version {
+                version.encode(out);
+            }
+        }
+    }
+}
+
+/// A session that was heard from: its id and timeout.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, EncodeRecord, DecodeRecord)]
+pub struct Touch {
+    /// The session.
+    pub session: SessionId,
+    /// Its timeout, ms.
+    pub timeout_ms: i32,
+}
+
+/// A client's request that needs the leader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LearnerRequest {
+    /// The client's session.
+    pub session: SessionId,
+    /// The client's number for the request; 0 for createSession.
+    pub cxid: i32,
+    /// The opcode, possibly unknown or one that no learner should send.
+    pub op: i32,
+    /// The record as the client sent it, not looked at yet; empty for closeSession.
+    pub body: Bytes,
+    /// The client's identities. Null only for createSession: an Apache leader refuses every
+    /// other request without a list.
+    pub authinfo: Option<Vec<Id>>,
+}
+
+impl LearnerRequest {
+    /// The opcode, if it is known.
+    pub fn op(&self) -> Option<OpCode> {
+        OpCode::from_i32(self.op)
+    }
+}
+
+/// A packet of a learner, understood.
+///
+/// Encoding gives the bytes of a 3.9 learner. Fields that carry nothing (the zxid of a
+/// REVALIDATE) are not kept. Source: ensemble-protocol.md 8, 9, 15, 16.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LearnerPacket {
+    /// A follower (or a server without a vote that wants to be one) introduces itself.
+    FollowerInfo {
+        /// The highest epoch it has promised to follow.
+        accepted_epoch: Epoch,
+        /// `None` if nothing was sent: the leader numbers it itself.
+        info: Option<LearnerInfo>,
+    },
+    /// An observer introduces itself.
+    ObserverInfo {
+        /// The highest epoch it has promised to follow.
+        accepted_epoch: Epoch,
+        /// As in `FollowerInfo`.
+        info: Option<LearnerInfo>,
+    },
+    /// The proposed epoch is accepted, durably.
+    AckEpoch {
+        /// The last transaction in the learner's log.
+        last_logged: Zxid,
+        /// Epoch of the learner's history; `None` if it had accepted this very epoch before, and
+        /// so does not count.
+        current_epoch: Option<Epoch>,
+    },
+    /// Logged up to here; counter 0 acknowledges NEWLEADER and UPTODATE.
+    Ack {
+        /// What is logged.
+        zxid: Zxid,
+    },
+    /// Answer to a PING.
+    Ping {
+        /// As in the PING.
+        zxid: Zxid,
+        /// The sessions heard from since the last one.
+        touched: Vec<Touch>,
+    },
+    /// A client came with this session; is it alive?
+    Revalidate(Touch),
+    /// A client's request.
+    Request(LearnerRequest),
+    /// Anything else, to be ignored: an unknown type, or one that only leaders send.
+    Other {
+        /// The number.
+        packet_type: i32,
+    },
+}
+
+impl TryFrom<QuorumPacket> for LearnerPacket {
+    type Error = DecodeError;
+
+    /// # Errors
+    /// If the payload is missing or too short for the type: the leader closes the connection.
+    fn try_from(packet: QuorumPacket) -> Result<Self, DecodeError> {
+        let QuorumPacket {
+            packet_type,
+            zxid,
+            data,
+            authinfo,
+        } = packet;
+        Ok(match PacketType::from_i32(packet_type) {
+            Some(PacketType::FollowerInfo) => Self::FollowerInfo {
+                accepted_epoch: zxid.epoch(),
+                info: learner_info(data)?,
+            },
+            Some(PacketType::ObserverInfo) => Self::ObserverInfo {
+                accepted_epoch: zxid.epoch(),
+                info: learner_info(data)?,
+            },
+            Some(PacketType::AckEpoch) => {
+                let epoch = payload(data)?.i32()?;
+                Self::AckEpoch {
+                    last_logged: zxid,
+                    current_epoch: (epoch != -1).then_some(Epoch(epoch.into())),
+                }
+            }
+            Some(PacketType::Ack) => Self::Ack { zxid },
+            Some(PacketType::Ping) => {
+                let mut input = payload(data)?;
+                let mut touched = Vec::with_capacity(input.remaining() / Touch::MIN_BYTES);
+                while !input.is_empty() {
+                    touched.push(Touch::decode(&mut input)?);
+                }
+                Self::Ping { zxid, touched }
+            }
+            Some(PacketType::Revalidate) => Self::Revalidate(Touch::decode(&mut payload(data)?)?),
+            Some(PacketType::Request) => {
+                let mut input = payload(data)?;
+                Self::Request(LearnerRequest {
+                    session: SessionId::decode(&mut input)?,
+                    cxid: input.i32()?,
+                    op: input.i32()?,
+                    body: input.rest(),
+                    authinfo,
+                })
+            }
+            _ => Self::Other { packet_type },
+        })
+    }
+}
+
+fn learner_info(data: Option<Bytes>) -> Result<Option<LearnerInfo>, DecodeError> {
+    data.map(|data| LearnerInfo::decode(&mut Reader::new(data)))
+        .transpose()
+}
+
+/// The payload of a packet that must have one.
+pub(crate) fn payload(data: Option<Bytes>) -> Result<Reader, DecodeError> {
+    // In a packet the data's length stands behind type and zxid.
+    const OFFSET: usize = 12;
+    data.map(Reader::new)
+        .ok_or(DecodeError::Null { offset: OFFSET })
+}
+
+impl From<LearnerPacket> for QuorumPacket {
+    fn from(packet: LearnerPacket) -> Self {
+        use PacketType as T;
+        match packet {
+            LearnerPacket::FollowerInfo {
+                accepted_epoch,
+                info,
+            } => {
+                let data = info.map(|info| info.to_bytes());
+                Self::new(T::FollowerInfo, Zxid::new(accepted_epoch, 0), data)
+            }
+            LearnerPacket::ObserverInfo {
+                accepted_epoch,
+                info,
+            } => {
+                let data = info.map(|info| info.to_bytes());
+                Self::new(T::ObserverInfo, Zxid::new(accepted_epoch, 0), data)
+            }
+            LearnerPacket::AckEpoch {
+                last_logged,
+                current_epoch,
+            } => {
+                // Epochs are the upper halves of zxids, so 32 bits hold them.
+                let epoch = current_epoch.map_or(-1, |epoch| epoch.0 as i32);
+                Self::new(T::AckEpoch, last_logged, Some(epoch.to_bytes()))
+            }
+            LearnerPacket::Ack { zxid } => Self::new(T::Ack, zxid, None),
+            LearnerPacket::Ping { zxid, touched } => {
+                let mut data = Vec::with_capacity(touched.len() * Touch::MIN_BYTES);
+                touched.iter().for_each(|touch| touch.encode(&mut data));
+                Self::new(T::Ping, zxid, Some(data.into()))
+            }
+            LearnerPacket::Revalidate(touch) => {
+                Self::new(T::Revalidate, NO_ZXID, Some(touch.to_bytes()))
+            }
+            LearnerPacket::Request(request) => {
+                let mut data = Vec::with_capacity(16 + request.body.len());
+                request.session.encode(&mut data);
+                request.cxid.encode(&mut data);
+                request.op.encode(&mut data);
+                data.extend_from_slice(&request.body);
+                Self {
+                    authinfo: request.authinfo,
+                    ..Self::new(T::Request, NO_ZXID, Some(data.into()))
+                }
+            }
+            LearnerPacket::Other { packet_type } => Self {
+                packet_type,
+                zxid: NO_ZXID,
+                data: None,
+                authinfo: None,
+            },
+        }
+    }
+}
+
+/// Stands in the zxid field of packets that are about none.
+pub(crate) const NO_ZXID: Zxid = Zxid(-1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(packet_type: PacketType, data: Option<&[u8]>) -> Result<LearnerPacket, DecodeError> {
+        let data = data.map(Bytes::copy_from_slice);
+        QuorumPacket::new(packet_type, Zxid(0x5_0000_0007), data).try_into()
+    }
+
+    #[test]
+    fn shorter_introductions_of_old_releases_are_understood() {
+        let full = LearnerInfo::new(Sid(9), 3).to_bytes();
+        let info = |len| match read(PacketType::FollowerInfo, Some(&full[..len])) {
+            Ok(LearnerPacket::FollowerInfo { info, .. }) => info,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(info(20), Some(LearnerInfo::new(Sid(9), 3)));
+        assert_eq!(info(12).and_then(|info| info.config_version), None);
+        assert_eq!(info(12).map(|info| info.protocol_version()), Some(0x1_0000));
+        assert_eq!(info(8).map(|info| info.protocol_version()), Some(1));
+        assert_eq!(
+            read(PacketType::ObserverInfo, None),
+            Ok(LearnerPacket::ObserverInfo {
+                accepted_epoch: Epoch(5),
+                info: None
+            })
+        );
+        assert!(read(PacketType::FollowerInfo, Some(&full[..7])).is_err());
+        assert!(read(PacketType::FollowerInfo, Some(&full[..10])).is_err());
+        assert!(read(PacketType::FollowerInfo, Some(&full[..19])).is_err());
+    }
+
+    #[test]
+    fn payloads_that_are_missing_or_cut_short_are_errors() {
+        for packet_type in [
+            PacketType::AckEpoch,
+            PacketType::Ping,
+            PacketType::Revalidate,
+            PacketType::Request,
+        ] {
+            assert_eq!(
+                read(packet_type, None),
+                Err(DecodeError::Null { offset: 12 }),
+                "{packet_type:?}"
+            );
+            let cut = read(packet_type, Some(&[0; 3]));
+            assert!(cut.is_err(), "{packet_type:?}: {cut:?}");
+        }
+        assert!(read(PacketType::Ping, Some(&[0; 13])).is_err());
+        assert!(read(PacketType::Request, Some(&[0; 15])).is_err());
+    }
+
+    #[test]
+    fn an_epoch_of_minus_one_does_not_count() {
+        let epoch = |number: i32| match read(PacketType::AckEpoch, Some(&number.to_bytes())) {
+            Ok(LearnerPacket::AckEpoch { current_epoch, .. }) => current_epoch,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((epoch(-1), epoch(4)), (None, Some(Epoch(4))));
+    }
+
+    #[test]
+    fn what_only_leaders_send_is_ignored_whatever_it_holds() {
+        for packet_type in [PacketType::Proposal, PacketType::UpToDate] {
+            let packet_type_number = packet_type.number();
+            assert_eq!(
+                read(packet_type, Some(&[1, 2])),
+                Ok(LearnerPacket::Other {
+                    packet_type: packet_type_number
+                })
+            );
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The one message of leader election.
+//!
+//! ```text
+//! state i32 | leader i64 | zxid i64 | round i64                        28 bytes, oldest
+//!           ... | peer epoch i64 | a number nobody reads               40 bytes, 3.4
+//!           ... | peer epoch i64 | version i32 | length i32 | config   since 3.5, version 2
+//! ```
+//!
+//! On the connection each stands behind its length (i32, 1 to [`FRAME_BYTES_MAX`]). The sender is
+//! not named: it is who the connection belongs to.
+//!
+//! Source: ensemble-protocol.md 4.3, 5 (FastLeaderElection's worker receiver, buildMsg).
+
+use bytes::Bytes;
+use jute::{Decode, DecodeError, Encode, Reader};
+
+use crate::{ElectionRound, Epoch, Sid, Zxid};
+
+/// Longest frame on an election connection; a greater, zero or negative length closes it.
+pub const FRAME_BYTES_MAX: usize = 524_288;
+
+/// What a server is doing, as it tells others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PeerState {
+    /// Looking for a leader.
+    Looking,
+    /// Following one, with a vote.
+    Following,
+    /// Leading.
+    Leading,
+    /// Following one, without a vote.
+    Observing,
+    /// A number without a meaning. From a voter it spoils the whole message; a server without a
+    /// vote is answered all the same.
+    Unknown(i32),
+}
+
+impl PeerState {
+    /// The number on the wire.
+    pub fn number(self) -> i32 {
+        match self {
+            Self::Looking => 0,
+            Self::Following => 1,
+            Self::Leading => 2,
+            Self::Observing => 3,
+            Self::Unknown(number) => number,
+        }
+    }
+
+    /// The state with this number.
+    pub fn from_i32(number: i32) -> Self {
+        match number {
+            0 => Self::Looking,
+            1 => Self::Following,
+            2 => Self::Leading,
+            3 => Self::Observing,
+            _ => Self::Unknown(number),
+        }
+    }
+}
+
+/// A vote, and what the voter is doing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Notification {
+    /// What the sender is doing.
+    pub state: PeerState,
+    /// Whom it votes for.
+    pub leader: Sid,
+    /// The last zxid of that server.
+    pub zxid: Zxid,
+    /// The sender's round (`electionEpoch` in ZooKeeper).
+    pub round: ElectionRound,
+    /// Epoch of that server's history; in the oldest form that of the zxid.
+    pub peer_epoch: Epoch,
+    /// What else is in the message.
+    pub form: Form,
+}
+
+/// How much of a notification there is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Form {
+    /// 28 bytes.
+    WithoutEpoch,
+    /// 40 bytes.
+    WithoutConfig {
+        /// Where the version stands in longer messages; receivers do not look.
+        unread: i32,
+    },
+    /// Any other length.
+    Versioned {
+        /// [`Notification::VERSION`] since 3.5.
+        version: i32,
+        /// Text of the configuration the sender has committed, not looked at yet; from version 2.
+        config: Option<Bytes>,
+    },
+}
+
+impl Notification {
+    /// The version of every release since 3.5.
+    pub const VERSION: i32 = 2;
+
+    /// The version that counts when votes are compared: 0 for the short forms.
+    pub fn version(&self) -> i32 {
+        match self.form {
+            Form::WithoutEpoch | Form::WithoutConfig { .. } => 0,
+            Form::Versioned { version, .. } => version,
+        }
+    }
+
+    /// The configuration's text, if one came with it.
+    pub fn config(&self) -> Option<&Bytes> {
+        match &self.form {
+            Form::Versioned { config, .. } => config.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Reads a frame without its length. Bytes behind the configuration are ignored.
+    ///
+    /// # Errors
+    /// If the frame is too short for its form, or the configuration's length cannot be. The
+    /// message is dropped; the connection stays open.
+    pub fn decode(frame: Bytes) -> Result<Self, DecodeError> {
+        let len = frame.len();
+        let mut input = Reader::new(frame);
+        let state = PeerState::from_i32(input.i32()?);
+        let leader = Sid::decode(&mut input)?;
+        let zxid = Zxid::decode(&mut input)?;
+        let round = ElectionRound::decode(&mut input)?;
+        let (peer_epoch, form) = if len == WITHOUT_EPOCH_BYTES {
+            (zxid.epoch(), Form::WithoutEpoch)
+        } else {
+            (Epoch::decode(&mut input)?, decode_form(len, &mut input)?)
+        };
+        Ok(Self {
+            state,
+            leader,
+            zxid,
+            round,
+            peer_epoch,
+            form,
+        })
+    }
+
+    /// Appends the frame with its length.
+    pub fn encode_frame(&self, out: &mut Vec<u8>) {
+        let len_at = out.len();
+        0i32.encode(out);
+        self.state.number().encode(out);
+        self.leader.encode(out);
+        self.zxid.encode(out);
+        self.round.encode(out);
+        match &self.form {
+            Form::WithoutEpoch => {}
+            Form::WithoutConfig { unread } => {
+                self.peer_epoch.encode(out);
+                unread.encode(out);
+            }
+            Form::Versioned { version, config } => {
+                self.peer_epoch.encode(out);
+                version.encode(out);
+                config.iter().for_each(|config| config.encode(out));
+            }
+        }
+        let len = i32::try_from(out.len() - len_at - 4).expect("a configuration fits a frame");
+        out[len_at..len_at + 4].copy_from_slice(&len.to_be_bytes());
+    }
+}
+
+fn decode_form(len: usize, input: &mut Reader) -> Result<Form, DecodeError> {
+    let version = input.i32()?;
+    if len == WITHOUT_CONFIG_BYTES {
+        return Ok(Form::WithoutConfig { unread: version });
+    }
+    if version <= 1 {
+        return Ok(Form::Versioned {
+            version,
+            config: None,
+        });
+    }
+    let offset = input.position();
+    let config_len = input.i32()?;
+    let config = match usize::try_from(config_len) {
+        Ok(wanted) if wanted <= len => input.take(wanted)?,
+        _ => {
+            return Err(DecodeError::Length {
+                offset,
+                len: config_len,
+                limit: len,
+            });
+        }
+    };
+    Ok(Form::Versioned {
+        version,
+        config: Some(config),
+    })
+}
+
+const WITHOUT_EPOCH_BYTES: usize = 28;
+const WITHOUT_CONFIG_BYTES: usize = 40;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CONFIG: &[u8] = b"server.1=127.0.0.1:23201:23301:participant\nversion=0";
+
+    fn first(form: Form) -> Notification {
+        Notification {
+            state: PeerState::Looking,
+            leader: Sid(1),
+            zxid: Zxid(0x3_0000_0009),
+            round: ElectionRound(1),
+            peer_epoch: Epoch(3),
+            form,
+        }
+    }
+
+    fn frame(notification: &Notification) -> Vec<u8> {
+        let mut out = Vec::new();
+        notification.encode_frame(&mut out);
+        assert_eq!(
+            out[..4],
+            i32::try_from(out.len() - 4).unwrap().to_be_bytes()
+        );
+        out.split_off(4)
+    }
+
+    fn read(frame: &[u8]) -> Result<Notification, DecodeError> {
+        Notification::decode(Bytes::copy_from_slice(frame))
+    }
+
+    fn current() -> Notification {
+        first(Form::Versioned {
+            version: Notification::VERSION,
+            config: Some(Bytes::from_static(CONFIG)),
+        })
+    }
+
+    #[test]
+    fn every_form_reads_back() {
+        for (notification, len, version) in [
+            (current(), 44 + CONFIG.len(), 2),
+            (first(Form::WithoutConfig { unread: 1 }), 40, 0),
+            (first(Form::WithoutEpoch), 28, 0),
+        ] {
+            let bytes = frame(&notification);
+            assert_eq!((bytes.len(), notification.version()), (len, version));
+            assert_eq!(read(&bytes), Ok(notification));
+        }
+    }
+
+    #[test]
+    fn a_length_that_is_no_form_is_refused() {
+        let bytes = frame(&current());
+        for len in 0..bytes.len() {
+            let is_a_form = len == 28 || len == 40;
+            assert_eq!(read(&bytes[..len]).is_ok(), is_a_form, "{len}");
+        }
+    }
+
+    #[test]
+    fn bytes_behind_the_configuration_are_ignored() {
+        let bytes = [&frame(&current())[..], b"more"].concat();
+        assert_eq!(read(&bytes), Ok(current()));
+    }
+
+    #[test]
+    fn a_version_without_configuration_may_have_any_length() {
+        let mut bytes = frame(&first(Form::WithoutConfig { unread: 1 }));
+        bytes.push(7);
+        let form = Form::Versioned {
+            version: 1,
+            config: None,
+        };
+        assert_eq!(read(&bytes), Ok(first(form)));
+    }
+
+    #[test]
+    fn a_configuration_longer_than_the_message_is_refused() {
+        let bytes = frame(&current());
+        for len in [-1, i32::MIN, i32::MAX, 0x270f, 97, 53] {
+            let mut wrong = bytes.clone();
+            wrong[40..44].copy_from_slice(&i32::to_be_bytes(len));
+            assert!(read(&wrong).is_err(), "{len}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_state_is_kept() {
+        let mut bytes = frame(&current());
+        bytes[..4].copy_from_slice(&7i32.to_be_bytes());
+        let read = read(&bytes).unwrap();
+        assert_eq!(read.state, PeerState::Unknown(7));
+        assert_eq!(frame(&read), bytes);
+    }
+}

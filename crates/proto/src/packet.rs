@@ -1,0 +1,297 @@
+//! Packets on a quorum connection, before their payload is looked at.
+//!
+//! ```text
+//! QuorumPacket  type i32 | zxid i64 | data buffer | authinfo vector<Id>
+//! ```
+//!
+//! Packets follow each other with no length in front, so where one ends is known only from the
+//! lengths inside it: [`QuorumPacket::frame_len`] finds the end without taking memory.
+//! [`crate::learner`] and [`crate::leader`] hold what the payloads mean.
+//!
+//! Source: ensemble-protocol.md 8 (QuorumPacket, Leader.java's constants).
+
+use bytes::Bytes;
+use jute::{DecodeError, DecodeRecord, EncodeRecord, Limits};
+
+use crate::{Id, Zxid};
+
+/// One packet.
+#[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
+pub struct QuorumPacket {
+    /// A [`PacketType`], possibly unknown.
+    pub packet_type: i32,
+    /// Meaning depends on the type.
+    pub zxid: Zxid,
+    /// Payload; null and empty differ.
+    pub data: Option<Bytes>,
+    /// The client's identities in a REQUEST, else null.
+    pub authinfo: Option<Vec<Id>>,
+}
+
+impl QuorumPacket {
+    /// Bytes of a packet without data and identities, the shortest there is.
+    pub const BYTES_MIN: usize = 20;
+
+    /// A packet without identities.
+    pub fn new(packet_type: PacketType, zxid: Zxid, data: Option<Bytes>) -> Self {
+        Self {
+            packet_type: packet_type.number(),
+            zxid,
+            data,
+            authinfo: None,
+        }
+    }
+
+    /// Bytes of the packet at the start of `bytes`; `None` if more must be read to know.
+    ///
+    /// Nothing is copied, and no more than the limits allow is ever waited for: the data is one
+    /// field, and all identities together may not take more than one field either (ZooKeeper
+    /// bounds each of their strings, but not their number).
+    ///
+    /// # Errors
+    /// If a length is negative or above the limit: nothing behind it can be understood, the
+    /// connection must be closed.
+    pub fn frame_len(bytes: &[u8], limits: Limits) -> Result<Option<usize>, DecodeError> {
+        let mut scan = Scan {
+            bytes,
+            at: size_of::<i32>() + size_of::<i64>(),
+            limit: limits.field_bytes_max,
+        };
+        if scan.skip_field()?.is_none() {
+            return Ok(None);
+        }
+        let authinfo_at = scan.at;
+        let Some(count) = scan.i32() else {
+            return Ok(None);
+        };
+        // Counts below zero hold nothing, as everywhere in jute.
+        for _ in 0..count.max(0) {
+            let both = scan.skip_field()?.and(scan.skip_field()?);
+            scan.check(authinfo_at, scan.at - authinfo_at)?;
+            if both.is_none() {
+                return Ok(None);
+            }
+        }
+        Ok(Some(scan.at))
+    }
+}
+
+/// Steps over fields.
+struct Scan<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    limit: usize,
+}
+
+impl Scan<'_> {
+    fn i32(&mut self) -> Option<i32> {
+        let chunk = self.bytes.get(self.at..)?.first_chunk()?;
+        self.at += chunk.len();
+        Some(i32::from_be_bytes(*chunk))
+    }
+
+    /// Steps over a buffer or string; `None` if it is not all there.
+    fn skip_field(&mut self) -> Result<Option<()>, DecodeError> {
+        let offset = self.at;
+        let Some(len) = self.i32() else {
+            return Ok(None);
+        };
+        if len == -1 {
+            return Ok(Some(()));
+        }
+        let wanted = usize::try_from(len).map_err(|_| self.unreasonable(offset, len))?;
+        self.check(offset, wanted)?;
+        self.at += wanted;
+        Ok((self.at <= self.bytes.len()).then_some(()))
+    }
+
+    fn check(&self, offset: usize, wanted: usize) -> Result<(), DecodeError> {
+        if wanted > self.limit {
+            let len = i32::try_from(wanted).unwrap_or(i32::MAX);
+            return Err(self.unreasonable(offset, len));
+        }
+        Ok(())
+    }
+
+    fn unreasonable(&self, offset: usize, len: i32) -> DecodeError {
+        DecodeError::Length {
+            offset,
+            len,
+            limit: self.limit,
+        }
+    }
+}
+
+macro_rules! packet_types {
+    ($( $(#[doc = $doc:literal])+ $name:ident = $number:literal $wire:literal; )+) => {
+        /// What a packet is for.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(i32)]
+        pub enum PacketType { $( $(#[doc = $doc])+ $name = $number, )+ }
+
+        impl PacketType {
+            /// Every type, in order of number.
+            pub const ALL: &[Self] = &[$(Self::$name),+];
+
+            /// The type with this number. Unknown ones are ignored by both sides.
+            pub fn from_i32(number: i32) -> Option<Self> {
+                match number { $( $number => Some(Self::$name), )+ _ => None }
+            }
+
+            /// Its name in ZooKeeper.
+            pub fn name(self) -> &'static str {
+                match self { $( Self::$name => $wire, )+ }
+            }
+        }
+    };
+}
+
+packet_types! {
+    /// A learner passes on what a client asked for.
+    Request = 1 "REQUEST";
+    /// The leader proposes a transaction.
+    Proposal = 2 "PROPOSAL";
+    /// A learner has logged a proposal, or is done with the history of an epoch.
+    Ack = 3 "ACK";
+    /// A proposal is committed.
+    Commit = 4 "COMMIT";
+    /// The leader is alive; a learner is, and names the sessions it heard from.
+    Ping = 5 "PING";
+    /// Whether a session that came to a learner is alive.
+    Revalidate = 6 "REVALIDATE";
+    /// Everything before a sync has been sent.
+    Sync = 7 "SYNC";
+    /// A committed transaction, to an observer.
+    Inform = 8 "INFORM";
+    /// A committed reconfiguration: use the new configuration.
+    CommitAndActivate = 9 "COMMITANDACTIVATE";
+    /// The end of the history; take on the new epoch.
+    NewLeader = 10 "NEWLEADER";
+    /// A follower introduces itself.
+    FollowerInfo = 11 "FOLLOWERINFO";
+    /// Serve clients.
+    UpToDate = 12 "UPTODATE";
+    /// What follows continues the learner's history.
+    Diff = 13 "DIFF";
+    /// Cut the log back.
+    Trunc = 14 "TRUNC";
+    /// A snapshot follows.
+    Snap = 15 "SNAP";
+    /// An observer introduces itself.
+    ObserverInfo = 16 "OBSERVERINFO";
+    /// The leader proposes an epoch.
+    LeaderInfo = 17 "LEADERINFO";
+    /// A learner accepts the epoch.
+    AckEpoch = 18 "ACKEPOCH";
+    /// A committed reconfiguration, to an observer.
+    InformAndActivate = 19 "INFORMANDACTIVATE";
+}
+
+impl PacketType {
+    /// The number on the wire.
+    pub fn number(self) -> i32 {
+        self as i32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jute::{Decode, Encode, Reader};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn packet(data: Option<&'static [u8]>, ids: Option<Vec<(&str, &str)>>) -> QuorumPacket {
+        let id = |(scheme, id): (&str, &str)| Id {
+            scheme: scheme.into(),
+            id: id.into(),
+        };
+        QuorumPacket {
+            packet_type: 1,
+            zxid: Zxid(-1),
+            data: data.map(Bytes::from_static),
+            authinfo: ids.map(|ids| ids.into_iter().map(id).collect()),
+        }
+    }
+
+    fn frame_len(bytes: &[u8]) -> Result<Option<usize>, DecodeError> {
+        QuorumPacket::frame_len(
+            bytes,
+            Limits {
+                field_bytes_max: 60,
+            },
+        )
+    }
+
+    #[test]
+    fn the_end_of_a_packet_is_found_byte_by_byte() {
+        for packet in [
+            packet(None, None),
+            packet(Some(b""), Some(vec![])),
+            packet(
+                Some(b"data"),
+                Some(vec![("ip", "127.0.0.1"), ("super", "")]),
+            ),
+        ] {
+            let bytes = packet.to_bytes();
+            for cut in 0..bytes.len() {
+                assert_eq!(frame_len(&bytes[..cut]), Ok(None), "{cut} of {packet:?}");
+            }
+            let with_more = [&bytes[..], b"next"].concat();
+            assert_eq!(frame_len(&with_more), Ok(Some(bytes.len())));
+            assert_eq!(QuorumPacket::decode(&mut Reader::new(bytes)), Ok(packet));
+        }
+        assert_eq!(packet(None, None).to_bytes().len(), QuorumPacket::BYTES_MIN);
+    }
+
+    #[test]
+    fn a_length_above_the_limit_is_refused_before_its_bytes_arrive() {
+        let mut head = vec![0; 12];
+        for (len, fits) in [(60, true), (61, false), (i32::MAX, false), (-2, false)] {
+            head.truncate(12);
+            len.encode(&mut head);
+            assert_eq!(frame_len(&head).is_ok(), fits, "{len}");
+        }
+    }
+
+    #[test]
+    fn many_small_identities_are_refused_as_well() {
+        let mut bytes = packet(None, Some(vec![])).to_bytes().to_vec();
+        bytes.truncate(16);
+        i32::MAX.encode(&mut bytes);
+        bytes.extend_from_slice(&[0; 8 * 6]);
+        assert_eq!(frame_len(&bytes), Ok(None));
+        bytes.extend_from_slice(&[0; 8 * 4]);
+        assert!(matches!(frame_len(&bytes), Err(DecodeError::Length { .. })));
+    }
+
+    #[test]
+    fn numbers_and_names_are_unique() {
+        for (at, one) in PacketType::ALL.iter().enumerate() {
+            assert_eq!(one.number(), i32::try_from(at).unwrap() + 1);
+            assert_eq!(PacketType::from_i32(one.number()), Some(*one));
+            let same_name = |other: &&PacketType| other.name() == one.name();
+            assert_eq!(PacketType::ALL.iter().filter(same_name).count(), 1);
+        }
+        assert_eq!(PacketType::from_i32(0), None);
+        assert_eq!(PacketType::from_i32(20), None);
+    }
+
+    proptest! {
+        #[test]
+        fn what_has_a_length_decodes_to_that_length(bytes in proptest::collection::vec(
+            prop_oneof![Just(0u8), Just(0xff), any::<u8>()], 0..120)) {
+            if let Ok(Some(len)) = frame_len(&bytes) {
+                let mut input = Reader::new(bytes);
+                // Null strings in the identities are the one thing more that can be wrong.
+                match QuorumPacket::decode(&mut input) {
+                    Ok(_) => prop_assert_eq!(input.position(), len),
+                    Err(error) => {
+                        let is_null = matches!(error, DecodeError::Null { .. });
+                        prop_assert!(is_null, "{}", error);
+                    }
+                }
+            }
+        }
+    }
+}
