@@ -1,7 +1,73 @@
-//! zoo.cfg.
-pub mod error;
+//! zoo.cfg, the dynamic configuration, `myid` and `-D` properties, as one typed [`Config`].
+//!
+//! ```text
+//! bytes -> Properties -> RawConfig (text and line numbers) --+
+//! -D flags, JVMFLAGS -> SystemProperties -------------------+-> Config, or a ConfigError
+//! myid, dynamic file, host names <- Surroundings ------------+
+//! ```
+//!
+//! * Every fact about a setting stands once, in the [`registry`].
+//! * A [`Config`] is checked as a whole and is not changed after; settings that are absent are
+//!   `None`, never -1.
+//! * A refusal is a [`ConfigError`]: file, line, key, Apache ZooKeeper's own sentence where it has
+//!   one, and its exit code.
+//! * What was accepted but is worth a word is a [`Notice`]; the crate logs nothing itself.
+//! * [`members`] and [`membership`] stand alone: reconfiguration reads and writes member lists with
+//!   them.
+//!
+//! The crate reaches neither files nor names nor the environment: whoever loads a configuration
+//! passes [`Surroundings`].
+//!
+//! ```
+//! use config::{Config, Nowhere, RawConfig, SystemProperties};
+//!
+//! let text = b"dataDir=/var/lib/zookeeper\nclientPort=2181\n";
+//! let raw = RawConfig::parse("zoo.cfg".as_ref(), text)?;
+//! let config = Config::parse(raw, SystemProperties::new(), &mut Nowhere)?;
+//! assert_eq!(config.client.plain.unwrap().port, 2181);
+//! assert!(config.ensemble.is_none());
+//! # Ok::<(), config::ConfigError>(())
+//! ```
+//!
+//! Source: configuration.md; Java's QuorumPeerConfig.
+
+mod config;
+mod docs;
+mod error;
 mod java;
-pub mod origin;
+pub mod members;
+pub mod membership;
+mod origin;
 pub mod properties;
+mod raw;
 pub mod registry;
-pub mod system_properties;
+mod review;
+mod secret;
+mod settings;
+mod suggest;
+mod surroundings;
+mod system_properties;
+
+pub use config::auth::{Auth, AuthProvider, DigestAlgorithm, Sasl};
+pub use config::ensemble::{
+    ElectionSettings, Ensemble, LeaderSettings, LearnerSettings, MultiAddress, QuorumSasl,
+};
+pub use config::identity::version_of_file_name;
+pub use config::limits::{
+    ConnectionThrottle, LargeRequests, Limits, RequestThrottle, SessionWeights,
+};
+pub use config::operations::{
+    Admin, AdminScheme, FourLetterWords, Metrics, MetricsExporter, PauseMonitor,
+};
+pub use config::server::{ClientAddress, ClientListener, Containers, Features, Sessions};
+pub use config::storage::{Purge, SnapshotCompression, Storage};
+pub use config::tls::{ClientAuth, ClientTls, QuorumTls, Store, StoreFormat, Tls};
+pub use config::{Config, EMBEDDED_DATA_DIR, EMBEDDED_PORT};
+pub use docs::render_markdown;
+pub use error::{ConfigError, exit_code};
+pub use origin::{Notice, NoticeLevel, Origin};
+pub use raw::RawConfig;
+pub use review::Given;
+pub use secret::Secret;
+pub use surroundings::{Nowhere, Surroundings};
+pub use system_properties::SystemProperties;

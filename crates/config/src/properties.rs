@@ -73,11 +73,7 @@ impl Properties {
         if bytes.len() > MAX_BYTES {
             return Err(PropertiesError::TooLong { len: bytes.len() });
         }
-        let mut lines = NaturalLines {
-            rest: bytes,
-            number: 0,
-        }
-        .peekable();
+        let mut lines = NaturalLines::new(bytes).peekable();
         let mut entries = Vec::new();
         while let Some(first) = lines.next() {
             let text = skip_blanks(first.text);
@@ -149,16 +145,25 @@ pub fn escape_value(value: &str) -> String {
     escape(value, false)
 }
 
-struct NaturalLine<'a> {
-    number: u32,
-    text: &'a [u8],
+pub(crate) struct NaturalLine<'a> {
+    pub(crate) number: u32,
+    pub(crate) text: &'a [u8],
 }
 
 /// Lines ended by LF, CR, CRLF or the end of the input. Text after the last line end is a line
 /// only if there is any.
-struct NaturalLines<'a> {
+pub(crate) struct NaturalLines<'a> {
     rest: &'a [u8],
     number: u32,
+}
+
+impl<'a> NaturalLines<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self {
+            rest: bytes,
+            number: 0,
+        }
+    }
 }
 
 impl<'a> Iterator for NaturalLines<'a> {

@@ -233,7 +233,8 @@ mod tests {
             Some("nio.sessionlessCnxnTimeout")
         );
         assert_eq!(name(find("server.1")), Some("server.*"));
-        assert_eq!(name(find("server.realm")), Some("server.realm"));
+        let realm = "zookeeper.server.realm";
+        assert_eq!(name(find_property(realm)), Some(realm));
         assert_eq!(
             name(find_property("zookeeper.authProvider.1")),
             Some("authProvider.*")

@@ -18,7 +18,7 @@ keys! {
     SERVER_CNXN_FACTORY = Key::prefixed("serverCnxnFactory", Class, "Java's choice between its NIO and Netty networking.").accepted("one network layer serves plain and TLS ports");
     CLIENT_TCP_KEEP_ALIVE = Key::prefixed("clientTcpKeepAlive", Flag, "TCP keep-alive on client connections.").default("false").should();
     GLOBAL_OUTSTANDING_LIMIT = Key::prefixed("globalOutstandingLimit", Int, "Requests in progress beyond which the server stops reading from clients that have one in progress.").default("1000").unit("requests");
-    JUTE_MAXBUFFER = Key::property("jute.maxbuffer", Int, "Largest packet taken from a client; a larger one ends the connection.").default("1048575").unit("bytes");
+    JUTE_MAXBUFFER = Key::property("jute.maxbuffer", Int, "Largest packet taken from a client; a larger one ends the connection.").default("1048575").unit("bytes").at_least(1, Outside::Default);
     JUTE_MAXBUFFER_EXTRASIZE = Key::prefixed("jute.maxbuffer.extrasize", Int, "What a transaction may need beyond `jute.maxbuffer` when it is read back.").derived("`jute.maxbuffer`").unit("bytes").at_least(1024, Outside::Nearest).should();
     STANDALONE_ENABLED = Key::file("standaloneEnabled", Flag, "Whether a single participant runs as a standalone server; if not, as an ensemble of one.").default("true");
     RECONFIG_ENABLED = Key::file("reconfigEnabled", Flag, "Whether clients may change the member list.").default("false");

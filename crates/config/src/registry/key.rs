@@ -24,6 +24,8 @@ pub struct Key {
     /// Whether a value that cannot be read is refused. Java falls back to the default for most
     /// settings that it reads from system properties.
     pub is_strict: bool,
+    /// Whether a number is decimal only, where Java's `getInteger` would also take `0x10` and `010`.
+    pub is_decimal: bool,
     /// How widely the setting is used.
     pub tier: Tier,
     /// Whether it does anything here.
@@ -155,6 +157,7 @@ impl Key {
             default: DefaultValue::Unset,
             range: None,
             is_strict: false,
+            is_decimal: false,
             tier: Tier::Must,
             effect: Effect::Used,
             doc,
@@ -234,6 +237,11 @@ impl Key {
 
     pub(super) const fn strict(mut self) -> Self {
         self.is_strict = true;
+        self.decimal()
+    }
+
+    pub(super) const fn decimal(mut self) -> Self {
+        self.is_decimal = true;
         self
     }
 
@@ -258,14 +266,6 @@ impl Key {
     /// The beginning that all names of a family have in common; `None` for a single setting.
     pub fn family(&self) -> Option<&'static str> {
         self.name.strip_suffix('*')
-    }
-
-    /// Whether this is the setting that `name` is, or the family it belongs to.
-    pub fn is_named(&self, name: &str) -> bool {
-        match self.family() {
-            Some(beginning) => name.len() > beginning.len() && name.starts_with(beginning),
-            None => self.name == name,
-        }
     }
 
     /// Whether zoo.cfg's value is taken as it is, and does not become the property

@@ -32,8 +32,8 @@ keys! {
     REQUIRE_KERBEROS_CONFIG = Key::prefixed("requireKerberosConfig", Text, "Java fails without krb5.conf.").no_effect("krb5.conf is looked for only when Kerberos is used");
     KERBEROS_RELOGIN = Key::prefixed("kerberos.minReLoginTimeMs", Text, "Java's pause between two Kerberos logins.").default("60000").unit("ms").no_effect(NO_KINIT);
     KINIT = Key::prefixed("kinit", Text, "Java's command to renew tickets.").default("/usr/bin/kinit").no_effect(NO_KINIT);
-    SERVER_PRINCIPAL = Key::prefixed("server.principal", Text, "Kerberos name that Java's own clients expect of a server.").no_effect("only SASL clients use it");
-    SERVER_REALM = Key::prefixed("server.realm", Text, "Kerberos realm that Java's own clients expect of a server.").no_effect("only SASL clients use it");
+    SERVER_PRINCIPAL = Key::property("zookeeper.server.principal", Text, "Kerberos name that Java's own clients expect of a server.").no_effect("only SASL clients use it");
+    SERVER_REALM = Key::property("zookeeper.server.realm", Text, "Kerberos realm that Java's own clients expect of a server.").no_effect("only SASL clients use it");
     REQUIRE_CLIENT_AUTH_SCHEME = Key::prefixed("requireClientAuthScheme", Text, "A setting from old guides.").no_effect("no release of ZooKeeper reads it; sessionRequireClientSASLAuth does what it says");
     JAAS_LOGIN_RENEW = Key::prefixed("jaasLoginRenew", Text, "A setting from old guides.").no_effect("no release of ZooKeeper reads it");
 

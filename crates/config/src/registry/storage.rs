@@ -5,11 +5,11 @@ use super::key::{Key, Outside};
 use super::keys;
 
 keys! {
-    PRE_ALLOC_SIZE = Key::prefixed("preAllocSize", Long, "How much of a log file is allocated at a time.").default("65536").unit("KiB").between(0, 1 << 31, Outside::Default);
+    PRE_ALLOC_SIZE = Key::prefixed("preAllocSize", Long, "How much of a log file is allocated at a time.").decimal().default("65536").unit("KiB").between(0, 1 << 31, Outside::Default);
     SNAP_COUNT = Key::prefixed("snapCount", Int, "Transactions between snapshots: one is taken after a random number from half of this on.").default("100000").unit("transactions").at_least(2, Outside::Nearest);
     SNAP_SIZE_LIMIT = Key::prefixed("snapSizeLimitInKb", Long, "The same, by bytes of log; 0 or less is off.").default("4194304").unit("KiB").should();
     TXN_LOG_SIZE_LIMIT = Key::prefixed("txnLogSizeLimitInKb", Long, "Size at which a new log file is begun; 0 or less is off.").default("-1").unit("KiB").should();
-    COMMIT_LOG_COUNT = Key::prefixed("commitLogCount", Int, "Transactions kept in memory for learners that missed some.").default("500").unit("transactions").at_least(500, Outside::Nearest).should();
+    COMMIT_LOG_COUNT = Key::prefixed("commitLogCount", Int, "Transactions kept in memory for learners that missed some.").decimal().default("500").unit("transactions").at_least(500, Outside::Nearest).should();
     SNAPSHOT_SIZE_FACTOR = Key::prefixed("snapshotSizeFactor", Ratio, "Share of a snapshot's size up to which a learner is sent transactions from the log instead; negative is off.").default("0.33").should();
     SNAP_RETAIN_COUNT = Key::file("autopurge.snapRetainCount", Int, "Snapshots that a purge keeps, with the logs they need.").default("3").unit("snapshots").at_least(3, Outside::Nearest);
     PURGE_INTERVAL = Key::file("autopurge.purgeInterval", Int, "Time between purges, the first at the start; 0 or less is off.").default("0").unit("hours");
@@ -34,7 +34,7 @@ keys! {
     REQUEST_STALE_LATENCY_CHECK = Key::prefixed("request_stale_latency_check", Flag, "Whether a request is stale when it waited longer than its session's timeout.").default("false").should();
     THROTTLED_OP_WAIT_TIME = Key::prefixed("throttled_op_wait_time", Int, "Wait after which a request is answered with ThrottledOp; 0 is off.").default("0").unit("ms").should();
     LARGE_REQUEST_MAX_BYTES = Key::prefixed("largeRequestMaxBytes", Int, "Bytes of large requests in progress at one time; a connection that goes beyond is closed.").default("104857600").unit("bytes").at_least(1, Outside::Default).should();
-    LARGE_REQUEST_THRESHOLD = Key::prefixed("largeRequestThreshold", Int, "Size beyond which a request is large; -1 is off.").default("-1").unit("bytes").should();
+    LARGE_REQUEST_THRESHOLD = Key::prefixed("largeRequestThreshold", Int, "Size beyond which a request is large; -1 is off.").default("-1").unit("bytes").at_least(-1, Outside::Default).should();
     THROTTLE_TOKENS = Key::prefixed("connection_throttle_tokens", Int, "Tokens in the bucket that new sessions draw from; 0 is off.").default("0").unit("tokens").should();
     THROTTLE_FILL_TIME = Key::prefixed("connection_throttle_fill_time", Int, "Time between refills of the bucket.").default("1").unit("ms").at_least(1, Outside::Default).should();
     THROTTLE_FILL_COUNT = Key::prefixed("connection_throttle_fill_count", Int, "Tokens of a refill.").default("1").unit("tokens").at_least(0, Outside::Default).should();

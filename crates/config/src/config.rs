@@ -1,0 +1,423 @@
+//! The configuration, read and cross-checked.
+
+pub(crate) mod auth;
+pub(crate) mod ensemble;
+pub(crate) mod identity;
+pub(crate) mod limits;
+pub(crate) mod operations;
+pub(crate) mod server;
+pub(crate) mod storage;
+pub(crate) mod tls;
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use auth::Auth;
+use ensemble::{Ensemble, Identity, QuorumSasl};
+use identity::Lists;
+use limits::Limits;
+use operations::{Admin, FourLetterWords, Metrics, PauseMonitor};
+use server::{ClientAddress, ClientListener, Containers, Features, Sessions};
+use storage::{Purge, Storage};
+use tls::ClientTls;
+
+use crate::error::ConfigError;
+use crate::members::canonical_host;
+use crate::origin::{Notice, NoticeLevel, Origin};
+use crate::properties::MAX_BYTES;
+use crate::raw::RawConfig;
+use crate::registry::core as keys;
+use crate::registry::{Key, Section, cluster, security};
+use crate::review::{self, Given};
+use crate::secret::Secret;
+use crate::settings::Settings;
+use crate::surroundings::Surroundings;
+use crate::system_properties::SystemProperties;
+
+/// Everything a server is told when it starts.
+///
+/// Made once, by [`Config::load`] or one of its siblings, and not changed afterwards. Log
+/// [`Config::notices`] as soon as logging is set up.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// The file, as it was named; absent for a configuration without one.
+    pub source: Option<PathBuf>,
+    /// The text of that file, for the admin command `initial_configuration`.
+    pub initial_configuration: Secret,
+    /// Directory of the snapshots and of `myid`.
+    pub data_dir: PathBuf,
+    /// Directory of the transaction logs.
+    pub data_log_dir: PathBuf,
+    /// Length of a tick, in milliseconds; at least 1.
+    pub tick_time_ms: u32,
+    /// Where clients connect.
+    pub client: ClientListener,
+    /// Timeouts and kinds of sessions.
+    pub sessions: Sessions,
+    /// Limits on what clients may use.
+    pub limits: Limits,
+    /// Log and snapshots.
+    pub storage: Storage,
+    /// Deletion of old ones.
+    pub purge: Purge,
+    /// Cleaning of containers and TTL nodes.
+    pub containers: Containers,
+    /// What is switched on and off.
+    pub features: Features,
+    /// Authentication of clients.
+    pub auth: Auth,
+    /// TLS of the client ports.
+    pub client_tls: ClientTls,
+    /// Host names are checked by the TLS library alone, and DIGEST-MD5 is not used between members.
+    pub fips_mode: bool,
+    /// Four-letter words that are answered.
+    pub four_letter_words: FourLetterWords,
+    /// The admin server.
+    pub admin: Admin,
+    /// Metrics.
+    pub metrics: Metrics,
+    /// Changes and logins are written to the audit log.
+    pub audit_enabled: bool,
+    /// The detector of pauses, if there is to be one.
+    pub pause_monitor: Option<PauseMonitor>,
+    /// The ensemble this server belongs to; absent for a standalone server.
+    pub ensemble: Option<Ensemble>,
+    /// All system properties: flags, and the settings of the file that became properties.
+    pub properties: SystemProperties,
+    /// The known settings that were written.
+    pub given: Vec<Given>,
+    /// What is to be logged.
+    pub notices: Vec<Notice>,
+}
+
+impl Config {
+    /// Reads the file `path`, the files that it names, and `myid`.
+    ///
+    /// `flags` are the `-D` flags of the command line and of the JVM variables.
+    ///
+    /// # Errors
+    /// The first fault in the order in which Apache ZooKeeper looks for them; of several wrong
+    /// values in one file the first line's.
+    pub fn load(
+        path: &Path,
+        flags: SystemProperties,
+        surroundings: &mut dyn Surroundings,
+    ) -> Result<Self, ConfigError> {
+        let bytes = surroundings.read(path, MAX_BYTES).map_err(|error| {
+            let path = path.display();
+            ConfigError::new(match error.kind() {
+                io::ErrorKind::NotFound => format!("{path} file is missing"),
+                _ => format!("Error processing {path}: {error}"),
+            })
+        })?;
+        Self::parse(RawConfig::parse(path, &bytes)?, flags, surroundings)
+    }
+
+    /// The same, from a file that was read already.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn parse(
+        raw: RawConfig,
+        flags: SystemProperties,
+        surroundings: &mut dyn Surroundings,
+    ) -> Result<Self, ConfigError> {
+        let path = raw.path().to_owned();
+        let mut settings = Settings::new(raw, flags);
+        let reading = format!("Reading configuration from: {}", path.display());
+        settings.notice(NoticeLevel::Info, reading);
+        let mut config = Self::build(settings, surroundings)?;
+        config.source = Some(path);
+        Ok(config)
+    }
+
+    /// The legacy form without a file: `port datadir [ticktime] [maxcnxns]`.
+    ///
+    /// # Errors
+    /// Another number of arguments, with Java's usage line, and wrong values.
+    pub fn from_arguments(
+        arguments: &[&str],
+        flags: SystemProperties,
+        surroundings: &mut dyn Surroundings,
+    ) -> Result<Self, ConfigError> {
+        let (port, data_dir, tick_time, max_cnxns) = match *arguments {
+            [port, data_dir] => (port, data_dir, None, None),
+            [port, data_dir, tick_time] => (port, data_dir, Some(tick_time), None),
+            [port, data_dir, tick_time, max] => (port, data_dir, Some(tick_time), Some(max)),
+            _ => return Err(ConfigError::new(USAGE)),
+        };
+        // Java's legacy form has no limit of connections unless one is given.
+        let mut written = vec![
+            (keys::CLIENT_PORT.name, port.to_owned()),
+            (keys::DATA_DIR.name, data_dir.to_owned()),
+            (
+                keys::MAX_CLIENT_CNXNS.name,
+                max_cnxns.unwrap_or("0").to_owned(),
+            ),
+        ];
+        written.extend(tick_time.map(|time| (keys::TICK_TIME.name, time.to_owned())));
+        let origin = Origin::Flags("the command line".to_owned());
+        let raw = RawConfig::without_file(written, &origin);
+        Self::build(Settings::new(raw, flags), surroundings)
+    }
+
+    /// The configuration of a server that was told nothing: port [`EMBEDDED_PORT`], data in
+    /// [`EMBEDDED_DATA_DIR`].
+    ///
+    /// # Errors
+    /// Wrong values among the flags.
+    pub fn embedded(
+        flags: SystemProperties,
+        surroundings: &mut dyn Surroundings,
+    ) -> Result<Self, ConfigError> {
+        let written = [
+            (keys::CLIENT_PORT.name, EMBEDDED_PORT.to_string()),
+            (keys::DATA_DIR.name, EMBEDDED_DATA_DIR.to_owned()),
+        ];
+        let origin = Origin::Flags("the built-in configuration".to_owned());
+        let raw = RawConfig::without_file(written, &origin);
+        Self::build(Settings::new(raw, flags), surroundings)
+    }
+
+    /// The settings of a section that were written.
+    pub fn given_in(&self, section: Section) -> impl Iterator<Item = &Given> {
+        let is_in = move |given: &&Given| section.keys().iter().any(|key| **key == *given.key);
+        self.given.iter().filter(is_in)
+    }
+
+    fn build(
+        mut settings: Settings,
+        surroundings: &mut dyn Surroundings,
+    ) -> Result<Self, ConfigError> {
+        let settings = &mut settings;
+        let given = review::review(settings);
+        check_before_use(settings)?;
+        let purge = Purge::read(settings)?;
+        let (data_dir, data_log_dir) = read_directories(settings)?;
+        let mut client = ClientListener::read(settings)?;
+        client.plain = read_address(settings, surroundings, &PLAIN)?;
+        client.secure = read_address(settings, surroundings, &SECURE)?;
+        if client.secure.is_some() {
+            auth::require_tls_provider(settings)?;
+        }
+        if settings
+            .number(&cluster::OBSERVER_MASTER_PORT)?
+            .unwrap_or_default()
+            <= 0
+        {
+            settings.notice(NoticeLevel::Info, "observerMasterPort is not set");
+        }
+        let tick_time_ms = read_tick_time(settings)?;
+        let sessions = Sessions::read(settings, tick_time_ms)?;
+        let metrics = Metrics::read(settings)?;
+        let features = Features::read(settings)?;
+
+        let lists = Lists::read(settings, surroundings)?;
+        lists.check(settings, &features)?;
+        let my_id = identity::read_my_id(&data_dir, surroundings)?;
+        let membership = &lists.membership;
+        identity::settle_client_address(settings, surroundings, membership, my_id, &mut client)?;
+        let role = identity::settle_role(settings, membership, my_id)?;
+        let is_quorum = !features.standalone_enabled || membership.participants().count() > 1;
+        let ensemble = if is_quorum {
+            let my_id = identity::check_quorum(settings, &data_dir, membership, my_id)?;
+            warn_of_large_id(settings, my_id.0, &features);
+            let Lists {
+                membership,
+                last_seen,
+                dynamic_file,
+            } = lists;
+            let who = Identity {
+                my_id,
+                role,
+                membership,
+                last_seen,
+                dynamic_file,
+            };
+            Some(Ensemble::read(settings, who)?)
+        } else {
+            // Java warns; a standalone server is what most people mean by this.
+            settings.notice(NoticeLevel::Info, STANDALONE);
+            None
+        };
+
+        Ok(Self {
+            source: None,
+            initial_configuration: settings.raw.text(),
+            data_dir,
+            data_log_dir,
+            tick_time_ms,
+            client,
+            sessions,
+            limits: Limits::read(settings)?,
+            storage: Storage::read(settings)?,
+            purge,
+            containers: Containers::read(settings)?,
+            features,
+            auth: Auth::read(settings)?,
+            client_tls: ClientTls::read(settings)?,
+            fips_mode: settings.flag(&security::FIPS_MODE)?,
+            four_letter_words: FourLetterWords::read(settings)?,
+            admin: Admin::read(settings)?,
+            metrics,
+            audit_enabled: operations::read_audit(settings)?,
+            pause_monitor: PauseMonitor::read(settings)?,
+            ensemble,
+            properties: settings.properties.clone(),
+            given,
+            notices: without_repetition(std::mem::take(&mut settings.notices)),
+        })
+    }
+}
+
+/// What Java refuses while it still goes through the lines, and right after.
+fn check_before_use(settings: &mut Settings) -> Result<(), ConfigError> {
+    settings.check_file()?;
+    if let Some(found) = settings.find(&cluster::ELECTION_ALG)
+        && settings.number(&cluster::ELECTION_ALG)? != Some(ONLY_ELECTION_ALG)
+    {
+        let reason = "Invalid electionAlg value. Only 3 is supported.";
+        return Err(found.refused(reason).hint("leave electionAlg out"));
+    }
+    if settings.find(&cluster::DYNAMIC_CONFIG_FILE).is_some() {
+        let lines = settings.raw.settings();
+        let member = lines
+            .iter()
+            .find(|(key, _)| crate::membership::is_member_key(key));
+        if let Some((key, setting)) = member {
+            let reason = format!("parameter: {key} must be in a separate dynamic config file");
+            return Err(ConfigError::new(reason)
+                .at(Some(&setting.origin))
+                .key(*key)
+                .hint("move it to the file that dynamicConfigFile names"));
+        }
+    }
+    QuorumSasl::read(settings).map(drop)
+}
+
+fn read_directories(settings: &mut Settings) -> Result<(PathBuf, PathBuf), ConfigError> {
+    for key in [&keys::DATA_DIR, &keys::DATA_LOG_DIR] {
+        let Some(found) = settings.find(key) else {
+            continue;
+        };
+        let path = Path::new(&found.text);
+        if !found.text.is_empty() && path.is_relative() && !found.text.starts_with("./") {
+            let text = format!(
+                "{} is relative. Prepend ./ to indicate that you're sure!",
+                found.text
+            );
+            settings.notices.push(found.warning(text));
+        }
+    }
+    let Some(data_dir) = settings.path(&keys::DATA_DIR) else {
+        return Err(ConfigError::new("dataDir is not set")
+            .at(Some(&Origin::file(settings.raw.path())))
+            .hint("such as dataDir=/var/lib/zookeeper"));
+    };
+    let data_log_dir = settings
+        .path(&keys::DATA_LOG_DIR)
+        .unwrap_or_else(|| data_dir.clone());
+    Ok((data_dir, data_log_dir))
+}
+
+struct AddressKeys {
+    port: &'static Key,
+    host: &'static Key,
+}
+
+/// A port, and the host it is bound at.
+fn read_address(
+    settings: &mut Settings,
+    surroundings: &mut dyn Surroundings,
+    AddressKeys { port, host }: &AddressKeys,
+) -> Result<Option<ClientAddress>, ConfigError> {
+    let found_host = settings.find(host);
+    let Some(number) = settings.port(port)? else {
+        if let Some(found) = found_host {
+            let reason = format!("{} is set but {} is not set", host.name, port.name);
+            return Err(found.refused(reason).hint(format!("add {}", port.name)));
+        }
+        settings.notice(NoticeLevel::Info, format!("{} is not set", port.name));
+        return Ok(None);
+    };
+    let written = found_host
+        .as_ref()
+        .map_or("0.0.0.0", |found| found.text.as_str());
+    let bare = written
+        .strip_prefix('[')
+        .and_then(|inside| inside.strip_suffix(']'));
+    let name = canonical_host(bare.unwrap_or(written));
+    let ip = identity::resolve(surroundings, &name).map_err(|error| {
+        let reason = format!("{written}: {error}");
+        match &found_host {
+            Some(found) => found.refused(reason),
+            None => ConfigError::new(reason),
+        }
+        .hint("the host must be known when the server starts")
+    })?;
+    let address = ClientAddress {
+        host: name,
+        ip,
+        port: number,
+    };
+    settings.notice(NoticeLevel::Info, format!("{} is {address}", host.name));
+    Ok(Some(address))
+}
+
+fn read_tick_time(settings: &mut Settings) -> Result<u32, ConfigError> {
+    let number = settings.number(&keys::TICK_TIME)?.unwrap_or_default();
+    let reason = match u32::try_from(number) {
+        Ok(1..) => return settings.int(&keys::TICK_TIME),
+        Ok(0) => "tickTime is not set".to_owned(),
+        // Java goes on with it, into timeouts below zero.
+        Err(_) => format!("{number} is not a length of time"),
+    };
+    Err(match settings.find(&keys::TICK_TIME) {
+        Some(found) => found.refused(reason),
+        None => ConfigError::new(reason),
+    }
+    .hint("such as tickTime=2000"))
+}
+
+/// A TTL takes the highest id's place, so the leader refuses such a server later.
+///
+/// Source: Java's EphemeralType.validateServerId.
+fn warn_of_large_id(settings: &mut Settings, my_id: i64, features: &Features) {
+    if features.extended_types_enabled && my_id > MAX_ID_WITH_EXTENDED_TYPES {
+        let text = format!(
+            "server id {my_id} is too large: with extendedTypesEnabled the greatest is \
+             {MAX_ID_WITH_EXTENDED_TYPES}"
+        );
+        settings.notice(NoticeLevel::Error, text);
+    }
+}
+
+/// A setting that is read in two places is spoken of once.
+fn without_repetition(notices: Vec<Notice>) -> Vec<Notice> {
+    let mut once: Vec<Notice> = Vec::with_capacity(notices.len());
+    for notice in notices {
+        if !once.contains(&notice) {
+            once.push(notice);
+        }
+    }
+    once
+}
+
+/// The client port of [`Config::embedded`].
+pub const EMBEDDED_PORT: u16 = 2181;
+/// The data directory of [`Config::embedded`].
+pub const EMBEDDED_DATA_DIR: &str = "./zoarium-data";
+
+const ONLY_ELECTION_ALG: i64 = 3;
+const MAX_ID_WITH_EXTENDED_TYPES: i64 = 254;
+const USAGE: &str = "Usage: ZooKeeperServerMain configfile | port datadir [ticktime] [maxcnxns]";
+const STANDALONE: &str =
+    "Either no config or no quorum defined in config, running in standalone mode";
+const PLAIN: AddressKeys = AddressKeys {
+    port: &keys::CLIENT_PORT,
+    host: &keys::CLIENT_PORT_ADDRESS,
+};
+const SECURE: AddressKeys = AddressKeys {
+    port: &keys::SECURE_CLIENT_PORT,
+    host: &keys::SECURE_CLIENT_PORT_ADDRESS,
+};

@@ -1,0 +1,315 @@
+//! Who clients are, and who must be somebody.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+
+use crate::error::ConfigError;
+use crate::registry::PREFIX;
+use crate::registry::security as keys;
+use crate::secret::Secret;
+use crate::settings::Settings;
+
+/// Authentication of clients.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Auth {
+    /// `super:` and the digest of the superuser's password.
+    pub super_digest: Option<Secret>,
+    /// There is the scheme `digest`.
+    pub digest_enabled: bool,
+    /// The hash of its ids.
+    pub digest_algorithm: DigestAlgorithm,
+    /// The providers that `authProvider.<label>` adds to `ip` and `digest`, by label. An unknown
+    /// class has a notice and is left out.
+    pub providers: BTreeMap<String, AuthProvider>,
+    /// Subject of the certificate that is the superuser.
+    pub x509_super_user: Option<String>,
+    /// Names, of SASL or another scheme, with the superuser's rights.
+    pub super_users: BTreeSet<String>,
+    /// The schemes of which a client must have authenticated with one; absent asks nothing.
+    pub enforced_schemes: Option<Vec<String>>,
+    /// Names of this ensemble for the scheme `ensemble`; absent takes every name.
+    pub ensemble_names: Option<Vec<String>>,
+    /// Admin requests come from the first address of `X-Forwarded-For`.
+    pub use_x_forwarded_for: bool,
+    /// SASL.
+    pub sasl: Sasl,
+}
+
+/// SASL of clients, and what it shares with SASL between members.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sasl {
+    /// The JAAS file.
+    pub jaas_file: Option<PathBuf>,
+    /// Its section for clients.
+    pub server_section: String,
+    /// Whether that section was asked for by name; if so, it must exist.
+    pub is_section_given: bool,
+    /// Password of the user `super`.
+    pub super_password: Option<Secret>,
+    /// A connection survives a failed login.
+    pub allow_failed_clients: bool,
+    /// Id that in an ACL stands for every SASL user.
+    pub any_user_id: Option<String>,
+    /// The host is cut off Kerberos names.
+    pub remove_host_from_principal: bool,
+    /// The realm is cut off Kerberos names.
+    pub remove_realm_from_principal: bool,
+    /// Hosts of members are replaced by their canonical names.
+    pub canonicalize_host_names: bool,
+    /// Rules that turn Kerberos names into user names.
+    pub auth_to_local: String,
+}
+
+/// A provider that Java loads by the name of its class.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum AuthProvider {
+    /// Scheme `digest`.
+    Digest,
+    /// Scheme `ip`.
+    Ip,
+    /// Scheme `sasl`.
+    Sasl,
+    /// Scheme `x509`.
+    X509,
+    /// Scheme `ensemble`.
+    Ensemble,
+    /// Scheme `key`.
+    Key,
+}
+
+/// The hash of the ids of scheme `digest`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum DigestAlgorithm {
+    /// MD5.
+    Md5,
+    /// SHA-1.
+    #[default]
+    Sha1,
+    /// SHA-224.
+    Sha224,
+    /// SHA-256.
+    Sha256,
+    /// SHA-384.
+    Sha384,
+    /// SHA-512.
+    Sha512,
+    /// SHA3-224.
+    Sha3_224,
+    /// SHA3-256.
+    Sha3_256,
+    /// SHA3-384.
+    Sha3_384,
+    /// SHA3-512.
+    Sha3_512,
+}
+
+impl AuthProvider {
+    const ALL: [Self; 6] = [
+        Self::Digest,
+        Self::Ip,
+        Self::Sasl,
+        Self::X509,
+        Self::Ensemble,
+        Self::Key,
+    ];
+
+    /// The scheme whose ids the provider gives out.
+    pub fn scheme(self) -> &'static str {
+        match self {
+            Self::Digest => "digest",
+            Self::Ip => "ip",
+            Self::Sasl => "sasl",
+            Self::X509 => "x509",
+            Self::Ensemble => "ensemble",
+            Self::Key => "key",
+        }
+    }
+
+    fn class_name(self) -> &'static str {
+        match self {
+            Self::Digest => "DigestAuthenticationProvider",
+            Self::Ip => "IPAuthenticationProvider",
+            Self::Sasl => "SASLAuthenticationProvider",
+            Self::X509 => X509_CLASS,
+            Self::Ensemble => "EnsembleAuthenticationProvider",
+            Self::Key => "KeyAuthenticationProvider",
+        }
+    }
+
+    /// The provider of a Java class, by its full name.
+    pub fn of_class(class: &str) -> Option<Self> {
+        let name = class.strip_prefix(CLASS_PREFIX)?;
+        Self::ALL
+            .into_iter()
+            .find(|provider| provider.class_name() == name)
+    }
+}
+
+impl DigestAlgorithm {
+    /// The algorithm that Java finds under a name, in any case.
+    pub fn parse(name: &str) -> Option<Self> {
+        Some(match name.to_ascii_uppercase().as_str() {
+            "MD5" => Self::Md5,
+            "SHA" | "SHA1" | "SHA-1" => Self::Sha1,
+            "SHA224" | "SHA-224" => Self::Sha224,
+            "SHA256" | "SHA-256" => Self::Sha256,
+            "SHA384" | "SHA-384" => Self::Sha384,
+            "SHA512" | "SHA-512" => Self::Sha512,
+            "SHA3-224" => Self::Sha3_224,
+            "SHA3-256" => Self::Sha3_256,
+            "SHA3-384" => Self::Sha3_384,
+            "SHA3-512" => Self::Sha3_512,
+            _ => return None,
+        })
+    }
+}
+
+impl Auth {
+    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+        let providers = read_providers(settings);
+        let digest_enabled = settings.flag(&keys::DIGEST_AUTH_ENABLED)?;
+        Ok(Self {
+            super_digest: settings.secret(&keys::SUPER_DIGEST),
+            digest_enabled,
+            digest_algorithm: read_digest_algorithm(settings)?,
+            enforced_schemes: read_enforced_schemes(settings, &providers, digest_enabled)?,
+            providers,
+            x509_super_user: settings.some_text(&keys::X509_SUPER_USER),
+            super_users: read_super_users(settings),
+            ensemble_names: settings.list(&keys::ENSEMBLE_AUTH_NAME),
+            use_x_forwarded_for: settings.flag(&keys::USE_X_FORWARDED_FOR)?,
+            sasl: Sasl::read(settings)?,
+        })
+    }
+}
+
+impl Sasl {
+    fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+        Ok(Self {
+            jaas_file: settings.path(&keys::JAAS_FILE),
+            server_section: settings.text(&keys::SASL_SERVER_CONFIG).unwrap_or_default(),
+            is_section_given: settings.find(&keys::SASL_SERVER_CONFIG).is_some(),
+            super_password: settings.secret(&keys::SASL_SUPER_PASSWORD),
+            allow_failed_clients: settings.flag(&keys::ALLOW_SASL_FAILED_CLIENTS)?,
+            any_user_id: settings.some_text(&keys::LET_ANY_SASL_USER_DO_X),
+            remove_host_from_principal: settings.flag(&keys::KERBEROS_REMOVE_HOST)?,
+            remove_realm_from_principal: settings.flag(&keys::KERBEROS_REMOVE_REALM)?,
+            canonicalize_host_names: settings.flag(&keys::KERBEROS_CANONICALIZE)?,
+            auth_to_local: settings.text(&keys::AUTH_TO_LOCAL).unwrap_or_default(),
+        })
+    }
+}
+
+/// Finds the provider of TLS clients, and registers the default one.
+///
+/// Source: Java's QuorumPeerConfig.configureSSLAuth.
+pub(super) fn require_tls_provider(settings: &mut Settings) -> Result<(), ConfigError> {
+    let scheme = settings.text(&keys::SSL_AUTH_PROVIDER).unwrap_or_default();
+    let property = format!("{PREFIX}{AUTH_PROVIDER}{scheme}");
+    if settings.properties.get(&property).is_some() {
+        return Ok(());
+    }
+    if scheme == AuthProvider::X509.scheme() {
+        settings
+            .properties
+            .set(&property, &format!("{CLASS_PREFIX}{X509_CLASS}"), None);
+        return Ok(());
+    }
+    let reason =
+        format!("No auth provider configured for the SSL authentication scheme '{scheme}'.");
+    let error = match settings.find(&keys::SSL_AUTH_PROVIDER) {
+        Some(found) => found.refused(reason),
+        None => ConfigError::new(reason),
+    };
+    Err(error.hint(format!("add {AUTH_PROVIDER}{scheme}=<class>")))
+}
+
+fn read_providers(settings: &mut Settings) -> BTreeMap<String, AuthProvider> {
+    let beginning = format!("{PREFIX}{AUTH_PROVIDER}");
+    let mut providers = BTreeMap::new();
+    let mut unknown = Vec::new();
+    for (name, class) in settings.properties.iter() {
+        let Some(label) = name.strip_prefix(&beginning) else {
+            continue;
+        };
+        match AuthProvider::of_class(class) {
+            Some(provider) => {
+                providers.insert(label.to_owned(), provider);
+            }
+            None => unknown.push((format!("{AUTH_PROVIDER}{label}"), class.to_owned())),
+        }
+    }
+    for (key, class) in unknown {
+        let text = format!("Problems loading {class}: {key} is ignored, as no such class is known");
+        settings.notice(crate::origin::NoticeLevel::Warn, text);
+    }
+    providers
+}
+
+fn read_super_users(settings: &Settings) -> BTreeSet<String> {
+    let name = format!("{PREFIX}{}", keys::SUPER_USER.name);
+    let more = format!("{name}.");
+    let users = settings.properties.iter();
+    users
+        .filter(|(property, _)| *property == name || property.starts_with(&more))
+        .filter(|(_, user)| !user.is_empty())
+        .map(|(_, user)| user.to_owned())
+        .collect()
+}
+
+fn read_digest_algorithm(settings: &Settings) -> Result<DigestAlgorithm, ConfigError> {
+    let name = settings.text(&keys::DIGEST_ALG).unwrap_or_default();
+    DigestAlgorithm::parse(&name).ok_or_else(|| {
+        let reason =
+            format!("don't support this ACL digest algorithm: {name} in the current environment");
+        let error = match settings.find(&keys::DIGEST_ALG) {
+            Some(found) => found.refused(reason),
+            None => ConfigError::new(reason),
+        };
+        error.hint("choose SHA1, SHA-256, SHA-512, SHA3-256, MD5 or a similar one")
+    })
+}
+
+/// Source: Java's AuthenticationHelper.
+fn read_enforced_schemes(
+    settings: &mut Settings,
+    providers: &BTreeMap<String, AuthProvider>,
+    digest_enabled: bool,
+) -> Result<Option<Vec<String>>, ConfigError> {
+    let (switch, schemes) = if settings.flag(&keys::SESSION_REQUIRE_SASL)? {
+        let sasl = AuthProvider::Sasl.scheme().to_owned();
+        (&keys::SESSION_REQUIRE_SASL, vec![sasl])
+    } else if settings.flag(&keys::ENFORCE_AUTH_ENABLED)? {
+        let schemes = settings
+            .list(&keys::ENFORCE_AUTH_SCHEMES)
+            .unwrap_or_default();
+        (&keys::ENFORCE_AUTH_ENABLED, schemes)
+    } else {
+        return Ok(None);
+    };
+    let refused = |reason: String| match settings.find(switch) {
+        Some(found) => found.refused(reason),
+        None => ConfigError::new(reason),
+    };
+    if schemes.is_empty() {
+        let reason = "zookeeper.enforce.auth.enabled is true zookeeper.enforce.auth.schemes must \
+                      be  configured.";
+        return Err(refused(reason.to_owned()).hint("such as enforce.auth.schemes=sasl,digest"));
+    }
+    let is_available = |scheme: &str| {
+        scheme == AuthProvider::Ip.scheme()
+            || (digest_enabled && scheme == AuthProvider::Digest.scheme())
+            || providers
+                .values()
+                .any(|provider| provider.scheme() == scheme)
+    };
+    if let Some(missing) = schemes.iter().find(|scheme| !is_available(scheme)) {
+        let reason = format!("Authentication scheme {missing} is not available.");
+        return Err(refused(reason).hint(format!("add {AUTH_PROVIDER}{missing}=<class>")));
+    }
+    Ok(Some(schemes))
+}
+
+const CLASS_PREFIX: &str = "org.apache.zookeeper.server.auth.";
+const X509_CLASS: &str = "X509AuthenticationProvider";
+const AUTH_PROVIDER: &str = "authProvider.";

@@ -1,0 +1,259 @@
+//! What a member of an ensemble is told besides the member list.
+
+use std::path::PathBuf;
+
+use proto::Sid;
+
+use crate::config::tls::QuorumTls;
+use crate::error::ConfigError;
+use crate::members::MemberRole;
+use crate::membership::Membership;
+use crate::registry::cluster as keys;
+use crate::settings::Settings;
+
+/// The configuration of an ensemble and of this server in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ensemble {
+    /// This server's id; it is among the members.
+    pub my_id: Sid,
+    /// This server's role, as the member list says.
+    pub role: MemberRole,
+    /// The member list in effect.
+    pub membership: Membership,
+    /// A member list that was proposed and is not known to be in effect.
+    pub last_seen: Option<Membership>,
+    /// The file that holds `membership`; absent while it is still in the static file.
+    pub dynamic_file: Option<PathBuf>,
+    /// Time a learner has to connect and synchronise, in ticks.
+    pub init_limit_ticks: u32,
+    /// Time a follower may lag behind, in ticks.
+    pub sync_limit_ticks: u32,
+    /// Time a learner has to connect, in ticks.
+    pub connect_limit_ticks: u32,
+    /// Quorum and election ports are bound on every address.
+    pub listen_on_all_ips: bool,
+    /// Members may have several addresses.
+    pub multi_address: MultiAddress,
+    /// File in which a tie-breaker writes `0` or `1`.
+    pub oracle_path: Option<PathBuf>,
+    /// Elections.
+    pub election: ElectionSettings,
+    /// What a leader does.
+    pub leader: LeaderSettings,
+    /// What a learner does.
+    pub learner: LearnerSettings,
+    /// TLS between members.
+    pub tls: QuorumTls,
+    /// SASL between members.
+    pub sasl: QuorumSasl,
+}
+
+/// Several addresses of a member.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MultiAddress {
+    /// They are allowed. Changes the handshake of elections.
+    pub is_enabled: bool,
+    /// Addresses are tried before one is used.
+    pub reachability_check: bool,
+    /// Time for that trial, in milliseconds.
+    pub reachability_timeout_ms: u32,
+}
+
+/// How this server takes part in elections.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ElectionSettings {
+    /// Time to open a connection, in milliseconds.
+    pub connect_timeout_ms: u32,
+    /// Time a connection may be silent, in milliseconds; absent is the time of `syncLimit`.
+    pub read_timeout_ms: Option<u32>,
+    /// Attempts to bind the port, a second apart; absent is for ever.
+    pub bind_attempts: Option<u32>,
+    /// First pause before a vote is sent again, in milliseconds.
+    pub min_notification_interval_ms: u32,
+    /// Longest such pause, in milliseconds.
+    pub max_notification_interval_ms: u32,
+    /// TCP keep-alive on the connections.
+    pub tcp_keep_alive: bool,
+}
+
+/// What a leader does.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeaderSettings {
+    /// It serves clients.
+    pub serves_clients: bool,
+    /// Time in which it must find its followers, in milliseconds; absent is that of `initLimit`.
+    pub max_time_to_wait_for_epoch_ms: Option<u32>,
+    /// Learners that it sends snapshots to at one time.
+    pub max_concurrent_snap_syncs: u32,
+    /// Learners that it sends missing transactions to at one time.
+    pub max_concurrent_diff_syncs: u32,
+    /// It sends snapshots even where missing transactions would do.
+    pub force_snapshot_sync: bool,
+}
+
+/// What followers and observers do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LearnerSettings {
+    /// Pause between attempts to connect, in milliseconds.
+    pub connect_retry_delay_ms: u32,
+    /// Port on which followers serve observers.
+    pub observer_master_port: Option<u16>,
+    /// Bytes of proposals that a follower keeps for its observers.
+    pub observer_master_size_limit: u32,
+    /// Pause before an observer connects again, in milliseconds.
+    pub observer_reconnect_delay_ms: u64,
+    /// Pause before an observer looks for a leader again, in milliseconds.
+    pub observer_election_delay_ms: u64,
+    /// Observers write logs and snapshots.
+    pub observer_sync_enabled: bool,
+}
+
+/// SASL between members.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuorumSasl {
+    /// It is used at all.
+    pub is_enabled: bool,
+    /// As a learner, insist on it.
+    pub learner_requires: bool,
+    /// As a server, insist on it.
+    pub server_requires: bool,
+    /// Section of the JAAS file for connections to others.
+    pub learner_section: String,
+    /// Section of the JAAS file for connections from others.
+    pub server_section: String,
+    /// Kerberos name of the members; `_HOST` stands for the member's host.
+    pub service_principal: String,
+}
+
+/// Who this server is.
+pub(super) struct Identity {
+    pub(super) my_id: Sid,
+    pub(super) role: MemberRole,
+    pub(super) membership: Membership,
+    pub(super) last_seen: Option<Membership>,
+    pub(super) dynamic_file: Option<PathBuf>,
+}
+
+impl Ensemble {
+    pub(super) fn read(settings: &mut Settings, who: Identity) -> Result<Self, ConfigError> {
+        let init_limit_ticks = settings.int(&keys::INIT_LIMIT)?;
+        let connect_limit = settings.positive(&keys::CONNECT_TO_LEARNER_MASTER_LIMIT)?;
+        Ok(Self {
+            my_id: who.my_id,
+            role: who.role,
+            membership: who.membership,
+            last_seen: who.last_seen,
+            dynamic_file: who.dynamic_file,
+            init_limit_ticks,
+            sync_limit_ticks: settings.int(&keys::SYNC_LIMIT)?,
+            connect_limit_ticks: connect_limit.unwrap_or(init_limit_ticks),
+            listen_on_all_ips: settings.flag(&keys::QUORUM_LISTEN_ON_ALL_IPS)?,
+            multi_address: MultiAddress::read(settings)?,
+            oracle_path: settings.path(&keys::ORACLE_PATH),
+            election: ElectionSettings::read(settings)?,
+            leader: LeaderSettings::read(settings)?,
+            learner: LearnerSettings::read(settings)?,
+            tls: QuorumTls::read(settings)?,
+            sasl: QuorumSasl::read(settings)?,
+        })
+    }
+}
+
+impl MultiAddress {
+    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+        Ok(Self {
+            is_enabled: settings.flag(&keys::MULTI_ADDRESS_ENABLED)?,
+            reachability_check: settings.flag(&keys::MULTI_ADDRESS_REACHABILITY_CHECK)?,
+            reachability_timeout_ms: settings.int(&keys::MULTI_ADDRESS_REACHABILITY_TIMEOUT)?,
+        })
+    }
+}
+
+impl ElectionSettings {
+    fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+        Ok(Self {
+            connect_timeout_ms: settings.int(&keys::CNX_TIMEOUT)?,
+            read_timeout_ms: settings.positive(&keys::QUORUM_CNXN_TIMEOUT)?,
+            bind_attempts: settings.positive(&keys::ELECTION_PORT_BIND_RETRY)?,
+            min_notification_interval_ms: settings.int(&keys::MIN_NOTIFICATION_INTERVAL)?,
+            max_notification_interval_ms: settings.int(&keys::MAX_NOTIFICATION_INTERVAL)?,
+            tcp_keep_alive: settings.flag(&keys::TCP_KEEP_ALIVE)?,
+        })
+    }
+}
+
+impl LeaderSettings {
+    fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+        let wait = settings.number(&keys::MAX_TIME_TO_WAIT_FOR_EPOCH)?;
+        Ok(Self {
+            serves_clients: !settings.is_special(&keys::LEADER_SERVES),
+            max_time_to_wait_for_epoch_ms: wait.and_then(|wait| u32::try_from(wait).ok()),
+            max_concurrent_snap_syncs: settings.int(&keys::MAX_CONCURRENT_SNAP_SYNCS)?,
+            max_concurrent_diff_syncs: settings.int(&keys::MAX_CONCURRENT_DIFF_SYNCS)?,
+            force_snapshot_sync: settings.flag(&keys::FORCE_SNAPSHOT_SYNC)?,
+        })
+    }
+}
+
+impl LearnerSettings {
+    fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+        Ok(Self {
+            connect_retry_delay_ms: settings.int(&keys::LEADER_CONNECT_DELAY)?,
+            observer_master_port: settings.positive(&keys::OBSERVER_MASTER_PORT)?,
+            observer_master_size_limit: settings.int(&keys::OBSERVER_MASTER_SIZE_LIMIT)?,
+            observer_reconnect_delay_ms: settings.int(&keys::OBSERVER_RECONNECT_DELAY)?,
+            observer_election_delay_ms: settings.int(&keys::OBSERVER_ELECTION_DELAY)?,
+            observer_sync_enabled: settings.flag(&keys::SYNC_ENABLED)?,
+        })
+    }
+}
+
+impl QuorumSasl {
+    /// Also refuses what cannot be meant together.
+    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+        let is_enabled = settings.flag(&keys::QUORUM_SASL_ENABLE)?;
+        let server_requires = settings.flag(&keys::QUORUM_SASL_SERVER)?;
+        let learner_requires = settings.flag(&keys::QUORUM_SASL_LEARNER)?;
+        for (is_violated, missing, wanted) in [
+            (
+                !is_enabled && server_requires,
+                &keys::QUORUM_SASL_ENABLE,
+                &keys::QUORUM_SASL_SERVER,
+            ),
+            (
+                !is_enabled && learner_requires,
+                &keys::QUORUM_SASL_ENABLE,
+                &keys::QUORUM_SASL_LEARNER,
+            ),
+            (
+                !learner_requires && server_requires,
+                &keys::QUORUM_SASL_LEARNER,
+                &keys::QUORUM_SASL_SERVER,
+            ),
+        ] {
+            if let Some(found) = settings.find(wanted).filter(|_| is_violated) {
+                let reason = format!(
+                    "{} is disabled, so cannot enable {}",
+                    missing.name, wanted.name
+                );
+                return Err(found
+                    .refused(reason)
+                    .hint(format!("add {}=true", missing.name)));
+            }
+        }
+        Ok(Self {
+            is_enabled,
+            learner_requires,
+            server_requires,
+            learner_section: settings
+                .text(&keys::QUORUM_SASL_LEARNER_CONTEXT)
+                .unwrap_or_default(),
+            server_section: settings
+                .text(&keys::QUORUM_SASL_SERVER_CONTEXT)
+                .unwrap_or_default(),
+            service_principal: settings
+                .text(&keys::QUORUM_SASL_PRINCIPAL)
+                .unwrap_or_default(),
+        })
+    }
+}

@@ -1,0 +1,348 @@
+//! Who this server is: the member list, `myid`, and what follows from them.
+//!
+//! Source: configuration.md section 1.5; Java's QuorumPeerConfig.parseDynamicConfig, setupMyId,
+//! setupClientPort, setupPeerType, checkValidity.
+
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use proto::Sid;
+
+use super::ensemble::MultiAddress;
+use super::server::{ClientAddress, ClientListener, Features};
+use crate::error::{ConfigError, exit_code};
+use crate::java;
+use crate::members::{HostPort, MemberRole, is_any};
+use crate::membership::{ConfigVersion, Membership, MembershipError, is_member_key};
+use crate::origin::{NoticeLevel, Origin};
+use crate::properties::MAX_BYTES;
+use crate::raw::RawConfig;
+use crate::registry::cluster as keys;
+use crate::registry::core;
+use crate::settings::Settings;
+use crate::surroundings::Surroundings;
+
+/// The member lists and where they came from.
+pub(super) struct Lists {
+    pub(super) membership: Membership,
+    pub(super) last_seen: Option<Membership>,
+    pub(super) dynamic_file: Option<PathBuf>,
+}
+
+impl Lists {
+    /// Reads the member list from zoo.cfg, or from the file that zoo.cfg names.
+    pub(super) fn read(
+        settings: &mut Settings,
+        surroundings: &mut dyn Surroundings,
+    ) -> Result<Self, ConfigError> {
+        let multi_address = MultiAddress::read(settings)?.is_enabled;
+        let Some(dynamic_file) = settings.path(&keys::DYNAMIC_CONFIG_FILE) else {
+            let membership = parse_list(&settings.raw, multi_address)?;
+            return Ok(Self {
+                membership,
+                last_seen: None,
+                dynamic_file: None,
+            });
+        };
+        let named_by = settings.find(&keys::DYNAMIC_CONFIG_FILE);
+        let bytes = surroundings
+            .read(&dynamic_file, MAX_BYTES)
+            .map_err(|error| {
+                let reason = format!("Error processing {}: {error}", dynamic_file.display());
+                match &named_by {
+                    Some(found) => found.refused(reason),
+                    None => ConfigError::new(reason),
+                }
+            })?;
+        let raw = RawConfig::parse(&dynamic_file, &bytes)?;
+        let mut membership = parse_dynamic_file(&raw, multi_address)?;
+        membership.version = version_of_file_name(&dynamic_file);
+        let last_seen = read_next(settings, surroundings, multi_address)?;
+        Ok(Self {
+            membership,
+            last_seen,
+            dynamic_file: Some(dynamic_file),
+        })
+    }
+
+    /// Refuses counts of members that cannot work, and warns of those that work badly.
+    pub(super) fn check(
+        &self,
+        settings: &mut Settings,
+        features: &Features,
+    ) -> Result<(), ConfigError> {
+        let participants = self.membership.participants().count();
+        let observers = self.membership.observers().count();
+        let standalone = features.standalone_enabled;
+        let fault = match participants {
+            0 if !standalone => {
+                Some("standaloneEnabled = false then number of participants should be >0")
+            }
+            0 if observers > 0 => Some("Observers w/o participants is an invalid configuration"),
+            1 if standalone && observers > 0 => {
+                Some("Observers w/o quorum is an invalid configuration")
+            }
+            _ => None,
+        };
+        if let Some(reason) = fault {
+            let origin = match &self.dynamic_file {
+                Some(path) => Origin::file(path),
+                None => Origin::file(settings.raw.path()),
+            };
+            return Err(ConfigError::new(reason).at(Some(&origin)));
+        }
+        match participants {
+            0 => {}
+            1 if standalone => settings.notice(
+                NoticeLevel::Error,
+                "Invalid configuration, only one server specified (ignoring)",
+            ),
+            1 | 2 => settings.notice(
+                NoticeLevel::Warn,
+                "No server failure will be tolerated. You need at least 3 servers.",
+            ),
+            even if even % 2 == 0 => settings.notice(
+                NoticeLevel::Warn,
+                "Non-optimal configuration, consider an odd number of servers.",
+            ),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+/// The version in the name of a dynamic file: the hexadecimal text after its last dot, 0 if there
+/// is none.
+pub fn version_of_file_name(path: &Path) -> ConfigVersion {
+    let name = path.to_string_lossy();
+    let version = name
+        .rsplit_once('.')
+        .and_then(|(_, version)| ConfigVersion::parse(version));
+    version.unwrap_or_default()
+}
+
+/// `myid`: the first line of that file in the data directory. Absent if there is no such file.
+pub(super) fn read_my_id(
+    data_dir: &Path,
+    surroundings: &mut dyn Surroundings,
+) -> Result<Option<Sid>, ConfigError> {
+    let path = data_dir.join("myid");
+    let origin = Origin::file(&path);
+    let bytes = match surroundings.read(&path, MAX_BYTES) {
+        Ok(bytes) => bytes,
+        Err(error) if is_no_file(error.kind()) => return Ok(None),
+        Err(error) => return Err(ConfigError::new(error.to_string()).at(Some(&origin))),
+    };
+    let end = bytes
+        .iter()
+        .position(|byte| matches!(byte, b'\n' | b'\r'))
+        .unwrap_or(bytes.len());
+    let line = String::from_utf8_lossy(bytes.split_at(end).0);
+    match java::parse_decimal(&line) {
+        Some(sid) => Ok(Some(Sid(sid))),
+        None => {
+            let shown = if bytes.is_empty() { "null" } else { &line };
+            let reason = format!("serverid {shown} is not a number");
+            let hint = "the first line is the N of this server's server.N, and nothing else";
+            Err(ConfigError::new(reason).at(Some(&origin)).hint(hint))
+        }
+    }
+}
+
+/// Where clients connect: the member list's word for this server goes before zoo.cfg's.
+pub(super) fn settle_client_address(
+    settings: &Settings,
+    surroundings: &mut dyn Surroundings,
+    membership: &Membership,
+    my_id: Option<Sid>,
+    client: &mut ClientListener,
+) -> Result<(), ConfigError> {
+    let Some(my_id) = my_id else { return Ok(()) };
+    let Some(listed) = membership
+        .members
+        .get(&my_id)
+        .and_then(|m| m.client.as_ref())
+    else {
+        return Ok(());
+    };
+    let resolved = resolve(surroundings, &listed.host).ok();
+    if let Some(from_file) = &client.plain {
+        let agrees = from_file.port == listed.port
+            && (from_file.ip.is_unspecified() || resolved == Some(from_file.ip));
+        if !agrees {
+            let reason = format!(
+                "client address for this server (id = {my_id}) in static config file is {} is \
+                 different from client address found in dynamic file: {}",
+                java_address(&from_file.host, Some(from_file.ip), from_file.port),
+                java_address(&listed.host, resolved, listed.port),
+            );
+            let error = match settings.find(&core::CLIENT_PORT) {
+                Some(found) => found.refused(reason),
+                None => ConfigError::new(reason),
+            };
+            return Err(error.hint("leave clientPort and clientPortAddress out of this file"));
+        }
+    }
+    let ip = resolved.ok_or_else(|| unresolved(listed))?;
+    client.plain = Some(ClientAddress {
+        host: listed.host.clone(),
+        ip,
+        port: listed.port,
+    });
+    Ok(())
+}
+
+/// The role that the member list gives this server, whatever `peerType` says.
+pub(super) fn settle_role(
+    settings: &mut Settings,
+    membership: &Membership,
+    my_id: Option<Sid>,
+) -> Result<MemberRole, ConfigError> {
+    let written = settings.role(&keys::PEER_TYPE)?;
+    let member = my_id.and_then(|my_id| membership.members.get(&my_id));
+    let listed = member.map(|member| member.role).unwrap_or_default();
+    if listed != written {
+        let text = format!(
+            "Peer type from servers list ({}) doesn't match peerType ({}). Defaulting to servers \
+             list.",
+            listed.java_name(),
+            written.java_name(),
+        );
+        settings.notice(NoticeLevel::Warn, text);
+    }
+    Ok(listed)
+}
+
+/// What an ensemble cannot do without: `initLimit`, `syncLimit`, `myid`, in this order, and an own
+/// id that is listed.
+pub(super) fn check_quorum(
+    settings: &mut Settings,
+    data_dir: &Path,
+    membership: &Membership,
+    my_id: Option<Sid>,
+) -> Result<Sid, ConfigError> {
+    let file = Origin::file(settings.raw.path());
+    let hints = [
+        (&keys::INIT_LIMIT, "such as initLimit=10"),
+        (&keys::SYNC_LIMIT, "such as syncLimit=5"),
+    ];
+    for (key, hint) in hints {
+        if settings.number(key)?.unwrap_or_default() == 0 {
+            let reason = format!("{} is not set", key.name);
+            return Err(ConfigError::new(reason).at(Some(&file)).hint(hint));
+        }
+    }
+    let my_id_file = data_dir.join("myid");
+    let Some(my_id) = my_id else {
+        let hint = "its only line is the N of this server's server.N";
+        let error = ConfigError::new("myid file is missing").at(Some(&Origin::file(&my_id_file)));
+        return Err(error.hint(hint));
+    };
+    if !membership.members.contains_key(&my_id) {
+        let listed: Vec<String> = membership.members.keys().map(Sid::to_string).collect();
+        return Err(
+            ConfigError::new(format!("My id {my_id} not in the peer list"))
+                .at(Some(&Origin::file(&my_id_file)))
+                .hint(format!("listed are {}", listed.join(", ")))
+                .exit_code(exit_code::UNEXPECTED_ERROR),
+        );
+    }
+    Ok(my_id)
+}
+
+/// The address of a host, which may be one already.
+pub(super) fn resolve(surroundings: &mut dyn Surroundings, host: &str) -> io::Result<IpAddr> {
+    match host.parse() {
+        Ok(address) => Ok(address),
+        Err(_) => surroundings.resolve(host),
+    }
+}
+
+fn parse_list(raw: &RawConfig, multi_address: bool) -> Result<Membership, ConfigError> {
+    let lines = raw.settings();
+    let lines = lines
+        .iter()
+        .filter(|(key, _)| is_member_key(key) || *key == "version");
+    let entries = lines.map(|(key, setting)| (*key, setting.value.as_str()));
+    Membership::from_entries(entries, multi_address).map_err(|error| refused(raw, error))
+}
+
+fn parse_dynamic_file(raw: &RawConfig, multi_address: bool) -> Result<Membership, ConfigError> {
+    for (key, setting) in raw.settings() {
+        let reason = match key {
+            "version" => "dynamic file shouldn't have version inside".to_owned(),
+            _ if !is_member_key(key) => format!("Unrecognised parameter: {key}"),
+            _ => continue,
+        };
+        let hint =
+            "a dynamic file holds server.N, group.N and weight.N; its version is in its name";
+        return Err(ConfigError::new(reason)
+            .at(Some(&setting.origin))
+            .key(key)
+            .hint(hint));
+    }
+    parse_list(raw, multi_address)
+}
+
+/// `<static file>.dynamic.next`: a list that was proposed before the server ended.
+fn read_next(
+    settings: &mut Settings,
+    surroundings: &mut dyn Surroundings,
+    multi_address: bool,
+) -> Result<Option<Membership>, ConfigError> {
+    let mut path = settings.raw.path().as_os_str().to_owned();
+    path.push(".dynamic.next");
+    let path = PathBuf::from(path);
+    match surroundings.read(&path, MAX_BYTES) {
+        Ok(bytes) => parse_list(&RawConfig::parse(&path, &bytes)?, multi_address).map(Some),
+        Err(error) if is_no_file(error.kind()) => Ok(None),
+        Err(error) => {
+            let text = format!(
+                "cannot read {}, which is passed over: {error}",
+                path.display()
+            );
+            settings.notice(NoticeLevel::Warn, text);
+            Ok(None)
+        }
+    }
+}
+
+fn refused(raw: &RawConfig, error: MembershipError) -> ConfigError {
+    let refused = ConfigError::new(error.reason.to_string());
+    match error.key {
+        Some(key) => {
+            let origin = raw.setting(&key).map(|setting| &setting.origin);
+            refused.at(origin).key(key)
+        }
+        None => refused.at(Some(&Origin::file(raw.path()))),
+    }
+}
+
+fn unresolved(address: &HostPort) -> ConfigError {
+    ConfigError::new(format!("Address unresolved: {address}"))
+        .exit_code(exit_code::UNEXPECTED_ERROR)
+}
+
+fn is_no_file(kind: io::ErrorKind) -> bool {
+    matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::IsADirectory)
+}
+
+/// How Java prints an `InetSocketAddress`: name, slash, address, port.
+fn java_address(host: &str, ip: Option<IpAddr>, port: u16) -> String {
+    let name = match host.parse::<IpAddr>() {
+        Ok(_) if is_any(host) => host,
+        Ok(_) => "",
+        Err(_) => host,
+    };
+    match ip {
+        Some(IpAddr::V4(ip)) => format!("{name}/{ip}:{port}"),
+        Some(ip @ IpAddr::V6(_)) => {
+            format!(
+                "{name}/[{}]:{port}",
+                crate::members::canonical_host(&ip.to_string())
+            )
+        }
+        None => format!("{name}/<unresolved>:{port}"),
+    }
+}

@@ -1,0 +1,168 @@
+//! Ports, sessions, containers and features.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use crate::error::ConfigError;
+use crate::registry::core as keys;
+use crate::registry::security;
+use crate::settings::Settings;
+
+/// Where clients connect.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientListener {
+    /// The port without TLS. Without it, and without `secure`, the process serves no clients.
+    pub plain: Option<ClientAddress>,
+    /// The port with TLS.
+    pub secure: Option<ClientAddress>,
+    /// Connections that wait to be accepted; absent leaves the number to the server (Java: 50).
+    pub backlog: Option<u32>,
+    /// SO_KEEPALIVE on the connections.
+    pub tcp_keep_alive: bool,
+    /// Whether the plain port also takes TLS.
+    pub port_unification: bool,
+}
+
+/// An address to listen at. Prints as `host:port`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClientAddress {
+    /// The host as it was written; `0.0.0.0` if none was.
+    pub host: String,
+    /// What the host stands for. Unspecified means every address, IPv4 and IPv6.
+    pub ip: IpAddr,
+    /// The port; 0 lets the system choose.
+    pub port: u16,
+}
+
+/// Timeouts and kinds of sessions.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sessions {
+    /// Least timeout a client is given, in milliseconds.
+    pub min_timeout_ms: u32,
+    /// Greatest timeout a client is given, in milliseconds.
+    pub max_timeout_ms: u32,
+    /// Whether sessions start out known only to the server they are connected to.
+    pub local_enabled: bool,
+    /// Whether a local session becomes a global one when it creates an ephemeral.
+    pub local_upgrading_enabled: bool,
+    /// How long a connection may stay without a session, in milliseconds.
+    pub sessionless_connection_timeout_ms: u32,
+}
+
+/// How containers and TTL nodes are cleaned away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Containers {
+    /// Time between two searches, in milliseconds.
+    pub check_interval_ms: u32,
+    /// Most deletions in a minute.
+    pub max_per_minute: u32,
+    /// Age at which a container that never had a child is deleted; absent is never.
+    pub max_never_used_interval_ms: Option<u64>,
+}
+
+/// What is switched on and off.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Features {
+    /// TTL nodes can be created.
+    pub extended_types_enabled: bool,
+    /// TTLs are in the form of ZooKeeper 3.5.3.
+    pub emulate_353_ttl_nodes: bool,
+    /// No ACL is checked.
+    pub skip_acl: bool,
+    /// Writes beyond a hard quota are rejected.
+    pub enforce_quota: bool,
+    /// Followers check ACLs before they forward a write.
+    pub eager_acl_check: bool,
+    /// Clients may change the member list.
+    pub reconfig_enabled: bool,
+    /// A single participant runs as a standalone server.
+    pub standalone_enabled: bool,
+    /// Reads are served without a quorum to clients that allow it.
+    pub read_only_mode_enabled: bool,
+}
+
+impl fmt::Display for ClientAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+impl ClientListener {
+    /// All but the addresses, which follow from more than one setting.
+    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+        let backlog = settings.number(&keys::CLIENT_PORT_LISTEN_BACKLOG)?;
+        Ok(Self {
+            plain: None,
+            secure: None,
+            backlog: backlog.and_then(|backlog| u32::try_from(backlog).ok()),
+            tcp_keep_alive: settings.flag(&keys::CLIENT_TCP_KEEP_ALIVE)?,
+            port_unification: settings.flag(&security::CLIENT_PORT_UNIFICATION)?,
+        })
+    }
+}
+
+impl Sessions {
+    pub(super) fn read(settings: &mut Settings, tick_time_ms: u32) -> Result<Self, ConfigError> {
+        let mut timeout = |key, ticks: u32| -> Result<u32, ConfigError> {
+            let written = settings
+                .number(key)?
+                .and_then(|timeout| u32::try_from(timeout).ok());
+            // Timeouts travel as signed 32-bit numbers.
+            let derived = tick_time_ms
+                .saturating_mul(ticks)
+                .min(i32::MAX.unsigned_abs());
+            Ok(written.unwrap_or(derived))
+        };
+        let min_timeout_ms = timeout(&keys::MIN_SESSION_TIMEOUT, 2)?;
+        let max_timeout_ms = timeout(&keys::MAX_SESSION_TIMEOUT, 20)?;
+        if min_timeout_ms > max_timeout_ms {
+            let reason = "minSessionTimeout must not be larger than maxSessionTimeout";
+            let hint = format!("they are {min_timeout_ms} and {max_timeout_ms} ms");
+            let found = [&keys::MIN_SESSION_TIMEOUT, &keys::MAX_SESSION_TIMEOUT]
+                .into_iter()
+                .find_map(|key| settings.find(key));
+            return Err(match found {
+                Some(found) => found.refused(reason),
+                None => ConfigError::new(reason),
+            }
+            .hint(hint));
+        }
+        Ok(Self {
+            min_timeout_ms,
+            max_timeout_ms,
+            local_enabled: settings.flag(&keys::LOCAL_SESSIONS_ENABLED)?,
+            local_upgrading_enabled: settings.flag(&keys::LOCAL_SESSIONS_UPGRADING_ENABLED)?,
+            sessionless_connection_timeout_ms: settings.int(&keys::SESSIONLESS_CNXN_TIMEOUT)?,
+        })
+    }
+}
+
+impl Containers {
+    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+        Ok(Self {
+            check_interval_ms: settings.int(&keys::CONTAINER_CHECK_INTERVAL)?,
+            max_per_minute: settings.int(&keys::CONTAINER_MAX_PER_MINUTE)?,
+            max_never_used_interval_ms: settings
+                .positive(&keys::CONTAINER_MAX_NEVER_USED_INTERVAL)?,
+        })
+    }
+}
+
+impl Features {
+    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+        Ok(Self {
+            extended_types_enabled: settings.flag(&keys::EXTENDED_TYPES_ENABLED)?,
+            emulate_353_ttl_nodes: settings.flag(&keys::EMULATE_353_TTL_NODES)?,
+            skip_acl: settings.is_special(&keys::SKIP_ACL),
+            enforce_quota: settings.flag(&keys::ENFORCE_QUOTA)?,
+            eager_acl_check: settings.flag(&keys::ENABLE_EAGER_ACL_CHECK)?,
+            reconfig_enabled: settings.flag(&keys::RECONFIG_ENABLED)?,
+            standalone_enabled: settings.flag(&keys::STANDALONE_ENABLED)?,
+            read_only_mode_enabled: settings.flag(&keys::READ_ONLY_MODE_ENABLED)?,
+        })
+    }
+}

@@ -1,0 +1,351 @@
+//! The member list as a whole: the dynamic configuration, and what `/zookeeper/config` holds.
+//!
+//! ```text
+//! server.1=a:2888:3888:participant;0.0.0.0:2181     in the order of the ids
+//! server.2=b:2888:3888:participant;0.0.0.0:2181
+//! group.1=1:2                                       only with hierarchical quorums
+//! weight.1=1
+//! weight.2=1
+//! version=100000000                                 hexadecimal, no line end after it
+//! ```
+//!
+//! Source: configuration.md section 1.5, storage-formats.md section 12; Java's QuorumMaj,
+//! QuorumHierarchical.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use proto::Sid;
+use thiserror::Error;
+
+use crate::java;
+use crate::members::{Member, MemberError, MemberRole};
+use crate::properties::{Properties, PropertiesError};
+
+/// The version of a member list: the zxid of the reconfiguration that made it. Prints as hex
+/// digits without `0x`, as files and the config node have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ConfigVersion(pub i64);
+
+impl ConfigVersion {
+    /// Reads hex digits; `None` for anything else and for what is negative.
+    pub fn parse(text: &str) -> Option<Self> {
+        java::parse_hex(text)
+            .filter(|&version| version >= 0)
+            .map(Self)
+    }
+}
+
+impl fmt::Display for ConfigVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}", self.0)
+    }
+}
+
+/// Groups and weights of a hierarchical quorum.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Hierarchy {
+    /// The group of each server that counts.
+    pub group_of: BTreeMap<Sid, i64>,
+    /// The weight of each of them; 0 is never counted.
+    pub weight_of: BTreeMap<Sid, u64>,
+}
+
+/// Who belongs to an ensemble.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Membership {
+    /// The version; 0 for a list that was never reconfigured.
+    pub version: ConfigVersion,
+    /// All members by their ids.
+    pub members: BTreeMap<Sid, Member>,
+    /// Set as soon as one group or weight is given; without, every participant has one vote.
+    pub hierarchy: Option<Hierarchy>,
+}
+
+/// A member list that is refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{reason}")]
+pub struct MembershipError {
+    /// The line it is about, if it is about one.
+    pub key: Option<String>,
+    /// Why.
+    pub reason: MembershipFault,
+}
+
+/// Why a member list is refused.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum MembershipFault {
+    /// The value of a `server.N` line.
+    #[error(transparent)]
+    Member(#[from] MemberError),
+    /// Text in the place of an id or a weight.
+    #[error("{}", java::bad_number(.0))]
+    NotANumber(String),
+    /// A weight below zero.
+    #[error("weight {0} is less than 0")]
+    NegativeWeight(i64),
+    /// A `version` that is no hexadecimal number.
+    #[error("{} under radix 16", java::bad_number(.0))]
+    BadVersion(String),
+    /// A server in two groups.
+    #[error("Server {0} is in multiple groups")]
+    InTwoGroups(Sid),
+    /// There are groups, and a participant is in none.
+    #[error("Server {0} is not in a group")]
+    InNoGroup(Sid),
+    /// A group with a server that does not vote and has no weight.
+    #[error("group lists server {0}, which is no participant and has no weight")]
+    NotAParticipant(Sid),
+    /// Text that is not in the form of properties.
+    #[error(transparent)]
+    Properties(#[from] PropertiesError),
+}
+
+/// Whether a key belongs to a member list.
+pub fn is_member_key(key: &str) -> bool {
+    key.starts_with("server.") || is_hierarchy_key(key)
+}
+
+fn is_hierarchy_key(key: &str) -> bool {
+    key.starts_with("group") || key.starts_with("weight")
+}
+
+impl Membership {
+    /// Builds a list out of keys and values; other keys than those of a member list and `version`
+    /// are passed over.
+    ///
+    /// # Errors
+    /// The first [`MembershipError`] in the order given.
+    pub fn from_entries<'a>(
+        entries: impl IntoIterator<Item = (&'a str, &'a str)>,
+        multi_address_enabled: bool,
+    ) -> Result<Self, MembershipError> {
+        let mut list = Self::default();
+        for (key, value) in entries {
+            list.add(key, java::trim(value), multi_address_enabled)
+                .map_err(|reason| MembershipError {
+                    key: Some(key.to_owned()),
+                    reason,
+                })?;
+        }
+        list.finish_hierarchy()
+            .map_err(|reason| MembershipError { key: None, reason })?;
+        Ok(list)
+    }
+
+    /// Reads a list from text in the form of properties, such as the data of `/zookeeper/config`.
+    ///
+    /// # Errors
+    /// As [`Self::from_entries`], and text that is no properties.
+    pub fn parse(text: &str, multi_address_enabled: bool) -> Result<Self, MembershipError> {
+        let properties = Properties::parse(text.as_bytes()).map_err(|error| MembershipError {
+            key: None,
+            reason: error.into(),
+        })?;
+        let last_of_each: BTreeMap<&str, &str> = properties
+            .entries()
+            .iter()
+            .map(|entry| (java::trim(&entry.key), entry.value.as_str()))
+            .collect();
+        Self::from_entries(last_of_each, multi_address_enabled)
+    }
+
+    /// The members that vote, in the order of their ids.
+    pub fn participants(&self) -> impl Iterator<Item = &Member> {
+        self.members
+            .values()
+            .filter(|member| member.role == MemberRole::Participant)
+    }
+
+    /// The members that do not vote, in the order of their ids.
+    pub fn observers(&self) -> impl Iterator<Item = &Member> {
+        self.members
+            .values()
+            .filter(|member| member.role == MemberRole::Observer)
+    }
+
+    /// The data of `/zookeeper/config`: members, groups and weights, and at the end the version.
+    pub fn node_data(&self) -> String {
+        let mut lines = self.lines();
+        lines.push(format!("version={}", self.version));
+        lines.join("\n")
+    }
+
+    /// The contents of a dynamic file: the lines sorted as text. Only the file of a configuration
+    /// that is not in effect yet has its version inside; others have it in their name.
+    pub fn file_text(&self, with_version: bool) -> String {
+        let mut lines = self.lines();
+        if with_version {
+            lines.push(format!("version={}", self.version));
+        }
+        lines.sort_unstable();
+        lines.join("\n")
+    }
+
+    fn lines(&self) -> Vec<String> {
+        let mut lines: Vec<String> = self
+            .members
+            .iter()
+            .map(|(sid, member)| format!("server.{sid}={member}"))
+            .collect();
+        if let Some(hierarchy) = &self.hierarchy {
+            let mut groups: BTreeMap<i64, Vec<String>> = BTreeMap::new();
+            for (sid, group) in &hierarchy.group_of {
+                groups.entry(*group).or_default().push(sid.to_string());
+            }
+            lines.extend(
+                groups
+                    .iter()
+                    .map(|(id, sids)| format!("group.{id}={}", sids.join(":"))),
+            );
+            let weights = hierarchy.weight_of.iter();
+            lines.extend(weights.map(|(sid, weight)| format!("weight.{sid}={weight}")));
+        }
+        lines
+    }
+
+    fn add(
+        &mut self,
+        key: &str,
+        value: &str,
+        multi_address_enabled: bool,
+    ) -> Result<(), MembershipFault> {
+        let id = || parse_number(key.split_once('.').map_or(key, |(_, id)| id));
+        if key.starts_with("server.") {
+            let sid = Sid(id()?);
+            self.members
+                .insert(sid, Member::parse(sid, value, multi_address_enabled)?);
+        } else if key.starts_with("group") {
+            let group = id()?;
+            let group_of = &mut self.hierarchy.get_or_insert_default().group_of;
+            for text in java::split(value, ':') {
+                let sid = Sid(parse_number(text)?);
+                if group_of.insert(sid, group).is_some() {
+                    return Err(MembershipFault::InTwoGroups(sid));
+                }
+            }
+        } else if key.starts_with("weight") {
+            let sid = Sid(id()?);
+            let weight = parse_number(value)?;
+            let weight = u64::try_from(weight).or(Err(MembershipFault::NegativeWeight(weight)))?;
+            self.hierarchy
+                .get_or_insert_default()
+                .weight_of
+                .insert(sid, weight);
+        } else if key == "version" {
+            self.version = ConfigVersion::parse(value)
+                .ok_or_else(|| MembershipFault::BadVersion(value.to_owned()))?;
+        }
+        Ok(())
+    }
+
+    /// Every participant is in a group and has a weight, and so has whoever else is in a group.
+    fn finish_hierarchy(&mut self) -> Result<(), MembershipFault> {
+        let Some(hierarchy) = &mut self.hierarchy else {
+            return Ok(());
+        };
+        for member in self
+            .members
+            .values()
+            .filter(|m| m.role == MemberRole::Participant)
+        {
+            if !hierarchy.group_of.contains_key(&member.sid) {
+                return Err(MembershipFault::InNoGroup(member.sid));
+            }
+            hierarchy.weight_of.entry(member.sid).or_insert(1);
+        }
+        match hierarchy
+            .group_of
+            .keys()
+            .find(|sid| !hierarchy.weight_of.contains_key(sid))
+        {
+            Some(sid) => Err(MembershipFault::NotAParticipant(*sid)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn parse_number(text: &str) -> Result<i64, MembershipFault> {
+    java::parse_decimal(text).ok_or_else(|| MembershipFault::NotANumber(text.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THREE: &str = "server.1=a:1:2:participant;0.0.0.0:2181\n\
+                         server.2=b:1:2:participant;0.0.0.0:2181\n\
+                         server.10=c:1:2:observer;0.0.0.0:2181\n\
+                         version=100000000";
+
+    fn refusal(text: &str) -> String {
+        Membership::parse(text, false).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_config_node_has_members_by_id_and_the_version_last() {
+        let list = Membership::parse(THREE, false).unwrap();
+        assert_eq!(list.version, ConfigVersion(1 << 32));
+        assert_eq!(list.node_data(), THREE);
+        assert_eq!(
+            (list.participants().count(), list.observers().count()),
+            (2, 1)
+        );
+    }
+
+    #[test]
+    fn a_dynamic_file_is_sorted_as_text_and_has_no_line_end() {
+        let list = Membership::parse(THREE, false).unwrap();
+        let text = list.file_text(true);
+        let keys: Vec<_> = text
+            .lines()
+            .map(|line| line.split('=').next().unwrap())
+            .collect();
+        assert_eq!(keys, ["server.10", "server.1", "server.2", "version"]);
+        assert!(!text.ends_with('\n') && !list.file_text(false).contains("version"));
+    }
+
+    #[test]
+    fn groups_and_weights_are_read_and_written() {
+        let text =
+            "group.1=1:2\nweight.2=0\nserver.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2:observer";
+        let list = Membership::parse(text, false).unwrap();
+        let lines = "group.1=1:2\nserver.1=a:1:2:participant\nserver.2=b:1:2:participant\n\
+                     server.3=c:1:2:observer\nweight.1=1\nweight.2=0";
+        assert_eq!(list.file_text(false), lines);
+        assert_eq!(Membership::parse(&list.node_data(), false).unwrap(), list);
+    }
+
+    #[test]
+    fn a_wrong_group_is_refused() {
+        let servers = "server.1=a:1:2\nserver.2=b:1:2\n";
+        assert_eq!(
+            refusal(&format!("{servers}group.1=1")),
+            "Server 2 is not in a group"
+        );
+        let twice = format!("{servers}group.1=1\ngroup.2=1:2");
+        assert_eq!(refusal(&twice), "Server 1 is in multiple groups");
+        let stranger = format!("{servers}group.1=1:2:3");
+        assert!(refusal(&stranger).starts_with("group lists server 3"));
+        assert_eq!(refusal("group.x=1"), "For input string: \"x\"");
+        assert_eq!(refusal("weight.1=-1"), "weight -1 is less than 0");
+    }
+
+    #[test]
+    fn an_id_that_is_no_number_is_refused_with_its_line() {
+        let error = Membership::parse("server.one=a:1:2", false).unwrap_err();
+        assert_eq!(error.key.as_deref(), Some("server.one"));
+        assert_eq!(error.to_string(), "For input string: \"one\"");
+    }
+
+    #[test]
+    fn a_version_is_a_hexadecimal_number() {
+        assert_eq!(
+            refusal("version=xyz"),
+            "For input string: \"xyz\" under radix 16"
+        );
+        assert_eq!(ConfigVersion::parse("ff"), Some(ConfigVersion(255)));
+        assert_eq!(ConfigVersion::parse("-1"), None);
+    }
+}

@@ -1,0 +1,234 @@
+//! The configuration file as text with line numbers, before anything is understood.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::error::ConfigError;
+use crate::java;
+use crate::membership::is_member_key;
+use crate::origin::Origin;
+use crate::properties::{Entry, NaturalLines, Properties, PropertiesError, escape_value};
+use crate::secret::Secret;
+
+/// A configuration file: its text and its entries.
+///
+/// `Debug` shows no values, as some are passwords.
+#[derive(Clone, PartialEq, Eq)]
+pub struct RawConfig {
+    path: PathBuf,
+    bytes: Vec<u8>,
+    properties: Properties,
+    settings: BTreeMap<String, RawSetting>,
+}
+
+/// The entry that counts for a key: key and value without the blanks around them.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct RawSetting {
+    pub(crate) value: String,
+    pub(crate) origin: Origin,
+    /// Earlier lines with the same key, which do not count.
+    pub(crate) overridden_lines: Vec<u32>,
+}
+
+impl RawConfig {
+    /// Reads the bytes of a file; `path` is only for messages.
+    ///
+    /// # Errors
+    /// Bytes that are no properties, with the line.
+    pub fn parse(path: &Path, bytes: &[u8]) -> Result<Self, ConfigError> {
+        let properties = Properties::parse(bytes).map_err(|error| match &error {
+            PropertiesError::MalformedUnicode { line, raw_key } => {
+                ConfigError::new(error.to_string())
+                    .at(Some(&Origin::line_of(path, *line)))
+                    .key(raw_key)
+                    .hint("\\u is followed by four hexadecimal digits; write \\\\ for a backslash")
+            }
+            PropertiesError::TooLong { .. } => {
+                ConfigError::new(error.to_string()).at(Some(&Origin::file(path)))
+            }
+        })?;
+        let mut settings: BTreeMap<String, RawSetting> = BTreeMap::new();
+        for Entry {
+            key, value, line, ..
+        } in properties.entries()
+        {
+            let key = java::trim(key);
+            let mut setting = RawSetting {
+                value: java::trim(value).to_owned(),
+                origin: Origin::line_of(path, *line),
+                overridden_lines: Vec::new(),
+            };
+            if let Some(earlier) = settings.remove(key) {
+                setting.overridden_lines = earlier.overridden_lines;
+                if let Origin::File {
+                    line: Some(line), ..
+                } = earlier.origin
+                {
+                    setting.overridden_lines.push(line);
+                }
+            }
+            settings.insert(key.to_owned(), setting);
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            bytes: bytes.to_vec(),
+            properties,
+            settings,
+        })
+    }
+
+    /// A configuration without a file, out of keys and values.
+    pub(crate) fn without_file<'a>(
+        settings: impl IntoIterator<Item = (&'a str, String)>,
+        origin: &Origin,
+    ) -> Self {
+        let setting = |(key, value): (&str, String)| {
+            let overridden_lines = Vec::new();
+            (
+                key.to_owned(),
+                RawSetting {
+                    value,
+                    origin: origin.clone(),
+                    overridden_lines,
+                },
+            )
+        };
+        Self {
+            path: PathBuf::new(),
+            bytes: Vec::new(),
+            properties: Properties::default(),
+            settings: settings.into_iter().map(setting).collect(),
+        }
+    }
+
+    /// The file, as it was named.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The text of the file, as the admin command `initial_configuration` shows it.
+    pub fn text(&self) -> Secret {
+        Secret::new(String::from_utf8_lossy(&self.bytes))
+    }
+
+    /// The value that counts for a key, without the blanks around it.
+    pub fn get(&self, key: &str) -> Option<&str> {
+        self.settings.get(key).map(|setting| setting.value.as_str())
+    }
+
+    pub(crate) fn setting(&self, key: &str) -> Option<&RawSetting> {
+        self.settings.get(key)
+    }
+
+    /// The settings that count, in the order of the lines, so that of several wrong ones the first
+    /// is reported.
+    pub(crate) fn settings(&self) -> Vec<(&str, &RawSetting)> {
+        let mut all: Vec<_> = self
+            .settings
+            .iter()
+            .map(|(key, s)| (key.as_str(), s))
+            .collect();
+        all.sort_by_key(|(_, setting)| match setting.origin {
+            Origin::File { line, .. } => line,
+            Origin::Flags(_) => None,
+        });
+        all
+    }
+
+    /// The file as it is to be once its member list has moved to the dynamic file.
+    ///
+    /// Member lines, `peerType` and an older `dynamicConfigFile` go, and with `erase_client_port`
+    /// `clientPort` and `clientPortAddress`; `dynamicConfigFile=<path>` comes last. Unlike Java,
+    /// which writes what is left in the order of a hash table and unescaped, this keeps comments,
+    /// order and escapes.
+    pub fn with_dynamic_file(&self, dynamic_file: &str, erase_client_port: bool) -> Vec<u8> {
+        let is_dropped = |key: &str| {
+            is_member_key(key)
+                || key.starts_with("dynamicConfigFile")
+                || key.starts_with("peerType")
+                || (erase_client_port && key.starts_with("clientPort"))
+        };
+        let entries = self.properties.entries().iter();
+        let dropped: Vec<_> = entries
+            .filter(|entry| is_dropped(java::trim(&entry.key)))
+            .map(|entry| entry.line..=entry.last_line)
+            .collect();
+        let mut bytes = Vec::with_capacity(self.bytes.len() + dynamic_file.len() + 20);
+        for line in NaturalLines::new(&self.bytes) {
+            if !dropped.iter().any(|lines| lines.contains(&line.number)) {
+                bytes.extend_from_slice(line.text);
+                bytes.push(b'\n');
+            }
+        }
+        bytes.extend_from_slice(b"dynamicConfigFile=");
+        bytes.extend_from_slice(escape_value(dynamic_file).as_bytes());
+        bytes.push(b'\n');
+        bytes
+    }
+}
+
+impl fmt::Debug for RawConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RawConfig")
+            .field("path", &self.path)
+            .field("keys", &self.settings.keys())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> RawConfig {
+        RawConfig::parse(Path::new("zoo.cfg"), text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn blanks_around_keys_and_values_do_not_count() {
+        let raw = raw("dataDir=/data  \\\n  \nkey\\ =1\t\n");
+        assert_eq!(raw.get("dataDir"), Some("/data"));
+        assert_eq!(raw.get("key"), Some("1"));
+    }
+
+    #[test]
+    fn a_duplicate_remembers_the_lines_it_overrides() {
+        let raw = raw("a=1\na=2\nb=0\na=3");
+        let setting = raw.setting("a").unwrap();
+        assert_eq!(
+            (setting.value.as_str(), &setting.overridden_lines[..]),
+            ("3", &[1, 2][..])
+        );
+        assert_eq!(setting.origin.to_string(), "zoo.cfg:4");
+    }
+
+    #[test]
+    fn c22_the_rewritten_file_names_the_dynamic_file_instead_of_members() {
+        let text = "# mine\r\ntickTime=2000\nserver.1=a:1:2\nserver.2=\\\n  b:1:2\n\
+                    peerType=observer\ndynamicConfigFileX=1\n\nclientPort=2181\ngroup.1=1";
+        let rewritten = |file: &str, erase_client_port| {
+            String::from_utf8(raw(text).with_dynamic_file(file, erase_client_port)).unwrap()
+        };
+        assert_eq!(
+            rewritten("/conf/zoo.cfg.dynamic.100000000", false),
+            "# mine\ntickTime=2000\n\nclientPort=2181\n\
+             dynamicConfigFile=/conf/zoo.cfg.dynamic.100000000\n"
+        );
+        assert_eq!(
+            rewritten("/d", true),
+            "# mine\ntickTime=2000\n\ndynamicConfigFile=/d\n"
+        );
+    }
+
+    #[test]
+    fn a_bad_escape_is_refused_with_file_line_and_key() {
+        let error = RawConfig::parse(Path::new("zoo.cfg"), b"a=1\ndataDir=C:\\users").unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("zoo.cfg:2: dataDir: Malformed \\uxxxx encoding.")
+        );
+        assert_eq!(error.exit_code, 2);
+    }
+}

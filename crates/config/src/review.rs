@@ -1,0 +1,188 @@
+//! What is to be said about names: unknown, misplaced, without effect, overridden.
+//!
+//! Java takes every name in silence. All of this is therefore a warning, never an error.
+//!
+//! Source: configuration.md sections 1.3, 1.4, 1.6; issue 3.
+
+use crate::origin::{Notice, NoticeLevel, Origin};
+use crate::registry::{self, Effect, Key, MISNAMED, PREFIX, Scope};
+use crate::settings::Settings;
+use crate::suggest;
+
+/// A known setting that was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Given {
+    /// What is known about it.
+    pub key: &'static Key,
+    /// Its name as written; the members of a family have different ones.
+    pub name: String,
+    /// Where.
+    pub origin: Option<Origin>,
+}
+
+/// Adds the notices about names, and lists the known settings that were written and count.
+pub(crate) fn review(settings: &mut Settings) -> Vec<Given> {
+    let mut notices = Vec::new();
+    let mut given = Vec::new();
+    review_file(settings, &mut notices, &mut given);
+    review_flags(settings, &mut notices, &mut given);
+    for (source, flags) in settings.properties.ignored_flags() {
+        let text = format!(
+            "no effect, as this server is not a JVM: {}",
+            flags.join(" ")
+        );
+        let origin = Some(Origin::Flags(source.to_owned()));
+        notices.push(Notice {
+            level: NoticeLevel::Warn,
+            origin,
+            key: None,
+            text,
+        });
+    }
+    settings.notices.append(&mut notices);
+    given
+}
+
+fn review_file(settings: &Settings, notices: &mut Vec<Notice>, given: &mut Vec<Given>) {
+    for (name, setting) in settings.raw.settings() {
+        let mut say = |level, text: String| {
+            let origin = Some(setting.origin.clone());
+            notices.push(Notice {
+                level,
+                origin,
+                key: Some(name.to_owned()),
+                text,
+            });
+        };
+        for line in &setting.overridden_lines {
+            say(
+                NoticeLevel::Info,
+                format!("this line wins over line {line}, with the same key"),
+            );
+        }
+        let Some(key) = registry::find(name) else {
+            say(NoticeLevel::Warn, unknown_in_file(name));
+            continue;
+        };
+        match (key.effect, key.scope) {
+            (_, Scope::Property) => say(
+                NoticeLevel::Warn,
+                format!("no effect in a file; it is a system property: -D{name}=..."),
+            ),
+            (Effect::None(why), _) => say(NoticeLevel::Warn, format!("no effect: {why}")),
+            (_, Scope::PropertyOrFile) if settings.properties.get(name).is_some() => {
+                say(NoticeLevel::Warn, format!("-D{name} wins over this line"));
+            }
+            (_, Scope::PropertyOrFile) => say(
+                NoticeLevel::Warn,
+                format!("taken from the file; Apache ZooKeeper takes it from -D{name} only"),
+            ),
+            (_, Scope::FileUnderProperty(property))
+                if settings.properties.get(property).is_some() =>
+            {
+                say(
+                    NoticeLevel::Warn,
+                    format!("-D{property} wins over this line"),
+                );
+            }
+            _ => {}
+        }
+        given.push(Given {
+            key,
+            name: name.to_owned(),
+            origin: Some(setting.origin.clone()),
+        });
+    }
+}
+
+fn unknown_in_file(name: &str) -> String {
+    if let Some(rest) = name.strip_prefix(PREFIX) {
+        return match registry::find(rest) {
+            Some(_) => format!("no effect; in a file this setting is called {rest}"),
+            None => "no effect; settings of a file are written without `zookeeper.`".to_owned(),
+        };
+    }
+    if let Some((_, real)) = MISNAMED.iter().find(|(written, _)| *written == name) {
+        return format!("no effect; this setting is called {real}");
+    }
+    match suggest::nearest(name) {
+        Some(meant) => format!("unknown setting; did you mean {meant}?"),
+        None => "unknown setting".to_owned(),
+    }
+}
+
+fn review_flags(settings: &Settings, notices: &mut Vec<Notice>, given: &mut Vec<Given>) {
+    for (name, property) in settings.properties.properties() {
+        let Some(origin @ Origin::Flags(_)) = &property.origin else {
+            continue;
+        };
+        let mut warn = |text: String| {
+            let (origin, key) = (Some(origin.clone()), Some(format!("-D{name}")));
+            notices.push(Notice {
+                level: NoticeLevel::Warn,
+                origin,
+                key,
+                text,
+            });
+        };
+        match registry::find_property(name) {
+            Some(key) => {
+                if let Effect::None(why) = key.effect {
+                    warn(format!("no effect: {why}"));
+                }
+                if let (Scope::FileOrProperty(_), Some(line)) =
+                    (key.scope, settings.raw.setting(key.name))
+                {
+                    warn(format!("{} wins over this", line.origin));
+                }
+                let name = name.to_owned();
+                given.push(Given {
+                    key,
+                    name,
+                    origin: Some(origin.clone()),
+                });
+            }
+            None => {
+                if let Some(text) = unknown_flag(name) {
+                    warn(text);
+                }
+            }
+        }
+    }
+    for (name, origin) in settings.overridden_flags() {
+        let text = format!("{origin} wins over this");
+        let key = Some(format!("-D{name}"));
+        notices.push(Notice {
+            level: NoticeLevel::Warn,
+            origin: None,
+            key,
+            text,
+        });
+    }
+}
+
+/// `None` for a property that has nothing to do with ZooKeeper.
+fn unknown_flag(name: &str) -> Option<String> {
+    let Some(rest) = name.strip_prefix(PREFIX) else {
+        let is_setting = registry::find(name).is_some_and(|key| key.scope == Scope::Prefixed);
+        return is_setting.then(|| format!("no effect; this property is called {PREFIX}{name}"));
+    };
+    if registry::find(rest).is_some_and(|key| matches!(key.scope, Scope::File | Scope::Members)) {
+        return Some(format!(
+            "no effect; {rest} is taken from the configuration file only"
+        ));
+    }
+    if registry::find(rest).is_some() {
+        return Some(format!("no effect; this property is called {rest}"));
+    }
+    if let Some((_, real)) = MISNAMED.iter().find(|(written, _)| *written == rest) {
+        return Some(format!("no effect; this property is called {PREFIX}{real}"));
+    }
+    let meant = suggest::nearest(rest).and_then(|meant| registry::find(&meant)?.property_name());
+    Some(match meant {
+        Some(meant) if !meant.ends_with('*') => {
+            format!("unknown property; did you mean {meant}?")
+        }
+        _ => "unknown property".to_owned(),
+    })
+}

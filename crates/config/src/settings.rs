@@ -1,0 +1,434 @@
+//! Looks settings up where they may be written, and turns text into values.
+//!
+//! The precedence of a setting follows from its [`Scope`]: a setting that zoo.cfg's parser does not
+//! know becomes a system property and so beats a `-D` flag; one that it knows is not looked for
+//! among the flags at all.
+//!
+//! Source: configuration.md sections 1.2 to 1.4.
+
+use std::path::PathBuf;
+
+use crate::error::ConfigError;
+use crate::java;
+use crate::members::{MemberError, MemberRole};
+use crate::origin::{Notice, NoticeLevel, Origin};
+use crate::raw::RawConfig;
+use crate::registry::{self, DefaultValue, Effect, Key, Kind, Outside, PREFIX, Scope};
+use crate::secret::Secret;
+use crate::system_properties::SystemProperties;
+
+/// All that was written, and the notices about it.
+pub(crate) struct Settings {
+    pub(crate) raw: RawConfig,
+    pub(crate) properties: SystemProperties,
+    pub(crate) notices: Vec<Notice>,
+    overridden_flags: Vec<(String, Origin)>,
+}
+
+/// A setting that was written.
+pub(crate) struct Found {
+    /// The value.
+    pub(crate) text: String,
+    /// The key, as written.
+    pub(crate) key: String,
+    pub(crate) origin: Option<Origin>,
+}
+
+impl Found {
+    pub(crate) fn refused(&self, reason: impl Into<String>) -> ConfigError {
+        ConfigError::new(reason)
+            .at(self.origin.as_ref())
+            .key(&self.key)
+    }
+
+    pub(crate) fn warning(&self, text: impl Into<String>) -> Notice {
+        Notice {
+            level: NoticeLevel::Warn,
+            origin: self.origin.clone(),
+            key: Some(self.key.clone()),
+            text: text.into(),
+        }
+    }
+}
+
+impl Settings {
+    /// Merges the file into the properties: what the parser does not know becomes one.
+    pub(crate) fn new(raw: RawConfig, flags: SystemProperties) -> Self {
+        let mut properties = flags;
+        let mut overridden_flags = Vec::new();
+        for (name, setting) in raw.settings() {
+            if !registry::find(name).is_some_and(Key::is_parsed_directly) {
+                let property = format!("{PREFIX}{name}");
+                if properties
+                    .get(&property)
+                    .is_some_and(|flag| flag != setting.value)
+                {
+                    overridden_flags.push((property.clone(), setting.origin.clone()));
+                }
+                properties.set(&property, &setting.value, Some(setting.origin.clone()));
+            }
+        }
+        Self {
+            raw,
+            properties,
+            notices: Vec::new(),
+            overridden_flags,
+        }
+    }
+
+    /// Properties that a flag set to something else than the file does, and the line that wins.
+    pub(crate) fn overridden_flags(&self) -> &[(String, Origin)] {
+        &self.overridden_flags
+    }
+
+    pub(crate) fn find(&self, key: &Key) -> Option<Found> {
+        let in_file = || self.in_file(key.name);
+        let own = match key.scope {
+            Scope::File | Scope::Members => in_file(),
+            Scope::FileOrProperty(property) => in_file().or_else(|| self.in_properties(property)),
+            Scope::FileUnderProperty(property) => self.in_properties(property).or_else(in_file),
+            Scope::Prefixed => self.in_properties(&format!("{PREFIX}{}", key.name)),
+            Scope::Property => self.in_properties(key.name),
+            Scope::PropertyOrFile => self.in_properties(key.name).or_else(in_file),
+        };
+        own.or_else(|| key.also.iter().find_map(|name| self.in_properties(name)))
+    }
+
+    fn in_file(&self, name: &str) -> Option<Found> {
+        let setting = self.raw.setting(name)?;
+        Some(Found {
+            text: setting.value.clone(),
+            key: name.to_owned(),
+            origin: Some(setting.origin.clone()),
+        })
+    }
+
+    fn in_properties(&self, name: &str) -> Option<Found> {
+        let property = self.properties.property(name)?;
+        let is_in_file = matches!(property.origin, Some(Origin::File { .. }));
+        let key = match name.strip_prefix(PREFIX) {
+            Some(written) if is_in_file => written.to_owned(),
+            _ => format!("-D{name}"),
+        };
+        Some(Found {
+            text: property.value.clone(),
+            key,
+            origin: property.origin.clone(),
+        })
+    }
+
+    /// A whole number; `None` only for a setting without a default.
+    pub(crate) fn number(&mut self, key: &Key) -> Result<Option<i64>, ConfigError> {
+        let default = default_text(key).and_then(java::parse_decimal);
+        let Some(found) = self.find(key) else {
+            return Ok(default);
+        };
+        let parsed = if key.is_decimal {
+            java::parse_decimal(&found.text)
+        } else {
+            java::decode(&found.text)
+        };
+        let fits = |number: &i64| key.kind == Kind::Long || i32::try_from(*number).is_ok();
+        let Some(number) = parsed.filter(fits) else {
+            if key.is_strict {
+                return Err(found
+                    .refused(java::bad_number(&found.text))
+                    .hint(expected(key)));
+            }
+            let text = format!("`{}` is no number; {}", found.text, default_holds(key));
+            self.notices.push(found.warning(text));
+            return Ok(default);
+        };
+        if key.kind == Kind::Port {
+            if u16::try_from(number).is_err() {
+                let reason = format!("port out of range:{number}");
+                return Err(found.refused(reason).hint("0 to 65535"));
+            }
+        } else if let Some(range) = key.range.filter(|r| !(r.min..=r.max).contains(&number)) {
+            return self.outside(key, &found, number, range);
+        }
+        Ok(Some(number))
+    }
+
+    fn outside(
+        &mut self,
+        key: &Key,
+        found: &Found,
+        number: i64,
+        range: registry::Range,
+    ) -> Result<Option<i64>, ConfigError> {
+        let limits = match range.max >= i64::from(i32::MAX) {
+            true => format!("{} or more", range.min),
+            false => format!("{} to {}", range.min, range.max),
+        };
+        if let Some(words) = java_words(key, number) {
+            self.notices.push(found.warning(words));
+            return Ok(Some(number.clamp(range.min, range.max)));
+        }
+        let text = format!("{number} is out of range ({limits})");
+        let (value, outcome) = match range.outside {
+            Outside::Refused => return Err(found.refused(text)),
+            Outside::Nearest => {
+                let nearest = number.clamp(range.min, range.max);
+                (Some(nearest), format!("{nearest} holds"))
+            }
+            Outside::Default => (
+                default_text(key).and_then(java::parse_decimal),
+                default_holds(key),
+            ),
+        };
+        self.notices
+            .push(found.warning(format!("{text}; {outcome}")));
+        Ok(value)
+    }
+
+    /// A number that has a default and fits `T`; where it does not, its range is too wide for `T`,
+    /// and the nearest that does is taken.
+    pub(crate) fn int<T: TryFrom<i64> + Bounded>(&mut self, key: &Key) -> Result<T, ConfigError> {
+        let number = self.number(key)?.unwrap_or_default();
+        Ok(T::try_from(number).unwrap_or(if number < 0 { T::LEAST } else { T::GREATEST }))
+    }
+
+    /// A number for which zero, or anything below it, means that there is no such limit.
+    pub(crate) fn positive<T: TryFrom<i64> + Bounded>(
+        &mut self,
+        key: &Key,
+    ) -> Result<Option<T>, ConfigError> {
+        let number = self.number(key)?.filter(|&number| number > 0);
+        Ok(number.map(|number| T::try_from(number).unwrap_or(T::GREATEST)))
+    }
+
+    pub(crate) fn port(&mut self, key: &Key) -> Result<Option<u16>, ConfigError> {
+        Ok(self
+            .number(key)?
+            .and_then(|number| u16::try_from(number).ok()))
+    }
+
+    pub(crate) fn ratio(&mut self, key: &Key) -> Result<f64, ConfigError> {
+        let default = default_text(key)
+            .and_then(java::parse_ratio)
+            .unwrap_or_default();
+        let Some(found) = self.find(key) else {
+            return Ok(default);
+        };
+        match java::parse_ratio(&found.text) {
+            Some(ratio) => Ok(ratio),
+            None if key.is_strict => Err(found
+                .refused(java::bad_number(&found.text))
+                .hint(expected(key))),
+            None => {
+                let text = format!("`{}` is no number; {}", found.text, default_holds(key));
+                self.notices.push(found.warning(text));
+                Ok(default)
+            }
+        }
+    }
+
+    /// `true` or `false`. In a setting that becomes a property every word but `true` is false.
+    pub(crate) fn flag(&mut self, key: &Key) -> Result<bool, ConfigError> {
+        let Some(found) = self.find(key) else {
+            return Ok(default_text(key) == Some("true"));
+        };
+        let is_true = found.text.eq_ignore_ascii_case("true");
+        if is_true || found.text.eq_ignore_ascii_case("false") {
+            return Ok(is_true);
+        }
+        let is_from_file = matches!(found.origin, Some(Origin::File { .. }));
+        if key.is_parsed_directly() && is_from_file {
+            let Found { text, key, .. } = &found;
+            let reason = format!("Invalid option {text} for {key}. Choose 'true' or 'false.'");
+            return Err(found.refused(reason));
+        }
+        let text = format!("`{}` counts as false; write true or false", found.text);
+        self.notices.push(found.warning(text));
+        Ok(false)
+    }
+
+    /// Whether the word that makes the difference is written.
+    pub(crate) fn is_special(&mut self, key: &Key) -> bool {
+        let Kind::Word { special, other } = key.kind else {
+            return false;
+        };
+        let Some(found) = self.find(key) else {
+            return false;
+        };
+        if found.text != special && found.text != other {
+            let text = format!(
+                "`{}` counts as {other}; write {special} or {other}",
+                found.text
+            );
+            self.notices.push(found.warning(text));
+        }
+        found.text == special
+    }
+
+    /// One of the words of a choice, in their spelling; the default for none of them.
+    pub(crate) fn choice(&mut self, key: &Key) -> Result<Option<&'static str>, ConfigError> {
+        let Kind::Choice(words) = key.kind else {
+            return Ok(None);
+        };
+        let known = |text: &str| {
+            words
+                .iter()
+                .copied()
+                .find(|word| word.eq_ignore_ascii_case(text))
+        };
+        let default = default_text(key).and_then(known);
+        let Some(found) = self.find(key) else {
+            return Ok(default);
+        };
+        // An empty value is no choice unless it is one of the words.
+        if found.text.is_empty() {
+            return Ok(known("").or(default));
+        }
+        match known(&found.text) {
+            Some(word) => Ok(Some(word)),
+            None if key.name == registry::cluster::PEER_TYPE.name => {
+                let role = found.text.clone();
+                let reason = MemberError::UnknownRole { role }.to_string();
+                Err(found.refused(reason).hint(expected(key)))
+            }
+            None if key.is_strict => {
+                let reason = format!("`{}` is not known", found.text);
+                Err(found.refused(reason).hint(expected(key)))
+            }
+            None => {
+                let text = format!("`{}` is not known; {}", found.text, default_holds(key));
+                self.notices.push(found.warning(text));
+                Ok(default)
+            }
+        }
+    }
+
+    pub(crate) fn role(&mut self, key: &Key) -> Result<MemberRole, ConfigError> {
+        let word = self.choice(key)?.unwrap_or_default();
+        Ok(MemberRole::parse(word).unwrap_or_default())
+    }
+
+    /// The text that was written, or the default.
+    pub(crate) fn text(&self, key: &Key) -> Option<String> {
+        self.find(key)
+            .map(|found| found.text)
+            .or_else(|| default_text(key).map(str::to_owned))
+    }
+
+    /// Text that is not empty, or the default.
+    pub(crate) fn some_text(&self, key: &Key) -> Option<String> {
+        self.text(key).filter(|text| !text.is_empty())
+    }
+
+    pub(crate) fn secret(&self, key: &Key) -> Option<Secret> {
+        self.some_text(key).map(Secret::new)
+    }
+
+    pub(crate) fn path(&self, key: &Key) -> Option<PathBuf> {
+        self.some_text(key).map(PathBuf::from)
+    }
+
+    /// Words between commas, without blanks around them and without empty ones.
+    pub(crate) fn list(&self, key: &Key) -> Option<Vec<String>> {
+        let text = self.text(key)?;
+        let words = text
+            .split(',')
+            .map(java::trim)
+            .filter(|word| !word.is_empty());
+        Some(words.map(str::to_owned).collect())
+    }
+
+    /// Reads every setting of the file that does not become a property, in the order of the
+    /// lines: of several wrong ones the first is reported.
+    pub(crate) fn check_file(&mut self) -> Result<(), ConfigError> {
+        let names: Vec<String> = self
+            .raw
+            .settings()
+            .into_iter()
+            .map(|(name, _)| name.to_owned())
+            .collect();
+        let told = self.notices.len();
+        for name in names {
+            let is_checked =
+                |key: &&Key| key.is_parsed_directly() && !matches!(key.effect, Effect::None(_));
+            let Some(key) = registry::find(&name).filter(is_checked) else {
+                continue;
+            };
+            match key.kind {
+                Kind::Int | Kind::Long | Kind::Port => drop(self.number(key)?),
+                Kind::Flag => drop(self.flag(key)?),
+                Kind::Choice(_) => drop(self.choice(key)?),
+                _ => {}
+            }
+        }
+        // Each setting is read again where it belongs; what is to be said is said there.
+        self.notices.truncate(told);
+        Ok(())
+    }
+
+    pub(crate) fn notice(&mut self, level: NoticeLevel, text: impl Into<String>) {
+        self.notices.push(Notice {
+            level,
+            origin: None,
+            key: None,
+            text: text.into(),
+        });
+    }
+}
+
+/// What Java's log says where it puts a number right, if operators may look for it.
+fn java_words(key: &Key, number: i64) -> Option<String> {
+    if key.name == registry::storage::SNAP_RETAIN_COUNT.name {
+        Some(format!(
+            "Invalid autopurge.snapRetainCount: {number}. Defaulting to 3"
+        ))
+    } else if key.name == registry::storage::SNAP_COUNT.name {
+        Some("SnapCount should be 2 or more. Now, snapCount is reset to 2".to_owned())
+    } else {
+        None
+    }
+}
+
+/// The ends of a number type.
+pub(crate) trait Bounded {
+    const LEAST: Self;
+    const GREATEST: Self;
+}
+
+macro_rules! bounded {
+    ($($int:ty),+) => {
+        $(impl Bounded for $int {
+            const LEAST: Self = Self::MIN;
+            const GREATEST: Self = Self::MAX;
+        })+
+    };
+}
+bounded!(u16, u32, u64, usize, i32, i64);
+
+fn default_text(key: &Key) -> Option<&'static str> {
+    match key.default {
+        DefaultValue::Value(text) => Some(text),
+        DefaultValue::Unset | DefaultValue::Derived(_) => None,
+    }
+}
+
+fn default_holds(key: &Key) -> String {
+    match key.default {
+        DefaultValue::Value("") | DefaultValue::Unset => "it does not count".to_owned(),
+        DefaultValue::Value(text) => format!("the default {text} holds"),
+        DefaultValue::Derived(words) => format!("the default holds, {words}"),
+    }
+}
+
+/// What would have been right.
+fn expected(key: &Key) -> String {
+    match key.kind {
+        Kind::Port => "a port is a whole number from 0 to 65535, without anything after it".into(),
+        Kind::Ratio => "write a number such as 0.5".to_owned(),
+        Kind::Choice(words) => format!("choose one of {}", words.join(", ")),
+        _ => match (key.unit, default_text(key)) {
+            ("", _) => "write a whole number, without anything after it".to_owned(),
+            (unit, Some(text)) => {
+                format!("write a whole number of {unit} such as {text}, without anything after it")
+            }
+            (unit, None) => format!("write a whole number of {unit}, without anything after it"),
+        },
+    }
+}
