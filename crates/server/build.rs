@@ -1,0 +1,79 @@
+//! Tells the version text which commit was built and when.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Stands for a commit that is not known, as in a build from an unpacked archive.
+const UNKNOWN_COMMIT: &str = "0000000000000000000000000000000000000000";
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-env-changed=SOURCE_DATE_EPOCH");
+    // Only a release has to name the right commit: a developer's build is not made again for
+    // every commit.
+    if std::env::var("PROFILE").is_ok_and(|profile| profile == "release") {
+        for file in ["../../.git/HEAD", "../../.git/logs/HEAD"] {
+            if Path::new(file).exists() {
+                println!("cargo:rerun-if-changed={file}");
+            }
+        }
+    }
+
+    let commit = git(&["rev-parse", "HEAD"])
+        .filter(|text| text.len() == 40 && text.bytes().all(|byte| byte.is_ascii_hexdigit()))
+        .unwrap_or_else(|| UNKNOWN_COMMIT.to_owned());
+    println!("cargo:rustc-env=ZOARIUM_COMMIT={commit}");
+
+    // The commit's own time keeps two builds of one commit equal.
+    let seconds = std::env::var("SOURCE_DATE_EPOCH")
+        .ok()
+        .or_else(|| git(&["log", "-1", "--format=%ct"]))
+        .and_then(|text| text.parse().ok())
+        .unwrap_or_else(|| {
+            SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .map_or(0, |since| since.as_secs())
+        });
+    println!("cargo:rustc-env=ZOARIUM_BUILT={}", utc_minute(seconds));
+}
+
+/// What git prints, or `None` without git or outside a repository.
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then(|| text.trim().to_owned())
+}
+
+/// `YYYY-MM-DD HH:MM UTC`.
+fn utc_minute(seconds: u64) -> String {
+    let (mut day, minute) = (seconds / 86_400, seconds % 86_400 / 60);
+    let mut year = 1970;
+    loop {
+        let days = if is_leap(year) { 366 } else { 365 };
+        if day < days {
+            break;
+        }
+        day -= days;
+        year += 1;
+    }
+    let february = if is_leap(year) { 29 } else { 28 };
+    let mut month = 1;
+    for days in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
+        if day < days {
+            break;
+        }
+        day -= days;
+        month += 1;
+    }
+    format!(
+        "{year:04}-{month:02}-{:02} {:02}:{:02} UTC",
+        day + 1,
+        minute / 60,
+        minute % 60
+    )
+}
+
+fn is_leap(year: u64) -> bool {
+    year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+}

@@ -1,0 +1,103 @@
+//! The four-letter words: questions in plain text, asked as the first bytes of a connection.
+//!
+//! ```text
+//!   first four bytes -> Opening::recognise -> Whitelist::allows -> answer(word, view) -> close
+//! ```
+//!
+//! Answers have the bytes of Apache ZooKeeper's (operations.md 1): scripts and monitoring parse
+//! them. Nothing here touches a socket; the server is seen through [`View`].
+
+mod environment;
+mod figures;
+mod listings;
+mod peer;
+#[cfg(test)]
+mod tests;
+pub mod version;
+mod view;
+mod word;
+
+use std::fmt::{self, Write};
+
+pub use environment::Environment;
+pub use view::{
+    Configuration, ConnectionId, ConnectionInfo, DEFAULT_TRACE_MASK, DirectorySizes, ExpirySets,
+    GlobalSessions, Interest, MemberConfiguration, Now, Sessions, View, WatchSummary,
+};
+pub use word::{Opening, Whitelist, Word};
+
+use crate::metrics::Mode;
+
+const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests";
+
+/// The answer to a word that the whitelist does not allow.
+pub fn refusal(word: Word) -> String {
+    format!(
+        "{} is not executed because it is not in the whitelist.\n",
+        word.text()
+    )
+}
+
+/// The answer to an allowed word. `argument` holds the [`Word::argument_bytes`] read behind the
+/// word; if they are not all there the answer is empty, as after a connection that was cut.
+pub fn answer(word: Word, argument: &[u8], view: &dyn View) -> String {
+    let mut out = String::new();
+    // Nothing but a `Display` can fail here, and none of ours does.
+    if write_answer(word, argument, view, &mut out).is_err() {
+        tracing::error!(
+            word = word.text(),
+            "answer to four-letter word could not be formatted"
+        );
+    }
+    out
+}
+
+fn write_answer(word: Word, argument: &[u8], view: &dyn View, out: &mut String) -> fmt::Result {
+    match (word, &view.mode()) {
+        (Word::Ruok, _) => out.write_str("imok"),
+        (Word::Gtmk, _) => write!(out, "{}", view.trace_mask()),
+        (Word::Stmk, _) => set_trace_mask(argument, view, out),
+        (Word::Envi, _) => environment::envi(view.environment(), out),
+
+        (Word::Isro, None) => out.write_str("null"),
+        // The one that lacks a line end. Source: DigestCommand.
+        (Word::Hash, None) => out.write_str(NOT_SERVING),
+        (_, None) => writeln!(out, "{NOT_SERVING}"),
+
+        (Word::Conf, Some(mode)) => listings::conf(view, mode, out),
+        (Word::Cons, Some(_)) => figures::cons(view, out),
+        (Word::Crst, Some(_)) => reset_connections(view, out),
+        (Word::Dirs, Some(_)) => listings::dirs(view, out),
+        (Word::Dump, Some(_)) => listings::dump(view, out),
+        (Word::Hash, Some(_)) => listings::hash(view, out),
+        (Word::Isro, Some(Mode::ReadOnly)) => out.write_str("ro"),
+        (Word::Isro, Some(_)) => out.write_str("rw"),
+        (Word::Mntr, Some(mode)) => figures::mntr(view, mode, out),
+        (Word::Srst, Some(_)) => reset_server(view, out),
+        (Word::Srvr, Some(mode)) => figures::srvr(view, mode, out),
+        (Word::Stat, Some(mode)) => figures::stat(view, mode, out),
+        (Word::Wchc, Some(_)) => listings::watches(&view.watches_by_session(), out),
+        (Word::Wchp, Some(_)) => listings::watches(&view.watches_by_path(), out),
+        (Word::Wchs, Some(_)) => listings::wchs(view, out),
+    }
+}
+
+fn reset_connections(view: &dyn View, out: &mut String) -> fmt::Result {
+    view.reset_connections();
+    writeln!(out, "Connection stats reset.")
+}
+
+fn reset_server(view: &dyn View, out: &mut String) -> fmt::Result {
+    view.stats().reset();
+    view.reset_proposal_sizes();
+    writeln!(out, "Server stats reset.")
+}
+
+fn set_trace_mask(argument: &[u8], view: &dyn View, out: &mut String) -> fmt::Result {
+    let Ok(bytes) = argument.try_into() else {
+        return Ok(());
+    };
+    let mask = i64::from_be_bytes(bytes);
+    view.set_trace_mask(mask);
+    write!(out, "{mask}")
+}

@@ -1,0 +1,113 @@
+//! Addresses and dates as ZooKeeper prints them.
+
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+/// A client's end of a connection: a slash, the address without compression, the port.
+/// Source: InetSocketAddress.toString.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Peer(pub(super) SocketAddr);
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let port = self.0.port();
+        match self.0.ip().to_canonical() {
+            IpAddr::V4(ip) => write!(f, "/{ip}:{port}"),
+            IpAddr::V6(ip) => {
+                let [first, rest @ ..] = ip.segments();
+                write!(f, "/[{first:x}")?;
+                rest.iter()
+                    .try_for_each(|segment| write!(f, ":{segment:x}"))?;
+                if let SocketAddr::V6(address) = self.0
+                    && address.scope_id() != 0
+                {
+                    write!(f, "%{}", address.scope_id())?;
+                }
+                write!(f, "]:{port}")
+            }
+        }
+    }
+}
+
+/// A moment, in milliseconds since 1970, in the form of `date`: always in UTC, where Java prints
+/// the zone of its machine.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Date(pub(super) i64);
+
+const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
+const MONTHS: [&str; 12] = [
+    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
+];
+
+impl fmt::Display for Date {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let seconds = self.0.div_euclid(1000);
+        let (day, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
+        let weekday = WEEKDAYS[day.rem_euclid(7) as usize];
+        let (year, month, day) = civil(day);
+        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
+        let month = MONTHS[month];
+        write!(
+            f,
+            "{weekday} {month} {day:02} {hour:02}:{minute:02}:{second:02} UTC {year}"
+        )
+    }
+}
+
+/// Year, month (January is 0) and day of the month, `day` days after 1 January 1970.
+///
+/// Counted in years that begin in March, so that the leap day comes last; 400 of them are
+/// 146 097 days.
+fn civil(day: i64) -> (i64, usize, i64) {
+    let from_march_0000 = day + 719_468;
+    let (era, day) = (
+        from_march_0000.div_euclid(146_097),
+        from_march_0000.rem_euclid(146_097),
+    );
+    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
+    let day = day - (365 * year + year / 4 - year / 100);
+    let month_from_march = (5 * day + 2) / 153;
+    let day = day - (153 * month_from_march + 2) / 5 + 1;
+    let month = (month_from_march + 2) % 12;
+    let year = era * 400 + year + i64::from(month < 2);
+    (year, month as usize, day)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_not_compressed() {
+        for (address, text) in [
+            ("127.0.0.1:48800", "/127.0.0.1:48800"),
+            ("[::1]:2181", "/[0:0:0:0:0:0:0:1]:2181"),
+            ("[2001:db8::ff00:42]:1", "/[2001:db8:0:0:0:0:ff00:42]:1"),
+            ("[::ffff:10.0.0.7]:9", "/10.0.0.7:9"),
+            ("[fe80::1%2]:9", "/[fe80:0:0:0:0:0:0:1%2]:9"),
+        ] {
+            assert_eq!(Peer(address.parse().expect("an address")).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn dates_have_the_form_of_date() {
+        for (ms, text) in [
+            (0, "Thu Jan 01 00:00:00 UTC 1970"),
+            (-1, "Wed Dec 31 23:59:59 UTC 1969"),
+            (951_825_599_000, "Tue Feb 29 11:59:59 UTC 2000"),
+            (1_709_251_200_000, "Fri Mar 01 00:00:00 UTC 2024"),
+            (1_795_296_269_999, "Sat Nov 21 21:24:29 UTC 2026"),
+            (4_107_542_400_000, "Mon Mar 01 00:00:00 UTC 2100"),
+        ] {
+            assert_eq!(Date(ms).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn no_date_is_too_far() {
+        for ms in [i64::MIN, i64::MAX] {
+            assert!(Date(ms).to_string().contains(" UTC "));
+        }
+    }
+}

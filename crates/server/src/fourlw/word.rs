@@ -1,0 +1,165 @@
+//! The table of words, and which of them may be asked.
+
+macro_rules! words {
+    ($( $name:ident $text:literal; )+) => {
+        /// A four-letter word. Source: FourLetterCommands, operations.md 1.3.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Word {
+            $(
+                #[doc = concat!("`", $text, "`.")]
+                $name,
+            )+
+        }
+
+        impl Word {
+            /// Every word.
+            pub const ALL: &[Self] = &[$(Self::$name),+];
+
+            /// Its letters.
+            pub fn text(self) -> &'static str {
+                match self { $( Self::$name => $text, )+ }
+            }
+        }
+    };
+}
+
+words! {
+    Conf "conf";
+    Cons "cons";
+    Crst "crst";
+    Dirs "dirs";
+    Dump "dump";
+    Envi "envi";
+    Gtmk "gtmk";
+    Hash "hash";
+    Isro "isro";
+    Mntr "mntr";
+    Ruok "ruok";
+    Srst "srst";
+    Srvr "srvr";
+    Stat "stat";
+    Stmk "stmk";
+    Wchc "wchc";
+    Wchp "wchp";
+    Wchs "wchs";
+}
+
+/// What a telnet client sends for an interrupt.
+const TELNET_INTERRUPT: [u8; 4] = [0xff, 0xf4, 0xff, 0xfd];
+
+/// The first four bytes of a connection, if they are no length.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening {
+    /// A word to answer.
+    Word(Word),
+    /// A telnet interrupt: to be closed without an answer.
+    TelnetInterrupt,
+}
+
+impl Opening {
+    /// What `bytes` are; `None` if they have to be a length.
+    pub fn recognise(bytes: [u8; 4]) -> Option<Self> {
+        if bytes == TELNET_INTERRUPT {
+            return Some(Self::TelnetInterrupt);
+        }
+        let known = Word::ALL
+            .iter()
+            .find(|word| word.text().as_bytes() == bytes);
+        known.map(|word| Self::Word(*word))
+    }
+}
+
+impl Word {
+    /// Bytes to read behind the word: the new trace mask of `stmk`.
+    pub fn argument_bytes(self) -> usize {
+        if self == Self::Stmk {
+            size_of::<i64>()
+        } else {
+            0
+        }
+    }
+}
+
+/// The words that are answered; the others get a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Whitelist(u32);
+
+impl Whitelist {
+    /// From `4lw.commands.whitelist`, a list of words with commas between them or `*`, and
+    /// `readonlymode.enabled`. Words that nobody knows are ignored; `srvr` is always allowed,
+    /// because zkServer.sh asks it, and `isro` where clients look for read-only servers.
+    pub fn new(list: Option<&str>, read_only_enabled: bool) -> Self {
+        let mut allowed = Self(0);
+        allowed.allow(Word::Srvr);
+        if read_only_enabled {
+            allowed.allow(Word::Isro);
+        }
+        for name in list.unwrap_or_default().split(',').map(str::trim) {
+            let named = Word::ALL
+                .iter()
+                .filter(|word| name == "*" || word.text() == name);
+            named.for_each(|word| allowed.allow(*word));
+        }
+        allowed
+    }
+
+    fn allow(&mut self, word: Word) {
+        self.0 |= 1 << word as u8;
+    }
+
+    /// Whether `word` is answered.
+    pub fn allows(self, word: Word) -> bool {
+        self.0 & 1 << word as u8 != 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn allowed(list: Option<&str>, read_only_enabled: bool) -> Vec<&'static str> {
+        let whitelist = Whitelist::new(list, read_only_enabled);
+        let words = Word::ALL.iter().filter(|word| whitelist.allows(**word));
+        words.map(|word| word.text()).collect()
+    }
+
+    #[test]
+    fn words_are_recognised_by_their_exact_bytes() {
+        for word in Word::ALL {
+            let bytes = word.text().as_bytes().try_into().expect("four letters");
+            assert_eq!(Opening::recognise(bytes), Some(Opening::Word(*word)));
+        }
+        for unknown in [b"RUOK", b"kill", b"reqs", b"abcd", &[0, 0, 0, 44]] {
+            assert_eq!(Opening::recognise(*unknown), None);
+        }
+        assert_eq!(
+            Opening::recognise([0xff, 0xf4, 0xff, 0xfd]),
+            Some(Opening::TelnetInterrupt)
+        );
+    }
+
+    #[test]
+    fn srvr_is_always_allowed_and_isro_with_read_only_mode() {
+        assert_eq!(allowed(None, false), ["srvr"]);
+        assert_eq!(allowed(Some(""), true), ["isro", "srvr"]);
+    }
+
+    #[test]
+    fn a_list_allows_what_it_names() {
+        assert_eq!(
+            allowed(Some("ruok, mntr ,nosuch,,RUOK"), false),
+            ["mntr", "ruok", "srvr"]
+        );
+        assert_eq!(allowed(Some("ruok, *"), false).len(), Word::ALL.len());
+    }
+
+    #[test]
+    fn only_stmk_has_an_argument() {
+        let with: Vec<_> = Word::ALL
+            .iter()
+            .filter(|word| word.argument_bytes() > 0)
+            .collect();
+        assert_eq!(with, [&Word::Stmk]);
+    }
+}

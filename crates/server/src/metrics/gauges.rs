@@ -1,0 +1,124 @@
+//! Metrics that are read off the server's state when somebody asks.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use super::mode::Mode;
+use super::process::Descriptors;
+use super::server_stats::ServerFigures;
+use super::text::Decimal;
+
+/// What gauges are computed from.
+#[derive(Debug)]
+pub struct Gauges<'a> {
+    /// The role.
+    pub mode: &'a Mode,
+    /// What the server counted.
+    pub server: ServerFigures,
+    /// What it holds.
+    pub state: State,
+    /// Of its process.
+    pub descriptors: Descriptors,
+    /// Quotas and their use.
+    pub quotas: &'a [NamespaceQuota],
+}
+
+/// What a server holds at the moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct State {
+    /// Requests under way.
+    pub outstanding_requests: u64,
+    /// Open client connections, those of four-letter words included.
+    pub connections: u64,
+    /// Znodes.
+    pub znode_count: u64,
+    /// Watches.
+    pub watch_count: u64,
+    /// Ephemeral znodes.
+    pub ephemerals_count: u64,
+    /// Bytes of paths and data.
+    pub approximate_data_size: u64,
+    /// Sessions the ensemble knows.
+    pub global_sessions: u64,
+    /// Sessions only this server knows.
+    pub local_sessions: u64,
+    /// TLS handshakes under way.
+    pub outstanding_tls_handshakes: u64,
+    /// Of connection throttling, 0 to 1.
+    pub connection_drop_probability: f64,
+}
+
+/// The quota of a namespace. Source: QuotaMetricsUtils.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamespaceQuota {
+    /// First element of the path, without the slash.
+    pub namespace: String,
+    /// Znodes allowed.
+    pub count_limit: Option<i64>,
+    /// Bytes allowed.
+    pub bytes_limit: Option<i64>,
+    /// Znodes counted.
+    pub count_usage: Option<i64>,
+    /// Bytes counted.
+    pub bytes_usage: Option<i64>,
+}
+
+impl Gauges<'_> {
+    pub(super) fn quota(
+        &self,
+        figure: fn(&NamespaceQuota) -> Option<i64>,
+    ) -> BTreeMap<String, Number> {
+        let known = self.quotas.iter();
+        known
+            .filter_map(|quota| Some((quota.namespace.clone(), figure(quota)?.into())))
+            .collect()
+    }
+}
+
+/// A gauge that its role shows.
+pub(super) fn shown(number: impl Into<Number>) -> Option<Number> {
+    Some(number.into())
+}
+
+/// The value of a gauge or a counter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Number {
+    /// Printed plain.
+    Integer(i64),
+    /// Printed with decimals.
+    Decimal(Decimal),
+}
+
+impl From<i64> for Number {
+    fn from(number: i64) -> Self {
+        Self::Integer(number)
+    }
+}
+
+impl From<u64> for Number {
+    /// A count beyond 2^63 is shown as that: readers know 64 bits with a sign.
+    fn from(number: u64) -> Self {
+        Self::Integer(i64::try_from(number).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<f64> for Number {
+    fn from(number: f64) -> Self {
+        Self::Decimal(Decimal(number))
+    }
+}
+
+impl From<Decimal> for Number {
+    fn from(number: Decimal) -> Self {
+        Self::Decimal(number)
+    }
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Integer(number) => number.fmt(f),
+            Self::Decimal(number) => number.fmt(f),
+        }
+    }
+}

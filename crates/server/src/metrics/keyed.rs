@@ -1,0 +1,138 @@
+//! Metrics with one value per key: a namespace (the first element of a path) or a server's id.
+
+use std::collections::BTreeMap;
+
+use hashbrown::HashMap;
+use parking_lot::Mutex;
+
+use super::percentiles::Distribution;
+use super::shards::Shards;
+use super::summary::Moments;
+
+/// Keys a metric keeps per shard. Namespaces are made by clients: without a bound they could
+/// make the server keep a value for each name they can think of. Later ones are not shown.
+pub const KEYS_MAX: usize = 1000;
+
+/// What is kept for a key.
+pub trait Tally: Default {
+    /// Adds a value.
+    fn record(&mut self, value: u64);
+
+    /// Adds what `other` has seen.
+    fn merge(&mut self, other: &Self);
+}
+
+impl Tally for u64 {
+    fn record(&mut self, value: u64) {
+        *self = self.wrapping_add(value);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.record(*other);
+    }
+}
+
+impl Tally for Moments {
+    fn record(&mut self, value: u64) {
+        Self::record(self, value);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        Self::merge(self, other);
+    }
+}
+
+impl Tally for Distribution {
+    fn record(&mut self, value: u64) {
+        Self::record(self, value);
+    }
+
+    fn merge(&mut self, other: &Self) {
+        Self::merge(self, other);
+    }
+}
+
+/// A tally per key.
+#[derive(Debug)]
+pub struct Keyed<T>(Shards<Mutex<HashMap<Box<str>, T>>>);
+
+/// A number per key that only grows.
+pub type CounterSet = Keyed<u64>;
+/// A basic summary per key.
+pub type SummarySet = Keyed<Moments>;
+/// An advanced summary per key.
+pub type PercentilesSet = Keyed<Distribution>;
+
+impl<T: Tally> Keyed<T> {
+    /// Empty, for about as many writing threads as `shards`.
+    pub fn new(shards: usize) -> Self {
+        Self(Shards::new(shards))
+    }
+
+    /// Adds a value under `key`.
+    pub fn record(&self, key: &str, value: u64) {
+        let mut tallies = self.0.mine().lock();
+        if let Some(tally) = tallies.get_mut(key) {
+            tally.record(value);
+        } else if tallies.len() < KEYS_MAX {
+            tallies.entry(key.into()).or_default().record(value);
+        }
+    }
+
+    /// What was recorded since the last reset, in the order of the keys.
+    pub fn get(&self) -> BTreeMap<String, T> {
+        let mut all = BTreeMap::<String, T>::new();
+        for tallies in self.0.iter() {
+            for (key, tally) in tallies.lock().iter() {
+                match all.get_mut(&**key) {
+                    Some(sum) => sum.merge(tally),
+                    None => all.entry(key.to_string()).or_default().merge(tally),
+                }
+            }
+        }
+        all
+    }
+
+    /// Forgets every value; keys seen so far are still shown, as Java shows them.
+    pub fn reset(&self) {
+        for tallies in self.0.iter() {
+            tallies
+                .lock()
+                .values_mut()
+                .for_each(|tally| *tally = T::default());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_a_key_are_added_over_all_threads() {
+        let set = SummarySet::new(4);
+        std::thread::scope(|scope| {
+            for value in [3, 5] {
+                let set = &set;
+                scope.spawn(move || {
+                    set.record("app", value);
+                    set.record("zookeeper", 1);
+                });
+            }
+        });
+        let all = set.get();
+        assert_eq!(all.keys().collect::<Vec<_>>(), ["app", "zookeeper"]);
+        assert_eq!((all["app"].count, all["app"].sum), (2, 8));
+        set.reset();
+        assert_eq!(set.get()["app"], Moments::default());
+    }
+
+    #[test]
+    fn the_number_of_keys_is_bounded() {
+        let set = CounterSet::new(1);
+        (0..2 * KEYS_MAX).for_each(|i| set.record(&i.to_string(), 1));
+        assert_eq!(set.get().len(), KEYS_MAX);
+        set.record("0", 1);
+        assert_eq!(set.get()["0"], 2);
+    }
+}

@@ -1,0 +1,37 @@
+//! What the server counts and measures.
+//!
+//! ```text
+//!   hot paths --record--> Metrics, ServerStats, ConnectionStats     (shards, no waiting)
+//!                              |
+//!   state of the server --> Gauges --> Metrics::read --> mntr, admin monitor, Prometheus
+//! ```
+//!
+//! One table names every metric; there is no registry and nothing global: whoever counts is
+//! handed an `Arc<Metrics>`.
+
+mod connection_stats;
+#[cfg(test)]
+mod document;
+mod gauges;
+mod keyed;
+pub mod mntr;
+mod mode;
+mod percentiles;
+mod process;
+mod server_stats;
+mod shards;
+mod summary;
+mod table;
+mod text;
+
+pub use connection_stats::{ConnectionFigures, ConnectionStats};
+pub use gauges::{Gauges, NamespaceQuota, Number, State};
+pub use keyed::{CounterSet, KEYS_MAX, Keyed, PercentilesSet, SummarySet, Tally};
+pub use mode::{Leading, Member, Mode, PeerState, SyncMode, ZabState};
+pub use percentiles::{Distribution, Percentiles};
+pub use process::{Descriptors, Memory};
+pub use server_stats::{ServerFigures, ServerStats};
+pub use shards::Counter;
+pub use summary::{BufferSizes, BufferStats, Moments, Summary};
+pub use table::{Kind, Metric, Metrics, Reading, Role, TABLE};
+pub use text::Decimal;

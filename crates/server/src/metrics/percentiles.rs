@@ -1,0 +1,236 @@
+//! Summaries that also know the distribution of their values.
+//!
+//! Values are counted in buckets: one each below 64, then 32 to every doubling, so a percentile
+//! is exact below 64 ms and within 3 % above. Java keeps a sample of 4096 values instead; ours
+//! sees all of them and costs one addition.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::shards::Shards;
+use super::summary::{AtomicMoments, Moments};
+
+const EXACT_BITS: u32 = 6;
+const EXACT: usize = 1 << EXACT_BITS;
+const PER_DOUBLING_BITS: u32 = 5;
+const PER_DOUBLING: usize = 1 << PER_DOUBLING_BITS;
+
+/// Values from 2^24 ms (four and a half hours) up share the last bucket.
+const VALUE_BITS: u32 = 24;
+const BUCKETS: usize = EXACT + (VALUE_BITS - EXACT_BITS) as usize * PER_DOUBLING;
+
+/// The bucket that counts `value`.
+fn bucket_of(value: u64) -> usize {
+    if value < EXACT as u64 {
+        return value as usize;
+    }
+    let exponent = value.ilog2();
+    if exponent >= VALUE_BITS {
+        return BUCKETS - 1;
+    }
+    let within = (value >> (exponent - PER_DOUBLING_BITS)) as usize & (PER_DOUBLING - 1);
+    EXACT + (exponent - EXACT_BITS) as usize * PER_DOUBLING + within
+}
+
+/// The value in the middle of a bucket.
+fn middle_of(bucket: usize) -> u64 {
+    let Some(above) = bucket.checked_sub(EXACT) else {
+        return bucket as u64;
+    };
+    let exponent = EXACT_BITS + (above / PER_DOUBLING) as u32;
+    let width = 1 << (exponent - PER_DOUBLING_BITS);
+    (1 << exponent) + (above % PER_DOUBLING) as u64 * width + width / 2
+}
+
+/// Values with their distribution, as read at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Distribution {
+    moments: Moments,
+    /// Empty before the first value.
+    buckets: Vec<u64>,
+}
+
+impl Distribution {
+    /// Their count, sum and extremes.
+    pub fn moments(&self) -> &Moments {
+        &self.moments
+    }
+
+    /// Adds a value.
+    pub fn record(&mut self, value: u64) {
+        self.moments.record(value);
+        self.buckets.resize(BUCKETS, 0);
+        self.buckets[bucket_of(value)] += 1;
+    }
+
+    /// Adds what `other` has seen.
+    pub fn merge(&mut self, other: &Self) {
+        self.moments.merge(&other.moments);
+        self.add_buckets(other.buckets.iter().copied());
+    }
+
+    fn add_buckets(&mut self, counts: impl Iterator<Item = u64>) {
+        for (bucket, count) in counts.enumerate() {
+            if self.buckets.is_empty() {
+                self.buckets.resize(BUCKETS, 0);
+            }
+            self.buckets[bucket] += count;
+        }
+    }
+
+    /// The smallest value that at least the share `q` of all values do not exceed; 0 if there
+    /// is none.
+    pub fn quantile(&self, q: f64) -> u64 {
+        let total: u64 = self.buckets.iter().sum();
+        let rank = ((q * total as f64).ceil() as u64).clamp(1, total.max(1));
+        let mut seen = 0;
+        for (bucket, count) in self.buckets.iter().enumerate() {
+            seen += count;
+            if seen >= rank {
+                let value = if bucket == BUCKETS - 1 {
+                    self.moments.max()
+                } else {
+                    middle_of(bucket)
+                };
+                return value.clamp(self.moments.min(), self.moments.max());
+            }
+        }
+        0
+    }
+}
+
+/// A shard in use: 5 KiB, so it is made when its first value comes.
+#[derive(Debug)]
+struct Cell {
+    moments: AtomicMoments,
+    buckets: [AtomicU64; BUCKETS],
+}
+
+impl Default for Cell {
+    fn default() -> Self {
+        let moments = AtomicMoments::default();
+        Self {
+            moments,
+            buckets: std::array::from_fn(|_| AtomicU64::new(0)),
+        }
+    }
+}
+
+/// An advanced summary: a [`super::Summary`] with percentiles.
+#[derive(Debug)]
+pub struct Percentiles(Shards<OnceLock<Box<Cell>>>);
+
+impl Percentiles {
+    /// Empty, for about as many writing threads as `shards`.
+    pub fn new(shards: usize) -> Self {
+        Self(Shards::new(shards))
+    }
+
+    /// Adds a value.
+    pub fn record(&self, value: u64) {
+        let cell = self.0.mine().get_or_init(Box::default);
+        cell.moments.record(value);
+        cell.buckets[bucket_of(value)].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Count, sum and extremes since the last reset.
+    pub fn moments(&self) -> Moments {
+        let mut all = Moments::default();
+        self.0
+            .iter()
+            .filter_map(OnceLock::get)
+            .for_each(|cell| all.merge(&cell.moments.get()));
+        all
+    }
+
+    /// What was recorded since the last reset.
+    pub fn get(&self) -> Distribution {
+        let mut all = Distribution {
+            moments: self.moments(),
+            buckets: Vec::new(),
+        };
+        for cell in self.0.iter().filter_map(OnceLock::get) {
+            all.add_buckets(
+                cell.buckets
+                    .iter()
+                    .map(|bucket| bucket.load(Ordering::Relaxed)),
+            );
+        }
+        all
+    }
+
+    /// Forgets every value.
+    pub fn reset(&self) {
+        for cell in self.0.iter().filter_map(OnceLock::get) {
+            cell.moments.reset();
+            cell.buckets
+                .iter()
+                .for_each(|bucket| bucket.store(0, Ordering::Relaxed));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_exact_then_within_three_percent() {
+        for value in (0..5000).chain([65_535, 1 << 20, (1 << 24) - 1]) {
+            let middle = middle_of(bucket_of(value));
+            let error = middle.abs_diff(value) as f64;
+            assert!(
+                error <= value as f64 * 0.032,
+                "{value} is shown as {middle}"
+            );
+            assert!(value >= 64 || middle == value);
+        }
+    }
+
+    #[test]
+    fn a_bucket_never_counts_less_than_the_one_before() {
+        let mut last = 0;
+        for value in 0..200_000 {
+            let bucket = bucket_of(value);
+            assert!(
+                bucket == last || bucket == last + 1,
+                "{value} is in {bucket}, not {last}"
+            );
+            last = bucket;
+        }
+        assert_eq!(bucket_of((1 << 24) - 1), BUCKETS - 1);
+        assert_eq!(bucket_of(u64::MAX), BUCKETS - 1);
+    }
+
+    #[test]
+    fn percentiles_of_one_to_thousand() {
+        let percentiles = Percentiles::new(2);
+        assert_eq!(percentiles.get().quantile(0.99), 0);
+        std::thread::scope(|scope| {
+            for part in 0..4 {
+                let percentiles = &percentiles;
+                scope.spawn(move || {
+                    (1..=1000)
+                        .filter(|v| v % 4 == part)
+                        .for_each(|v| percentiles.record(v));
+                });
+            }
+        });
+        let all = percentiles.get();
+        assert_eq!((all.moments().count, all.moments().sum), (1000, 500_500));
+        for (q, exact) in [(0.5, 500_f64), (0.95, 950.0), (0.99, 990.0), (0.999, 999.0)] {
+            let error = (all.quantile(q) as f64 - exact).abs();
+            assert!(error <= exact * 0.032, "{q} is {}", all.quantile(q));
+        }
+        assert_eq!(all.quantile(1.0), 1000);
+        percentiles.reset();
+        assert_eq!(percentiles.get().quantile(0.5), 0);
+    }
+
+    #[test]
+    fn a_value_beyond_all_buckets_is_shown_as_the_largest() {
+        let mut distribution = Distribution::default();
+        distribution.record(u64::MAX / 2);
+        assert_eq!(distribution.quantile(0.5), u64::MAX / 2);
+    }
+}

@@ -1,0 +1,178 @@
+//! The figures of `srvr`: what this server received, sent and how long it took.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::Metrics;
+use super::shards::Counter;
+use super::summary::{BufferSizes, BufferStats, Moments};
+
+/// Counts of a serving server. Source: ServerStats.
+///
+/// The latency of requests is not kept apart: every request is in `readlatency` or in
+/// `updatelatency` of [`Metrics`], and all of them are reset together.
+#[derive(Debug)]
+pub struct ServerStats {
+    metrics: Arc<Metrics>,
+    started_ms: u64,
+    packets_received: Counter,
+    packets_sent: Counter,
+    response_sizes: BufferStats,
+    auth_failed: AtomicU64,
+    non_mtls_local: AtomicU64,
+    non_mtls_remote: AtomicU64,
+    slow_fsyncs: AtomicU64,
+}
+
+/// [`ServerStats`] at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ServerFigures {
+    /// Requests and four-letter words.
+    pub packets_received: u64,
+    /// Replies, events and answers to four-letter words.
+    pub packets_sent: u64,
+    /// From a request to its reply, in ms.
+    pub latency: Moments,
+    /// Sizes of replies and events.
+    pub response_sizes: BufferSizes,
+    /// Refused credentials.
+    pub auth_failed: u64,
+    /// Connections from this machine without a client certificate.
+    pub non_mtls_local: u64,
+    /// Connections from other machines without a client certificate.
+    pub non_mtls_remote: u64,
+    /// Fsyncs longer than `fsync.warningthresholdms`.
+    pub slow_fsyncs: u64,
+    /// Since the server began to serve.
+    pub uptime_ms: u64,
+}
+
+impl ServerStats {
+    /// Of a server that begins to serve at `started_ms` of the monotonic clock.
+    pub fn new(metrics: Arc<Metrics>, started_ms: u64) -> Self {
+        let shards = std::thread::available_parallelism().map_or(1, usize::from);
+        Self {
+            metrics,
+            started_ms,
+            packets_received: Counter::new(shards),
+            packets_sent: Counter::new(shards),
+            response_sizes: BufferStats::new(shards),
+            auth_failed: AtomicU64::new(0),
+            non_mtls_local: AtomicU64::new(0),
+            non_mtls_remote: AtomicU64::new(0),
+            slow_fsyncs: AtomicU64::new(0),
+        }
+    }
+
+    /// Notes `n` requests, or a four-letter word.
+    pub fn packets_received(&self, n: u64) {
+        self.packets_received.add(n);
+    }
+
+    /// Notes `n` replies or events, or the answer to a four-letter word.
+    pub fn packets_sent(&self, n: u64) {
+        self.packets_sent.add(n);
+    }
+
+    /// Notes the reply to a request that made no transaction.
+    pub fn read_answered(&self, latency_ms: u64) {
+        self.metrics.readlatency.record(latency_ms);
+    }
+
+    /// Notes the reply to a request that made a transaction.
+    pub fn update_answered(&self, latency_ms: u64) {
+        self.metrics.updatelatency.record(latency_ms);
+    }
+
+    /// Notes the bytes of a reply or event, without the length before it.
+    pub fn response_size(&self, bytes: u32) {
+        self.response_sizes.record(bytes);
+    }
+
+    /// Notes refused credentials.
+    pub fn auth_failed(&self) {
+        self.auth_failed.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes a connection without a client certificate.
+    pub fn non_mtls_connection(&self, from_this_machine: bool) {
+        let count = if from_this_machine {
+            &self.non_mtls_local
+        } else {
+            &self.non_mtls_remote
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes an fsync longer than the warning threshold.
+    pub fn slow_fsync(&self) {
+        self.slow_fsyncs.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The figures at `now_ms` of the monotonic clock.
+    pub fn get(&self, now_ms: u64) -> ServerFigures {
+        let mut latency = self.metrics.readlatency.moments();
+        latency.merge(&self.metrics.updatelatency.moments());
+        ServerFigures {
+            packets_received: self.packets_received.get(),
+            packets_sent: self.packets_sent.get(),
+            latency,
+            response_sizes: self.response_sizes.get(),
+            auth_failed: self.auth_failed.load(Ordering::Relaxed),
+            non_mtls_local: self.non_mtls_local.load(Ordering::Relaxed),
+            non_mtls_remote: self.non_mtls_remote.load(Ordering::Relaxed),
+            slow_fsyncs: self.slow_fsyncs.load(Ordering::Relaxed),
+            uptime_ms: now_ms.saturating_sub(self.started_ms),
+        }
+    }
+
+    /// What `srst` does: packets, latency, sizes and all of [`Metrics`] start again; failed
+    /// authentications, connections without certificates and the uptime go on.
+    pub fn reset(&self) {
+        self.packets_received.reset();
+        self.packets_sent.reset();
+        self.response_sizes.reset();
+        self.metrics.reset();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latency_is_that_of_reads_and_updates_together() {
+        let stats = ServerStats::new(Arc::new(Metrics::with_shards(1)), 1000);
+        [0, 1].into_iter().for_each(|ms| stats.read_answered(ms));
+        stats.update_answered(7);
+        let figures = stats.get(1500);
+        assert_eq!((figures.latency.min(), figures.latency.max()), (0, 7));
+        assert_eq!(figures.latency.average().to_string(), "2.6667");
+        assert_eq!(figures.uptime_ms, 500);
+    }
+
+    #[test]
+    fn reset_spares_what_java_spares() {
+        let metrics = Arc::new(Metrics::with_shards(1));
+        let stats = ServerStats::new(metrics.clone(), 0);
+        stats.packets_received(3);
+        stats.packets_sent(2);
+        stats.read_answered(9);
+        stats.response_size(100);
+        stats.auth_failed();
+        stats.non_mtls_connection(true);
+        metrics.commit_count.inc();
+
+        stats.reset();
+
+        let figures = stats.get(10);
+        assert_eq!((figures.packets_received, figures.packets_sent), (0, 0));
+        assert_eq!(
+            (figures.latency, figures.response_sizes),
+            (Moments::default(), BufferSizes::NONE)
+        );
+        assert_eq!(metrics.commit_count.get(), 0);
+        assert_eq!((figures.auth_failed, figures.non_mtls_local), (1, 1));
+        assert_eq!(figures.uptime_ms, 10);
+    }
+}

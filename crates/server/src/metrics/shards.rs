@@ -1,0 +1,105 @@
+//! Cells that many threads write and few read.
+//!
+//! Every metric a request touches is spread over as many cache lines as there are processors;
+//! a thread writes to one of them, a reader adds them up. Nobody waits for anybody.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+
+/// More shards cost memory and a longer sum, and spare little.
+const SHARDS_MAX: usize = 16;
+
+/// Keeps neighbours out of the cache line of a busy cell.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Line<T>(T);
+
+/// One `T` per shard; the number of shards is a power of two.
+#[derive(Debug)]
+pub(super) struct Shards<T>(Box<[Line<T>]>);
+
+impl<T: Default> Shards<T> {
+    /// At least `wanted` shards, within bounds.
+    pub(super) fn new(wanted: usize) -> Self {
+        let shards = wanted.clamp(1, SHARDS_MAX).next_power_of_two();
+        Self((0..shards).map(|_| Line(T::default())).collect())
+    }
+
+    /// The calling thread's.
+    pub(super) fn mine(&self) -> &T {
+        &self.0[thread_number() & (self.0.len() - 1)].0
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().map(|line| &line.0)
+    }
+}
+
+/// A small number of the calling thread's own, which spreads threads evenly over shards.
+fn thread_number() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static NUMBER: usize = NEXT.fetch_add(1, Ordering::Relaxed);
+    }
+    NUMBER.with(|number| *number)
+}
+
+/// A number that only grows, until it is reset.
+#[derive(Debug)]
+pub struct Counter(Shards<AtomicU64>);
+
+impl Counter {
+    /// Zero, for about as many writing threads as `shards`.
+    pub fn new(shards: usize) -> Self {
+        Self(Shards::new(shards))
+    }
+
+    /// Adds `n`. Wraps around instead of failing.
+    pub fn add(&self, n: u64) {
+        self.0.mine().fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Adds one.
+    pub fn inc(&self) {
+        self.add(1);
+    }
+
+    /// What was added since the last reset.
+    pub fn get(&self) -> u64 {
+        self.0.iter().fold(0, |sum, cell| {
+            sum.wrapping_add(cell.load(Ordering::Relaxed))
+        })
+    }
+
+    /// Back to zero; what is added meanwhile may be lost.
+    pub fn reset(&self) {
+        self.0
+            .iter()
+            .for_each(|cell| cell.store(0, Ordering::Relaxed));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn adds_of_all_threads_are_counted() {
+        let counter = Counter::new(3);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| (0..1000).for_each(|_| counter.add(2)));
+            }
+        });
+        assert_eq!(counter.get(), 16_000);
+        counter.reset();
+        counter.inc();
+        assert_eq!(counter.get(), 1);
+    }
+
+    #[test]
+    fn number_of_shards_is_a_bounded_power_of_two() {
+        for (wanted, shards) in [(0, 1), (1, 1), (3, 4), (16, 16), (100, 16)] {
+            assert_eq!(Shards::<AtomicU64>::new(wanted).0.len(), shards);
+        }
+    }
+}

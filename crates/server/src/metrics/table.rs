@@ -1,0 +1,415 @@
+//! The table of metrics: storage, `mntr`, the documentation and every other view derive from it.
+//!
+//! Names and kinds are ZooKeeper's (operations.md 3.2, ServerMetrics): dashboards ask for them.
+//! A metric of a stage that this server does not have stays at zero rather than be missing.
+
+use std::collections::BTreeMap;
+
+use super::gauges::{Gauges, Number, shown};
+use super::keyed::{CounterSet, PercentilesSet, SummarySet};
+use super::percentiles::{Distribution, Percentiles};
+use super::shards::Counter;
+use super::summary::{Moments, Summary};
+
+/// One metric, as its readers know it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Metric {
+    /// Its name, without the `zk_` of `mntr`.
+    pub name: &'static str,
+    /// What is kept for it.
+    pub kind: Kind,
+    /// Who shows it.
+    pub role: Role,
+    /// What it says, with its unit.
+    pub help: &'static str,
+}
+
+/// What is kept for a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// A number read when asked for.
+    Gauge,
+    /// Gauges, one a key.
+    GaugeSet,
+    /// A number that only grows.
+    Counter,
+    /// Counters, one a key.
+    CounterSet,
+    /// Average, smallest, largest, count, sum.
+    Summary,
+    /// A summary with percentiles.
+    Percentiles,
+    /// Summaries, one a key.
+    SummarySet,
+    /// Summaries with percentiles, one a key.
+    PercentilesSet,
+}
+
+/// Who shows a metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// Every server.
+    Every,
+    /// Members of an ensemble, unless read-only.
+    Member,
+    /// The leader.
+    Leader,
+    /// The leader, and a follower that serves observers.
+    ServesObservers,
+}
+
+/// The value of a metric at one moment.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Reading {
+    /// Of a gauge or a counter.
+    Number(Number),
+    /// Of a set of gauges or counters.
+    Numbers(BTreeMap<String, Number>),
+    /// Of a basic summary.
+    Summary(Moments),
+    /// Of an advanced summary.
+    Percentiles(Distribution),
+    /// Of a set of basic summaries.
+    Summaries(BTreeMap<String, Moments>),
+    /// Of a set of advanced summaries.
+    PercentilesPerKey(BTreeMap<String, Distribution>),
+}
+
+macro_rules! metrics {
+    (
+        gauges { $( $gauge:ident $gauge_role:ident $gauge_help:literal = $value:expr; )+ }
+        gauge_sets { $( $gauge_set:ident $gauge_set_help:literal = $values:expr; )+ }
+        counters { $( $counter:ident $counter_help:literal; )+ }
+        counter_sets { $( $counter_set:ident $counter_set_help:literal; )+ }
+        summaries { $( $summary:ident $summary_help:literal; )+ }
+        percentiles { $( $percentiles:ident $percentiles_help:literal; )+ }
+        summary_sets { $( $summary_set:ident $summary_set_help:literal; )+ }
+        percentiles_sets { $( $percentiles_set:ident $percentiles_set_help:literal; )+ }
+    ) => {
+        /// Where the server counts what it does: one field per metric that is not computed from
+        /// its state. Updating one takes a few nanoseconds and never waits for a reader.
+        #[derive(Debug)]
+        pub struct Metrics {
+            $( #[doc = $counter_help] pub $counter: Counter, )+
+            $( #[doc = $counter_set_help] pub $counter_set: CounterSet, )+
+            $( #[doc = $summary_help] pub $summary: Summary, )+
+            $( #[doc = $percentiles_help] pub $percentiles: Percentiles, )+
+            $( #[doc = $summary_set_help] pub $summary_set: SummarySet, )+
+            $( #[doc = $percentiles_set_help] pub $percentiles_set: PercentilesSet, )+
+        }
+
+        /// Every metric, kind by kind.
+        pub const TABLE: &[Metric] = &[
+            $( row(stringify!($gauge), Kind::Gauge, Role::$gauge_role, $gauge_help), )+
+            $( row(stringify!($gauge_set), Kind::GaugeSet, Role::Every, $gauge_set_help), )+
+            $( row(stringify!($counter), Kind::Counter, Role::Every, $counter_help), )+
+            $( row(stringify!($counter_set), Kind::CounterSet, Role::Every, $counter_set_help), )+
+            $( row(stringify!($summary), Kind::Summary, Role::Every, $summary_help), )+
+            $( row(stringify!($percentiles), Kind::Percentiles, Role::Every, $percentiles_help), )+
+            $( row(stringify!($summary_set), Kind::SummarySet, Role::Every, $summary_set_help), )+
+            $( row(
+                stringify!($percentiles_set), Kind::PercentilesSet, Role::Every,
+                $percentiles_set_help,
+            ), )+
+        ];
+
+        impl Metrics {
+            /// All at zero, for about as many writing threads as `shards`.
+            pub fn with_shards(shards: usize) -> Self {
+                Self {
+                    $( $counter: Counter::new(shards), )+
+                    $( $counter_set: CounterSet::new(shards), )+
+                    $( $summary: Summary::new(shards), )+
+                    $( $percentiles: Percentiles::new(shards), )+
+                    $( $summary_set: SummarySet::new(shards), )+
+                    $( $percentiles_set: PercentilesSet::new(shards), )+
+                }
+            }
+
+            /// Forgets everything counted so far: `srst` does this.
+            pub fn reset(&self) {
+                $( self.$counter.reset(); )+
+                $( self.$counter_set.reset(); )+
+                $( self.$summary.reset(); )+
+                $( self.$percentiles.reset(); )+
+                $( self.$summary_set.reset(); )+
+                $( self.$percentiles_set.reset(); )+
+            }
+
+            /// Every metric that a server in this state shows, in the order of [`TABLE`].
+            pub fn read(&self, gauges: &Gauges<'_>) -> Vec<(&'static Metric, Reading)> {
+                let gauge: fn(fn(&Gauges<'_>) -> Option<Number>, &Gauges<'_>) -> Option<Reading> =
+                    |value, gauges| value(gauges).map(Reading::Number);
+                let gauge_set: fn(fn(&Gauges<'_>) -> BTreeMap<String, Number>, &Gauges<'_>) -> _ =
+                    |values, gauges| Some(Reading::Numbers(values(gauges)));
+                let readings = [
+                    $( gauge($value, gauges), )+
+                    $( gauge_set($values, gauges), )+
+                    $( Some(Reading::Number(self.$counter.get().into())), )+
+                    $( Some(Reading::Numbers(numbers(self.$counter_set.get()))), )+
+                    $( Some(Reading::Summary(self.$summary.get())), )+
+                    $( Some(Reading::Percentiles(self.$percentiles.get())), )+
+                    $( Some(Reading::Summaries(self.$summary_set.get())), )+
+                    $( Some(Reading::PercentilesPerKey(self.$percentiles_set.get())), )+
+                ];
+                let shown = TABLE.iter().zip(readings);
+                shown.filter_map(|(metric, reading)| Some((metric, reading?))).collect()
+            }
+        }
+    };
+}
+
+const fn row(name: &'static str, kind: Kind, role: Role, help: &'static str) -> Metric {
+    Metric {
+        name,
+        kind,
+        role,
+        help,
+    }
+}
+
+fn numbers(counts: BTreeMap<String, u64>) -> BTreeMap<String, Number> {
+    counts
+        .into_iter()
+        .map(|(key, count)| (key, count.into()))
+        .collect()
+}
+
+metrics! {
+    gauges {
+        approximate_data_size Every "Bytes of all paths and data in the tree."
+            = |g| shown(g.state.approximate_data_size);
+        auth_failed_count Every "Refused credentials."
+            = |g| shown(g.server.auth_failed);
+        avg_latency Every "Mean time from a request to its reply, ms."
+            = |g| shown(g.server.latency.average());
+        connection_drop_probability Every
+            "Chance that connection throttling turns a new session away, 0 to 1."
+            = |g| shown(g.state.connection_drop_probability);
+        ephemerals_count Every "Ephemeral znodes."
+            = |g| shown(g.state.ephemerals_count);
+        global_sessions Every "Sessions the whole ensemble knows."
+            = |g| shown(g.state.global_sessions);
+        last_client_response_size Every "Bytes of the latest reply, -1 before the first."
+            = |g| shown(g.server.response_sizes.last);
+        local_sessions Every "Sessions only this server knows."
+            = |g| shown(g.state.local_sessions);
+        max_client_response_size Every "Bytes of the largest reply, -1 before the first."
+            = |g| shown(g.server.response_sizes.max);
+        max_file_descriptor_count Every "File descriptors the process may open."
+            = |g| shown(g.descriptors.max);
+        max_latency Every "Longest time from a request to its reply, ms."
+            = |g| shown(g.server.latency.max());
+        min_client_response_size Every "Bytes of the smallest reply, -1 before the first."
+            = |g| shown(g.server.response_sizes.min);
+        min_latency Every "Shortest time from a request to its reply, ms."
+            = |g| shown(g.server.latency.min());
+        non_mtls_local_conn_count Every
+            "Connections from this machine without a client certificate since the start."
+            = |g| shown(g.server.non_mtls_local);
+        non_mtls_remote_conn_count Every
+            "Connections from other machines without a client certificate since the start."
+            = |g| shown(g.server.non_mtls_remote);
+        num_alive_connections Every "Open client connections."
+            = |g| shown(g.state.connections);
+        open_file_descriptor_count Every "File descriptors the process has open."
+            = |g| shown(g.descriptors.open);
+        outstanding_requests Every "Requests under way."
+            = |g| shown(g.state.outstanding_requests);
+        outstanding_tls_handshake Every "TLS handshakes under way."
+            = |g| shown(g.state.outstanding_tls_handshakes);
+        packets_received Every "Requests and four-letter words received."
+            = |g| shown(g.server.packets_received);
+        packets_sent Every "Replies and events sent."
+            = |g| shown(g.server.packets_sent);
+        uptime Every "Time since this server began to serve, ms."
+            = |g| shown(g.server.uptime_ms);
+        watch_count Every "Watches set."
+            = |g| shown(g.state.watch_count);
+        znode_count Every "Znodes, the root and the reserved ones included."
+            = |g| shown(g.state.znode_count);
+        quorum_size Member "Voting members of the ensemble."
+            = |g| g.mode.member().and_then(|m| shown(m.quorum_size));
+        learners Leader "Followers and observers connected to the leader."
+            = |g| g.mode.leading().and_then(|l| shown(l.learners));
+        synced_followers Leader "Voting followers that are up to date with the leader."
+            = |g| g.mode.leading().and_then(|l| shown(l.synced_followers));
+        synced_non_voting_followers Leader
+            "Followers without a vote that are up to date with the leader."
+            = |g| g.mode.leading().and_then(|l| shown(l.synced_non_voting_followers));
+        synced_observers ServesObservers "Observers that are up to date with this server."
+            = |g| g.mode.synced_observers().and_then(shown);
+        pending_syncs Leader "Sync requests that wait for a commit."
+            = |g| g.mode.leading().and_then(|l| shown(l.pending_syncs));
+        leader_uptime Leader "Time since this leader's epoch began, ms."
+            = |g| g.mode.leading().and_then(|l| shown(l.uptime_ms));
+        last_proposal_size Leader "Bytes of the latest proposal, -1 before the first."
+            = |g| g.mode.leading().and_then(|l| shown(l.proposal_sizes.last));
+        max_proposal_size Leader "Bytes of the largest proposal, -1 before the first."
+            = |g| g.mode.leading().and_then(|l| shown(l.proposal_sizes.max));
+        min_proposal_size Leader "Bytes of the smallest proposal, -1 before the first."
+            = |g| g.mode.leading().and_then(|l| shown(l.proposal_sizes.min));
+    }
+    gauge_sets {
+        quota_count_limit_per_namespace "Znodes the quota allows."
+            = |g| g.quota(|q| q.count_limit);
+        quota_bytes_limit_per_namespace "Bytes the quota allows."
+            = |g| g.quota(|q| q.bytes_limit);
+        quota_count_usage_per_namespace "Znodes counted against the quota."
+            = |g| g.quota(|q| q.count_usage);
+        quota_bytes_usage_per_namespace "Bytes counted against the quota."
+            = |g| g.quota(|q| q.bytes_usage);
+    }
+    counters {
+        add_dead_watcher_stall_time
+            "Time spent waiting to hand closed connections to the watch cleaner, ms.";
+        bytes_received_count "Bytes of requests and four-letter words received.";
+        cnxn_closed_without_zk_server_running
+            "Connections closed because the server was not serving.";
+        commit_count "Transactions committed by this leader.";
+        connection_drop_count "Client connections that ended.";
+        connection_rejected "Sessions turned away by connection throttling.";
+        connection_request_count "Handshakes received.";
+        connection_revalidate_count "Sessions that reconnected.";
+        dead_watchers_cleared "Closed connections whose watches were removed by the watch cleaner.";
+        dead_watchers_queued "Closed connections handed to the watch cleaner.";
+        diff_count "Learners brought up to date with a diff.";
+        digest_mismatches_count
+            "Transactions after which the tree's digest was not the recorded one.";
+        ensemble_auth_fail "Connections refused because they named another ensemble.";
+        ensemble_auth_skip "Connections that named no ensemble.";
+        ensemble_auth_success "Connections that named this ensemble.";
+        insecure_admin_count "Admin requests over plain HTTP.";
+        large_requests_rejected "Requests refused because too many large ones were under way.";
+        learner_commit_received_count "Commits received from the leader.";
+        learner_proposal_received_count "Proposals received from the leader.";
+        looking_count "Times this server began to look for a leader.";
+        outstanding_changes_queued "Changes noted as prepared but not applied.";
+        outstanding_changes_removed "Prepared changes taken off after they were applied.";
+        prep_processor_request_queued "Requests handed to preparation.";
+        proposal_count "Transactions proposed by this leader.";
+        quit_leading_due_to_disloyal_voter
+            "Times this leader stepped down because a voter had joined another.";
+        request_commit_queued "Commits handed to be applied.";
+        request_throttle_wait_count "Times a request waited because too many were under way.";
+        requests_not_forwarded_to_commit_processor
+            "Requests answered without a place in the order of commits.";
+        response_bytes "Bytes of replies sent.";
+        response_packet_cache_hits "Replies to getData taken from a cache.";
+        response_packet_cache_misses "Replies to getData not found in the cache.";
+        response_packet_get_children_cache_hits "Replies to getChildren taken from a cache.";
+        response_packet_get_children_cache_misses "Replies to getChildren not found in the cache.";
+        restore_error_count "Restores over the admin server that failed.";
+        restore_rate_limited_count "Restores over the admin server refused as too frequent.";
+        revalidate_count "Sessions a learner asked this leader to confirm.";
+        sessionless_connections_expired "Connections closed because they were silent for too long.";
+        skip_learner_request_to_next_processor_count
+            "Requests of learners that were not passed on.";
+        snap_count "Learners brought up to date with a snapshot.";
+        snapshot_error_count "Snapshots over the admin server that failed.";
+        snapshot_rate_limited_count "Snapshots over the admin server refused as too frequent.";
+        stale_replies "Replies dropped because their connection had gone.";
+        stale_requests "Requests found too old to be useful.";
+        stale_requests_dropped "Requests dropped as too old.";
+        stale_sessions_expired "Sessions that expired.";
+        sync_processor_request_queued "Transactions handed to the log.";
+        throttled_ops "Requests answered with a throttling error.";
+        tls_handshake_exceeded
+            "Connections refused because too many TLS handshakes were under way.";
+        unrecoverable_error_count "Errors that ended the server.";
+        unsuccessful_handshake "TLS handshakes that failed.";
+        watch_bytes "Bytes of watch events sent.";
+    }
+    counter_sets {
+        quota_exceeded_error_per_namespace "Requests refused because of a quota.";
+    }
+    summaries {
+        commit_commit_proc_req_queued "Commits that wait to be applied.";
+        commit_process_time "Time to commit a transaction at the leader, ms.";
+        concurrent_request_processing_in_commit_processor
+            "Requests being answered while another is looked at.";
+        connection_token_deficit "Tokens a new session lacked in connection throttling.";
+        dbinittime "Time to load the snapshot and replay the log, ms.";
+        election_time "Time a successful election took, ms.";
+        follower_sync_time "Time to bring this follower up to date, ms.";
+        fsynctime "Time of an fsync of the transaction log, ms.";
+        inflight_diff_count "Diffs being sent to learners.";
+        inflight_snap_count "Snapshots being sent to learners.";
+        leader_unavailable_time "Time from the start of leading to serving, ms.";
+        learner_request_processor_queue_size "Requests of learners that wait for the leader.";
+        netty_queued_buffer_capacity
+            "Bytes of unfinished requests kept by Netty: stays empty here.";
+        node_changed_watch_count "Watches fired by a change of data.";
+        node_children_watch_count "Watches fired by a change of children.";
+        node_created_watch_count "Watches fired by a creation.";
+        node_deleted_watch_count "Watches fired by a deletion.";
+        observer_sync_time "Time to bring this observer up to date, ms.";
+        pending_session_queue_size "Sessions with a request that waits behind a write.";
+        prep_process_time "Time to prepare a transaction, ms.";
+        prep_processor_queue_size "Requests that wait for preparation.";
+        proposal_process_time "Time to propose a transaction, ms.";
+        read_commit_proc_issued "Reads released in one round.";
+        read_commit_proc_req_queued "Reads that wait behind writes.";
+        reads_after_write_in_session_queue "Reads of a session that wait behind its write.";
+        reads_issued_from_session_queue "Reads of a session released by its write.";
+        requests_in_session_queue "Requests of a session that wait.";
+        restore_time "Time of a restore over the admin server, ms.";
+        session_queues_drained "Sessions with nothing left waiting after a round.";
+        snapshottime "Time to write a snapshot, ms.";
+        socket_closing_time "Time to close a socket, ms.";
+        startup_snap_load_time "Time to load the snapshot, ms.";
+        startup_txns_load_time "Time to replay the log, ms.";
+        startup_txns_loaded "Transactions replayed from the log.";
+        sync_process_time "Time to append a transaction to the log, ms.";
+        sync_processor_batch_size "Transactions that share an fsync.";
+        sync_processor_queue_size "Transactions that wait for the log.";
+        time_waiting_empty_pool_in_commit_processor_read_ms
+            "Time writes waited for reads under way, ms.";
+        unavailable_time "Time from looking for a leader to serving, ms.";
+        write_batch_time_in_commit_processor "Time to apply a group of writes, ms.";
+        write_commit_proc_issued "Writes applied in one group.";
+        write_commit_proc_req_queued "Writes that wait to be applied.";
+    }
+    percentiles {
+        close_session_prep_time "Time to prepare the end of a session, ms.";
+        commit_propagation_latency "Time from a commit at the leader to its arrival here, ms.";
+        dead_watchers_cleaner_latency "Time of a round of the watch cleaner, ms.";
+        jvm_pause_time_ms "Pauses of the Java virtual machine: stays empty here.";
+        local_write_committed_time_ms "Time a commit of a write made here waits to be applied, ms.";
+        om_commit_process_time_ms "Time to pass a commit on to observers, ms.";
+        om_proposal_process_time_ms "Time to pass a proposal on to observers, ms.";
+        prep_processor_queue_time_ms "Time a request waits for preparation, ms.";
+        propagation_latency "Time from a request at the leader to its change here, ms.";
+        proposal_ack_creation_latency "Time from a proposal to this server's acknowledgement, ms.";
+        proposal_latency "Time from a request at the leader to its proposal here, ms.";
+        quorum_ack_latency "Time from a proposal to the acknowledgements of a quorum, ms.";
+        read_commitproc_time_ms "Time a read waits behind writes, ms.";
+        read_final_proc_time_ms "Time to answer a read, ms.";
+        readlatency "Time from a read to its reply, ms.";
+        request_throttle_queue_time_ms "Time a request waits because too many are under way, ms.";
+        server_write_committed_time_ms
+            "Time a commit of a write made elsewhere waits to be applied, ms.";
+        sync_processor_queue_and_flush_time_ms "Time from the log's queue to the disk, ms.";
+        sync_processor_queue_flush_time_ms "Time an fsync makes its group wait, ms.";
+        sync_processor_queue_time_ms "Time a transaction waits for the log, ms.";
+        updatelatency "Time from a write to its reply, ms.";
+        write_commitproc_time_ms "Time from the order of a write to its commit, ms.";
+        write_final_proc_time_ms "Time to apply and answer a write, ms.";
+    }
+    summary_sets {
+        write_per_namespace "Bytes of paths and data written, per namespace.";
+        read_per_namespace "Bytes of paths and data read, per namespace.";
+        learner_handler_qp_size "Packets that wait to be sent, per learner.";
+    }
+    percentiles_sets {
+        learner_handler_qp_time_ms "Time a packet waits to be sent, per learner, ms.";
+        ack_latency "Time from a proposal to the acknowledgement, per server, ms.";
+    }
+}
+
+impl Default for Metrics {
+    /// All at zero, for as many writing threads as the machine runs at a time.
+    fn default() -> Self {
+        Self::with_shards(std::thread::available_parallelism().map_or(1, usize::from))
+    }
+}
