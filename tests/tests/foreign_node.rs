@@ -1,0 +1,45 @@
+//! The common scenario with node-zookeeper-client, the client of JavaScript programs.
+
+use std::process::Command;
+use std::time::Duration;
+
+use tests::scenario::Scenario;
+use tests::{Flavour, Missing, Server, find_tool, or_skip, prepare, run, source_dir};
+
+const FETCH_LIMIT: Duration = Duration::from_secs(5 * 60);
+
+/// The scenario, beside the library that `package-lock.json` names.
+fn scenario() -> Result<Scenario, Missing> {
+    let (node, npm) = (find_tool("node")?, find_tool("npm")?);
+    let sources =
+        ["package.json", "package-lock.json", "scenario.js"].map(|f| source_dir("node").join(f));
+    let dir = prepare("node", &sources, |dir| {
+        // A library is found from where the script lies, so the script goes beside it.
+        for source in &sources {
+            let copy = dir.join(source.file_name().unwrap_or_default());
+            std::fs::copy(source, &copy)
+                .unwrap_or_else(|error| panic!("copy to {}: {error}", copy.display()));
+        }
+        let mut install = Command::new(&npm);
+        install
+            .current_dir(dir)
+            .args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"]);
+        run(&mut install, FETCH_LIMIT).map(drop).map_err(Missing)
+    })?;
+    Ok(Scenario {
+        program: vec![node, dir.join("scenario.js")],
+        further_steps: &[],
+    })
+}
+
+#[test]
+fn node_client_notices_no_difference() {
+    let Some(scenario) = or_skip("the Node.js client", scenario()) else {
+        return;
+    };
+    let server = Server::start(Flavour::under_test());
+    let Some(mut server) = or_skip("the Node.js client", server) else {
+        return;
+    };
+    scenario.drive(&mut server);
+}
