@@ -1,1 +1,59 @@
-//! Skeleton.
+//! Transaction log, snapshots and recovery, in ZooKeeper's own file formats.
+//!
+//! ```text
+//! <dataDir>/version-2/snapshot.<zxid>[.gz|.snappy]  currentEpoch  acceptedEpoch
+//! <dataLogDir>/version-2/log.<zxid>
+//! ```
+//!
+//! * [`DataDirs`] opens the two directories and keeps other processes out.
+//! * [`LogWriter`] appends transactions; a group costs one write and one fdatasync.
+//! * [`SnapshotWriter`] writes a snapshot that exists only once it is complete and on disk.
+//! * [`recover`] fills a [`State`] with the newest good snapshot and the log after it.
+//! * [`truncate`], [`purge`], [`Epochs`] and [`tools`] do what their names say.
+//!
+//! One rule goes before all others: what was acknowledged is never lost in silence. The end of a
+//! log is told apart into what a crash leaves behind (recovered without a question) and what only
+//! damage explains (refused, with file, offset and the command that repairs it); see
+//! [`log`](crate::log). Recovery never changes a byte of a file that holds any.
+//!
+//! All input and output goes through [`Disk`], so that a simulator can lose what was not synced.
+//! The policy of grouping, the threads and the tree live elsewhere: this crate knows [`jute`],
+//! [`proto`] and files.
+//!
+//! Source: storage-formats.md (FileTxnLog, FileSnap, FileTxnSnapLog); the deliberate differences
+//! from Java are listed in docs/COMPATIBILITY.md under "Storage".
+
+mod dirs;
+mod disk;
+mod epoch;
+mod error;
+pub mod log;
+mod names;
+mod purge;
+mod real_disk;
+mod recover;
+pub mod snapshot;
+mod state;
+pub mod tools;
+mod trigger;
+mod truncate;
+
+pub use dirs::{DataDirs, OpenOptions};
+pub use disk::{DirEntry, Disk, DiskFile, DiskLock};
+pub use epoch::Epochs;
+pub use error::{ContentError, StorageError};
+pub use log::{
+    LogSettings, LogWriter,
+    chain::{LoggedTxn, LoggedTxns, last_logged_zxid, read_txns_from},
+    judge::{Damage, TornTail},
+};
+pub use names::{FileName, LogFile, SnapshotFile, list_logs, list_snapshots};
+pub use purge::purge;
+pub use real_disk::RealDisk;
+pub use recover::{Empty, Recovered, RecoverySettings, recover, remove_initialize_marker};
+pub use snapshot::{
+    Compression, SnapshotTrailer, read::read_body, read::read_snapshot, write::SnapshotWriter,
+};
+pub use state::{SnapshotDigest, State};
+pub use trigger::SnapTrigger;
+pub use truncate::{Truncated, truncate};

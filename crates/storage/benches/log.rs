@@ -1,0 +1,5 @@
+//! Appending to the log.
+
+fn main() {
+    divan::main();
+}

@@ -1,0 +1,171 @@
+//! The two data directories of a server.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::disk::{Disk, DiskLock};
+use crate::error::{StorageError, io_error};
+use crate::names::{FileName, LOG, SNAPSHOT, UNFINISHED, unfinished_name};
+
+/// Directory below dataDir and dataLogDir that holds the files; named after their format.
+const VERSION_DIR: &str = "version-2";
+/// Kept beside `version-2`, where Java does not look.
+const LOCK_FILE: &str = "zoarium.lock";
+
+/// How [`DataDirs::open`] treats what it finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenOptions {
+    /// Create missing directories (`zookeeper.datadir.autocreate`).
+    pub autocreate: bool,
+}
+
+impl Default for OpenOptions {
+    fn default() -> Self {
+        Self { autocreate: true }
+    }
+}
+
+/// Where snapshots and logs are; while it (or a clone) lives no other process gets them.
+///
+/// The lock is the operating system's on an open file: it goes with the process, even by SIGKILL,
+/// and the file that stays behind means nothing. Java takes no lock, so a running Java server on
+/// the same directory is not noticed.
+#[derive(Debug, Clone)]
+pub struct DataDirs {
+    /// `<dataDir>/version-2`: snapshots, epoch files.
+    pub snap: PathBuf,
+    /// `<dataLogDir>/version-2`: logs.
+    pub log: PathBuf,
+    _locks: Arc<Vec<Box<dyn DiskLock>>>,
+}
+
+impl DataDirs {
+    /// Opens the directories for a server: creates what is missing, refuses files in the wrong
+    /// place, locks out other processes, removes files that were never finished.
+    ///
+    /// # Errors
+    /// All with exit code 3. Source: storage-formats.md section 1 (FileTxnSnapLog's constructor).
+    pub fn open<D: Disk>(
+        disk: &D,
+        data_dir: &Path,
+        data_log_dir: &Path,
+        options: OpenOptions,
+    ) -> Result<Self, StorageError> {
+        let snap = data_dir.join(VERSION_DIR);
+        let log = data_log_dir.join(VERSION_DIR);
+        ensure_dir(disk, &snap, options)?;
+        ensure_dir(disk, &log, options)?;
+        let mut locks = vec![lock(disk, data_dir)?];
+        if data_log_dir != data_dir && !is_same_dir(data_dir, data_log_dir) {
+            locks.push(lock(disk, data_log_dir)?);
+            refuse_misplaced(disk, &snap, LOG)?;
+            refuse_misplaced(disk, &log, SNAPSHOT)?;
+        }
+        ensure_writable(disk, &snap)?;
+        ensure_writable(disk, &log)?;
+        let dirs = Self {
+            snap,
+            log,
+            _locks: Arc::new(locks),
+        };
+        dirs.remove_unfinished(disk)?;
+        Ok(dirs)
+    }
+
+    /// The directories as they are, without lock or checks: for tools that only read.
+    pub fn unlocked(data_dir: &Path, data_log_dir: &Path) -> Self {
+        Self {
+            snap: data_dir.join(VERSION_DIR),
+            log: data_log_dir.join(VERSION_DIR),
+            _locks: Arc::default(),
+        }
+    }
+
+    /// Only this crate writes such names, and nobody else can be at it while we hold the lock.
+    fn remove_unfinished<D: Disk>(&self, disk: &D) -> Result<(), StorageError> {
+        for dir in [&self.snap, &self.log] {
+            for entry in disk.list(dir).map_err(io_error("list", dir))? {
+                if !entry.is_dir && FileName::parse(&entry.name).prefix == UNFINISHED {
+                    let path = dir.join(&entry.name);
+                    disk.remove(&path).map_err(io_error("remove", &path))?;
+                    tracing::info!(file = entry.name, "removed a file that was never finished");
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn ensure_dir<D: Disk>(disk: &D, dir: &Path, options: OpenOptions) -> Result<(), StorageError> {
+    if disk.is_dir(dir) {
+        return Ok(());
+    }
+    if !options.autocreate {
+        return Err(StorageError::Directory {
+            dir: dir.to_path_buf(),
+            reason: "it is missing and zookeeper.datadir.autocreate is false".into(),
+        });
+    }
+    let unusable = |error: std::io::Error| StorageError::Directory {
+        dir: dir.to_path_buf(),
+        reason: error.to_string(),
+    };
+    disk.create_dir_all(dir).map_err(unusable)?;
+    // The new names must survive a power loss as the first acknowledged write does.
+    for parent in dir.ancestors().skip(1).take(2) {
+        let parent = if parent.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            parent
+        };
+        if disk.is_dir(parent) {
+            disk.sync_dir(parent).map_err(unusable)?;
+        }
+    }
+    Ok(())
+}
+
+/// Finds out at the start, not at the first snapshot, that nothing can be written.
+fn ensure_writable<D: Disk>(disk: &D, dir: &Path) -> Result<(), StorageError> {
+    let probe = dir.join(unfinished_name("probe"));
+    disk.create(&probe)
+        .and_then(|_| disk.remove(&probe))
+        .map_err(|error| StorageError::Directory {
+            dir: dir.to_path_buf(),
+            reason: format!("it is not writable: {error}"),
+        })
+}
+
+fn is_same_dir(a: &Path, b: &Path) -> bool {
+    match (a.canonicalize(), b.canonicalize()) {
+        (Ok(a), Ok(b)) => a == b,
+        _ => false,
+    }
+}
+
+fn lock<D: Disk>(disk: &D, dir: &Path) -> Result<Box<dyn DiskLock>, StorageError> {
+    match disk.lock(&dir.join(LOCK_FILE)) {
+        Ok(Some(lock)) => Ok(lock),
+        Ok(None) => Err(StorageError::InUse {
+            dir: dir.to_path_buf(),
+        }),
+        Err(error) => Err(StorageError::Directory {
+            dir: dir.to_path_buf(),
+            reason: format!("no lock file can be made: {error}"),
+        }),
+    }
+}
+
+/// Any name that begins like one of the other kind counts, `log.txt` too; `logs` does not.
+fn refuse_misplaced<D: Disk>(disk: &D, dir: &Path, kind: &'static str) -> Result<(), StorageError> {
+    for entry in disk.list(dir).map_err(io_error("list", dir))? {
+        let rest = entry.name.strip_prefix(kind);
+        if rest.is_some_and(|rest| rest.starts_with('.')) {
+            return Err(StorageError::Misplaced {
+                file: dir.join(entry.name),
+                kind,
+            });
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! The epoch files of an ensemble member.
+//!
+//! `currentEpoch` and `acceptedEpoch` lie in the snapshot directory: a decimal, no newline. They
+//! are replaced through `<name>.tmp`, a sync and a rename, so a crash leaves the old or the new
+//! number. A member that forgot which epoch it accepted could help two leaders of the same epoch,
+//! so nothing here guesses.
+//!
+//! Source: storage-formats.md section 12 (QuorumPeer.loadDataBase, AtomicFileOutputStream).
+
+use std::path::{Path, PathBuf};
+
+use proto::{Epoch, Zxid};
+
+use crate::dirs::DataDirs;
+use crate::disk::{Disk, DiskFile};
+use crate::error::{StorageError, io_error};
+
+/// Longest epoch file that is read.
+const FILE_BYTES_MAX: usize = 64 << 10;
+const CURRENT: &str = "currentEpoch";
+const ACCEPTED: &str = "acceptedEpoch";
+
+/// The two epochs of a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Epochs {
+    /// The epoch of the last leader it synchronised with.
+    pub current: Epoch,
+    /// The newest epoch it promised a leader.
+    pub accepted: Epoch,
+}
+
+impl Epochs {
+    /// Reads both files, writes those that are missing (with the epoch of `last_zxid`, the last
+    /// transaction recovered), and checks them against it and each other.
+    ///
+    /// A `currentEpoch` too low is repaired from `currentEpoch.tmp` if that is high enough: a crash
+    /// between the two steps of [`store_current`](Self::store_current). Java takes it without
+    /// looking.
+    ///
+    /// # Errors
+    /// If a file holds no number, or a number that the data or the other file contradicts.
+    pub fn load<D: Disk>(disk: &D, dirs: &DataDirs, last_zxid: Zxid) -> Result<Self, StorageError> {
+        let of_data = Epoch(last_zxid.epoch().0.max(0));
+        let current_path = dirs.snap.join(CURRENT);
+        let accepted_path = dirs.snap.join(ACCEPTED);
+        let current = match read(disk, &current_path)? {
+            Some(current) if current < of_data => {
+                Self::repair(disk, dirs, current, of_data, last_zxid)?
+            }
+            Some(current) => current,
+            None => {
+                Self::store_current(disk, dirs, of_data)?;
+                of_data
+            }
+        };
+        let accepted = match read(disk, &accepted_path)? {
+            Some(accepted) => accepted,
+            None => {
+                // Java writes the epoch of the data even if the current epoch is higher, and then
+                // refuses its own work.
+                Self::store_accepted(disk, dirs, current)?;
+                current
+            }
+        };
+        if accepted < current {
+            return Err(StorageError::EpochOrder {
+                path: accepted_path,
+                found: accepted,
+                least: current,
+                of: CURRENT.into(),
+            });
+        }
+        Ok(Self { current, accepted })
+    }
+
+    fn repair<D: Disk>(
+        disk: &D,
+        dirs: &DataDirs,
+        current: Epoch,
+        of_data: Epoch,
+        last_zxid: Zxid,
+    ) -> Result<Epoch, StorageError> {
+        let path = dirs.snap.join(CURRENT);
+        let temporary = temporary(&path);
+        match read(disk, &temporary)? {
+            Some(epoch) if epoch >= of_data => {
+                tracing::warn!(%epoch, "currentEpoch finished from its temporary file");
+                Self::store_current(disk, dirs, epoch)?;
+                Ok(epoch)
+            }
+            _ => Err(StorageError::EpochOrder {
+                path,
+                found: current,
+                least: of_data,
+                of: format!("the last transaction, zxid {last_zxid}"),
+            }),
+        }
+    }
+
+    /// Makes `epoch` the current one, durably.
+    ///
+    /// # Errors
+    /// If it cannot be written; the old number stays.
+    pub fn store_current<D: Disk>(
+        disk: &D,
+        dirs: &DataDirs,
+        epoch: Epoch,
+    ) -> Result<(), StorageError> {
+        store(disk, &dirs.snap, CURRENT, epoch)
+    }
+
+    /// Makes `epoch` the accepted one, durably. Only then may the leader be answered.
+    ///
+    /// # Errors
+    /// If it cannot be written; the old number stays.
+    pub fn store_accepted<D: Disk>(
+        disk: &D,
+        dirs: &DataDirs,
+        epoch: Epoch,
+    ) -> Result<(), StorageError> {
+        store(disk, &dirs.snap, ACCEPTED, epoch)
+    }
+}
+
+fn temporary(path: &Path) -> PathBuf {
+    path.with_extension("tmp")
+}
+
+/// The first line as Java's `Long.parseLong` takes it: a sign, leading zeros, no blanks.
+fn read<D: Disk>(disk: &D, path: &Path) -> Result<Option<Epoch>, StorageError> {
+    let content = disk
+        .read_small(path, FILE_BYTES_MAX)
+        .map_err(io_error("read", path))?;
+    let Some(content) = content else {
+        return Ok(None);
+    };
+    let text = String::from_utf8_lossy(&content);
+    let line = text.split(['\n', '\r']).next().unwrap_or_default();
+    match line.parse() {
+        Ok(number) => Ok(Some(Epoch(number))),
+        Err(_) => Err(StorageError::EpochFile {
+            path: path.to_path_buf(),
+            content: line.to_string(),
+        }),
+    }
+}
+
+fn store<D: Disk>(
+    disk: &D,
+    dir: &Path,
+    name: &'static str,
+    epoch: Epoch,
+) -> Result<(), StorageError> {
+    let path = dir.join(name);
+    let temporary = temporary(&path);
+    let write = || {
+        let file = disk.create(&temporary)?;
+        file.write_all_at(0, epoch.0.to_string().as_bytes())?;
+        file.sync_data()?;
+        disk.rename(&temporary, &path)?;
+        disk.sync_dir(dir)
+    };
+    write().map_err(io_error("write", &path))
+}

@@ -1,0 +1,365 @@
+//! Tells a log's end, a tear and damage apart.
+//!
+//! A process killed while it writes leaves a prefix of its last group; a machine that loses power
+//! may also leave out whole sectors of it, which then read as the zeros of the preallocated space.
+//! In both cases the last thing in the file is the beginning of a record whose sync never
+//! returned: it was not acknowledged, and dropping it loses nothing.
+//!
+//! Everything else is damage to bytes that may have been acknowledged. The questions, in order,
+//! about the bytes from the end of the last good record on:
+//!
+//! 1. Are they all zero? The end.
+//! 2. Is the length negative or beyond the limit? No prefix of a record and no zeros make such a
+//!    number. Damage.
+//! 3. Does another length give a record with the right checksum and end byte? Then it was written
+//!    completely, and its length field is damaged.
+//! 4. Does a complete record with a later zxid follow? Then this one was complete once, too.
+//! 5. Do bytes other than zero follow the place where this record should end? Damage, unless a
+//!    whole sector in between reads as zeros.
+//!
+//! The answers cost time only where a file is odd. A record whose data hold copies of log records
+//! with plausible zxids can make question 4 say yes when it is torn: then the start is refused
+//! and the operator asked, which errs on the safe side.
+//!
+//! Source: storage-formats.md section 5 for what Java does in each case.
+
+use bytes::Bytes;
+use jute::{Decode, Reader};
+use proto::Zxid;
+use proto::txn::TxnRecord;
+
+use super::scan::{LogScanner, RawRecord, Stop};
+use super::{END_BYTE, FRAME_BYTES, PAYLOAD_BYTES_MIN, PREFIX_BYTES, checksum};
+use crate::disk::DiskFile;
+use crate::error::StorageError;
+
+/// What is wrong with a record that no crash explains. `Display` says it in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Damage {
+    /// The payload does not have the checksum that the record carries.
+    Checksum {
+        /// What it carries.
+        stored: i64,
+        /// What its bytes give.
+        computed: u32,
+    },
+    /// A length that no record has.
+    Length {
+        /// The length field.
+        found: i32,
+        /// The largest accepted.
+        limit: usize,
+    },
+    /// The length field is wrong, and what is right can be told.
+    WrongLength {
+        /// The length field.
+        found: i32,
+        /// The length with which the checksum and the end byte are right.
+        actual: u32,
+    },
+    /// The end byte is wrong though the record was written completely.
+    EndByte {
+        /// What it is.
+        found: u8,
+    },
+    /// A complete record follows this incomplete one.
+    Followed {
+        /// Where it begins.
+        offset: u64,
+        /// Its zxid.
+        zxid: Zxid,
+    },
+    /// Bytes that are no record.
+    Junk {
+        /// Where the last byte other than zero is.
+        offset: u64,
+    },
+    /// Framing and checksum are right, the payload is not.
+    Undecodable {
+        /// What is wrong.
+        reason: String,
+    },
+}
+
+/// The beginning of a record that a crash left at the end of a log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TornTail {
+    /// Where it begins.
+    pub offset: u64,
+    /// Whether sectors in its middle were lost, which takes a power failure; Java would refuse.
+    pub has_lost_sectors: bool,
+}
+
+/// What the bytes after the last good record are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing, or zeros.
+    End,
+    /// What a crash leaves behind.
+    Torn(TornTail),
+    /// What no crash explains.
+    Damaged(Damage),
+}
+
+/// Bytes after the last good record that are searched; a group in flight is never that long.
+const WINDOW_BYTES: u64 = 16 << 20;
+/// Bytes that may be run through checksums in the search for a following record.
+const CHECKSUM_WORK_BYTES: usize = 256 << 20;
+/// Bytes a disk writes in one piece, at least.
+const SECTOR_BYTES: u64 = 512;
+/// How far ahead of the last good one a zxid is believed, in transactions or epochs.
+const ZXID_AHEAD_MAX: i64 = 1 << 20;
+/// Bytes read at once in the search for the last byte other than zero.
+const BACKWARD_BYTES: usize = 1 << 20;
+
+/// Says what follows the last good record, `last_good`, at the scanner's position.
+///
+/// # Errors
+/// Only if the file cannot be read.
+pub fn judge<F: DiskFile>(
+    scanner: &LogScanner<F>,
+    stop: Stop,
+    last_good: Zxid,
+) -> Result<Verdict, StorageError> {
+    let offset = scanner.position();
+    let Some(last_byte) = last_nonzero(scanner, offset)? else {
+        return Ok(Verdict::End);
+    };
+    let found = match stop {
+        Stop::Length { len } => {
+            return Ok(Verdict::Damaged(length_damage(scanner, len)?));
+        }
+        // Fewer bytes than a prefix can neither be a record nor be followed by one.
+        Stop::End => return Ok(torn(offset, false)),
+        Stop::Padding => 0,
+        Stop::Cut { len } | Stop::EndByte { len, .. } => len.cast_signed(),
+    };
+    let claimed_end = offset + FRAME_BYTES as u64 + u64::from(found.unsigned_abs());
+    let has_more = last_byte >= claimed_end;
+    if let Stop::EndByte {
+        found: byte,
+        is_intact: true,
+        ..
+    } = stop
+        && (byte != 0 || has_more)
+    {
+        return Ok(Verdict::Damaged(Damage::EndByte { found: byte }));
+    }
+    let window = Window::read(scanner, last_byte)?;
+    if let Some(actual) = window.actual_length() {
+        return Ok(Verdict::Damaged(Damage::WrongLength { found, actual }));
+    }
+    if let Some((offset, zxid)) = window.following_record(last_good) {
+        return Ok(Verdict::Damaged(Damage::Followed { offset, zxid }));
+    }
+    if let Stop::Padding = stop {
+        // Zeros from inside the length on: the checksum's bytes are all there is.
+        let is_prefix = last_byte < offset + PREFIX_BYTES as u64;
+        return Ok(window.verdict(is_prefix, last_byte, Damage::Junk { offset: last_byte }));
+    }
+    if let Stop::EndByte { found: byte, .. } = stop {
+        let is_prefix = byte == 0 && !has_more;
+        return Ok(window.verdict(is_prefix, last_byte, Damage::EndByte { found: byte }));
+    }
+    Ok(torn(offset, false))
+}
+
+/// Says whether a record whose checksum is wrong is torn or damaged.
+///
+/// Its end byte is in place, so a killed process did not leave it. It is torn only if it is the
+/// last thing in the file and a whole sector of it reads as zeros; a flipped bit in what may have
+/// been acknowledged is refused, as in Java.
+///
+/// # Errors
+/// Only if the file cannot be read.
+pub fn judge_mismatch<F: DiskFile>(
+    scanner: &LogScanner<F>,
+    record: &RawRecord,
+    last_good: Zxid,
+) -> Result<Verdict, StorageError> {
+    let damage = Damage::Checksum {
+        stored: record.stored,
+        computed: record.computed,
+    };
+    if last_nonzero(scanner, record.end())?.is_some() {
+        return Ok(Verdict::Damaged(damage));
+    }
+    let window = Window::of_record(record);
+    if window.following_record(last_good).is_some() {
+        return Ok(Verdict::Damaged(damage));
+    }
+    Ok(window.verdict(false, record.end() - 1, damage))
+}
+
+fn torn(offset: u64, has_lost_sectors: bool) -> Verdict {
+    Verdict::Torn(TornTail {
+        offset,
+        has_lost_sectors,
+    })
+}
+
+fn length_damage<F: DiskFile>(scanner: &LogScanner<F>, len: i32) -> Result<Damage, StorageError> {
+    let window = Window::read(scanner, scanner.file_bytes().saturating_sub(1))?;
+    Ok(match window.actual_length() {
+        Some(actual) => Damage::WrongLength { found: len, actual },
+        None => Damage::Length {
+            found: len,
+            limit: scanner.record_bytes_max(),
+        },
+    })
+}
+
+/// Where the last byte other than zero is, from `from` on.
+pub(crate) fn last_nonzero<F: DiskFile>(
+    scanner: &LogScanner<F>,
+    from: u64,
+) -> Result<Option<u64>, StorageError> {
+    let mut end = scanner.file_bytes();
+    while end > from {
+        let start = end.saturating_sub(BACKWARD_BYTES as u64).max(from);
+        let bytes = scanner.read(
+            start,
+            usize::try_from(end - start).unwrap_or(BACKWARD_BYTES),
+        )?;
+        // Chunks first: a preallocated file is 64 MiB of zeros.
+        for (index, chunk) in bytes.chunks(64).enumerate().rev() {
+            if let Some(at) = chunk.iter().rposition(|byte| *byte != 0) {
+                return Ok(Some(start + (index * 64 + at) as u64));
+            }
+        }
+        end = start;
+    }
+    Ok(None)
+}
+
+/// The bytes from the end of the last good record to the last byte other than zero.
+struct Window {
+    offset: u64,
+    bytes: Bytes,
+    limit: usize,
+}
+
+impl Window {
+    fn read<F: DiskFile>(scanner: &LogScanner<F>, last_byte: u64) -> Result<Self, StorageError> {
+        let offset = scanner.position();
+        let len = (last_byte + 1).saturating_sub(offset).min(WINDOW_BYTES);
+        Ok(Self {
+            offset,
+            bytes: scanner.read(offset, usize::try_from(len).unwrap_or(0))?,
+            limit: scanner.record_bytes_max(),
+        })
+    }
+
+    fn of_record(record: &RawRecord) -> Self {
+        let mut frame = Vec::with_capacity(FRAME_BYTES + record.payload.len());
+        super::put_record(&record.payload, &mut frame);
+        Self {
+            offset: record.offset,
+            bytes: frame.into(),
+            limit: record.payload.len(),
+        }
+    }
+
+    /// The length with which the record at the window's start is complete.
+    fn actual_length(&self) -> Option<u32> {
+        let stored = Reader::new(self.bytes.clone()).i64().ok()?;
+        let stored = u32::try_from(stored).ok()?;
+        let payload = self.bytes.get(PREFIX_BYTES..)?;
+        let (mut a, mut b) = (1u32, 0u32);
+        for (len, byte) in payload.iter().enumerate() {
+            if *byte == END_BYTE && len >= PAYLOAD_BYTES_MIN && (b << 16 | a) == stored {
+                let payload = self.bytes.slice(PREFIX_BYTES..PREFIX_BYTES + len);
+                if TxnRecord::decode(&mut Reader::new(payload)).is_ok() {
+                    return u32::try_from(len).ok();
+                }
+            }
+            a = (a + u32::from(*byte)) % 65521;
+            b = (b + a) % 65521;
+        }
+        None
+    }
+
+    /// The first complete record behind the window's start whose zxid can come after `last_good`.
+    fn following_record(&self, last_good: Zxid) -> Option<(u64, Zxid)> {
+        let mut work = CHECKSUM_WORK_BYTES;
+        for at in 1..self.bytes.len() {
+            let Some(prefix) = self.bytes.get(at..at + PREFIX_BYTES) else {
+                break;
+            };
+            // An Adler-32 is never 0, and its upper half of the field always is.
+            if prefix[..4] != [0; 4] || prefix[4..8] == [0; 4] {
+                continue;
+            }
+            if let Some(zxid) = self.record_at(at, last_good, &mut work) {
+                return Some((self.offset + at as u64, zxid));
+            }
+        }
+        None
+    }
+
+    fn record_at(&self, at: usize, last_good: Zxid, work: &mut usize) -> Option<Zxid> {
+        let mut fields = Reader::new(self.bytes.slice(at..));
+        let (stored, len) = (fields.i64().ok()?, fields.i32().ok()?);
+        let len = usize::try_from(len).ok()?;
+        if !(PAYLOAD_BYTES_MIN..=self.limit).contains(&len) {
+            return None;
+        }
+        let payload = fields.take(len).ok()?;
+        let mut header = Reader::new(payload.slice(12..20));
+        let zxid = Zxid(header.i64().ok()?);
+        if fields.u8().ok()? != END_BYTE || !is_plausible(zxid, last_good) || *work < len {
+            return None;
+        }
+        *work -= len;
+        let is_record = i64::from(checksum(&payload)) == stored
+            && TxnRecord::decode(&mut Reader::new(payload)).is_ok();
+        is_record.then_some(zxid)
+    }
+
+    /// Torn if the bytes are the prefix of a record, or if a lost sector explains the rest.
+    fn verdict(&self, is_prefix: bool, last_byte: u64, damage: Damage) -> Verdict {
+        if is_prefix {
+            torn(self.offset, false)
+        } else if last_byte < self.offset + WINDOW_BYTES && self.has_lost_sector() {
+            torn(self.offset, true)
+        } else {
+            Verdict::Damaged(damage)
+        }
+    }
+
+    /// Whether a sector, or the part of it from the record's start on, reads as zeros.
+    fn has_lost_sector(&self) -> bool {
+        let mut start = self.offset;
+        let end = self.offset + self.bytes.len() as u64;
+        while start < end {
+            let next = (start / SECTOR_BYTES + 1) * SECTOR_BYTES;
+            let from = usize::try_from(start - self.offset).unwrap_or(usize::MAX);
+            let to = usize::try_from(next - self.offset).unwrap_or(usize::MAX);
+            // The part has to hold the length field, or it proves nothing.
+            let is_enough = to - from >= PREFIX_BYTES;
+            if let Some(part) = self.bytes.get(from..to)
+                && is_enough
+                && part.iter().all(|byte| *byte == 0)
+            {
+                return true;
+            }
+            start = next;
+        }
+        false
+    }
+}
+
+fn is_plausible(zxid: Zxid, last_good: Zxid) -> bool {
+    let (epochs, count) = (
+        zxid.epoch().0.checked_sub(last_good.epoch().0),
+        zxid.0.checked_sub(last_good.0),
+    );
+    match (epochs, count) {
+        (Some(0), Some(count)) => (1..=ZXID_AHEAD_MAX).contains(&count),
+        (Some(epochs), Some(_)) => {
+            (1..=ZXID_AHEAD_MAX).contains(&epochs) && i64::from(zxid.counter()) <= ZXID_AHEAD_MAX
+        }
+        _ => false,
+    }
+}

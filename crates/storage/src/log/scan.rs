@@ -1,0 +1,270 @@
+//! Reads a log record by record, with large reads and without judging what it finds.
+
+use std::path::{Path, PathBuf};
+
+use bytes::{Bytes, BytesMut};
+use jute::Limits;
+
+use super::{END_BYTE, FRAME_BYTES, HEADER_BYTES, MAGIC, PAYLOAD_BYTES_MIN, PREFIX_BYTES};
+use crate::disk::{Disk, DiskFile, read_full_at};
+use crate::error::{StorageError, io_error};
+
+/// Bytes read at once.
+const READ_BYTES: usize = 1 << 20;
+/// Longest payload that is read however low `jute.maxbuffer` is: Java writes records above its
+/// own limit (a session with very many ephemerals, ZOOKEEPER-4306) and then refuses them.
+const RECORD_BYTES_MAX: usize = 64 << 20;
+
+/// A framed record, its checksum compared but its payload not decoded.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RawRecord {
+    /// Where it begins in the file.
+    pub offset: u64,
+    /// The checksum it carries.
+    pub stored: i64,
+    /// The checksum its payload has.
+    pub computed: u32,
+    /// The payload, a slice of the read buffer.
+    pub payload: Bytes,
+}
+
+impl RawRecord {
+    /// Whether the two checksums are equal.
+    pub fn is_intact(&self) -> bool {
+        self.stored == i64::from(self.computed)
+    }
+
+    /// Where the next record begins.
+    pub fn end(&self) -> u64 {
+        self.offset + (FRAME_BYTES + self.payload.len()) as u64
+    }
+}
+
+/// What stands at an offset of a log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scanned {
+    /// A framed record.
+    Record(RawRecord),
+    /// No framed record.
+    Stop(Stop),
+}
+
+/// Why there is no further record. What it means is for [`judge`](super::judge) to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stop {
+    /// The file ends, at a record's border or inside checksum and length.
+    End,
+    /// The length is 0, as in preallocated space.
+    Padding,
+    /// The file ends inside the payload or before the end byte.
+    Cut {
+        /// The record's length field.
+        len: u32,
+    },
+    /// The end byte is not 0x42.
+    EndByte {
+        /// What it is.
+        found: u8,
+        /// The record's length field.
+        len: u32,
+        /// Whether the checksum is right all the same.
+        is_intact: bool,
+    },
+    /// The length is negative or above the limit.
+    Length {
+        /// The record's length field.
+        len: i32,
+    },
+}
+
+/// Walks over the records of one file.
+#[derive(Debug)]
+pub struct LogScanner<F> {
+    file: F,
+    path: PathBuf,
+    file_bytes: u64,
+    record_bytes_max: usize,
+    version: i32,
+    dbid: i64,
+    chunk: Bytes,
+    chunk_at: u64,
+    position: u64,
+}
+
+impl<F: DiskFile> LogScanner<F> {
+    /// Opens a log behind its header.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or does not begin with 16 bytes of which the first four are
+    /// "ZKLG". Version and dbid are not checked, as in Java.
+    pub fn open<D: Disk<File = F>>(
+        disk: &D,
+        path: &Path,
+        limits: Limits,
+    ) -> Result<Self, StorageError> {
+        let file = disk.open(path).map_err(io_error("open", path))?;
+        let file_bytes = file.len().map_err(io_error("read", path))?;
+        let mut scanner = Self {
+            file,
+            path: path.to_path_buf(),
+            file_bytes,
+            record_bytes_max: limits.field_bytes_max.max(RECORD_BYTES_MAX),
+            version: 0,
+            dbid: 0,
+            chunk: Bytes::new(),
+            chunk_at: 0,
+            position: 0,
+        };
+        scanner.read_header()?;
+        Ok(scanner)
+    }
+
+    fn read_header(&mut self) -> Result<(), StorageError> {
+        let refused = |path: &Path, reason: String| StorageError::LogHeader {
+            path: path.to_path_buf(),
+            reason,
+        };
+        let Some(header) = self.take(HEADER_BYTES as usize)? else {
+            let reason = format!(
+                "it has {} bytes, fewer than the header's {HEADER_BYTES}",
+                self.file_bytes
+            );
+            return Err(refused(&self.path, reason));
+        };
+        let mut fields = jute::Reader::new(header);
+        let mut read = || -> Result<([u8; 4], i32, i64), jute::DecodeError> {
+            Ok((fields.i32()?.to_be_bytes(), fields.i32()?, fields.i64()?))
+        };
+        match read() {
+            Ok((MAGIC, version, dbid)) => {
+                (self.version, self.dbid) = (version, dbid);
+                Ok(())
+            }
+            Ok((magic, ..)) => Err(refused(
+                &self.path,
+                format!("it begins with {magic:02x?} instead of \"ZKLG\""),
+            )),
+            Err(error) => Err(refused(&self.path, error.to_string())),
+        }
+    }
+
+    /// The file's path.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The header's format version.
+    pub fn version(&self) -> i32 {
+        self.version
+    }
+
+    /// The header's dbid.
+    pub fn dbid(&self) -> i64 {
+        self.dbid
+    }
+
+    /// Offset of the next record.
+    pub fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Goes on reading somewhere else: repair skips over what it gave up.
+    pub fn seek(&mut self, offset: u64) {
+        self.position = offset;
+    }
+
+    /// Length of the file when it was opened.
+    pub fn file_bytes(&self) -> u64 {
+        self.file_bytes
+    }
+
+    /// Longest payload that is read.
+    pub fn record_bytes_max(&self) -> usize {
+        self.record_bytes_max
+    }
+
+    /// Reads the next record, or says why there is none; then the position stays where it is.
+    ///
+    /// # Errors
+    /// Only if the file cannot be read.
+    pub fn next_record(&mut self) -> Result<Scanned, StorageError> {
+        let offset = self.position;
+        let stop = |stop| Ok(Scanned::Stop(stop));
+        let Some(prefix) = self.peek(PREFIX_BYTES)? else {
+            return stop(Stop::End);
+        };
+        let mut fields = jute::Reader::new(prefix);
+        let (Ok(stored), Ok(len)) = (fields.i64(), fields.i32()) else {
+            return stop(Stop::End);
+        };
+        let wanted = match usize::try_from(len) {
+            Ok(0) => return stop(Stop::Padding),
+            Ok(wanted) => wanted,
+            Err(_) => return stop(Stop::Length { len }),
+        };
+        if wanted > self.record_bytes_max {
+            return stop(Stop::Length { len });
+        }
+        let len = len.unsigned_abs();
+        let Some(frame) = self.peek(FRAME_BYTES + wanted)? else {
+            return stop(Stop::Cut { len });
+        };
+        let payload = frame.slice(PREFIX_BYTES..PREFIX_BYTES + wanted);
+        let computed = super::checksum(&payload);
+        let record = RawRecord {
+            offset,
+            stored,
+            computed,
+            payload,
+        };
+        let end_byte = frame.last().copied().unwrap_or_default();
+        if end_byte != END_BYTE {
+            return stop(Stop::EndByte {
+                found: end_byte,
+                len,
+                is_intact: record.is_intact() && wanted >= PAYLOAD_BYTES_MIN,
+            });
+        }
+        self.position = record.end();
+        Ok(Scanned::Record(record))
+    }
+
+    fn take(&mut self, count: usize) -> Result<Option<Bytes>, StorageError> {
+        let taken = self.peek(count)?;
+        if taken.is_some() {
+            self.position += count as u64;
+        }
+        Ok(taken)
+    }
+
+    /// The next `count` bytes, `None` if the file has fewer. Memory is taken only for bytes that
+    /// are there.
+    fn peek(&mut self, count: usize) -> Result<Option<Bytes>, StorageError> {
+        if self.file_bytes.saturating_sub(self.position) < count as u64 {
+            return Ok(None);
+        }
+        let within = |chunk: &Bytes, from: u64, position: u64| {
+            let start = usize::try_from(position.checked_sub(from)?).ok()?;
+            (chunk.len() >= start.checked_add(count)?).then(|| chunk.slice(start..start + count))
+        };
+        if let Some(found) = within(&self.chunk, self.chunk_at, self.position) {
+            return Ok(Some(found));
+        }
+        // Nothing of the old chunk is copied: the few bytes at its end are cheaper read again.
+        let left = self.file_bytes - self.position;
+        let len = count.max(READ_BYTES.min(usize::try_from(left).unwrap_or(READ_BYTES)));
+        self.chunk = self.read(self.position, len)?;
+        self.chunk_at = self.position;
+        // Shorter than its length said: somebody cut the file meanwhile.
+        Ok(within(&self.chunk, self.chunk_at, self.position))
+    }
+
+    /// Bytes of the file from `offset`; fewer only at its end.
+    pub(crate) fn read(&self, offset: u64, len: usize) -> Result<Bytes, StorageError> {
+        let mut buf = BytesMut::zeroed(len);
+        let read =
+            read_full_at(&self.file, offset, &mut buf).map_err(io_error("read", &self.path))?;
+        buf.truncate(read);
+        Ok(buf.freeze())
+    }
+}

@@ -1,0 +1,388 @@
+//! Appending to the log.
+//!
+//! ```text
+//! append  frame into the group's buffer; nothing reaches the file
+//! commit  a new file if need be | extend | write the group | fdatasync
+//! roll    write what is buffered, go on in a new file; the old one is synced by the next commit
+//! ```
+//!
+//! A new file gets its header under another name, is synced, renamed, and the directory synced
+//! before the first record is written. So a file called `log.*` always begins with its header,
+//! whatever the moment of a crash, and its name is durable before anything in it is acknowledged.
+//! (Java writes in place and never syncs the directory.)
+//!
+//! After a failed write or sync nobody knows what is on the disk: the kernel may have dropped the
+//! dirty pages and report success the next time. So the writer is out of use from then on.
+//!
+//! Source: storage-formats.md section 4 (FileTxnLog, SyncRequestProcessor).
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use proto::Zxid;
+
+use super::scan::{LogScanner, Scanned};
+use super::{FRAME_BYTES, HEADER_BYTES, Padding, file_header, put_record};
+use crate::dirs::DataDirs;
+use crate::disk::{Disk, DiskFile};
+use crate::error::{StorageError, io_error};
+use crate::names::{log_name, unfinished_name};
+
+/// What the configuration says about logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LogSettings {
+    /// Step by which files are extended, bytes; 0 for none. `preAllocSize` (KiB).
+    pub prealloc_bytes: u64,
+    /// Whether a commit waits for the disk. `forceSync`.
+    pub force_sync: bool,
+    /// A sync that takes longer is logged. `fsync.warningthresholdms`.
+    pub fsync_warning: Duration,
+    /// A file with more bytes of records is closed after a commit; 0 for never.
+    /// `txnLogSizeLimitInKb`. Java counts preallocated space, too, and so rolls at once.
+    pub log_bytes_max: u64,
+    /// Limits for records and their fields: what is read back is checked against them.
+    pub limits: jute::Limits,
+}
+
+impl Default for LogSettings {
+    fn default() -> Self {
+        Self {
+            prealloc_bytes: 64 << 20,
+            force_sync: true,
+            fsync_warning: Duration::from_millis(1000),
+            log_bytes_max: 0,
+            limits: jute::Limits::default(),
+        }
+    }
+}
+
+/// What a commit did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Committed {
+    /// Transactions of the group.
+    pub txns: u32,
+    /// Bytes written for them, frames included.
+    pub bytes: u64,
+    /// How long the sync took; zero without `force_sync`.
+    pub sync_time: Duration,
+    /// Whether it took longer than the warning threshold.
+    pub is_slow: bool,
+}
+
+/// Zeros written ahead of the records, so that most syncs find their blocks allocated and
+/// initialised and have no file-system journal to wait for.
+const ZEROS_AHEAD_BYTES: u64 = 512 << 10;
+/// A group's buffer that grew beyond this is given back.
+const BUFFER_KEPT_BYTES: usize = 4 << 20;
+
+#[derive(Debug)]
+struct OpenLog<F> {
+    file: F,
+    path: PathBuf,
+    /// Bytes written: header and records.
+    position: u64,
+    /// Length of the file, preallocated space included.
+    size: u64,
+    /// Up to here the file holds records or written (not only promised) zeros.
+    zeroed: u64,
+    /// Whether something was written since the last sync.
+    is_dirty: bool,
+}
+
+/// Appends transactions to the log, in groups.
+///
+/// Every process writes files of its own: an existing file is never appended to, so that a torn
+/// record at its end stays at its end.
+#[derive(Debug)]
+pub struct LogWriter<D: Disk> {
+    disk: Arc<D>,
+    dir: PathBuf,
+    settings: LogSettings,
+    open: Option<OpenLog<D::File>>,
+    /// Rolled away but not yet synced.
+    closing: Vec<OpenLog<D::File>>,
+    buffer: Vec<u8>,
+    group_first: Option<Zxid>,
+    group_txns: u32,
+    /// Bytes of the group that a roll has written already.
+    rolled_bytes: u64,
+    last_zxid: Option<Zxid>,
+    txns: u64,
+    bytes: u64,
+    zeros: Vec<u8>,
+    is_poisoned: bool,
+}
+
+impl<D: Disk> LogWriter<D> {
+    /// A writer into the log directory of `dirs`. It creates its file with the first commit.
+    pub fn new(disk: Arc<D>, dirs: &DataDirs, settings: LogSettings) -> Self {
+        Self {
+            disk,
+            dir: dirs.log.clone(),
+            settings,
+            open: None,
+            closing: Vec::new(),
+            buffer: Vec::new(),
+            group_first: None,
+            group_txns: 0,
+            rolled_bytes: 0,
+            last_zxid: None,
+            txns: 0,
+            bytes: 0,
+            zeros: Vec::new(),
+            is_poisoned: false,
+        }
+    }
+
+    /// Adds a transaction to the group. It is neither written nor safe before
+    /// [`commit`](Self::commit) returns.
+    ///
+    /// # Errors
+    /// If the writer is out of use.
+    pub fn append(&mut self, zxid: Zxid, payload: &[u8]) -> Result<(), StorageError> {
+        self.ensure_usable()?;
+        if self.last_zxid.is_some_and(|last| zxid <= last) {
+            // Java logs it all the same.
+            tracing::warn!(%zxid, "transaction logged out of order");
+        }
+        if payload.len() > self.settings.limits.field_bytes_max {
+            tracing::warn!(%zxid, len = payload.len(),
+                "transaction above jute.maxbuffer: apache zookeeper could not read this log");
+        }
+        self.last_zxid = Some(zxid);
+        self.group_first.get_or_insert(zxid);
+        put_record(payload, &mut self.buffer);
+        self.group_txns += 1;
+        self.txns += 1;
+        self.bytes += (payload.len() + FRAME_BYTES) as u64;
+        Ok(())
+    }
+
+    /// Writes the group with one write and waits until it is on the disk. Only then may its
+    /// transactions be acknowledged. Without appended transactions it does nothing.
+    ///
+    /// # Errors
+    /// If anything fails: then nothing of the group may be acknowledged and the writer is out of
+    /// use.
+    pub fn commit(&mut self) -> Result<Committed, StorageError> {
+        self.ensure_usable()?;
+        if self.group_txns == 0 && self.closing.is_empty() {
+            return Ok(Committed::default());
+        }
+        let result = self.write_and_sync();
+        self.is_poisoned |= result.is_err();
+        result
+    }
+
+    /// Lets the next transaction begin a new file. What was appended before goes to the old one.
+    ///
+    /// # Errors
+    /// As [`commit`](Self::commit).
+    pub fn roll(&mut self) -> Result<(), StorageError> {
+        self.ensure_usable()?;
+        let result = self.write_group();
+        self.is_poisoned |= result.is_err();
+        self.rolled_bytes += result?;
+        self.closing
+            .extend(self.open.take().filter(|log| log.is_dirty));
+        Ok(())
+    }
+
+    /// Transactions appended since [`reset_counters`](Self::reset_counters).
+    pub fn txns(&self) -> u64 {
+        self.txns
+    }
+
+    /// Bytes of the same, frames included.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Starts counting anew: a snapshot is due or has begun.
+    pub fn reset_counters(&mut self) {
+        (self.txns, self.bytes) = (0, 0);
+    }
+
+    /// Bytes that the current file holds, preallocated space not counted; 0 before the first
+    /// commit into it.
+    pub fn file_bytes(&self) -> u64 {
+        self.open.as_ref().map_or(0, |open| open.position)
+    }
+
+    /// Whether an earlier failure put the writer out of use.
+    pub fn is_poisoned(&self) -> bool {
+        self.is_poisoned
+    }
+
+    fn ensure_usable(&self) -> Result<(), StorageError> {
+        if self.is_poisoned {
+            return Err(StorageError::LogPoisoned);
+        }
+        Ok(())
+    }
+
+    fn write_and_sync(&mut self) -> Result<Committed, StorageError> {
+        let bytes = self.rolled_bytes + self.write_group()?;
+        let started = Instant::now();
+        if self.settings.force_sync {
+            for log in self.closing.iter_mut().chain(&mut self.open) {
+                if log.is_dirty {
+                    log.file.sync_data().map_err(write_error("sync", log))?;
+                    log.is_dirty = false;
+                }
+            }
+        }
+        let sync_time = if self.settings.force_sync {
+            started.elapsed()
+        } else {
+            Duration::ZERO
+        };
+        self.closing.clear();
+        let is_slow = sync_time > self.settings.fsync_warning;
+        if is_slow {
+            let elapsed_ms = sync_time.as_millis();
+            tracing::warn!(
+                elapsed_ms,
+                bytes,
+                file_bytes = self.file_bytes(),
+                "slow fsync of the log"
+            );
+        }
+        let committed = Committed {
+            txns: self.group_txns,
+            bytes,
+            sync_time,
+            is_slow,
+        };
+        (self.group_txns, self.rolled_bytes) = (0, 0);
+        if self.settings.log_bytes_max > 0 && self.file_bytes() > self.settings.log_bytes_max {
+            // Everything in it is synced: just let go of it.
+            self.open = None;
+        }
+        Ok(committed)
+    }
+
+    /// Writes the buffered records; returns their bytes.
+    fn write_group(&mut self) -> Result<u64, StorageError> {
+        let Some(first) = self.group_first else {
+            return Ok(0);
+        };
+        if self.open.is_none() {
+            self.open = Some(self.create(first)?);
+        }
+        let Some(log) = &mut self.open else {
+            return Ok(0);
+        };
+        log.extend(&self.settings, &mut self.zeros, self.buffer.len())
+            .map_err(write_error("extend", log))?;
+        log.file
+            .write_all_at(log.position, &self.buffer)
+            .map_err(write_error("write", log))?;
+        let written = self.buffer.len() as u64;
+        log.position += written;
+        log.size = log.size.max(log.position);
+        log.is_dirty = true;
+        self.group_first = None;
+        self.buffer.clear();
+        self.buffer.shrink_to(BUFFER_KEPT_BYTES);
+        Ok(written)
+    }
+
+    fn create(&self, first: Zxid) -> Result<OpenLog<D::File>, StorageError> {
+        let name = log_name(first);
+        let path = self.dir.join(&name);
+        let temporary = self.dir.join(unfinished_name(&name));
+        self.refuse_to_destroy(&path)?;
+        let failed = |source| StorageError::LogWrite {
+            action: "create",
+            path: path.clone(),
+            offset: 0,
+            source,
+        };
+        let make = || -> io::Result<OpenLog<D::File>> {
+            let file = self.disk.create(&temporary)?;
+            file.write_all_at(0, &file_header())?;
+            if self.settings.force_sync {
+                file.sync_data()?;
+            }
+            self.disk.rename(&temporary, &path)?;
+            if self.settings.force_sync {
+                self.disk.sync_dir(&self.dir)?;
+            }
+            Ok(OpenLog {
+                file,
+                path: path.clone(),
+                position: HEADER_BYTES,
+                size: HEADER_BYTES,
+                zeroed: HEADER_BYTES,
+                is_dirty: false,
+            })
+        };
+        make().map_err(failed)
+    }
+
+    /// A file of the same name is what a crash left of this very record; it holds nothing that was
+    /// acknowledged and is replaced, as by Java. With a complete record in it, it is history.
+    fn refuse_to_destroy(&self, path: &std::path::Path) -> Result<(), StorageError> {
+        let holds_records = match LogScanner::open(&*self.disk, path, self.settings.limits) {
+            Ok(mut scanner) => matches!(scanner.next_record()?, Scanned::Record(_)),
+            Err(StorageError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                false
+            }
+            // Not even a header: recovery would have refused it if it meant anything.
+            Err(StorageError::LogHeader { .. }) => {
+                let entry = self.disk.open(path).and_then(|file| file.len());
+                entry.map_err(io_error("read", path))? > 0
+            }
+            Err(error) => return Err(error),
+        };
+        if holds_records {
+            return Err(StorageError::LogExists {
+                path: path.to_path_buf(),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl<F: DiskFile> OpenLog<F> {
+    /// Makes room for a group: the file's length as Java would set it, and zeros ahead.
+    fn extend(
+        &mut self,
+        settings: &LogSettings,
+        zeros: &mut Vec<u8>,
+        group_bytes: usize,
+    ) -> io::Result<()> {
+        let padding = Padding::new(settings.prealloc_bytes);
+        let size = padding.size_for(self.position, self.size);
+        if size > self.size {
+            self.file.write_all_at(size - 1, &[0])?;
+            self.size = size;
+        }
+        let group_end = self.position + group_bytes as u64;
+        if settings.force_sync && padding.is_enabled() && group_end > self.zeroed {
+            let end = (group_end + ZEROS_AHEAD_BYTES).min(self.size);
+            if end > group_end {
+                zeros.resize(usize::try_from(end - group_end).unwrap_or(0), 0);
+                self.file.write_all_at(group_end, zeros)?;
+            }
+            self.zeroed = end.max(group_end);
+        }
+        Ok(())
+    }
+}
+
+fn write_error<F: DiskFile>(
+    action: &'static str,
+    log: &OpenLog<F>,
+) -> impl FnOnce(io::Error) -> StorageError + use<F> {
+    let (path, offset) = (log.path.clone(), log.position);
+    move |source| StorageError::LogWrite {
+        action,
+        path,
+        offset,
+        source,
+    }
+}

@@ -1,0 +1,173 @@
+//! File names of the data directories.
+//!
+//! `log.<zxid>` and `snapshot.<zxid>[.gz|.snappy]`, the zxid in hex. Java takes any further parts
+//! for nothing (`log.5.fixed` is a log of zxid 5); here a name with unknown further parts stands
+//! back behind the plain one, and `.tmp` is never read: it says itself that it is not complete.
+//!
+//! Names of unfinished or set-aside files start with another word (`unfinished.log.5`), which
+//! neither Java nor this crate takes for a log or snapshot.
+//!
+//! Source: storage-formats.md section 1 (Util.getZxidFromName).
+
+use std::path::{Path, PathBuf};
+
+use proto::Zxid;
+
+use crate::disk::Disk;
+use crate::error::{StorageError, io_error};
+use crate::snapshot::Compression;
+
+/// First part of a log's name.
+pub(crate) const LOG: &str = "log";
+/// First part of a snapshot's name.
+pub(crate) const SNAPSHOT: &str = "snapshot";
+/// First part of the name of a file that is being written; removed when the directory is opened.
+pub(crate) const UNFINISHED: &str = "unfinished";
+
+/// A name taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileName<'a> {
+    /// `log` or `snapshot` or whatever else.
+    pub prefix: &'a str,
+    /// Where the second part is a zxid.
+    pub zxid: Option<Zxid>,
+    /// What follows the second dot.
+    pub suffix: &'a str,
+}
+
+impl<'a> FileName<'a> {
+    /// Takes a name apart. Upper-case digits and leading zeros are accepted, values of 2^63 and
+    /// above (`snapshot.ffffffffffffffff`) are no zxid.
+    pub fn parse(name: &'a str) -> Self {
+        let (prefix, rest) = name.split_once('.').unwrap_or((name, ""));
+        let (number, suffix) = rest.split_once('.').unwrap_or((rest, ""));
+        let is_hex = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let zxid = is_hex
+            .then(|| i64::from_str_radix(number, 16).ok().map(Zxid))
+            .flatten();
+        Self {
+            prefix,
+            zxid,
+            suffix,
+        }
+    }
+}
+
+/// A log file found in the log directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogFile {
+    /// Zxid of its first record, by its name.
+    pub zxid: Zxid,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Length in bytes, including preallocated space.
+    pub len: u64,
+}
+
+/// A snapshot file found in the snapshot directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SnapshotFile {
+    /// The zxid it is at least up to, by its name.
+    pub zxid: Zxid,
+    /// Where it is.
+    pub path: PathBuf,
+    /// Length in bytes.
+    pub len: u64,
+    /// How it is read, by its suffix.
+    pub compression: Compression,
+}
+
+/// `log.<zxid>`.
+pub(crate) fn log_name(zxid: Zxid) -> String {
+    format!("{LOG}.{:x}", zxid.0)
+}
+
+/// `snapshot.<zxid>` and the suffix of the compression.
+pub(crate) fn snapshot_name(zxid: Zxid, compression: Compression) -> String {
+    format!("{SNAPSHOT}.{:x}{}", zxid.0, compression.suffix())
+}
+
+/// The name a file has until it is complete.
+pub(crate) fn unfinished_name(name: &str) -> String {
+    format!("{UNFINISHED}.{name}")
+}
+
+/// The logs of a directory by ascending zxid, one file per zxid.
+///
+/// Where several names hold the same zxid the plain one counts (`log.5` and not `log.5.fixed`);
+/// Java would replay both.
+///
+/// # Errors
+/// If the directory cannot be listed.
+pub fn list_logs<D: Disk>(disk: &D, dir: &Path) -> Result<Vec<LogFile>, StorageError> {
+    let mut found: Vec<(Zxid, bool, String, u64)> = Vec::new();
+    for entry in disk.list(dir).map_err(io_error("list", dir))? {
+        let name = FileName::parse(&entry.name);
+        if entry.is_dir || name.prefix != LOG || name.suffix == "tmp" {
+            continue;
+        }
+        if let Some(zxid) = name.zxid {
+            found.push((zxid, !name.suffix.is_empty(), entry.name, entry.len));
+        }
+    }
+    found.sort();
+    let mut logs: Vec<LogFile> = Vec::with_capacity(found.len());
+    for (zxid, _, name, len) in found {
+        if logs.last().is_some_and(|last| last.zxid == zxid) {
+            tracing::warn!(file = name, %zxid, "log ignored: a plainer name holds the same zxid");
+            continue;
+        }
+        let path = dir.join(name);
+        logs.push(LogFile { zxid, path, len });
+    }
+    Ok(logs)
+}
+
+/// The snapshots of a directory, newest first; of equal zxids plain before compressed.
+///
+/// # Errors
+/// If the directory cannot be listed.
+pub fn list_snapshots<D: Disk>(disk: &D, dir: &Path) -> Result<Vec<SnapshotFile>, StorageError> {
+    let mut found: Vec<SnapshotFile> = Vec::new();
+    for entry in disk.list(dir).map_err(io_error("list", dir))? {
+        let name = FileName::parse(&entry.name);
+        if entry.is_dir || name.prefix != SNAPSHOT || name.suffix == "tmp" {
+            continue;
+        }
+        if let Some(zxid) = name.zxid {
+            found.push(SnapshotFile {
+                zxid,
+                compression: Compression::of_name(&entry.name),
+                path: dir.join(&entry.name),
+                len: entry.len,
+            });
+        }
+    }
+    found.sort_by(|a, b| b.zxid.cmp(&a.zxid).then_with(|| a.path.cmp(&b.path)));
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_as_java_reads_them() {
+        let zxid = |name| FileName::parse(name).zxid;
+        assert_eq!(zxid("log.5"), Some(Zxid(5)));
+        assert_eq!(zxid("snapshot.0A.gz"), Some(Zxid(10)));
+        assert_eq!(zxid("log.7fffffffffffffff"), Some(Zxid(i64::MAX)));
+        for none in [
+            "log",
+            "log.",
+            "log.zz",
+            "log.+5",
+            "log.-5",
+            "snapshot.ffffffffffffffff",
+        ] {
+            assert_eq!(zxid(none), None, "{none}");
+        }
+        assert_eq!(FileName::parse("log.5.fixed").suffix, "fixed");
+        assert_eq!(FileName::parse("unfinished.log.5").prefix, UNFINISHED);
+    }
+}

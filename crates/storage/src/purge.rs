@@ -1,0 +1,60 @@
+//! Removing snapshots and logs that no recovery needs.
+
+use std::path::PathBuf;
+
+use jute::Limits;
+
+use crate::dirs::DataDirs;
+use crate::disk::Disk;
+use crate::error::{StorageError, io_error};
+use crate::names::{list_logs, list_snapshots};
+use crate::snapshot::valid::newest_valid;
+
+/// Fewer snapshots are never kept (`autopurge.snapRetainCount`).
+const RETAIN_MIN: usize = 3;
+
+/// Keeps the newest `retain` valid snapshots and the logs from the oldest of them on; returns what
+/// was removed, in that order.
+///
+/// The log that spans the oldest kept snapshot stays, as do damaged snapshots newer than it and
+/// files that only look like ours (Java removes those, `log.txt` for one). With fewer valid
+/// snapshots than asked for the rule is the same; with none nothing is removed. Snapshots go
+/// before logs and old before new, so that a crash in between leaves no snapshot without its logs.
+///
+/// Safe beside a running [`LogWriter`](crate::LogWriter) and
+/// [`SnapshotWriter`](crate::SnapshotWriter) of the same process.
+///
+/// # Errors
+/// If a file cannot be read or removed. Source: storage-formats.md section 13 (PurgeTxnLog;
+/// ZOOKEEPER-1797, 2574, 3231).
+pub fn purge<D: Disk>(
+    disk: &D,
+    dirs: &DataDirs,
+    retain: usize,
+    limits: Limits,
+) -> Result<Vec<PathBuf>, StorageError> {
+    let snapshots = list_snapshots(disk, &dirs.snap)?;
+    let logs = list_logs(disk, &dirs.log)?;
+    let retain = retain.max(RETAIN_MIN);
+    let mut removed = Vec::new();
+    if snapshots.len() <= retain && logs.len() <= 1 {
+        return Ok(removed);
+    }
+    let valid = newest_valid(disk, &dirs.snap, retain, limits)?;
+    let Some(oldest) = valid.last().map(|snapshot| snapshot.zxid) else {
+        return Ok(removed);
+    };
+    let old_snapshots = snapshots
+        .into_iter()
+        .rev()
+        .filter(|snapshot| snapshot.zxid < oldest)
+        .map(|snapshot| snapshot.path);
+    let spanning = logs.iter().rposition(|log| log.zxid <= oldest).unwrap_or(0);
+    let old_logs = logs.into_iter().take(spanning).map(|log| log.path);
+    for path in old_snapshots.chain(old_logs) {
+        disk.remove(&path).map_err(io_error("remove", &path))?;
+        tracing::info!(file = %path.display(), "purged");
+        removed.push(path);
+    }
+    Ok(removed)
+}

@@ -1,0 +1,294 @@
+//! Bringing a database back: the newest snapshot that is good, then the log after it.
+//!
+//! What is found is compared with what must be there, because the worst a server can do is to
+//! start without a part of its data and not say so:
+//!
+//! * the first transaction after the snapshot must be the next one, or the first of a later epoch;
+//! * so must each transaction after its predecessor;
+//! * a newer snapshot that does not load must be made up for by the log, or the start is refused.
+//!
+//! Source: storage-formats.md sections 5 and 9 (FileTxnSnapLog.restore, ZKDatabase.loadDataBase).
+
+use std::path::PathBuf;
+
+use jute::Limits;
+use proto::Zxid;
+
+use crate::dirs::DataDirs;
+use crate::disk::Disk;
+use crate::error::{StorageError, described, io_error};
+use crate::log::chain::LoggedTxns;
+use crate::log::judge::TornTail;
+use crate::names::{SnapshotFile, list_logs, list_snapshots};
+use crate::snapshot::read::{SnapshotInfo, read_snapshot};
+use crate::snapshot::valid::cheap_fault;
+use crate::state::State;
+
+/// Snapshots that are tried before the start is given up.
+const CANDIDATES_MAX: usize = 100;
+/// Beside the logs' `version-2`: an empty database is to be trusted.
+const INITIALIZE: &str = "initialize";
+
+/// What the configuration says about recovery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecoverySettings {
+    /// Limits for strings and buffers, from `jute.maxbuffer`.
+    pub limits: Limits,
+    /// Logs may stand without any snapshot. `snapshot.trust.empty`.
+    pub trust_empty: bool,
+    /// An empty directory is a new database. `db.autocreate`; otherwise only with the marker.
+    pub db_autocreate: bool,
+}
+
+impl Default for RecoverySettings {
+    fn default() -> Self {
+        Self {
+            limits: Limits::default(),
+            trust_empty: false,
+            db_autocreate: true,
+        }
+    }
+}
+
+/// What an empty directory means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Empty {
+    /// A new database: write `snapshot.0`, go on at zxid 0.
+    Trusted,
+    /// Data may be missing (`db.autocreate` is off and there is no marker): a member must not vote
+    /// before it has synchronised. The last zxid is -1.
+    Untrusted,
+}
+
+/// What recovery found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recovered {
+    /// The last transaction; -1 if the database is [`Empty::Untrusted`].
+    pub last_zxid: Zxid,
+    /// The snapshot that was loaded.
+    pub snapshot: Option<SnapshotFile>,
+    /// What its sections say.
+    pub snapshot_info: SnapshotInfo,
+    /// Transactions replayed from the log.
+    pub txns_replayed: u64,
+    /// The torn end of the last log, if it is torn.
+    pub torn_tail: Option<(PathBuf, TornTail)>,
+    /// Set if there was neither snapshot nor log.
+    pub empty: Option<Empty>,
+    /// Whether the `initialize` marker was there. With data it is removed at once; for a new
+    /// database call [`remove_initialize_marker`] when the first snapshot is written.
+    pub has_marker: bool,
+    /// What an operator should read, in words.
+    pub warnings: Vec<String>,
+}
+
+/// A snapshot that does not load, and why.
+#[derive(Debug)]
+struct Rejected {
+    file: SnapshotFile,
+    reason: String,
+}
+
+/// Fills `state` from the directories.
+///
+/// Changes nothing but this: log files of 0 bytes are removed (as by Java, which refuses them once
+/// another log follows), and the marker, both only after success.
+///
+/// # Errors
+/// If data is damaged or missing; every variant says where and what helps. `state` is then half
+/// filled and of no use.
+pub fn recover<D: Disk, S: State>(
+    disk: &D,
+    dirs: &DataDirs,
+    settings: &RecoverySettings,
+    state: &mut S,
+) -> Result<Recovered, StorageError> {
+    let marker = marker_path(dirs);
+    let has_marker = disk
+        .read_small(&marker, usize::MAX)
+        .map_err(io_error("read", &marker))?
+        .is_some();
+    let (loaded, rejected) = load_snapshot(disk, dirs, settings, state)?;
+    if loaded.is_none() {
+        refuse_unexplained(disk, dirs, settings, &rejected)?;
+        state.begin();
+    }
+    let base = loaded.as_ref().map_or(Zxid::ZERO, |(file, _)| file.zxid);
+    let holder = match &loaded {
+        Some((file, _)) => described("snapshot", &file.path),
+        None => "the empty database".into(),
+    };
+    let mut txns = LoggedTxns::open(disk, dirs, base.next(), Some(holder), settings.limits)?;
+    let mut txns_replayed = 0;
+    for txn in txns.by_ref() {
+        state.txn(&txn?.record);
+        txns_replayed += 1;
+    }
+    let reached = txns.last_zxid();
+    let torn_tail = txns.torn_tail().map(|(path, tail)| (path.clone(), tail));
+    refuse_lost(&rejected, reached)?;
+    remove_empty(disk, dirs, txns.into_empty_files())?;
+
+    let is_empty = loaded.is_none() && list_logs(disk, &dirs.log)?.is_empty();
+    let empty = is_empty.then_some(if has_marker || settings.db_autocreate {
+        Empty::Trusted
+    } else {
+        Empty::Untrusted
+    });
+    if has_marker && empty.is_none() {
+        remove_initialize_marker(disk, dirs)?;
+    }
+    let last_zxid = match empty {
+        Some(Empty::Untrusted) => Zxid(-1),
+        _ => reached,
+    };
+    let (snapshot, snapshot_info) = loaded.unzip();
+    let snapshot_info = snapshot_info.unwrap_or_default();
+    let mut warnings: Vec<String> = rejected.iter().map(Rejected::warning).collect();
+    if let Some(covers) = snapshot_info.covers().filter(|covers| *covers > reached) {
+        warnings.push(format!(
+            "the snapshot was written while transactions up to {covers} were applied, but the log \
+             reaches only to {reached}: the tree may hold parts of lost transactions"
+        ));
+    }
+    for warning in &warnings {
+        tracing::warn!(warning, "recovery");
+    }
+    Ok(Recovered {
+        last_zxid,
+        snapshot,
+        snapshot_info,
+        txns_replayed,
+        torn_tail,
+        empty,
+        has_marker,
+        warnings,
+    })
+}
+
+/// Removes `<dataLogDir>/initialize`; no error if it is not there.
+///
+/// # Errors
+/// If it cannot be removed.
+pub fn remove_initialize_marker<D: Disk>(disk: &D, dirs: &DataDirs) -> Result<(), StorageError> {
+    let marker = marker_path(dirs);
+    match disk.remove(&marker) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(io_error("remove", &marker)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn marker_path(dirs: &DataDirs) -> PathBuf {
+    dirs.log.with_file_name(INITIALIZE)
+}
+
+type Loaded = Option<(SnapshotFile, SnapshotInfo)>;
+
+fn load_snapshot<D: Disk, S: State>(
+    disk: &D,
+    dirs: &DataDirs,
+    settings: &RecoverySettings,
+    state: &mut S,
+) -> Result<(Loaded, Vec<Rejected>), StorageError> {
+    let mut rejected = Vec::new();
+    let mut tried = 0;
+    for file in list_snapshots(disk, &dirs.snap)? {
+        if let Some(reason) = cheap_fault(disk, &file)? {
+            rejected.push(Rejected { file, reason });
+            continue;
+        }
+        tried += 1;
+        if tried > CANDIDATES_MAX {
+            break;
+        }
+        match read_snapshot(disk, &file, settings.limits, state) {
+            Ok(info) => return Ok((Some((file, info)), rejected)),
+            Err(error) => {
+                tracing::warn!(file = %file.path.display(), %error,
+                    "snapshot does not load, an older one is tried");
+                let reason = match error {
+                    StorageError::SnapshotDamaged { offset, reason, .. } => {
+                        format!("at offset {offset}: {reason}")
+                    }
+                    other => other.to_string(),
+                };
+                rejected.push(Rejected { file, reason });
+            }
+        }
+    }
+    Ok((None, rejected))
+}
+
+/// Without any good snapshot only two things may be: a new database, or, if the operator says so,
+/// a history that is complete in the logs.
+fn refuse_unexplained<D: Disk>(
+    disk: &D,
+    dirs: &DataDirs,
+    settings: &RecoverySettings,
+    rejected: &[Rejected],
+) -> Result<(), StorageError> {
+    if settings.trust_empty {
+        return Ok(());
+    }
+    let log = list_logs(disk, &dirs.log)?
+        .into_iter()
+        .find(|log| log.len > 0);
+    // A snapshot of zxid 0 holds nothing that a new database does not.
+    let newest = rejected.first();
+    match (newest, log) {
+        (Some(newest), log) if log.is_some() || newest.file.zxid > Zxid::ZERO => {
+            Err(StorageError::NoUsableSnapshot {
+                dir: dirs.snap.clone(),
+                newest: newest.file.path.clone(),
+                reason: newest.reason.clone(),
+            })
+        }
+        (None, Some(log)) => Err(StorageError::NoSnapshot {
+            dir: dirs.snap.clone(),
+            log: log.path,
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// A damaged snapshot is no loss if an older one and the logs reach as far.
+fn refuse_lost(rejected: &[Rejected], reached: Zxid) -> Result<(), StorageError> {
+    match rejected.iter().find(|other| other.file.zxid > reached) {
+        Some(lost) => Err(StorageError::SnapshotLost {
+            path: lost.file.path.clone(),
+            reason: lost.reason.clone(),
+            reached,
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Java removes an empty log if it is the last, and refuses it if not; so none may stay before
+/// another log is written.
+fn remove_empty<D: Disk>(
+    disk: &D,
+    dirs: &DataDirs,
+    empty_files: Vec<PathBuf>,
+) -> Result<(), StorageError> {
+    if empty_files.is_empty() {
+        return Ok(());
+    }
+    for path in empty_files {
+        disk.remove(&path).map_err(io_error("remove", &path))?;
+        tracing::warn!(file = %path.display(), "removed an empty log file");
+    }
+    disk.sync_dir(&dirs.log)
+        .map_err(io_error("sync", &dirs.log))
+}
+
+impl Rejected {
+    fn warning(&self) -> String {
+        format!(
+            "snapshot {} is damaged ({}); an older one and the log made up for it",
+            self.file.path.display(),
+            self.reason
+        )
+    }
+}

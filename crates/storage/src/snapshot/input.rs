@@ -1,0 +1,178 @@
+//! Reads jute fields from a stream, with a running checksum over everything read.
+
+use std::io::{self, Read};
+
+use jute::{Limits, Str};
+
+/// Bytes asked of the stream at once. Larger fields make the buffer grow, up to the field limit.
+const BUFFER_BYTES: usize = 256 << 10;
+
+/// Why a stream is no good.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum InputError {
+    #[error("it ends early")]
+    Ends,
+    #[error("unreasonable length {len} (limit {limit} bytes, see jute.maxbuffer)")]
+    Length { len: i32, limit: usize },
+    #[error("{0}")]
+    Content(String),
+    #[error("{0}")]
+    Stream(io::Error),
+}
+
+/// A buffered stream of fields.
+///
+/// Memory: one buffer of 256 KiB or the longest field, whichever is more. A field's bytes are only
+/// waited for in steps, so a length that lies costs no more than the bytes that are there.
+#[derive(Debug)]
+pub(crate) struct FieldInput<R> {
+    stream: R,
+    limits: Limits,
+    buffer: Vec<u8>,
+    /// Next byte to be read from the buffer.
+    start: usize,
+    /// Up to here the buffer is in the checksum.
+    hashed: usize,
+    /// Stream offset of the buffer's first byte.
+    base: u64,
+    adler: adler2::Adler32,
+}
+
+impl<R: Read> FieldInput<R> {
+    pub(crate) fn new(stream: R, limits: Limits) -> Self {
+        Self {
+            stream,
+            limits,
+            buffer: Vec::new(),
+            start: 0,
+            hashed: 0,
+            base: 0,
+            adler: adler2::Adler32::new(),
+        }
+    }
+
+    /// Offset of the next byte.
+    pub(crate) fn position(&self) -> u64 {
+        self.base + self.start as u64
+    }
+
+    /// Adler-32 of everything read so far.
+    pub(crate) fn checksum(&mut self) -> u32 {
+        self.hash();
+        self.adler.checksum()
+    }
+
+    fn hash(&mut self) {
+        if let Some(new) = self.buffer.get(self.hashed..self.start) {
+            self.adler.write_slice(new);
+        }
+        self.hashed = self.start;
+    }
+
+    /// Fills the buffer until `count` unread bytes are there. False if the stream ends before.
+    fn fill(&mut self, count: usize) -> Result<bool, io::Error> {
+        if self.buffer.len() - self.start >= count {
+            return Ok(true);
+        }
+        self.hash();
+        self.buffer.drain(..self.start);
+        self.base += self.start as u64;
+        (self.start, self.hashed) = (0, 0);
+        while self.buffer.len() < count {
+            let len = self.buffer.len();
+            self.buffer.resize(len + BUFFER_BYTES, 0);
+            let read = match self.stream.read(&mut self.buffer[len..]) {
+                Ok(read) => read,
+                Err(error) => {
+                    self.buffer.truncate(len);
+                    if error.kind() == io::ErrorKind::Interrupted {
+                        continue;
+                    }
+                    return Err(error);
+                }
+            };
+            self.buffer.truncate(len + read);
+            if read == 0 {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The next `count` bytes.
+    pub(crate) fn take(&mut self, count: usize) -> Result<&[u8], InputError> {
+        match self.fill(count) {
+            Ok(true) => {}
+            Ok(false) => return Err(InputError::Ends),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                return Err(InputError::Ends);
+            }
+            Err(error) => return Err(InputError::Stream(error)),
+        }
+        let from = self.start;
+        self.start += count;
+        self.buffer.get(from..self.start).ok_or(InputError::Ends)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], InputError> {
+        let bytes = self.take(N)?;
+        bytes.first_chunk().copied().ok_or(InputError::Ends)
+    }
+
+    pub(crate) fn i32(&mut self) -> Result<i32, InputError> {
+        self.array().map(i32::from_be_bytes)
+    }
+
+    pub(crate) fn i64(&mut self) -> Result<i64, InputError> {
+        self.array().map(i64::from_be_bytes)
+    }
+
+    /// A length field, `None` for null.
+    pub(crate) fn len(&mut self) -> Result<Option<usize>, InputError> {
+        let len = self.i32()?;
+        if len == -1 {
+            return Ok(None);
+        }
+        let limit = self.limits.field_bytes_max;
+        match usize::try_from(len) {
+            Ok(wanted) if wanted <= limit => Ok(Some(wanted)),
+            _ => Err(InputError::Length { len, limit }),
+        }
+    }
+
+    /// A string that is not null. Malformed UTF-8 becomes what Java makes of it.
+    pub(crate) fn string(&mut self) -> Result<Str, InputError> {
+        let mut text = String::new();
+        self.string_into(&mut text)?;
+        Ok(text.into())
+    }
+
+    /// The same, into a string that is used again.
+    pub(crate) fn string_into(&mut self, text: &mut String) -> Result<(), InputError> {
+        text.clear();
+        let len = self
+            .len()?
+            .ok_or_else(|| InputError::Content("null where a string is expected".into()))?;
+        let bytes = self.take(len)?;
+        if let Ok(valid) = std::str::from_utf8(bytes) {
+            text.push_str(valid);
+            return Ok(());
+        }
+        let mut field = Vec::with_capacity(4 + len);
+        jute::put_buffer(Some(bytes), &mut field);
+        let limits = Limits::from_max_buffer(field.len(), 0);
+        let decoded = jute::Reader::with_limits(field, limits).string();
+        match decoded {
+            Ok(decoded) => text.push_str(&decoded.unwrap_or_default()),
+            Err(error) => return Err(InputError::Content(error.to_string())),
+        }
+        Ok(())
+    }
+
+    /// How many bytes are left, at most `most`. An error of the stream counts as its end; it is
+    /// returned beside.
+    pub(crate) fn left(&mut self, most: usize) -> (usize, Option<io::Error>) {
+        let error = self.fill(most).err();
+        ((self.buffer.len() - self.start).min(most), error)
+    }
+}

@@ -1,0 +1,1 @@
+//! What `zoarium log` and `zoarium snapshot` do, without the command line.

@@ -1,0 +1,180 @@
+//! Cutting the log at a zxid, as a leader orders a learner that is ahead of it.
+
+use std::io;
+
+use jute::Limits;
+use proto::Zxid;
+
+use crate::dirs::DataDirs;
+use crate::disk::{Disk, DiskFile};
+use crate::error::{StorageError, described, io_error};
+use crate::log::chain::LoggedTxns;
+use crate::log::judge::{Verdict, judge, judge_mismatch};
+use crate::log::scan::{LogScanner, Scanned};
+use crate::log::zxid_of;
+use crate::names::{LogFile, SnapshotFile, list_logs, list_snapshots};
+use crate::snapshot::valid::is_valid;
+
+/// What [`truncate`] left.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Truncated {
+    /// The last transaction in the log, `None` if the log is now empty and the snapshot alone
+    /// remains. Lower than the target if the target itself was not logged.
+    pub last_zxid: Option<Zxid>,
+}
+
+/// Where a log ends after the cut.
+struct Cut {
+    len: u64,
+    last: Option<Zxid>,
+}
+
+/// Keeps the transactions with zxid <= `target`, and removes logs and snapshots beyond it.
+///
+/// No [`LogWriter`](crate::LogWriter) may be open; reload the database afterwards. The order is
+/// such that a crash at any moment leaves a log without holes: snapshots above the target go
+/// first, then logs from the newest down, and the file with the target is cut last.
+///
+/// Java keeps the first record *above* a target that is not logged, and snapshots above it.
+///
+/// # Errors
+/// With exit code 13, nothing changed: if the log does not reach the target, or no snapshot at or
+/// below it is left to start from. Source: storage-formats.md section 11 (FileTxnLog.truncate).
+pub fn truncate<D: Disk>(
+    disk: &D,
+    dirs: &DataDirs,
+    target: Zxid,
+    limits: Limits,
+) -> Result<Truncated, StorageError> {
+    let refused = |reason: &str| StorageError::Truncate {
+        dir: dirs.log.clone(),
+        target,
+        reason: reason.into(),
+    };
+    let logs = list_logs(disk, &dirs.log)?;
+    let last = crate::log::chain::last_logged_zxid(disk, dirs, limits)?;
+    let Some(last) = last else {
+        return Err(refused("there is no log"));
+    };
+    if last < target {
+        return Err(refused(&format!("the log ends at {last}")));
+    }
+    let (beyond, kept): (Vec<_>, Vec<_>) = list_snapshots(disk, &dirs.snap)?
+        .into_iter()
+        .partition(|snapshot| snapshot.zxid > target);
+    if !beyond.is_empty() && !is_reloadable(disk, dirs, &kept, target, limits)? {
+        return Err(refused(
+            "no good snapshot at or below it is left from which the log reaches it",
+        ));
+    }
+    let (mut cut, mut dropped) = (None, Vec::new());
+    for log in logs.iter().rev() {
+        let end = end_at(disk, log, target, limits)?;
+        if end.last.is_some() {
+            cut = Some((log, end));
+            break;
+        }
+        dropped.push(log);
+    }
+    for snapshot in &beyond {
+        remove(disk, &snapshot.path)?;
+    }
+    sync_dir(disk, &dirs.snap)?;
+    for log in dropped {
+        remove(disk, &log.path)?;
+        // Each on its own: removed out of order, a crash would leave a hole.
+        sync_dir(disk, &dirs.log)?;
+    }
+    let Some((log, end)) = cut else {
+        return Ok(Truncated { last_zxid: None });
+    };
+    let failed = |error: io::Error| io_error("truncate", &log.path)(error);
+    let file = disk.open_for_change(&log.path).map_err(failed)?;
+    file.set_len(end.len)
+        .and_then(|()| file.sync_data())
+        .map_err(failed)?;
+    Ok(Truncated {
+        last_zxid: end.last,
+    })
+}
+
+/// Whether a snapshot of `kept` loads and the log leads from it to the target without a hole.
+fn is_reloadable<D: Disk>(
+    disk: &D,
+    dirs: &DataDirs,
+    kept: &[SnapshotFile],
+    target: Zxid,
+    limits: Limits,
+) -> Result<bool, StorageError> {
+    for snapshot in kept {
+        if !is_valid(disk, snapshot, limits)? {
+            continue;
+        }
+        let holder = Some(described("snapshot", &snapshot.path));
+        let mut txns = LoggedTxns::open(disk, dirs, snapshot.zxid.next(), holder, limits)?;
+        let beyond = txns.find(|txn| match txn {
+            Ok(txn) => txn.record.header.zxid > target,
+            Err(_) => true,
+        });
+        return match beyond {
+            Some(Err(StorageError::Gap { .. })) => Ok(false),
+            Some(Err(error)) => Err(error),
+            _ => Ok(true),
+        };
+    }
+    Ok(false)
+}
+
+/// Finds the end of the last record with zxid <= `target`.
+fn end_at<D: Disk>(
+    disk: &D,
+    log: &LogFile,
+    target: Zxid,
+    limits: Limits,
+) -> Result<Cut, StorageError> {
+    let mut cut = Cut { len: 0, last: None };
+    if log.len == 0 {
+        return Ok(cut);
+    }
+    let mut scanner = LogScanner::open(disk, &log.path, limits)?;
+    let mut last_read = Zxid(log.zxid.0.saturating_sub(1));
+    loop {
+        let (offset, verdict) = match scanner.next_record()? {
+            Scanned::Record(record) if record.is_intact() => {
+                let zxid = zxid_of(&record.payload).unwrap_or(last_read);
+                if zxid > target {
+                    return Ok(cut);
+                }
+                last_read = zxid;
+                cut = Cut {
+                    len: record.end(),
+                    last: Some(zxid),
+                };
+                continue;
+            }
+            Scanned::Record(record) => {
+                (record.offset, judge_mismatch(&scanner, &record, last_read)?)
+            }
+            Scanned::Stop(stop) => (scanner.position(), judge(&scanner, stop, last_read)?),
+        };
+        return match verdict {
+            Verdict::Damaged(damage) => Err(StorageError::LogDamaged {
+                path: log.path.clone(),
+                offset,
+                damage,
+                last_good: last_read,
+            }),
+            _ => Ok(cut),
+        };
+    }
+}
+
+fn remove<D: Disk>(disk: &D, path: &std::path::Path) -> Result<(), StorageError> {
+    disk.remove(path).map_err(io_error("remove", path))?;
+    tracing::info!(file = %path.display(), "removed: beyond the truncation");
+    Ok(())
+}
+
+fn sync_dir<D: Disk>(disk: &D, dir: &std::path::Path) -> Result<(), StorageError> {
+    disk.sync_dir(dir).map_err(io_error("sync", dir))
+}
