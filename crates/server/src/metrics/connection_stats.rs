@@ -1,56 +1,34 @@
 //! The figures of one connection in `stat` and `cons`.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU64};
 
-use parking_lot::Mutex;
 use proto::{OpCode, Xid, Zxid};
 
 /// Counts of a connection. Source: ServerCnxn.
+///
+/// Who writes holds the connection's lock, or is the only one that knows the connection: then
+/// plain loads and stores do, and noting a reply costs next to nothing. Two writers at the same
+/// time would lose counts, no more. Readers take no lock and may see half of a reply.
 #[derive(Debug)]
 pub struct ConnectionStats {
     established_ms: i64,
     received: AtomicU64,
     sent: AtomicU64,
-    responses: Mutex<Responses>,
+    /// The number of an operation; [`NO_OPERATION`] before the first reply.
+    last_op: AtomicI32,
+    last_cxid: AtomicI64,
+    last_zxid: AtomicI64,
+    last_response_ms: AtomicU64,
+    last_latency_ms: AtomicU64,
+    min_latency_ms: AtomicU64,
+    max_latency_ms: AtomicU64,
+    answered: AtomicU64,
+    total_latency_ms: AtomicU64,
 }
 
-/// What replies leave behind.
-#[derive(Debug, Clone, Copy)]
-struct Responses {
-    last_op: Option<OpCode>,
-    last_cxid: i64,
-    last_zxid: Zxid,
-    last_response_ms: u64,
-    last_latency_ms: u64,
-    min_latency_ms: u64,
-    max_latency_ms: u64,
-    count: u64,
-    total_latency_ms: u64,
-}
-
-impl Responses {
-    /// As of a new connection. The smallest latency starts at 0, so it stays there until
-    /// `crst`: Java's does, and monitoring compares.
-    const NEW: Self = Self {
-        last_op: None,
-        last_cxid: 0,
-        last_zxid: Zxid::ZERO,
-        last_response_ms: 0,
-        last_latency_ms: 0,
-        min_latency_ms: 0,
-        max_latency_ms: 0,
-        count: 0,
-        total_latency_ms: 0,
-    };
-
-    /// As after `crst`.
-    const RESET: Self = Self {
-        last_cxid: -1,
-        last_zxid: Zxid(-1),
-        min_latency_ms: u64::MAX,
-        ..Self::NEW
-    };
-}
+/// No operation has this number.
+const NO_OPERATION: i32 = i32::MIN;
 
 /// [`ConnectionStats`] at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,23 +59,34 @@ pub struct ConnectionFigures {
 
 impl ConnectionStats {
     /// Of a connection accepted at `established_ms` of the wall clock.
+    ///
+    /// The smallest latency starts at 0, so it stays there until `crst`: Java's does, and
+    /// monitoring compares.
     pub fn new(established_ms: i64) -> Self {
         Self {
             established_ms,
             received: AtomicU64::new(0),
             sent: AtomicU64::new(0),
-            responses: Mutex::new(Responses::NEW),
+            last_op: AtomicI32::new(NO_OPERATION),
+            last_cxid: AtomicI64::new(0),
+            last_zxid: AtomicI64::new(0),
+            last_response_ms: AtomicU64::new(0),
+            last_latency_ms: AtomicU64::new(0),
+            min_latency_ms: AtomicU64::new(0),
+            max_latency_ms: AtomicU64::new(0),
+            answered: AtomicU64::new(0),
+            total_latency_ms: AtomicU64::new(0),
         }
     }
 
     /// Notes `n` packets from the client.
     pub fn packets_received(&self, n: u64) {
-        self.received.fetch_add(n, Ordering::Relaxed);
+        add(&self.received, n);
     }
 
     /// Notes `n` packets to the client.
     pub fn packets_sent(&self, n: u64) {
-        self.sent.fetch_add(n, Ordering::Relaxed);
+        add(&self.sent, n);
     }
 
     /// Notes the reply to a request that came at `received_ms` and was answered at
@@ -105,48 +94,68 @@ impl ConnectionStats {
     /// cxid as it is: it is to show the client's last real request.
     pub fn answered(&self, xid: Xid, zxid: Zxid, op: OpCode, received_ms: u64, answered_ms: u64) {
         let latency = answered_ms.saturating_sub(received_ms);
-        let mut responses = self.responses.lock();
         if xid.0 >= 0 {
-            responses.last_cxid = i64::from(xid.0);
+            self.last_cxid.store(i64::from(xid.0), Relaxed);
         }
-        responses.last_zxid = zxid;
-        responses.last_op = Some(op);
-        responses.last_response_ms = answered_ms;
-        responses.last_latency_ms = latency;
-        responses.min_latency_ms = responses.min_latency_ms.min(latency);
-        responses.max_latency_ms = responses.max_latency_ms.max(latency);
-        responses.count += 1;
-        responses.total_latency_ms = responses.total_latency_ms.saturating_add(latency);
+        self.last_zxid.store(zxid.0, Relaxed);
+        self.last_op.store(op.number(), Relaxed);
+        self.last_response_ms.store(answered_ms, Relaxed);
+        self.last_latency_ms.store(latency, Relaxed);
+        if latency < self.min_latency_ms.load(Relaxed) {
+            self.min_latency_ms.store(latency, Relaxed);
+        }
+        if latency > self.max_latency_ms.load(Relaxed) {
+            self.max_latency_ms.store(latency, Relaxed);
+        }
+        add(&self.answered, 1);
+        add(&self.total_latency_ms, latency);
     }
 
     /// What `crst` does.
     pub fn reset(&self) {
-        self.received.store(0, Ordering::Relaxed);
-        self.sent.store(0, Ordering::Relaxed);
-        *self.responses.lock() = Responses::RESET;
+        let zeros = [
+            &self.received,
+            &self.sent,
+            &self.answered,
+            &self.total_latency_ms,
+        ];
+        zeros.into_iter().for_each(|cell| cell.store(0, Relaxed));
+        let zeros = [
+            &self.last_response_ms,
+            &self.last_latency_ms,
+            &self.max_latency_ms,
+        ];
+        zeros.into_iter().for_each(|cell| cell.store(0, Relaxed));
+        self.min_latency_ms.store(u64::MAX, Relaxed);
+        self.last_op.store(NO_OPERATION, Relaxed);
+        self.last_cxid.store(-1, Relaxed);
+        self.last_zxid.store(-1, Relaxed);
     }
 
     /// The figures now.
     pub fn get(&self) -> ConnectionFigures {
-        let responses = *self.responses.lock();
-        let min = responses.min_latency_ms;
+        let min = self.min_latency_ms.load(Relaxed);
+        let total = self.total_latency_ms.load(Relaxed);
+        let last_op = OpCode::from_i32(self.last_op.load(Relaxed));
         ConnectionFigures {
             established_ms: self.established_ms,
-            received: self.received.load(Ordering::Relaxed),
-            sent: self.sent.load(Ordering::Relaxed),
-            last_op: responses.last_op.map_or("NA", OpCode::short_name),
-            last_cxid: responses.last_cxid,
-            last_zxid: responses.last_zxid,
-            last_response_ms: responses.last_response_ms,
-            last_latency_ms: responses.last_latency_ms,
+            received: self.received.load(Relaxed),
+            sent: self.sent.load(Relaxed),
+            last_op: last_op.map_or("NA", OpCode::short_name),
+            last_cxid: self.last_cxid.load(Relaxed),
+            last_zxid: Zxid(self.last_zxid.load(Relaxed)),
+            last_response_ms: self.last_response_ms.load(Relaxed),
+            last_latency_ms: self.last_latency_ms.load(Relaxed),
             min_latency_ms: if min == u64::MAX { 0 } else { min },
-            avg_latency_ms: responses
-                .total_latency_ms
-                .checked_div(responses.count)
-                .unwrap_or(0),
-            max_latency_ms: responses.max_latency_ms,
+            avg_latency_ms: total.checked_div(self.answered.load(Relaxed)).unwrap_or(0),
+            max_latency_ms: self.max_latency_ms.load(Relaxed),
         }
     }
+}
+
+/// An addition of the only writer.
+fn add(cell: &AtomicU64, n: u64) {
+    cell.store(cell.load(Relaxed).wrapping_add(n), Relaxed);
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::shards::Shards;
-use super::summary::{AtomicMoments, Moments};
+use super::summary::{Moments, Total};
 
 const EXACT_BITS: u32 = 6;
 const EXACT: usize = 1 << EXACT_BITS;
@@ -66,15 +66,11 @@ impl Distribution {
     /// Adds what `other` has seen.
     pub fn merge(&mut self, other: &Self) {
         self.moments.merge(&other.moments);
-        self.add_buckets(other.buckets.iter().copied());
-    }
-
-    fn add_buckets(&mut self, counts: impl Iterator<Item = u64>) {
-        for (bucket, count) in counts.enumerate() {
-            if self.buckets.is_empty() {
-                self.buckets.resize(BUCKETS, 0);
-            }
-            self.buckets[bucket] += count;
+        if !other.buckets.is_empty() {
+            self.buckets.resize(BUCKETS, 0);
+        }
+        for (sum, count) in self.buckets.iter_mut().zip(&other.buckets) {
+            *sum += count;
         }
     }
 
@@ -99,18 +95,18 @@ impl Distribution {
     }
 }
 
-/// A shard in use: 5 KiB, so it is made when its first value comes.
+/// A shard in use: 5 KiB, so it is made when its first value comes. The buckets also are the
+/// count of values.
 #[derive(Debug)]
 struct Cell {
-    moments: AtomicMoments,
+    total: Total,
     buckets: [AtomicU64; BUCKETS],
 }
 
 impl Default for Cell {
     fn default() -> Self {
-        let moments = AtomicMoments::default();
         Self {
-            moments,
+            total: Total::default(),
             buckets: std::array::from_fn(|_| AtomicU64::new(0)),
         }
     }
@@ -128,45 +124,46 @@ impl Percentiles {
 
     /// Adds a value.
     pub fn record(&self, value: u64) {
-        let cell = self.0.mine().get_or_init(Box::default);
-        cell.moments.record(value);
-        cell.buckets[bucket_of(value)].fetch_add(1, Ordering::Relaxed);
+        self.record_many(value, 1);
     }
 
-    /// Count, sum and extremes since the last reset.
-    pub fn moments(&self) -> Moments {
-        let mut all = Moments::default();
-        self.0
-            .iter()
-            .filter_map(OnceLock::get)
-            .for_each(|cell| all.merge(&cell.moments.get()));
-        all
+    /// Adds a value that came `times` times, at the cost of one.
+    pub fn record_many(&self, value: u64, times: u64) {
+        if times == 0 {
+            return;
+        }
+        let cell = self.0.mine().get_or_init(Box::default);
+        cell.total.record(value, times);
+        cell.buckets[bucket_of(value)].fetch_add(times, Ordering::Relaxed);
     }
 
     /// What was recorded since the last reset.
     pub fn get(&self) -> Distribution {
-        let mut all = Distribution {
-            moments: self.moments(),
-            buckets: Vec::new(),
-        };
-        for cell in self.0.iter().filter_map(OnceLock::get) {
-            all.add_buckets(
-                cell.buckets
-                    .iter()
-                    .map(|bucket| bucket.load(Ordering::Relaxed)),
-            );
+        let mut all = Distribution::default();
+        for cell in self.cells() {
+            let buckets = cell
+                .buckets
+                .iter()
+                .map(|bucket| bucket.load(Ordering::Relaxed));
+            let buckets: Vec<_> = buckets.collect();
+            let moments = cell.total.moments(buckets.iter().sum());
+            all.merge(&Distribution { moments, buckets });
         }
         all
     }
 
     /// Forgets every value.
     pub fn reset(&self) {
-        for cell in self.0.iter().filter_map(OnceLock::get) {
-            cell.moments.reset();
+        for cell in self.cells() {
+            cell.total.reset();
             cell.buckets
                 .iter()
                 .for_each(|bucket| bucket.store(0, Ordering::Relaxed));
         }
+    }
+
+    fn cells(&self) -> impl Iterator<Item = &Cell> {
+        self.0.iter().filter_map(OnceLock::get).map(|cell| &**cell)
     }
 }
 

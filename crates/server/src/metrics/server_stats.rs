@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::Metrics;
+use super::replies::Replies;
 use super::shards::Counter;
 use super::summary::{BufferSizes, BufferStats, Moments};
 
@@ -89,6 +90,22 @@ impl ServerStats {
         self.response_sizes.record(bytes);
     }
 
+    /// Notes all that was noted in `replies`, their bytes (`response_bytes`) included.
+    pub fn replied(&self, replies: &Replies) {
+        let metrics = &self.metrics;
+        for (latency_ms, times) in replies.reads.counts() {
+            metrics.readlatency.record_many(latency_ms, times);
+        }
+        for (latency_ms, times) in replies.updates.counts() {
+            metrics.updatelatency.record_many(latency_ms, times);
+        }
+        if let Some(sizes) = replies.sizes {
+            self.packets_sent.add(replies.sent);
+            metrics.response_bytes.add(replies.bytes);
+            self.response_sizes.record_all(sizes);
+        }
+    }
+
     /// Notes refused credentials.
     pub fn auth_failed(&self) {
         self.auth_failed.fetch_add(1, Ordering::Relaxed);
@@ -111,8 +128,8 @@ impl ServerStats {
 
     /// The figures at `now_ms` of the monotonic clock.
     pub fn get(&self, now_ms: u64) -> ServerFigures {
-        let mut latency = self.metrics.readlatency.moments();
-        latency.merge(&self.metrics.updatelatency.moments());
+        let mut latency = *self.metrics.readlatency.get().moments();
+        latency.merge(self.metrics.updatelatency.get().moments());
         ServerFigures {
             packets_received: self.packets_received.get(),
             packets_sent: self.packets_sent.get(),
@@ -149,6 +166,37 @@ mod tests {
         assert_eq!((figures.latency.min(), figures.latency.max()), (0, 7));
         assert_eq!(figures.latency.average().to_string(), "2.6667");
         assert_eq!(figures.uptime_ms, 500);
+    }
+
+    #[test]
+    fn a_batch_of_replies_counts_as_each_of_them() {
+        let metrics = Arc::new(Metrics::with_shards(1));
+        let stats = ServerStats::new(metrics.clone(), 0);
+        let mut replies = Replies::default();
+        [0, 0, 5].into_iter().for_each(|ms| replies.read(ms));
+        replies.update(40);
+        [16, 300, 20]
+            .into_iter()
+            .for_each(|bytes| replies.packet(bytes));
+        stats.replied(&replies);
+        stats.replied(&Replies::default());
+
+        let figures = stats.get(0);
+        assert_eq!((figures.latency.count, figures.latency.sum), (4, 45));
+        assert_eq!((figures.latency.min(), figures.latency.max()), (0, 40));
+        assert_eq!(metrics.readlatency.get().quantile(0.5), 0);
+        assert_eq!(
+            (figures.packets_sent, metrics.response_bytes.get()),
+            (3, 336)
+        );
+        assert_eq!(
+            figures.response_sizes,
+            BufferSizes {
+                last: 20,
+                min: 16,
+                max: 300
+            }
+        );
     }
 
     #[test]

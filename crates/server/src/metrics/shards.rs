@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 /// More shards cost memory and a longer sum, and spare little.
 const SHARDS_MAX: usize = 16;
 
-/// Keeps neighbours out of the cache line of a busy cell.
+/// Keeps neighbours out of the cache line of a busy cell, and out of the next line, which
+/// processors fetch along with it.
 #[derive(Debug, Default)]
-#[repr(align(64))]
+#[repr(align(128))]
 struct Line<T>(T);
 
 /// One `T` per shard; the number of shards is a power of two.

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use super::replies::Sizes;
 use super::shards::Shards;
 use super::text::Decimal;
 
@@ -68,33 +69,49 @@ impl Moments {
 }
 
 /// [`Moments`] that any thread may add to.
-#[derive(Debug)]
-pub(super) struct AtomicMoments {
+#[derive(Debug, Default)]
+struct AtomicMoments {
     count: AtomicU64,
+    total: Total,
+}
+
+impl AtomicMoments {
+    fn record(&self, value: u64) {
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.total.record(value, 1);
+    }
+
+    fn get(&self) -> Moments {
+        self.total.moments(self.count.load(Ordering::Relaxed))
+    }
+
+    fn reset(&self) {
+        self.count.store(0, Ordering::Relaxed);
+        self.total.reset();
+    }
+}
+
+/// [`Moments`] without the count.
+#[derive(Debug, Default)]
+pub(super) struct Total {
     sum: AtomicU64,
     extremes: Extremes,
 }
 
-impl Default for AtomicMoments {
-    fn default() -> Self {
-        Self {
-            count: AtomicU64::new(0),
-            sum: AtomicU64::new(0),
-            extremes: Extremes::default(),
+impl Total {
+    /// Adds a value that came `times` times.
+    pub(super) fn record(&self, value: u64, times: u64) {
+        // Most latencies are 0 ms, and an atomic addition costs more than this look.
+        if value != 0 {
+            self.sum
+                .fetch_add(value.wrapping_mul(times), Ordering::Relaxed);
         }
-    }
-}
-
-impl AtomicMoments {
-    pub(super) fn record(&self, value: u64) {
-        self.count.fetch_add(1, Ordering::Relaxed);
-        self.sum.fetch_add(value, Ordering::Relaxed);
         self.extremes.record(value);
     }
 
-    pub(super) fn get(&self) -> Moments {
+    pub(super) fn moments(&self, count: u64) -> Moments {
         Moments {
-            count: self.count.load(Ordering::Relaxed),
+            count,
             sum: self.sum.load(Ordering::Relaxed),
             min: self.extremes.min.load(Ordering::Relaxed),
             max: self.extremes.max.load(Ordering::Relaxed),
@@ -102,7 +119,6 @@ impl AtomicMoments {
     }
 
     pub(super) fn reset(&self) {
-        self.count.store(0, Ordering::Relaxed);
         self.sum.store(0, Ordering::Relaxed);
         self.extremes.reset();
     }
@@ -187,8 +203,19 @@ impl BufferStats {
 
     /// Notes the size of a packet.
     pub fn record(&self, bytes: u32) {
-        self.last.store(i64::from(bytes), Ordering::Relaxed);
-        self.extremes.mine().record(u64::from(bytes));
+        self.record_all(Sizes {
+            last: bytes,
+            min: bytes,
+            max: bytes,
+        });
+    }
+
+    /// Notes the sizes of several packets.
+    pub(super) fn record_all(&self, sizes: Sizes) {
+        self.last.store(i64::from(sizes.last), Ordering::Relaxed);
+        let extremes = self.extremes.mine();
+        extremes.record(u64::from(sizes.min));
+        extremes.record(u64::from(sizes.max));
     }
 
     /// The sizes since the last reset.

@@ -1,0 +1,98 @@
+//! Replies counted by the batch.
+
+/// Latencies below this many ms are counted in place; longer ones are rare.
+const SHORT_MS: usize = 16;
+
+/// Replies made in one go: to a batch of a connection, or to a group of transactions. It is
+/// filled without touching anything shared and handed over with
+/// [`super::ServerStats::replied`], so that a reply in a large batch costs a few nanoseconds.
+#[derive(Debug, Default)]
+pub struct Replies {
+    pub(super) sent: u64,
+    pub(super) bytes: u64,
+    pub(super) sizes: Option<Sizes>,
+    pub(super) reads: Latencies,
+    pub(super) updates: Latencies,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Sizes {
+    pub(super) last: u32,
+    pub(super) min: u32,
+    pub(super) max: u32,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Latencies {
+    short: [u32; SHORT_MS],
+    long: Vec<u64>,
+}
+
+impl Latencies {
+    fn record(&mut self, latency_ms: u64) {
+        let short = usize::try_from(latency_ms)
+            .ok()
+            .and_then(|ms| self.short.get_mut(ms));
+        match short {
+            Some(count) => *count += 1,
+            None => self.long.push(latency_ms),
+        }
+    }
+
+    /// Each latency with how often it came.
+    pub(super) fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
+        let short = (0..)
+            .zip(&self.short)
+            .map(|(ms, count)| (ms, u64::from(*count)));
+        let long = self.long.iter().map(|ms| (*ms, 1));
+        short.filter(|(_, count)| *count > 0).chain(long)
+    }
+}
+
+impl Replies {
+    /// Notes the reply to a request that made no transaction.
+    pub fn read(&mut self, latency_ms: u64) {
+        self.reads.record(latency_ms);
+    }
+
+    /// Notes the reply to a request that made a transaction.
+    pub fn update(&mut self, latency_ms: u64) {
+        self.updates.record(latency_ms);
+    }
+
+    /// Notes a packet of `bytes`, the length before it not counted: of every reply, whatever
+    /// its request was, and of every event.
+    pub fn packet(&mut self, bytes: usize) {
+        let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
+        self.sent += 1;
+        self.bytes += u64::from(bytes);
+        let Sizes { min, max, .. } = self.sizes.unwrap_or(Sizes {
+            last: 0,
+            min: bytes,
+            max: bytes,
+        });
+        self.sizes = Some(Sizes {
+            last: bytes,
+            min: min.min(bytes),
+            max: max.max(bytes),
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_latencies_are_one_count() {
+        let mut latencies = Latencies::default();
+        [0, 3, 0, 15, 16, 16, u64::MAX]
+            .into_iter()
+            .for_each(|ms| latencies.record(ms));
+        let counts: Vec<_> = latencies.counts().collect();
+        assert_eq!(
+            counts,
+            [(0, 2), (3, 1), (15, 1), (16, 1), (16, 1), (u64::MAX, 1)]
+        );
+    }
+}
