@@ -1,1 +1,74 @@
-//! Skeleton.
+//! The in-memory tree of znodes and everything decided by it.
+//!
+//! * [`Tree`] holds znodes, sessions, ACL lists and quotas. [`Tree::apply`] applies a committed
+//!   transaction, [`Tree::read`] answers a read.
+//! * [`Overlay`] makes transactions out of requests: [`Overlay::prepare`] judges a request
+//!   against the tree and what is proposed but not yet applied.
+//! * [`Watches`] knows who wants to be told, [`Event`] is who has to be told what.
+//! * [`SnapshotCursor`] and [`TreeLoader`] write a tree and build one.
+//! * [`auth`] knows who may do what.
+//!
+//! No sockets, clocks, files or threads: time comes in with requests and transactions. A host
+//! keeps the tree under a lock, applies in zxid order, and reports each applied transaction to
+//! the overlay.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use proto::request::{CreateRequest, WriteRequest, flags};
+//! use proto::{Acl, OpCode, SessionId, Zxid, multi::request_acl};
+//! use tree::{Overlay, PrepareContext, SessionKind, Tree, TreeSettings, Watches};
+//!
+//! let mut tree = Tree::new(Arc::new(TreeSettings::default()));
+//! let mut overlay = Overlay::new(&tree);
+//! let request = WriteRequest::Create {
+//!     op: OpCode::Create,
+//!     request: CreateRequest {
+//!         path: Some("/a".into()),
+//!         data: Some("hi".into()),
+//!         acl: request_acl([Acl::open()]),
+//!         flags: flags::PERSISTENT,
+//!     },
+//!     ttl: -1,
+//! };
+//! let context = PrepareContext {
+//!     session: SessionId(1),
+//!     cxid: 1,
+//!     zxid: Zxid(2),
+//!     time_ms: 0x1a1_fffb_9c55,
+//!     identities: &[],
+//!     session_check: Ok(SessionKind::Global),
+//! };
+//! let record = overlay.prepare(&tree, &request, &context);
+//! tree.apply(&record, &mut Watches::new(), &mut Vec::new());
+//! overlay.applied(record.header.zxid);
+//! assert_eq!(tree.digest(), 0xc914_65d9);
+//! ```
+
+mod acl_table;
+mod apply;
+mod arena;
+pub mod auth;
+mod digest;
+mod expiry;
+mod index;
+mod load;
+mod node;
+mod owner;
+pub mod path;
+mod path_hash;
+mod prepare;
+mod quota;
+mod read;
+mod settings;
+mod snapshot;
+mod tree;
+mod watch;
+
+pub use apply::Outcome;
+pub use load::{LoadError, TreeLoader};
+pub use prepare::{Overlay, PrepareContext, SessionKind};
+pub use read::Caller;
+pub use settings::TreeSettings;
+pub use snapshot::SnapshotCursor;
+pub use tree::Tree;
+pub use watch::{Event, WatchSummary, WatcherId, Watches};

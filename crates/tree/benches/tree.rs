@@ -1,0 +1,5 @@
+//! Micro-benchmarks of the single-threaded hot path.
+
+fn main() {
+    divan::main();
+}

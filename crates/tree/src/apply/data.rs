@@ -1,0 +1,90 @@
+//! setData, reconfig, setACL, and the usage that quotas keep.
+
+use proto::txn::{SetAclTxn, SetDataTxn};
+use proto::{ErrorCode, Stat};
+
+use super::Stamp;
+use crate::arena::NodeId;
+use crate::quota::{self, Stats, Usage};
+use crate::tree::data_len;
+use crate::watch::{Change, Firing};
+use crate::{Tree, digest};
+
+impl Tree {
+    /// Unconditional: a replay may move a znode back for a moment, later records bring it
+    /// forward again.
+    pub(super) fn set_data(
+        &mut self,
+        txn: &SetDataTxn,
+        stamp: Stamp,
+        firing: &mut Firing<'_>,
+    ) -> Result<Stat, ErrorCode> {
+        let id = self.lookup(&txn.path).ok_or(ErrorCode::NoNode)?;
+        let bytes = self.replace_data(id, txn.data.as_deref());
+        let node = &mut self.arena[id];
+        node.stat.version = txn.version;
+        node.stat.mzxid = stamp.zxid.0;
+        node.stat.mtime = stamp.time_ms;
+        self.rehash(id);
+        self.note_usage(&txn.path, Usage { count: 0, bytes });
+        if firing.is_needed() {
+            firing.fire(Change::DataChanged, &txn.path, self.acl_of(id), None);
+        }
+        Ok(self.arena[id].stat(self.rules))
+    }
+
+    pub(super) fn set_acl(&mut self, txn: &SetAclTxn) -> Result<Stat, ErrorCode> {
+        let id = self.lookup(&txn.path).ok_or(ErrorCode::NoNode)?;
+        let acl = self.acls.acquire(&txn.acl);
+        let node = &mut self.arena[id];
+        let replaced = std::mem::replace(&mut node.acl, acl);
+        node.stat.aversion = txn.version;
+        self.acls.release(replaced);
+        self.rehash(id);
+        Ok(self.arena[id].stat(self.rules))
+    }
+
+    /// Replaces data without touching the stat or the digest; how many bytes more there are.
+    fn replace_data(&mut self, id: NodeId, data: Option<&[u8]>) -> i64 {
+        let node = &mut self.arena[id];
+        let change = data_len(data) - data_len(node.data.as_deref());
+        node.set_data(data);
+        if node.is_counted() {
+            node.content_crc = digest::content(node.path_crc, data);
+        }
+        self.data_size += change;
+        change
+    }
+
+    /// Adds a change at `path` to the usage of its quota root.
+    pub(super) fn note_usage(&mut self, path: &str, change: Usage) {
+        let Some(root) = self.quota_roots.deepest(path) else {
+            return;
+        };
+        if let Some(id) = self.lookup(&quota::stats_path(root)) {
+            let mut stats = Stats::usage(self.arena[id].data.as_deref());
+            stats.add(change);
+            self.write_usage(id, &stats);
+        }
+    }
+
+    /// Counts the subtree of a quota root anew.
+    pub(crate) fn recount_quota(&mut self, root: &str) {
+        let Some(stats) = self.lookup(&quota::stats_path(root)) else {
+            return;
+        };
+        let mut usage = Usage::default();
+        if let Some(top) = self.lookup(root) {
+            for id in std::iter::once(top).chain(self.descendants(top)) {
+                usage.count += 1;
+                usage.bytes += data_len(self.arena[id].data.as_deref());
+            }
+        }
+        self.write_usage(stats, &Stats::counted(usage));
+    }
+
+    fn write_usage(&mut self, id: NodeId, stats: &Stats) {
+        self.replace_data(id, Some(stats.text().as_bytes()));
+        self.rehash(id);
+    }
+}

@@ -1,0 +1,68 @@
+//! delete, deleteContainer.
+
+use jute::Str;
+use proto::ErrorCode;
+
+use super::Stamp;
+use super::create::split_applied;
+use crate::arena::NodeId;
+use crate::node::note_child_deleted;
+use crate::quota::{QuotaNode, Usage};
+use crate::tree::data_len;
+use crate::watch::{Change, Firing};
+use crate::{Tree, path};
+
+impl Tree {
+    /// Deletes a znode. The parent's pzxid moves even if the znode is gone already, as it is when
+    /// a fuzzy snapshot was written between the two.
+    pub(super) fn delete(
+        &mut self,
+        path: &Str,
+        stamp: Stamp,
+        firing: &mut Firing<'_>,
+    ) -> Result<(), ErrorCode> {
+        if path::is_system(path) {
+            return Err(ErrorCode::BadArguments);
+        }
+        let (parent_path, name) = split_applied(path)?;
+        let parent = self.lookup(parent_path).ok_or(ErrorCode::NoNode)?;
+        note_child_deleted(&mut self.arena[parent].stat, stamp.zxid.0);
+        self.rehash(parent);
+        let found = self.index.find(&self.arena, parent, name);
+        let id = found.ok_or(ErrorCode::NoNode)?;
+        self.delete_descendants(id);
+        let acl = self.acl_of(id).cloned();
+        let bytes = data_len(self.arena[id].data.as_deref());
+        self.unlink(id, path::utf16_len(path));
+        if let Some(QuotaNode::Limits(root)) = QuotaNode::of(path) {
+            self.quota_roots.remove(root);
+        }
+        let bytes = -bytes;
+        self.note_usage(path, Usage { count: -1, bytes });
+        if firing.is_needed() {
+            let parent_key = path::parent_key(path, parent_path);
+            let parent = Some((&parent_key, self.acl_of(parent)));
+            firing.fire(Change::Deleted, path, acl.as_ref(), parent);
+        }
+        Ok(())
+    }
+
+    /// Deletes what hangs below a znode that goes. Only a replay finds something: descendants of
+    /// a later znode of the same path, which later records create again. (Java leaves them
+    /// behind unreachable until then.)
+    fn delete_descendants(&mut self, top: NodeId) {
+        if self.arena[top].first_child.get().is_none() {
+            return;
+        }
+        let below: Vec<NodeId> = self.descendants(top).collect();
+        for id in below.into_iter().rev() {
+            let path = self.path_of(id);
+            let bytes = -data_len(self.arena[id].data.as_deref());
+            self.unlink(id, path::utf16_len(&path));
+            if let Some(QuotaNode::Limits(root)) = QuotaNode::of(&path) {
+                self.quota_roots.remove(root);
+            }
+            self.note_usage(&path, Usage { count: -1, bytes });
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Ids of the digest scheme: `user:base64(hash(user:password))`.
+//!
+//! Source: DigestAuthenticationProvider; client-protocol.md 9.5.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use proto::Id;
+use sha1::Sha1;
+use sha2::digest::{Digest, DynDigest};
+use sha2::{Sha224, Sha256, Sha384, Sha512};
+use sha3::{Sha3_224, Sha3_256, Sha3_384, Sha3_512};
+
+use super::{DIGEST, DigestSettings, SUPER};
+
+macro_rules! algorithms {
+    ($( $name:ident $type:ty, $java:literal $(, $other:literal)*; )+) => {
+        /// Hash functions by their names in Java.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum DigestAlgorithm { $( #[doc = $java] $name, )+ }
+
+        impl DigestAlgorithm {
+            /// The algorithm of this name (any case); `None` if it is not known. MD2 and MD5,
+            /// which Java has too, are refused.
+            pub fn from_name(name: &str) -> Option<Self> {
+                match name.to_ascii_uppercase().as_str() {
+                    $( $java $(| $other)* => Some(Self::$name), )+
+                    _ => None,
+                }
+            }
+
+            fn hasher(self) -> Box<dyn DynDigest> {
+                match self { $( Self::$name => Box::new(<$type>::new()), )+ }
+            }
+        }
+    };
+}
+
+algorithms! {
+    Sha1 Sha1, "SHA1", "SHA-1", "SHA";
+    Sha224 Sha224, "SHA-224", "SHA224";
+    Sha256 Sha256, "SHA-256", "SHA256";
+    Sha384 Sha384, "SHA-384", "SHA384";
+    Sha512 Sha512, "SHA-512", "SHA512";
+    Sha3_224 Sha3_224, "SHA3-224";
+    Sha3_256 Sha3_256, "SHA3-256";
+    Sha3_384 Sha3_384, "SHA3-384";
+    Sha3_512 Sha3_512, "SHA3-512";
+}
+
+/// The id for `user:password`; without a colon all of it is the user.
+pub fn digest_id(algorithm: DigestAlgorithm, user_and_password: &[u8]) -> String {
+    let text = String::from_utf8_lossy(user_and_password);
+    let mut hasher = algorithm.hasher();
+    hasher.update(text.as_bytes());
+    let user = text.split(':').next().unwrap_or_default();
+    format!("{user}:{}", BASE64_STANDARD.encode(hasher.finalize()))
+}
+
+/// What an auth packet with this data brings.
+pub(super) fn identities(settings: &DigestSettings, data: &[u8]) -> Vec<Id> {
+    let digest = digest_id(settings.algorithm, data);
+    let is_super = settings.super_digest.as_deref() == Some(&*digest);
+    let super_id = is_super.then(|| Id {
+        scheme: SUPER.into(),
+        id: "".into(),
+    });
+    let own_id = Id {
+        scheme: DIGEST.into(),
+        id: digest.into(),
+    };
+    super_id.into_iter().chain([own_id]).collect()
+}
+
+/// One pair around a colon; empty parts at the end do not count.
+pub(super) fn is_valid(id: &str) -> bool {
+    id.trim_end_matches(':').matches(':').count() == 1
+}

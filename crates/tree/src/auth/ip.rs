@@ -1,0 +1,74 @@
+//! Addresses in ACLs: `address` or `address/bits`.
+//!
+//! Source: IPAuthenticationProvider; client-protocol.md 9.3.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// Whether an ACL may hold this expression.
+pub(super) fn is_valid(expression: &str) -> bool {
+    parse_expression(expression).is_some()
+}
+
+/// Whether the holder of the address `held` is meant.
+pub(super) fn matches(held: &str, expression: &str) -> bool {
+    let (Some(held), Some((wanted, bits))) = (parse_peer(held), parse_expression(expression))
+    else {
+        return false;
+    };
+    match (held, wanted) {
+        (IpAddr::V4(held), IpAddr::V4(wanted)) => {
+            let mask = u32::MAX.checked_shl(32 - bits).unwrap_or(0);
+            held.to_bits() & mask == wanted.to_bits() & mask
+        }
+        (IpAddr::V6(held), IpAddr::V6(wanted)) => {
+            let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
+            held.to_bits() & mask == wanted.to_bits() & mask
+        }
+        _ => false,
+    }
+}
+
+/// The address of a peer, which may carry a zone.
+fn parse_peer(text: &str) -> Option<IpAddr> {
+    parse(text.split('%').next().unwrap_or(text))
+}
+
+fn parse_expression(expression: &str) -> Option<(IpAddr, u32)> {
+    let (address, bits) = match expression.split_once('/') {
+        Some((address, bits)) => (address, Some(bits)),
+        None => (expression, None),
+    };
+    let address = parse(address)?;
+    let bits_max = if address.is_ipv4() { 32 } else { 128 };
+    match bits {
+        None => Some((address, bits_max)),
+        Some(bits) => {
+            let bits = parse_decimal(bits).filter(|bits| *bits <= bits_max)?;
+            Some((address, bits))
+        }
+    }
+}
+
+fn parse(text: &str) -> Option<IpAddr> {
+    // No IPv4 in the last groups of an IPv6 address.
+    if text.contains(':') {
+        if text.contains('.') {
+            return None;
+        }
+        return text.parse::<Ipv6Addr>().ok().map(IpAddr::V6);
+    }
+    let mut parts = text.split('.');
+    let mut octets = [0; 4];
+    for octet in &mut octets {
+        *octet = parse_decimal(parts.next()?).and_then(|part| u8::try_from(part).ok())?;
+    }
+    parts
+        .next()
+        .is_none()
+        .then(|| Ipv4Addr::from(octets).into())
+}
+
+/// As Java reads an int that must not be negative: a sign and leading zeros are fine.
+fn parse_decimal(text: &str) -> Option<u32> {
+    text.parse().ok()
+}

@@ -1,0 +1,32 @@
+//! The check of identities against an ACL.
+
+use proto::{Acl, Id};
+
+use super::{ANYONE, AuthSettings, SUPER, WORLD};
+
+/// Whether one of `identities` has one of the permission bits `wanted`.
+///
+/// An empty list permits everything. Source: ZooKeeperServer.checkACL, client-protocol.md 9.2.
+pub fn permits(settings: &AuthSettings, acl: &[Acl], wanted: i32, identities: &[Id]) -> bool {
+    if acl.is_empty() {
+        return true;
+    }
+    let mut granting = acl.iter().filter(|entry| entry.perms & wanted != 0);
+    granting.any(|entry| is_world(&entry.id) || is_met(settings, &entry.id, identities))
+        || is_super(identities)
+}
+
+/// Whether one of `identities` passes every check.
+pub(crate) fn is_super(identities: &[Id]) -> bool {
+    identities.iter().any(|id| id.scheme == SUPER)
+}
+
+fn is_world(id: &Id) -> bool {
+    id.scheme == WORLD && id.id == ANYONE
+}
+
+fn is_met(settings: &AuthSettings, wanted: &Id, identities: &[Id]) -> bool {
+    identities.iter().any(|held| {
+        held.scheme == wanted.scheme && settings.matches(&wanted.scheme, &held.id, &wanted.id)
+    })
+}

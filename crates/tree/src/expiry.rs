@@ -1,0 +1,54 @@
+//! Containers and TTL znodes whose time has come. Source: ContainerManager.
+
+use jute::Str;
+
+use crate::Tree;
+use crate::arena::NodeId;
+use crate::owner::Owner;
+
+/// Candidates of one round: more than a server removes between two rounds, and few enough that
+/// their paths do not fill memory.
+const CANDIDATES_MAX: usize = 1 << 16;
+
+impl Tree {
+    /// Containers and TTL znodes to delete now, by a deleteContainer each.
+    ///
+    /// That is: containers without children that had one, or that never had one and were not
+    /// changed for `container_never_used_ms` (0: kept), and TTL znodes without children not
+    /// changed for their TTL. `now_ms` is wall clock time.
+    pub fn expired_candidates(&self, now_ms: i64, container_never_used_ms: i64) -> Vec<Str> {
+        let containers = self
+            .containers
+            .iter()
+            .filter(|id| self.is_expired_container(**id, now_ms, container_never_used_ms));
+        let ttls = self
+            .ttls
+            .iter()
+            .filter(|id| self.is_expired_ttl(**id, now_ms));
+        let expired = containers.chain(ttls).take(CANDIDATES_MAX);
+        let mut expired: Vec<NodeId> = expired.copied().collect();
+        expired.sort_unstable();
+        expired.into_iter().map(|id| self.path_of(id)).collect()
+    }
+
+    fn is_expired_container(&self, id: NodeId, now_ms: i64, never_used_ms: i64) -> bool {
+        let node = &self.arena[id];
+        if node.num_children > 0 {
+            return false;
+        }
+        if node.stat.cversion == 0 {
+            let idle_ms = now_ms.saturating_sub(node.stat.mtime);
+            return never_used_ms != 0 && idle_ms > never_used_ms;
+        }
+        node.stat.cversion > 0
+    }
+
+    fn is_expired_ttl(&self, id: NodeId, now_ms: i64) -> bool {
+        let node = &self.arena[id];
+        let idle_ms = now_ms.saturating_sub(node.stat.mtime);
+        match self.rules.read(node.stat.ephemeral_owner) {
+            Owner::Ttl { ttl_ms } => node.num_children == 0 && idle_ms > ttl_ms,
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! One znode.
+
+use proto::{Stat, StatPersisted};
+
+use crate::acl_table::AclSlot;
+use crate::arena::NodeId;
+use crate::owner::OwnerRules;
+
+const ALIVE: u8 = 1;
+const COUNTED: u8 = 2;
+
+/// A znode: its own name component, data, stat and links; no full path, no child container.
+///
+/// Children are linked through `next` and `prev`, newest first: a snapshot that entered the list
+/// never meets a child that was added after it.
+#[derive(Debug)]
+pub(crate) struct Node {
+    /// What is stored; `cversion` counts creations.
+    pub(crate) stat: StatPersisted,
+    /// Last component of the path, empty for the root.
+    pub(crate) name: Box<str>,
+    /// The data; null and empty differ.
+    pub(crate) data: Option<Box<[u8]>>,
+    /// The parent, nil for the root.
+    pub(crate) parent: NodeId,
+    /// The newest child.
+    pub(crate) first_child: NodeId,
+    /// The next older sibling.
+    pub(crate) next: NodeId,
+    /// The next newer sibling.
+    pub(crate) prev: NodeId,
+    /// Direct children.
+    pub(crate) num_children: u32,
+    /// The ACL list.
+    pub(crate) acl: AclSlot,
+    /// CRC-32 of the path.
+    pub(crate) path_crc: u32,
+    /// CRC-32 of path and data.
+    pub(crate) content_crc: u32,
+    /// What the tree's digest holds for this znode.
+    pub(crate) digest: u32,
+    flags: u8,
+}
+
+impl Node {
+    /// A znode without links or digest.
+    pub(crate) fn new(name: &str, data: Option<&[u8]>, acl: AclSlot, stat: StatPersisted) -> Self {
+        Self {
+            stat,
+            name: name.into(),
+            data: data.map(Box::from),
+            parent: NodeId::NIL,
+            first_child: NodeId::NIL,
+            next: NodeId::NIL,
+            prev: NodeId::NIL,
+            num_children: 0,
+            acl,
+            path_crc: 0,
+            content_crc: 0,
+            digest: 0,
+            flags: ALIVE,
+        }
+    }
+
+    /// Frees what it holds; the links stay.
+    pub(crate) fn bury(&mut self) {
+        self.flags = 0;
+        self.name = Box::default();
+        self.data = None;
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        self.flags & ALIVE != 0
+    }
+
+    /// Whether the tree's digest counts it.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.flags & COUNTED != 0
+    }
+
+    pub(crate) fn set_counted(&mut self) {
+        self.flags |= COUNTED;
+    }
+
+    /// Bytes of data; 0 for null.
+    pub(crate) fn data_len(&self) -> usize {
+        self.data.as_ref().map_or(0, |data| data.len())
+    }
+
+    /// Replaces the data, in place where the length allows.
+    pub(crate) fn set_data(&mut self, data: Option<&[u8]>) {
+        match (&mut self.data, data) {
+            (Some(old), Some(new)) if old.len() == new.len() => old.copy_from_slice(new),
+            (slot, new) => *slot = new.map(Box::from),
+        }
+    }
+
+    /// What clients see.
+    pub(crate) fn stat(&self, rules: OwnerRules) -> Stat {
+        let num_children = self.num_children.cast_signed();
+        Stat {
+            czxid: self.stat.czxid,
+            mzxid: self.stat.mzxid,
+            ctime: self.stat.ctime,
+            mtime: self.stat.mtime,
+            version: self.stat.version,
+            cversion: self
+                .stat
+                .cversion
+                .wrapping_mul(2)
+                .wrapping_sub(num_children),
+            aversion: self.stat.aversion,
+            ephemeral_owner: rules.visible(self.stat.ephemeral_owner),
+            // A frame bounds it far below 2^31.
+            data_length: self.data_len() as i32,
+            num_children,
+            pzxid: self.stat.pzxid,
+        }
+    }
+}
+
+/// A znode's stat when it is created.
+pub(crate) fn stat_at_creation(zxid: i64, time_ms: i64, owner: i64) -> StatPersisted {
+    StatPersisted {
+        czxid: zxid,
+        mzxid: zxid,
+        ctime: time_ms,
+        mtime: time_ms,
+        version: 0,
+        cversion: 0,
+        aversion: 0,
+        ephemeral_owner: owner,
+        pzxid: zxid,
+    }
+}
+
+/// Notes a creation below a znode whose creation count becomes `cversion` (-1: one more).
+///
+/// Only upwards: a fuzzy snapshot may hold a parent newer than the record that is replayed.
+/// Source: DataTree.createNode, ZOOKEEPER-3249.
+pub(crate) fn note_child_created(stat: &mut StatPersisted, cversion: i32, zxid: i64) {
+    let cversion = match cversion {
+        -1 => stat.cversion.wrapping_add(1),
+        known => known,
+    };
+    if cversion > stat.cversion {
+        stat.cversion = cversion;
+        stat.pzxid = zxid;
+    }
+}
+
+/// Notes a deletion below a znode, only upwards.
+pub(crate) fn note_child_deleted(stat: &mut StatPersisted, zxid: i64) {
+    stat.pzxid = stat.pzxid.max(zxid);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_znode_is_small() {
+        assert!(size_of::<Node>() <= 136, "{}", size_of::<Node>());
+    }
+}

@@ -1,0 +1,165 @@
+//! Paths: what a valid one is, and how one splits.
+//!
+//! Source: client-protocol.md 7.2, PathUtils.validatePath, PrepRequestProcessor.
+
+use jute::Str;
+use proto::ErrorCode;
+
+/// The root.
+pub const ROOT: &str = "/";
+/// Holds what belongs to the server itself.
+pub const ZOOKEEPER: &str = "/zookeeper";
+/// Quotas live below it.
+pub const QUOTA: &str = "/zookeeper/quota";
+/// The ensemble's configuration.
+pub const CONFIG: &str = "/zookeeper/config";
+
+/// Whether this is one of the four znodes that always exist.
+pub fn is_system(path: &str) -> bool {
+    matches!(path, ROOT | ZOOKEEPER | QUOTA | CONFIG)
+}
+
+/// Checks the whole path, as create (with its number), setData, setACL and check do.
+///
+/// # Errors
+/// BadArguments if it is not absolute, ends in `/` (the root may), has an empty, `.` or `..`
+/// component, or one of the characters that are refused.
+pub fn validate(path: &str) -> Result<(), ErrorCode> {
+    let refused = Err(ErrorCode::BadArguments);
+    let Some(rest) = path.strip_prefix('/') else {
+        return refused;
+    };
+    if rest.is_empty() {
+        return Ok(());
+    }
+    let mut component_start = 0;
+    let bytes = rest.as_bytes();
+    for (at, &byte) in bytes.iter().enumerate() {
+        if byte == b'/' {
+            if is_bad_component(&bytes[component_start..at]) {
+                return refused;
+            }
+            component_start = at + 1;
+        } else if byte < 0x20 || byte == 0x7f {
+            return refused;
+        }
+    }
+    if is_bad_component(&bytes[component_start..]) {
+        return refused;
+    }
+    if !path.is_ascii() && path.chars().any(is_refused) {
+        return refused;
+    }
+    Ok(())
+}
+
+fn is_bad_component(component: &[u8]) -> bool {
+    matches!(component, b"" | b"." | b"..")
+}
+
+/// Surrogates, private use, the last sixteen of the basic plane, controls, and everything above
+/// the basic plane (Java sees its surrogates).
+fn is_refused(character: char) -> bool {
+    matches!(character,
+        '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' | '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..)
+}
+
+/// A path cut at its last `/`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Split<'a> {
+    /// What stands before it; empty is the root.
+    pub(crate) parent: &'a str,
+    /// What stands behind it; may be empty.
+    pub(crate) name: &'a str,
+}
+
+/// Cuts a path that need not be valid; `None` without a `/`.
+pub(crate) fn split(path: &str) -> Option<Split<'_>> {
+    let (parent, name) = path.rsplit_once('/')?;
+    Some(Split { parent, name })
+}
+
+/// Cuts the path of a request, which must hold a `/` and no NUL.
+///
+/// # Errors
+/// MarshallingError for a null path, BadArguments for a bad one.
+pub(crate) fn split_request(path: Option<&Str>) -> Result<(&Str, Split<'_>), ErrorCode> {
+    let path = path.ok_or(ErrorCode::MarshallingError)?;
+    match split(path) {
+        Some(split) if !path.contains('\0') => Ok((path, split)),
+        _ => Err(ErrorCode::BadArguments),
+    }
+}
+
+/// The parent of a path as a key: `/` for the root. Shares the path's bytes.
+pub(crate) fn parent_key(path: &Str, parent: &str) -> Str {
+    if parent.is_empty() {
+        Str::from_static(ROOT)
+    } else {
+        path.slice_ref(parent)
+    }
+}
+
+/// Length of a string as Java counts it.
+pub(crate) fn utf16_len(text: &str) -> usize {
+    if text.is_ascii() {
+        text.len()
+    } else {
+        text.chars().map(char::len_utf16).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_that_are_fine() {
+        for path in [
+            "/",
+            "/a",
+            "/a/b",
+            "/.x",
+            "/...",
+            "/a.b/c d",
+            "/\u{e9}\u{20ac}",
+            "/a\u{d7ff}",
+        ] {
+            assert_eq!(validate(path), Ok(()), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn paths_that_are_refused() {
+        for path in [
+            "",
+            "a",
+            "a/b",
+            "/a/",
+            "//",
+            "//a",
+            "/a//b",
+            "/.",
+            "/..",
+            "/a/./b",
+            "/a/../b",
+            "/a/..",
+            "/\u{1}",
+            "/\u{7f}",
+            "/a\0",
+            "/\u{9f}",
+            "/\u{e000}",
+            "/\u{f8ff}",
+            "/\u{fffd}",
+            "/\u{1f600}",
+        ] {
+            assert_eq!(validate(path), Err(ErrorCode::BadArguments), "{path:?}");
+        }
+    }
+
+    #[test]
+    fn java_counts_two_units_above_the_basic_plane() {
+        assert_eq!(utf16_len("/a"), 2);
+        assert_eq!(utf16_len("/\u{fc}\u{1f600}"), 4);
+    }
+}

@@ -1,0 +1,193 @@
+//! create, create2, createContainer, createTTL.
+
+use std::sync::Arc;
+
+use jute::Str;
+use proto::data::perms;
+use proto::request::CreateRequest;
+use proto::txn::{CreateContainerTxn, CreateTtlTxn, CreateTxn, Txn};
+use proto::{Acl, ErrorCode, OpCode};
+
+use super::mode::{Kind, Mode};
+use super::pending::PendingNode;
+use super::{Place, Preparation, SessionKind};
+use crate::arena::NodeId;
+use crate::node::{note_child_created, stat_at_creation};
+use crate::owner::stored_container;
+use crate::{auth, digest, path};
+
+/// A create that passed every check.
+struct Creation<'a> {
+    mode: Mode,
+    /// Final.
+    path: Str,
+    parent_path: Str,
+    parent: PendingNode,
+    request: &'a CreateRequest,
+    acl: Vec<Acl>,
+}
+
+impl Preparation<'_> {
+    pub(super) fn create(
+        &mut self,
+        op: OpCode,
+        request: &CreateRequest,
+        ttl: i64,
+        place: Place,
+    ) -> Result<Txn, ErrorCode> {
+        let settings = &self.tree.settings;
+        let mode = Mode::of(op, request.flags, ttl, settings.extended_types, place)?;
+        if self.context.session_check? == SessionKind::Local && mode.has_ephemeral_flag {
+            return Err(ErrorCode::EphemeralOnLocalSession);
+        }
+        let (asked_path, split) = path::split_request(request.path.as_ref())?;
+        let identities = self.context.identities;
+        let acl = auth::normalise(&settings.auth, request.acl.as_deref(), identities)?;
+        let parent_path = path::parent_key(asked_path, split.parent);
+        let parent = self.node(&parent_path).ok_or(ErrorCode::NoNode)?;
+        self.check_permission(&parent, perms::CREATE)?;
+        let path = if mode.is_sequential {
+            // The creation count, not the cversion that clients see; the padding counts a sign.
+            Str::from(format!("{asked_path}{:010}", parent.stat.cversion))
+        } else {
+            asked_path.clone()
+        };
+        path::validate(&path)?;
+        if self.has_child(&parent, &path) {
+            return Err(ErrorCode::NodeExists);
+        }
+        if parent.is_ephemeral {
+            return Err(ErrorCode::NoChildrenForEphemerals);
+        }
+        self.check_quota_of_create(&path, request.data.as_deref())?;
+        Ok(self.note_created(Creation {
+            mode,
+            path,
+            parent_path,
+            parent,
+            request,
+            acl,
+        }))
+    }
+
+    /// Whether a valid path below `parent` is taken.
+    fn has_child(&self, parent: &PendingNode, path: &str) -> bool {
+        if let Some(pending) = self.overlay.get(path) {
+            return pending.is_some();
+        }
+        // A parent that was in flight a moment ago may have children in the tree by now.
+        match (parent.id.get(), path::split(path)) {
+            (Some(parent), Some(split)) => {
+                let tree = self.tree;
+                tree.index.find(&tree.arena, parent, split.name).is_some()
+            }
+            _ => self.tree.lookup(path).is_some(),
+        }
+    }
+
+    fn note_created(&mut self, creation: Creation<'_>) -> Txn {
+        let Creation {
+            mode,
+            path,
+            parent_path,
+            mut parent,
+            request,
+            acl,
+        } = creation;
+        let zxid = self.context.zxid;
+        let owner = match mode.kind {
+            Kind::Plain(_) if mode.has_ephemeral_flag => self.context.session.0,
+            Kind::Plain(_) => 0,
+            Kind::Container => stored_container(),
+            // In range: the mode is checked.
+            Kind::Ttl { ttl_ms } => self.tree.rules.stored_ttl(ttl_ms).unwrap_or_default(),
+        };
+        let node = self.new_node(&parent, &parent_path, &path, owner, mode, request, &acl);
+        let parent_cversion = parent.stat.cversion.wrapping_add(1);
+        let parent_digest = parent.digest;
+        note_child_created(&mut parent.stat, parent_cversion, zxid.0);
+        parent.num_children += 1;
+        parent.rehash();
+        self.overlay
+            .put(&parent_path, zxid, Some(parent), parent_digest);
+        self.overlay.put(&path, zxid, Some(node), 0);
+        if mode.is_ephemeral() {
+            self.overlay.note_ephemeral(self.context.session);
+        }
+        mode.txn(path, request, acl, parent_cversion)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "each is a part of the new znode")]
+    fn new_node(
+        &mut self,
+        parent: &PendingNode,
+        parent_path: &str,
+        path: &str,
+        owner: i64,
+        mode: Mode,
+        request: &CreateRequest,
+        acl: &[Acl],
+    ) -> PendingNode {
+        let context = self.context;
+        let acl: Arc<[Acl]> = self.overlay.share_acl(acl);
+        let is_counted = parent.is_counted && parent_path != path::ZOOKEEPER;
+        let mut node = PendingNode {
+            id: NodeId::NIL,
+            stat: stat_at_creation(context.zxid.0, context.time_ms, owner),
+            num_children: 0,
+            data_len: 0,
+            acl: Some(acl),
+            // Also a container made with an ephemeral's flag, as long as it is in flight.
+            is_ephemeral: mode.has_ephemeral_flag,
+            is_counted,
+            path_crc: 0,
+            content_crc: 0,
+            digest: 0,
+        };
+        if let (true, Some(split)) = (is_counted, path::split(path)) {
+            node.path_crc = digest::child_path(parent.path_crc, split.name);
+        }
+        node.set_data(request.data.as_deref());
+        node.rehash();
+        node
+    }
+}
+
+impl Mode {
+    fn is_ephemeral(self) -> bool {
+        self.has_ephemeral_flag && matches!(self.kind, Kind::Plain(_))
+    }
+
+    fn txn(self, path: Str, request: &CreateRequest, acl: Vec<Acl>, parent_cversion: i32) -> Txn {
+        let data = request.data.clone();
+        match self.kind {
+            Kind::Container => Txn::CreateContainer(CreateContainerTxn {
+                path,
+                data,
+                acl,
+                parent_cversion,
+            }),
+            Kind::Ttl { ttl_ms } => Txn::CreateTtl(CreateTtlTxn {
+                path,
+                data,
+                acl,
+                parent_cversion,
+                ttl: ttl_ms,
+            }),
+            Kind::Plain(op) => {
+                let txn = CreateTxn {
+                    path,
+                    data,
+                    acl,
+                    ephemeral: self.is_ephemeral(),
+                    parent_cversion,
+                };
+                if op == OpCode::Create2 {
+                    Txn::Create2(txn)
+                } else {
+                    Txn::Create(txn)
+                }
+            }
+        }
+    }
+}

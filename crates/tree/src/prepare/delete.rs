@@ -1,0 +1,71 @@
+//! delete, deleteContainer.
+
+use jute::Str;
+use proto::ErrorCode;
+use proto::data::perms;
+use proto::request::PathVersionRequest;
+use proto::txn::Txn;
+
+use super::pending::PendingNode;
+use super::{Preparation, next_version};
+use crate::node::note_child_deleted;
+use crate::path::{self, Split};
+
+impl Preparation<'_> {
+    /// The permission counts before the znode is looked for, and is the parent's.
+    pub(super) fn delete(&mut self, request: &PathVersionRequest) -> Result<Txn, ErrorCode> {
+        self.context.session_check?;
+        let (path, split) = deletable(request.path.as_ref())?;
+        let parent_path = path::parent_key(path, split.parent);
+        let parent = self.node(&parent_path).ok_or(ErrorCode::NoNode)?;
+        self.check_permission(&parent, perms::DELETE)?;
+        let node = self.node(path).ok_or(ErrorCode::NoNode)?;
+        next_version(node.stat.version, request.version)?;
+        if node.num_children > 0 {
+            return Err(ErrorCode::NotEmpty);
+        }
+        self.note_deleted(path, &node, &parent_path, parent);
+        Ok(Txn::Delete { path: path.clone() })
+    }
+
+    /// For the server itself, but clients are served too: no permission, no version.
+    pub(super) fn delete_container(&mut self, path: &Str) -> Result<Txn, ErrorCode> {
+        let (path, split) = deletable(Some(path))?;
+        let node = self.node(path).ok_or(ErrorCode::NoNode)?;
+        if node.num_children > 0 {
+            return Err(ErrorCode::NotEmpty);
+        }
+        if node.is_ephemeral {
+            return Err(ErrorCode::BadVersion);
+        }
+        let parent_path = path::parent_key(path, split.parent);
+        let parent = self.node(&parent_path).ok_or(ErrorCode::NoNode)?;
+        self.note_deleted(path, &node, &parent_path, parent);
+        Ok(Txn::DeleteContainer { path: path.clone() })
+    }
+
+    pub(super) fn note_deleted(
+        &mut self,
+        path: &Str,
+        node: &PendingNode,
+        parent_path: &Str,
+        mut parent: PendingNode,
+    ) {
+        let zxid = self.context.zxid;
+        let parent_digest = parent.digest;
+        note_child_deleted(&mut parent.stat, zxid.0);
+        parent.num_children = parent.num_children.saturating_sub(1);
+        parent.rehash();
+        self.overlay
+            .put(parent_path, zxid, Some(parent), parent_digest);
+        self.overlay.put(path, zxid, None, node.digest);
+    }
+}
+
+fn deletable(path: Option<&Str>) -> Result<(&Str, Split<'_>), ErrorCode> {
+    let (path, split) = path::split_request(path)?;
+    if path::is_system(path) {
+        return Err(ErrorCode::BadArguments);
+    }
+    Ok((path, split))
+}

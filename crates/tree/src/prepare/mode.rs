@@ -1,0 +1,84 @@
+//! What flags, opcode and TTL of a create mean together.
+//!
+//! Alone, the opcode decides what createContainer and createTTL make and the flags decide the
+//! rest; in a multi the flags decide more. Source: client-protocol.md 3.4, 3.5; CreateMode,
+//! EphemeralType.validateTTL, Op.Create.
+
+use proto::request::flags;
+use proto::{ErrorCode, OpCode};
+
+use super::Place;
+use crate::owner::TTL_MS_MAX;
+
+/// What a create makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mode {
+    pub(super) kind: Kind,
+    pub(super) is_sequential: bool,
+    /// The flag of an ephemeral is set; a container has it without being one.
+    pub(super) has_ephemeral_flag: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Persistent or ephemeral, by create or create2.
+    Plain(OpCode),
+    Container,
+    Ttl {
+        ttl_ms: i64,
+    },
+}
+
+impl Mode {
+    /// # Errors
+    /// BadArguments for unknown flags or a TTL that does not go with them, Unimplemented for the
+    /// flags of TTL znodes while extended types are off.
+    pub(super) fn of(
+        op: OpCode,
+        create_flags: i32,
+        ttl: i64,
+        extended_types: bool,
+        place: Place,
+    ) -> Result<Self, ErrorCode> {
+        let is_known = (flags::PERSISTENT..=flags::TTL_SEQUENTIAL).contains(&create_flags);
+        let has_ttl_flag = matches!(create_flags, flags::TTL | flags::TTL_SEQUENTIAL);
+        let (op, ttl) = match (place, op) {
+            (Place::InMulti, OpCode::CreateTtl) if !has_ttl_flag => (OpCode::Create, -1),
+            other => (other.1, ttl),
+        };
+        let is_container = match place {
+            Place::Alone => op == OpCode::CreateContainer,
+            Place::InMulti => op == OpCode::CreateContainer || create_flags == flags::CONTAINER,
+        };
+        if !is_known {
+            return Err(ErrorCode::BadArguments);
+        }
+        if has_ttl_flag && !extended_types {
+            return Err(ErrorCode::Unimplemented);
+        }
+        let ttl_goes_with_flags = match has_ttl_flag {
+            true => (1..=TTL_MS_MAX).contains(&ttl),
+            // A createTTL without the flags and with a negative TTL passes Java's checks, and
+            // stops the server that applies it.
+            false => ttl < 0 && op != OpCode::CreateTtl,
+        };
+        if !ttl_goes_with_flags {
+            return Err(ErrorCode::BadArguments);
+        }
+        Ok(Self {
+            kind: match op {
+                _ if is_container => Kind::Container,
+                OpCode::CreateTtl => Kind::Ttl { ttl_ms: ttl },
+                plain => Kind::Plain(plain),
+            },
+            is_sequential: matches!(
+                create_flags,
+                flags::PERSISTENT_SEQUENTIAL | flags::EPHEMERAL_SEQUENTIAL | flags::TTL_SEQUENTIAL
+            ),
+            has_ephemeral_flag: matches!(
+                create_flags,
+                flags::EPHEMERAL | flags::EPHEMERAL_SEQUENTIAL
+            ),
+        })
+    }
+}

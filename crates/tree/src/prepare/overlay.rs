@@ -1,0 +1,194 @@
+//! What is proposed but not applied yet.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use jute::Str;
+use proto::{Acl, SessionId, Zxid};
+
+use super::pending::PendingNode;
+use crate::Tree;
+
+/// The znodes that transactions in flight change ("outstanding changes"), and the digest the
+/// tree will have.
+///
+/// A host reports every applied transaction by [`Self::applied`], after the tree has it: an
+/// entry that stays too long says what the tree says, one that goes too early is a lie.
+#[derive(Debug)]
+pub struct Overlay {
+    nodes: HashMap<Str, Pending>,
+    /// One entry for each change, in order of zxids.
+    changes: VecDeque<Change>,
+    /// Ephemerals created in flight, in order of zxids.
+    ephemerals: HashMap<SessionId, VecDeque<(Zxid, Str)>>,
+    digest: u64,
+    /// While a multi is judged: what its changes replaced.
+    undo: Option<Undo>,
+    /// The list made last: most creates of a client have the same.
+    last_acl: Arc<[Acl]>,
+}
+
+#[derive(Debug)]
+struct Pending {
+    zxid: Zxid,
+    /// `None` if it is deleted.
+    node: Option<PendingNode>,
+}
+
+#[derive(Debug)]
+struct Change {
+    zxid: Zxid,
+    path: Str,
+    /// The owner of an ephemeral that it creates.
+    owner: Option<SessionId>,
+}
+
+#[derive(Debug)]
+struct Undo {
+    replaced: Vec<(Str, Option<Pending>)>,
+    changes_len: usize,
+    digest: u64,
+}
+
+impl Overlay {
+    /// Nothing is in flight.
+    pub fn new(tree: &Tree) -> Self {
+        Self {
+            nodes: HashMap::new(),
+            changes: VecDeque::new(),
+            ephemerals: HashMap::new(),
+            digest: tree.digest(),
+            undo: None,
+            last_acl: Arc::new([]),
+        }
+    }
+
+    /// Drops the changes of transactions up to `zxid`, which the tree has applied.
+    pub fn applied(&mut self, zxid: Zxid) {
+        while let Some(change) = self.changes.front()
+            && change.zxid <= zxid
+        {
+            if let Some(pending) = self.nodes.get(&change.path)
+                && pending.zxid <= zxid
+            {
+                self.nodes.remove(&change.path);
+            }
+            if let Some(owner) = change.owner {
+                self.forget_ephemeral(owner, VecDeque::pop_front);
+            }
+            self.changes.pop_front();
+        }
+    }
+
+    /// Whether nothing is in flight.
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// The digest of the tree once everything in flight is applied.
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// A znode in flight; `Some(None)` if it will be deleted.
+    pub(super) fn get(&self, path: &str) -> Option<Option<&PendingNode>> {
+        if self.nodes.is_empty() {
+            return None;
+        }
+        self.nodes.get(path).map(|pending| pending.node.as_ref())
+    }
+
+    /// Notes that `path` becomes `node`, or goes; `old_digest` is what it had in the digest.
+    pub(super) fn put(
+        &mut self,
+        path: &Str,
+        zxid: Zxid,
+        node: Option<PendingNode>,
+        old_digest: u32,
+    ) {
+        let new_digest = node.as_ref().map_or(0, |node| node.digest);
+        self.digest = self
+            .digest
+            .wrapping_sub(old_digest.into())
+            .wrapping_add(new_digest.into());
+        let replaced = self.nodes.insert(path.clone(), Pending { zxid, node });
+        if let Some(undo) = &mut self.undo {
+            undo.replaced.push((path.clone(), replaced));
+        }
+        self.changes.push_back(Change {
+            zxid,
+            path: path.clone(),
+            owner: None,
+        });
+    }
+
+    /// Notes that the znode put last is an ephemeral of `owner`.
+    pub(super) fn note_ephemeral(&mut self, owner: SessionId) {
+        if let Some(change) = self.changes.back_mut() {
+            change.owner = Some(owner);
+            let created = (change.zxid, change.path.clone());
+            self.ephemerals.entry(owner).or_default().push_back(created);
+        }
+    }
+
+    /// Paths at which ephemerals of `owner` were created in flight; they may be gone again.
+    pub(super) fn ephemerals_of(&self, owner: SessionId) -> impl Iterator<Item = &Str> {
+        let created = self.ephemerals.get(&owner).into_iter().flatten();
+        created.map(|(_, path)| path)
+    }
+
+    /// From here changes can be taken back.
+    pub(super) fn begin(&mut self) {
+        self.undo = Some(Undo {
+            replaced: Vec::new(),
+            changes_len: self.changes.len(),
+            digest: self.digest,
+        });
+    }
+
+    /// Keeps the changes since [`Self::begin`].
+    pub(super) fn keep(&mut self) {
+        self.undo = None;
+    }
+
+    /// Takes back the changes since [`Self::begin`].
+    pub(super) fn take_back(&mut self) {
+        let Some(undo) = self.undo.take() else {
+            return;
+        };
+        self.digest = undo.digest;
+        for (path, replaced) in undo.replaced.into_iter().rev() {
+            match replaced {
+                Some(pending) => drop(self.nodes.insert(path, pending)),
+                None => drop(self.nodes.remove(&path)),
+            }
+        }
+        for change in self.changes.split_off(undo.changes_len).into_iter().rev() {
+            if let Some(owner) = change.owner {
+                self.forget_ephemeral(owner, VecDeque::pop_back);
+            }
+        }
+    }
+
+    /// A shared copy of a list.
+    pub(super) fn share_acl(&mut self, list: &[Acl]) -> Arc<[Acl]> {
+        if *self.last_acl != *list {
+            self.last_acl = list.into();
+        }
+        Arc::clone(&self.last_acl)
+    }
+
+    fn forget_ephemeral(
+        &mut self,
+        owner: SessionId,
+        pop: impl FnOnce(&mut VecDeque<(Zxid, Str)>) -> Option<(Zxid, Str)>,
+    ) {
+        if let Some(created) = self.ephemerals.get_mut(&owner) {
+            pop(created);
+            if created.is_empty() {
+                self.ephemerals.remove(&owner);
+            }
+        }
+    }
+}

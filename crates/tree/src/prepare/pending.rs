@@ -1,0 +1,64 @@
+//! A znode as transactions in flight will leave it.
+
+use std::sync::Arc;
+
+use proto::{Acl, StatPersisted};
+
+use crate::arena::NodeId;
+use crate::owner::Owner;
+use crate::tree::data_len;
+use crate::{Tree, digest};
+
+/// What judging a request needs to know of a znode; not its data.
+#[derive(Debug, Clone)]
+pub(super) struct PendingNode {
+    /// Its slot; nil if it is not in the tree yet.
+    pub(super) id: NodeId,
+    pub(super) stat: StatPersisted,
+    pub(super) num_children: u32,
+    pub(super) data_len: i64,
+    /// `None`: not known, see [`crate::acl_table`].
+    pub(super) acl: Option<Arc<[Acl]>>,
+    /// Whether a session owns it, so that it can have no children.
+    pub(super) is_ephemeral: bool,
+    /// Whether the tree's digest counts it.
+    pub(super) is_counted: bool,
+    pub(super) path_crc: u32,
+    pub(super) content_crc: u32,
+    pub(super) digest: u32,
+}
+
+impl PendingNode {
+    /// A znode of the tree.
+    pub(super) fn of(tree: &Tree, id: NodeId) -> Self {
+        let node = &tree.arena[id];
+        let owner = tree.rules.read(node.stat.ephemeral_owner);
+        Self {
+            id,
+            stat: node.stat,
+            num_children: node.num_children,
+            data_len: data_len(node.data.as_deref()),
+            acl: tree.acl_of(id).cloned(),
+            is_ephemeral: matches!(owner, Owner::Session(_)),
+            is_counted: node.is_counted(),
+            path_crc: node.path_crc,
+            content_crc: node.content_crc,
+            digest: node.digest,
+        }
+    }
+
+    /// Sets the data's length and what the digest needs of it.
+    pub(super) fn set_data(&mut self, data: Option<&[u8]>) {
+        self.data_len = data_len(data);
+        if self.is_counted {
+            self.content_crc = digest::content(self.path_crc, data);
+        }
+    }
+
+    /// Brings the digest up to date after any change.
+    pub(super) fn rehash(&mut self) {
+        if self.is_counted {
+            self.digest = digest::node(self.content_crc, &self.stat);
+        }
+    }
+}

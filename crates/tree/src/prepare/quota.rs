@@ -1,0 +1,49 @@
+//! Hard quotas, where they are enforced.
+//!
+//! Usage is what was applied: writes in flight do not count, nor do the operations before one in
+//! a multi, as in Java (ZooKeeperServer.checkQuota).
+
+use proto::ErrorCode;
+
+use super::Preparation;
+use crate::quota::{Broken, Stats, Usage, limits_path, stats_path};
+use crate::tree::data_len;
+
+impl Preparation<'_> {
+    pub(super) fn check_quota_of_create(
+        &self,
+        path: &str,
+        data: Option<&[u8]>,
+    ) -> Result<(), ErrorCode> {
+        let bytes = data_len(data);
+        self.check_quota(path, Usage { count: 1, bytes })
+    }
+
+    pub(super) fn check_quota_of_change(&self, path: &str, bytes: i64) -> Result<(), ErrorCode> {
+        self.check_quota(path, Usage { count: 0, bytes })
+    }
+
+    fn check_quota(&self, path: &str, change: Usage) -> Result<(), ErrorCode> {
+        let tree = self.tree;
+        if !tree.settings.enforce_quota {
+            return Ok(());
+        }
+        let Some(root) = tree.quota_roots.deepest(path) else {
+            return Ok(());
+        };
+        let node = |path: String| tree.lookup(&path).map(|id| &tree.arena[id]);
+        let (Some(limits), Some(used)) = (node(limits_path(root)), node(stats_path(root))) else {
+            return Ok(());
+        };
+        let limits = Stats::limits(limits.data.as_deref());
+        let used = Stats::usage(used.data.as_deref());
+        match limits.broken_by(&used, change) {
+            Some(Broken::Hard) => Err(ErrorCode::QuotaExceeded),
+            Some(Broken::Soft) => {
+                tracing::warn!(path = root, usage = used.text(), "soft quota is exceeded");
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+}

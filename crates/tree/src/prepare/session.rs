@@ -1,0 +1,44 @@
+//! closeSession.
+
+use jute::Str;
+use proto::txn::Txn;
+
+use super::Preparation;
+use crate::path;
+
+impl Preparation<'_> {
+    /// The list holds what the session will own: its ephemerals in the tree without those being
+    /// deleted, and those being created.
+    pub(super) fn close_session(&mut self) -> Txn {
+        let paths = self.ephemerals();
+        for path in &paths {
+            let Some(split) = path::split(path) else {
+                continue;
+            };
+            let parent_path = path::parent_key(path, split.parent);
+            if let (Some(node), Some(parent)) = (self.node(path), self.node(&parent_path)) {
+                self.note_deleted(path, &node, &parent_path, parent);
+            }
+        }
+        let is_listed = self.tree.settings.close_session_paths;
+        Txn::CloseSession {
+            paths: is_listed.then_some(paths),
+        }
+    }
+
+    fn ephemerals(&self) -> Vec<Str> {
+        let session = self.context.session;
+        let applied = self.tree.ephemerals.get(&session).into_iter().flatten();
+        let applied = applied.map(|id| self.tree.path_of(*id));
+        let in_flight = self.overlay.ephemerals_of(session).cloned();
+        let is_owned = |path: &Str| match self.overlay.get(path) {
+            Some(Some(node)) => node.stat.ephemeral_owner == session.0,
+            Some(None) => false,
+            None => true,
+        };
+        let mut paths: Vec<Str> = applied.chain(in_flight).filter(is_owned).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        paths
+    }
+}

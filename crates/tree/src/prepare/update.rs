@@ -1,0 +1,96 @@
+//! setData, setACL, check.
+
+use bytes::Bytes;
+use jute::Str;
+use proto::ErrorCode;
+use proto::data::perms;
+use proto::request::{PathVersionRequest, SetAclRequest, SetDataRequest};
+use proto::txn::{CheckVersionTxn, SetAclTxn, SetDataTxn, Txn};
+
+use super::pending::PendingNode;
+use super::{Preparation, next_version};
+use crate::tree::data_len;
+use crate::{auth, path};
+
+impl Preparation<'_> {
+    /// The quota counts before the version.
+    pub(super) fn set_data(&mut self, request: &SetDataRequest) -> Result<Txn, ErrorCode> {
+        self.context.session_check?;
+        let path = valid(request.path.as_ref())?;
+        let node = self.node(path).ok_or(ErrorCode::NoNode)?;
+        self.check_permission(&node, perms::WRITE)?;
+        let more = data_len(request.data.as_deref()) - node.data_len;
+        self.check_quota_of_change(path, more)?;
+        let version = next_version(node.stat.version, request.version)?;
+        Ok(Txn::SetData(self.note_data_set(
+            path,
+            node,
+            request.data.as_ref(),
+            version,
+        )))
+    }
+
+    pub(super) fn note_data_set(
+        &mut self,
+        path: &Str,
+        mut node: PendingNode,
+        data: Option<&Bytes>,
+        version: i32,
+    ) -> SetDataTxn {
+        let old_digest = node.digest;
+        node.stat.version = version;
+        node.stat.mzxid = self.context.zxid.0;
+        node.stat.mtime = self.context.time_ms;
+        node.set_data(data.map(|data| &**data));
+        node.rehash();
+        self.overlay
+            .put(path, self.context.zxid, Some(node), old_digest);
+        SetDataTxn {
+            path: path.clone(),
+            data: data.cloned(),
+            version,
+        }
+    }
+
+    /// The list is checked before the znode is looked for; the version is the aversion.
+    pub(super) fn set_acl(&mut self, request: &SetAclRequest) -> Result<Txn, ErrorCode> {
+        self.context.session_check?;
+        let path = valid(request.path.as_ref())?;
+        let settings = &self.tree.settings.auth;
+        let identities = self.context.identities;
+        let acl = auth::normalise(settings, request.acl.as_deref(), identities)?;
+        let mut node = self.node(path).ok_or(ErrorCode::NoNode)?;
+        self.check_permission(&node, perms::ADMIN)?;
+        let version = next_version(node.stat.aversion, request.version)?;
+        let old_digest = node.digest;
+        node.stat.aversion = version;
+        node.acl = Some(self.overlay.share_acl(&acl));
+        node.rehash();
+        self.overlay
+            .put(path, self.context.zxid, Some(node), old_digest);
+        Ok(Txn::SetAcl(SetAclTxn {
+            path: path.clone(),
+            acl,
+            version,
+        }))
+    }
+
+    pub(super) fn check(&self, request: &PathVersionRequest) -> Result<Txn, ErrorCode> {
+        self.context.session_check?;
+        let path = valid(request.path.as_ref())?;
+        let node = self.node(path).ok_or(ErrorCode::NoNode)?;
+        self.check_permission(&node, perms::READ)?;
+        let version = next_version(node.stat.version, request.version)?;
+        Ok(Txn::Check(CheckVersionTxn {
+            path: path.clone(),
+            version,
+        }))
+    }
+}
+
+/// A path checked whole; here null is a bad path like any other.
+fn valid(path: Option<&Str>) -> Result<&Str, ErrorCode> {
+    let path = path.ok_or(ErrorCode::BadArguments)?;
+    path::validate(path)?;
+    Ok(path)
+}

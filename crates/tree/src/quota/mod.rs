@@ -1,0 +1,76 @@
+//! Quotas: limits and usage of subtrees, kept in znodes below `/zookeeper/quota`.
+//!
+//! A znode `zookeeper_limits` makes the path it stands for a quota root; a change at or below a
+//! root rewrites the data of its `zookeeper_stats` in place, without a transaction or a watch.
+//! Source: client-protocol.md section 10; DataTree, Quotas, StatsTrack.
+
+mod roots;
+mod stats;
+
+pub(crate) use roots::QuotaRoots;
+pub(crate) use stats::{Broken, Stats, Usage};
+
+use crate::path;
+
+/// Name of the znode that holds the limits.
+const LIMITS: &str = "zookeeper_limits";
+/// Name of the znode that holds the usage.
+const STATS: &str = "zookeeper_stats";
+
+/// A znode below `/zookeeper/quota` with a meaning.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum QuotaNode<'a> {
+    /// The limits of this path.
+    Limits(&'a str),
+    /// The usage of this path.
+    Stats(&'a str),
+}
+
+impl<'a> QuotaNode<'a> {
+    /// What the znode of this path is. A quota on the root does not exist.
+    pub(crate) fn of(node_path: &'a str) -> Option<Self> {
+        let below = node_path.strip_prefix(path::QUOTA)?;
+        let (root, name) = below.rsplit_once('/')?;
+        if root.is_empty() {
+            return None;
+        }
+        match name {
+            LIMITS => Some(Self::Limits(root)),
+            STATS => Some(Self::Stats(root)),
+            _ => None,
+        }
+    }
+}
+
+/// Path of the znode with the limits of `root`.
+pub(crate) fn limits_path(root: &str) -> String {
+    [path::QUOTA, root, "/", LIMITS].concat()
+}
+
+/// Path of the znode with the usage of `root`.
+pub(crate) fn stats_path(root: &str) -> String {
+    [path::QUOTA, root, "/", STATS].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_two_names_below_a_root_have_a_meaning() {
+        let of = QuotaNode::of;
+        assert_eq!(
+            of("/zookeeper/quota/a/b/zookeeper_limits"),
+            Some(QuotaNode::Limits("/a/b"))
+        );
+        assert_eq!(
+            of("/zookeeper/quota/a/zookeeper_stats"),
+            Some(QuotaNode::Stats("/a"))
+        );
+        assert_eq!(of("/zookeeper/quota/zookeeper_limits"), None);
+        assert_eq!(of("/zookeeper/quota/a"), None);
+        assert_eq!(of("/a/zookeeper_limits"), None);
+        assert_eq!(stats_path("/a"), "/zookeeper/quota/a/zookeeper_stats");
+        assert_eq!(limits_path("/a"), "/zookeeper/quota/a/zookeeper_limits");
+    }
+}

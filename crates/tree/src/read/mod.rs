@@ -1,0 +1,227 @@
+//! Reads: answered from the tree, encoded straight into the connection's buffer.
+//!
+//! Paths of reads are not validated: what does not exist is missing, whatever it looks like. The
+//! order of checks is that of client-protocol.md 3.4. Source: FinalRequestProcessor.
+
+mod multi;
+mod set_watches;
+mod watch;
+
+use hashbrown::HashSet;
+use jute::{Encode, Str, put_buffer, put_str};
+use parking_lot::Mutex;
+use proto::data::perms;
+use proto::request::{PathRequest, PathWatchRequest, ReadRequest};
+use proto::{Acl, ErrorCode, Id, SessionId};
+
+use crate::arena::NodeId;
+use crate::watch::{Kinds, WatcherId, Watches};
+use crate::{Tree, auth};
+
+/// Who asks.
+#[derive(Debug, Clone, Copy)]
+pub struct Caller<'a> {
+    /// The session.
+    pub session: SessionId,
+    /// The connection, for watches.
+    pub watcher: WatcherId,
+    /// What the connection had proved when the request came in.
+    pub identities: &'a [Id],
+}
+
+/// A request's path; null is refused where a read needs one.
+fn required(path: Option<&Str>) -> Result<&Str, ErrorCode> {
+    path.ok_or(ErrorCode::MarshallingError)
+}
+
+impl Tree {
+    /// Answers a read: appends the reply's body to `out`.
+    ///
+    /// Watches are left under the lock of `watches`, which is taken only for them.
+    ///
+    /// # Errors
+    /// The code for the reply's header. What was appended stays the body: nothing, but for a
+    /// multiRead. setWatches is Unimplemented here, see [`Tree::set_watches`].
+    pub fn read(
+        &self,
+        request: &ReadRequest,
+        caller: &Caller<'_>,
+        watches: &Mutex<Watches>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ErrorCode> {
+        match request {
+            ReadRequest::Exists(request) => self.exists(request, caller, watches, out),
+            ReadRequest::GetData(request) => {
+                let id = self.readable(request.path.as_ref(), caller)?;
+                self.put_data(id, out);
+                leave_watch(request, Kinds::DATA, caller, watches);
+                Ok(())
+            }
+            ReadRequest::GetChildren(request) => {
+                let id = self.readable(request.path.as_ref(), caller)?;
+                self.put_children(id, out);
+                leave_watch(request, Kinds::CHILD, caller, watches);
+                Ok(())
+            }
+            ReadRequest::GetChildren2(request) => {
+                let id = self.readable(request.path.as_ref(), caller)?;
+                self.put_children(id, out);
+                self.arena[id].stat(self.rules).encode(out);
+                leave_watch(request, Kinds::CHILD, caller, watches);
+                Ok(())
+            }
+            ReadRequest::GetAcl(request) => self.get_acl(request, caller, out),
+            ReadRequest::GetAllChildrenNumber(request) => {
+                let id = self.readable(request.path.as_ref(), caller)?;
+                self.count_descendants(id).encode(out);
+                Ok(())
+            }
+            ReadRequest::GetEphemerals(request) => {
+                self.get_ephemerals(request, caller, out);
+                Ok(())
+            }
+            ReadRequest::MultiRead(request) => self.multi_read(request, caller, out),
+            ReadRequest::CheckWatches(request) => watch::check(request, caller, watches),
+            ReadRequest::RemoveWatches(request) => watch::remove(request, caller, watches),
+            ReadRequest::AddWatch(request) => watch::add(request, caller, watches, out),
+            ReadRequest::WhoAmI => {
+                put_identities(caller.identities, out);
+                Ok(())
+            }
+            ReadRequest::Ping => Ok(()),
+            ReadRequest::SetWatches(_) => Err(ErrorCode::Unimplemented),
+        }
+    }
+
+    /// A watch is left whether the znode exists or not, but not where it may not be read.
+    fn exists(
+        &self,
+        request: &PathWatchRequest,
+        caller: &Caller<'_>,
+        watches: &Mutex<Watches>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ErrorCode> {
+        let path = required(request.path.as_ref())?;
+        if path.contains('\0') {
+            return Err(ErrorCode::BadArguments);
+        }
+        let found = self.lookup(path);
+        if let Some(id) = found {
+            self.check(id, perms::READ, caller.identities)?;
+        }
+        leave_watch(request, Kinds::DATA, caller, watches);
+        let id = found.ok_or(ErrorCode::NoNode)?;
+        self.arena[id].stat(self.rules).encode(out);
+        Ok(())
+    }
+
+    /// The znode of a path that the caller may read.
+    fn readable(&self, path: Option<&Str>, caller: &Caller<'_>) -> Result<NodeId, ErrorCode> {
+        let path = required(path)?;
+        let id = self.lookup(path).ok_or(ErrorCode::NoNode)?;
+        self.check(id, perms::READ, caller.identities)?;
+        Ok(id)
+    }
+
+    fn check(&self, id: NodeId, wanted: i32, identities: &[Id]) -> Result<(), ErrorCode> {
+        let acl = self.acl_of(id).map(|acl| &**acl);
+        if self.permits(acl, wanted, identities) {
+            Ok(())
+        } else {
+            Err(ErrorCode::NoAuth)
+        }
+    }
+
+    fn put_data(&self, id: NodeId, out: &mut Vec<u8>) {
+        let node = &self.arena[id];
+        out.reserve(4 + node.data_len() + 68);
+        put_buffer(node.data.as_deref(), out);
+        node.stat(self.rules).encode(out);
+    }
+
+    fn put_children(&self, id: NodeId, out: &mut Vec<u8>) {
+        self.arena[id].num_children.cast_signed().encode(out);
+        for child in self.children(id) {
+            put_str(Some(&self.arena[child].name), out);
+        }
+    }
+
+    /// Whoever may only read does not see what would let them guess a password.
+    fn get_acl(
+        &self,
+        request: &PathRequest,
+        caller: &Caller<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ErrorCode> {
+        let path = required(request.path.as_ref())?;
+        let id = self.lookup(path).ok_or(ErrorCode::NoNode)?;
+        self.check(id, perms::READ | perms::ADMIN, caller.identities)?;
+        let acl: &[Acl] = self.acl_of(id).map_or(&[], |acl| acl);
+        if self.check(id, perms::ADMIN, caller.identities).is_ok() {
+            acl.encode(out);
+        } else {
+            let redacted: Vec<Acl> = acl.iter().map(redacted).collect();
+            redacted.encode(out);
+        }
+        self.arena[id].stat(self.rules).encode(out);
+        Ok(())
+    }
+
+    fn count_descendants(&self, id: NodeId) -> i32 {
+        let count = if id == Self::ROOT {
+            self.node_count - 1
+        } else {
+            self.descendants(id).count()
+        };
+        i32::try_from(count).unwrap_or(i32::MAX)
+    }
+
+    /// A blank prefix is all. No permission is needed: they are the caller's own.
+    fn get_ephemerals(&self, request: &PathRequest, caller: &Caller<'_>, out: &mut Vec<u8>) {
+        let prefix = request.path.as_deref().unwrap_or_default();
+        // Java's trim and isBlank differ on what is white; a path starts with neither.
+        let is_all = matches!(prefix.trim(), "" | "/");
+        let owned = self.ephemerals.get(&caller.session);
+        let paths: Vec<Str> = owned
+            .into_iter()
+            .flatten()
+            .map(|id| self.path_of(*id))
+            .filter(|path| is_all || path.starts_with(prefix))
+            .collect();
+        paths.encode(out);
+    }
+}
+
+fn leave_watch(
+    request: &PathWatchRequest,
+    kinds: Kinds,
+    caller: &Caller<'_>,
+    watches: &Mutex<Watches>,
+) {
+    if request.watch {
+        watches
+            .lock()
+            .add(caller.watcher, request.path.as_deref(), kinds);
+    }
+}
+
+fn redacted(entry: &Acl) -> Acl {
+    let mut entry = entry.clone();
+    if entry.id.scheme == auth::DIGEST
+        && let Some((user, _)) = entry.id.id.split_once(':')
+    {
+        entry.id.id = format!("{user}:x").into();
+    }
+    entry
+}
+
+/// Java's identities are a set.
+fn put_identities(identities: &[Id], out: &mut Vec<u8>) {
+    let mut seen = HashSet::new();
+    let distinct: Vec<&Id> = identities.iter().filter(|id| seen.insert(*id)).collect();
+    (distinct.len() as i32).encode(out);
+    for id in distinct {
+        put_str(Some(&id.scheme), out);
+        put_str(Some(auth::user_name(id)), out);
+    }
+}

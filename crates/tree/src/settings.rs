@@ -1,0 +1,43 @@
+//! What the tree is told about the configuration.
+
+use crate::auth::AuthSettings;
+
+/// Settings of the tree; fixed while a server runs.
+#[derive(Debug, Clone)]
+pub struct TreeSettings {
+    /// `zookeeper.extendedTypesEnabled`: TTL znodes can be created, and a stored owner whose top
+    /// byte is 0xFF marks one.
+    pub extended_types: bool,
+    /// `zookeeper.emulate353TTLNodes`: TTL owners are written and read as 3.5.3 did.
+    pub emulate_353_ttl: bool,
+    /// `zookeeper.digest.enabled`: keep the tree's digest.
+    pub digest_enabled: bool,
+    /// `zookeeper.enforceQuota`: hard quotas refuse writes.
+    pub enforce_quota: bool,
+    /// `zookeeper.skipACL=yes`: everybody may do everything.
+    pub skip_acl: bool,
+    /// `zookeeper.closeSessionTxn.enabled`: closeSession transactions list the ephemerals.
+    pub close_session_paths: bool,
+    /// `reconfigEnabled`.
+    pub reconfig_enabled: bool,
+    /// Whether this server is no member of an ensemble.
+    pub standalone: bool,
+    /// Schemes and super users.
+    pub auth: AuthSettings,
+}
+
+impl Default for TreeSettings {
+    fn default() -> Self {
+        Self {
+            extended_types: false,
+            emulate_353_ttl: false,
+            digest_enabled: true,
+            enforce_quota: false,
+            skip_acl: false,
+            close_session_paths: true,
+            reconfig_enabled: false,
+            standalone: true,
+            auth: AuthSettings::default(),
+        }
+    }
+}

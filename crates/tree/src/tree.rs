@@ -1,0 +1,405 @@
+//! The tree itself: what it holds and how it is asked.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use hashbrown::{HashMap, HashSet};
+use jute::Str;
+use proto::{Acl, Id, SessionId, StatPersisted, Zxid};
+
+use crate::acl_table::{AclSlot, AclTable};
+use crate::arena::{Arena, NodeId};
+use crate::index::Index;
+use crate::node::Node;
+use crate::owner::{Owner, OwnerRules};
+use crate::quota::QuotaRoots;
+use crate::{TreeSettings, auth, digest, path};
+
+/// The replicated state: znodes, sessions, ACL lists, and all that follows from them.
+///
+/// Memory for a znode: 136 bytes, its name, its data and 5 to 10 bytes of the index; ephemerals,
+/// containers and TTL znodes are listed apart.
+#[derive(Debug)]
+pub struct Tree {
+    pub(crate) settings: Arc<TreeSettings>,
+    pub(crate) rules: OwnerRules,
+    pub(crate) arena: Arena,
+    pub(crate) index: Index,
+    pub(crate) acls: AclTable,
+    pub(crate) sessions: BTreeMap<SessionId, i32>,
+    pub(crate) ephemerals: HashMap<SessionId, HashSet<NodeId>>,
+    pub(crate) ephemerals_count: usize,
+    pub(crate) containers: HashSet<NodeId>,
+    pub(crate) ttls: HashSet<NodeId>,
+    pub(crate) unrecognised_ttls: usize,
+    pub(crate) quota_roots: QuotaRoots,
+    pub(crate) node_count: usize,
+    pub(crate) data_size: i64,
+    pub(crate) last_zxid: Zxid,
+    pub(crate) digest: u64,
+    pub(crate) digest_history: digest::History,
+    pub(crate) last_applied: Option<Zxid>,
+    /// `/zookeeper`; below it nothing counts for the digest.
+    pub(crate) zookeeper: NodeId,
+}
+
+impl Tree {
+    /// The root's slot, taken first.
+    pub(crate) const ROOT: NodeId = NodeId(0);
+
+    /// A tree of the four system znodes, at zxid 0.
+    pub fn new(settings: Arc<TreeSettings>) -> Self {
+        let mut tree =
+            Self::with_root(settings, Some(&[]), AclSlot::OPEN, StatPersisted::default());
+        tree.add_system_nodes();
+        tree
+    }
+
+    /// A tree of the root alone.
+    pub(crate) fn with_root(
+        settings: Arc<TreeSettings>,
+        data: Option<&[u8]>,
+        acl: AclSlot,
+        stat: StatPersisted,
+    ) -> Self {
+        let mut tree = Self {
+            rules: OwnerRules::new(&settings),
+            settings,
+            arena: Arena::new(),
+            index: Index::new(),
+            acls: AclTable::new(),
+            sessions: BTreeMap::new(),
+            ephemerals: HashMap::new(),
+            ephemerals_count: 0,
+            containers: HashSet::new(),
+            ttls: HashSet::new(),
+            unrecognised_ttls: 0,
+            quota_roots: QuotaRoots::default(),
+            node_count: 1,
+            data_size: 0,
+            last_zxid: Zxid::ZERO,
+            digest: 0,
+            digest_history: digest::History::default(),
+            last_applied: None,
+            zookeeper: NodeId::NIL,
+        };
+        let mut root = Node::new("", data, acl, stat);
+        if tree.settings.digest_enabled {
+            root.set_counted();
+            root.content_crc = digest::content(root.path_crc, data);
+            root.digest = digest::node(root.content_crc, &root.stat);
+            tree.digest = root.digest.into();
+        }
+        tree.data_size = data_len(data);
+        tree.arena.insert(root);
+        tree
+    }
+
+    /// Makes those of the system znodes that are not there, as Java does when it starts.
+    pub(crate) fn add_system_nodes(&mut self) {
+        let stat = StatPersisted::default();
+        let zookeeper = self.find_or_link(Self::ROOT, "zookeeper", AclSlot::OPEN, stat);
+        self.zookeeper = zookeeper;
+        self.find_or_link(zookeeper, "quota", AclSlot::OPEN, stat);
+        if self.index.find(&self.arena, zookeeper, "config").is_none() {
+            let read_only = Acl::new(proto::data::perms::READ, auth::WORLD, auth::ANYONE);
+            let acl = self.acls.acquire(&[read_only]);
+            let stat = StatPersisted {
+                aversion: -1,
+                ..stat
+            };
+            self.find_or_link(zookeeper, "config", acl, stat);
+        }
+    }
+
+    fn find_or_link(
+        &mut self,
+        parent: NodeId,
+        name: &str,
+        acl: AclSlot,
+        stat: StatPersisted,
+    ) -> NodeId {
+        match self.index.find(&self.arena, parent, name) {
+            Some(id) => id,
+            None => {
+                let path_len = self.path_of(parent).len() + 1 + name.len();
+                self.link(parent, Node::new(name, Some(&[]), acl, stat), path_len)
+            }
+        }
+    }
+
+    /// Zxid of the newest transaction that was applied.
+    pub fn last_zxid(&self) -> Zxid {
+        self.last_zxid
+    }
+
+    /// The sum of the znodes' digests; 0 if digests are off.
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+
+    /// The digests at zxids divisible by 128, at most 1024, oldest first.
+    pub fn digest_history(&self) -> impl Iterator<Item = (Zxid, u64)> {
+        self.digest_history.iter()
+    }
+
+    /// What the digest section of a snapshot holds: zxid and digest of the last transaction that
+    /// was applied since the process started; `None` if there was none or digests are off.
+    pub fn last_applied_digest(&self) -> Option<(Zxid, u64)> {
+        let zxid = self.last_applied.filter(|_| self.settings.digest_enabled)?;
+        Some((zxid, self.digest))
+    }
+
+    /// The settings it was made with.
+    pub fn settings(&self) -> &Arc<TreeSettings> {
+        &self.settings
+    }
+
+    /// Znodes as `zk_znode_count` has them: the root counts twice.
+    pub fn node_count(&self) -> usize {
+        self.node_count + 1
+    }
+
+    /// Ephemeral znodes.
+    pub fn ephemerals_count(&self) -> usize {
+        self.ephemerals_count
+    }
+
+    /// Lengths of all paths (the root's twice, as "" and "/") and data.
+    pub fn approximate_data_size(&self) -> i64 {
+        self.data_size + 1
+    }
+
+    /// The replicated sessions with their timeouts in ms, in order of their ids.
+    pub fn sessions(&self) -> impl ExactSizeIterator<Item = (SessionId, i32)> {
+        self.sessions
+            .iter()
+            .map(|(id, timeout_ms)| (*id, *timeout_ms))
+    }
+
+    /// Timeout of a replicated session in ms.
+    pub fn session_timeout_ms(&self, session: SessionId) -> Option<i32> {
+        self.sessions.get(&session).copied()
+    }
+
+    /// Each owner of ephemerals with their paths.
+    pub fn ephemerals(&self) -> impl Iterator<Item = (SessionId, impl Iterator<Item = Str>)> {
+        self.ephemerals
+            .iter()
+            .map(|(owner, ids)| (*owner, ids.iter().map(|id| self.path_of(*id))))
+    }
+
+    /// Owners of ephemerals that are no session: a server that serves alone or leads kills them
+    /// after loading.
+    ///
+    /// TTL znodes that the settings do not recognise are left out, see
+    /// [`Self::unrecognised_ttls`].
+    pub fn orphan_owners(&self) -> Vec<SessionId> {
+        let mut owners: Vec<_> = self
+            .ephemerals
+            .keys()
+            .copied()
+            .filter(|owner| !self.sessions.contains_key(owner))
+            .filter(|owner| !self.rules.is_unrecognised_ttl(owner.0))
+            .collect();
+        owners.sort_unstable();
+        owners
+    }
+
+    /// TTL znodes that are taken for ephemerals because extended types are off.
+    ///
+    /// Java deletes them when it starts. A server should warn, or refuse to start.
+    pub fn unrecognised_ttls(&self) -> usize {
+        self.unrecognised_ttls
+    }
+
+    /// Memory of slots and index in bytes, without names and data.
+    pub fn table_bytes(&self) -> usize {
+        self.arena.slot_bytes() + self.index.bytes()
+    }
+
+    /// Whether one of the identities may read what has this list: the filter on events.
+    /// `None`, a list that is not known, is for super users only.
+    pub fn may_see(&self, acl: Option<&[Acl]>, identities: &[Id]) -> bool {
+        self.permits(acl, proto::data::perms::READ, identities)
+    }
+
+    pub(crate) fn permits(&self, acl: Option<&[Acl]>, wanted: i32, identities: &[Id]) -> bool {
+        if self.settings.skip_acl {
+            return true;
+        }
+        match acl {
+            Some(acl) => auth::permits(&self.settings.auth, acl, wanted, identities),
+            None => auth::is_super(identities),
+        }
+    }
+
+    /// The list of a znode.
+    pub(crate) fn acl_of(&self, id: NodeId) -> Option<&Arc<[Acl]>> {
+        self.acls.list(self.arena[id].acl)
+    }
+
+    /// The znode of a path; the empty string is the root.
+    pub(crate) fn lookup(&self, path: &str) -> Option<NodeId> {
+        if path.is_empty() || path == path::ROOT {
+            return Some(Self::ROOT);
+        }
+        let mut id = Self::ROOT;
+        for name in path.strip_prefix('/')?.split('/') {
+            if name.is_empty() {
+                return None;
+            }
+            id = self.index.find(&self.arena, id, name)?;
+        }
+        Some(id)
+    }
+
+    /// The path of a znode.
+    pub(crate) fn path_of(&self, id: NodeId) -> Str {
+        let mut ids = Vec::new();
+        let (mut at, mut len) = (id, 0);
+        while at != Self::ROOT {
+            len += 1 + self.arena[at].name.len();
+            ids.push(at);
+            at = self.arena[at].parent;
+        }
+        if ids.is_empty() {
+            return Str::from_static(path::ROOT);
+        }
+        let mut path = String::with_capacity(len);
+        for id in ids.into_iter().rev() {
+            path.push('/');
+            path.push_str(&self.arena[id].name);
+        }
+        path.into()
+    }
+
+    /// The children of a znode, newest first.
+    pub(crate) fn children(&self, id: NodeId) -> impl Iterator<Item = NodeId> {
+        std::iter::successors(self.arena[id].first_child.get(), |id| {
+            self.arena[*id].next.get()
+        })
+    }
+
+    /// All znodes below one, each behind its parent. Walks links: no depth overflows a stack.
+    pub(crate) fn descendants(&self, top: NodeId) -> impl Iterator<Item = NodeId> {
+        std::iter::successors(self.after(top, top), move |id| self.after(*id, top))
+    }
+
+    fn after(&self, id: NodeId, top: NodeId) -> Option<NodeId> {
+        if let Some(child) = self.arena[id].first_child.get() {
+            return Some(child);
+        }
+        let mut at = id;
+        while at != top {
+            if let Some(sibling) = self.arena[at].next.get() {
+                return Some(sibling);
+            }
+            at = self.arena[at].parent;
+        }
+        None
+    }
+
+    /// Hangs a new znode below its parent and enters it wherever its kind is listed.
+    ///
+    /// `path_len` is the length of its path as Java counts it.
+    pub(crate) fn link(&mut self, parent: NodeId, mut node: Node, path_len: usize) -> NodeId {
+        let parent_node = &self.arena[parent];
+        node.parent = parent;
+        node.next = parent_node.first_child;
+        // A digest that is off has no counted root.
+        if parent_node.is_counted() && parent != self.zookeeper {
+            node.set_counted();
+            node.path_crc = digest::child_path(parent_node.path_crc, &node.name);
+            node.content_crc = digest::content(node.path_crc, node.data.as_deref());
+            node.digest = digest::node(node.content_crc, &node.stat);
+            self.digest = self.digest.wrapping_add(node.digest.into());
+        }
+        let owner = node.stat.ephemeral_owner;
+        self.data_size += path_len as i64 + data_len(node.data.as_deref());
+        self.node_count += 1;
+        let id = self.arena.insert(node);
+        if let Some(next) = self.arena[id].next.get() {
+            self.arena[next].prev = id;
+        }
+        let parent_node = &mut self.arena[parent];
+        parent_node.first_child = id;
+        parent_node.num_children += 1;
+        self.index.insert(&self.arena, id);
+        self.list_kind(id, owner);
+        id
+    }
+
+    /// Takes a znode without children out of everything and frees it.
+    pub(crate) fn unlink(&mut self, id: NodeId, path_len: usize) {
+        self.index.remove(&self.arena, id);
+        let node = &self.arena[id];
+        let (parent, prev, next) = (node.parent, node.prev, node.next);
+        let (owner, acl) = (node.stat.ephemeral_owner, node.acl);
+        self.digest = self.digest.wrapping_sub(node.digest.into());
+        self.data_size -= path_len as i64 + data_len(node.data.as_deref());
+        self.node_count -= 1;
+        match prev.get() {
+            Some(prev) => self.arena[prev].next = next,
+            None => self.arena[parent].first_child = next,
+        }
+        if let Some(next) = next.get() {
+            self.arena[next].prev = prev;
+        }
+        self.arena[parent].num_children -= 1;
+        self.unlist_kind(id, owner);
+        self.acls.release(acl);
+        self.arena.remove(id);
+    }
+
+    /// Brings the digest up to date after a change of a znode's stat (or `content_crc`).
+    pub(crate) fn rehash(&mut self, id: NodeId) {
+        let node = &mut self.arena[id];
+        if !node.is_counted() {
+            return;
+        }
+        let digest = digest::node(node.content_crc, &node.stat);
+        let old = std::mem::replace(&mut node.digest, digest);
+        self.digest = self
+            .digest
+            .wrapping_sub(old.into())
+            .wrapping_add(digest.into());
+    }
+
+    fn list_kind(&mut self, id: NodeId, owner: i64) {
+        match self.rules.read(owner) {
+            Owner::Persistent => {}
+            Owner::Container => drop(self.containers.insert(id)),
+            Owner::Ttl { .. } => drop(self.ttls.insert(id)),
+            Owner::Session(session) => {
+                self.ephemerals.entry(session).or_default().insert(id);
+                self.ephemerals_count += 1;
+                self.unrecognised_ttls += usize::from(self.rules.is_unrecognised_ttl(owner));
+            }
+        }
+    }
+
+    fn unlist_kind(&mut self, id: NodeId, owner: i64) {
+        match self.rules.read(owner) {
+            Owner::Persistent => {}
+            Owner::Container => drop(self.containers.remove(&id)),
+            Owner::Ttl { .. } => drop(self.ttls.remove(&id)),
+            Owner::Session(session) => {
+                if let Some(owned) = self.ephemerals.get_mut(&session) {
+                    owned.remove(&id);
+                    if owned.is_empty() {
+                        self.ephemerals.remove(&session);
+                    }
+                }
+                self.ephemerals_count -= 1;
+                self.unrecognised_ttls -= usize::from(self.rules.is_unrecognised_ttl(owner));
+            }
+        }
+    }
+}
+
+/// Bytes of data; 0 for null.
+pub(crate) fn data_len(data: Option<&[u8]>) -> i64 {
+    // A Vec holds at most isize::MAX bytes.
+    data.map_or(0, |data| data.len() as i64)
+}

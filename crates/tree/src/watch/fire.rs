@@ -1,0 +1,166 @@
+//! Which watches a change fires.
+
+use std::sync::Arc;
+
+use jute::Str;
+use proto::watch::EventType;
+use proto::{Acl, Zxid};
+
+use super::Kinds;
+use super::store::{WatcherId, Watches};
+
+/// One firing of one table: the same packet for all its watchers.
+#[derive(Debug, Clone)]
+pub struct Event {
+    /// What happened.
+    pub event_type: EventType,
+    /// To which path.
+    pub path: Str,
+    /// In which transaction.
+    pub zxid: Zxid,
+    /// Whoever may not read by this list must not be told; `None` is a list that is not known.
+    pub acl: Option<Arc<[Acl]>>,
+    /// The connections, each once. Their one-shot watches are gone.
+    pub watchers: Vec<WatcherId>,
+}
+
+/// What happens to a znode, for its watchers and its parent's.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Change {
+    Created,
+    Deleted,
+    DataChanged,
+}
+
+/// Where a transaction's events go.
+pub(crate) struct Firing<'a> {
+    pub(crate) watches: &'a mut Watches,
+    pub(crate) events: &'a mut Vec<Event>,
+    pub(crate) zxid: Zxid,
+}
+
+/// A path and the list that decides who may hear of it.
+pub(crate) struct Subject<'a> {
+    path: &'a Str,
+    acl: Option<&'a Arc<[Acl]>>,
+}
+
+impl Firing<'_> {
+    /// Whether anybody can be told.
+    pub(crate) fn is_needed(&self) -> bool {
+        !self.watches.is_empty()
+    }
+
+    /// Fires what a change of `path` fires: both tables at the node, the child table at the
+    /// parent. Source: client-protocol.md 8.2; DataTree.createNode, deleteNode, setData.
+    pub(crate) fn fire(
+        &mut self,
+        change: Change,
+        path: &Str,
+        acl: Option<&Arc<[Acl]>>,
+        parent: Option<(&Str, Option<&Arc<[Acl]>>)>,
+    ) {
+        let node = Subject { path, acl };
+        let parent = parent.map(|(path, acl)| Subject { path, acl });
+        match change {
+            Change::DataChanged => drop(self.data_table(EventType::NodeDataChanged, &node)),
+            Change::Created => drop(self.data_table(EventType::NodeCreated, &node)),
+            Change::Deleted => {
+                let told = self.data_table(EventType::NodeDeleted, &node);
+                self.child_table(EventType::NodeDeleted, &node, told);
+            }
+        }
+        if let Some(parent) = parent {
+            self.child_table(EventType::NodeChildrenChanged, &parent, None);
+        }
+    }
+
+    /// Fires the data table; the index of the event, if there is one.
+    fn data_table(&mut self, event_type: EventType, subject: &Subject<'_>) -> Option<usize> {
+        let watchers = self.watches.fire_data(subject.path);
+        self.push(event_type, subject, watchers)
+    }
+
+    fn child_table(
+        &mut self,
+        event_type: EventType,
+        subject: &Subject<'_>,
+        told_by: Option<usize>,
+    ) {
+        let mut watchers = self.watches.fire_child(subject.path);
+        if let Some(told) = told_by.and_then(|event| self.events.get(event)) {
+            let mut told = told.watchers.clone();
+            told.sort_unstable();
+            watchers.retain(|watcher| told.binary_search(watcher).is_err());
+        }
+        self.push(event_type, subject, watchers);
+    }
+
+    fn push(
+        &mut self,
+        event_type: EventType,
+        subject: &Subject<'_>,
+        watchers: Vec<WatcherId>,
+    ) -> Option<usize> {
+        if watchers.is_empty() {
+            return None;
+        }
+        self.events.push(Event {
+            event_type,
+            path: subject.path.clone(),
+            zxid: self.zxid,
+            acl: subject.acl.cloned(),
+            watchers,
+        });
+        Some(self.events.len() - 1)
+    }
+}
+
+impl Watches {
+    /// Who watches the path's data, or anything above it recursively. One-shot watches go.
+    fn fire_data(&mut self, path: &str) -> Vec<WatcherId> {
+        let mut found = match self.path_slot(path) {
+            Some(slot) => self.fire_path(slot, Kinds::DATA_TABLE, Kinds::DATA),
+            None => Vec::new(),
+        };
+        if self.counts.recursive == 0 {
+            return found;
+        }
+        let exact = found.len();
+        for slot in self.ancestor_slots(path) {
+            let recursive = self
+                .of_path(slot)
+                .filter(|(_, w)| w.kinds.meets(Kinds::RECURSIVE));
+            found.extend(recursive.map(|(_, watch)| self.watchers[watch.watcher as usize].id));
+        }
+        if found.len() > exact {
+            found.sort_unstable();
+            found.dedup();
+        }
+        found
+    }
+
+    fn fire_child(&mut self, path: &str) -> Vec<WatcherId> {
+        match self.path_slot(path) {
+            Some(slot) => self.fire_path(slot, Kinds::CHILD_TABLE, Kinds::CHILD),
+            None => Vec::new(),
+        }
+    }
+
+    fn fire_path(&mut self, path_slot: u32, table: Kinds, one_shot: Kinds) -> Vec<WatcherId> {
+        let mut found = Vec::new();
+        let mut spent = Vec::new();
+        for (slot, watch) in self.of_path(path_slot) {
+            if watch.kinds.meets(table) {
+                found.push(self.watchers[watch.watcher as usize].id);
+            }
+            if watch.kinds.meets(one_shot) {
+                spent.push(slot);
+            }
+        }
+        for slot in spent {
+            self.take_kinds(slot, one_shot);
+        }
+        found
+    }
+}
