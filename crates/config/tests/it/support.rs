@@ -1,0 +1,118 @@
+//! A machine made up for a test: files and host names.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use config::{Config, ConfigError, NoticeLevel, Surroundings, SystemProperties};
+
+/// Where the configuration of a [`Machine`] is.
+pub(crate) const ZOO_CFG: &str = "/conf/zoo.cfg";
+
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Machine {
+    files: BTreeMap<PathBuf, Vec<u8>>,
+    hosts: BTreeMap<String, IpAddr>,
+    flags: SystemProperties,
+}
+
+impl Machine {
+    pub(crate) fn with(zoo_cfg: &str) -> Self {
+        Self::default().file(ZOO_CFG, zoo_cfg)
+    }
+
+    /// A configuration that stands alone and is complete, and these lines.
+    pub(crate) fn alone(lines: &str) -> Self {
+        Self::with(&format!("dataDir=/data\nclientPort=2181\n{lines}"))
+    }
+
+    /// Server 1 of an ensemble of three, and these lines.
+    pub(crate) fn member(lines: &str) -> Self {
+        Self::with(&format!("{MEMBER}{lines}")).file("/data/myid", "1\n")
+    }
+
+    pub(crate) fn file(mut self, path: &str, text: &str) -> Self {
+        self.files.insert(path.into(), text.into());
+        self
+    }
+
+    pub(crate) fn host(mut self, name: &str, address: &str) -> Self {
+        self.hosts.insert(name.to_owned(), address.parse().unwrap());
+        self
+    }
+
+    pub(crate) fn flag(mut self, definition: &str) -> Self {
+        self.flags.define("the command line", definition);
+        self
+    }
+
+    pub(crate) fn variable(mut self, name: &str, flags: &str) -> Self {
+        self.flags.add_flags(name, flags);
+        self
+    }
+
+    pub(crate) fn load(mut self) -> Result<Config, ConfigError> {
+        let flags = std::mem::take(&mut self.flags);
+        Config::load(Path::new(ZOO_CFG), flags, &mut self)
+    }
+
+    pub(crate) fn config(self) -> Config {
+        self.load().unwrap()
+    }
+
+    pub(crate) fn refusal(self) -> ConfigError {
+        self.load().unwrap_err()
+    }
+
+    pub(crate) fn embedded(mut self) -> Config {
+        let flags = std::mem::take(&mut self.flags);
+        Config::embedded(flags, &mut self).unwrap()
+    }
+
+    pub(crate) fn arguments(mut self, arguments: &[&str]) -> Result<Config, ConfigError> {
+        let flags = std::mem::take(&mut self.flags);
+        Config::from_arguments(arguments, flags, &mut self)
+    }
+}
+
+impl Surroundings for Machine {
+    fn read(&mut self, path: &Path, _limit: usize) -> io::Result<Vec<u8>> {
+        self.files
+            .get(path)
+            .cloned()
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    fn resolve(&mut self, host: &str) -> io::Result<IpAddr> {
+        let unknown = || io::Error::new(io::ErrorKind::NotFound, "Name or service not known");
+        self.hosts.get(host).copied().ok_or_else(unknown)
+    }
+}
+
+/// All notices of warnings and above, as they print.
+pub(crate) fn warnings(config: &Config) -> Vec<String> {
+    let loud = config
+        .notices
+        .iter()
+        .filter(|notice| notice.level >= NoticeLevel::Warn);
+    loud.map(ToString::to_string).collect()
+}
+
+pub(crate) fn has_notice(config: &Config, level: NoticeLevel, text: &str) -> bool {
+    config
+        .notices
+        .iter()
+        .any(|notice| notice.level == level && notice.text == text)
+}
+
+pub(crate) const MEMBER: &str = "\
+dataDir=/data
+clientPort=2181
+tickTime=2000
+initLimit=10
+syncLimit=5
+server.1=zoo1:2888:3888
+server.2=zoo2:2888:3888
+server.3=zoo3:2888:3888
+";
