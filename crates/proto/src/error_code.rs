@@ -22,6 +22,11 @@ macro_rules! error_codes {
             pub fn name(self) -> &'static str {
                 match self { $( Self::$name => stringify!($name), )+ }
             }
+
+            /// What it says, in a sentence.
+            pub fn description(self) -> &'static str {
+                match self { $( Self::$name => concat!($($doc),+).trim_ascii_start(), )+ }
+            }
         }
     };
 }
@@ -105,3 +110,28 @@ impl fmt::Display for ErrorCode {
 }
 
 impl std::error::Error for ErrorCode {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_code_leads_back_and_none_is_positive() {
+        for code in ErrorCode::ALL {
+            assert_eq!(ErrorCode::from_i32(code.code()), Some(*code));
+            let same = |other: &&ErrorCode| other.name() == code.name();
+            assert_eq!(ErrorCode::ALL.iter().filter(same).count(), 1);
+        }
+        assert!(ErrorCode::ALL.iter().all(|code| code.code() <= 0));
+        // A mark between two ranges of codes, and a number that was skipped.
+        assert_eq!(
+            (ErrorCode::from_i32(-100), ErrorCode::from_i32(-126)),
+            (None, None)
+        );
+    }
+
+    #[test]
+    fn a_code_prints_its_name_and_number() {
+        assert_eq!(ErrorCode::NoNode.to_string(), "NoNode (-101)");
+    }
+}

@@ -112,3 +112,39 @@ impl OpCode {
         self as i32
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn numbers_and_names_are_unique_and_lead_back() {
+        let names: BTreeSet<_> = OpCode::ALL.iter().map(|op| op.name()).collect();
+        let numbers: BTreeSet<_> = OpCode::ALL.iter().map(|op| op.number()).collect();
+        assert_eq!(
+            (names.len(), numbers.len()),
+            (OpCode::ALL.len(), OpCode::ALL.len())
+        );
+        for op in OpCode::ALL {
+            assert_eq!(OpCode::from_i32(op.number()), Some(*op));
+        }
+    }
+
+    #[test]
+    fn the_table_holds_exactly_the_numbers_of_zookeeper() {
+        let known = [-11..=-10, -1..=-1, 1..=9, 11..=22, 100..=107];
+        for number in -300..300 {
+            let is_known = known.iter().any(|range| range.contains(&number));
+            assert_eq!(OpCode::from_i32(number).is_some(), is_known, "{number}");
+        }
+    }
+
+    #[test]
+    fn a_multi_and_its_reading_twin_differ_in_kind() {
+        assert_eq!(OpCode::Multi.kind(), OpKind::Write);
+        assert_eq!(OpCode::MultiRead.kind(), OpKind::Read);
+        assert_eq!(OpCode::Check.kind(), OpKind::Internal);
+    }
+}

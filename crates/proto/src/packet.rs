@@ -142,6 +142,11 @@ macro_rules! packet_types {
             pub fn name(self) -> &'static str {
                 match self { $( Self::$name => $wire, )+ }
             }
+
+            /// What it is for, in a sentence.
+            pub fn description(self) -> &'static str {
+                match self { $( Self::$name => concat!($($doc),+).trim_ascii_start(), )+ }
+            }
         }
     };
 }

@@ -1,10 +1,14 @@
 //! What clients ask for, decoded and sorted by how it is served.
 
+mod encode;
+
 use bytes::Bytes;
 use jute::{Decode, DecodeError, DecodeRecord, Encode, EncodeRecord, Reader, Str};
 
 use crate::multi::{MultiFault, MultiRead};
 use crate::{OpCode, data::RequestAcl, multi};
+
+pub use encode::NotEncodable;
 
 /// create, create2, createContainer; with `ttl` also createTTL.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]

@@ -1,0 +1,141 @@
+//! Requests the other way: what a client writes.
+
+use jute::Encode;
+
+use super::{ReadRequest, Request, SetWatchesRequest, WriteRequest};
+use crate::OpCode;
+use crate::multi::{self, MultiHeader, MultiRead};
+
+/// A request whose bytes are not known any more: a multi or multiRead that was refused when it was
+/// decoded, or a check outside a multi, which has no bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a refused {} cannot be written", .op.name())]
+pub struct NotEncodable {
+    /// What it was.
+    pub op: OpCode,
+}
+
+impl Request {
+    /// The opcode it goes with; setWatches2 only where setWatches would not do.
+    pub fn op(&self) -> OpCode {
+        match self {
+            Self::Write(write) => write.op(),
+            Self::Read(read) => read.op(),
+            Self::Sync(_) => OpCode::Sync,
+        }
+    }
+
+    /// Appends the record that stands behind the request's header.
+    ///
+    /// # Errors
+    /// If there is no such record; nothing has been appended then.
+    ///
+    /// # Panics
+    /// If a multi holds an operation that [`multi::encode_request`] does not take. Decoding never
+    /// makes one.
+    pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), NotEncodable> {
+        match self {
+            Self::Write(write) => write.encode(out),
+            Self::Read(read) => read.encode(out),
+            Self::Sync(request) => {
+                request.encode(out);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl WriteRequest {
+    fn encode(&self, out: &mut Vec<u8>) -> Result<(), NotEncodable> {
+        match self {
+            Self::Create { op, request, ttl } => {
+                request.encode(out);
+                if *op == OpCode::CreateTtl {
+                    ttl.encode(out);
+                }
+            }
+            Self::Delete(request) => request.encode(out),
+            Self::SetData(request) => request.encode(out),
+            Self::SetAcl(request) => request.encode(out),
+            Self::DeleteContainer { path } => path.encode(out),
+            Self::Reconfig(request) => request.encode(out),
+            Self::Multi(Ok(writes)) => {
+                for write in writes {
+                    multi::encode_request(write, out);
+                }
+                MultiHeader::END.encode(out);
+            }
+            Self::CreateSession { timeout_ms } => timeout_ms.encode(out),
+            Self::CloseSession => {}
+            Self::Multi(Err(_)) | Self::Check(_) => return Err(NotEncodable { op: self.op() }),
+        }
+        Ok(())
+    }
+}
+
+impl ReadRequest {
+    /// The opcode it goes with.
+    pub fn op(&self) -> OpCode {
+        match self {
+            Self::Exists(_) => OpCode::Exists,
+            Self::GetData(_) => OpCode::GetData,
+            Self::GetAcl(_) => OpCode::GetAcl,
+            Self::GetChildren(_) => OpCode::GetChildren,
+            Self::GetChildren2(_) => OpCode::GetChildren2,
+            Self::GetAllChildrenNumber(_) => OpCode::GetAllChildrenNumber,
+            Self::GetEphemerals(_) => OpCode::GetEphemerals,
+            Self::MultiRead(_) => OpCode::MultiRead,
+            Self::CheckWatches(_) => OpCode::CheckWatches,
+            Self::RemoveWatches(_) => OpCode::RemoveWatches,
+            Self::AddWatch(_) => OpCode::AddWatch,
+            Self::SetWatches(request) => request.op(),
+            Self::WhoAmI => OpCode::WhoAmI,
+            Self::Ping => OpCode::Ping,
+        }
+    }
+
+    fn encode(&self, out: &mut Vec<u8>) -> Result<(), NotEncodable> {
+        match self {
+            Self::Exists(request)
+            | Self::GetData(request)
+            | Self::GetChildren(request)
+            | Self::GetChildren2(request) => request.encode(out),
+            Self::GetAcl(request)
+            | Self::GetAllChildrenNumber(request)
+            | Self::GetEphemerals(request) => request.encode(out),
+            Self::CheckWatches(request)
+            | Self::RemoveWatches(request)
+            | Self::AddWatch(request) => request.encode(out),
+            Self::SetWatches(request) => request.encode(request.op(), out),
+            Self::MultiRead(MultiRead::Reads(reads)) => encode_reads(reads, out)?,
+            Self::WhoAmI | Self::Ping => {}
+            Self::MultiRead(MultiRead::Writes) => return Err(NotEncodable { op: self.op() }),
+        }
+        Ok(())
+    }
+}
+
+fn encode_reads(reads: &[ReadRequest], out: &mut Vec<u8>) -> Result<(), NotEncodable> {
+    let start = out.len();
+    for read in reads {
+        MultiHeader::request(read.op()).encode(out);
+        if let Err(error) = read.encode(out) {
+            out.truncate(start);
+            return Err(error);
+        }
+    }
+    MultiHeader::END.encode(out);
+    Ok(())
+}
+
+impl SetWatchesRequest {
+    /// setWatches if there are no persistent watches, as clients of every release understand it.
+    pub fn op(&self) -> OpCode {
+        let is_empty = |list: &Option<Vec<_>>| list.as_ref().is_some_and(Vec::is_empty);
+        if is_empty(&self.persistent) && is_empty(&self.persistent_recursive) {
+            OpCode::SetWatches
+        } else {
+            OpCode::SetWatches2
+        }
+    }
+}
