@@ -1,7 +1,7 @@
 //! The four-letter words: questions in plain text, asked as the first bytes of a connection.
 //!
 //! ```text
-//!   first four bytes -> Opening::recognise -> Whitelist::allows -> answer(word, view) -> close
+//!   first four bytes -> Word::recognise -> Whitelist::allows -> answer(word, view) -> close
 //! ```
 //!
 //! Answers have the bytes of Apache ZooKeeper's (operations.md 1): scripts and monitoring parse
@@ -24,7 +24,7 @@ pub use view::{
     Configuration, ConnectionId, ConnectionInfo, DEFAULT_TRACE_MASK, DirectorySizes, ExpirySets,
     GlobalSessions, Interest, MemberConfiguration, Now, Sessions, View, WatchSummary,
 };
-pub use word::{Opening, Whitelist, Word};
+pub use word::{Whitelist, Word};
 
 use crate::metrics::Mode;
 
@@ -58,6 +58,7 @@ fn write_answer(word: Word, argument: &[u8], view: &dyn View, out: &mut String) 
         (Word::Gtmk, _) => write!(out, "{}", view.trace_mask()),
         (Word::Stmk, _) => set_trace_mask(argument, view, out),
         (Word::Envi, _) => environment::envi(view.environment(), out),
+        (Word::TelnetClose, _) => Ok(()),
 
         (Word::Isro, None) => out.write_str("null"),
         // The one that lacks a line end. Source: DigestCommand.

@@ -16,7 +16,7 @@ macro_rules! words {
             /// Every word.
             pub const ALL: &[Self] = &[$(Self::$name),+];
 
-            /// Its letters.
+            /// Its letters, or the name of the one that has none.
             pub fn text(self) -> &'static str {
                 match self { $( Self::$name => $text, )+ }
             }
@@ -40,37 +40,28 @@ words! {
     Srvr "srvr";
     Stat "stat";
     Stmk "stmk";
+    TelnetClose "telnet close";
     Wchc "wchc";
     Wchp "wchp";
     Wchs "wchs";
 }
 
-/// What a telnet client sends for an interrupt.
-const TELNET_INTERRUPT: [u8; 4] = [0xff, 0xf4, 0xff, 0xfd];
-
-/// The first four bytes of a connection, if they are no length.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Opening {
-    /// A word to answer.
-    Word(Word),
-    /// A telnet interrupt: to be closed without an answer.
-    TelnetInterrupt,
-}
-
-impl Opening {
-    /// What `bytes` are; `None` if they have to be a length.
-    pub fn recognise(bytes: [u8; 4]) -> Option<Self> {
-        if bytes == TELNET_INTERRUPT {
-            return Some(Self::TelnetInterrupt);
-        }
-        let known = Word::ALL
-            .iter()
-            .find(|word| word.text().as_bytes() == bytes);
-        known.map(|word| Self::Word(*word))
-    }
-}
-
 impl Word {
+    /// The word that the first four bytes of a connection are; `None` if they have to be a
+    /// length.
+    pub fn recognise(bytes: [u8; 4]) -> Option<Self> {
+        Self::ALL.iter().copied().find(|word| word.bytes() == bytes)
+    }
+
+    /// What is sent for it.
+    fn bytes(self) -> &'static [u8] {
+        match self {
+            // What a telnet client sends for an interrupt.
+            Self::TelnetClose => &[0xff, 0xf4, 0xff, 0xfd],
+            _ => self.text().as_bytes(),
+        }
+    }
+
     /// Bytes to read behind the word: the new trace mask of `stmk`.
     pub fn argument_bytes(self) -> usize {
         if self == Self::Stmk {
@@ -126,16 +117,16 @@ mod tests {
 
     #[test]
     fn words_are_recognised_by_their_exact_bytes() {
-        for word in Word::ALL {
+        for word in Word::ALL.iter().filter(|word| **word != Word::TelnetClose) {
             let bytes = word.text().as_bytes().try_into().expect("four letters");
-            assert_eq!(Opening::recognise(bytes), Some(Opening::Word(*word)));
+            assert_eq!(Word::recognise(bytes), Some(*word));
         }
-        for unknown in [b"RUOK", b"kill", b"reqs", b"abcd", &[0, 0, 0, 44]] {
-            assert_eq!(Opening::recognise(*unknown), None);
+        for unknown in [b"RUOK", b"kill", b"reqs", b"abcd", b"teln", &[0, 0, 0, 44]] {
+            assert_eq!(Word::recognise(*unknown), None);
         }
         assert_eq!(
-            Opening::recognise([0xff, 0xf4, 0xff, 0xfd]),
-            Some(Opening::TelnetInterrupt)
+            Word::recognise([0xff, 0xf4, 0xff, 0xfd]),
+            Some(Word::TelnetClose)
         );
     }
 

@@ -207,7 +207,7 @@ fn a_server_that_does_not_serve_says_so() {
             Word::Ruok => assert_eq!(text, "imok"),
             Word::Gtmk => assert_eq!(text, "306"),
             Word::Envi => assert!(text.starts_with("Environment:\n")),
-            Word::Stmk => assert_eq!(text, ""),
+            Word::Stmk | Word::TelnetClose => assert_eq!(text, ""),
             Word::Isro => assert_eq!(text, "null"),
             Word::Hash => assert_eq!(text, NOT_SERVING),
             _ => assert_eq!(text, format!("{NOT_SERVING}\n"), "{}", word.text()),
@@ -235,4 +235,6 @@ fn resets_reset() {
 fn a_refusal_names_the_word() {
     let text = "cons is not executed because it is not in the whitelist.\n";
     assert_eq!(refusal(Word::Cons), text);
+    let text = "telnet close is not executed because it is not in the whitelist.\n";
+    assert_eq!(refusal(Word::TelnetClose), text);
 }

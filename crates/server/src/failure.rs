@@ -1,0 +1,46 @@
+//! How a thread that cannot go on ends the process.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use tokio::sync::Notify;
+
+/// The first failure that must end the server, with the exit code it is to end with.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Failure {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// 0 while nothing has failed.
+    exit_code: AtomicI32,
+    reported: Notify,
+}
+
+impl Failure {
+    /// Ends the server with `exit_code`, unless an earlier failure is ending it already.
+    pub(crate) fn report(&self, exit_code: u8) {
+        let code = i32::from(exit_code.max(1));
+        let _ = self.inner.exit_code.compare_exchange(0, code, Ordering::AcqRel, Ordering::Acquire);
+        self.inner.reported.notify_one();
+    }
+
+    /// The exit code, once there is a failure.
+    pub(crate) fn get(&self) -> Option<u8> {
+        match self.inner.exit_code.load(Ordering::Acquire) {
+            0 => None,
+            code => u8::try_from(code).ok(),
+        }
+    }
+
+    /// Waits for a failure.
+    pub(crate) async fn reported(&self) -> u8 {
+        loop {
+            if let Some(code) = self.get() {
+                return code;
+            }
+            self.inner.reported.notified().await;
+        }
+    }
+}

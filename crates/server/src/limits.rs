@@ -1,0 +1,31 @@
+//! Bounds of everything a client can make grow, each with its unit and reason.
+
+/// Bytes reserved for a connection's first reply in an idle outbox: a handful of small replies.
+pub(crate) const OUTBOX_BYTES_START: usize = 2 << 10;
+
+/// Bytes of unsent events after which a client that does not read is given up. Replies are not
+/// counted against it: a connection with unsent output is not read from, so they cannot pile up.
+pub(crate) const OUTBOX_BYTES_MAX: usize = 64 << 20;
+
+/// Bytes asked from the socket in one read: holds 256 small requests and bounds what an idle
+/// moment leaves allocated.
+pub(crate) const READ_CHUNK_BYTES: usize = 16 << 10;
+
+/// Requests decoded before they are answered: bounds how long the tree is held shared, and how
+/// many permits one connection takes at a time.
+pub(crate) const BATCH_REQUESTS_MAX: usize = 64;
+
+/// Transactions applied under one exclusive hold of the tree, so that readers get their turn.
+pub(crate) const APPLY_GROUP_MAX: usize = 128;
+
+/// Requests the core prepares before it hands them to the log.
+pub(crate) const PREPARE_GROUP_MAX: usize = 1000;
+
+/// Messages between the core and the log thread, each a whole group.
+pub(crate) const LOG_GROUPS_MAX: usize = 8;
+
+/// Bytes of tree that a snapshot encodes under one shared hold.
+pub(crate) const SNAPSHOT_CHUNK_BYTES: usize = 256 << 10;
+
+// A connection must always be able to get the permits of a whole batch.
+const _: () = assert!(BATCH_REQUESTS_MAX <= PREPARE_GROUP_MAX);

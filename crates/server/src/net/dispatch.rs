@@ -1,0 +1,265 @@
+//! From the bytes of a socket to answered, queued or submitted requests.
+
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use jute::{Decode, Limits, Reader};
+use proto::connect::{AuthPacket, RequestHeader, SaslToken};
+use proto::request::{ReadRequest, Request, WriteRequest};
+use proto::{ErrorCode, OpCode, OpKind, Xid, Zxid};
+use tree::Tree;
+
+use super::answer::{self, Answer, UNDECODABLE};
+use super::connection::{Connection, ConnectionState, Queued, Work};
+use crate::limits;
+use crate::pipeline::Submission;
+use crate::shared::{Reply, Shared};
+
+/// One decoded frame.
+pub(crate) struct Parsed {
+    xid: Xid,
+    kind: Kind,
+}
+
+enum Kind {
+    Write(WriteRequest),
+    Read(OpCode, ReadRequest),
+    Sync(Option<jute::Str>),
+    Undecodable(OpCode),
+    Auth(AuthPacket),
+    Sasl,
+    UnknownOp(i32),
+}
+
+/// Requests decoded from one read of the socket, in order.
+#[derive(Default)]
+pub(crate) struct Batch {
+    requests: Vec<Parsed>,
+    /// How many of them need a permit of the pipeline.
+    pub(crate) writes: usize,
+    /// Bytes of their frames, prefix included.
+    pub(crate) bytes: usize,
+    /// Whether the connection must close once they are answered: the bytes behind them are no
+    /// frame.
+    pub(crate) broken: Option<FrameFault>,
+}
+
+/// Why the bytes of a connection make no sense.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum FrameFault {
+    /// The length is negative or above `jute.maxbuffer`.
+    #[error("frame length {len} is not between 0 and {limit} (jute.maxbuffer)")]
+    Length { len: i32, limit: usize },
+    /// The frame is too short for a request header.
+    #[error("frame of {len} bytes is too short for a request header")]
+    Header { len: usize },
+    /// Credentials or a SASL token that do not decode.
+    #[error("the {op} packet does not decode")]
+    Credentials { op: &'static str },
+}
+
+impl Batch {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.requests.is_empty() && self.broken.is_none()
+    }
+}
+
+/// Splits the next frame off `input`: its body without the length, `None` if bytes are missing.
+pub(crate) fn split_frame(
+    input: &mut BytesMut,
+    limit: usize,
+) -> Result<Option<Bytes>, FrameFault> {
+    let Some(prefix) = input.first_chunk::<4>() else { return Ok(None) };
+    let len = i32::from_be_bytes(*prefix);
+    let body = usize::try_from(len).ok().filter(|body| *body <= limit);
+    let Some(body) = body else { return Err(FrameFault::Length { len, limit }) };
+    if input.len() - 4 < body {
+        return Ok(None);
+    }
+    let frame = input.split_to(4 + body).freeze();
+    Ok(Some(frame.slice(4..)))
+}
+
+/// Decodes the complete frames of `input`, at most a batch of them.
+pub(crate) fn decode_batch(input: &mut BytesMut, frame_max: usize, field_limits: Limits) -> Batch {
+    let mut batch = Batch::default();
+    while batch.requests.len() < limits::BATCH_REQUESTS_MAX {
+        let frame = match split_frame(input, frame_max) {
+            Ok(Some(frame)) => frame,
+            Ok(None) => break,
+            Err(fault) => {
+                batch.broken = Some(fault);
+                break;
+            }
+        };
+        batch.bytes += frame.len() + 4;
+        match decode(frame, field_limits) {
+            Ok(parsed) => {
+                batch.writes += usize::from(matches!(parsed.kind, Kind::Write(_)));
+                batch.requests.push(parsed);
+            }
+            Err(fault) => {
+                batch.broken = Some(fault);
+                break;
+            }
+        }
+    }
+    batch
+}
+
+fn decode(frame: Bytes, field_limits: Limits) -> Result<Parsed, FrameFault> {
+    let len = frame.len();
+    let mut input = Reader::with_limits(frame, field_limits);
+    let header = RequestHeader::decode(&mut input).map_err(|_| FrameFault::Header { len })?;
+    let kind = match OpCode::from_i32(header.op) {
+        Some(op) if op.kind() == OpKind::Connection => credentials(op, &mut input)?,
+        Some(op) if op.kind() != OpKind::Internal => match Request::decode(op, &mut input) {
+            Ok(Request::Write(request)) => Kind::Write(request),
+            Ok(Request::Read(request)) => Kind::Read(op, request),
+            Ok(Request::Sync(request)) => Kind::Sync(request.path),
+            Err(error) => {
+                tracing::debug!(op = op.name(), err = %error, "request does not decode");
+                Kind::Undecodable(op)
+            }
+        },
+        _ => Kind::UnknownOp(header.op),
+    };
+    Ok(Parsed { xid: header.xid, kind })
+}
+
+fn credentials(op: OpCode, input: &mut Reader) -> Result<Kind, FrameFault> {
+    let fault = FrameFault::Credentials { op: op.name() };
+    if op == OpCode::Auth {
+        return AuthPacket::decode(input).map(Kind::Auth).map_err(|_| fault);
+    }
+    let token = SaslToken::decode(input).map_err(|_| fault)?;
+    token.token.map(|_| Kind::Sasl).ok_or(fault)
+}
+
+/// Handles a batch under one shared hold of the tree: answers what can be, queues what must
+/// wait, submits the writes. The caller has taken a permit for each write.
+///
+/// Returns how many of those permits were not passed on.
+pub(crate) fn handle_batch(
+    shared: &Shared,
+    connection: &Arc<Connection>,
+    batch: Batch,
+    now_ms: u64,
+) -> usize {
+    let tree = shared.tree.read();
+    let mut state = connection.lock();
+    let mut permits = batch.writes;
+    let counted = batch.requests.len();
+    connection.stats.packets_received(counted as u64);
+    shared.stats.packets_received(counted as u64);
+    for Parsed { xid, kind } in batch.requests {
+        if state.ends_after_flush {
+            break;
+        }
+        let ctx = Context { shared, tree: &tree, connection, now_ms };
+        permits -= usize::from(ctx.handle(&mut state, xid, kind));
+    }
+    if let Some(fault) = batch.broken {
+        tracing::warn!(peer = %connection.peer, session = %connection.session(), err = %fault, "closing connection");
+        state.ends_after_flush = true;
+    }
+    permits
+}
+
+struct Context<'a> {
+    shared: &'a Shared,
+    tree: &'a Tree,
+    connection: &'a Arc<Connection>,
+    now_ms: u64,
+}
+
+impl Context<'_> {
+    /// Whether a permit went on with a submission.
+    fn handle(&self, state: &mut ConnectionState, xid: Xid, kind: Kind) -> bool {
+        match kind {
+            Kind::Write(request) => {
+                self.submit(state, xid, request);
+                return true;
+            }
+            Kind::Read(op, request) if state.queue.is_empty() => {
+                let identities = state.identities.clone();
+                let answer = Answer { xid, op, request: &request, identities: &identities };
+                answer::read(self.shared, self.tree, self.connection, state, &answer);
+                let reply_xid = if op == OpCode::Ping { Xid::PING } else { xid };
+                self.note(op, reply_xid);
+            }
+            Kind::Read(op, request) => {
+                let identities = state.identities.clone();
+                self.enqueue(state, xid, op, Work::Read { request, identities });
+            }
+            Kind::Sync(path) => self.enqueue(state, xid, OpCode::Sync, Work::Sync { path }),
+            Kind::Undecodable(op) => self.enqueue(state, xid, op, Work::Refuse(UNDECODABLE)),
+            Kind::Auth(packet) => self.authenticate(state, xid, &packet),
+            // No SASL is configured: an empty token says that there is nothing to exchange.
+            Kind::Sasl => {
+                state.push_reply(xid, Zxid::ZERO, |out| {
+                    jute::Encode::encode(&None::<Bytes>, out);
+                    Ok(())
+                });
+                self.note(OpCode::Sasl, xid);
+            }
+            Kind::UnknownOp(op) => {
+                tracing::warn!(peer = %self.connection.peer, session = %self.connection.session(), op, "unknown operation, closing connection");
+                state.push_header(xid, Zxid(-1), ErrorCode::Unimplemented);
+                state.ends_after_flush = true;
+            }
+        }
+        false
+    }
+
+    fn note(&self, op: OpCode, xid: Xid) {
+        let is_credentials = op.kind() == OpKind::Connection;
+        let zxid = if is_credentials { Zxid::ZERO } else { self.tree.last_zxid() };
+        let Self { now_ms, .. } = *self;
+        let reply = Reply { xid, op, zxid, received_ms: now_ms, now_ms };
+        self.shared.note_reply(self.connection, reply);
+    }
+
+    fn submit(&self, state: &mut ConnectionState, xid: Xid, request: WriteRequest) {
+        let op = request.op();
+        let work = Work::Write;
+        state.queue.push_back(Queued { xid, op, received_ms: self.now_ms, work });
+        self.shared.submit(Submission {
+            origin: Some(self.connection.clone()),
+            session: self.connection.session(),
+            cxid: xid.0,
+            identities: state.identities.clone(),
+            request,
+            received_ms: self.now_ms,
+        });
+    }
+
+    /// Queues `work` behind what is under way; answers it at once if nothing is.
+    fn enqueue(&self, state: &mut ConnectionState, xid: Xid, op: OpCode, work: Work) {
+        state.queue.push_back(Queued { xid, op, received_ms: self.now_ms, work });
+        answer::drain_queue(self.shared, self.tree, self.connection, state, self.now_ms);
+    }
+
+    /// Handled ahead of the queue: requests before it were judged without the new identities,
+    /// those behind it are judged with them. Source: client-protocol.md 3.8.
+    fn authenticate(&self, state: &mut ConnectionState, xid: Xid, packet: &AuthPacket) {
+        let peer = self.connection.peer.ip().to_canonical().to_string();
+        let scheme = packet.scheme.as_deref();
+        let settings = &self.tree.settings().auth;
+        match tree::auth::authenticate(settings, scheme, packet.auth.as_deref(), &peer) {
+            Ok(ids) => {
+                let mut identities = state.identities.to_vec();
+                identities.extend(ids.into_iter().filter(|id| !state.identities.contains(id)));
+                state.identities = identities.into();
+                state.push_header(xid, Zxid::ZERO, ErrorCode::Ok);
+            }
+            Err(err) => {
+                tracing::warn!(peer = %self.connection.peer, session = %self.connection.session(), scheme = scheme.unwrap_or("null"), "authentication failed, closing connection");
+                self.shared.stats.auth_failed();
+                state.push_header(xid, Zxid::ZERO, err);
+                state.ends_after_flush = true;
+            }
+        }
+        self.note(OpCode::Auth, xid);
+    }
+}

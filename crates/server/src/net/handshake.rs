@@ -1,0 +1,142 @@
+//! The first frame of a connection: a command word or a handshake.
+
+use std::io;
+use std::sync::Arc;
+
+use jute::{Decode, Reader};
+use proto::connect::ConnectRequest;
+use proto::request::WriteRequest;
+use proto::{OpCode, SessionId, Xid};
+
+use super::connection::{Connection, Queued, Work, connect_response};
+use super::dispatch::split_frame;
+use super::task::{Socket, Stream, fill};
+use crate::clock;
+use crate::fourlw::Word;
+use crate::pipeline::Submission;
+use crate::shared::Shared;
+
+/// What a connection starts with.
+pub(crate) enum First {
+    /// A four-letter word.
+    Word(Word),
+    /// A handshake.
+    Connect(ConnectRequest),
+    /// The stream ended, or holds neither; logged.
+    Nothing,
+}
+
+/// Reads until the first frame is there.
+pub(crate) async fn first_frame<S: Stream>(
+    shared: &Shared,
+    socket: &mut Socket<S>,
+) -> io::Result<First> {
+    loop {
+        if let Some(word) = socket.input.first_chunk().and_then(|four| Word::recognise(*four)) {
+            let _ = socket.input.split_to(4);
+            return Ok(First::Word(word));
+        }
+        match split_frame(&mut socket.input, shared.settings.jute_max_buffer) {
+            Ok(Some(frame)) => {
+                let request = ConnectRequest::decode(&mut Reader::new(frame));
+                return Ok(request.map_or_else(
+                    |error| {
+                        tracing::warn!(err = %error, "handshake does not decode, closing connection");
+                        First::Nothing
+                    },
+                    First::Connect,
+                ));
+            }
+            Ok(None) => {}
+            Err(fault) => {
+                tracing::warn!(err = %fault, "no handshake, closing connection");
+                return Ok(First::Nothing);
+            }
+        }
+        if !fill(socket).await? {
+            return Ok(First::Nothing);
+        }
+    }
+}
+
+/// Starts or renews a session. False when the connection is to end after its outbox.
+///
+/// Source: client-protocol.md 2.2 (ZooKeeperServer.processConnectRequest).
+pub(crate) async fn connect(
+    shared: &Arc<Shared>,
+    connection: &Arc<Connection>,
+    request: &ConnectRequest,
+) -> bool {
+    shared.stats.packets_received(1);
+    connection.stats.packets_received(1);
+    shared.metrics.connection_request_count.inc();
+    let last_zxid = shared.tree.read().last_zxid();
+    if request.last_zxid_seen > last_zxid {
+        tracing::info!(peer = %connection.peer, seen = %request.last_zxid_seen, zxid = %last_zxid, "client has seen a newer zxid than this server, closing so that it tries another");
+        return false;
+    }
+    let settings = &shared.settings;
+    let timeout_ms = session::negotiate(
+        request.timeout_ms,
+        settings.min_session_timeout_ms,
+        settings.max_session_timeout_ms,
+    );
+    let new_style = request.read_only.is_some();
+    if request.session_id == SessionId::NONE {
+        shared.permits.take(1).await;
+        open(shared, connection, timeout_ms, new_style);
+        return true;
+    }
+    reattach(shared, connection, request, timeout_ms, new_style)
+}
+
+/// Submits a new session under a permit of the caller; the connection goes on when it is
+/// committed.
+fn open(shared: &Arc<Shared>, connection: &Arc<Connection>, timeout_ms: i32, new_style: bool) {
+    let received_ms = clock::monotonic_ms();
+    let identities = {
+        let mut state = connection.lock();
+        let work = Work::Handshake { new_style };
+        state.queue.push_back(Queued { xid: Xid(0), op: OpCode::CreateSession, received_ms, work });
+        state.identities.clone()
+    };
+    let session = shared.new_session(timeout_ms);
+    shared.submit(Submission {
+        origin: Some(connection.clone()),
+        session,
+        cxid: 0,
+        identities,
+        request: WriteRequest::CreateSession { timeout_ms },
+        received_ms,
+    });
+}
+
+fn reattach(
+    shared: &Shared,
+    connection: &Arc<Connection>,
+    request: &ConnectRequest,
+    timeout_ms: i32,
+    new_style: bool,
+) -> bool {
+    let session = request.session_id;
+    // Before the password is looked at, as in Java: whoever knows the id can cut the connection,
+    // and its owner then reattaches with the right password.
+    shared.registry.close_session_connection(session);
+    let known = session::password_matches(session, request.password.as_deref())
+        && shared.renew_session(session, timeout_ms);
+    if known {
+        shared.registry.bind(connection, session);
+        connection.set_session(session, timeout_ms);
+        tracing::info!(peer = %connection.peer, %session, timeout_ms, "session renewed");
+    } else {
+        tracing::info!(peer = %connection.peer, %session, "session is over or its password is wrong");
+    }
+    let response = connect_response(known.then_some((session, timeout_ms)), new_style);
+    let mut state = connection.lock();
+    state.ends_after_flush = !known;
+    state.push_connect_response(&response);
+    drop(state);
+    shared.stats.packets_sent(1);
+    connection.stats.packets_sent(1);
+    known
+}

@@ -1,0 +1,10 @@
+//! Client connections: sockets, handshakes, requests in, replies and events out.
+
+pub(crate) mod answer;
+pub(crate) mod connection;
+pub(crate) mod dispatch;
+mod handshake;
+pub(crate) mod listener;
+pub(crate) mod registry;
+mod task;
+mod words;

@@ -1,0 +1,163 @@
+//! Applying a committed transaction and putting what follows into the outboxes.
+
+use std::sync::Arc;
+
+use proto::txn::Txn;
+use proto::{ErrorCode, SessionId};
+use tree::{Event, Outcome, Tree};
+
+use super::core::InFlight;
+use crate::net::answer;
+use crate::net::connection::{Connection, Work, connect_response};
+use crate::clock;
+use crate::shared::{Reply, Shared};
+
+/// Applies transactions and remembers whom to wake once the tree is free again.
+#[derive(Default)]
+pub(super) struct Delivery {
+    events: Vec<Event>,
+    woken: Vec<Arc<Connection>>,
+    frame: Vec<u8>,
+}
+
+impl Delivery {
+    /// Applies one transaction; then events, then its reply, then the reads that waited for it.
+    pub(super) fn apply(&mut self, shared: &Shared, tree: &mut Tree, in_flight: &InFlight) {
+        let record = &in_flight.record;
+        let outcome = tree.apply(record, &mut shared.watches.lock(), &mut self.events);
+        self.deliver_events(shared, tree);
+        if let Some(connection) = &in_flight.origin {
+            self.reply(shared, tree, connection, in_flight, &outcome);
+        }
+        if matches!(record.txn, Txn::CloseSession { .. }) {
+            self.end_session(shared, record.header.session, in_flight.origin.as_ref());
+        }
+    }
+
+    /// Wakes the tasks of all connections that got something. Called without the tree's lock.
+    pub(super) fn wake(&mut self) {
+        for connection in self.woken.drain(..) {
+            connection.wake();
+        }
+    }
+
+    fn touched(&mut self, connection: &Arc<Connection>) {
+        // A pipelining client's replies come in runs.
+        if !self.woken.last().is_some_and(|last| Arc::ptr_eq(last, connection)) {
+            self.woken.push(connection.clone());
+        }
+    }
+
+    /// Each event is encoded once and copied to every watcher that may see it.
+    fn deliver_events(&mut self, shared: &Shared, tree: &Tree) {
+        for event in std::mem::take(&mut self.events) {
+            self.frame.clear();
+            answer::push_event_frame(&mut self.frame, event.event_type, event.path, event.zxid);
+            for connection in shared.registry.each_of(&event.watchers) {
+                if tree.may_see(event.acl.as_deref(), &connection.lock().identities) {
+                    connection.push_event(&self.frame);
+                    shared.stats.packets_sent(1);
+                    connection.stats.packets_sent(1);
+                    self.touched(&connection);
+                }
+            }
+        }
+    }
+
+    fn reply(
+        &mut self,
+        shared: &Shared,
+        tree: &Tree,
+        connection: &Arc<Connection>,
+        in_flight: &InFlight,
+        outcome: &Outcome,
+    ) {
+        let header = &in_flight.record.header;
+        let now_ms = clock::monotonic_ms();
+        let mut state = connection.lock();
+        let Some(queued) = state.queue.pop_front() else { return };
+        match queued.work {
+            Work::Handshake { new_style } => {
+                drop(state);
+                let session = outcome_session(outcome, header.session, in_flight);
+                open_connection(shared, connection, session, new_style);
+                state = connection.lock();
+            }
+            _ if outcome.error() == ErrorCode::SessionMoved => {
+                drop(state);
+                connection.close();
+                return;
+            }
+            _ => {
+                let zxid = header.zxid;
+                state.push_reply(queued.xid, zxid, |out| match outcome.error() {
+                    ErrorCode::Ok => {
+                        outcome.encode_body(in_flight.op, out);
+                        Ok(())
+                    }
+                    err => Err(err),
+                });
+            }
+        }
+        let received_ms = in_flight.received_ms;
+        let reply =
+            Reply { xid: queued.xid, op: queued.op, zxid: header.zxid, received_ms, now_ms };
+        shared.note_reply(connection, reply);
+        answer::drain_queue(shared, tree, connection, &mut state, now_ms);
+        drop(state);
+        self.touched(connection);
+    }
+
+    /// The session is over: its connection ends, after the reply if it asked for it itself, and
+    /// without a byte if it expired.
+    fn end_session(
+        &mut self,
+        shared: &Shared,
+        session: SessionId,
+        asked_by: Option<&Arc<Connection>>,
+    ) {
+        shared.sessions.lock().remove(session);
+        if let Some(connection) = asked_by {
+            let mut state = connection.lock();
+            state.ends_after_flush = true;
+            state.queue.clear();
+            drop(state);
+            self.touched(connection);
+        }
+        if let Some(connection) = shared.registry.of_session(session) {
+            if !asked_by.is_some_and(|asked| Arc::ptr_eq(asked, &connection)) {
+                connection.close();
+            }
+        }
+    }
+}
+
+fn outcome_session(
+    outcome: &Outcome,
+    session: SessionId,
+    in_flight: &InFlight,
+) -> Option<(SessionId, i32)> {
+    match in_flight.record.txn {
+        Txn::CreateSession { timeout_ms } if outcome.error() == ErrorCode::Ok => {
+            Some((session, timeout_ms))
+        }
+        _ => None,
+    }
+}
+
+fn open_connection(
+    shared: &Shared,
+    connection: &Arc<Connection>,
+    session: Option<(SessionId, i32)>,
+    new_style: bool,
+) {
+    if let Some((id, timeout_ms)) = session {
+        shared.registry.bind(connection, id);
+        connection.set_session(id, timeout_ms);
+        shared.sessions.lock().set_owner(id, session::Owner::THIS_SERVER);
+        tracing::info!(peer = %connection.peer, session = %id, timeout_ms, "session established");
+    }
+    let mut state = connection.lock();
+    state.push_connect_response(&connect_response(session, new_style));
+    state.ends_after_flush |= session.is_none();
+}

@@ -1,0 +1,56 @@
+//! The way of a write, from a connection's hands back into them.
+//!
+//! ```text
+//!  connections --ToCore--> core thread --LogGroup--> log thread
+//!                            prepare                   append, one fdatasync
+//!                            apply  <----Synced--------  for the group
+//! ```
+//!
+//! Two plain threads. The core is the only one that orders and applies: it prepares a request
+//! against the tree plus what is proposed but not applied, hands the transactions to the log in
+//! groups, and applies in zxid order what `zab` says is committed. The log thread knows files
+//! only. A standalone server is a quorum of one on this same way: its own log is the only
+//! acknowledgement that `zab` waits for.
+//!
+//! Neither channel can block its sender for good: what comes in is bounded by permits, and a
+//! group that the log has no room for stays with the core and grows, which is what makes group
+//! commit adapt to the disk.
+
+mod core;
+mod deliver;
+mod log;
+mod snapshot;
+
+use std::sync::Arc;
+
+use proto::request::WriteRequest;
+use proto::{SessionId, Zxid};
+
+pub(crate) use self::core::{Core, STANDALONE};
+pub(crate) use self::log::{GroupCommit, LogThread};
+pub(crate) use self::snapshot::{Snapshotter, compression};
+use crate::net::connection::{Connection, Identities};
+
+/// A request that is to become a transaction.
+pub(crate) struct Submission {
+    /// The connection that waits for the reply; `None` if the server itself asks.
+    pub(crate) origin: Option<Arc<Connection>>,
+    pub(crate) session: SessionId,
+    pub(crate) cxid: i32,
+    /// The caller's identities when the request came in.
+    pub(crate) identities: Identities,
+    pub(crate) request: WriteRequest,
+    pub(crate) received_ms: u64,
+}
+
+/// What the core thread is told.
+pub(crate) enum ToCore {
+    /// Order this request.
+    Submit(Submission),
+    /// The log is on disk up to this zxid.
+    Synced(Zxid),
+    /// The log cannot be written any more: acknowledge nothing, end.
+    LogFailed,
+    /// End once everything proposed is applied.
+    Shutdown,
+}

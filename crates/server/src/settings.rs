@@ -1,0 +1,117 @@
+//! What the server needs of the configuration, in its own words.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::{Config, FourLetterWords};
+use jute::Limits;
+use storage::Compression;
+
+use crate::fourlw::Whitelist;
+use crate::limits;
+use crate::net::registry::ConnectionLimits;
+use crate::pipeline::{GroupCommit, compression};
+
+/// Settings of connections, sessions and the pipeline; fixed while a server runs.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    /// The whole configuration, for the commands that show it.
+    pub(crate) config: Arc<Config>,
+    /// Largest frame of a client, bytes.
+    pub(crate) jute_max_buffer: usize,
+    /// Largest string or buffer within a request.
+    pub(crate) field_limits: Limits,
+    pub(crate) connection_limits: ConnectionLimits,
+    pub(crate) tcp_keep_alive: bool,
+    /// How long a connection may stay without a handshake.
+    pub(crate) sessionless_timeout: Duration,
+    pub(crate) tick_ms: u64,
+    pub(crate) min_session_timeout_ms: i32,
+    pub(crate) max_session_timeout_ms: i32,
+    /// Top byte of new session ids; 1 on a standalone server.
+    pub(crate) session_server_id: u8,
+    /// Requests in the pipeline (`globalOutstandingLimit`).
+    pub(crate) outstanding_max: usize,
+    /// Which four-letter words are answered.
+    pub(crate) words: Whitelist,
+    pub(crate) containers: Containers,
+    pub(crate) group_commit: GroupCommit,
+    pub(crate) snapshot_compression: Compression,
+    /// Whether files are synced (`forceSync`).
+    pub(crate) force_sync: bool,
+    pub(crate) digest_enabled: bool,
+    pub(crate) serialize_last_zxid: bool,
+}
+
+/// When containers and TTL znodes are looked at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Containers {
+    pub(crate) check_interval: Duration,
+    /// Pause between two deletions.
+    pub(crate) min_spacing: Duration,
+    /// Age in ms at which a container that never had a child goes; 0 for never.
+    pub(crate) max_never_used_ms: i64,
+}
+
+/// Top byte of a standalone server's session ids. Source: client-protocol.md 2.6.
+const STANDALONE_SERVER_ID: u8 = 1;
+
+impl Settings {
+    pub(crate) fn new(config: Arc<Config>) -> Self {
+        let limit = &config.limits;
+        let max_buffer = limit.jute_max_buffer as usize;
+        let sessions = &config.sessions;
+        let storage = &config.storage;
+        let millis = |ms: u32| Duration::from_millis(ms.into());
+        let spacing_ms = 60_000u32.checked_div(config.containers.max_per_minute).unwrap_or(0);
+        let never_used = config.containers.max_never_used_interval_ms.unwrap_or(0);
+        Self {
+            jute_max_buffer: max_buffer,
+            field_limits: Limits::from_max_buffer(max_buffer, limit.jute_extra_size as usize),
+            connection_limits: ConnectionLimits {
+                per_address: limit.max_client_cnxns.map(|max| max as usize),
+                total: limit.max_cnxns.map(|max| max as usize),
+            },
+            tcp_keep_alive: config.client.tcp_keep_alive,
+            sessionless_timeout: millis(sessions.sessionless_connection_timeout_ms),
+            tick_ms: config.tick_time_ms.into(),
+            min_session_timeout_ms: as_i32(sessions.min_timeout_ms),
+            max_session_timeout_ms: as_i32(sessions.max_timeout_ms),
+            session_server_id: STANDALONE_SERVER_ID,
+            // A connection must be able to take the permits of a whole batch.
+            outstanding_max: (limit.global_outstanding_limit as usize)
+                .max(limits::BATCH_REQUESTS_MAX),
+            words: whitelist(&config),
+            containers: Containers {
+                check_interval: millis(config.containers.check_interval_ms.max(1)),
+                min_spacing: millis(spacing_ms),
+                max_never_used_ms: i64::try_from(never_used).unwrap_or(i64::MAX),
+            },
+            group_commit: GroupCommit {
+                flush_delay: Duration::from_millis(storage.flush_delay_ms),
+                poll_time: Duration::from_millis(storage.max_write_queue_poll_time_ms),
+                batch_max: storage.max_batch_size as usize,
+            },
+            snapshot_compression: compression(storage.snapshot_compression),
+            force_sync: storage.force_sync,
+            digest_enabled: storage.digest_enabled,
+            serialize_last_zxid: storage.serialize_last_processed_zxid,
+            config,
+        }
+    }
+}
+
+fn as_i32(value: u32) -> i32 {
+    i32::try_from(value).unwrap_or(i32::MAX)
+}
+
+fn whitelist(config: &Config) -> Whitelist {
+    let read_only = config.features.read_only_mode_enabled;
+    match &config.four_letter_words {
+        FourLetterWords::All => Whitelist::new(Some("*"), read_only),
+        FourLetterWords::Only(words) => {
+            let list: Vec<&str> = words.iter().map(String::as_str).collect();
+            Whitelist::new(Some(&list.join(",")), read_only)
+        }
+    }
+}

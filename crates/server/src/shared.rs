@@ -1,0 +1,128 @@
+//! What the threads and tasks of a server share.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
+
+use crossbeam_channel::Sender;
+use parking_lot::{Mutex, RwLock};
+use proto::{OpCode, OpKind, SessionId, Xid, Zxid};
+use session::{Owner, SessionIds, SessionTracker};
+use tree::{Tree, Watches};
+
+use crate::clock;
+use crate::fourlw::{DEFAULT_TRACE_MASK, Environment};
+use crate::metrics::{Metrics, ServerStats};
+use crate::net::connection::Connection;
+use crate::net::registry::Registry;
+use crate::permits::Permits;
+use crate::pipeline::{Submission, ToCore};
+use crate::settings::Settings;
+
+/// What is noted about a reply.
+pub(crate) struct Reply {
+    pub(crate) xid: Xid,
+    pub(crate) op: OpCode,
+    pub(crate) zxid: Zxid,
+    /// When the request came in, monotonic ms.
+    pub(crate) received_ms: u64,
+    pub(crate) now_ms: u64,
+}
+
+/// One server: its tree, its sessions, its connections, and the way into its pipeline.
+///
+/// Locks are taken in this order: `tree`, a connection's state, then `watches` or `sessions`;
+/// the registry's lock is held for look-ups only, never while another is taken.
+pub(crate) struct Shared {
+    pub(crate) settings: Settings,
+    pub(crate) tree: RwLock<Tree>,
+    pub(crate) watches: Mutex<Watches>,
+    pub(crate) sessions: Mutex<SessionTracker>,
+    pub(crate) registry: Registry,
+    pub(crate) permits: Permits,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) stats: ServerStats,
+    pub(crate) environment: Environment,
+    pub(crate) trace_mask: AtomicI64,
+    session_ids: Mutex<SessionIds>,
+    core: Sender<ToCore>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        settings: Settings,
+        tree: Tree,
+        sessions: SessionTracker,
+        core: Sender<ToCore>,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        let permits = Permits::new(settings.outstanding_max);
+        let server_id = settings.session_server_id;
+        Self {
+            tree: RwLock::new(tree),
+            watches: Mutex::new(Watches::default()),
+            sessions: Mutex::new(sessions),
+            registry: Registry::default(),
+            permits,
+            stats: ServerStats::new(metrics.clone(), clock::monotonic_ms()),
+            metrics,
+            environment: Environment::of_this_process(),
+            trace_mask: AtomicI64::new(DEFAULT_TRACE_MASK),
+            session_ids: Mutex::new(SessionIds::new(server_id, clock::wall_ms())),
+            core,
+            settings,
+        }
+    }
+
+    /// Hands a write to the core. The caller has taken a permit for it, so there is room.
+    pub(crate) fn submit(&self, submission: Submission) {
+        // Fails only when the core is gone: the server is ending and nobody waits for an answer.
+        let _ = self.core.send(ToCore::Submit(submission));
+    }
+
+    /// Makes an id for a new session and starts its clock.
+    pub(crate) fn new_session(&self, timeout_ms: i32) -> SessionId {
+        let id = self.session_ids.lock().next();
+        self.sessions.lock().add(id, timeout_ms, clock::session_ms());
+        id
+    }
+
+    /// Touches a session that comes back on a new connection. False if it is over.
+    pub(crate) fn renew_session(&self, session: SessionId, timeout_ms: i32) -> bool {
+        let mut sessions = self.sessions.lock();
+        let lives = sessions.touch(session, timeout_ms, clock::session_ms());
+        if lives {
+            sessions.set_owner(session, Owner::THIS_SERVER);
+        }
+        lives
+    }
+
+    /// Notes that a connection's session has sent something. False if it is over.
+    pub(crate) fn touch(&self, connection: &Connection) -> bool {
+        let now = clock::session_ms();
+        self.sessions.lock().touch(connection.session(), connection.timeout_ms(), now)
+    }
+
+    /// Counts a reply that is in the outbox.
+    pub(crate) fn note_reply(&self, connection: &Connection, reply: Reply) {
+        let Reply { xid, op, zxid, received_ms, now_ms } = reply;
+        let latency_ms = now_ms.saturating_sub(received_ms);
+        if op.kind() == OpKind::Write {
+            self.stats.update_answered(latency_ms);
+        } else {
+            self.stats.read_answered(latency_ms);
+        }
+        self.stats.packets_sent(1);
+        connection.stats.packets_sent(1);
+        connection.stats.answered(xid, zxid, op, received_ms, now_ms);
+    }
+
+    /// Forgets a connection that has ended; its session lives on.
+    pub(crate) fn forget(&self, connection: &Arc<Connection>) {
+        connection.close();
+        // Whoever holds the state's lock now still counts as before the end; whoever takes it
+        // later finds the queue empty, so no watch is left for a connection that is gone.
+        connection.lock().queue.clear();
+        self.registry.remove(connection);
+        self.watches.lock().remove_watcher(connection.id);
+    }
+}

@@ -1,0 +1,281 @@
+//! From a configuration to a running server.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use config::{AuthProvider, Config};
+use proto::quorum::Majority;
+use session::{Owner, Role, SessionTracker};
+use storage::{
+    DataDirs, LogSettings, LogWriter, OpenOptions, RealDisk, Recovered, RecoverySettings,
+    SnapTrigger, recover,
+};
+use tokio::net::TcpListener;
+use tree::auth::{AuthSettings, DigestAlgorithm, DigestSettings, EnsembleSettings};
+use tree::{Tree, TreeSettings};
+use zab::broadcast::Proposals;
+
+use crate::error::StartError;
+use crate::failure::Failure;
+use crate::metrics::Metrics;
+use crate::net::listener;
+use crate::pipeline::{Core, LogThread, STANDALONE, Snapshotter};
+use crate::recovery::Restore;
+use crate::server::{Server, Started};
+use crate::settings::Settings;
+use crate::shared::Shared;
+use crate::{clock, limits, timers};
+
+/// Messages of the core's inbox that need no permit: one `Synced` for each group under way, and
+/// the ones that end it.
+const UNMETERED_MESSAGES: usize = 2 * limits::LOG_GROUPS_MAX + 8;
+
+/// The kernel's own maximum applies; what `clientPortListenBacklog=-1` stands for in Java is 50,
+/// which loses connections in a storm.
+const DEFAULT_BACKLOG: i32 = 4096;
+
+pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
+    refuse_unsupported(&config)?;
+    let settings = Settings::new(config.clone());
+    let disk = Arc::new(RealDisk);
+    let dirs = DataDirs::open(
+        &*disk,
+        &config.data_dir,
+        &config.data_log_dir,
+        OpenOptions { autocreate: config.storage.datadir_autocreate },
+    )?;
+    // Bound before the data is loaded: a second server fails at once, and what clients send
+    // waits in the kernel meanwhile.
+    let listener = client_listener(&config)?;
+    let (tree, recovered) = load(&config, &disk, &dirs)?;
+    let started = Started {
+        client_address: listener.as_ref().and_then(|listener| listener.local_addr().ok()),
+        zxid: tree.last_zxid(),
+        znodes: tree.node_count(),
+        sessions: tree.sessions().len(),
+        replayed: recovered.txns_replayed,
+    };
+    let inbox_max = settings.outstanding_max + UNMETERED_MESSAGES;
+    let (core_sender, inbox) = crossbeam_channel::bounded(inbox_max);
+    let orphans = tree.orphan_owners();
+    let sessions = track_sessions(&settings, &tree);
+    let metrics = Arc::new(Metrics::default());
+    let shared = Arc::new(Shared::new(settings, tree, sessions, core_sender.clone(), metrics));
+    let failure = Failure::default();
+    let (snapshotter, snapshots) =
+        Snapshotter::new(shared.clone(), disk.clone(), dirs.clone(), failure.clone());
+    if recovered.snapshot.is_none() {
+        // A log without a snapshot does not recover: the first one must be there before it.
+        snapshotter.take()?;
+    } else if recovered.txns_replayed > 0 {
+        snapshots.request();
+    }
+    let (groups_sender, groups) = crossbeam_channel::bounded(limits::LOG_GROUPS_MAX);
+    let proposals = Proposals::new(Majority::new([STANDALONE]), STANDALONE, started.zxid);
+    let core = Core::new(shared.clone(), inbox, groups_sender, proposals);
+    let log = LogThread {
+        shared: shared.clone(),
+        groups,
+        core: core_sender.clone(),
+        writer: LogWriter::new(disk.clone(), &dirs, log_settings(&config)),
+        trigger: snap_trigger(&config),
+        snapshots,
+        commit: shared.settings.group_commit,
+        failure: failure.clone(),
+    };
+    let threads = vec![
+        spawn("core", move || core.run())?,
+        spawn("log", move || log.run())?,
+        spawn("snapshot", move || snapshotter.run())?,
+    ];
+    let mut tasks = vec![
+        tokio::spawn(timers::expire_sessions(shared.clone())).abort_handle(),
+        tokio::spawn(timers::sweep_containers(shared.clone())).abort_handle(),
+        tokio::spawn(timers::end_orphans(shared.clone(), orphans)).abort_handle(),
+    ];
+    if let Some(every) = purge_interval(&config) {
+        let retain = config.purge.retain as usize;
+        tasks.push(tokio::spawn(timers::purge(shared.clone(), disk, dirs, retain, every)).abort_handle());
+    }
+    if let Some(listener) = listener {
+        tasks.push(tokio::spawn(listener::accept_loop(shared.clone(), listener)).abort_handle());
+    }
+    Ok(Server { shared, failure, core: core_sender, tasks, threads, started })
+}
+
+fn load(
+    config: &Config,
+    disk: &RealDisk,
+    dirs: &DataDirs,
+) -> Result<(Tree, Recovered), StartError> {
+    let begun = Instant::now();
+    let mut restore = Restore::new(Arc::new(tree_settings(config)));
+    let recovered = recover(disk, dirs, &recovery_settings(config), &mut restore)?;
+    for warning in &recovered.warnings {
+        tracing::warn!("{warning}");
+    }
+    let tree = restore.into_tree();
+    tracing::info!(
+        zxid = %tree.last_zxid(),
+        znodes = tree.node_count(),
+        replayed = recovered.txns_replayed,
+        elapsed_ms = begun.elapsed().as_millis(),
+        "data recovered"
+    );
+    Ok((tree, recovered))
+}
+
+/// Every session of the recovered state starts with a full timeout.
+fn track_sessions(settings: &Settings, tree: &Tree) -> SessionTracker {
+    let tick_ms = settings.tick_ms.cast_signed();
+    let mut sessions = SessionTracker::new(tick_ms, Role::Standalone);
+    for (id, timeout_ms) in tree.sessions() {
+        sessions.add(id, timeout_ms, clock::session_ms());
+        sessions.set_owner(id, Owner::THIS_SERVER);
+    }
+    sessions
+}
+
+fn tree_settings(config: &Config) -> TreeSettings {
+    let features = &config.features;
+    TreeSettings {
+        extended_types: features.extended_types_enabled,
+        emulate_353_ttl: features.emulate_353_ttl_nodes,
+        digest_enabled: config.storage.digest_enabled,
+        enforce_quota: features.enforce_quota,
+        skip_acl: features.skip_acl,
+        close_session_paths: config.storage.close_session_txn_enabled,
+        reconfig_enabled: features.reconfig_enabled,
+        standalone: true,
+        auth: auth_settings(config),
+    }
+}
+
+fn auth_settings(config: &Config) -> AuthSettings {
+    let auth = &config.auth;
+    let ensemble = auth.providers.values().any(|provider| *provider == AuthProvider::Ensemble);
+    AuthSettings {
+        digest: DigestSettings {
+            enabled: auth.digest_enabled,
+            algorithm: digest_algorithm(auth.digest_algorithm).unwrap_or(DigestAlgorithm::Sha1),
+            super_digest: auth.super_digest.as_ref().map(|digest| digest.expose().to_owned()),
+        },
+        ensemble: ensemble.then(|| EnsembleSettings {
+            names: auth.ensemble_names.clone().unwrap_or_default(),
+        }),
+        ..AuthSettings::default()
+    }
+}
+
+/// `None` for MD5, which is not good enough to hide a password.
+fn digest_algorithm(named: config::DigestAlgorithm) -> Option<DigestAlgorithm> {
+    use config::DigestAlgorithm as Named;
+    Some(match named {
+        Named::Md5 => return None,
+        Named::Sha1 => DigestAlgorithm::Sha1,
+        Named::Sha224 => DigestAlgorithm::Sha224,
+        Named::Sha256 => DigestAlgorithm::Sha256,
+        Named::Sha384 => DigestAlgorithm::Sha384,
+        Named::Sha512 => DigestAlgorithm::Sha512,
+        Named::Sha3_224 => DigestAlgorithm::Sha3_224,
+        Named::Sha3_256 => DigestAlgorithm::Sha3_256,
+        Named::Sha3_384 => DigestAlgorithm::Sha3_384,
+        Named::Sha3_512 => DigestAlgorithm::Sha3_512,
+    })
+}
+
+/// Nobody must believe to be protected, or to be a member, by what is not there: such a
+/// configuration is refused at the start.
+fn refuse_unsupported(config: &Config) -> Result<(), StartError> {
+    let refuse = |what: &str| Err(StartError::Unsupported(what.to_owned()));
+    if config.ensemble.is_some() {
+        return refuse("zoo.cfg names an ensemble, and this release runs standalone servers only: leave out the server.N lines, or run Apache ZooKeeper on this member");
+    }
+    if config.client.secure.is_some() || config.client.port_unification {
+        return refuse("secureClientPort and client.portUnification need TLS, which this release does not have yet: leave them out");
+    }
+    if config.auth.enforced_schemes.is_some() {
+        let known = ["digest", "ip"];
+        let schemes = config.auth.enforced_schemes.iter().flatten();
+        for scheme in schemes {
+            if !known.contains(&scheme.as_str()) {
+                return refuse(&format!("enforce.auth.schemes names {scheme}, which this release does not have yet"));
+            }
+        }
+    }
+    if digest_algorithm(config.auth.digest_algorithm).is_none() {
+        return refuse("DigestAuthenticationProvider.digestAlg=MD5 is too weak: choose SHA1 or better");
+    }
+    Ok(())
+}
+
+fn recovery_settings(config: &Config) -> RecoverySettings {
+    let storage = &config.storage;
+    RecoverySettings {
+        trust_empty: storage.snapshot_trust_empty,
+        db_autocreate: storage.db_autocreate,
+        limits: field_limits(config),
+    }
+}
+
+fn field_limits(config: &Config) -> jute::Limits {
+    let limits = &config.limits;
+    let (max_buffer, extra) = (limits.jute_max_buffer, limits.jute_extra_size);
+    jute::Limits::from_max_buffer(max_buffer as usize, extra as usize)
+}
+
+fn log_settings(config: &Config) -> LogSettings {
+    let storage = &config.storage;
+    LogSettings {
+        prealloc_bytes: storage.prealloc_kb * 1024,
+        force_sync: storage.force_sync,
+        fsync_warning: Duration::from_millis(storage.fsync_warning_threshold_ms),
+        log_bytes_max: storage.txn_log_size_limit_kb.map_or(0, |kb| kb * 1024),
+        limits: field_limits(config),
+    }
+}
+
+fn snap_trigger(config: &Config) -> SnapTrigger {
+    let size_limit = config.storage.snap_size_limit_kb.map_or(0, |kb| kb * 1024);
+    SnapTrigger::new(config.storage.snap_count.into(), size_limit, clock::seed())
+}
+
+fn purge_interval(config: &Config) -> Option<Duration> {
+    config.purge.interval_hours.map(|hours| Duration::from_secs(u64::from(hours) * 3600))
+}
+
+fn client_listener(config: &Config) -> Result<Option<TcpListener>, StartError> {
+    let Some(plain) = &config.client.plain else { return Ok(None) };
+    let backlog = config.client.backlog.and_then(|backlog| i32::try_from(backlog).ok());
+    let backlog = backlog.unwrap_or(DEFAULT_BACKLOG);
+    let bind = |ip: IpAddr| {
+        let address = SocketAddr::new(ip, plain.port);
+        listener::bind(address, backlog).map_err(|source| (address, source))
+    };
+    let bound = match plain.ip {
+        // Every address: of both families where the machine has both.
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => {
+            bind(IpAddr::V6(Ipv6Addr::UNSPECIFIED)).or_else(|(address, source)| {
+                match source.kind() {
+                    io::ErrorKind::AddrInUse => Err((address, source)),
+                    _ => bind(plain.ip),
+                }
+            })
+        }
+        ip => bind(ip),
+    };
+    bound.map(Some).map_err(|(address, source)| StartError::Bind { address, source })
+}
+
+fn spawn(
+    name: &'static str,
+    run: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, StartError> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(run)
+        .map_err(|source| StartError::Thread { name, source })
+}

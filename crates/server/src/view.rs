@@ -1,0 +1,229 @@
+//! The live server as the four-letter words see it.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use config::Config;
+use proto::{SessionId, Zxid};
+
+use crate::clock;
+use crate::fourlw::{
+    Configuration, ConnectionId, ConnectionInfo, DirectorySizes, Environment, ExpirySets,
+    GlobalSessions, Interest, Now, Sessions, View, WatchSummary,
+};
+use crate::metrics::{Metrics, Mode, NamespaceQuota, ServerStats, State};
+use crate::net::connection::Connection;
+use crate::shared::Shared;
+
+/// Looks things up when they are asked for; each lock is held for one look only.
+pub(crate) struct LiveView {
+    shared: Arc<Shared>,
+}
+
+impl LiveView {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    fn sessions_by_connection(&self) -> BTreeMap<tree::WatcherId, SessionId> {
+        let all = self.shared.registry.all();
+        all.iter().map(|connection| (connection.id, connection.session())).collect()
+    }
+}
+
+impl View for LiveView {
+    fn mode(&self) -> Option<Mode> {
+        Some(Mode::Standalone)
+    }
+
+    fn now(&self) -> Now {
+        Now { monotonic_ms: clock::monotonic_ms(), wall_ms: clock::wall_ms() }
+    }
+
+    fn stats(&self) -> &ServerStats {
+        &self.shared.stats
+    }
+
+    fn metrics(&self) -> &Metrics {
+        &self.shared.metrics
+    }
+
+    fn state(&self) -> State {
+        let watch_count = self.shared.watches.lock().count() as u64;
+        let connections = self.shared.registry.len() as u64;
+        let tree = self.shared.tree.read();
+        State {
+            outstanding_requests: self.shared.permits.outstanding() as u64,
+            connections,
+            znode_count: tree.node_count() as u64,
+            watch_count,
+            ephemerals_count: tree.ephemerals_count() as u64,
+            approximate_data_size: u64::try_from(tree.approximate_data_size()).unwrap_or(0),
+            global_sessions: tree.sessions().len() as u64,
+            ..State::default()
+        }
+    }
+
+    fn last_zxid(&self) -> Zxid {
+        self.shared.tree.read().last_zxid()
+    }
+
+    fn quotas(&self) -> Vec<NamespaceQuota> {
+        Vec::new()
+    }
+
+    fn connections(&self) -> Vec<ConnectionInfo> {
+        self.shared.registry.all().iter().map(|connection| describe(connection)).collect()
+    }
+
+    fn reset_connections(&self) {
+        for connection in self.shared.registry.all() {
+            connection.stats.reset();
+        }
+    }
+
+    fn reset_proposal_sizes(&self) {}
+
+    fn configuration(&self) -> Configuration {
+        let config = &self.shared.settings.config;
+        let port = |address: &Option<config::ClientAddress>| {
+            address.as_ref().map_or(-1, |address| i32::from(address.port))
+        };
+        Configuration {
+            client_port: port(&config.client.plain),
+            secure_client_port: port(&config.client.secure),
+            data_dir: version_dir(&config.data_dir),
+            data_log_dir: version_dir(&config.data_log_dir),
+            tick_time_ms: number(config.tick_time_ms),
+            max_client_cnxns: config.limits.max_client_cnxns.map_or(0, number),
+            min_session_timeout_ms: number(config.sessions.min_timeout_ms),
+            max_session_timeout_ms: number(config.sessions.max_timeout_ms),
+            listen_backlog: config.client.backlog.map_or(-1, number),
+            server_id: 0,
+            member: None,
+        }
+    }
+
+    fn directory_sizes(&self) -> DirectorySizes {
+        let config: &Config = &self.shared.settings.config;
+        DirectorySizes {
+            data: size_of_files(&config.data_dir.join(VERSION_DIR)),
+            log: size_of_files(&config.data_log_dir.join(VERSION_DIR)),
+        }
+    }
+
+    fn sessions(&self) -> Sessions {
+        let by_deadline = self.shared.sessions.lock().by_deadline();
+        let sets = by_deadline
+            .into_iter()
+            .map(|(deadline_ms, ids)| (u64::try_from(deadline_ms).unwrap_or(0), ids))
+            .collect();
+        Sessions { local: None, global: GlobalSessions::Expired(ExpirySets { sets }) }
+    }
+
+    fn ephemerals(&self) -> Vec<(SessionId, Vec<String>)> {
+        let tree = self.shared.tree.read();
+        let by_session = tree.ephemerals();
+        by_session.map(|(id, paths)| (id, paths.map(|path| path.to_string()).collect())).collect()
+    }
+
+    fn connection_expiry(&self) -> Option<ExpirySets<ConnectionId>> {
+        let mut sets: BTreeMap<u64, Vec<ConnectionId>> = BTreeMap::new();
+        let now_ms = clock::monotonic_ms();
+        let sessionless = self.shared.settings.sessionless_timeout.as_millis();
+        for connection in self.shared.registry.all() {
+            let timeout = match connection.session() {
+                SessionId::NONE => u64::try_from(sessionless).unwrap_or(u64::MAX),
+                _ => u64::try_from(connection.timeout_ms()).unwrap_or(0),
+            };
+            let id = ConnectionId { peer: connection.peer, session: connection.session() };
+            let expires = now_ms.saturating_add(timeout) / CONNECTION_BUCKET_MS + 1;
+            sets.entry(expires * CONNECTION_BUCKET_MS).or_default().push(id);
+        }
+        Some(ExpirySets { sets: sets.into_iter().collect() })
+    }
+
+    fn watch_summary(&self) -> WatchSummary {
+        let watches = self.shared.watches.lock();
+        let summary = watches.summary();
+        WatchSummary {
+            connections: summary.watchers as u64,
+            paths: summary.paths as u64,
+            total: summary.watches as u64,
+        }
+    }
+
+    fn watches_by_session(&self) -> Vec<(SessionId, Vec<String>)> {
+        let sessions = self.sessions_by_connection();
+        let watches = self.shared.watches.lock();
+        let text = |path: Option<&str>| path.unwrap_or("null").to_owned();
+        watches
+            .by_watcher()
+            .filter_map(|(id, paths)| Some((*sessions.get(&id)?, paths.map(text).collect())))
+            .collect()
+    }
+
+    fn watches_by_path(&self) -> Vec<(String, Vec<SessionId>)> {
+        let sessions = self.sessions_by_connection();
+        let watches = self.shared.watches.lock();
+        watches
+            .by_path()
+            .map(|(path, watchers)| {
+                let ids = watchers.filter_map(|id| sessions.get(&id)).copied();
+                (path.unwrap_or("null").to_owned(), ids.collect())
+            })
+            .collect()
+    }
+
+    fn digests(&self) -> Vec<(Zxid, i64)> {
+        let tree = self.shared.tree.read();
+        tree.digest_history().map(|(zxid, digest)| (zxid, digest.cast_signed())).collect()
+    }
+
+    fn environment(&self) -> &Environment {
+        &self.shared.environment
+    }
+
+    fn trace_mask(&self) -> i64 {
+        self.shared.trace_mask.load(std::sync::atomic::Ordering::Relaxed)
+    }
+
+    fn set_trace_mask(&self, mask: i64) {
+        self.shared.trace_mask.store(mask, std::sync::atomic::Ordering::Relaxed);
+    }
+}
+
+/// Connections expire in buckets of ten seconds. Source: NIOServerCnxnFactory.
+const CONNECTION_BUCKET_MS: u64 = 10_000;
+
+/// Where the files of a data directory are.
+const VERSION_DIR: &str = "version-2";
+
+fn describe(connection: &Connection) -> ConnectionInfo {
+    let session = connection.session();
+    let queued = connection.lock().queue.len() as u64;
+    ConnectionInfo {
+        peer: connection.peer,
+        interest: Interest { read: session != SessionId::NONE, write: false },
+        queued,
+        session,
+        timeout_ms: connection.timeout_ms(),
+        figures: connection.stats.get(),
+    }
+}
+
+fn version_dir(dir: &Path) -> String {
+    dir.join(VERSION_DIR).display().to_string()
+}
+
+fn number(value: u32) -> i32 {
+    i32::try_from(value).unwrap_or(i32::MAX)
+}
+
+/// Bytes of the files of a directory; what cannot be read counts as nothing.
+fn size_of_files(dir: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(dir) else { return 0 };
+    let lengths = entries.flatten().filter_map(|entry| entry.metadata().ok());
+    lengths.filter(std::fs::Metadata::is_file).map(|file| file.len()).sum()
+}

@@ -1,0 +1,173 @@
+//! `zoarium server`: runs a server until it is told to stop or cannot go on.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{self, Read};
+use std::net::{IpAddr, ToSocketAddrs};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use config::{Config, ConfigError, NoticeLevel, Surroundings, SystemProperties};
+use server::{Server, Started};
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+/// Environment variables that operators put `-D` flags into.
+const FLAG_VARIABLES: [&str; 2] = ["SERVER_JVMFLAGS", "JVMFLAGS"];
+
+/// Files below this many leave no room for clients; what the system allows is asked for anyway.
+const OPEN_FILES_WANTED: u64 = 1 << 20;
+
+/// Runs a server with the arguments behind `zoarium server`:
+/// `[-Dkey=value]... [zoo.cfg | port datadir [ticktime] [maxcnxns]]`.
+///
+/// Exit codes are those of Apache ZooKeeper (storage-formats.md section 14).
+pub(crate) fn run(args: Vec<OsString>) -> ExitCode {
+    start_logging();
+    match configure(args) {
+        Ok(config) => serve(Arc::new(config)),
+        Err(error) => {
+            tracing::error!("invalid configuration: {error}");
+            eprintln!("{}", error.sentence());
+            ExitCode::from(error.exit_code)
+        }
+    }
+}
+
+/// Log lines go to stderr; `ZOARIUM_LOG` or `RUST_LOG` chooses them, in tracing's syntax.
+fn start_logging() {
+    let chosen = std::env::var("ZOARIUM_LOG").or_else(|_| std::env::var("RUST_LOG"));
+    let filter = EnvFilter::new(chosen.unwrap_or_else(|_| "info".to_owned()));
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr)
+        .with_ansi(io::IsTerminal::is_terminal(&io::stderr()))
+        .finish();
+    // Fails only if the process logs already, and then all is well.
+    let _ = tracing::subscriber::set_global_default(subscriber);
+}
+
+fn configure(args: Vec<OsString>) -> Result<Config, ConfigError> {
+    let mut flags = SystemProperties::new();
+    for name in FLAG_VARIABLES {
+        if let Ok(text) = std::env::var(name) {
+            flags.add_flags(name, &text);
+        }
+    }
+    let mut rest = Vec::new();
+    for arg in args {
+        let text = arg.to_string_lossy().into_owned();
+        match text.strip_prefix("-D") {
+            Some(definition) => flags.define("the command line", definition),
+            None => rest.push(text),
+        }
+    }
+    let rest: Vec<&str> = rest.iter().map(String::as_str).collect();
+    let surroundings = &mut ThisMachine;
+    match rest.as_slice() {
+        [] => Config::embedded(flags, surroundings),
+        [file] => Config::load(Path::new(file), flags, surroundings),
+        arguments => Config::from_arguments(arguments, flags, surroundings),
+    }
+}
+
+/// Files and names of this machine.
+struct ThisMachine;
+
+impl Surroundings for ThisMachine {
+    fn read(&mut self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        // One byte more than allowed tells the caller that there is more.
+        File::open(path)?.take(limit as u64 + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn resolve(&mut self, host: &str) -> io::Result<IpAddr> {
+        let mut addresses = (host, 0).to_socket_addrs()?;
+        let address = addresses.next();
+        address.map(|address| address.ip()).ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+}
+
+fn serve(config: Arc<Config>) -> ExitCode {
+    for notice in &config.notices {
+        match notice.level {
+            NoticeLevel::Info => tracing::info!("{notice}"),
+            NoticeLevel::Warn => tracing::warn!("{notice}"),
+            NoticeLevel::Error => tracing::error!("{notice}"),
+        }
+    }
+    raise_open_files(&config);
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            tracing::error!(err = %error, "cannot start the runtime");
+            return ExitCode::from(1);
+        }
+    };
+    runtime.block_on(serve_until_told(config))
+}
+
+async fn serve_until_told(config: Arc<Config>) -> ExitCode {
+    let server = match Server::start(config.clone()).await {
+        Ok(server) => server,
+        Err(error) => {
+            tracing::error!("{error}");
+            eprintln!("zoarium: {error}");
+            return ExitCode::from(error.exit_code());
+        }
+    };
+    println!("{}", ready_line(server.started(), &config));
+    let code = tokio::select! {
+        name = told_to_stop() => {
+            tracing::info!(signal = name, "stopping");
+            0
+        }
+        code = server.failed() => code,
+    };
+    if code == 0 {
+        server.stop().await;
+        tracing::info!("stopped");
+    }
+    ExitCode::from(code)
+}
+
+fn ready_line(started: &Started, config: &Config) -> String {
+    let Started { client_address, zxid, znodes, sessions, replayed } = started;
+    let listens = match client_address {
+        Some(address) => format!("serving clients on {address}"),
+        None => "running without a client port".to_owned(),
+    };
+    format!(
+        "zoarium: {listens}; data in {}: zxid {zxid}, {znodes} znodes, {sessions} sessions, {replayed} transactions replayed",
+        config.data_dir.display(),
+    )
+}
+
+async fn told_to_stop() -> &'static str {
+    let (terminate, interrupt) =
+        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+    match (terminate, interrupt) {
+        (Ok(mut terminate), Ok(mut interrupt)) => tokio::select! {
+            _ = terminate.recv() => "SIGTERM",
+            _ = interrupt.recv() => "SIGINT",
+        },
+        _ => {
+            tracing::error!("cannot listen for signals; only SIGKILL will stop this server");
+            std::future::pending().await
+        }
+    }
+}
+
+/// A connection is a file: asks the system for as many as it allows.
+fn raise_open_files(config: &Config) {
+    let per_address = config.limits.max_client_cnxns;
+    match rlimit::increase_nofile_limit(OPEN_FILES_WANTED) {
+        Ok(limit) if limit < 4096 => {
+            tracing::warn!(limit, per_address, "few open files are allowed: raise `ulimit -n` to serve many clients");
+        }
+        Ok(limit) => tracing::debug!(limit, "limit of open files"),
+        Err(error) => tracing::warn!(err = %error, "cannot raise the limit of open files"),
+    }
+}
