@@ -122,7 +122,11 @@ impl Tree {
         match self.index.find(&self.arena, parent, name) {
             Some(id) => id,
             None => {
-                let path_len = self.path_of(parent).len() + 1 + name.len();
+                let parent_len = match parent {
+                    Self::ROOT => 0,
+                    parent => self.path_of(parent).len(),
+                };
+                let path_len = parent_len + 1 + name.len();
                 self.link(parent, Node::new(name, Some(&[]), acl, stat), path_len)
             }
         }

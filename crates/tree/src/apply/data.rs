@@ -21,6 +21,7 @@ impl Tree {
     ) -> Result<Stat, ErrorCode> {
         let id = self.lookup(&txn.path).ok_or(ErrorCode::NoNode)?;
         let bytes = self.replace_data(id, txn.data.as_deref());
+        self.data_size += bytes;
         let node = &mut self.arena[id];
         node.stat.version = txn.version;
         node.stat.mzxid = stamp.zxid.0;
@@ -52,7 +53,6 @@ impl Tree {
         if node.is_counted() {
             node.content_crc = digest::content(node.path_crc, data);
         }
-        self.data_size += change;
         change
     }
 
@@ -83,6 +83,7 @@ impl Tree {
         self.write_usage(stats, &Stats::counted(usage));
     }
 
+    /// Leaves the stat alone, and [`Tree::approximate_data_size`] too, as Java does.
     fn write_usage(&mut self, id: NodeId, stats: &Stats) {
         self.replace_data(id, Some(stats.text().as_bytes()));
         self.rehash(id);

@@ -1,0 +1,152 @@
+//! Reads the recorded data directories, as far as the tree's tests need them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use jute::{Decode, Reader, Str};
+use proto::txn::TxnRecord;
+use proto::{Acl, SessionId, StatPersisted, Zxid};
+use tree::{Tree, TreeLoader, TreeSettings};
+
+/// A recorded data directory; `None`, with the reason printed, where there is none.
+pub fn vector(name: &str) -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors/storage");
+    let dir = root.join(name);
+    if !dir.is_dir() {
+        println!("skipped: {} is not there", dir.display());
+        return None;
+    }
+    Some(dir)
+}
+
+/// The recorded state, as JSON.
+pub fn expected(dir: &Path) -> serde_json::Value {
+    let text = fs::read_to_string(dir.join("expected.json")).unwrap();
+    serde_json::from_str(&text).unwrap()
+}
+
+/// Files named `prefix.<hex zxid>`, in order of the zxids.
+pub fn files(dir: &Path, prefix: &str) -> Vec<(Zxid, PathBuf)> {
+    let mut found: Vec<_> = fs::read_dir(dir)
+        .unwrap()
+        .filter_map(|entry| {
+            let path = entry.unwrap().path();
+            let name = path.file_name()?.to_str()?.strip_prefix(prefix)?;
+            let zxid = i64::from_str_radix(name.strip_prefix('.')?, 16).ok()?;
+            Some((Zxid(zxid), path))
+        })
+        .collect();
+    found.sort();
+    found
+}
+
+/// All records of a log file.
+pub fn log_records(path: &Path) -> Vec<TxnRecord> {
+    let mut input = Reader::new(fs::read(path).unwrap());
+    input.take(16).unwrap();
+    let mut records = Vec::new();
+    while input.remaining() > 12 {
+        let _checksum = input.i64().unwrap();
+        let len = input.i32().unwrap();
+        if len == 0 {
+            break;
+        }
+        let payload = input.take(len as usize).unwrap();
+        records.push(TxnRecord::decode(&mut Reader::new(payload)).unwrap());
+        assert_eq!(input.u8().unwrap(), b'B');
+    }
+    records
+}
+
+/// The sessions, lists and znodes of a snapshot, and what follows them.
+pub struct SnapshotContent {
+    pub sessions: Vec<(SessionId, i32)>,
+    pub acls: Vec<(i64, Vec<Acl>)>,
+    pub nodes: Vec<SnapshotNode>,
+    pub rest: Reader,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct SnapshotNode {
+    pub path: Str,
+    pub data: Option<bytes::Bytes>,
+    pub acl: i64,
+    pub stat: StatPersisted,
+}
+
+impl SnapshotContent {
+    /// Reads from behind the file header.
+    pub fn read(mut input: Reader) -> Self {
+        let mut sessions = Vec::new();
+        for _ in 0..input.i32().unwrap() {
+            sessions.push((SessionId::decode(&mut input).unwrap(), input.i32().unwrap()));
+        }
+        let mut acls = Vec::new();
+        for _ in 0..input.i32().unwrap() {
+            acls.push((input.i64().unwrap(), Vec::decode(&mut input).unwrap()));
+        }
+        let mut nodes = Vec::new();
+        loop {
+            let path = Str::decode(&mut input).unwrap();
+            if path == "/" {
+                break;
+            }
+            nodes.push(SnapshotNode {
+                path,
+                data: input.buffer().unwrap(),
+                acl: input.i64().unwrap(),
+                stat: StatPersisted::decode(&mut input).unwrap(),
+            });
+        }
+        Self {
+            sessions,
+            acls,
+            nodes,
+            rest: input,
+        }
+    }
+
+    pub fn of_file(path: &Path) -> Self {
+        let mut input = Reader::new(fs::read(path).unwrap());
+        input.take(16).unwrap();
+        Self::read(input)
+    }
+
+    /// The same in an order that does not depend on hashing.
+    pub fn sorted(
+        mut self,
+    ) -> (
+        Vec<(SessionId, i32)>,
+        Vec<(i64, Vec<Acl>)>,
+        Vec<SnapshotNode>,
+    ) {
+        self.sessions.sort_unstable();
+        self.acls.sort_unstable_by_key(|(id, _)| *id);
+        self.nodes.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        (self.sessions, self.acls, self.nodes)
+    }
+
+    pub fn load(&self, settings: &Arc<TreeSettings>, zxid: Zxid) -> Tree {
+        let mut loader = TreeLoader::new(Arc::clone(settings));
+        for (id, timeout_ms) in &self.sessions {
+            loader.session(*id, *timeout_ms);
+        }
+        for (id, list) in &self.acls {
+            loader.acl(*id, list);
+        }
+        for node in &self.nodes {
+            loader
+                .znode(&node.path, node.data.as_deref(), node.acl, node.stat)
+                .unwrap();
+        }
+        loader.finish(zxid).unwrap()
+    }
+}
+
+/// The whole snapshot of a tree at rest, in chunks of some size.
+pub fn snapshot_bytes(tree: &Tree, chunk: usize) -> Vec<u8> {
+    let (mut cursor, mut out) = (tree.start_snapshot(), Vec::new());
+    while tree.snapshot_chunk(&mut cursor, chunk, &mut out) {}
+    out
+}

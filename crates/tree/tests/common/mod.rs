@@ -1,0 +1,5 @@
+//! What the tests of this crate share. Each test file uses a part of it.
+#![allow(dead_code, unreachable_pub)]
+
+pub mod files;
+pub mod host;
