@@ -277,8 +277,8 @@ impl Settings {
         let Some(found) = self.find(key) else {
             return Ok(default);
         };
-        // An empty value is no choice unless it is one of the words.
-        if found.text.is_empty() {
+        // As a property, an empty value is as good as none.
+        if found.text.is_empty() && !key.is_parsed_directly() {
             return Ok(known("").or(default));
         }
         match known(&found.text) {

@@ -1,5 +1,12 @@
 //! Configurations as a whole: from text to [`config::Config`].
 
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
 mod checklist;
 mod every_setting;
+mod examples;
+mod precedence;
+mod refusals;
+mod robustness;
 mod support;
+mod values;
