@@ -17,12 +17,16 @@ pub(crate) fn session_ms() -> i64 {
 
 /// Milliseconds since 1970; goes where the administrator sets it.
 pub(crate) fn wall_ms() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// A number that differs from call to call: spreads what must not happen everywhere at once.
 pub(crate) fn seed() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     u64::from(since.subsec_nanos())
 }

@@ -13,7 +13,9 @@ pub enum StartError {
     #[error(transparent)]
     Storage(#[from] StorageError),
     /// An address cannot be listened on.
-    #[error("cannot listen for clients on {address}: {source} (another server may be running there; see clientPort and clientPortAddress)")]
+    #[error(
+        "cannot listen for clients on {address}: {source} (another server may be running there; see clientPort and clientPortAddress)"
+    )]
     Bind {
         /// The address.
         address: SocketAddr,

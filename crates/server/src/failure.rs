@@ -22,7 +22,10 @@ impl Failure {
     /// Ends the server with `exit_code`, unless an earlier failure is ending it already.
     pub(crate) fn report(&self, exit_code: u8) {
         let code = i32::from(exit_code.max(1));
-        let _ = self.inner.exit_code.compare_exchange(0, code, Ordering::AcqRel, Ordering::Acquire);
+        let _ = self
+            .inner
+            .exit_code
+            .compare_exchange(0, code, Ordering::AcqRel, Ordering::Acquire);
         self.inner.reported.notify_one();
     }
 

@@ -14,12 +14,18 @@ pub(crate) struct Permits {
 
 impl Permits {
     pub(crate) fn new(max: usize) -> Self {
-        Self { semaphore: Semaphore::new(max), max }
+        Self {
+            semaphore: Semaphore::new(max),
+            max,
+        }
     }
 
     /// Takes `count` permits if they are there.
     pub(crate) fn take_now(&self, count: u32) -> bool {
-        self.semaphore.try_acquire_many(count).map(tokio::sync::SemaphorePermit::forget).is_ok()
+        self.semaphore
+            .try_acquire_many(count)
+            .map(tokio::sync::SemaphorePermit::forget)
+            .is_ok()
     }
 
     /// Waits for `count` permits; whoever waits longest is served first.

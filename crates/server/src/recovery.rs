@@ -76,7 +76,9 @@ impl Restore {
             }
             _ => record.digest.map(|logged| (logged.version, logged.digest)),
         };
-        let Some((version, logged)) = logged else { return };
+        let Some((version, logged)) = logged else {
+            return;
+        };
         let comparable = enabled && version == proto::txn::TxnDigest::VERSION;
         if comparable && logged != digest.cast_signed() {
             self.digest_mismatches += 1;
@@ -130,7 +132,9 @@ impl State for Restore {
         let Stage::Loading(loader) = std::mem::replace(&mut self.stage, Stage::Empty) else {
             return Err(ContentError::new("the end of a snapshot that never began"));
         };
-        let tree = loader.finish(zxid).map_err(|error| ContentError::new(error.to_string()))?;
+        let tree = loader
+            .finish(zxid)
+            .map_err(|error| ContentError::new(error.to_string()))?;
         // A trailer of zxid 0 was written by a server that had applied nothing yet.
         self.expected_digest = digest.filter(|digest| digest.zxid >= zxid && digest.zxid.0 > 0);
         self.stage = Stage::Replaying(Box::new(tree));

@@ -63,7 +63,9 @@ impl Settings {
         let sessions = &config.sessions;
         let storage = &config.storage;
         let millis = |ms: u32| Duration::from_millis(ms.into());
-        let spacing_ms = 60_000u32.checked_div(config.containers.max_per_minute).unwrap_or(0);
+        let spacing_ms = 60_000u32
+            .checked_div(config.containers.max_per_minute)
+            .unwrap_or(0);
         let never_used = config.containers.max_never_used_interval_ms.unwrap_or(0);
         Self {
             jute_max_buffer: max_buffer,

@@ -13,7 +13,9 @@ use crate::clock;
 use crate::fourlw::{DEFAULT_TRACE_MASK, Environment};
 use crate::metrics::{Metrics, ServerStats};
 use crate::net::connection::Connection;
+use crate::net::large::LargeRequests;
 use crate::net::registry::Registry;
+use crate::net::throttle::TokenBucket;
 use crate::permits::Permits;
 use crate::pipeline::{Submission, ToCore};
 use crate::settings::Settings;
@@ -39,6 +41,8 @@ pub(crate) struct Shared {
     pub(crate) sessions: Mutex<SessionTracker>,
     pub(crate) registry: Registry,
     pub(crate) permits: Permits,
+    pub(crate) handshakes: Mutex<TokenBucket>,
+    pub(crate) large_requests: LargeRequests,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) stats: ServerStats,
     pub(crate) environment: Environment,
@@ -56,6 +60,9 @@ impl Shared {
         metrics: Arc<Metrics>,
     ) -> Self {
         let permits = Permits::new(settings.outstanding_max);
+        let throttle = settings.config.limits.connection_throttle.clone();
+        let handshakes = TokenBucket::new(throttle, clock::monotonic_ms());
+        let large_requests = LargeRequests::new(&settings.config.limits.large_requests);
         let server_id = settings.session_server_id;
         Self {
             tree: RwLock::new(tree),
@@ -63,6 +70,8 @@ impl Shared {
             sessions: Mutex::new(sessions),
             registry: Registry::default(),
             permits,
+            handshakes: Mutex::new(handshakes),
+            large_requests,
             stats: ServerStats::new(metrics.clone(), clock::monotonic_ms()),
             metrics,
             environment: Environment::of_this_process(),
@@ -82,7 +91,9 @@ impl Shared {
     /// Makes an id for a new session and starts its clock.
     pub(crate) fn new_session(&self, timeout_ms: i32) -> SessionId {
         let id = self.session_ids.lock().next();
-        self.sessions.lock().add(id, timeout_ms, clock::session_ms());
+        self.sessions
+            .lock()
+            .add(id, timeout_ms, clock::session_ms());
         id
     }
 
@@ -99,12 +110,20 @@ impl Shared {
     /// Notes that a connection's session has sent something. False if it is over.
     pub(crate) fn touch(&self, connection: &Connection) -> bool {
         let now = clock::session_ms();
-        self.sessions.lock().touch(connection.session(), connection.timeout_ms(), now)
+        self.sessions
+            .lock()
+            .touch(connection.session(), connection.timeout_ms(), now)
     }
 
     /// Counts a reply that is in the outbox.
     pub(crate) fn note_reply(&self, connection: &Connection, reply: Reply) {
-        let Reply { xid, op, zxid, received_ms, now_ms } = reply;
+        let Reply {
+            xid,
+            op,
+            zxid,
+            received_ms,
+            now_ms,
+        } = reply;
         let latency_ms = now_ms.saturating_sub(received_ms);
         if op.kind() == OpKind::Write {
             self.stats.update_answered(latency_ms);
@@ -113,7 +132,9 @@ impl Shared {
         }
         self.stats.packets_sent(1);
         connection.stats.packets_sent(1);
-        connection.stats.answered(xid, zxid, op, received_ms, now_ms);
+        connection
+            .stats
+            .answered(xid, zxid, op, received_ms, now_ms);
     }
 
     /// Forgets a connection that has ended; its session lives on.

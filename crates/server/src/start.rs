@@ -45,14 +45,18 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
         &*disk,
         &config.data_dir,
         &config.data_log_dir,
-        OpenOptions { autocreate: config.storage.datadir_autocreate },
+        OpenOptions {
+            autocreate: config.storage.datadir_autocreate,
+        },
     )?;
     // Bound before the data is loaded: a second server fails at once, and what clients send
     // waits in the kernel meanwhile.
     let listener = client_listener(&config)?;
     let (tree, recovered) = load(&config, &disk, &dirs)?;
     let started = Started {
-        client_address: listener.as_ref().and_then(|listener| listener.local_addr().ok()),
+        client_address: listener
+            .as_ref()
+            .and_then(|listener| listener.local_addr().ok()),
         zxid: tree.last_zxid(),
         znodes: tree.node_count(),
         sessions: tree.sessions().len(),
@@ -63,7 +67,13 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
     let orphans = tree.orphan_owners();
     let sessions = track_sessions(&settings, &tree);
     let metrics = Arc::new(Metrics::default());
-    let shared = Arc::new(Shared::new(settings, tree, sessions, core_sender.clone(), metrics));
+    let shared = Arc::new(Shared::new(
+        settings,
+        tree,
+        sessions,
+        core_sender.clone(),
+        metrics,
+    ));
     let failure = Failure::default();
     let (snapshotter, snapshots) =
         Snapshotter::new(shared.clone(), disk.clone(), dirs.clone(), failure.clone());
@@ -98,12 +108,21 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
     ];
     if let Some(every) = purge_interval(&config) {
         let retain = config.purge.retain as usize;
-        tasks.push(tokio::spawn(timers::purge(shared.clone(), disk, dirs, retain, every)).abort_handle());
+        tasks.push(
+            tokio::spawn(timers::purge(shared.clone(), disk, dirs, retain, every)).abort_handle(),
+        );
     }
     if let Some(listener) = listener {
         tasks.push(tokio::spawn(listener::accept_loop(shared.clone(), listener)).abort_handle());
     }
-    Ok(Server { shared, failure, core: core_sender, tasks, threads, started })
+    Ok(Server {
+        shared,
+        failure,
+        core: core_sender,
+        tasks,
+        threads,
+        started,
+    })
 }
 
 fn load(
@@ -156,12 +175,18 @@ fn tree_settings(config: &Config) -> TreeSettings {
 
 fn auth_settings(config: &Config) -> AuthSettings {
     let auth = &config.auth;
-    let ensemble = auth.providers.values().any(|provider| *provider == AuthProvider::Ensemble);
+    let ensemble = auth
+        .providers
+        .values()
+        .any(|provider| *provider == AuthProvider::Ensemble);
     AuthSettings {
         digest: DigestSettings {
             enabled: auth.digest_enabled,
             algorithm: digest_algorithm(auth.digest_algorithm).unwrap_or(DigestAlgorithm::Sha1),
-            super_digest: auth.super_digest.as_ref().map(|digest| digest.expose().to_owned()),
+            super_digest: auth
+                .super_digest
+                .as_ref()
+                .map(|digest| digest.expose().to_owned()),
         },
         ensemble: ensemble.then(|| EnsembleSettings {
             names: auth.ensemble_names.clone().unwrap_or_default(),
@@ -192,22 +217,30 @@ fn digest_algorithm(named: config::DigestAlgorithm) -> Option<DigestAlgorithm> {
 fn refuse_unsupported(config: &Config) -> Result<(), StartError> {
     let refuse = |what: &str| Err(StartError::Unsupported(what.to_owned()));
     if config.ensemble.is_some() {
-        return refuse("zoo.cfg names an ensemble, and this release runs standalone servers only: leave out the server.N lines, or run Apache ZooKeeper on this member");
+        return refuse(
+            "zoo.cfg names an ensemble, and this release runs standalone servers only: leave out the server.N lines, or run Apache ZooKeeper on this member",
+        );
     }
     if config.client.secure.is_some() || config.client.port_unification {
-        return refuse("secureClientPort and client.portUnification need TLS, which this release does not have yet: leave them out");
+        return refuse(
+            "secureClientPort and client.portUnification need TLS, which this release does not have yet: leave them out",
+        );
     }
     if config.auth.enforced_schemes.is_some() {
         let known = ["digest", "ip"];
         let schemes = config.auth.enforced_schemes.iter().flatten();
         for scheme in schemes {
             if !known.contains(&scheme.as_str()) {
-                return refuse(&format!("enforce.auth.schemes names {scheme}, which this release does not have yet"));
+                return refuse(&format!(
+                    "enforce.auth.schemes names {scheme}, which this release does not have yet"
+                ));
             }
         }
     }
     if digest_algorithm(config.auth.digest_algorithm).is_none() {
-        return refuse("DigestAuthenticationProvider.digestAlg=MD5 is too weak: choose SHA1 or better");
+        return refuse(
+            "DigestAuthenticationProvider.digestAlg=MD5 is too weak: choose SHA1 or better",
+        );
     }
     Ok(())
 }
@@ -244,12 +277,20 @@ fn snap_trigger(config: &Config) -> SnapTrigger {
 }
 
 fn purge_interval(config: &Config) -> Option<Duration> {
-    config.purge.interval_hours.map(|hours| Duration::from_secs(u64::from(hours) * 3600))
+    config
+        .purge
+        .interval_hours
+        .map(|hours| Duration::from_secs(u64::from(hours) * 3600))
 }
 
 fn client_listener(config: &Config) -> Result<Option<TcpListener>, StartError> {
-    let Some(plain) = &config.client.plain else { return Ok(None) };
-    let backlog = config.client.backlog.and_then(|backlog| i32::try_from(backlog).ok());
+    let Some(plain) = &config.client.plain else {
+        return Ok(None);
+    };
+    let backlog = config
+        .client
+        .backlog
+        .and_then(|backlog| i32::try_from(backlog).ok());
     let backlog = backlog.unwrap_or(DEFAULT_BACKLOG);
     let bind = |ip: IpAddr| {
         let address = SocketAddr::new(ip, plain.port);
@@ -267,7 +308,9 @@ fn client_listener(config: &Config) -> Result<Option<TcpListener>, StartError> {
         }
         ip => bind(ip),
     };
-    bound.map(Some).map_err(|(address, source)| StartError::Bind { address, source })
+    bound
+        .map(Some)
+        .map_err(|(address, source)| StartError::Bind { address, source })
 }
 
 fn spawn(

@@ -50,10 +50,18 @@ pub(crate) async fn sweep_containers(shared: Arc<Shared>) {
     loop {
         rounds.tick().await;
         let never_used_ms = settings.max_never_used_ms;
-        let candidates = shared.tree.read().expired_candidates(clock::wall_ms(), never_used_ms);
+        let candidates = shared
+            .tree
+            .read()
+            .expired_candidates(clock::wall_ms(), never_used_ms);
         for path in candidates {
             tracing::info!(path = &*path, "container or TTL znode is deleted");
-            submit(&shared, SessionId::NONE, WriteRequest::DeleteContainer { path }).await;
+            submit(
+                &shared,
+                SessionId::NONE,
+                WriteRequest::DeleteContainer { path },
+            )
+            .await;
             sleep(settings.min_spacing).await;
         }
     }
@@ -69,6 +77,7 @@ async fn submit(shared: &Arc<Shared>, session: SessionId, request: WriteRequest)
         identities: Arc::from([]),
         request,
         received_ms: clock::monotonic_ms(),
+        large: None,
     });
 }
 
@@ -87,7 +96,8 @@ pub(crate) async fn purge(
     loop {
         rounds.tick().await;
         let (disk, dirs) = (disk.clone(), dirs.clone());
-        let purged = tokio::task::spawn_blocking(move || storage::purge(&*disk, &dirs, retain, limits));
+        let purged =
+            tokio::task::spawn_blocking(move || storage::purge(&*disk, &dirs, retain, limits));
         match purged.await {
             Ok(Ok(removed)) => {
                 tracing::info!(files = removed.len(), retain, "purge task completed");

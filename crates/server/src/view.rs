@@ -28,7 +28,9 @@ impl LiveView {
 
     fn sessions_by_connection(&self) -> BTreeMap<tree::WatcherId, SessionId> {
         let all = self.shared.registry.all();
-        all.iter().map(|connection| (connection.id, connection.session())).collect()
+        all.iter()
+            .map(|connection| (connection.id, connection.session()))
+            .collect()
     }
 }
 
@@ -38,7 +40,10 @@ impl View for LiveView {
     }
 
     fn now(&self) -> Now {
-        Now { monotonic_ms: clock::monotonic_ms(), wall_ms: clock::wall_ms() }
+        Now {
+            monotonic_ms: clock::monotonic_ms(),
+            wall_ms: clock::wall_ms(),
+        }
     }
 
     fn stats(&self) -> &ServerStats {
@@ -61,6 +66,7 @@ impl View for LiveView {
             ephemerals_count: tree.ephemerals_count() as u64,
             approximate_data_size: u64::try_from(tree.approximate_data_size()).unwrap_or(0),
             global_sessions: tree.sessions().len() as u64,
+            connection_drop_probability: self.shared.handshakes.lock().drop_probability(),
             ..State::default()
         }
     }
@@ -74,7 +80,12 @@ impl View for LiveView {
     }
 
     fn connections(&self) -> Vec<ConnectionInfo> {
-        self.shared.registry.all().iter().map(|connection| describe(connection)).collect()
+        self.shared
+            .registry
+            .all()
+            .iter()
+            .map(|connection| describe(connection))
+            .collect()
     }
 
     fn reset_connections(&self) {
@@ -88,7 +99,9 @@ impl View for LiveView {
     fn configuration(&self) -> Configuration {
         let config = &self.shared.settings.config;
         let port = |address: &Option<config::ClientAddress>| {
-            address.as_ref().map_or(-1, |address| i32::from(address.port))
+            address
+                .as_ref()
+                .map_or(-1, |address| i32::from(address.port))
         };
         Configuration {
             client_port: port(&config.client.plain),
@@ -119,13 +132,18 @@ impl View for LiveView {
             .into_iter()
             .map(|(deadline_ms, ids)| (u64::try_from(deadline_ms).unwrap_or(0), ids))
             .collect();
-        Sessions { local: None, global: GlobalSessions::Expired(ExpirySets { sets }) }
+        Sessions {
+            local: None,
+            global: GlobalSessions::Expired(ExpirySets { sets }),
+        }
     }
 
     fn ephemerals(&self) -> Vec<(SessionId, Vec<String>)> {
         let tree = self.shared.tree.read();
         let by_session = tree.ephemerals();
-        by_session.map(|(id, paths)| (id, paths.map(|path| path.to_string()).collect())).collect()
+        by_session
+            .map(|(id, paths)| (id, paths.map(|path| path.to_string()).collect()))
+            .collect()
     }
 
     fn connection_expiry(&self) -> Option<ExpirySets<ConnectionId>> {
@@ -137,11 +155,18 @@ impl View for LiveView {
                 SessionId::NONE => u64::try_from(sessionless).unwrap_or(u64::MAX),
                 _ => u64::try_from(connection.timeout_ms()).unwrap_or(0),
             };
-            let id = ConnectionId { peer: connection.peer, session: connection.session() };
+            let id = ConnectionId {
+                peer: connection.peer,
+                session: connection.session(),
+            };
             let expires = now_ms.saturating_add(timeout) / CONNECTION_BUCKET_MS + 1;
-            sets.entry(expires * CONNECTION_BUCKET_MS).or_default().push(id);
+            sets.entry(expires * CONNECTION_BUCKET_MS)
+                .or_default()
+                .push(id);
         }
-        Some(ExpirySets { sets: sets.into_iter().collect() })
+        Some(ExpirySets {
+            sets: sets.into_iter().collect(),
+        })
     }
 
     fn watch_summary(&self) -> WatchSummary {
@@ -178,7 +203,9 @@ impl View for LiveView {
 
     fn digests(&self) -> Vec<(Zxid, i64)> {
         let tree = self.shared.tree.read();
-        tree.digest_history().map(|(zxid, digest)| (zxid, digest.cast_signed())).collect()
+        tree.digest_history()
+            .map(|(zxid, digest)| (zxid, digest.cast_signed()))
+            .collect()
     }
 
     fn environment(&self) -> &Environment {
@@ -186,11 +213,15 @@ impl View for LiveView {
     }
 
     fn trace_mask(&self) -> i64 {
-        self.shared.trace_mask.load(std::sync::atomic::Ordering::Relaxed)
+        self.shared
+            .trace_mask
+            .load(std::sync::atomic::Ordering::Relaxed)
     }
 
     fn set_trace_mask(&self, mask: i64) {
-        self.shared.trace_mask.store(mask, std::sync::atomic::Ordering::Relaxed);
+        self.shared
+            .trace_mask
+            .store(mask, std::sync::atomic::Ordering::Relaxed);
     }
 }
 
@@ -205,7 +236,10 @@ fn describe(connection: &Connection) -> ConnectionInfo {
     let queued = connection.lock().queue.len() as u64;
     ConnectionInfo {
         peer: connection.peer,
-        interest: Interest { read: session != SessionId::NONE, write: false },
+        interest: Interest {
+            read: session != SessionId::NONE,
+            write: false,
+        },
         queued,
         session,
         timeout_ms: connection.timeout_ms(),
@@ -223,7 +257,12 @@ fn number(value: u32) -> i32 {
 
 /// Bytes of the files of a directory; what cannot be read counts as nothing.
 fn size_of_files(dir: &Path) -> u64 {
-    let Ok(entries) = std::fs::read_dir(dir) else { return 0 };
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return 0;
+    };
     let lengths = entries.flatten().filter_map(|entry| entry.metadata().ok());
-    lengths.filter(std::fs::Metadata::is_file).map(|file| file.len()).sum()
+    lengths
+        .filter(std::fs::Metadata::is_file)
+        .map(|file| file.len())
+        .sum()
 }

@@ -48,14 +48,15 @@ pub struct State {
     pub connection_drop_probability: f64,
 }
 
-/// The quota of a namespace. Source: QuotaMetricsUtils.
+/// A quota below a namespace; those of one namespace are shown as their sum.
+/// Source: QuotaMetricsUtils.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamespaceQuota {
     /// First element of the path, without the slash.
     pub namespace: String,
-    /// Znodes allowed.
+    /// Znodes allowed: the hard limit, or the soft one if there is none; Java shows -1 for none.
     pub count_limit: Option<i64>,
-    /// Bytes allowed.
+    /// Bytes allowed, likewise.
     pub bytes_limit: Option<i64>,
     /// Znodes counted.
     pub count_usage: Option<i64>,
@@ -68,9 +69,15 @@ impl Gauges<'_> {
         &self,
         figure: fn(&NamespaceQuota) -> Option<i64>,
     ) -> BTreeMap<String, Number> {
-        let known = self.quotas.iter();
-        known
-            .filter_map(|quota| Some((quota.namespace.clone(), figure(quota)?.into())))
+        let mut sums = BTreeMap::<_, i64>::new();
+        for quota in self.quotas {
+            if let Some(figure) = figure(quota) {
+                let sum = sums.entry(quota.namespace.clone()).or_default();
+                *sum = sum.saturating_add(figure);
+            }
+        }
+        sums.into_iter()
+            .map(|(namespace, sum)| (namespace, sum.into()))
             .collect()
     }
 }

@@ -1,15 +1,19 @@
-//! Replies counted by the batch.
+//! Replies and events counted by the batch.
 
 /// Latencies below this many ms are counted in place; longer ones are rare.
 const SHORT_MS: usize = 16;
 
-/// Replies made in one go: to a batch of a connection, or to a group of transactions. It is
-/// filled without touching anything shared and handed over with
+/// What is sent in one go: to a batch of a connection, or because of a group of transactions.
+/// It is filled without touching anything shared and handed over with
 /// [`super::ServerStats::replied`], so that a reply in a large batch costs a few nanoseconds.
+///
+/// A reply is noted with [`Self::read`] or [`Self::update`] for its latency and with
+/// [`Self::reply`] for its bytes.
 #[derive(Debug, Default)]
 pub struct Replies {
     pub(super) sent: u64,
-    pub(super) bytes: u64,
+    pub(super) reply_bytes: u64,
+    pub(super) event_bytes: u64,
     pub(super) sizes: Option<Sizes>,
     pub(super) reads: Latencies,
     pub(super) updates: Latencies,
@@ -50,22 +54,28 @@ impl Latencies {
 }
 
 impl Replies {
-    /// Notes the reply to a request that made no transaction.
+    /// Notes how long the reply to a request took that made no transaction.
     pub fn read(&mut self, latency_ms: u64) {
         self.reads.record(latency_ms);
     }
 
-    /// Notes the reply to a request that made a transaction.
+    /// Notes how long the reply to a request took that made a transaction.
     pub fn update(&mut self, latency_ms: u64) {
         self.updates.record(latency_ms);
     }
 
-    /// Notes a packet of `bytes`, the length before it not counted: of every reply, whatever
-    /// its request was, and of every event.
-    pub fn packet(&mut self, bytes: usize) {
+    /// Notes the bytes of a reply, the length before it not counted.
+    pub fn reply(&mut self, bytes: usize) {
+        self.reply_bytes += self.packet(bytes);
+    }
+
+    /// Notes the bytes of a watch event, likewise.
+    pub fn event(&mut self, bytes: usize) {
+        self.event_bytes += self.packet(bytes);
+    }
+
+    fn packet(&mut self, bytes: usize) -> u64 {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        self.sent += 1;
-        self.bytes += u64::from(bytes);
         let Sizes { min, max, .. } = self.sizes.unwrap_or(Sizes {
             last: 0,
             min: bytes,
@@ -76,6 +86,8 @@ impl Replies {
             min: min.min(bytes),
             max: max.max(bytes),
         });
+        self.sent += 1;
+        u64::from(bytes)
     }
 }
 

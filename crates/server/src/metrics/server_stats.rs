@@ -90,7 +90,7 @@ impl ServerStats {
         self.response_sizes.record(bytes);
     }
 
-    /// Notes all that was noted in `replies`, their bytes (`response_bytes`) included.
+    /// Notes all that was noted in `replies`: packets, latencies, sizes and, in [`Metrics`], bytes.
     pub fn replied(&self, replies: &Replies) {
         let metrics = &self.metrics;
         for (latency_ms, times) in replies.reads.counts() {
@@ -101,7 +101,10 @@ impl ServerStats {
         }
         if let Some(sizes) = replies.sizes {
             self.packets_sent.add(replies.sent);
-            metrics.response_bytes.add(replies.bytes);
+            metrics.response_bytes.add(replies.reply_bytes);
+            if replies.event_bytes > 0 {
+                metrics.watch_bytes.add(replies.event_bytes);
+            }
             self.response_sizes.record_all(sizes);
         }
     }

@@ -190,17 +190,17 @@ metrics! {
             = |g| shown(g.state.ephemerals_count);
         global_sessions Every "Sessions the whole ensemble knows."
             = |g| shown(g.state.global_sessions);
-        last_client_response_size Every "Bytes of the latest reply, -1 before the first."
+        last_client_response_size Every "Bytes of the latest reply or event, -1 before the first."
             = |g| shown(g.server.response_sizes.last);
         local_sessions Every "Sessions only this server knows."
             = |g| shown(g.state.local_sessions);
-        max_client_response_size Every "Bytes of the largest reply, -1 before the first."
+        max_client_response_size Every "Bytes of the largest reply or event, -1 before the first."
             = |g| shown(g.server.response_sizes.max);
         max_file_descriptor_count Every "File descriptors the process may open."
             = |g| shown(g.descriptors.max);
         max_latency Every "Longest time from a request to its reply, ms."
             = |g| shown(g.server.latency.max());
-        min_client_response_size Every "Bytes of the smallest reply, -1 before the first."
+        min_client_response_size Every "Bytes of the smallest reply or event, -1 before the first."
             = |g| shown(g.server.response_sizes.min);
         min_latency Every "Shortest time from a request to its reply, ms."
             = |g| shown(g.server.latency.min());
@@ -267,13 +267,13 @@ metrics! {
         cnxn_closed_without_zk_server_running
             "Connections closed because the server was not serving.";
         commit_count "Transactions committed by this leader.";
-        connection_drop_count "Client connections that ended.";
-        connection_rejected "Sessions turned away by connection throttling.";
+        connection_drop_count "Connections that clients ended without closing their session.";
+        connection_rejected "Connections turned away by a limit on connections or by connection throttling.";
         connection_request_count "Handshakes received.";
         connection_revalidate_count "Sessions that reconnected.";
         dead_watchers_cleared "Closed connections whose watches were removed by the watch cleaner.";
         dead_watchers_queued "Closed connections handed to the watch cleaner.";
-        diff_count "Learners brought up to date with a diff.";
+        diff_count "Learners that this leader brought up to date with a diff.";
         digest_mismatches_count
             "Transactions after which the tree's digest was not the recorded one.";
         ensemble_auth_fail "Connections refused because they named another ensemble.";
@@ -305,7 +305,7 @@ metrics! {
         sessionless_connections_expired "Connections closed because they were silent for too long.";
         skip_learner_request_to_next_processor_count
             "Requests of learners that were not passed on.";
-        snap_count "Learners brought up to date with a snapshot.";
+        snap_count "Learners that this leader brought up to date with a snapshot.";
         snapshot_error_count "Snapshots over the admin server that failed.";
         snapshot_rate_limited_count "Snapshots over the admin server refused as too frequent.";
         stale_replies "Replies dropped because their connection had gone.";
@@ -379,7 +379,7 @@ metrics! {
         om_commit_process_time_ms "Time to pass a commit on to observers, ms.";
         om_proposal_process_time_ms "Time to pass a proposal on to observers, ms.";
         prep_processor_queue_time_ms "Time a request waits for preparation, ms.";
-        propagation_latency "Time from a request at the leader to its change here, ms.";
+        propagation_latency "Time from the stamp of a transaction to its change here, by wall clocks, ms.";
         proposal_ack_creation_latency "Time from a proposal to this server's acknowledgement, ms.";
         proposal_latency "Time from a request at the leader to its proposal here, ms.";
         quorum_ack_latency "Time from a proposal to the acknowledgements of a quorum, ms.";
@@ -397,8 +397,8 @@ metrics! {
         write_final_proc_time_ms "Time to apply and answer a write, ms.";
     }
     summary_sets {
-        write_per_namespace "Bytes of paths and data written, per namespace.";
-        read_per_namespace "Bytes of paths and data read, per namespace.";
+        write_per_namespace "Bytes of path and data of a write, per namespace.";
+        read_per_namespace "Bytes of path, data and stat of a read, per namespace.";
         learner_handler_qp_size "Packets that wait to be sent, per learner.";
     }
     percentiles_sets {

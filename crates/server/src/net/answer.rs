@@ -27,7 +27,12 @@ pub(crate) fn read(
     answer: &Answer<'_>,
 ) {
     let zxid = tree.last_zxid();
-    let Answer { xid, request, identities, .. } = *answer;
+    let Answer {
+        xid,
+        request,
+        identities,
+        ..
+    } = *answer;
     let err = match request {
         // A ping is answered with the reserved xid, whatever the request's was.
         ReadRequest::Ping => state.push_reply(Xid::PING, zxid, |_| Ok(())),
@@ -40,9 +45,14 @@ pub(crate) fn read(
             state.push_reply(xid, zxid, |_| set)
         }
         request => {
-            let caller =
-                Caller { session: connection.session(), watcher: connection.id, identities };
-            state.push_reply(xid, zxid, |out| tree.read(request, &caller, &shared.watches, out))
+            let caller = Caller {
+                session: connection.session(),
+                watcher: connection.id,
+                identities,
+            };
+            state.push_reply(xid, zxid, |out| {
+                tree.read(request, &caller, &shared.watches, out)
+            })
         }
     };
     tracing::trace!(xid = %xid, op = answer.op.name(), %zxid, err = %err, "read answered");
@@ -56,12 +66,32 @@ pub(crate) fn drain_queue(
     state: &mut ConnectionState,
     now_ms: u64,
 ) {
-    while state.queue.front().is_some_and(|next| !next.work.is_write()) {
-        let Some(Queued { xid, op, received_ms, work }) = state.queue.pop_front() else { return };
+    while state
+        .queue
+        .front()
+        .is_some_and(|next| !next.work.is_write())
+    {
+        let Some(Queued {
+            xid,
+            op,
+            received_ms,
+            work,
+        }) = state.queue.pop_front()
+        else {
+            return;
+        };
         let zxid = tree.last_zxid();
         match work {
-            Work::Read { request, identities } => {
-                let answer = Answer { xid, op, request: &request, identities: &identities };
+            Work::Read {
+                request,
+                identities,
+            } => {
+                let answer = Answer {
+                    xid,
+                    op,
+                    request: &request,
+                    identities: &identities,
+                };
                 read(shared, tree, connection, state, &answer);
             }
             Work::Sync { path } => push_sync(state, xid, zxid, &path),
@@ -69,7 +99,16 @@ pub(crate) fn drain_queue(
             Work::Write | Work::Handshake { .. } => return,
         }
         let xid = if op == OpCode::Ping { Xid::PING } else { xid };
-        shared.note_reply(connection, Reply { xid, op, zxid, received_ms, now_ms });
+        shared.note_reply(
+            connection,
+            Reply {
+                xid,
+                op,
+                zxid,
+                received_ms,
+                now_ms,
+            },
+        );
     }
 }
 
@@ -93,8 +132,11 @@ pub(crate) fn push_event_frame(
     path: jute::Str,
     zxid: Zxid,
 ) {
-    let event =
-        WatcherEvent { event_type: event_type as i32, state: STATE_SYNC_CONNECTED, path };
+    let event = WatcherEvent {
+        event_type: event_type as i32,
+        state: STATE_SYNC_CONNECTED,
+        path,
+    };
     push_frame(out, Xid::EVENT, zxid, |out| {
         event.encode(out);
         Ok(())

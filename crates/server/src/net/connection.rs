@@ -25,8 +25,8 @@ use proto::{ErrorCode, Id, OpCode, SessionId, Xid, Zxid};
 use tokio::sync::Notify;
 use tree::WatcherId;
 
-use crate::{clock, limits};
 use crate::metrics::ConnectionStats;
+use crate::{clock, limits};
 
 /// The identities of a connection; replaced as a whole when a client authenticates.
 pub(crate) type Identities = Arc<[Id]>;
@@ -73,7 +73,10 @@ pub(crate) enum Work {
         new_style: bool,
     },
     /// A read behind a write of the same connection.
-    Read { request: ReadRequest, identities: Identities },
+    Read {
+        request: ReadRequest,
+        identities: Identities,
+    },
     /// sync on this server: only its place in the order matters.
     Sync { path: Option<jute::Str> },
     /// A request that could not be decoded.
@@ -178,7 +181,13 @@ impl ConnectionState {
 
     /// Appends a reply that is only a header.
     pub(crate) fn push_header(&mut self, xid: Xid, zxid: Zxid, err: ErrorCode) {
-        self.push_reply(xid, zxid, |_| if err == ErrorCode::Ok { Ok(()) } else { Err(err) });
+        self.push_reply(xid, zxid, |_| {
+            if err == ErrorCode::Ok {
+                Ok(())
+            } else {
+                Err(err)
+            }
+        });
     }
 
     /// Appends the server's half of the handshake.
@@ -200,7 +209,13 @@ pub(crate) fn connect_response(
         None => Bytes::from_static(&[0; 16]),
     };
     let read_only = new_style.then_some(false);
-    ConnectResponse { protocol_version: 0, timeout_ms, session_id, password, read_only }
+    ConnectResponse {
+        protocol_version: 0,
+        timeout_ms,
+        session_id,
+        password,
+        read_only,
+    }
 }
 
 /// Appends a frame of a reply header and what `body` appends to it.

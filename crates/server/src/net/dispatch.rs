@@ -6,19 +6,22 @@ use bytes::{Bytes, BytesMut};
 use jute::{Decode, Limits, Reader};
 use proto::connect::{AuthPacket, RequestHeader, SaslToken};
 use proto::request::{ReadRequest, Request, WriteRequest};
-use proto::{ErrorCode, OpCode, OpKind, Xid, Zxid};
+use proto::{ErrorCode, Id, OpCode, OpKind, Xid, Zxid};
 use tree::Tree;
 
 use super::answer::{self, Answer, UNDECODABLE};
 use super::connection::{Connection, ConnectionState, Queued, Work};
+use super::large::{LargeRequest, TooMuch};
 use crate::limits;
 use crate::pipeline::Submission;
+use crate::settings::Settings;
 use crate::shared::{Reply, Shared};
 
 /// One decoded frame.
 pub(crate) struct Parsed {
     xid: Xid,
     kind: Kind,
+    large: Option<LargeRequest>,
 }
 
 enum Kind {
@@ -53,6 +56,9 @@ pub(crate) enum FrameFault {
     /// The frame is too short for a request header.
     #[error("frame of {len} bytes is too short for a request header")]
     Header { len: usize },
+    /// `largeRequestMaxBytes` of large requests are under way.
+    #[error("no room for a large request of {len} bytes (largeRequestMaxBytes)")]
+    TooMuch { len: usize },
     /// Credentials or a SASL token that do not decode.
     #[error("the {op} packet does not decode")]
     Credentials { op: &'static str },
@@ -65,14 +71,15 @@ impl Batch {
 }
 
 /// Splits the next frame off `input`: its body without the length, `None` if bytes are missing.
-pub(crate) fn split_frame(
-    input: &mut BytesMut,
-    limit: usize,
-) -> Result<Option<Bytes>, FrameFault> {
-    let Some(prefix) = input.first_chunk::<4>() else { return Ok(None) };
+pub(crate) fn split_frame(input: &mut BytesMut, limit: usize) -> Result<Option<Bytes>, FrameFault> {
+    let Some(prefix) = input.first_chunk::<4>() else {
+        return Ok(None);
+    };
     let len = i32::from_be_bytes(*prefix);
     let body = usize::try_from(len).ok().filter(|body| *body <= limit);
-    let Some(body) = body else { return Err(FrameFault::Length { len, limit }) };
+    let Some(body) = body else {
+        return Err(FrameFault::Length { len, limit });
+    };
     if input.len() - 4 < body {
         return Ok(None);
     }
@@ -81,10 +88,15 @@ pub(crate) fn split_frame(
 }
 
 /// Decodes the complete frames of `input`, at most a batch of them.
-pub(crate) fn decode_batch(input: &mut BytesMut, frame_max: usize, field_limits: Limits) -> Batch {
+pub(crate) fn decode_batch(shared: &Shared, input: &mut BytesMut) -> Batch {
+    let Settings {
+        jute_max_buffer,
+        field_limits,
+        ..
+    } = shared.settings;
     let mut batch = Batch::default();
     while batch.requests.len() < limits::BATCH_REQUESTS_MAX {
-        let frame = match split_frame(input, frame_max) {
+        let frame = match split_frame(input, jute_max_buffer) {
             Ok(Some(frame)) => frame,
             Ok(None) => break,
             Err(fault) => {
@@ -93,7 +105,16 @@ pub(crate) fn decode_batch(input: &mut BytesMut, frame_max: usize, field_limits:
             }
         };
         batch.bytes += frame.len() + 4;
-        match decode(frame, field_limits) {
+        let large = shared.large_requests.admit(frame.len());
+        let len = frame.len();
+        let parsed = match large {
+            Ok(large) => decode(frame, field_limits, large),
+            Err(TooMuch) => {
+                shared.metrics.large_requests_rejected.inc();
+                Err(FrameFault::TooMuch { len })
+            }
+        };
+        match parsed {
             Ok(parsed) => {
                 batch.writes += usize::from(matches!(parsed.kind, Kind::Write(_)));
                 batch.requests.push(parsed);
@@ -107,7 +128,11 @@ pub(crate) fn decode_batch(input: &mut BytesMut, frame_max: usize, field_limits:
     batch
 }
 
-fn decode(frame: Bytes, field_limits: Limits) -> Result<Parsed, FrameFault> {
+fn decode(
+    frame: Bytes,
+    field_limits: Limits,
+    large: Option<LargeRequest>,
+) -> Result<Parsed, FrameFault> {
     let len = frame.len();
     let mut input = Reader::with_limits(frame, field_limits);
     let header = RequestHeader::decode(&mut input).map_err(|_| FrameFault::Header { len })?;
@@ -124,7 +149,11 @@ fn decode(frame: Bytes, field_limits: Limits) -> Result<Parsed, FrameFault> {
         },
         _ => Kind::UnknownOp(header.op),
     };
-    Ok(Parsed { xid: header.xid, kind })
+    Ok(Parsed {
+        xid: header.xid,
+        kind,
+        large,
+    })
 }
 
 fn credentials(op: OpCode, input: &mut Reader) -> Result<Kind, FrameFault> {
@@ -152,12 +181,17 @@ pub(crate) fn handle_batch(
     let counted = batch.requests.len();
     connection.stats.packets_received(counted as u64);
     shared.stats.packets_received(counted as u64);
-    for Parsed { xid, kind } in batch.requests {
+    for Parsed { xid, kind, large } in batch.requests {
         if state.ends_after_flush {
             break;
         }
-        let ctx = Context { shared, tree: &tree, connection, now_ms };
-        permits -= usize::from(ctx.handle(&mut state, xid, kind));
+        let ctx = Context {
+            shared,
+            tree: &tree,
+            connection,
+            now_ms,
+        };
+        permits -= usize::from(ctx.handle(&mut state, xid, kind, large));
     }
     if let Some(fault) = batch.broken {
         tracing::warn!(peer = %connection.peer, session = %connection.session(), err = %fault, "closing connection");
@@ -175,22 +209,47 @@ struct Context<'a> {
 
 impl Context<'_> {
     /// Whether a permit went on with a submission.
-    fn handle(&self, state: &mut ConnectionState, xid: Xid, kind: Kind) -> bool {
+    fn handle(
+        &self,
+        state: &mut ConnectionState,
+        xid: Xid,
+        kind: Kind,
+        large: Option<LargeRequest>,
+    ) -> bool {
+        if !matches!(kind, Kind::Auth(_) | Kind::Sasl) && !self.is_let_in(&state.identities) {
+            tracing::warn!(peer = %self.connection.peer, session = %self.connection.session(), "client has not authenticated by a scheme of enforce.auth.schemes, closing connection");
+            state.push_header(xid, Zxid::ZERO, ErrorCode::SessionClosedRequireSaslAuth);
+            state.ends_after_flush = true;
+            return false;
+        }
         match kind {
             Kind::Write(request) => {
-                self.submit(state, xid, request);
+                self.submit(state, xid, request, large);
                 return true;
             }
             Kind::Read(op, request) if state.queue.is_empty() => {
                 let identities = state.identities.clone();
-                let answer = Answer { xid, op, request: &request, identities: &identities };
+                let answer = Answer {
+                    xid,
+                    op,
+                    request: &request,
+                    identities: &identities,
+                };
                 answer::read(self.shared, self.tree, self.connection, state, &answer);
                 let reply_xid = if op == OpCode::Ping { Xid::PING } else { xid };
                 self.note(op, reply_xid);
             }
             Kind::Read(op, request) => {
                 let identities = state.identities.clone();
-                self.enqueue(state, xid, op, Work::Read { request, identities });
+                self.enqueue(
+                    state,
+                    xid,
+                    op,
+                    Work::Read {
+                        request,
+                        identities,
+                    },
+                );
             }
             Kind::Sync(path) => self.enqueue(state, xid, OpCode::Sync, Work::Sync { path }),
             Kind::Undecodable(op) => self.enqueue(state, xid, op, Work::Refuse(UNDECODABLE)),
@@ -212,18 +271,49 @@ impl Context<'_> {
         false
     }
 
+    /// Whether the identities satisfy `enforce.auth.*`. Source: client-protocol.md 9.8.
+    fn is_let_in(&self, identities: &[Id]) -> bool {
+        let Some(schemes) = &self.shared.settings.config.auth.enforced_schemes else {
+            return true;
+        };
+        identities
+            .iter()
+            .any(|id| schemes.iter().any(|scheme| **scheme == *id.scheme))
+    }
+
     fn note(&self, op: OpCode, xid: Xid) {
         let is_credentials = op.kind() == OpKind::Connection;
-        let zxid = if is_credentials { Zxid::ZERO } else { self.tree.last_zxid() };
+        let zxid = if is_credentials {
+            Zxid::ZERO
+        } else {
+            self.tree.last_zxid()
+        };
         let Self { now_ms, .. } = *self;
-        let reply = Reply { xid, op, zxid, received_ms: now_ms, now_ms };
+        let reply = Reply {
+            xid,
+            op,
+            zxid,
+            received_ms: now_ms,
+            now_ms,
+        };
         self.shared.note_reply(self.connection, reply);
     }
 
-    fn submit(&self, state: &mut ConnectionState, xid: Xid, request: WriteRequest) {
+    fn submit(
+        &self,
+        state: &mut ConnectionState,
+        xid: Xid,
+        request: WriteRequest,
+        large: Option<LargeRequest>,
+    ) {
         let op = request.op();
         let work = Work::Write;
-        state.queue.push_back(Queued { xid, op, received_ms: self.now_ms, work });
+        state.queue.push_back(Queued {
+            xid,
+            op,
+            received_ms: self.now_ms,
+            work,
+        });
         self.shared.submit(Submission {
             origin: Some(self.connection.clone()),
             session: self.connection.session(),
@@ -231,12 +321,18 @@ impl Context<'_> {
             identities: state.identities.clone(),
             request,
             received_ms: self.now_ms,
+            large,
         });
     }
 
     /// Queues `work` behind what is under way; answers it at once if nothing is.
     fn enqueue(&self, state: &mut ConnectionState, xid: Xid, op: OpCode, work: Work) {
-        state.queue.push_back(Queued { xid, op, received_ms: self.now_ms, work });
+        state.queue.push_back(Queued {
+            xid,
+            op,
+            received_ms: self.now_ms,
+            work,
+        });
         answer::drain_queue(self.shared, self.tree, self.connection, state, self.now_ms);
     }
 

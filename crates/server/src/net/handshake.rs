@@ -11,6 +11,7 @@ use proto::{OpCode, SessionId, Xid};
 use super::connection::{Connection, Queued, Work, connect_response};
 use super::dispatch::split_frame;
 use super::task::{Socket, Stream, fill};
+use super::throttle::Handshake;
 use crate::clock;
 use crate::fourlw::Word;
 use crate::pipeline::Submission;
@@ -32,7 +33,11 @@ pub(crate) async fn first_frame<S: Stream>(
     socket: &mut Socket<S>,
 ) -> io::Result<First> {
     loop {
-        if let Some(word) = socket.input.first_chunk().and_then(|four| Word::recognise(*four)) {
+        if let Some(word) = socket
+            .input
+            .first_chunk()
+            .and_then(|four| Word::recognise(*four))
+        {
             let _ = socket.input.split_to(4);
             return Ok(First::Word(word));
         }
@@ -70,6 +75,14 @@ pub(crate) async fn connect(
     shared.stats.packets_received(1);
     connection.stats.packets_received(1);
     shared.metrics.connection_request_count.inc();
+    let kind = match request.session_id {
+        SessionId::NONE => Handshake::New,
+        _ => Handshake::Renewal,
+    };
+    if !admitted(shared, kind) {
+        tracing::warn!(peer = %connection.peer, "too many handshakes, closing connection (connection_throttle_tokens)");
+        return false;
+    }
     let last_zxid = shared.tree.read().last_zxid();
     if request.last_zxid_seen > last_zxid {
         tracing::info!(peer = %connection.peer, seen = %request.last_zxid_seen, zxid = %last_zxid, "client has seen a newer zxid than this server, closing so that it tries another");
@@ -90,6 +103,22 @@ pub(crate) async fn connect(
     reattach(shared, connection, request, timeout_ms, new_style)
 }
 
+fn admitted(shared: &Shared, kind: Handshake) -> bool {
+    let chance = f64::from(clock::seed() as u32 % 1_000_000) / 1e6;
+    let mut bucket = shared.handshakes.lock();
+    let admitted = bucket.admits(kind, clock::monotonic_ms(), chance);
+    let deficit = bucket.deficit();
+    drop(bucket);
+    shared
+        .metrics
+        .connection_token_deficit
+        .record(deficit.into());
+    if !admitted {
+        shared.metrics.connection_drop_count.inc();
+    }
+    admitted
+}
+
 /// Submits a new session under a permit of the caller; the connection goes on when it is
 /// committed.
 fn open(shared: &Arc<Shared>, connection: &Arc<Connection>, timeout_ms: i32, new_style: bool) {
@@ -97,7 +126,12 @@ fn open(shared: &Arc<Shared>, connection: &Arc<Connection>, timeout_ms: i32, new
     let identities = {
         let mut state = connection.lock();
         let work = Work::Handshake { new_style };
-        state.queue.push_back(Queued { xid: Xid(0), op: OpCode::CreateSession, received_ms, work });
+        state.queue.push_back(Queued {
+            xid: Xid(0),
+            op: OpCode::CreateSession,
+            received_ms,
+            work,
+        });
         state.identities.clone()
     };
     let session = shared.new_session(timeout_ms);
@@ -108,6 +142,7 @@ fn open(shared: &Arc<Shared>, connection: &Arc<Connection>, timeout_ms: i32, new
         identities,
         request: WriteRequest::CreateSession { timeout_ms },
         received_ms,
+        large: None,
     });
 }
 

@@ -18,7 +18,11 @@ use crate::shared::Shared;
 /// # Errors
 /// If the address cannot be bound.
 pub(crate) fn bind(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
     socket.set_reuse_address(true)?;
     if address.is_ipv6() {
         // One socket for both families, as the JVM does.
@@ -46,10 +50,15 @@ pub(crate) async fn accept_loop(shared: Arc<Shared>, listener: TcpListener) {
 
 fn admit(shared: &Arc<Shared>, stream: TcpStream, peer: SocketAddr) {
     let address = peer.ip().to_canonical();
-    let identity = Id { scheme: "ip".into(), id: address.to_string().into() };
-    let admitted = shared.registry.admit(address, shared.settings.connection_limits, |id| {
-        Connection::new(id, peer, Arc::from([identity]))
-    });
+    let identity = Id {
+        scheme: "ip".into(),
+        id: address.to_string().into(),
+    };
+    let admitted = shared
+        .registry
+        .admit(address, shared.settings.connection_limits, |id| {
+            Connection::new(id, peer, Arc::from([identity]))
+        });
     match admitted {
         Ok(connection) => {
             if let Err(error) = configure(shared, &stream) {

@@ -95,7 +95,11 @@ impl Registry {
     /// The connection that serves `session`.
     pub(crate) fn of_session(&self, session: SessionId) -> Option<Arc<Connection>> {
         let inner = self.inner.lock();
-        inner.by_session.get(&session).and_then(|id| inner.connections.get(id)).cloned()
+        inner
+            .by_session
+            .get(&session)
+            .and_then(|id| inner.connections.get(id))
+            .cloned()
     }
 
     /// Cuts the connection that serves `session`, if there is one, sending nothing.
@@ -109,7 +113,10 @@ impl Registry {
     /// outboxes are filled.
     pub(crate) fn each_of(&self, ids: &[WatcherId]) -> Vec<Arc<Connection>> {
         let inner = self.inner.lock();
-        ids.iter().filter_map(|id| inner.connections.get(id)).cloned().collect()
+        ids.iter()
+            .filter_map(|id| inner.connections.get(id))
+            .cloned()
+            .collect()
     }
 
     /// All connections, at this moment.

@@ -14,8 +14,8 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use super::connection::Connection;
 use super::dispatch::{self, Batch};
 use super::{handshake, words};
-use crate::{clock, limits};
 use crate::shared::Shared;
+use crate::{clock, limits};
 
 /// A byte stream to a client: plain TCP, or TLS over it.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
@@ -23,10 +23,17 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
 /// Serves a connection to its end and forgets it.
 pub(crate) async fn run(shared: Arc<Shared>, connection: Arc<Connection>, stream: impl Stream) {
-    let mut socket = Socket { stream, input: BytesMut::new() };
+    let mut socket = Socket {
+        stream,
+        input: BytesMut::new(),
+    };
     match serve(&shared, &connection, &mut socket).await {
-        Ok(()) => tracing::debug!(peer = %connection.peer, session = %connection.session(), "connection ends"),
-        Err(error) => tracing::debug!(peer = %connection.peer, session = %connection.session(), err = %error, "connection lost"),
+        Ok(()) => {
+            tracing::debug!(peer = %connection.peer, session = %connection.session(), "connection ends")
+        }
+        Err(error) => {
+            tracing::debug!(peer = %connection.peer, session = %connection.session(), err = %error, "connection lost")
+        }
     }
     shared.forget(&connection);
 }
@@ -111,8 +118,7 @@ async fn requests<S: Stream>(
 }
 
 fn decode<S>(shared: &Shared, socket: &mut Socket<S>) -> Batch {
-    let settings = &shared.settings;
-    dispatch::decode_batch(&mut socket.input, settings.jute_max_buffer, settings.field_limits)
+    dispatch::decode_batch(shared, &mut socket.input)
 }
 
 /// Takes the permits for a batch and handles it. False when the session is gone: then nothing of
@@ -159,7 +165,11 @@ async fn flush<S: Stream>(
             (std::mem::take(&mut state.outbox), ends)
         };
         if frames.is_empty() {
-            return Ok(if ends { ControlFlow::Break(()) } else { ControlFlow::Continue(()) });
+            return Ok(if ends {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            });
         }
         let write = socket.stream.write_all(&frames);
         tokio::select! {

@@ -23,7 +23,11 @@ pub(super) async fn answer<S: Stream>(
     let text = if shared.settings.words.allows(word) {
         let argument_bytes = word.argument_bytes();
         while socket.input.len() < argument_bytes && fill(socket).await? {}
-        let argument = socket.input.get(..argument_bytes).unwrap_or_default().to_vec();
+        let argument = socket
+            .input
+            .get(..argument_bytes)
+            .unwrap_or_default()
+            .to_vec();
         tracing::info!(peer = %connection.peer, word = word.text(), "processing four-letter word");
         // Some words walk the tree or the disk: not on a thread that serves other connections.
         let view = LiveView::new(shared.clone());

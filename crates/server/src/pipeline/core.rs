@@ -17,6 +17,7 @@ use super::deliver::Delivery;
 use super::log::LogGroup;
 use super::{Submission, ToCore};
 use crate::net::connection::Connection;
+use crate::net::large::LargeRequest;
 use crate::shared::Shared;
 use crate::{clock, limits};
 
@@ -42,6 +43,7 @@ pub(super) struct InFlight {
     pub(super) op: OpCode,
     pub(super) origin: Option<Arc<Connection>>,
     pub(super) received_ms: u64,
+    _large: Option<LargeRequest>,
 }
 
 /// This server's id towards `zab` when it is alone.
@@ -116,7 +118,15 @@ impl Core {
     }
 
     fn prepare(&mut self, tree: &Tree, submission: Submission, now_ms: i64) {
-        let Submission { origin, session, cxid, identities, request, received_ms } = submission;
+        let Submission {
+            origin,
+            session,
+            cxid,
+            identities,
+            request,
+            received_ms,
+            large,
+        } = submission;
         let zxid = self.last_zxid.next();
         let session_check = self.check_session(&request, session);
         let context = PrepareContext {
@@ -135,7 +145,14 @@ impl Core {
         self.last_zxid = zxid;
         self.group.push(&record);
         self.proposals.propose(zxid);
-        self.in_flight.push_back(InFlight { record, op: request.op(), origin, received_ms });
+        let op = request.op();
+        self.in_flight.push_back(InFlight {
+            record,
+            op,
+            origin,
+            received_ms,
+            _large: large,
+        });
     }
 
     fn check_session(
@@ -149,7 +166,11 @@ impl Core {
             | WriteRequest::CloseSession
             | WriteRequest::DeleteContainer { .. } => Ok(SessionKind::Global),
             _ => {
-                let checked = self.shared.sessions.lock().check(session, Owner::THIS_SERVER);
+                let checked = self
+                    .shared
+                    .sessions
+                    .lock()
+                    .check(session, Owner::THIS_SERVER);
                 checked.map(|()| SessionKind::Global)
             }
         }
@@ -198,6 +219,7 @@ impl LogGroup {
     fn push(&mut self, record: &TxnRecord) {
         let start = self.payloads.len();
         record.encode(&mut self.payloads);
-        self.records.push((record.header.zxid, start..self.payloads.len()));
+        self.records
+            .push((record.header.zxid, start..self.payloads.len()));
     }
 }

@@ -7,9 +7,9 @@ use proto::{ErrorCode, SessionId};
 use tree::{Event, Outcome, Tree};
 
 use super::core::InFlight;
+use crate::clock;
 use crate::net::answer;
 use crate::net::connection::{Connection, Work, connect_response};
-use crate::clock;
 use crate::shared::{Reply, Shared};
 
 /// Applies transactions and remembers whom to wake once the tree is free again.
@@ -43,7 +43,11 @@ impl Delivery {
 
     fn touched(&mut self, connection: &Arc<Connection>) {
         // A pipelining client's replies come in runs.
-        if !self.woken.last().is_some_and(|last| Arc::ptr_eq(last, connection)) {
+        if !self
+            .woken
+            .last()
+            .is_some_and(|last| Arc::ptr_eq(last, connection))
+        {
             self.woken.push(connection.clone());
         }
     }
@@ -75,7 +79,9 @@ impl Delivery {
         let header = &in_flight.record.header;
         let now_ms = clock::monotonic_ms();
         let mut state = connection.lock();
-        let Some(queued) = state.queue.pop_front() else { return };
+        let Some(queued) = state.queue.pop_front() else {
+            return;
+        };
         match queued.work {
             Work::Handshake { new_style } => {
                 drop(state);
@@ -100,8 +106,13 @@ impl Delivery {
             }
         }
         let received_ms = in_flight.received_ms;
-        let reply =
-            Reply { xid: queued.xid, op: queued.op, zxid: header.zxid, received_ms, now_ms };
+        let reply = Reply {
+            xid: queued.xid,
+            op: queued.op,
+            zxid: header.zxid,
+            received_ms,
+            now_ms,
+        };
         shared.note_reply(connection, reply);
         answer::drain_queue(shared, tree, connection, &mut state, now_ms);
         drop(state);
@@ -154,7 +165,10 @@ fn open_connection(
     if let Some((id, timeout_ms)) = session {
         shared.registry.bind(connection, id);
         connection.set_session(id, timeout_ms);
-        shared.sessions.lock().set_owner(id, session::Owner::THIS_SERVER);
+        shared
+            .sessions
+            .lock()
+            .set_owner(id, session::Owner::THIS_SERVER);
         tracing::info!(peer = %connection.peer, session = %id, timeout_ms, "session established");
     }
     let mut state = connection.lock();

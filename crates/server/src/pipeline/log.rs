@@ -71,7 +71,9 @@ impl LogThread {
         let mut appended = self.append(&first)?;
         let mut last = first.records.last().map(|(zxid, _)| *zxid);
         while appended < self.commit.batch_max {
-            let Some(next) = self.next_of_group(started) else { break };
+            let Some(next) = self.next_of_group(started) else {
+                break;
+            };
             appended += self.append(&next)?;
             last = next.records.last().map(|(zxid, _)| *zxid).or(last);
         }
@@ -112,7 +114,10 @@ impl LogThread {
         let committed = self.writer.commit()?;
         let elapsed_ms = u64::try_from(committed.sync_time.as_millis()).unwrap_or(u64::MAX);
         self.shared.metrics.fsynctime.record(elapsed_ms);
-        self.shared.metrics.sync_processor_batch_size.record(committed.txns.into());
+        self.shared
+            .metrics
+            .sync_processor_batch_size
+            .record(committed.txns.into());
         if committed.is_slow {
             self.shared.stats.slow_fsync();
         }

@@ -30,6 +30,7 @@ pub(crate) use self::core::{Core, STANDALONE};
 pub(crate) use self::log::{GroupCommit, LogThread};
 pub(crate) use self::snapshot::{Snapshotter, compression};
 use crate::net::connection::{Connection, Identities};
+use crate::net::large::LargeRequest;
 
 /// A request that is to become a transaction.
 pub(crate) struct Submission {
@@ -41,6 +42,8 @@ pub(crate) struct Submission {
     pub(crate) identities: Identities,
     pub(crate) request: WriteRequest,
     pub(crate) received_ms: u64,
+    /// Held until the reply, if the request is large.
+    pub(crate) large: Option<LargeRequest>,
 }
 
 /// What the core thread is told.

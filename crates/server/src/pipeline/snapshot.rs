@@ -53,8 +53,21 @@ impl Snapshotter {
     ) -> (Self, SnapshotRequests) {
         let busy = Arc::new(AtomicBool::new(false));
         let (sender, requests) = crossbeam_channel::bounded(1);
-        let asking = SnapshotRequests { busy: busy.clone(), requests: sender };
-        (Self { shared, disk, dirs, failure, busy, requests }, asking)
+        let asking = SnapshotRequests {
+            busy: busy.clone(),
+            requests: sender,
+        };
+        (
+            Self {
+                shared,
+                disk,
+                dirs,
+                failure,
+                busy,
+                requests,
+            },
+            asking,
+        )
     }
 
     /// Runs until nobody can ask any more.
@@ -111,7 +124,9 @@ impl Snapshotter {
         let tree = self.shared.tree.read();
         let (digest_zxid, digest) = tree.last_applied_digest().unwrap_or((Zxid::ZERO, 0));
         SnapshotTrailer {
-            digest: settings.digest_enabled.then_some((digest_zxid, digest.cast_signed())),
+            digest: settings
+                .digest_enabled
+                .then_some((digest_zxid, digest.cast_signed())),
             last_zxid: settings.serialize_last_zxid.then_some(tree.last_zxid()),
         }
     }

@@ -115,15 +115,22 @@ fn figures_are_printed_as_integers_and_averages_as_decimals() {
 }
 
 #[test]
-fn quotas_are_shown_by_namespace() {
+fn quotas_are_summed_by_namespace() {
     let mut view = fake(Some(Mode::Standalone));
-    view.quotas = vec![NamespaceQuota {
+    let quota = NamespaceQuota {
         namespace: "app".to_owned(),
         count_limit: Some(10),
         bytes_limit: None,
         count_usage: Some(3),
         bytes_usage: Some(77),
-    }];
+    };
+    view.quotas = vec![
+        quota.clone(),
+        NamespaceQuota {
+            bytes_usage: None,
+            ..quota
+        },
+    ];
     let text = ask(Word::Mntr, &view);
     let shown: Vec<_> = text
         .lines()
@@ -132,8 +139,8 @@ fn quotas_are_shown_by_namespace() {
     assert_eq!(
         shown,
         [
-            "zk_app_quota_count_limit_per_namespace\t10",
-            "zk_app_quota_count_usage_per_namespace\t3",
+            "zk_app_quota_count_limit_per_namespace\t20",
+            "zk_app_quota_count_usage_per_namespace\t6",
             "zk_app_quota_bytes_usage_per_namespace\t77",
         ]
     );
