@@ -178,9 +178,8 @@ mod tests {
         let mut replies = Replies::default();
         [0, 0, 5].into_iter().for_each(|ms| replies.read(ms));
         replies.update(40);
-        [16, 300, 20]
-            .into_iter()
-            .for_each(|bytes| replies.packet(bytes));
+        [16, 300].into_iter().for_each(|bytes| replies.reply(bytes));
+        replies.event(20);
         stats.replied(&replies);
         stats.replied(&Replies::default());
 
@@ -188,10 +187,8 @@ mod tests {
         assert_eq!((figures.latency.count, figures.latency.sum), (4, 45));
         assert_eq!((figures.latency.min(), figures.latency.max()), (0, 40));
         assert_eq!(metrics.readlatency.get().quantile(0.5), 0);
-        assert_eq!(
-            (figures.packets_sent, metrics.response_bytes.get()),
-            (3, 336)
-        );
+        let bytes = (metrics.response_bytes.get(), metrics.watch_bytes.get());
+        assert_eq!((figures.packets_sent, bytes), (3, (316, 20)));
         assert_eq!(
             figures.response_sizes,
             BufferSizes {

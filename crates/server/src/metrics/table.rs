@@ -268,7 +268,8 @@ metrics! {
             "Connections closed because the server was not serving.";
         commit_count "Transactions committed by this leader.";
         connection_drop_count "Connections that clients ended without closing their session.";
-        connection_rejected "Connections turned away by a limit on connections or by connection throttling.";
+        connection_rejected
+            "Connections turned away by a limit on connections or by connection throttling.";
         connection_request_count "Handshakes received.";
         connection_revalidate_count "Sessions that reconnected.";
         dead_watchers_cleared "Closed connections whose watches were removed by the watch cleaner.";
@@ -379,7 +380,8 @@ metrics! {
         om_commit_process_time_ms "Time to pass a commit on to observers, ms.";
         om_proposal_process_time_ms "Time to pass a proposal on to observers, ms.";
         prep_processor_queue_time_ms "Time a request waits for preparation, ms.";
-        propagation_latency "Time from the stamp of a transaction to its change here, by wall clocks, ms.";
+        propagation_latency
+            "Time from the stamp of a transaction to its change here, by wall clocks, ms.";
         proposal_ack_creation_latency "Time from a proposal to this server's acknowledgement, ms.";
         proposal_latency "Time from a request at the leader to its proposal here, ms.";
         quorum_ack_latency "Time from a proposal to the acknowledgements of a quorum, ms.";
