@@ -11,12 +11,30 @@
 //!
 //! Source: client-protocol.md; behaviour of clients in its section 2.9.
 
+mod client;
+mod create;
+mod driver;
 mod error;
 pub mod frame;
 mod handshake;
+mod in_flight;
 pub mod limits;
+mod multi;
+mod ops;
+mod options;
+mod watches;
 mod wire;
 
+pub use client::Client;
+pub use create::Create;
+pub use driver::{State, WatchEvent};
 pub use error::{Call, Code, Error, LossReason, Result, XidOrNothing};
 pub use handshake::{Accepted, Handshake, RawConnection, Session};
+pub use in_flight::Reply;
+pub use multi::{
+    MultiOp, MultiRead, MultiReadResult, MultiResult, decode_read_results, decode_results,
+    first_failure,
+};
+pub use options::Options;
+pub use watches::{AddWatchMode, WatchKind};
 pub use wire::{Exchange, Wire};

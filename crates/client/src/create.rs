@@ -1,0 +1,109 @@
+//! How to create a znode.
+
+use bytes::Bytes;
+use proto::request::{CreateRequest, WriteRequest, flags};
+use proto::{Acl, OpCode, multi};
+
+/// Kind and ACL of a znode to create.
+///
+/// ```
+/// use client::Create;
+///
+/// let lock = Create::ephemeral().sequential();
+/// let cache = Create::ttl(60_000);
+/// assert_ne!(lock, cache);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Create {
+    pub(crate) flags: i32,
+    pub(crate) ttl_ms: i64,
+    pub(crate) acl: Vec<Acl>,
+    pub(crate) with_stat: bool,
+}
+
+impl Create {
+    fn new(flags: i32) -> Self {
+        Self {
+            flags,
+            ttl_ms: -1,
+            acl: vec![Acl::open()],
+            with_stat: false,
+        }
+    }
+
+    /// Stays until it is deleted.
+    pub fn persistent() -> Self {
+        Self::new(flags::PERSISTENT)
+    }
+
+    /// Goes with the session.
+    pub fn ephemeral() -> Self {
+        Self::new(flags::EPHEMERAL)
+    }
+
+    /// Goes after its last child.
+    pub fn container() -> Self {
+        Self::new(flags::CONTAINER)
+    }
+
+    /// Goes when it was not set for `ttl_ms` and has no children.
+    pub fn ttl(ttl_ms: i64) -> Self {
+        Self {
+            ttl_ms,
+            ..Self::new(flags::TTL)
+        }
+    }
+
+    /// With a number of ten digits appended to the path. Containers have no such form.
+    #[must_use]
+    pub fn sequential(mut self) -> Self {
+        self.flags = match self.flags {
+            flags::PERSISTENT => flags::PERSISTENT_SEQUENTIAL,
+            flags::EPHEMERAL => flags::EPHEMERAL_SEQUENTIAL,
+            flags::TTL => flags::TTL_SEQUENTIAL,
+            other => other,
+        };
+        self
+    }
+
+    /// With this ACL instead of world:anyone.
+    #[must_use]
+    pub fn with_acl(mut self, acl: Vec<Acl>) -> Self {
+        self.acl = acl;
+        self
+    }
+
+    /// With the Stat in the reply: create2 in place of create (3.5 and later).
+    #[must_use]
+    pub fn with_stat(mut self) -> Self {
+        self.with_stat = true;
+        self
+    }
+
+    /// Containers and TTL znodes have opcodes of their own, which all reply with the Stat.
+    pub(crate) fn op(&self) -> OpCode {
+        match self.flags {
+            flags::CONTAINER => OpCode::CreateContainer,
+            flags::TTL | flags::TTL_SEQUENTIAL => OpCode::CreateTtl,
+            _ if self.with_stat => OpCode::Create2,
+            _ => OpCode::Create,
+        }
+    }
+
+    pub(crate) fn record(&self, path: &str, data: Option<Bytes>) -> CreateRequest {
+        CreateRequest {
+            path: Some(path.into()),
+            data,
+            acl: multi::request_acl(self.acl.iter().cloned()),
+            flags: self.flags,
+        }
+    }
+
+    pub(crate) fn request(&self, path: &str, data: Option<Bytes>) -> WriteRequest {
+        WriteRequest::Create {
+            op: self.op(),
+            request: self.record(path, data),
+            ttl: self.ttl_ms,
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Requests on the wire, and which of them a reply answers.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use proto::connect::ReplyHeader;
+use proto::{OpCode, Xid};
+use tokio::sync::oneshot;
+
+use crate::error::{Call, Error, LossReason, Result, XidOrNothing};
+use crate::watches::WatchEffect;
+
+/// A reply as it came: `header.err` is 0.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    /// Its header.
+    pub header: ReplyHeader,
+    /// The record behind it.
+    pub body: Bytes,
+}
+
+/// A request whose answer somebody waits for.
+#[derive(Debug)]
+pub(crate) struct Pending {
+    pub(crate) xid: Xid,
+    pub(crate) call: Call,
+    pub(crate) watch: Option<WatchEffect>,
+    /// The packet of an auth, to be sent again on the next connection.
+    pub(crate) auth: Option<Bytes>,
+    pub(crate) reply: oneshot::Sender<Result<Reply>>,
+}
+
+/// Unanswered requests of one connection, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct InFlight {
+    requests: VecDeque<Pending>,
+}
+
+impl InFlight {
+    pub(crate) fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    pub(crate) fn push(&mut self, pending: Pending) {
+        self.requests.push_back(pending);
+    }
+
+    /// The request that a reply with this header answers.
+    ///
+    /// Replies come in the order of the requests, but some overtake: auth and sasl skip the
+    /// server's queue, and a few refusals are made before it (client-protocol.md 4.2).
+    ///
+    /// # Errors
+    /// If it answers none, or overtakes without a reason: the connection cannot be trusted.
+    pub(crate) fn answered_by(&mut self, header: &ReplyHeader) -> Result<Pending, LossReason> {
+        let expected = self.requests.front().map(|oldest| oldest.xid.0);
+        let may_overtake = |pending: &Pending| {
+            header.err != 0 || matches!(pending.call.op, OpCode::Auth | OpCode::Sasl)
+        };
+        let place = self
+            .requests
+            .iter()
+            .position(|pending| pending.xid == header.xid);
+        place
+            .filter(|place| *place == 0 || self.requests.get(*place).is_some_and(may_overtake))
+            .or_else(|| self.behind_auths(header.xid))
+            .and_then(|place| self.requests.remove(place))
+            .ok_or(LossReason::OutOfOrder {
+                got: header.xid.0,
+                expected: XidOrNothing(expected),
+            })
+    }
+
+    /// An ordinary reply may also come before that of an auth sent earlier: the two ways through
+    /// the server are not ordered.
+    fn behind_auths(&self, xid: Xid) -> Option<usize> {
+        let oldest_ordinary = self
+            .requests
+            .iter()
+            .position(|pending| pending.call.op != OpCode::Auth)?;
+        let found = self.requests.get(oldest_ordinary)?.xid == xid;
+        found.then_some(oldest_ordinary)
+    }
+
+    /// Tells everybody that the connection is gone.
+    pub(crate) fn fail_all(&mut self, reason: &LossReason) {
+        for pending in self.requests.drain(..) {
+            let lost = Error::ConnectionLost {
+                call: pending.call,
+                reason: reason.clone(),
+            };
+            // Whoever does not listen any more does not care.
+            let _ = pending.reply.send(Err(lost));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::Zxid;
+
+    use super::*;
+
+    fn in_flight(requests: &[(i32, OpCode)]) -> InFlight {
+        let mut in_flight = InFlight::default();
+        for (xid, op) in requests {
+            in_flight.push(Pending {
+                xid: Xid(*xid),
+                call: Call {
+                    op: *op,
+                    path: None,
+                    server: "server".into(),
+                },
+                watch: None,
+                auth: None,
+                reply: oneshot::channel().0,
+            });
+        }
+        in_flight
+    }
+
+    fn reply(xid: i32, err: i32) -> ReplyHeader {
+        ReplyHeader {
+            xid: Xid(xid),
+            zxid: Zxid(1),
+            err,
+        }
+    }
+
+    #[test]
+    fn replies_match_in_order_only() {
+        let mut two = in_flight(&[(1, OpCode::Create), (2, OpCode::GetData)]);
+        let error = two.answered_by(&reply(2, 0)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "reply with xid 2 while 1 was to be answered next"
+        );
+        assert_eq!(two.answered_by(&reply(1, 0)).unwrap().xid, Xid(1));
+        assert_eq!(two.answered_by(&reply(2, -101)).unwrap().xid, Xid(2));
+        let error = two.answered_by(&reply(3, 0)).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "reply with xid 3 while nothing was to be answered next"
+        );
+    }
+
+    #[test]
+    fn a_refusal_may_overtake() {
+        let mut two = in_flight(&[(1, OpCode::Create), (2, OpCode::SetData)]);
+        assert_eq!(two.answered_by(&reply(2, -119)).unwrap().xid, Xid(2));
+        assert_eq!(two.answered_by(&reply(1, 0)).unwrap().xid, Xid(1));
+    }
+
+    #[test]
+    fn auth_overtakes_and_may_be_overtaken() {
+        let auth = (Xid::AUTH.0, OpCode::Auth);
+        let mut three = in_flight(&[(1, OpCode::Create), auth, (2, OpCode::Create)]);
+        assert_eq!(
+            three.answered_by(&reply(-4, 0)).unwrap().call.op,
+            OpCode::Auth
+        );
+        assert_eq!(three.answered_by(&reply(1, 0)).unwrap().xid, Xid(1));
+
+        let mut three = in_flight(&[auth, (1, OpCode::Create), (2, OpCode::Create)]);
+        assert_eq!(three.answered_by(&reply(1, 0)).unwrap().xid, Xid(1));
+        assert_eq!(
+            three.answered_by(&reply(-4, 0)).unwrap().call.op,
+            OpCode::Auth
+        );
+        assert_eq!(three.answered_by(&reply(2, 0)).unwrap().xid, Xid(2));
+    }
+}

@@ -1,0 +1,328 @@
+//! A method for every operation.
+
+use bytes::Bytes;
+use jute::{Encode, Str};
+use proto::connect::{AuthPacket, SaslToken};
+use proto::multi::{self, MultiHeader};
+use proto::request::{
+    PathModeRequest, PathRequest, PathWatchRequest, ReconfigRequest, SetAclRequest, SetDataRequest,
+};
+use proto::response::{
+    ClientInfo, Create2Response, CreateResponse, ErrorResponse, GetAclResponse,
+    GetAllChildrenNumberResponse, GetChildren2Response, GetDataResponse, NamesResponse,
+    StatResponse, SyncResponse, WhoAmIResponse,
+};
+use proto::{Acl, ErrorCode, OpCode, Stat};
+
+use crate::client::Client;
+use crate::create::Create;
+use crate::error::{Error, Result};
+use crate::multi::{
+    MultiOp, MultiRead, MultiReadResult, MultiResult, decode_read_results, decode_results,
+    encode_ops, first_failure, path_version,
+};
+use crate::watches::{AddWatchMode, WatchEffect, WatchKind};
+
+/// Operations. Every method fails with [`Error::Op`] for what the server refuses, and with the
+/// errors of the connection.
+impl Client {
+    /// Creates a znode and returns its path, which for a sequential one ends in its number.
+    pub async fn create(&self, path: &str, data: impl Into<Bytes>, create: &Create) -> Result<Str> {
+        let data = Some(data.into());
+        Ok(self.create_with(path, data, create).await?.0)
+    }
+
+    /// Creates a znode with null data, which is not the same as empty data.
+    pub async fn create_without_data(&self, path: &str, create: &Create) -> Result<Str> {
+        Ok(self.create_with(path, None, create).await?.0)
+    }
+
+    /// Creates a znode and returns its path and Stat (create2; 3.5 and later).
+    pub async fn create2(
+        &self,
+        path: &str,
+        data: impl Into<Bytes>,
+        create: &Create,
+    ) -> Result<(Str, Stat)> {
+        let create = create.clone().with_stat();
+        let (path, stat) = self.create_with(path, Some(data.into()), &create).await?;
+        Ok((path, stat.unwrap_or_default()))
+    }
+
+    async fn create_with(
+        &self,
+        path: &str,
+        data: Option<Bytes>,
+        create: &Create,
+    ) -> Result<(Str, Option<Stat>)> {
+        let op = create.op();
+        let mut body = Vec::new();
+        create.record(path, data).encode(&mut body);
+        if op == OpCode::CreateTtl {
+            create.ttl_ms.encode(&mut body);
+        }
+        let reply = self.call(op, Some(path.into()), body.into()).await?;
+        self.decode(op, path, reply, |input| {
+            use jute::Decode;
+            if op == OpCode::Create {
+                return Ok((CreateResponse::decode(input)?.path, None));
+            }
+            let Create2Response { path, stat } = Create2Response::decode(input)?;
+            Ok((path, Some(stat)))
+        })
+    }
+
+    /// Deletes a znode that has no children; version -1 matches any.
+    pub async fn delete(&self, path: &str, version: i32) -> Result<()> {
+        let record = path_version(path, version);
+        self.request_plain(OpCode::Delete, path, &record, None)
+            .await
+    }
+
+    /// The Stat, or `None` if there is no such znode.
+    pub async fn exists(&self, path: &str) -> Result<Option<Stat>> {
+        self.exists_with(path, false).await
+    }
+
+    /// [`exists`](Self::exists), leaving a watch also on a znode that is missing.
+    pub async fn exists_and_watch(&self, path: &str) -> Result<Option<Stat>> {
+        self.exists_with(path, true).await
+    }
+
+    async fn exists_with(&self, path: &str, watch: bool) -> Result<Option<Stat>> {
+        let effect = watch.then_some(WatchEffect::Exists);
+        let record = path_watch(path, watch);
+        let reply: Result<StatResponse> = self.request(OpCode::Exists, path, &record, effect).await;
+        match reply {
+            Ok(response) => Ok(Some(response.stat)),
+            Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Data, which may be null, and Stat.
+    pub async fn get_data(&self, path: &str) -> Result<(Option<Bytes>, Stat)> {
+        self.get_data_with(path, false).await
+    }
+
+    /// [`get_data`](Self::get_data), leaving a watch.
+    pub async fn get_data_and_watch(&self, path: &str) -> Result<(Option<Bytes>, Stat)> {
+        self.get_data_with(path, true).await
+    }
+
+    async fn get_data_with(&self, path: &str, watch: bool) -> Result<(Option<Bytes>, Stat)> {
+        let effect = watch.then_some(WatchEffect::Data);
+        let record = path_watch(path, watch);
+        let GetDataResponse { data, stat } =
+            self.request(OpCode::GetData, path, &record, effect).await?;
+        Ok((data, stat))
+    }
+
+    /// Replaces the data; version -1 matches any.
+    pub async fn set_data(&self, path: &str, data: impl Into<Bytes>, version: i32) -> Result<Stat> {
+        let record = SetDataRequest {
+            path: Some(path.into()),
+            data: Some(data.into()),
+            version,
+        };
+        let response: StatResponse = self.request(OpCode::SetData, path, &record, None).await?;
+        Ok(response.stat)
+    }
+
+    /// ACL and Stat.
+    pub async fn get_acl(&self, path: &str) -> Result<(Vec<Acl>, Stat)> {
+        let GetAclResponse { acl, stat } = self
+            .request(OpCode::GetAcl, path, &path_only(path), None)
+            .await?;
+        Ok((acl, stat))
+    }
+
+    /// Replaces the ACL; the version is the Stat's aversion, -1 matches any.
+    pub async fn set_acl(&self, path: &str, acl: Vec<Acl>, aversion: i32) -> Result<Stat> {
+        let record = SetAclRequest {
+            path: Some(path.into()),
+            acl: multi::request_acl(acl),
+            version: aversion,
+        };
+        let response: StatResponse = self.request(OpCode::SetAcl, path, &record, None).await?;
+        Ok(response.stat)
+    }
+
+    /// Names of the children, in no order (getChildren).
+    pub async fn get_children(&self, path: &str) -> Result<Vec<Str>> {
+        let record = path_watch(path, false);
+        let response: NamesResponse = self
+            .request(OpCode::GetChildren, path, &record, None)
+            .await?;
+        Ok(response.names)
+    }
+
+    /// Names of the children, in no order, and Stat (getChildren2).
+    pub async fn get_children2(&self, path: &str) -> Result<(Vec<Str>, Stat)> {
+        self.get_children2_with(path, false).await
+    }
+
+    /// [`get_children2`](Self::get_children2), leaving a child watch.
+    pub async fn get_children2_and_watch(&self, path: &str) -> Result<(Vec<Str>, Stat)> {
+        self.get_children2_with(path, true).await
+    }
+
+    async fn get_children2_with(&self, path: &str, watch: bool) -> Result<(Vec<Str>, Stat)> {
+        let effect = watch.then_some(WatchEffect::Child);
+        let record = path_watch(path, watch);
+        let GetChildren2Response { children, stat } = self
+            .request(OpCode::GetChildren2, path, &record, effect)
+            .await?;
+        Ok((children, stat))
+    }
+
+    /// Number of all descendants (3.6 and later).
+    pub async fn get_all_children_number(&self, path: &str) -> Result<i32> {
+        let response: GetAllChildrenNumberResponse = self
+            .request(OpCode::GetAllChildrenNumber, path, &path_only(path), None)
+            .await?;
+        Ok(response.total)
+    }
+
+    /// Paths of this session's ephemerals that start with `prefix`, in no order (3.6 and later).
+    pub async fn get_ephemerals(&self, prefix: &str) -> Result<Vec<Str>> {
+        let response: NamesResponse = self
+            .request(OpCode::GetEphemerals, prefix, &path_only(prefix), None)
+            .await?;
+        Ok(response.names)
+    }
+
+    /// Lets the server catch up with all that was committed so far.
+    pub async fn sync(&self, path: &str) -> Result<()> {
+        let _: SyncResponse = self
+            .request(OpCode::Sync, path, &path_only(path), None)
+            .await?;
+        Ok(())
+    }
+
+    /// Does all of it or nothing; the results stand in the order of the operations.
+    ///
+    /// # Errors
+    /// [`Error::Multi`] names the first operation that failed.
+    pub async fn multi(&self, ops: &[MultiOp]) -> Result<Vec<MultiResult>> {
+        let results = self.multi_results(ops).await?;
+        match first_failure(&results) {
+            None => Ok(results),
+            Some((index, code)) => Err(Error::Multi {
+                call: self.describe(OpCode::Multi, None),
+                index,
+                code,
+            }),
+        }
+    }
+
+    /// [`multi`](Self::multi), with failures among the results.
+    pub async fn multi_results(&self, ops: &[MultiOp]) -> Result<Vec<MultiResult>> {
+        let mut body = Vec::new();
+        encode_ops(ops, &mut body);
+        let reply = self.call(OpCode::Multi, None, body.into()).await?;
+        self.decode(OpCode::Multi, "", reply, decode_results)
+    }
+
+    /// Several reads in one request, each with its own result (3.6 and later).
+    pub async fn multi_read(&self, reads: &[MultiRead<'_>]) -> Result<Vec<MultiReadResult>> {
+        let mut body = Vec::new();
+        for read in reads {
+            read.encode(&mut body);
+        }
+        MultiHeader::END.encode(&mut body);
+        let reply = self.call(OpCode::MultiRead, None, body.into()).await?;
+        self.decode(OpCode::MultiRead, "", reply, decode_read_results)
+    }
+
+    /// Leaves a watch that stays until it is removed (3.6 and later).
+    pub async fn add_watch(&self, path: &str, mode: AddWatchMode) -> Result<()> {
+        let record = path_mode(path, mode as i32);
+        let effect = Some(WatchEffect::Add(mode));
+        let _: ErrorResponse = self
+            .request(OpCode::AddWatch, path, &record, effect)
+            .await?;
+        Ok(())
+    }
+
+    /// Whether this connection has such a watch.
+    pub async fn has_watch(&self, path: &str, kind: WatchKind) -> Result<bool> {
+        let record = path_mode(path, kind as i32);
+        match self
+            .request_plain(OpCode::CheckWatches, path, &record, None)
+            .await
+        {
+            Ok(()) => Ok(true),
+            Err(error) if error.code() == Some(ErrorCode::NoWatcher) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Removes watches; there must be such a watch.
+    pub async fn remove_watches(&self, path: &str, kind: WatchKind) -> Result<()> {
+        let record = path_mode(path, kind as i32);
+        let effect = Some(WatchEffect::Remove(kind));
+        self.request_plain(OpCode::RemoveWatches, path, &record, effect)
+            .await
+    }
+
+    /// Adds an identity to the connection; it is added again after a reconnect.
+    ///
+    /// Every client may make up digest identities, so a wrong password is no error here: it is
+    /// another identity.
+    pub async fn add_auth(&self, scheme: &str, auth: impl Into<Bytes>) -> Result<()> {
+        let packet = AuthPacket {
+            auth_type: 0,
+            scheme: Some(scheme.into()),
+            auth: Some(auth.into()),
+        };
+        self.call(OpCode::Auth, None, packet.to_bytes())
+            .await
+            .map(drop)
+    }
+
+    /// One step of a SASL exchange: a token to the server and one back.
+    pub async fn sasl(&self, token: Bytes) -> Result<Option<Bytes>> {
+        use jute::Decode;
+        let packet = SaslToken { token: Some(token) };
+        let reply = self.call(OpCode::Sasl, None, packet.to_bytes()).await?;
+        let answer = self.decode(OpCode::Sasl, "", reply, SaslToken::decode)?;
+        Ok(answer.token)
+    }
+
+    /// The identities of the connection (3.7 and later).
+    pub async fn who_am_i(&self) -> Result<Vec<ClientInfo>> {
+        use jute::Decode;
+        let reply = self.call(OpCode::WhoAmI, None, Bytes::new()).await?;
+        let answer = self.decode(OpCode::WhoAmI, "", reply, WhoAmIResponse::decode)?;
+        Ok(answer.clients)
+    }
+
+    /// Changes the ensemble; returns the new configuration and its znode's Stat.
+    pub async fn reconfig(&self, change: &ReconfigRequest) -> Result<(Option<Bytes>, Stat)> {
+        let GetDataResponse { data, stat } = self
+            .request(OpCode::Reconfig, "/zookeeper/config", change, None)
+            .await?;
+        Ok((data, stat))
+    }
+}
+
+fn path_watch(path: &str, watch: bool) -> PathWatchRequest {
+    PathWatchRequest {
+        path: Some(path.into()),
+        watch,
+    }
+}
+
+fn path_only(path: &str) -> PathRequest {
+    PathRequest {
+        path: Some(path.into()),
+    }
+}
+
+fn path_mode(path: &str, mode: i32) -> PathModeRequest {
+    PathModeRequest {
+        path: Some(path.into()),
+        mode,
+    }
+}

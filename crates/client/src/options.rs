@@ -1,0 +1,96 @@
+//! Settings of a [`crate::Client`].
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::handshake::{Handshake, Session};
+use crate::limits::{FRAME_BYTES_MAX, REQUEST_BYTES_MAX};
+
+/// Where and how a client connects.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// `host:port` of each server, tried in turn from the first.
+    pub servers: Vec<Arc<str>>,
+    /// Session timeout to ask for; the server clamps it.
+    pub session_timeout: Duration,
+    /// A session to go on with instead of a new one.
+    pub session: Option<Session>,
+    /// Whether a server that lost its quorum will do.
+    pub read_only: bool,
+    /// Time that one server has to accept the session.
+    pub connect_timeout: Duration,
+    /// Largest reply to accept, bytes.
+    pub frame_bytes_max: usize,
+    /// Largest request to send, bytes: what is larger fails before it costs the connection.
+    pub request_bytes_max: usize,
+}
+
+impl Options {
+    /// Defaults for the servers of a connection string like `10.0.0.1:2181,10.0.0.2`; the port
+    /// is 2181 where none is given.
+    pub fn new(servers: &str) -> Self {
+        let named = servers
+            .split(',')
+            .map(str::trim)
+            .filter(|server| !server.is_empty());
+        Self {
+            servers: named.map(with_port).collect(),
+            session_timeout: Duration::from_secs(30),
+            session: None,
+            read_only: false,
+            connect_timeout: Duration::from_secs(5),
+            frame_bytes_max: FRAME_BYTES_MAX,
+            request_bytes_max: REQUEST_BYTES_MAX,
+        }
+    }
+
+    /// The same with another session timeout.
+    #[must_use]
+    pub fn with_session_timeout(mut self, session_timeout: Duration) -> Self {
+        self.session_timeout = session_timeout;
+        self
+    }
+
+    /// The same, going on with a session that exists.
+    #[must_use]
+    pub fn with_session(mut self, session: Session) -> Self {
+        self.session = Some(session);
+        self
+    }
+
+    pub(crate) fn handshake(&self) -> Handshake {
+        Handshake {
+            timeout_ms: i32::try_from(self.session_timeout.as_millis()).unwrap_or(i32::MAX),
+            session: self.session.clone(),
+            read_only: Some(self.read_only),
+            frame_bytes_max: self.frame_bytes_max,
+            connect_timeout: self.connect_timeout,
+            ..Handshake::default()
+        }
+    }
+}
+
+/// ZooKeeper's client port. Source: zoo_sample.cfg.
+const DEFAULT_PORT: u16 = 2181;
+
+fn with_port(server: &str) -> Arc<str> {
+    // An IPv6 address has its port behind the bracket; its own colons are no ports.
+    let host_end = server.rfind(']').unwrap_or(0);
+    match server.get(host_end..) {
+        Some(tail) if tail.contains(':') => server.into(),
+        _ => format!("{server}:{DEFAULT_PORT}").into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_string_names_servers() {
+        let options = Options::new("a:1, b ,,[::1],[::1]:3");
+        let servers: Vec<&str> = options.servers.iter().map(|server| &**server).collect();
+        assert_eq!(servers, ["a:1", "b:2181", "[::1]:2181", "[::1]:3"]);
+        assert!(Options::new(" ,").servers.is_empty());
+    }
+}

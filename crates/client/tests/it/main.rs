@@ -1,0 +1,7 @@
+//! The client against a scripted server on a loopback socket.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+mod calls;
+mod reconnect;
+mod support;
