@@ -30,8 +30,9 @@ const FILE_BUFFER_BYTES: usize = 1 << 20;
 pub(crate) struct FileInput<F> {
     file: F,
     at: u64,
-    buffer: Vec<u8>,
+    buffer: Box<[u8]>,
     start: usize,
+    end: usize,
 }
 
 impl<F: DiskFile> FileInput<F> {
@@ -39,22 +40,21 @@ impl<F: DiskFile> FileInput<F> {
         Self {
             file,
             at: 0,
-            buffer: Vec::new(),
+            buffer: vec![0; FILE_BUFFER_BYTES].into(),
             start: 0,
+            end: 0,
         }
     }
 }
 
 impl<F: DiskFile> io::BufRead for FileInput<F> {
     fn fill_buf(&mut self) -> io::Result<&[u8]> {
-        if self.start >= self.buffer.len() {
-            self.buffer.resize(FILE_BUFFER_BYTES, 0);
-            let read = self.file.read_at(self.at, &mut self.buffer)?;
-            self.buffer.truncate(read);
-            self.at += read as u64;
+        if self.start >= self.end {
+            self.end = self.file.read_at(self.at, &mut self.buffer)?;
+            self.at += self.end as u64;
             self.start = 0;
         }
-        Ok(self.buffer.get(self.start..).unwrap_or_default())
+        Ok(self.buffer.get(self.start..self.end).unwrap_or_default())
     }
 
     fn consume(&mut self, count: usize) {
@@ -65,7 +65,7 @@ impl<F: DiskFile> io::BufRead for FileInput<F> {
 impl<F: DiskFile> Read for FileInput<F> {
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
         // Large reads go past the buffer.
-        if self.start >= self.buffer.len() && buf.len() >= FILE_BUFFER_BYTES {
+        if self.start >= self.end && buf.len() >= FILE_BUFFER_BYTES {
             let read = self.file.read_at(self.at, buf)?;
             self.at += read as u64;
             return Ok(read);

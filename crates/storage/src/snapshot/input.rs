@@ -31,6 +31,8 @@ pub(crate) struct FieldInput<R> {
     buffer: Vec<u8>,
     /// Next byte to be read from the buffer.
     start: usize,
+    /// Behind the last byte that the stream gave.
+    end: usize,
     /// Up to here the buffer is in the checksum.
     hashed: usize,
     /// Stream offset of the buffer's first byte.
@@ -43,8 +45,9 @@ impl<R: Read> FieldInput<R> {
         Self {
             stream,
             limits,
-            buffer: Vec::new(),
+            buffer: vec![0; BUFFER_BYTES],
             start: 0,
+            end: 0,
             hashed: 0,
             base: 0,
             adler: adler2::Adler32::new(),
@@ -71,29 +74,23 @@ impl<R: Read> FieldInput<R> {
 
     /// Fills the buffer until `count` unread bytes are there. False if the stream ends before.
     fn fill(&mut self, count: usize) -> Result<bool, io::Error> {
-        if self.buffer.len() - self.start >= count {
+        if self.end - self.start >= count {
             return Ok(true);
         }
         self.hash();
-        self.buffer.drain(..self.start);
+        self.buffer.copy_within(self.start..self.end, 0);
         self.base += self.start as u64;
+        self.end -= self.start;
         (self.start, self.hashed) = (0, 0);
-        while self.buffer.len() < count {
-            let len = self.buffer.len();
-            self.buffer.resize(len + BUFFER_BYTES, 0);
-            let read = match self.stream.read(&mut self.buffer[len..]) {
-                Ok(read) => read,
-                Err(error) => {
-                    self.buffer.truncate(len);
-                    if error.kind() == io::ErrorKind::Interrupted {
-                        continue;
-                    }
-                    return Err(error);
-                }
-            };
-            self.buffer.truncate(len + read);
-            if read == 0 {
-                return Ok(false);
+        while self.end < count {
+            if self.end == self.buffer.len() {
+                self.buffer.resize(self.end + BUFFER_BYTES, 0);
+            }
+            match self.stream.read(&mut self.buffer[self.end..]) {
+                Ok(0) => return Ok(false),
+                Ok(read) => self.end += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
             }
         }
         Ok(true)
@@ -173,6 +170,6 @@ impl<R: Read> FieldInput<R> {
     /// returned beside.
     pub(crate) fn left(&mut self, most: usize) -> (usize, Option<io::Error>) {
         let error = self.fill(most).err();
-        ((self.buffer.len() - self.start).min(most), error)
+        ((self.end - self.start).min(most), error)
     }
 }

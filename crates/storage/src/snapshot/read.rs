@@ -235,19 +235,15 @@ fn read_trailer<R: Read>(
     const DIGEST_ONLY: usize = DIGEST_BYTES + SEAL_BYTES;
     const LAST_ZXID_ONLY: usize = LAST_ZXID_BYTES + SEAL_BYTES;
     let (left, error) = input.left(DIGEST_ONLY + LAST_ZXID_ONLY + 1);
-    // A compressed stream may be cut or corrupt exactly here. Cut means absent, as in Java.
-    if let Some(error) = error.filter(|error| error.kind() != std::io::ErrorKind::UnexpectedEof)
-        && left < LAST_ZXID_ONLY
-    {
-        return Err(InputError::Stream(error));
-    }
-    if left == 0 {
+    let is_cut = error.is_none_or(|error| error.kind() == std::io::ErrorKind::UnexpectedEof);
+    if is_cut && left < DIGEST_BYTES {
+        // A cut compressed stream; the first seal covers all that matters. As in Java.
         return Ok(());
     }
     if left != LAST_ZXID_ONLY {
         info.digest = Some(read_digest(input)?);
         read_seal(input)?;
-        if left == DIGEST_ONLY || input.left(1).0 == 0 {
+        if input.left(LAST_ZXID_BYTES).0 < LAST_ZXID_BYTES {
             return Ok(());
         }
     }

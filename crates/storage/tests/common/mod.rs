@@ -2,6 +2,7 @@
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 pub mod db;
+pub mod outcome;
 pub mod vectors;
 
 use std::path::{Path, PathBuf};
