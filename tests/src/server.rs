@@ -14,7 +14,7 @@ use crate::port::Port;
 use crate::process::{Process, read_log};
 use crate::skip::Missing;
 use crate::wait::{wait_for, wait_until};
-use crate::words::four_letter_word;
+use crate::words::{four_letter_word, serves};
 use crate::zoarium::zoarium_binary;
 
 /// How long a server may take until it serves, on a busy machine.
@@ -327,8 +327,7 @@ impl Server {
             if let Some(status) = process.ended() {
                 return Some(Err(Some(status)));
             }
-            let answer = four_letter_word(self.port(), "srvr").unwrap_or_default();
-            if !answer.contains("Mode: ") {
+            if !serves(self.port()) {
                 return None;
             }
             // The answer may be another server's, on whose account ours is about to end.

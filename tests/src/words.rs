@@ -12,8 +12,21 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// # Errors
 /// Whatever connecting, sending or reading gives; a server which isn't up yet refuses.
 pub fn four_letter_word(port: u16, word: &str) -> io::Result<String> {
+    ask(port, word, PATIENCE)
+}
+
+/// Whether the server on `port` says that it serves.
+///
+/// Apache ZooKeeper can keep a connection open for ever, unanswered, that came in the moment
+/// before it had loaded its data, so this doesn't wait long for one answer.
+pub(crate) fn serves(port: u16) -> bool {
+    let answer = ask(port, "srvr", Duration::from_millis(500)).unwrap_or_default();
+    answer.contains("\nMode: ")
+}
+
+fn ask(port: u16, word: &str, patience: Duration) -> io::Result<String> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(patience))?;
     stream.write_all(word.as_bytes())?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;

@@ -52,7 +52,7 @@ function within(what, promise) {
 // A client whose calls give promises; data comes with its stat.
 class Client {
     constructor(address, sessionTimeout) {
-        this.raw = zookeeper.createClient(address, { sessionTimeout, spinDelay: 100 });
+        this.raw = zookeeper.createClient(address, { sessionTimeout });
         for (const name of ['create', 'remove', 'setData', 'getChildren', 'exists',
             'mkdirp', 'setACL']) {
             this[name] = promisify(this.raw[name]).bind(this.raw);

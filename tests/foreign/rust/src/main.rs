@@ -1,0 +1,54 @@
+//! The common scenario with the Rust client `zookeeper-client`; see `tests/src/scenario.rs` for
+//! what is said to whom.
+
+mod steps;
+mod talk;
+
+use std::time::Duration;
+
+use talk::{Outcome, patient, say};
+use zookeeper_client::{Acls, Client, CreateMode, CreateOptions};
+
+/// The node below which everything happens.
+pub const BASE: &str = "/rust";
+/// What any client may do.
+pub const OPEN: Acls<'static> = Acls::anyone_all();
+
+/// Options of a node which any client may use.
+pub const fn node(mode: CreateMode) -> CreateOptions<'static> {
+    mode.with_acls(OPEN)
+}
+
+/// A session with the given timeout.
+pub async fn connect(address: &str, timeout: Duration) -> Outcome<Client> {
+    let connecting = Client::connector()
+        .with_session_timeout(timeout)
+        .connect(address);
+    Ok(patient("connection", connecting).await??)
+}
+
+async fn hold(address: &str, path: &str) -> Outcome<()> {
+    let client = connect(address, Duration::from_secs(2)).await?;
+    client
+        .create(path, b"", &node(CreateMode::Ephemeral))
+        .await?;
+    say("holding");
+    std::future::pending().await
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [address, "hold", path] => hold(address, path).await,
+        [address] => steps::scenario(address).await,
+        _ => Err("usage: scenario HOST:PORT [hold PATH]".into()),
+    };
+    match outcome {
+        Ok(()) => say("passed"),
+        Err(reason) => {
+            say(&format!("failed {reason}"));
+            std::process::exit(1);
+        }
+    }
+}
