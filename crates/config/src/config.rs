@@ -219,12 +219,17 @@ impl Config {
         identity::settle_client_address(settings, surroundings, membership, my_id, &mut client)?;
         let role = identity::settle_role(settings, membership, my_id)?;
         let is_quorum = !features.standalone_enabled || membership.participants().count() > 1;
-        let ensemble = if is_quorum {
-            let my_id = identity::check_quorum(settings, &data_dir, membership, my_id)?;
+        let listed_id = match is_quorum {
+            true => Some(identity::check_quorum(
+                settings, &data_dir, membership, my_id,
+            )?),
+            false => None,
+        };
+        let last_seen = identity::read_next(settings, surroundings, &lists)?;
+        let ensemble = if let Some(my_id) = listed_id {
             warn_of_large_id(settings, my_id.0, &features);
             let Lists {
                 membership,
-                last_seen,
                 dynamic_file,
             } = lists;
             let who = Identity {

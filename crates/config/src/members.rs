@@ -13,7 +13,7 @@
 //! Source: configuration.md section 1.5; Java's QuorumPeer.QuorumServer, ConfigUtils.getHostAndPort.
 
 use std::fmt;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::Ipv6Addr;
 
 use proto::Sid;
 use thiserror::Error;
@@ -255,8 +255,12 @@ impl fmt::Display for Member {
 }
 
 /// A host as Java's `InetSocketAddress.getHostString` gives it back: a name as it is, an IPv6
-/// address written out in full, one that stands for an IPv4 address as that one.
+/// address written out in full, one that stands for an IPv4 address as that one, and no host at all
+/// as the loopback interface.
 pub fn canonical_host(host: &str) -> String {
+    if host.is_empty() {
+        return "localhost".to_owned();
+    }
     match host.parse::<Ipv6Addr>() {
         Ok(v6) => match v6.to_ipv4_mapped() {
             Some(v4) => v4.to_string(),
@@ -267,12 +271,6 @@ pub fn canonical_host(host: &str) -> String {
         },
         Err(_) => host.to_owned(),
     }
-}
-
-/// Whether an address is what Java calls the wildcard address.
-pub(crate) fn is_any(host: &str) -> bool {
-    host.parse::<IpAddr>()
-        .is_ok_and(|address| address.is_unspecified())
 }
 
 fn bracketed(host: &str) -> String {
@@ -302,9 +300,6 @@ fn parse_address(
         [host, quorum, election, role] => (*host, *quorum, *election, Some(*role)),
         _ => return Err(wrong_form()),
     };
-    if host.is_empty() {
-        return Err(wrong_form());
-    }
     let quorum_port = parse_port(host, quorum)?;
     let election_port = parse_port(host, election)?;
     if quorum_port == election_port {

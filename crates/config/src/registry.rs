@@ -6,6 +6,8 @@
 //!
 //! Source: configuration.md sections 2 to 14.
 
+use std::borrow::Cow;
+
 pub(crate) mod cluster;
 pub(crate) mod core;
 mod key;
@@ -93,17 +95,20 @@ pub fn all() -> impl Iterator<Item = &'static Key> {
 
 /// The setting, or the family of settings, that a name stands for where it is written in zoo.cfg.
 pub fn find(name: &str) -> Option<&'static Key> {
-    best(name, |key| Some(key.name.to_owned()))
+    best(name, |key| Some(Cow::Borrowed(key.name)))
 }
 
 /// The setting, or the family of settings, that a full system property name stands for.
 pub fn find_property(name: &str) -> Option<&'static Key> {
-    let known = best(name, Key::property_name);
+    let known = best(name, |key| key.property_name().map(Cow::Owned));
     known.or_else(|| all().find(|key| key.also.contains(&name)))
 }
 
 /// The exact name before a family, the longer family before the shorter.
-fn best(name: &str, known_as: impl Fn(&Key) -> Option<String>) -> Option<&'static Key> {
+fn best(
+    name: &str,
+    known_as: impl Fn(&'static Key) -> Option<Cow<'static, str>>,
+) -> Option<&'static Key> {
     let fits = |known: &str| match known.strip_suffix('*') {
         Some(beginning) if name.len() > beginning.len() && name.starts_with(beginning) => {
             Some(beginning.len())

@@ -13,7 +13,7 @@ use super::ensemble::MultiAddress;
 use super::server::{ClientAddress, ClientListener, Features};
 use crate::error::{ConfigError, exit_code};
 use crate::java;
-use crate::members::{HostPort, MemberRole, is_any};
+use crate::members::{HostPort, MemberRole, canonical_host};
 use crate::membership::{ConfigVersion, Membership, MembershipError, is_member_key};
 use crate::origin::{NoticeLevel, Origin};
 use crate::properties::MAX_BYTES;
@@ -23,10 +23,9 @@ use crate::registry::core;
 use crate::settings::Settings;
 use crate::surroundings::Surroundings;
 
-/// The member lists and where they came from.
+/// The member list and where it came from.
 pub(super) struct Lists {
     pub(super) membership: Membership,
-    pub(super) last_seen: Option<Membership>,
     pub(super) dynamic_file: Option<PathBuf>,
 }
 
@@ -41,7 +40,6 @@ impl Lists {
             let membership = parse_list(&settings.raw, multi_address)?;
             return Ok(Self {
                 membership,
-                last_seen: None,
                 dynamic_file: None,
             });
         };
@@ -58,10 +56,8 @@ impl Lists {
         let raw = RawConfig::parse(&dynamic_file, &bytes)?;
         let mut membership = parse_dynamic_file(&raw, multi_address)?;
         membership.version = version_of_file_name(&dynamic_file);
-        let last_seen = read_next(settings, surroundings, multi_address)?;
         Ok(Self {
             membership,
-            last_seen,
             dynamic_file: Some(dynamic_file),
         })
     }
@@ -140,6 +136,8 @@ pub(super) fn read_my_id(
         .unwrap_or(bytes.len());
     let line = String::from_utf8_lossy(bytes.split_at(end).0);
     match java::parse_decimal(&line) {
+        // Java's mark for an id that is not known.
+        Some(-1) => Ok(None),
         Some(sid) => Ok(Some(Sid(sid))),
         None => {
             let shown = if bytes.is_empty() { "null" } else { &line };
@@ -171,11 +169,16 @@ pub(super) fn settle_client_address(
         let agrees = from_file.port == listed.port
             && (from_file.ip.is_unspecified() || resolved == Some(from_file.ip));
         if !agrees {
+            let is_address_written = settings.find(&core::CLIENT_PORT_ADDRESS).is_some();
+            let own_name = match is_address_written {
+                true => name_of(&from_file.host),
+                false => from_file.host.clone(),
+            };
             let reason = format!(
                 "client address for this server (id = {my_id}) in static config file is {} is \
                  different from client address found in dynamic file: {}",
-                java_address(&from_file.host, Some(from_file.ip), from_file.port),
-                java_address(&listed.host, resolved, listed.port),
+                java_address(&own_name, Some(from_file.ip), from_file.port),
+                java_address(&name_of(&listed.host), resolved, listed.port),
             );
             let error = match settings.find(&core::CLIENT_PORT) {
                 Some(found) => found.refused(reason),
@@ -228,10 +231,18 @@ pub(super) fn check_quorum(
         (&keys::SYNC_LIMIT, "such as syncLimit=5"),
     ];
     for (key, hint) in hints {
-        if settings.number(key)?.unwrap_or_default() == 0 {
-            let reason = format!("{} is not set", key.name);
-            return Err(ConfigError::new(reason).at(Some(&file)).hint(hint));
-        }
+        let number = settings.number(key)?.unwrap_or_default();
+        let reason = match number {
+            1.. => continue,
+            0 => format!("{} is not set", key.name),
+            // Java starts, and fails with each connection.
+            _ => format!("{number} is not a length of time"),
+        };
+        let error = match settings.find(key) {
+            Some(found) => found.refused(reason),
+            None => ConfigError::new(reason).at(Some(&file)),
+        };
+        return Err(error.hint(hint));
     }
     let my_id_file = data_dir.join("myid");
     let Some(my_id) = my_id else {
@@ -285,12 +296,17 @@ fn parse_dynamic_file(raw: &RawConfig, multi_address: bool) -> Result<Membership
     parse_list(raw, multi_address)
 }
 
-/// `<static file>.dynamic.next`: a list that was proposed before the server ended.
-fn read_next(
+/// `<static file>.dynamic.next`: a list that was proposed before the server ended. Only a dynamic
+/// file can have one beside it.
+pub(super) fn read_next(
     settings: &mut Settings,
     surroundings: &mut dyn Surroundings,
-    multi_address: bool,
+    lists: &Lists,
 ) -> Result<Option<Membership>, ConfigError> {
+    if lists.dynamic_file.is_none() {
+        return Ok(None);
+    }
+    let multi_address = MultiAddress::read(settings)?.is_enabled;
     let mut path = settings.raw.path().as_os_str().to_owned();
     path.push(".dynamic.next");
     let path = PathBuf::from(path);
@@ -328,20 +344,21 @@ fn is_no_file(kind: io::ErrorKind) -> bool {
     matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::IsADirectory)
 }
 
+/// The name in an `InetSocketAddress` as Java prints it: none for one made from an address.
+fn name_of(host: &str) -> String {
+    if host.parse::<IpAddr>().is_ok() {
+        String::new()
+    } else {
+        host.to_owned()
+    }
+}
+
 /// How Java prints an `InetSocketAddress`: name, slash, address, port.
-fn java_address(host: &str, ip: Option<IpAddr>, port: u16) -> String {
-    let name = match host.parse::<IpAddr>() {
-        Ok(_) if is_any(host) => host,
-        Ok(_) => "",
-        Err(_) => host,
-    };
+fn java_address(name: &str, ip: Option<IpAddr>, port: u16) -> String {
     match ip {
         Some(IpAddr::V4(ip)) => format!("{name}/{ip}:{port}"),
         Some(ip @ IpAddr::V6(_)) => {
-            format!(
-                "{name}/[{}]:{port}",
-                crate::members::canonical_host(&ip.to_string())
-            )
+            format!("{name}/[{}]:{port}", canonical_host(&ip.to_string()))
         }
         None => format!("{name}/<unresolved>:{port}"),
     }

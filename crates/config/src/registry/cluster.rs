@@ -13,9 +13,9 @@ keys! {
     WEIGHT = Key::member("weight*", "Weight of a server's vote in its group; 1 if not given.").should();
     DYNAMIC_CONFIG_FILE = Key::file("dynamicConfigFile", Path, "File that holds the member list instead of this one.");
     PEER_TYPE = Key::file("peerType", Choice(&["participant", "observer"]), "This server's role; if the member list says otherwise, the list holds.").default("participant");
-    INIT_LIMIT = Key::file("initLimit", Int, "Time a learner has to connect and synchronise.").unit("ticks").at_least(0, Outside::Refused);
-    SYNC_LIMIT = Key::file("syncLimit", Int, "Time a follower may lag behind before it is dropped.").unit("ticks").at_least(0, Outside::Refused);
-    CONNECT_TO_LEARNER_MASTER_LIMIT = Key::file("connectToLearnerMasterLimit", Int, "Time a learner has to connect; 0 means `initLimit`.").default("0").unit("ticks").at_least(0, Outside::Refused).should();
+    INIT_LIMIT = Key::file("initLimit", Int, "Time a learner has to connect and synchronise.").unit("ticks");
+    SYNC_LIMIT = Key::file("syncLimit", Int, "Time a follower may lag behind before it is dropped.").unit("ticks");
+    CONNECT_TO_LEARNER_MASTER_LIMIT = Key::file("connectToLearnerMasterLimit", Int, "Time a learner has to connect; 0 means `initLimit`.").default("0").unit("ticks").should();
     ELECTION_ALG = Key::file("electionAlg", Int, "Election algorithm; there is only this one.").default("3");
     QUORUM_LISTEN_ON_ALL_IPS = Key::file("quorumListenOnAllIPs", Flag, "Bind the quorum and election ports on every address.").default("false");
     LEADER_SERVES = Key::prefixed("leaderServes", Word { special: "no", other: "yes" }, "`no` keeps clients away from the leader.").default("yes");

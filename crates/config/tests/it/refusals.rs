@@ -170,7 +170,7 @@ fn a_client_address_in_two_places_must_be_the_same() {
     assert_eq!(
         error.reason,
         "client address for this server (id = 1) in static config file is 0.0.0.0/0.0.0.0:2182 is \
-         different from client address found in dynamic file: 0.0.0.0/0.0.0.0:2181"
+         different from client address found in dynamic file: /0.0.0.0:2181"
     );
     let own = "clientPort=2181\nclientPortAddress=10.0.0.2\n";
     let error = member(own, "zoo1:2181").refusal();
