@@ -11,16 +11,25 @@ const LIMIT: Duration = Duration::from_secs(15 * 60);
 
 /// The scenario, a Cargo project of its own with its own lock file.
 fn scenario() -> Result<Scenario, Missing> {
-    let cargo = std::env::var_os("CARGO").map_or_else(|| find_tool("cargo"), |cargo| Ok(cargo.into()))?;
+    let cargo =
+        std::env::var_os("CARGO").map_or_else(|| find_tool("cargo"), |cargo| Ok(cargo.into()))?;
     let source = source_dir("rust");
-    let inputs: Vec<PathBuf> =
-        ["Cargo.toml", "Cargo.lock", "src/main.rs", "src/talk.rs", "src/steps.rs"]
-            .map(|file| source.join(file))
-            .to_vec();
+    let inputs: Vec<PathBuf> = [
+        "Cargo.toml",
+        "Cargo.lock",
+        "src/main.rs",
+        "src/talk.rs",
+        "src/steps.rs",
+    ]
+    .map(|file| source.join(file))
+    .to_vec();
     let dir = prepare("rust", &inputs, |dir| {
         let cargo = |arguments: &[&str]| {
             let mut command = Command::new(&cargo);
-            command.current_dir(&source).args(arguments).env("CARGO_TARGET_DIR", dir);
+            command
+                .current_dir(&source)
+                .args(arguments)
+                .env("CARGO_TARGET_DIR", dir);
             run(&mut command, LIMIT)
         };
         cargo(&["fetch", "--quiet", "--locked"]).map_err(Missing)?;
@@ -30,13 +39,20 @@ fn scenario() -> Result<Scenario, Missing> {
         Ok(())
     })?;
     let further_steps = &["lock", "persistent-watches"];
-    Ok(Scenario { program: vec![dir.join("debug/scenario")], further_steps })
+    Ok(Scenario {
+        program: vec![dir.join("debug/scenario")],
+        further_steps,
+    })
 }
 
 #[test]
 fn rust_client_notices_no_difference() {
-    let Some(scenario) = or_skip("the Rust client", scenario()) else { return };
+    let Some(scenario) = or_skip("the Rust client", scenario()) else {
+        return;
+    };
     let server = Server::start(Flavour::under_test());
-    let Some(mut server) = or_skip("the Rust client", server) else { return };
+    let Some(mut server) = or_skip("the Rust client", server) else {
+        return;
+    };
     scenario.drive(&mut server);
 }
