@@ -90,9 +90,21 @@ fn damaged_logs() {
         "flip end byte, last record",
         "setData whose record ends early appended (checksum right)",
     ];
-    let single = differing(&vector, "single (log.1 is the last log)", "single", "log.1", &[]);
+    let single = differing(
+        &vector,
+        "single (log.1 is the last log)",
+        "single",
+        "log.1",
+        &[],
+    );
     assert_eq!(single, set(&skipped));
-    let pair = differing(&vector, "pair, log.1 damaged (log.6 follows)", "pair", "log.1", &[]);
+    let pair = differing(
+        &vector,
+        "pair, log.1 damaged (log.6 follows)",
+        "pair",
+        "log.1",
+        &[],
+    );
     // Java starts with the transactions of log.6 alone.
     assert_eq!(pair, set(&["header only", "header and zeros"]));
     let last = differing(&vector, "pair, log.6 damaged", "pair", "log.6", &[]);
@@ -106,7 +118,10 @@ fn errors_name_file_offset_and_the_way_out() {
     };
     let copy = vectors::copy(&vector.dir.join("single"));
     let edits = &vector.expected["edits_of_log.1"];
-    edit(&file(&copy, "log.1"), &edits["flip low length byte, middle"]);
+    edit(
+        &file(&copy, "log.1"),
+        &edits["flip low length byte, middle"],
+    );
     let text = outcome::load(copy.path()).unwrap_err().to_string();
     for part in [
         file(&copy, "log.1").to_str().unwrap(),
@@ -122,7 +137,13 @@ fn errors_name_file_offset_and_the_way_out() {
     edit(&file(&copy, "log.1"), &edits["cut at record+12"]);
     let text = outcome::load(copy.path()).unwrap_err().to_string();
     let [first, second] = ["log.1", "log.6"].map(|name| file(&copy, name).display().to_string());
-    for part in [first.as_str(), second.as_str(), "0x6", "0x4", "torn at offset 354"] {
+    for part in [
+        first.as_str(),
+        second.as_str(),
+        "0x6",
+        "0x4",
+        "torn at offset 354",
+    ] {
         assert!(text.contains(part), "{part:?} in {text:?}");
     }
 }
@@ -138,7 +159,10 @@ fn a_tear_with_a_log_written_after_it_loads() {
     // Without the newest snapshot both logs are read.
     fs::remove_file(file(&copy, "snapshot.4")).unwrap();
     let replayed = outcome::load(copy.path());
-    assert!(same_as_java(&vector.expected["torn_then_written"], &replayed));
+    assert!(same_as_java(
+        &vector.expected["torn_then_written"],
+        &replayed
+    ));
     assert_eq!(replayed.unwrap().0.txns_replayed, 6);
 }
 
@@ -208,7 +232,10 @@ fn odd_names() {
     let names: BTreeSet<_> = differing.iter().map(|(name, _)| *name).collect();
     // An unfinished file is not loaded; what claims to reach to 0xff and cannot be read is not
     // passed over.
-    assert_eq!(names, BTreeSet::from(["snapshot.fff.tmp", "snapshot.ff.gz"]));
+    assert_eq!(
+        names,
+        BTreeSet::from(["snapshot.fff.tmp", "snapshot.ff.gz"])
+    );
     for (name, ours) in &differing {
         match (*name, ours) {
             ("snapshot.fff.tmp", Ok((recovered, _))) => assert_eq!(recovered.last_zxid.0, 8),
@@ -280,7 +307,11 @@ fn missing_logs() {
                 outcome::text(&ours)
             );
         } else {
-            assert!(same_as_java(java, &ours), "{case}: {}", outcome::text(&ours));
+            assert!(
+                same_as_java(java, &ours),
+                "{case}: {}",
+                outcome::text(&ours)
+            );
         }
     }
 }
@@ -330,11 +361,22 @@ fn two_directories() {
         }
         let ours = DataDirs::open(&RealDisk, data.path(), log.path(), options)
             .and_then(|dirs| outcome::load_dirs(&dirs, &RecoverySettings::default()));
-        assert!(same_as_java(java, &ours), "{case}: {}", outcome::text(&ours));
+        assert!(
+            same_as_java(java, &ours),
+            "{case}: {}",
+            outcome::text(&ours)
+        );
         if let Err(error) = ours {
-            assert_eq!(i64::from(error.exit_code()), number(&java["exit_code"]), "{case}");
+            assert_eq!(
+                i64::from(error.exit_code()),
+                number(&java["exit_code"]),
+                "{case}"
+            );
         }
-        assert_eq!(data.path().join("initialize").exists(), case == "initialize in dataDir");
+        assert_eq!(
+            data.path().join("initialize").exists(),
+            case == "initialize in dataDir"
+        );
         assert!(!log.path().join("initialize").exists(), "{case}");
     }
 }

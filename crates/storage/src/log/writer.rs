@@ -3,7 +3,7 @@
 //! ```text
 //! append  frame into the group's buffer; nothing reaches the file
 //! commit  a new file if need be | extend | write the group | fdatasync
-//! roll    write what is buffered, go on in a new file; the old one is synced by the next commit
+//! roll    write what is buffered, go on in a new file; the old one is synced before that begins
 //! ```
 //!
 //! A new file gets its header under another name, is synced, renamed, and the directory synced
@@ -83,7 +83,7 @@ struct OpenLog<F> {
     path: PathBuf,
     /// Bytes written: header and records.
     position: u64,
-    /// Length of the file, preallocated space included.
+    /// Length to which the file was extended; a record may have gone beyond it.
     size: u64,
     /// Up to here the file holds records or written (not only promised) zeros.
     zeroed: u64,
@@ -226,20 +226,12 @@ impl<D: Disk> LogWriter<D> {
     fn write_and_sync(&mut self) -> Result<Committed, StorageError> {
         let bytes = self.rolled_bytes + self.write_group()?;
         let started = Instant::now();
-        if self.settings.force_sync {
-            for log in self.closing.iter_mut().chain(&mut self.open) {
-                if log.is_dirty {
-                    log.file.sync_data().map_err(write_error("sync", log))?;
-                    log.is_dirty = false;
-                }
-            }
-        }
+        self.sync(true)?;
         let sync_time = if self.settings.force_sync {
             started.elapsed()
         } else {
             Duration::ZERO
         };
-        self.closing.clear();
         let is_slow = sync_time > self.settings.fsync_warning;
         if is_slow {
             let elapsed_ms = sync_time.as_millis();
@@ -264,12 +256,28 @@ impl<D: Disk> LogWriter<D> {
         Ok(committed)
     }
 
+    /// Syncs the files that were rolled away, then (if asked) the current one.
+    fn sync(&mut self, with_open: bool) -> Result<(), StorageError> {
+        let open = self.open.iter_mut().filter(|_| with_open);
+        for log in self.closing.iter_mut().chain(open) {
+            if log.is_dirty && self.settings.force_sync {
+                log.file.sync_data().map_err(write_error("sync", log))?;
+            }
+            log.is_dirty = false;
+        }
+        self.closing.clear();
+        Ok(())
+    }
+
     /// Writes the buffered records; returns their bytes.
     fn write_group(&mut self) -> Result<u64, StorageError> {
         let Some(first) = self.group_first else {
             return Ok(0);
         };
         if self.open.is_none() {
+            // Were the new file on the disk before the end of the old one, a power failure could
+            // leave a hole between them.
+            self.sync(false)?;
             self.open = Some(self.create(first)?);
         }
         let Some(log) = &mut self.open else {
@@ -282,7 +290,6 @@ impl<D: Disk> LogWriter<D> {
             .map_err(write_error("write", log))?;
         let written = self.buffer.len() as u64;
         log.position += written;
-        log.size = log.size.max(log.position);
         log.is_dirty = true;
         self.group_first = None;
         self.buffer.clear();
@@ -327,7 +334,10 @@ impl<D: Disk> LogWriter<D> {
     /// acknowledged and is replaced, as by Java. With a complete record in it, it is history.
     fn refuse_to_destroy(&self, path: &std::path::Path) -> Result<(), StorageError> {
         let holds_records = match LogScanner::open(&*self.disk, path, self.settings.limits) {
-            Ok(mut scanner) => matches!(scanner.next_record()?, Scanned::Record(_)),
+            Ok(mut scanner) => match scanner.next_record()? {
+                Scanned::Record(record) => record.is_intact(),
+                Scanned::Stop(_) => false,
+            },
             Err(StorageError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
                 false
             }

@@ -3,6 +3,7 @@
 
 pub mod db;
 pub mod outcome;
+pub mod sim;
 pub mod vectors;
 
 use std::path::{Path, PathBuf};

@@ -1,0 +1,199 @@
+//! A disk that is full or fails: nothing is acknowledged that is not safe, and it is said clearly.
+#![allow(clippy::unwrap_used)]
+
+mod common;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use common::db::Db;
+use common::sim::{Failure, SimDisk};
+use common::{fresh_body, payload};
+use proto::Zxid;
+use storage::{
+    Compression, DataDirs, LogSettings, LogWriter, OpenOptions, RecoverySettings, SnapshotTrailer,
+    SnapshotWriter, StorageError, recover,
+};
+
+fn setup() -> (SimDisk, DataDirs, LogWriter<SimDisk>) {
+    let disk = SimDisk::default();
+    let dir = Path::new("/data");
+    let dirs = DataDirs::open(&disk, dir, dir, OpenOptions::default()).unwrap();
+    write_snapshot(&disk, &dirs, 0, Compression::None).unwrap();
+    let settings = LogSettings {
+        prealloc_bytes: 4096,
+        ..Default::default()
+    };
+    let writer = LogWriter::new(Arc::new(disk.clone()), &dirs, settings);
+    (disk, dirs, writer)
+}
+
+fn write_snapshot(
+    disk: &SimDisk,
+    dirs: &DataDirs,
+    zxid: i64,
+    compression: Compression,
+) -> Result<(), StorageError> {
+    let disk = Arc::new(disk.clone());
+    let mut writer = SnapshotWriter::new(disk, dirs, Zxid(zxid), compression, true)?;
+    writer.write(&fresh_body())?;
+    writer.finish(SnapshotTrailer::default()).map(drop)
+}
+
+fn commit(writer: &mut LogWriter<SimDisk>, zxid: i64) -> Result<(), StorageError> {
+    writer.append(Zxid(zxid), &payload(zxid, 100))?;
+    writer.commit().map(drop)
+}
+
+fn recovered(disk: &SimDisk, dirs: &DataDirs) -> i64 {
+    let mut db = Db::default();
+    let recovered = recover(disk, dirs, &RecoverySettings::default(), &mut db).unwrap();
+    recovered.last_zxid.0
+}
+
+#[test]
+fn a_failed_sync_puts_the_writer_out_of_use_for_good() {
+    let (disk, dirs, mut writer) = setup();
+    commit(&mut writer, 1).unwrap();
+    disk.fail(Some(Failure::Sync));
+    let error = commit(&mut writer, 2).unwrap_err();
+    assert!(
+        matches!(error, StorageError::LogWrite { action: "sync", .. }),
+        "{error}"
+    );
+    assert_eq!(error.exit_code(), 1);
+    // The kernel may say yes the next time though the pages are gone.
+    disk.fail(None);
+    assert!(writer.is_poisoned());
+    assert!(matches!(
+        writer.append(Zxid(3), b""),
+        Err(StorageError::LogPoisoned)
+    ));
+    assert!(matches!(writer.commit(), Err(StorageError::LogPoisoned)));
+    assert!(matches!(writer.roll(), Err(StorageError::LogPoisoned)));
+    let last = recovered(&disk, &dirs);
+    assert!((1..=2).contains(&last), "{last}");
+}
+
+#[test]
+fn a_directory_that_cannot_be_synced_acknowledges_nothing() {
+    let (disk, dirs, mut writer) = setup();
+    disk.fail(Some(Failure::SyncDir));
+    let error = commit(&mut writer, 1).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            StorageError::LogWrite {
+                action: "create",
+                ..
+            }
+        ),
+        "{error}"
+    );
+    assert!(writer.is_poisoned());
+    disk.fail(None);
+    assert_eq!(recovered(&disk, &dirs), 0);
+}
+
+#[test]
+fn a_full_disk_stops_the_log_at_any_byte_and_loses_nothing() {
+    for free in (0..6000).step_by(37) {
+        let (disk, dirs, mut writer) = setup();
+        disk.fail(Some(Failure::FullAfter(disk_used(&disk) + free)));
+        let mut committed = 0;
+        let error = loop {
+            match commit(&mut writer, committed + 1) {
+                Ok(()) => committed += 1,
+                Err(error) => break error,
+            }
+        };
+        assert!(error.to_string().contains("log.1"), "{error}");
+        assert!(writer.is_poisoned());
+        disk.fail(None);
+        assert_eq!(recovered(&disk, &dirs), committed, "{free} bytes free");
+    }
+}
+
+/// Bytes written in setup: what the failure counts from.
+fn disk_used(disk: &SimDisk) -> u64 {
+    disk.content(Path::new("/data/version-2/snapshot.0")).len() as u64
+}
+
+#[test]
+fn a_full_disk_leaves_no_part_of_a_snapshot() {
+    for compression in [Compression::None, Compression::Gzip, Compression::Snappy] {
+        for failure in [
+            Failure::FullAfter(0),
+            Failure::Sync,
+            Failure::Rename,
+            Failure::FullAfter(disk_used(&setup().0) + 100),
+        ] {
+            let (disk, dirs, mut writer) = setup();
+            commit(&mut writer, 1).unwrap();
+            disk.fail(Some(failure));
+            let error = write_snapshot(&disk, &dirs, 1, compression).unwrap_err();
+            assert_eq!(error.exit_code(), 10, "{error}");
+            assert_eq!(disk.names(), ["log.1", "snapshot.0"], "{failure:?}");
+            disk.fail(None);
+            assert_eq!(recovered(&disk, &dirs), 1);
+        }
+    }
+}
+
+#[test]
+fn an_abandoned_snapshot_leaves_nothing() {
+    let (disk, dirs, _) = setup();
+    let shared = Arc::new(disk.clone());
+    let mut writer = SnapshotWriter::new(shared, &dirs, Zxid(5), Compression::Gzip, true).unwrap();
+    writer.write(&fresh_body()).unwrap();
+    assert_eq!(disk.names(), ["snapshot.0", "unfinished.snapshot.5.gz"]);
+    drop(writer);
+    assert_eq!(disk.names(), ["snapshot.0"]);
+}
+
+#[test]
+fn what_a_crash_left_unfinished_goes_when_the_directory_is_opened() {
+    let (disk, dirs, _) = setup();
+    let shared = Arc::new(disk.clone());
+    let writer = SnapshotWriter::new(shared, &dirs, Zxid(5), Compression::None, true).unwrap();
+    let after = disk.after_kill();
+    drop(writer);
+    assert_eq!(after.names(), ["snapshot.0", "unfinished.snapshot.5"]);
+    let dir = Path::new("/data");
+    DataDirs::open(&after, dir, dir, OpenOptions::default()).unwrap();
+    assert_eq!(after.names(), ["snapshot.0"]);
+}
+
+#[test]
+fn a_log_that_holds_transactions_is_never_written_over() {
+    let (disk, dirs, mut writer) = setup();
+    commit(&mut writer, 1).unwrap();
+    let before = disk.content(&dirs.log.join("log.1"));
+    let mut second = LogWriter::new(Arc::new(disk.clone()), &dirs, LogSettings::default());
+    let error = commit(&mut second, 1).unwrap_err();
+    assert!(matches!(error, StorageError::LogExists { .. }), "{error}");
+    assert_eq!(disk.content(&dirs.log.join("log.1")), before);
+}
+
+#[test]
+fn a_log_that_holds_only_a_torn_record_is_replaced() {
+    let (disk, dirs, mut writer) = setup();
+    commit(&mut writer, 1).unwrap();
+    let path = dirs.log.join("log.1");
+    let mut torn = disk.content(&path);
+    torn[60..].fill(0);
+    disk.set_content(&path, torn);
+    assert_eq!(recovered(&disk, &dirs), 0);
+    let mut second = LogWriter::new(Arc::new(disk.clone()), &dirs, LogSettings::default());
+    commit(&mut second, 1).unwrap();
+    assert_eq!(recovered(&disk, &dirs), 1);
+}
+
+#[test]
+fn a_commit_without_transactions_does_nothing() {
+    let (disk, _, mut writer) = setup();
+    let before = disk.operations();
+    assert_eq!(writer.commit().unwrap().txns, 0);
+    writer.roll().unwrap();
+    assert_eq!(disk.operations(), before);
+}
