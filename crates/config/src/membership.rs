@@ -139,10 +139,11 @@ impl Membership {
     /// # Errors
     /// As [`Self::from_entries`], and text that is no properties.
     pub fn parse(text: &str, multi_address_enabled: bool) -> Result<Self, MembershipError> {
-        let properties = Properties::parse(text.as_bytes()).map_err(|error| MembershipError {
-            key: None,
-            reason: error.into(),
-        })?;
+        let properties =
+            Properties::parse(&as_properties(text)).map_err(|error| MembershipError {
+                key: None,
+                reason: error.into(),
+            })?;
         let last_of_each: BTreeMap<&str, &str> = properties
             .entries()
             .iter()
@@ -270,6 +271,30 @@ fn parse_number(text: &str) -> Result<i64, MembershipFault> {
     java::parse_decimal(text).ok_or_else(|| MembershipFault::NotANumber(text.to_owned()))
 }
 
+/// The text as the bytes of a properties file, which holds Latin-1 and escapes.
+///
+/// Java reads a file's bytes one way and text that it has already another way; here there is one
+/// way, and text is brought into its form. Source: QuorumPeer.configFromString (StringReader).
+fn as_properties(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut is_escaped = false;
+    for character in text.chars() {
+        match u8::try_from(character) {
+            Ok(byte) => bytes.push(byte),
+            Err(_) => {
+                for unit in character.encode_utf16(&mut [0; 2]) {
+                    // A backslash in front of a character that needs none has no effect.
+                    let backslash = if is_escaped { "" } else { "\\" };
+                    is_escaped = false;
+                    bytes.extend_from_slice(format!("{backslash}u{unit:04x}").as_bytes());
+                }
+            }
+        }
+        is_escaped = character == '\\' && !is_escaped;
+    }
+    bytes
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -278,6 +303,19 @@ mod tests {
                          server.2=b:1:2:participant;0.0.0.0:2181\n\
                          server.10=c:1:2:observer;0.0.0.0:2181\n\
                          version=100000000";
+
+    #[test]
+    fn text_beyond_ascii_is_read_as_it_stands() {
+        for host in ["h\u{e9}te", "\u{436}", "a\u{fffd}b", "\u{1f600}"] {
+            for written in [host.to_owned(), format!("\\{host}")] {
+                let text = format!("server.1={written}:1:2:participant\nversion=0");
+                let list = Membership::parse(&text, false).unwrap();
+                let node_data = list.node_data();
+                assert!(node_data.contains(host), "{node_data}");
+                assert_eq!(Membership::parse(&node_data, false).unwrap(), list);
+            }
+        }
+    }
 
     fn refusal(text: &str) -> String {
         Membership::parse(text, false).unwrap_err().to_string()
