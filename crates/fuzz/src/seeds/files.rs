@@ -1,0 +1,84 @@
+//! Logs and snapshots, written as a server writes them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use jute::Encode;
+use proto::Zxid;
+use storage::{Compression, DataDirs, LogSettings, LogWriter, SnapshotTrailer, SnapshotWriter};
+use tree::Tree;
+
+use super::history::{history, of_old_releases};
+use crate::MemoryDisk;
+
+/// Directories of every disk in memory.
+pub(crate) fn dirs() -> DataDirs {
+    DataDirs::unlocked(Path::new("data"), Path::new("data"))
+}
+
+/// A log of the history, with a little preallocated space.
+fn log_of(txns: usize) -> Vec<u8> {
+    let (mut records, _) = history();
+    records.extend(of_old_releases());
+    records.truncate(txns);
+    let disk = Arc::new(MemoryDisk::default());
+    let settings = LogSettings {
+        prealloc_bytes: 64,
+        ..LogSettings::default()
+    };
+    let mut writer = LogWriter::new(disk.clone(), &dirs(), settings);
+    for (record, zxid) in records.iter_mut().zip(1..) {
+        record.header.zxid = Zxid(zxid);
+        let appended = writer.append(record.header.zxid, &record.to_bytes());
+        appended.expect("a disk in memory takes everything");
+    }
+    writer.commit().expect("a disk in memory takes everything");
+    let path = dirs().log.join("log.1");
+    disk.content(&path).expect("the first zxid names the file")
+}
+
+/// Logs of all and of some of the history.
+pub(crate) fn logs() -> Vec<Vec<u8>> {
+    [1, 3, 8, usize::MAX].map(log_of).to_vec()
+}
+
+/// Sessions, ACL table and znodes, as they follow a SNAP packet.
+pub(crate) fn body_of(tree: &Tree) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut cursor = tree.start_snapshot();
+    while tree.snapshot_chunk(&mut cursor, 512, &mut out) {}
+    out
+}
+
+/// Bodies of snapshots.
+pub(crate) fn bodies() -> Vec<Vec<u8>> {
+    let empty = Tree::new(crate::restore::settings());
+    let (_, full) = history();
+    vec![body_of(&empty), body_of(&full)]
+}
+
+/// Whole snapshots, with and without the sections behind the znodes.
+pub(crate) fn snapshots(compression: Compression) -> Vec<Vec<u8>> {
+    let both = SnapshotTrailer {
+        digest: Some((Zxid(0x16), 0x1234_5678)),
+        last_zxid: Some(Zxid(0x16)),
+    };
+    let neither = SnapshotTrailer::default();
+    let bodies = bodies().into_iter();
+    let pairs = bodies.flat_map(|body| [(body.clone(), both), (body, neither)]);
+    pairs
+        .map(|(body, trailer)| snapshot(&body, trailer, compression))
+        .collect()
+}
+
+fn snapshot(body: &[u8], trailer: SnapshotTrailer, compression: Compression) -> Vec<u8> {
+    let disk = Arc::new(MemoryDisk::default());
+    let path = SnapshotWriter::new(disk.clone(), &dirs(), Zxid(0), compression, true)
+        .and_then(|mut writer| {
+            writer.write(body)?;
+            writer.finish(trailer)
+        })
+        .expect("a disk in memory takes everything");
+    disk.content(&path)
+        .expect("the snapshot has been published")
+}

@@ -1,0 +1,6 @@
+//! Valid inputs, made by our own encoders.
+
+pub(crate) mod files;
+pub(crate) mod history;
+pub(crate) mod peers;
+pub(crate) mod requests;

@@ -1,0 +1,53 @@
+//! The table of targets.
+
+mod client;
+mod config;
+mod files;
+mod peer;
+mod tree;
+
+use std::fmt::Debug;
+
+use jute::{Decode, Encode, Reader};
+
+use crate::Target;
+
+/// Every target.
+pub const TARGETS: &[Target] = &[
+    client::HANDSHAKE,
+    client::REQUEST,
+    client::MULTI,
+    client::REPLY,
+    peer::TRANSACTION,
+    peer::QUORUM_PACKET,
+    peer::HELLO,
+    peer::NOTIFICATION,
+    files::LOG,
+    files::SNAPSHOT,
+    files::SNAPSHOT_GZIP,
+    files::SNAPSHOT_SNAPPY,
+    files::SNAPSHOT_BODY,
+    files::RECOVERY,
+    config::ZOO_CFG,
+    config::MEMBERSHIP,
+    config::FLAGS,
+    tree::REQUESTS,
+    tree::TRANSACTIONS,
+];
+
+/// What was read must be written and read as the same. Left out are characters above U+FFFF,
+/// which are written as Java writes them and do not read back.
+fn assert_reads_back<T: Decode + Encode + PartialEq + Debug>(value: &T) {
+    let bytes = value.to_bytes();
+    if !holds_surrogates(&bytes) {
+        let read = T::decode(&mut Reader::new(bytes));
+        assert_eq!(read.as_ref(), Ok(value));
+    }
+}
+
+/// Whether text in these bytes holds an encoded half of a character above U+FFFF.
+fn holds_surrogates(bytes: &[u8]) -> bool {
+    bytes
+        .windows(2)
+        .any(|pair| matches!(pair, [0xed, 0xa0..=0xbf]))
+}

@@ -1,0 +1,47 @@
+//! Runs every target on mutants for a bounded time.
+//!
+//! A failure names the case and the command that repeats it. If the process itself dies (memory,
+//! stack), the file that is named at the start of the run holds that command.
+
+mod memory;
+mod run;
+
+macro_rules! targets {
+    ($($name:ident)+) => {
+        $(
+            #[test]
+            fn $name() {
+                run::bounded(stringify!($name));
+            }
+        )+
+
+        #[test]
+        fn every_target_has_a_test() {
+            let tested = [$(stringify!($name)),+];
+            let targets: Vec<&str> = fuzz::TARGETS.iter().map(|target| target.name).collect();
+            assert_eq!(targets, tested);
+        }
+    };
+}
+
+targets! {
+    handshake
+    request
+    multi
+    reply
+    transaction
+    quorum_packet
+    hello
+    notification
+    log
+    snapshot
+    snapshot_gzip
+    snapshot_snappy
+    snapshot_body
+    recovery
+    zoo_cfg
+    membership
+    flags
+    tree_requests
+    tree_transactions
+}

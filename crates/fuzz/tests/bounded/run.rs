@@ -1,0 +1,120 @@
+//! Runs one target.
+
+use std::any::Any;
+use std::fmt::Write as _;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use std::{env, fs};
+
+use fuzz::{Corpus, TARGETS, Target};
+
+use crate::memory::peak_of;
+
+/// One case that takes longer is a failure, even on a slow machine.
+const CASE_TIME_MAX: Duration = Duration::from_secs(20);
+/// Bytes of an input that are printed.
+const SHOWN_BYTES: usize = 1024;
+
+/// Memory is counted for the whole process, so tests take turns.
+pub(crate) fn alone() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn setting<T: std::str::FromStr>(name: &str) -> Option<T> {
+    let text = env::var(name).ok()?;
+    let parsed = text.parse().ok();
+    assert!(parsed.is_some(), "{name}={text} is no number");
+    parsed
+}
+
+pub(crate) fn bounded(name: &str) {
+    let _alone = alone();
+    let found = TARGETS.iter().find(|target| target.name == name);
+    let target = *found.expect("the table of targets names it");
+    let corpus = Corpus::new(target);
+    let first: u64 = setting("ZOARIUM_FUZZ_CASE").unwrap_or(0);
+    let cases: u64 = setting("ZOARIUM_FUZZ_CASES").unwrap_or(u64::MAX);
+    let time = Duration::from_secs_f64(setting("ZOARIUM_FUZZ_SECONDS").unwrap_or(2.0));
+    let mut last_words = LastWords::of(target);
+    let start = Instant::now();
+    let mut done = 0;
+    // The seeds always have their turn.
+    while done < cases && (start.elapsed() < time || done < corpus.seeds().len() as u64) {
+        let case = first.wrapping_add(done);
+        last_words.note(case);
+        run_case(target, case, &corpus.input(case));
+        done += 1;
+    }
+    last_words.forget();
+    println!("{name}: {done} cases from {} seeds", corpus.seeds().len());
+}
+
+fn run_case(target: Target, case: u64, input: &[u8]) {
+    let start = Instant::now();
+    let run = || catch_unwind(AssertUnwindSafe(|| (target.run)(input)));
+    let (result, peak) = peak_of(run);
+    let limit = target.memory.limit(input.len());
+    let fault = match result {
+        Err(panic) => format!("panicked: {}", text_of(panic.as_ref())),
+        Ok(()) if peak > limit => format!("used {peak} bytes of memory, the limit is {limit}"),
+        Ok(()) if start.elapsed() > CASE_TIME_MAX => format!("took {:?}", start.elapsed()),
+        Ok(()) => return,
+    };
+    let shown = &input[..input.len().min(SHOWN_BYTES)];
+    let hex = shown.iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    });
+    panic!(
+        "{} {fault}\ncase {case}, {} bytes of input: {hex}\nagain: {}",
+        target.name,
+        input.len(),
+        again(target, case)
+    );
+}
+
+fn text_of(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("with something that is no text")
+}
+
+fn again(target: Target, case: u64) -> String {
+    format!(
+        "ZOARIUM_FUZZ_CASE={case} ZOARIUM_FUZZ_CASES=1 cargo test -p fuzz --test bounded {}",
+        target.name
+    )
+}
+
+/// A file that says what was being done, for when the process does not come to say it.
+struct LastWords {
+    target: Target,
+    path: std::path::PathBuf,
+    file: File,
+}
+
+impl LastWords {
+    fn of(target: Target) -> Self {
+        let name = format!("fuzz-{}.case", target.name);
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let file = File::create(&path).expect("the target directory can be written to");
+        println!("if this dies, see {}", path.display());
+        Self { target, path, file }
+    }
+
+    fn note(&mut self, case: u64) {
+        // Numbers only grow within a run, so a shorter line never leaves a longer one's end.
+        let line = again(self.target, case);
+        let _ = self.file.write_all_at(line.as_bytes(), 0);
+    }
+
+    fn forget(self) {
+        drop(self.file);
+        let _ = fs::remove_file(self.path);
+    }
+}
