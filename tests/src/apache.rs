@@ -2,15 +2,11 @@
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
 
-use crate::command::{find_tool, run};
+use crate::command::{fetch, find_tool};
 use crate::foreign::prepare;
 use crate::layout::source_dir;
 use crate::skip::Missing;
-
-/// Longest time for Maven to bring the jars.
-const FETCH_LIMIT: Duration = Duration::from_secs(10 * 60);
 
 /// The class path of Apache ZooKeeper 3.9.5, server and client, and of Curator 5.9.
 ///
@@ -28,7 +24,7 @@ pub fn apache_class_path() -> Result<String, Missing> {
             .arg(&pom)
             .arg("dependency:copy-dependencies")
             .arg(format!("-DoutputDirectory={}", dir.display()));
-        run(&mut command, FETCH_LIMIT).map(drop).map_err(Missing)
+        fetch(&mut command)
     })?;
     // A wildcard would do for java itself, but other tools want the jars by name.
     let mut jars: Vec<PathBuf> = std::fs::read_dir(&dir)

@@ -12,6 +12,11 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use crate::skip::Missing;
 use crate::wait::wait_until;
 
+/// How often a package manager is run until it succeeds.
+const FETCH_TRIES: usize = 3;
+/// Longest time for one such run.
+const FETCH_LIMIT: Duration = Duration::from_secs(5 * 60);
+
 /// The first executable file called `name` on `PATH`.
 ///
 /// # Errors
@@ -40,6 +45,21 @@ fn spawn_apart(command: &mut Command) -> io::Result<(File, Child)> {
         .process_group(0)
         .spawn()?;
     Ok((printed, child))
+}
+
+/// Runs a package manager; a registry that doesn't answer is asked again.
+///
+/// # Errors
+/// [`Missing`] with what it printed at its last try.
+pub fn fetch(command: &mut Command) -> Result<(), Missing> {
+    let mut outcome = Ok(());
+    for _ in 0..FETCH_TRIES {
+        outcome = run(command, FETCH_LIMIT).map(drop).map_err(Missing);
+        if outcome.is_ok() {
+            break;
+        }
+    }
+    outcome
 }
 
 /// Runs `command` without input to its end and gives what it printed, both streams together.

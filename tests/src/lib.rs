@@ -27,7 +27,7 @@ mod words;
 mod zoarium;
 
 pub use apache::{apache_class_path, java_tool};
-pub use command::{find_tool, run};
+pub use command::{fetch, find_tool, run};
 pub use foreign::prepare;
 pub use layout::{foreign_dir, shared_dir, source_dir, workspace_root};
 pub use port::Port;

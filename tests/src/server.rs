@@ -152,7 +152,8 @@ impl ServerBuilder {
         Ok(Err(failure.expect("at least one port was tried")))
     }
 
-    fn zoo_cfg(&self, port: u16, data_dir: &Path) -> String {
+    /// The zoo.cfg for a server on `port` of the loopback address with this data directory.
+    pub fn zoo_cfg(&self, port: u16, data_dir: &Path) -> String {
         let data_dir = data_dir.display().to_string();
         if let Some(template) = &self.template {
             return template

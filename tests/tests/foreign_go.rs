@@ -4,7 +4,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use tests::scenario::Scenario;
-use tests::{Flavour, Missing, Server, find_tool, or_skip, prepare, run, source_dir};
+use tests::{Flavour, Missing, Server, fetch, find_tool, or_skip, prepare, run, source_dir};
 
 const LIMIT: Duration = Duration::from_secs(5 * 60);
 
@@ -24,11 +24,12 @@ fn scenario() -> Result<Scenario, Missing> {
                 .env("GOTOOLCHAIN", "local")
                 .env("GOFLAGS", "-modcacherw")
                 .args(arguments);
-            run(&mut command, LIMIT)
+            command
         };
-        go(&["mod", "download"]).map_err(Missing)?;
+        fetch(&mut go(&["mod", "download"]))?;
         let output = dir.join("scenario");
-        if let Err(failure) = go(&["build", "-buildvcs=false", "-o", &output.to_string_lossy()]) {
+        let mut build = go(&["build", "-buildvcs=false", "-o", &output.to_string_lossy()]);
+        if let Err(failure) = run(&mut build, LIMIT) {
             panic!("the scenario does not compile: {failure}");
         }
         Ok(())

@@ -2,28 +2,25 @@
 
 use std::path::PathBuf;
 use std::process::Command;
-use std::time::Duration;
 
 use tests::scenario::Scenario;
-use tests::{Flavour, Missing, Server, find_tool, or_skip, prepare, run, source_dir};
-
-const FETCH_LIMIT: Duration = Duration::from_secs(5 * 60);
+use tests::{Flavour, Missing, Server, fetch, find_tool, or_skip, prepare, source_dir};
 
 /// A Python of its own that has kazoo.
 fn python() -> Result<PathBuf, Missing> {
     let python = find_tool("python3")?;
     let requirements = source_dir("python").join("requirements.txt");
     let dir = prepare("kazoo", std::slice::from_ref(&requirements), |dir| {
-        run(
-            Command::new(&python).args(["-m", "venv"]).arg(dir),
-            FETCH_LIMIT,
-        )
-        .map_err(Missing)?;
+        fetch(
+            Command::new(&python)
+                .args(["-m", "venv", "--clear"])
+                .arg(dir),
+        )?;
         let mut install = Command::new(dir.join("bin/python"));
         install
             .args(["-m", "pip", "install", "--quiet", "-r"])
             .arg(&requirements);
-        run(&mut install, FETCH_LIMIT).map(drop).map_err(Missing)
+        fetch(&mut install)
     })?;
     Ok(dir.join("bin/python"))
 }

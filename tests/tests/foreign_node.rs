@@ -1,12 +1,9 @@
 //! The common scenario with node-zookeeper-client, the client of JavaScript programs.
 
 use std::process::Command;
-use std::time::Duration;
 
 use tests::scenario::Scenario;
-use tests::{Flavour, Missing, Server, find_tool, or_skip, prepare, run, source_dir};
-
-const FETCH_LIMIT: Duration = Duration::from_secs(5 * 60);
+use tests::{Flavour, Missing, Server, fetch, find_tool, or_skip, prepare, source_dir};
 
 /// The scenario, beside the library that `package-lock.json` names.
 fn scenario() -> Result<Scenario, Missing> {
@@ -24,7 +21,7 @@ fn scenario() -> Result<Scenario, Missing> {
         install
             .current_dir(dir)
             .args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"]);
-        run(&mut install, FETCH_LIMIT).map(drop).map_err(Missing)
+        fetch(&mut install)
     })?;
     Ok(Scenario {
         program: vec![node, dir.join("scenario.js")],

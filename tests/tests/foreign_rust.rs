@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use tests::scenario::Scenario;
-use tests::{Flavour, Missing, Server, find_tool, or_skip, prepare, run, source_dir};
+use tests::{Flavour, Missing, Server, fetch, find_tool, or_skip, prepare, run, source_dir};
 
 const LIMIT: Duration = Duration::from_secs(15 * 60);
 
@@ -30,10 +30,11 @@ fn scenario() -> Result<Scenario, Missing> {
                 .current_dir(&source)
                 .args(arguments)
                 .env("CARGO_TARGET_DIR", dir);
-            run(&mut command, LIMIT)
+            command
         };
-        cargo(&["fetch", "--quiet", "--locked"]).map_err(Missing)?;
-        if let Err(failure) = cargo(&["build", "--quiet", "--locked", "--offline"]) {
+        fetch(&mut cargo(&["fetch", "--quiet", "--locked"]))?;
+        let mut build = cargo(&["build", "--quiet", "--locked", "--offline"]);
+        if let Err(failure) = run(&mut build, LIMIT) {
             panic!("the scenario does not compile: {failure}");
         }
         Ok(())

@@ -1,0 +1,230 @@
+//! The rooms of docs/ARCHITECTURE.md: who may import whom, and what the pure ones never touch.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
+use tests::workspace_root;
+
+/// Crate, and the crates of ours that it may import, in tests too.
+const MAY_IMPORT: &[(&str, &[&str])] = &[
+    ("jute-derive", &[]),
+    ("jute", &["jute-derive"]),
+    ("proto", &["jute"]),
+    ("tree", &["jute", "proto"]),
+    ("session", &["jute", "proto"]),
+    ("election", &["proto"]),
+    ("zab", &["proto"]),
+    ("config", &["proto"]),
+    ("storage", &["jute", "proto"]),
+    ("history", &["proto"]),
+    (
+        "server",
+        &[
+            "jute", "proto", "tree", "session", "election", "zab", "config", "storage", "history",
+        ],
+    ),
+    ("client", &["jute", "proto"]),
+    ("recipes", &["client"]),
+    (
+        "zoarium",
+        &["server", "client", "config", "storage", "history", "proto"],
+    ),
+    (
+        "simulator",
+        &[
+            "jute", "proto", "tree", "session", "election", "zab", "storage",
+        ],
+    ),
+    // For tests only: nothing may import them.
+    (
+        "fuzz",
+        &[
+            "jute", "proto", "tree", "session", "zab", "config", "storage",
+        ],
+    ),
+    ("tests", &["client", "proto", "jute"]),
+];
+
+/// Rooms that take time, randomness and bytes as arguments.
+const PURE: &[&str] = &[
+    "jute", "proto", "tree", "session", "election", "zab", "config",
+];
+
+/// Outside crates that reach for the machine.
+const REACHING: &[&str] = &[
+    "chrono",
+    "crossbeam-channel",
+    "fastrand",
+    "getrandom",
+    "libc",
+    "mio",
+    "nix",
+    "rand",
+    "rustix",
+    "socket2",
+    "tempfile",
+    "time",
+    "tokio",
+];
+
+/// Words of the standard library that do.
+const REACHING_WORDS: &[&str] = &[
+    "Instant",
+    "SystemTime",
+    "TcpListener",
+    "TcpStream",
+    "UdpSocket",
+    "env::var",
+    "std::fs",
+    "std::process",
+    "std::thread",
+    "thread::spawn",
+    "ToSocketAddrs",
+];
+
+fn metadata() -> Metadata {
+    MetadataCommand::new()
+        .manifest_path(workspace_root().join("Cargo.toml"))
+        .no_deps()
+        .exec()
+        .expect("cargo describes its own workspace")
+}
+
+fn ours(metadata: &Metadata) -> BTreeMap<&str, &Package> {
+    let packages = metadata.workspace_packages().into_iter();
+    packages
+        .map(|package| (package.name.as_str(), package))
+        .collect()
+}
+
+#[test]
+fn every_crate_imports_only_what_its_row_names() {
+    let metadata = metadata();
+    let ours = ours(&metadata);
+    let rows: BTreeMap<_, _> = MAY_IMPORT.iter().copied().collect();
+    let mut faults = Vec::new();
+    for (name, package) in &ours {
+        let Some(allowed) = rows.get(name) else {
+            faults.push(format!("{name} has no row in the table"));
+            continue;
+        };
+        let imports = package
+            .dependencies
+            .iter()
+            .map(|dependency| dependency.name.as_str());
+        let of_ours: BTreeSet<_> = imports.filter(|import| ours.contains_key(import)).collect();
+        let wrong = of_ours.iter().filter(|import| !allowed.contains(import));
+        faults.extend(wrong.map(|import| format!("{name} imports {import}")));
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+#[test]
+fn the_table_points_one_way() {
+    let mut above = BTreeSet::new();
+    for (name, imports) in MAY_IMPORT {
+        let unknown = imports.iter().find(|import| !above.contains(*import));
+        assert_eq!(
+            unknown, None,
+            "{name} imports what stands below it in the table"
+        );
+        above.insert(*name);
+    }
+    for pure in PURE {
+        assert!(above.contains(pure), "{pure} has no row");
+    }
+}
+
+#[test]
+fn pure_crates_import_nothing_that_reaches_for_the_machine() {
+    let metadata = metadata();
+    let ours = ours(&metadata);
+    for name in PURE {
+        let Some(package) = ours.get(name) else {
+            continue;
+        };
+        let imports = package.dependencies.iter();
+        let at_run_time = imports.filter(|import| import.kind != DependencyKind::Development);
+        for import in at_run_time {
+            let reaches = REACHING.contains(&import.name.as_str());
+            assert!(!reaches, "{name} imports {}", import.name);
+        }
+    }
+}
+
+#[test]
+fn pure_crates_say_nothing_that_reaches_for_the_machine() {
+    let mut faults = Vec::new();
+    let mut files = 0;
+    for name in PURE {
+        let source = workspace_root().join("crates").join(name).join("src");
+        for path in rust_files(&source) {
+            files += 1;
+            let text = fs::read_to_string(&path).expect("a source file is text");
+            for (line, number) in code_of(&text).zip(1..) {
+                let word = REACHING_WORDS.iter().find(|word| has_word(line, word));
+                faults.extend(word.map(|word| format!("{}:{number}: {word}", path.display())));
+            }
+        }
+    }
+    assert!(files > 20, "only {files} files were looked at");
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+fn rust_files(dir: &Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    for path in fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .map(|entry| entry.path())
+    {
+        let name = path
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
+        let is_test = name.ends_with("tests.rs") || name == "tests";
+        if is_test {
+            continue;
+        }
+        if path.is_dir() {
+            found.extend(rust_files(&path));
+        } else if name.ends_with(".rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// Lines in front of a file's tests, comments blanked.
+fn code_of(text: &str) -> impl Iterator<Item = &str> {
+    let lines = text.lines().take_while(|line| *line != "#[cfg(test)]");
+    lines.map(|line| {
+        if line.trim_start().starts_with("//") {
+            ""
+        } else {
+            line
+        }
+    })
+}
+
+/// Whether the line holds the word, not as a part of a longer one.
+fn has_word(line: &str, word: &str) -> bool {
+    let joins = |c: char| c.is_alphanumeric() || c == '_';
+    line.match_indices(word).any(|(at, _)| {
+        let (before, after) = (&line[..at], &line[at + word.len()..]);
+        !before.ends_with(joins) && !after.starts_with(joins)
+    })
+}
+
+#[test]
+fn words_are_found_whole_and_outside_of_comments() {
+    assert!(has_word("let now = Instant::now();", "Instant"));
+    assert!(!has_word("let now = Instantly();", "Instant"));
+    assert!(!has_word("struct MyInstant;", "Instant"));
+    let lines: Vec<_> =
+        code_of("a\n// Instant\n    /// Instant\nb\n#[cfg(test)]\nInstant").collect();
+    assert_eq!(lines, ["a", "", "", "b"]);
+}

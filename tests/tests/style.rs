@@ -1,0 +1,187 @@
+//! House rules that a machine can see to, for everything that is committed.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use tests::{Missing, or_skip, workspace_root};
+
+/// Lines after which a Rust file owes a reason.
+const LINES_MAX: usize = 600;
+/// How its header begins the reason.
+const REASON: &str = "//! Length: ";
+
+/// What may stand at the top, and whether it must.
+const TOP: &[(&str, bool)] = &[
+    (".cargo", false),
+    (".ci", false),
+    (".gitattributes", false),
+    (".gitignore", true),
+    ("Cargo.lock", true),
+    ("Cargo.toml", true),
+    ("LICENSE", false),
+    ("NOTICE", false),
+    ("README.md", true),
+    ("clippy.toml", false),
+    ("conf", true),
+    ("crates", true),
+    ("deny.toml", false),
+    ("docs", true),
+    ("jepsen", false),
+    ("rustfmt.toml", true),
+    ("tests", true),
+];
+
+/// Places that exist on one machine only; put together here so that this file does not name them.
+const MACHINE_PATHS: &[&str] = &[
+    concat!("/wo", "rk/"),
+    concat!("/ro", "ot/"),
+    concat!("/ho", "me/"),
+    concat!("/tm", "p/"),
+];
+
+/// Files that name such a place to somebody who knows why.
+const MAY_NAME_PATHS: &[&str] = &[
+    // ZooKeeper's own sample has its data there, and says that it is an example.
+    "conf/zoo_sample.cfg",
+];
+
+/// Committed files that are there, relative to the root.
+fn committed() -> Option<Vec<String>> {
+    let listed = Command::new("git")
+        .args(["ls-files", "-z"])
+        .current_dir(workspace_root())
+        .output();
+    let found = match listed {
+        Ok(output) if output.status.success() => Ok(output.stdout),
+        Ok(output) => Err(Missing(
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )),
+        Err(error) => Err(Missing(format!("git: {error}"))),
+    };
+    let bytes = or_skip("rules for committed files", found)?;
+    let names = String::from_utf8(bytes).expect("names are UTF-8");
+    let mut files: Vec<String> = names.split_terminator('\0').map(str::to_owned).collect();
+    files.retain(|file| at(file).is_file());
+    assert!(
+        files.len() > 100,
+        "only {} files are committed",
+        files.len()
+    );
+    Some(files)
+}
+
+fn at(file: &str) -> PathBuf {
+    workspace_root().join(file)
+}
+
+/// The file's text; `None` if it is none.
+fn text_of(file: &str) -> Option<String> {
+    String::from_utf8(fs::read(at(file)).ok()?).ok()
+}
+
+fn rust_files(files: &[String]) -> impl Iterator<Item = (&str, String)> {
+    let rust = files.iter().filter(|file| file.ends_with(".rs"));
+    rust.filter_map(|file| Some((file.as_str(), text_of(file)?)))
+}
+
+#[test]
+fn long_files_give_a_reason() {
+    let Some(files) = committed() else { return };
+    let too_long = |(_, text): &(&str, String)| text.lines().count() > LINES_MAX;
+    let without_reason = rust_files(&files).filter(too_long).filter(|(_, text)| {
+        let mut header = text.lines().take_while(|line| line.starts_with("//!"));
+        !header.any(|line| line.starts_with(REASON) && line.len() > REASON.len())
+    });
+    let names: Vec<_> = without_reason.map(|(file, _)| file.to_owned()).collect();
+    assert!(
+        names.is_empty(),
+        "over {LINES_MAX} lines, no \"{REASON}\": {names:#?}"
+    );
+}
+
+#[test]
+fn every_crate_takes_the_lints_that_forbid_unsafe() {
+    let Some(files) = committed() else { return };
+    let root = text_of("Cargo.toml").expect("the root has a manifest");
+    assert!(root.contains("unsafe_code = \"forbid\""));
+    let is_manifest = |file: &&String| {
+        (file.starts_with("crates/") || *file == "tests/Cargo.toml")
+            && file.ends_with("/Cargo.toml")
+    };
+    for manifest in files.iter().filter(is_manifest) {
+        let text = text_of(manifest).unwrap_or_default();
+        assert!(text.contains("[lints]\nworkspace = true"), "{manifest}");
+    }
+}
+
+#[test]
+fn every_rust_file_says_what_it_is() {
+    let Some(files) = committed() else { return };
+    let silent = rust_files(&files).filter(|(_, text)| !text.starts_with("//!"));
+    // Sibling files of tests are described by the file they test.
+    let silent = silent.filter(|(file, _)| !file.ends_with("tests.rs"));
+    let names: Vec<_> = silent.map(|(file, _)| file.to_owned()).collect();
+    assert!(names.is_empty(), "no module documentation: {names:#?}");
+}
+
+#[test]
+fn the_top_level_holds_what_the_plan_names() {
+    let Some(files) = committed() else { return };
+    let top: BTreeSet<&str> = files
+        .iter()
+        .filter_map(|file| file.split('/').next())
+        .collect();
+    let stray: Vec<_> = top
+        .iter()
+        .filter(|entry| !TOP.iter().any(|(name, _)| name == *entry))
+        .collect();
+    assert!(stray.is_empty(), "not in the plan: {stray:?}");
+    for (name, is_required) in TOP {
+        assert!(!is_required || top.contains(name), "{name} is missing");
+    }
+}
+
+#[test]
+fn no_committed_file_names_a_place_on_one_machine() {
+    let Some(files) = committed() else { return };
+    let mut faults = Vec::new();
+    for file in files
+        .iter()
+        .filter(|file| !MAY_NAME_PATHS.contains(&file.as_str()))
+    {
+        let text = text_of(file).unwrap_or_default();
+        for (line, number) in text.lines().zip(1..) {
+            let path = MACHINE_PATHS.iter().find(|path| names_path(line, path));
+            faults.extend(path.map(|path| format!("{file}:{number}: {path}")));
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+/// Whether the line names the path from the root of the file system, not as a part of another.
+fn names_path(line: &str, path: &str) -> bool {
+    let joins = |c: char| c.is_alphanumeric() || "._-}~)".contains(c);
+    line.match_indices(path)
+        .any(|(at, _)| !line[..at].ends_with(joins))
+}
+
+#[test]
+fn outside_crates_come_from_one_registry() {
+    let lock = text_of("Cargo.lock").expect("the root has a lock file");
+    let sources = lock
+        .lines()
+        .filter_map(|line| line.strip_prefix("source = "));
+    let distinct: BTreeSet<_> = sources.collect();
+    assert_eq!(distinct.len(), 1, "{distinct:?}");
+}
+
+#[test]
+fn a_path_is_told_from_the_end_of_another() {
+    let path = concat!("/tm", "p/");
+    assert!(names_path(&format!("open \"{path}x\""), path));
+    assert!(names_path(&format!("{path}x"), path));
+    assert!(!names_path(&format!("build{path}x"), path));
+    assert!(!names_path(&format!("${{root}}{path}x"), path));
+}
