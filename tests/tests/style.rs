@@ -117,6 +117,22 @@ fn every_crate_takes_the_lints_that_forbid_unsafe() {
 }
 
 #[test]
+fn no_rust_file_is_unsafe() {
+    let Some(files) = committed() else { return };
+    let keyword = concat!("un", "safe ");
+    let is_code = |line: &&str| !line.trim_start().starts_with("//");
+    let names: Vec<_> = rust_files(&files)
+        .filter(|(_, text)| {
+            text.lines()
+                .filter(is_code)
+                .any(|line| line.contains(keyword))
+        })
+        .map(|(file, _)| file.to_owned())
+        .collect();
+    assert!(names.is_empty(), "{names:#?}");
+}
+
+#[test]
 fn every_rust_file_says_what_it_is() {
     let Some(files) = committed() else { return };
     let silent = rust_files(&files).filter(|(_, text)| !text.starts_with("//!"));
