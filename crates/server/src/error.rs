@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use storage::StorageError;
 
@@ -25,6 +26,24 @@ pub enum StartError {
     /// The configuration asks for what this build does not do.
     #[error("{0}")]
     Unsupported(String),
+    /// There are TTL znodes, and the configuration does not let this server know them as such.
+    #[error(
+        "the data holds {count} TTL znodes, but extendedTypesEnabled is off: they would be taken for ephemerals of dead sessions and deleted. Set extendedTypesEnabled=true in zoo.cfg; to be without it, delete them first while it is set"
+    )]
+    UnrecognisedTtls {
+        /// How many.
+        count: usize,
+    },
+    /// There is no data, and the configuration says that there should be.
+    #[error(
+        "{} holds no data, and db.autocreate=false says that this is not a new database: put the data back, or create the empty file {} to begin a new one", data_dir.display(), marker.display()
+    )]
+    EmptyUntrusted {
+        /// `dataDir`.
+        data_dir: PathBuf,
+        /// The file that makes an empty directory a new database.
+        marker: PathBuf,
+    },
     /// A thread cannot be started.
     #[error("cannot start the {name} thread: {source}")]
     Thread {
@@ -40,8 +59,9 @@ impl StartError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Storage(error) => exit_code(error),
+            Self::EmptyUntrusted { .. } => 3,
             Self::Bind { .. } | Self::Thread { .. } => 1,
-            Self::Unsupported(_) => 2,
+            Self::Unsupported(_) | Self::UnrecognisedTtls { .. } => 2,
         }
     }
 }

@@ -28,4 +28,5 @@ mod timers;
 mod view;
 
 pub use error::StartError;
+pub use recovery::{RecoveredTree, recover_tree};
 pub use server::{Server, Started};

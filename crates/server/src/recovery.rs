@@ -1,20 +1,61 @@
 //! From the files to a tree: where `storage` and `tree` meet.
 
 use std::sync::Arc;
+use std::time::Instant;
 
-use proto::txn::TxnRecord;
+use config::Config;
+use proto::txn::{TxnDigest, TxnRecord};
 use proto::{Acl, SessionId, StatPersisted, Zxid};
-use storage::{ContentError, SnapshotDigest, State};
+use storage::{
+    ContentError, DataDirs, RealDisk, Recovered, SnapshotDigest, State, StorageError, recover,
+};
 use tree::{Tree, TreeLoader, TreeSettings, Watches};
 
+use crate::settings::{recovery_settings, tree_settings};
+
+/// What a data directory holds.
+#[derive(Debug)]
+pub struct RecoveredTree {
+    /// The tree after the last transaction.
+    pub tree: Tree,
+    /// Where it comes from.
+    pub recovered: Recovered,
+    /// Transactions whose logged digest was not the tree's.
+    pub digest_mismatches: u64,
+}
+
+/// Loads the newest good snapshot and replays the log after it, as a server does when it starts.
+///
+/// # Errors
+/// If data is damaged or missing; see [`storage::recover`].
+pub fn recover_tree(config: &Config, dirs: &DataDirs) -> Result<RecoveredTree, StorageError> {
+    let begun = Instant::now();
+    let mut restore = Restore::new(Arc::new(tree_settings(config)));
+    let recovered = recover(&RealDisk, dirs, &recovery_settings(config), &mut restore)?;
+    let digest_mismatches = restore.digest_mismatches;
+    let tree = restore.into_tree();
+    tracing::info!(
+        zxid = %tree.last_zxid(),
+        znodes = tree.node_count(),
+        replayed = recovered.txns_replayed,
+        digest_mismatches,
+        elapsed_ms = begun.elapsed().as_millis(),
+        "data recovered"
+    );
+    Ok(RecoveredTree {
+        tree,
+        recovered,
+        digest_mismatches,
+    })
+}
+
 /// Takes what recovery finds and makes a tree of it.
-pub(crate) struct Restore {
+struct Restore {
     settings: Arc<TreeSettings>,
     stage: Stage,
     /// Compared once the transaction it stands for has been replayed.
     expected_digest: Option<SnapshotDigest>,
-    /// Transactions whose logged digest was not the tree's.
-    pub(crate) digest_mismatches: u64,
+    digest_mismatches: u64,
     events: Vec<tree::Event>,
     watches: Watches,
 }
@@ -29,7 +70,7 @@ enum Stage {
 }
 
 impl Restore {
-    pub(crate) fn new(settings: Arc<TreeSettings>) -> Self {
+    fn new(settings: Arc<TreeSettings>) -> Self {
         let stage = Stage::Loading(Box::new(TreeLoader::new(settings.clone())));
         Self {
             settings,
@@ -42,7 +83,7 @@ impl Restore {
     }
 
     /// The tree as recovered.
-    pub(crate) fn into_tree(self) -> Tree {
+    fn into_tree(self) -> Tree {
         match self.stage {
             Stage::Replaying(tree) => *tree,
             Stage::Loading(_) | Stage::Empty => Tree::new(self.settings),
@@ -79,12 +120,18 @@ impl Restore {
         let Some((version, logged)) = logged else {
             return;
         };
-        let comparable = enabled && version == proto::txn::TxnDigest::VERSION;
-        if comparable && logged != digest.cast_signed() {
-            self.digest_mismatches += 1;
-            if self.digest_mismatches == 1 {
-                tracing::error!(%zxid, logged, computed = digest, "digest of the tree differs from the one logged with the transaction: the history may have been altered");
-            }
+        if enabled {
+            self.compare(zxid, version, logged, digest);
+        }
+    }
+
+    fn compare(&mut self, zxid: Zxid, version: i32, recorded: i64, computed: u64) {
+        if version != TxnDigest::VERSION || recorded == computed.cast_signed() {
+            return;
+        }
+        self.digest_mismatches += 1;
+        if self.digest_mismatches == 1 {
+            tracing::error!(%zxid, recorded, computed, "digest of the tree differs from the recorded one: the history may have been altered");
         }
     }
 }
@@ -136,7 +183,16 @@ impl State for Restore {
             .finish(zxid)
             .map_err(|error| ContentError::new(error.to_string()))?;
         // A trailer of zxid 0 was written by a server that had applied nothing yet.
-        self.expected_digest = digest.filter(|digest| digest.zxid >= zxid && digest.zxid.0 > 0);
+        let expected = digest.filter(|digest| digest.zxid >= zxid && digest.zxid > Zxid::ZERO);
+        match expected {
+            // Not a fuzzy one: it can be compared as it is.
+            Some(expected) if expected.zxid == zxid => {
+                if self.settings.digest_enabled {
+                    self.compare(zxid, expected.version, expected.digest, tree.digest());
+                }
+            }
+            fuzzy => self.expected_digest = fuzzy,
+        }
         self.stage = Stage::Replaying(Box::new(tree));
         Ok(())
     }

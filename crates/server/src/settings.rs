@@ -3,9 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::{Config, FourLetterWords};
+use config::{AuthProvider, Config, FourLetterWords};
 use jute::Limits;
-use storage::Compression;
+use storage::{Compression, RecoverySettings};
+use tree::TreeSettings;
+use tree::auth::{AuthSettings, DigestAlgorithm, DigestSettings, EnsembleSettings};
 
 use crate::fourlw::Whitelist;
 use crate::limits;
@@ -69,7 +71,7 @@ impl Settings {
         let never_used = config.containers.max_never_used_interval_ms.unwrap_or(0);
         Self {
             jute_max_buffer: max_buffer,
-            field_limits: Limits::from_max_buffer(max_buffer, limit.jute_extra_size as usize),
+            field_limits: field_limits(&config),
             connection_limits: ConnectionLimits {
                 per_address: limit.max_client_cnxns.map(|max| max as usize),
                 total: limit.max_cnxns.map(|max| max as usize),
@@ -116,4 +118,73 @@ fn whitelist(config: &Config) -> Whitelist {
             Whitelist::new(Some(&list.join(",")), read_only)
         }
     }
+}
+
+pub(crate) fn tree_settings(config: &Config) -> TreeSettings {
+    let features = &config.features;
+    TreeSettings {
+        extended_types: features.extended_types_enabled,
+        emulate_353_ttl: features.emulate_353_ttl_nodes,
+        digest_enabled: config.storage.digest_enabled,
+        enforce_quota: features.enforce_quota,
+        skip_acl: features.skip_acl,
+        close_session_paths: config.storage.close_session_txn_enabled,
+        reconfig_enabled: features.reconfig_enabled,
+        standalone: true,
+        auth: auth_settings(config),
+    }
+}
+
+fn auth_settings(config: &Config) -> AuthSettings {
+    let auth = &config.auth;
+    let ensemble = auth
+        .providers
+        .values()
+        .any(|provider| *provider == AuthProvider::Ensemble);
+    AuthSettings {
+        digest: DigestSettings {
+            enabled: auth.digest_enabled,
+            algorithm: digest_algorithm(auth.digest_algorithm).unwrap_or(DigestAlgorithm::Sha1),
+            super_digest: auth
+                .super_digest
+                .as_ref()
+                .map(|digest| digest.expose().to_owned()),
+        },
+        ensemble: ensemble.then(|| EnsembleSettings {
+            names: auth.ensemble_names.clone().unwrap_or_default(),
+        }),
+        ..AuthSettings::default()
+    }
+}
+
+/// `None` for MD5, which is not good enough to hide a password.
+pub(crate) fn digest_algorithm(named: config::DigestAlgorithm) -> Option<DigestAlgorithm> {
+    use config::DigestAlgorithm as Named;
+    Some(match named {
+        Named::Md5 => return None,
+        Named::Sha1 => DigestAlgorithm::Sha1,
+        Named::Sha224 => DigestAlgorithm::Sha224,
+        Named::Sha256 => DigestAlgorithm::Sha256,
+        Named::Sha384 => DigestAlgorithm::Sha384,
+        Named::Sha512 => DigestAlgorithm::Sha512,
+        Named::Sha3_224 => DigestAlgorithm::Sha3_224,
+        Named::Sha3_256 => DigestAlgorithm::Sha3_256,
+        Named::Sha3_384 => DigestAlgorithm::Sha3_384,
+        Named::Sha3_512 => DigestAlgorithm::Sha3_512,
+    })
+}
+
+pub(crate) fn recovery_settings(config: &Config) -> RecoverySettings {
+    let storage = &config.storage;
+    RecoverySettings {
+        trust_empty: storage.snapshot_trust_empty,
+        db_autocreate: storage.db_autocreate,
+        limits: field_limits(config),
+    }
+}
+
+pub(crate) fn field_limits(config: &Config) -> Limits {
+    let limits = &config.limits;
+    let (max_buffer, extra) = (limits.jute_max_buffer, limits.jute_extra_size);
+    Limits::from_max_buffer(max_buffer as usize, extra as usize)
 }

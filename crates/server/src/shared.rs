@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicI64;
 
 use crossbeam_channel::Sender;
 use parking_lot::{Mutex, RwLock};
-use proto::{OpCode, OpKind, SessionId, Xid, Zxid};
+use proto::SessionId;
 use session::{Owner, SessionIds, SessionTracker};
 use tree::{Tree, Watches};
 
@@ -19,16 +19,6 @@ use crate::net::throttle::TokenBucket;
 use crate::permits::Permits;
 use crate::pipeline::{Submission, ToCore};
 use crate::settings::Settings;
-
-/// What is noted about a reply.
-pub(crate) struct Reply {
-    pub(crate) xid: Xid,
-    pub(crate) op: OpCode,
-    pub(crate) zxid: Zxid,
-    /// When the request came in, monotonic ms.
-    pub(crate) received_ms: u64,
-    pub(crate) now_ms: u64,
-}
 
 /// One server: its tree, its sessions, its connections, and the way into its pipeline.
 ///
@@ -113,28 +103,6 @@ impl Shared {
         self.sessions
             .lock()
             .touch(connection.session(), connection.timeout_ms(), now)
-    }
-
-    /// Counts a reply that is in the outbox.
-    pub(crate) fn note_reply(&self, connection: &Connection, reply: Reply) {
-        let Reply {
-            xid,
-            op,
-            zxid,
-            received_ms,
-            now_ms,
-        } = reply;
-        let latency_ms = now_ms.saturating_sub(received_ms);
-        if op.kind() == OpKind::Write {
-            self.stats.update_answered(latency_ms);
-        } else {
-            self.stats.read_answered(latency_ms);
-        }
-        self.stats.packets_sent(1);
-        connection.stats.packets_sent(1);
-        connection
-            .stats
-            .answered(xid, zxid, op, received_ms, now_ms);
     }
 
     /// Forgets a connection that has ended; its session lives on.

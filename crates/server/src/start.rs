@@ -4,18 +4,16 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use config::{AuthProvider, Config};
+use config::Config;
 use proto::quorum::Majority;
 use session::{Owner, Role, SessionTracker};
 use storage::{
-    DataDirs, LogSettings, LogWriter, OpenOptions, RealDisk, Recovered, RecoverySettings,
-    SnapTrigger, recover,
+    DataDirs, LogSettings, LogWriter, OpenOptions, RealDisk, SnapTrigger, remove_initialize_marker,
 };
 use tokio::net::TcpListener;
-use tree::auth::{AuthSettings, DigestAlgorithm, DigestSettings, EnsembleSettings};
-use tree::{Tree, TreeSettings};
+use tree::Tree;
 use zab::broadcast::Proposals;
 
 use crate::error::StartError;
@@ -23,9 +21,9 @@ use crate::failure::Failure;
 use crate::metrics::Metrics;
 use crate::net::listener;
 use crate::pipeline::{Core, LogThread, STANDALONE, Snapshotter};
-use crate::recovery::Restore;
+use crate::recovery::{RecoveredTree, recover_tree};
 use crate::server::{Server, Started};
-use crate::settings::Settings;
+use crate::settings::{Settings, digest_algorithm, field_limits};
 use crate::shared::Shared;
 use crate::{clock, limits, timers};
 
@@ -52,7 +50,13 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
     // Bound before the data is loaded: a second server fails at once, and what clients send
     // waits in the kernel meanwhile.
     let listener = client_listener(&config)?;
-    let (tree, recovered) = load(&config, &disk, &dirs)?;
+    let RecoveredTree {
+        tree,
+        recovered,
+        digest_mismatches,
+    } = recover_tree(&config, &dirs)?;
+    refuse_unrecognised(&tree)?;
+    refuse_untrusted(&config, &recovered)?;
     let started = Started {
         client_address: listener
             .as_ref()
@@ -67,6 +71,7 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
     let orphans = tree.orphan_owners();
     let sessions = track_sessions(&settings, &tree);
     let metrics = Arc::new(Metrics::default());
+    metrics.digest_mismatches_count.add(digest_mismatches);
     let shared = Arc::new(Shared::new(
         settings,
         tree,
@@ -80,6 +85,9 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
     if recovered.snapshot.is_none() {
         // A log without a snapshot does not recover: the first one must be there before it.
         snapshotter.take()?;
+        if recovered.has_marker {
+            remove_initialize_marker(&*disk, &dirs)?;
+        }
     } else if recovered.txns_replayed > 0 {
         snapshots.request();
     }
@@ -125,28 +133,6 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
     })
 }
 
-fn load(
-    config: &Config,
-    disk: &RealDisk,
-    dirs: &DataDirs,
-) -> Result<(Tree, Recovered), StartError> {
-    let begun = Instant::now();
-    let mut restore = Restore::new(Arc::new(tree_settings(config)));
-    let recovered = recover(disk, dirs, &recovery_settings(config), &mut restore)?;
-    for warning in &recovered.warnings {
-        tracing::warn!("{warning}");
-    }
-    let tree = restore.into_tree();
-    tracing::info!(
-        zxid = %tree.last_zxid(),
-        znodes = tree.node_count(),
-        replayed = recovered.txns_replayed,
-        elapsed_ms = begun.elapsed().as_millis(),
-        "data recovered"
-    );
-    Ok((tree, recovered))
-}
-
 /// Every session of the recovered state starts with a full timeout.
 fn track_sessions(settings: &Settings, tree: &Tree) -> SessionTracker {
     let tick_ms = settings.tick_ms.cast_signed();
@@ -156,60 +142,6 @@ fn track_sessions(settings: &Settings, tree: &Tree) -> SessionTracker {
         sessions.set_owner(id, Owner::THIS_SERVER);
     }
     sessions
-}
-
-fn tree_settings(config: &Config) -> TreeSettings {
-    let features = &config.features;
-    TreeSettings {
-        extended_types: features.extended_types_enabled,
-        emulate_353_ttl: features.emulate_353_ttl_nodes,
-        digest_enabled: config.storage.digest_enabled,
-        enforce_quota: features.enforce_quota,
-        skip_acl: features.skip_acl,
-        close_session_paths: config.storage.close_session_txn_enabled,
-        reconfig_enabled: features.reconfig_enabled,
-        standalone: true,
-        auth: auth_settings(config),
-    }
-}
-
-fn auth_settings(config: &Config) -> AuthSettings {
-    let auth = &config.auth;
-    let ensemble = auth
-        .providers
-        .values()
-        .any(|provider| *provider == AuthProvider::Ensemble);
-    AuthSettings {
-        digest: DigestSettings {
-            enabled: auth.digest_enabled,
-            algorithm: digest_algorithm(auth.digest_algorithm).unwrap_or(DigestAlgorithm::Sha1),
-            super_digest: auth
-                .super_digest
-                .as_ref()
-                .map(|digest| digest.expose().to_owned()),
-        },
-        ensemble: ensemble.then(|| EnsembleSettings {
-            names: auth.ensemble_names.clone().unwrap_or_default(),
-        }),
-        ..AuthSettings::default()
-    }
-}
-
-/// `None` for MD5, which is not good enough to hide a password.
-fn digest_algorithm(named: config::DigestAlgorithm) -> Option<DigestAlgorithm> {
-    use config::DigestAlgorithm as Named;
-    Some(match named {
-        Named::Md5 => return None,
-        Named::Sha1 => DigestAlgorithm::Sha1,
-        Named::Sha224 => DigestAlgorithm::Sha224,
-        Named::Sha256 => DigestAlgorithm::Sha256,
-        Named::Sha384 => DigestAlgorithm::Sha384,
-        Named::Sha512 => DigestAlgorithm::Sha512,
-        Named::Sha3_224 => DigestAlgorithm::Sha3_224,
-        Named::Sha3_256 => DigestAlgorithm::Sha3_256,
-        Named::Sha3_384 => DigestAlgorithm::Sha3_384,
-        Named::Sha3_512 => DigestAlgorithm::Sha3_512,
-    })
 }
 
 /// Nobody must believe to be protected, or to be a member, by what is not there: such a
@@ -245,19 +177,24 @@ fn refuse_unsupported(config: &Config) -> Result<(), StartError> {
     Ok(())
 }
 
-fn recovery_settings(config: &Config) -> RecoverySettings {
-    let storage = &config.storage;
-    RecoverySettings {
-        trust_empty: storage.snapshot_trust_empty,
-        db_autocreate: storage.db_autocreate,
-        limits: field_limits(config),
+/// Java takes such znodes for ephemerals of sessions that are gone: it deletes them at once and
+/// leaves their children without a parent.
+fn refuse_unrecognised(tree: &Tree) -> Result<(), StartError> {
+    match tree.unrecognised_ttls() {
+        0 => Ok(()),
+        count => Err(StartError::UnrecognisedTtls { count }),
     }
 }
 
-fn field_limits(config: &Config) -> jute::Limits {
-    let limits = &config.limits;
-    let (max_buffer, extra) = (limits.jute_max_buffer, limits.jute_extra_size);
-    jute::Limits::from_max_buffer(max_buffer as usize, extra as usize)
+/// Java's standalone server goes on, with a snapshot of zxid -1 that no server can load.
+fn refuse_untrusted(config: &Config, recovered: &Recovered) -> Result<(), StartError> {
+    match recovered.empty {
+        Some(Empty::Untrusted) => Err(StartError::EmptyUntrusted {
+            data_dir: config.data_dir.clone(),
+            marker: config.data_log_dir.join("initialize"),
+        }),
+        Some(Empty::Trusted) | None => Ok(()),
+    }
 }
 
 fn log_settings(config: &Config) -> LogSettings {

@@ -76,7 +76,6 @@ async fn submit(shared: &Arc<Shared>, session: SessionId, request: WriteRequest)
         cxid: 0,
         identities: Arc::from([]),
         request,
-        received_ms: clock::monotonic_ms(),
         large: None,
     });
 }

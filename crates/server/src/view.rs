@@ -90,6 +90,7 @@ impl View for LiveView {
 
     fn reset_connections(&self) {
         for connection in self.shared.registry.all() {
+            let _writers_wait = connection.lock();
             connection.stats.reset();
         }
     }

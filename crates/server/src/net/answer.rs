@@ -1,128 +1,137 @@
 //! Answering what needs no transaction: reads, pings, syncs and refusals.
 
 use jute::Encode;
-use proto::connect::ReplyHeader;
 use proto::request::ReadRequest;
 use proto::watch::{EventType, STATE_SYNC_CONNECTED, WatcherEvent};
-use proto::{ErrorCode, Id, OpCode, Xid, Zxid};
+use proto::{ErrorCode, Id, OpCode, OpKind, Xid, Zxid};
 use tree::{Caller, Tree};
 
 use super::connection::{Connection, ConnectionState, Queued, Work, push_frame};
-use crate::shared::{Reply, Shared};
+use crate::metrics::Replies;
+use crate::shared::Shared;
 
-/// A request that is answered from this server's tree.
-pub(crate) struct Answer<'a> {
+/// The refusal of a request whose record does not decode.
+pub(crate) const UNDECODABLE: ErrorCode = ErrorCode::MarshallingError;
+
+/// Answers requests of one connection under one hold of the tree.
+pub(crate) struct Desk<'a> {
+    pub(crate) shared: &'a Shared,
+    pub(crate) tree: &'a Tree,
+    pub(crate) connection: &'a Connection,
+    pub(crate) now_ms: u64,
+}
+
+/// A request as its reply repeats it.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked {
     pub(crate) xid: Xid,
     pub(crate) op: OpCode,
-    pub(crate) request: &'a ReadRequest,
-    pub(crate) identities: &'a [Id],
+    /// When it came in, monotonic ms.
+    pub(crate) received_ms: u64,
 }
 
-/// Answers a read into the connection's outbox, stamped with the last applied zxid.
-pub(crate) fn read(
-    shared: &Shared,
-    tree: &Tree,
-    connection: &Connection,
-    state: &mut ConnectionState,
-    answer: &Answer<'_>,
-) {
-    let zxid = tree.last_zxid();
-    let Answer {
-        xid,
-        request,
-        identities,
-        ..
-    } = *answer;
-    let err = match request {
+impl Desk<'_> {
+    /// Answers a read into the connection's outbox, stamped with the last applied zxid.
+    pub(crate) fn read(
+        &self,
+        state: &mut ConnectionState,
+        replies: &mut Replies,
+        asked: Asked,
+        request: &ReadRequest,
+        identities: &[Id],
+    ) {
+        let zxid = self.tree.last_zxid();
         // A ping is answered with the reserved xid, whatever the request's was.
-        ReadRequest::Ping => state.push_reply(Xid::PING, zxid, |_| Ok(())),
-        ReadRequest::SetWatches(request) => {
+        let is_ping = matches!(request, ReadRequest::Ping);
+        let asked = Asked {
+            xid: if is_ping { Xid::PING } else { asked.xid },
+            ..asked
+        };
+        let watches = &self.shared.watches;
+        if let ReadRequest::SetWatches(request) = request {
             let mut missed = Vec::new();
-            let set = tree.set_watches(request, connection.id, &shared.watches, &mut missed);
+            let set = self
+                .tree
+                .set_watches(request, self.connection.id, watches, &mut missed);
             for (event_type, path) in missed {
+                let start = state.outbox.len();
                 push_event_frame(&mut state.outbox, event_type, path, Zxid(-1));
+                replies.event((state.outbox.len() - start).saturating_sub(4));
             }
-            state.push_reply(xid, zxid, |_| set)
+            self.reply(state, replies, asked, zxid, |_| set);
+            return;
         }
-        request => {
-            let caller = Caller {
-                session: connection.session(),
-                watcher: connection.id,
-                identities,
-            };
-            state.push_reply(xid, zxid, |out| {
-                tree.read(request, &caller, &shared.watches, out)
-            })
-        }
-    };
-    tracing::trace!(xid = %xid, op = answer.op.name(), %zxid, err = %err, "read answered");
-}
+        let caller = Caller {
+            session: self.connection.session(),
+            watcher: self.connection.id,
+            identities,
+        };
+        self.reply(state, replies, asked, zxid, |out| {
+            self.tree.read(request, &caller, watches, out)
+        });
+    }
 
-/// Answers everything at the head of the queue that waits for no transaction.
-pub(crate) fn drain_queue(
-    shared: &Shared,
-    tree: &Tree,
-    connection: &Connection,
-    state: &mut ConnectionState,
-    now_ms: u64,
-) {
-    while state
-        .queue
-        .front()
-        .is_some_and(|next| !next.work.is_write())
-    {
-        let Some(Queued {
+    /// Answers everything at the head of the queue that waits for no transaction.
+    pub(crate) fn drain_queue(&self, state: &mut ConnectionState, replies: &mut Replies) {
+        while state
+            .queue
+            .front()
+            .is_some_and(|next| !next.work.is_write())
+        {
+            let Some(Queued { asked, work }) = state.queue.pop_front() else {
+                return;
+            };
+            let zxid = self.tree.last_zxid();
+            match work {
+                Work::Read {
+                    request,
+                    identities,
+                } => {
+                    self.read(state, replies, asked, &request, &identities);
+                }
+                Work::Sync { path } => self.reply(state, replies, asked, zxid, |out| {
+                    path.encode(out);
+                    Ok(())
+                }),
+                Work::Refuse(err) => self.reply(state, replies, asked, zxid, |_| Err(err)),
+                Work::Write | Work::Handshake { .. } => return,
+            }
+        }
+    }
+
+    /// Appends a reply and notes it.
+    pub(crate) fn reply(
+        &self,
+        state: &mut ConnectionState,
+        replies: &mut Replies,
+        asked: Asked,
+        zxid: Zxid,
+        body: impl FnOnce(&mut Vec<u8>) -> Result<(), ErrorCode>,
+    ) {
+        let start = state.outbox.len();
+        let err = push_frame(&mut state.outbox, asked.xid, zxid, body);
+        tracing::trace!(xid = %asked.xid, op = asked.op.name(), %zxid, err = %err, "answered");
+        self.note(replies, asked, zxid, state.outbox.len() - start);
+    }
+
+    /// Notes a reply of `bytes` that was appended to the outbox. The connection is locked.
+    pub(crate) fn note(&self, replies: &mut Replies, asked: Asked, zxid: Zxid, bytes: usize) {
+        let Asked {
             xid,
             op,
             received_ms,
-            work,
-        }) = state.queue.pop_front()
-        else {
-            return;
-        };
-        let zxid = tree.last_zxid();
-        match work {
-            Work::Read {
-                request,
-                identities,
-            } => {
-                let answer = Answer {
-                    xid,
-                    op,
-                    request: &request,
-                    identities: &identities,
-                };
-                read(shared, tree, connection, state, &answer);
-            }
-            Work::Sync { path } => push_sync(state, xid, zxid, &path),
-            Work::Refuse(err) => state.push_header(xid, zxid, err),
-            Work::Write | Work::Handshake { .. } => return,
+        } = asked;
+        let latency_ms = self.now_ms.saturating_sub(received_ms);
+        if op.kind() == OpKind::Write {
+            replies.update(latency_ms);
+        } else {
+            replies.read(latency_ms);
         }
-        let xid = if op == OpCode::Ping { Xid::PING } else { xid };
-        shared.note_reply(
-            connection,
-            Reply {
-                xid,
-                op,
-                zxid,
-                received_ms,
-                now_ms,
-            },
-        );
+        replies.reply(bytes.saturating_sub(4));
+        let stats = &self.connection.stats;
+        stats.packets_sent(1);
+        stats.answered(xid, zxid, op, received_ms, self.now_ms);
     }
-}
-
-/// Appends the reply to a sync: the path as it came.
-pub(crate) fn push_sync(
-    state: &mut ConnectionState,
-    xid: Xid,
-    zxid: Zxid,
-    path: &Option<jute::Str>,
-) {
-    state.push_reply(xid, zxid, |out| {
-        path.encode(out);
-        Ok(())
-    });
 }
 
 /// Appends an event frame. `zxid` is that of the change, or -1 for one missed while away.
@@ -142,8 +151,3 @@ pub(crate) fn push_event_frame(
         Ok(())
     });
 }
-
-const _: () = assert!(ReplyHeader::BYTES == 16);
-
-/// The refusal of a request whose record does not decode.
-pub(crate) const UNDECODABLE: ErrorCode = ErrorCode::MarshallingError;

@@ -21,10 +21,11 @@ use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use proto::connect::{ConnectResponse, ReplyHeader};
 use proto::request::ReadRequest;
-use proto::{ErrorCode, Id, OpCode, SessionId, Xid, Zxid};
+use proto::{ErrorCode, Id, SessionId, Xid, Zxid};
 use tokio::sync::Notify;
 use tree::WatcherId;
 
+use super::answer::Asked;
 use crate::metrics::ConnectionStats;
 use crate::{clock, limits};
 
@@ -57,9 +58,7 @@ pub(crate) struct ConnectionState {
 
 /// A request that waits for its reply.
 pub(crate) struct Queued {
-    pub(crate) xid: Xid,
-    pub(crate) op: OpCode,
-    pub(crate) received_ms: u64,
+    pub(crate) asked: Asked,
     pub(crate) work: Work,
 }
 
@@ -162,34 +161,11 @@ impl Connection {
             return;
         }
         state.outbox.extend_from_slice(frame);
+        self.stats.packets_sent(1);
     }
 }
 
 impl ConnectionState {
-    /// Appends a reply: its header, then whatever `body` appends.
-    ///
-    /// `body` runs with the outbox and says how it went; on an error the bytes it left behind
-    /// stay (see `Tree::read`).
-    pub(crate) fn push_reply(
-        &mut self,
-        xid: Xid,
-        zxid: Zxid,
-        body: impl FnOnce(&mut Vec<u8>) -> Result<(), ErrorCode>,
-    ) -> ErrorCode {
-        push_frame(&mut self.outbox, xid, zxid, body)
-    }
-
-    /// Appends a reply that is only a header.
-    pub(crate) fn push_header(&mut self, xid: Xid, zxid: Zxid, err: ErrorCode) {
-        self.push_reply(xid, zxid, |_| {
-            if err == ErrorCode::Ok {
-                Ok(())
-            } else {
-                Err(err)
-            }
-        });
-    }
-
     /// Appends the server's half of the handshake.
     pub(crate) fn push_connect_response(&mut self, response: &ConnectResponse) {
         let start = begin_frame(&mut self.outbox);

@@ -7,15 +7,15 @@ use jute::{Decode, Limits, Reader};
 use proto::connect::{AuthPacket, RequestHeader, SaslToken};
 use proto::request::{ReadRequest, Request, WriteRequest};
 use proto::{ErrorCode, Id, OpCode, OpKind, Xid, Zxid};
-use tree::Tree;
 
-use super::answer::{self, Answer, UNDECODABLE};
+use super::answer::{Asked, Desk, UNDECODABLE};
 use super::connection::{Connection, ConnectionState, Queued, Work};
 use super::large::{LargeRequest, TooMuch};
 use crate::limits;
+use crate::metrics::Replies;
 use crate::pipeline::Submission;
 use crate::settings::Settings;
-use crate::shared::{Reply, Shared};
+use crate::shared::Shared;
 
 /// One decoded frame.
 pub(crate) struct Parsed {
@@ -177,98 +177,115 @@ pub(crate) fn handle_batch(
 ) -> usize {
     let tree = shared.tree.read();
     let mut state = connection.lock();
+    let mut replies = Replies::default();
     let mut permits = batch.writes;
-    let counted = batch.requests.len();
-    connection.stats.packets_received(counted as u64);
-    shared.stats.packets_received(counted as u64);
-    for Parsed { xid, kind, large } in batch.requests {
+    let counted = batch.requests.len() as u64;
+    connection.stats.packets_received(counted);
+    shared.stats.packets_received(counted);
+    shared.metrics.bytes_received_count.add(batch.bytes as u64);
+    let desk = Desk {
+        shared,
+        tree: &tree,
+        connection,
+        now_ms,
+    };
+    let intake = Intake {
+        shared,
+        connection,
+        desk: &desk,
+        now_ms,
+    };
+    for parsed in batch.requests {
         if state.ends_after_flush {
             break;
         }
-        let ctx = Context {
-            shared,
-            tree: &tree,
-            connection,
-            now_ms,
-        };
-        permits -= usize::from(ctx.handle(&mut state, xid, kind, large));
+        permits -= usize::from(intake.handle(&mut state, &mut replies, parsed));
     }
     if let Some(fault) = batch.broken {
         tracing::warn!(peer = %connection.peer, session = %connection.session(), err = %fault, "closing connection");
         state.ends_after_flush = true;
     }
+    shared.stats.replied(&replies);
     permits
 }
 
-struct Context<'a> {
+/// Sorts the requests of one connection.
+struct Intake<'a> {
     shared: &'a Shared,
-    tree: &'a Tree,
     connection: &'a Arc<Connection>,
+    desk: &'a Desk<'a>,
     now_ms: u64,
 }
 
-impl Context<'_> {
+impl Intake<'_> {
     /// Whether a permit went on with a submission.
-    fn handle(
-        &self,
-        state: &mut ConnectionState,
-        xid: Xid,
-        kind: Kind,
-        large: Option<LargeRequest>,
-    ) -> bool {
+    fn handle(&self, state: &mut ConnectionState, replies: &mut Replies, parsed: Parsed) -> bool {
+        let Parsed { xid, kind, large } = parsed;
         if !matches!(kind, Kind::Auth(_) | Kind::Sasl) && !self.is_let_in(&state.identities) {
             tracing::warn!(peer = %self.connection.peer, session = %self.connection.session(), "client has not authenticated by a scheme of enforce.auth.schemes, closing connection");
-            state.push_header(xid, Zxid::ZERO, ErrorCode::SessionClosedRequireSaslAuth);
-            state.ends_after_flush = true;
+            self.refuse(
+                state,
+                replies,
+                self.asked(xid, OpCode::Auth),
+                Zxid::ZERO,
+                ErrorCode::SessionClosedRequireSaslAuth,
+            );
             return false;
         }
         match kind {
             Kind::Write(request) => {
-                self.submit(state, xid, request, large);
+                self.submit(state, self.asked(xid, request.op()), request, large);
                 return true;
             }
             Kind::Read(op, request) if state.queue.is_empty() => {
                 let identities = state.identities.clone();
-                let answer = Answer {
-                    xid,
-                    op,
-                    request: &request,
-                    identities: &identities,
-                };
-                answer::read(self.shared, self.tree, self.connection, state, &answer);
-                let reply_xid = if op == OpCode::Ping { Xid::PING } else { xid };
-                self.note(op, reply_xid);
+                self.desk
+                    .read(state, replies, self.asked(xid, op), &request, &identities);
             }
             Kind::Read(op, request) => {
                 let identities = state.identities.clone();
+                let work = Work::Read {
+                    request,
+                    identities,
+                };
+                self.enqueue(state, replies, self.asked(xid, op), work);
+            }
+            Kind::Sync(path) => {
                 self.enqueue(
                     state,
-                    xid,
-                    op,
-                    Work::Read {
-                        request,
-                        identities,
-                    },
+                    replies,
+                    self.asked(xid, OpCode::Sync),
+                    Work::Sync { path },
                 );
             }
-            Kind::Sync(path) => self.enqueue(state, xid, OpCode::Sync, Work::Sync { path }),
-            Kind::Undecodable(op) => self.enqueue(state, xid, op, Work::Refuse(UNDECODABLE)),
-            Kind::Auth(packet) => self.authenticate(state, xid, &packet),
-            // No SASL is configured: an empty token says that there is nothing to exchange.
+            Kind::Undecodable(op) => {
+                let work = Work::Refuse(UNDECODABLE);
+                self.enqueue(state, replies, self.asked(xid, op), work);
+            }
+            Kind::Auth(packet) => self.authenticate(state, replies, xid, &packet),
+            // No SASL is configured: a null token says that there is nothing to exchange.
             Kind::Sasl => {
-                state.push_reply(xid, Zxid::ZERO, |out| {
+                let asked = self.asked(xid, OpCode::Sasl);
+                self.desk.reply(state, replies, asked, Zxid::ZERO, |out| {
                     jute::Encode::encode(&None::<Bytes>, out);
                     Ok(())
                 });
-                self.note(OpCode::Sasl, xid);
             }
             Kind::UnknownOp(op) => {
                 tracing::warn!(peer = %self.connection.peer, session = %self.connection.session(), op, "unknown operation, closing connection");
-                state.push_header(xid, Zxid(-1), ErrorCode::Unimplemented);
-                state.ends_after_flush = true;
+                let asked = self.asked(xid, OpCode::Error);
+                self.refuse(state, replies, asked, Zxid(-1), ErrorCode::Unimplemented);
             }
         }
         false
+    }
+
+    fn asked(&self, xid: Xid, op: OpCode) -> Asked {
+        Asked {
+            xid,
+            op,
+            received_ms: self.now_ms,
+        }
     }
 
     /// Whether the identities satisfy `enforce.auth.*`. Source: client-protocol.md 9.8.
@@ -281,81 +298,78 @@ impl Context<'_> {
             .any(|id| schemes.iter().any(|scheme| **scheme == *id.scheme))
     }
 
-    fn note(&self, op: OpCode, xid: Xid) {
-        let is_credentials = op.kind() == OpKind::Connection;
-        let zxid = if is_credentials {
-            Zxid::ZERO
-        } else {
-            self.tree.last_zxid()
-        };
-        let Self { now_ms, .. } = *self;
-        let reply = Reply {
-            xid,
-            op,
-            zxid,
-            received_ms: now_ms,
-            now_ms,
-        };
-        self.shared.note_reply(self.connection, reply);
+    /// Answers at once, ahead of the queue, and ends the connection.
+    fn refuse(
+        &self,
+        state: &mut ConnectionState,
+        replies: &mut Replies,
+        asked: Asked,
+        zxid: Zxid,
+        err: ErrorCode,
+    ) {
+        self.desk.reply(state, replies, asked, zxid, |_| Err(err));
+        state.ends_after_flush = true;
     }
 
     fn submit(
         &self,
         state: &mut ConnectionState,
-        xid: Xid,
+        asked: Asked,
         request: WriteRequest,
         large: Option<LargeRequest>,
     ) {
-        let op = request.op();
-        let work = Work::Write;
         state.queue.push_back(Queued {
-            xid,
-            op,
-            received_ms: self.now_ms,
-            work,
+            asked,
+            work: Work::Write,
         });
         self.shared.submit(Submission {
             origin: Some(self.connection.clone()),
             session: self.connection.session(),
-            cxid: xid.0,
+            cxid: asked.xid.0,
             identities: state.identities.clone(),
             request,
-            received_ms: self.now_ms,
             large,
         });
     }
 
     /// Queues `work` behind what is under way; answers it at once if nothing is.
-    fn enqueue(&self, state: &mut ConnectionState, xid: Xid, op: OpCode, work: Work) {
-        state.queue.push_back(Queued {
-            xid,
-            op,
-            received_ms: self.now_ms,
-            work,
-        });
-        answer::drain_queue(self.shared, self.tree, self.connection, state, self.now_ms);
+    fn enqueue(
+        &self,
+        state: &mut ConnectionState,
+        replies: &mut Replies,
+        asked: Asked,
+        work: Work,
+    ) {
+        state.queue.push_back(Queued { asked, work });
+        self.desk.drain_queue(state, replies);
     }
 
     /// Handled ahead of the queue: requests before it were judged without the new identities,
     /// those behind it are judged with them. Source: client-protocol.md 3.8.
-    fn authenticate(&self, state: &mut ConnectionState, xid: Xid, packet: &AuthPacket) {
+    fn authenticate(
+        &self,
+        state: &mut ConnectionState,
+        replies: &mut Replies,
+        xid: Xid,
+        packet: &AuthPacket,
+    ) {
+        let asked = self.asked(xid, OpCode::Auth);
         let peer = self.connection.peer.ip().to_canonical().to_string();
         let scheme = packet.scheme.as_deref();
-        let settings = &self.tree.settings().auth;
+        let settings = &self.desk.tree.settings().auth;
         match tree::auth::authenticate(settings, scheme, packet.auth.as_deref(), &peer) {
             Ok(ids) => {
                 let mut identities = state.identities.to_vec();
                 identities.extend(ids.into_iter().filter(|id| !state.identities.contains(id)));
                 state.identities = identities.into();
-                state.push_header(xid, Zxid::ZERO, ErrorCode::Ok);
+                self.desk
+                    .reply(state, replies, asked, Zxid::ZERO, |_| Ok(()));
             }
             Err(err) => {
                 tracing::warn!(peer = %self.connection.peer, session = %self.connection.session(), scheme = scheme.unwrap_or("null"), "authentication failed, closing connection");
                 self.shared.stats.auth_failed();
-                state.push_header(xid, Zxid::ZERO, err);
-                state.ends_after_flush = true;
+                self.refuse(state, replies, asked, Zxid::ZERO, err);
             }
         }
-        self.note(OpCode::Auth, xid);
     }
 }

@@ -8,6 +8,7 @@ use proto::connect::ConnectRequest;
 use proto::request::WriteRequest;
 use proto::{OpCode, SessionId, Xid};
 
+use super::answer::Asked;
 use super::connection::{Connection, Queued, Work, connect_response};
 use super::dispatch::split_frame;
 use super::task::{Socket, Stream, fill};
@@ -122,16 +123,15 @@ fn admitted(shared: &Shared, kind: Handshake) -> bool {
 /// Submits a new session under a permit of the caller; the connection goes on when it is
 /// committed.
 fn open(shared: &Arc<Shared>, connection: &Arc<Connection>, timeout_ms: i32, new_style: bool) {
-    let received_ms = clock::monotonic_ms();
+    let asked = Asked {
+        xid: Xid(0),
+        op: OpCode::CreateSession,
+        received_ms: clock::monotonic_ms(),
+    };
     let identities = {
         let mut state = connection.lock();
         let work = Work::Handshake { new_style };
-        state.queue.push_back(Queued {
-            xid: Xid(0),
-            op: OpCode::CreateSession,
-            received_ms,
-            work,
-        });
+        state.queue.push_back(Queued { asked, work });
         state.identities.clone()
     };
     let session = shared.new_session(timeout_ms);
@@ -141,7 +141,6 @@ fn open(shared: &Arc<Shared>, connection: &Arc<Connection>, timeout_ms: i32, new
         cxid: 0,
         identities,
         request: WriteRequest::CreateSession { timeout_ms },
-        received_ms,
         large: None,
     });
 }
@@ -170,8 +169,8 @@ fn reattach(
     let mut state = connection.lock();
     state.ends_after_flush = !known;
     state.push_connect_response(&response);
+    connection.stats.packets_sent(1);
     drop(state);
     shared.stats.packets_sent(1);
-    connection.stats.packets_sent(1);
     known
 }

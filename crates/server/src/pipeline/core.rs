@@ -42,7 +42,6 @@ pub(super) struct InFlight {
     /// What was asked for; the transaction may be an error instead.
     pub(super) op: OpCode,
     pub(super) origin: Option<Arc<Connection>>,
-    pub(super) received_ms: u64,
     _large: Option<LargeRequest>,
 }
 
@@ -124,7 +123,6 @@ impl Core {
             cxid,
             identities,
             request,
-            received_ms,
             large,
         } = submission;
         let zxid = self.last_zxid.next();
@@ -150,7 +148,6 @@ impl Core {
             record,
             op,
             origin,
-            received_ms,
             _large: large,
         });
     }
@@ -210,6 +207,7 @@ impl Core {
             }
             RwLockWriteGuard::unlock_fair(tree);
             self.delivery.wake();
+            self.delivery.count(&shared);
             shared.permits.give_back(group);
         }
     }

@@ -8,9 +8,10 @@ use tree::{Event, Outcome, Tree};
 
 use super::core::InFlight;
 use crate::clock;
-use crate::net::answer;
-use crate::net::connection::{Connection, Work, connect_response};
-use crate::shared::{Reply, Shared};
+use crate::metrics::Replies;
+use crate::net::answer::{Desk, push_event_frame};
+use crate::net::connection::{Connection, Queued, Work, connect_response};
+use crate::shared::Shared;
 
 /// Applies transactions and remembers whom to wake once the tree is free again.
 #[derive(Default)]
@@ -18,6 +19,7 @@ pub(super) struct Delivery {
     events: Vec<Event>,
     woken: Vec<Arc<Connection>>,
     frame: Vec<u8>,
+    replies: Replies,
 }
 
 impl Delivery {
@@ -41,6 +43,12 @@ impl Delivery {
         }
     }
 
+    /// Counts what was sent since the last call.
+    pub(super) fn count(&mut self, shared: &Shared) {
+        shared.stats.replied(&self.replies);
+        self.replies = Replies::default();
+    }
+
     fn touched(&mut self, connection: &Arc<Connection>) {
         // A pipelining client's replies come in runs.
         if !self
@@ -56,12 +64,11 @@ impl Delivery {
     fn deliver_events(&mut self, shared: &Shared, tree: &Tree) {
         for event in std::mem::take(&mut self.events) {
             self.frame.clear();
-            answer::push_event_frame(&mut self.frame, event.event_type, event.path, event.zxid);
+            push_event_frame(&mut self.frame, event.event_type, event.path, event.zxid);
             for connection in shared.registry.each_of(&event.watchers) {
                 if tree.may_see(event.acl.as_deref(), &connection.lock().identities) {
                     connection.push_event(&self.frame);
-                    shared.stats.packets_sent(1);
-                    connection.stats.packets_sent(1);
+                    self.replies.event(self.frame.len().saturating_sub(4));
                     self.touched(&connection);
                 }
             }
@@ -77,44 +84,44 @@ impl Delivery {
         outcome: &Outcome,
     ) {
         let header = &in_flight.record.header;
-        let now_ms = clock::monotonic_ms();
+        let zxid = header.zxid;
+        let desk = Desk {
+            shared,
+            tree,
+            connection,
+            now_ms: clock::monotonic_ms(),
+        };
         let mut state = connection.lock();
-        let Some(queued) = state.queue.pop_front() else {
+        let Some(Queued { asked, work }) = state.queue.pop_front() else {
             return;
         };
-        match queued.work {
-            Work::Handshake { new_style } => {
-                drop(state);
-                let session = outcome_session(outcome, header.session, in_flight);
-                open_connection(shared, connection, session, new_style);
-                state = connection.lock();
-            }
-            _ if outcome.error() == ErrorCode::SessionMoved => {
-                drop(state);
-                connection.close();
-                return;
-            }
-            _ => {
-                let zxid = header.zxid;
-                state.push_reply(queued.xid, zxid, |out| match outcome.error() {
+        if let Work::Handshake { new_style } = work {
+            drop(state);
+            let session = outcome_session(outcome, header.session, in_flight);
+            open_connection(shared, connection, session, new_style);
+            state = connection.lock();
+            desk.note(&mut self.replies, asked, zxid, CONNECT_RESPONSE_BYTES);
+        } else if outcome.error() == ErrorCode::SessionMoved {
+            // Not an answer that a client may see: it finds its session at the other server.
+            drop(state);
+            connection.close();
+            return;
+        } else {
+            desk.reply(
+                &mut state,
+                &mut self.replies,
+                asked,
+                zxid,
+                |out| match outcome.error() {
                     ErrorCode::Ok => {
                         outcome.encode_body(in_flight.op, out);
                         Ok(())
                     }
                     err => Err(err),
-                });
-            }
+                },
+            );
         }
-        let received_ms = in_flight.received_ms;
-        let reply = Reply {
-            xid: queued.xid,
-            op: queued.op,
-            zxid: header.zxid,
-            received_ms,
-            now_ms,
-        };
-        shared.note_reply(connection, reply);
-        answer::drain_queue(shared, tree, connection, &mut state, now_ms);
+        desk.drain_queue(&mut state, &mut self.replies);
         drop(state);
         self.touched(connection);
     }
@@ -135,13 +142,17 @@ impl Delivery {
             drop(state);
             self.touched(connection);
         }
-        if let Some(connection) = shared.registry.of_session(session) {
-            if !asked_by.is_some_and(|asked| Arc::ptr_eq(asked, &connection)) {
-                connection.close();
-            }
+        let served_by = shared.registry.of_session(session);
+        let is_other =
+            |served: &Arc<Connection>| !asked_by.is_some_and(|asked| Arc::ptr_eq(asked, served));
+        if let Some(connection) = served_by.filter(is_other) {
+            connection.close();
         }
     }
 }
+
+/// A handshake response with the read-only byte, its length included.
+const CONNECT_RESPONSE_BYTES: usize = 41;
 
 fn outcome_session(
     outcome: &Outcome,

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use crossbeam_channel::{Receiver, Sender};
 use proto::Zxid;
 use storage::{LogWriter, RealDisk, SnapTrigger, StorageError};
 
@@ -90,10 +90,9 @@ impl LogThread {
         if left.is_zero() {
             return self.groups.try_recv().ok();
         }
-        match self.groups.recv_timeout(left.min(self.commit.poll_time)) {
-            Ok(group) => Some(group),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        self.groups
+            .recv_timeout(left.min(self.commit.poll_time))
+            .ok()
     }
 
     fn append(&mut self, group: &LogGroup) -> Result<usize, StorageError> {

@@ -41,7 +41,6 @@ pub(crate) struct Submission {
     /// The caller's identities when the request came in.
     pub(crate) identities: Identities,
     pub(crate) request: WriteRequest,
-    pub(crate) received_ms: u64,
     /// Held until the reply, if the request is large.
     pub(crate) large: Option<LargeRequest>,
 }

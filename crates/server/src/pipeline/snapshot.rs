@@ -113,7 +113,6 @@ impl Snapshotter {
         let path = writer.finish(self.trailer())?;
         let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.shared.metrics.snapshottime.record(elapsed_ms);
-        self.shared.metrics.snap_count.inc();
         tracing::info!(file = %path.display(), %zxid, elapsed_ms, "snapshot written");
         Ok(zxid)
     }
