@@ -118,3 +118,30 @@ impl LastWords {
         let _ = fs::remove_file(self.path);
     }
 }
+
+fn bad(run: fn(&[u8])) -> Target {
+    Target {
+        name: "bad",
+        run,
+        seeds: Vec::new,
+        words: &[],
+        repair: None,
+        memory: fuzz::Memory::DECODER,
+    }
+}
+
+#[test]
+#[should_panic(expected = "bad panicked: index out of bounds")]
+fn a_panic_is_a_failure() {
+    let _alone = alone();
+    let read = |data: &[u8]| assert!(data[3] < u8::MAX);
+    run_case(bad(read), 7, &[1, 2, 3]);
+}
+
+#[test]
+#[should_panic(expected = "again: ZOARIUM_FUZZ_CASE=7 ZOARIUM_FUZZ_CASES=1 cargo test")]
+fn memory_beyond_the_limit_is_a_failure_and_says_how_to_have_it_again() {
+    let _alone = alone();
+    let read = |data: &[u8]| drop(std::hint::black_box(vec![0u8; (5 << 20) + data.len()]));
+    run_case(bad(read), 7, &[1, 2, 3]);
+}
