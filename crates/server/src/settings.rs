@@ -10,7 +10,7 @@ use tree::TreeSettings;
 use tree::auth::{AuthSettings, DigestAlgorithm, DigestSettings, EnsembleSettings};
 
 use crate::fourlw::Whitelist;
-use crate::limits;
+use crate::limits::BATCH_REQUESTS_MAX;
 use crate::net::registry::ConnectionLimits;
 use crate::pipeline::{GroupCommit, compression};
 
@@ -32,8 +32,10 @@ pub(crate) struct Settings {
     pub(crate) max_session_timeout_ms: i32,
     /// Top byte of new session ids; 1 on a standalone server.
     pub(crate) session_server_id: u8,
-    /// Requests in the pipeline (`globalOutstandingLimit`).
+    /// Requests in the pipeline (`globalOutstandingLimit`, `request_throttle_max_requests`).
     pub(crate) outstanding_max: usize,
+    /// Requests that waited longer for their place are refused (`throttled_op_wait_time`).
+    pub(crate) throttled_after: Option<Duration>,
     /// Which four-letter words are answered.
     pub(crate) words: Whitelist,
     pub(crate) containers: Containers,
@@ -82,9 +84,8 @@ impl Settings {
             min_session_timeout_ms: as_i32(sessions.min_timeout_ms),
             max_session_timeout_ms: as_i32(sessions.max_timeout_ms),
             session_server_id: STANDALONE_SERVER_ID,
-            // A connection must be able to take the permits of a whole batch.
-            outstanding_max: (limit.global_outstanding_limit as usize)
-                .max(limits::BATCH_REQUESTS_MAX),
+            outstanding_max: outstanding_max(limit),
+            throttled_after: limit.request_throttle.throttled_op_wait_time_ms.map(millis),
             words: whitelist(&config),
             containers: Containers {
                 check_interval: millis(config.containers.check_interval_ms.max(1)),
@@ -103,6 +104,13 @@ impl Settings {
             config,
         }
     }
+}
+
+/// At least what a connection takes at a time for a whole batch.
+fn outstanding_max(limits: &config::Limits) -> usize {
+    let throttle = limits.request_throttle.max_requests.unwrap_or(u32::MAX);
+    let max = limits.global_outstanding_limit.min(throttle) as usize;
+    max.max(BATCH_REQUESTS_MAX)
 }
 
 fn as_i32(value: u32) -> i32 {

@@ -10,7 +10,8 @@ use config::Config;
 use proto::quorum::Majority;
 use session::{Owner, Role, SessionTracker};
 use storage::{
-    DataDirs, LogSettings, LogWriter, OpenOptions, RealDisk, SnapTrigger, remove_initialize_marker,
+    DataDirs, Empty, LogSettings, LogWriter, OpenOptions, RealDisk, Recovered, SnapTrigger,
+    remove_initialize_marker,
 };
 use tokio::net::TcpListener;
 use tree::Tree;

@@ -40,6 +40,8 @@ pub(crate) struct Batch {
     requests: Vec<Parsed>,
     /// How many of them need a permit of the pipeline.
     pub(crate) writes: usize,
+    /// Whether they waited so long for their place that they are refused.
+    pub(crate) is_late: bool,
     /// Bytes of their frames, prefix included.
     pub(crate) bytes: usize,
     /// Whether the connection must close once they are answered: the bytes behind them are no
@@ -62,6 +64,23 @@ pub(crate) enum FrameFault {
     /// Credentials or a SASL token that do not decode.
     #[error("the {op} packet does not decode")]
     Credentials { op: &'static str },
+}
+
+impl Kind {
+    /// The operation, for those that go through the queue.
+    fn op(&self) -> Option<OpCode> {
+        match self {
+            Self::Write(request) => Some(request.op()),
+            Self::Read(op, _) | Self::Undecodable(op) => Some(*op),
+            Self::Sync(_) => Some(OpCode::Sync),
+            Self::Auth(_) | Self::Sasl | Self::UnknownOp(_) => None,
+        }
+    }
+}
+
+/// Sessions must be kept and ended however busy the server is.
+fn may_be_refused(op: OpCode) -> bool {
+    !matches!(op, OpCode::Ping | OpCode::CloseSession)
 }
 
 impl Batch {
@@ -189,11 +208,13 @@ pub(crate) fn handle_batch(
         connection,
         now_ms,
     };
+    let is_late = batch.is_late;
     let intake = Intake {
         shared,
         connection,
         desk: &desk,
         now_ms,
+        is_late,
     };
     for parsed in batch.requests {
         if state.ends_after_flush {
@@ -215,6 +236,7 @@ struct Intake<'a> {
     connection: &'a Arc<Connection>,
     desk: &'a Desk<'a>,
     now_ms: u64,
+    is_late: bool,
 }
 
 impl Intake<'_> {
@@ -230,6 +252,12 @@ impl Intake<'_> {
                 Zxid::ZERO,
                 ErrorCode::SessionClosedRequireSaslAuth,
             );
+            return false;
+        }
+        if let Some(op) = kind.op().filter(|op| self.is_late && may_be_refused(*op)) {
+            self.shared.metrics.throttled_ops.inc();
+            let work = Work::Refuse(ErrorCode::ThrottledOp);
+            self.enqueue(state, replies, self.asked(xid, op), work);
             return false;
         }
         match kind {

@@ -7,6 +7,7 @@
 use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::time::Instant;
 
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -127,10 +128,12 @@ async fn take_batch<S: Stream>(
     shared: &Arc<Shared>,
     connection: &Arc<Connection>,
     socket: &mut Socket<S>,
-    batch: Batch,
+    mut batch: Batch,
 ) -> io::Result<bool> {
     let writes = u32::try_from(batch.writes).unwrap_or(u32::MAX);
     if writes > 0 && !shared.permits.take_now(writes) {
+        shared.metrics.request_throttle_wait_count.inc();
+        let waits_since = Instant::now();
         // The pipeline is full: replies already made must not wait for it.
         loop {
             if flush(connection, socket).await?.is_break() {
@@ -141,6 +144,8 @@ async fn take_batch<S: Stream>(
                 () = connection.woken() => {}
             }
         }
+        let late_after = shared.settings.throttled_after;
+        batch.is_late = late_after.is_some_and(|after| waits_since.elapsed() > after);
     }
     if !shared.touch(connection) {
         shared.permits.give_back(batch.writes);
