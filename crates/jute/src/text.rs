@@ -4,8 +4,8 @@ use bytes::Bytes;
 
 use crate::Str;
 
-/// Decodes UTF-8; what is malformed becomes U+FFFD as in Java's decoder.
-pub(crate) fn decode(bytes: Bytes) -> Str {
+/// Text out of bytes that should be UTF-8; what is malformed becomes U+FFFD as in Java's decoder.
+pub fn decode(bytes: Bytes) -> Str {
     match Str::try_from(bytes.clone()) {
         Ok(valid) => valid,
         Err(_) => decode_lossy(&bytes).into(),
@@ -14,21 +14,22 @@ pub(crate) fn decode(bytes: Bytes) -> Str {
 
 /// Java replaces an encoded surrogate (`ED A0..BF xx`) by one U+FFFD, Rust by three: an encoded
 /// surrogate pair, which the server itself writes for characters above U+FFFF, must come back as
-/// the same two characters Java would see.
+/// the same two characters Java would see. Cut after two bytes it is one U+FFFD, too.
 fn decode_lossy(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     let mut rest = bytes;
-    while let Some(at) = rest.windows(3).position(is_surrogate) {
+    while let Some(at) = rest.windows(2).position(begins_surrogate) {
         out.push_str(&String::from_utf8_lossy(&rest[..at]));
         out.push(char::REPLACEMENT_CHARACTER);
-        rest = &rest[at + 3..];
+        let is_whole = matches!(rest.get(at + 2), Some(0x80..=0xbf));
+        rest = &rest[at + if is_whole { 3 } else { 2 }..];
     }
     out.push_str(&String::from_utf8_lossy(rest));
     out
 }
 
-fn is_surrogate(window: &[u8]) -> bool {
-    matches!(window, [0xed, 0xa0..=0xbf, 0x80..=0xbf])
+fn begins_surrogate(window: &[u8]) -> bool {
+    matches!(window, [0xed, 0xa0..=0xbf])
 }
 
 /// Appends `text` as Java's server does: every UTF-16 unit on its own (CESU-8).
@@ -86,5 +87,8 @@ mod tests {
             &decode(Bytes::from_static(b"\xff\xfe"))[..],
             "\u{fffd}\u{fffd}"
         );
+        // Found in a recorded log: Java takes `ED B7` for one character that is cut.
+        let cut = decode(Bytes::from_static(b"W\xed\xb7\xc2^\xed\xb7"));
+        assert_eq!(&cut[..], "W\u{fffd}\u{fffd}^\u{fffd}");
     }
 }

@@ -183,3 +183,17 @@ fn a_transaction_above_the_limit_is_read_back() {
     assert!(read.next().unwrap().unwrap().payload == large);
     assert!(read.next().is_none());
 }
+
+#[test]
+fn so_is_a_multi_with_a_large_operation() {
+    let dir = tempfile::tempdir().unwrap();
+    let dirs = open(dir.path());
+    let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::default());
+    let mut record = create(1, 3 << 20);
+    record.header.op = 14;
+    record.txn = Txn::Multi(vec![record.txn.clone()]);
+    writer.append(Zxid(1), &record.to_bytes()).unwrap();
+    writer.commit().unwrap();
+    let mut read = read_txns_from(&RealDisk, &dirs, Zxid(1), Limits::default()).unwrap();
+    assert!(read.next().unwrap().unwrap().record == record);
+}

@@ -193,6 +193,16 @@ pub fn judge_mismatch<F: DiskFile>(
     Ok(window.verdict(false, record.end() - 1, damage))
 }
 
+/// The length with which the record at the scanner's position is complete, if there is one: its
+/// checksum and end byte are right then, and only the length field is wrong.
+///
+/// # Errors
+/// Only if the file cannot be read.
+fn actual_length<F: DiskFile>(scanner: &LogScanner<F>) -> Result<Option<u32>, StorageError> {
+    let last_byte = scanner.file_bytes().saturating_sub(1);
+    Ok(Window::read(scanner, last_byte)?.actual_length())
+}
+
 fn torn(offset: u64, has_lost_sectors: bool) -> Verdict {
     Verdict::Torn(TornTail {
         offset,
@@ -201,8 +211,7 @@ fn torn(offset: u64, has_lost_sectors: bool) -> Verdict {
 }
 
 fn length_damage<F: DiskFile>(scanner: &LogScanner<F>, len: i32) -> Result<Damage, StorageError> {
-    let window = Window::read(scanner, scanner.file_bytes().saturating_sub(1))?;
-    Ok(match window.actual_length() {
+    Ok(match actual_length(scanner)? {
         Some(actual) => Damage::WrongLength { found: len, actual },
         None => Damage::Length {
             found: len,

@@ -2,6 +2,7 @@
 
 use std::io::{self, Read};
 
+use bytes::Bytes;
 use jute::{Limits, Str};
 
 /// Bytes asked of the stream at once. Larger fields make the buffer grow, up to the field limit.
@@ -155,14 +156,7 @@ impl<R: Read> FieldInput<R> {
             text.push_str(valid);
             return Ok(());
         }
-        let mut field = Vec::with_capacity(4 + len);
-        jute::put_buffer(Some(bytes), &mut field);
-        let limits = Limits::from_max_buffer(field.len(), 0);
-        let decoded = jute::Reader::with_limits(field, limits).string();
-        match decoded {
-            Ok(decoded) => text.push_str(&decoded.unwrap_or_default()),
-            Err(error) => return Err(InputError::Content(error.to_string())),
-        }
+        text.push_str(&jute::decode_text(Bytes::copy_from_slice(bytes)));
         Ok(())
     }
 

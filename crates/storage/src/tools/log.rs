@@ -1,0 +1,225 @@
+//! Printing and checking one log file.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use bytes::Bytes;
+use jute::Limits;
+use proto::Zxid;
+
+use super::text::record_text;
+use crate::disk::{Disk, DiskFile};
+use crate::error::StorageError;
+use crate::log::PREFIX_BYTES;
+use crate::log::chain::{decode_payload, zxid_of};
+use crate::log::judge::{Damage, Verdict, judge, judge_mismatch};
+use crate::log::scan::{LogScanner, Scanned, Stop};
+use crate::names::FileName;
+
+/// What [`verify`] found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LogReport {
+    /// Records that are good.
+    pub records: u64,
+    /// Zxid of the first one.
+    pub first: Option<Zxid>,
+    /// Zxid of the last one.
+    pub last: Option<Zxid>,
+    /// Where the last record ends that is framed rightly.
+    pub end: u64,
+    /// Length of the file, preallocated space included.
+    pub file_bytes: u64,
+    /// What is wrong, by offset, in the order of the file.
+    pub faults: Vec<(u64, Damage)>,
+    /// Zxids within an epoch that do not follow each other: (before, after).
+    pub gaps: Vec<(Zxid, Zxid)>,
+    /// Where the file ends with a torn record, as after a crash: no fault.
+    pub torn_at: Option<u64>,
+}
+
+impl LogReport {
+    /// Whether a server would start with this file as its last log.
+    pub fn is_good(&self) -> bool {
+        self.faults.is_empty() && self.gaps.is_empty()
+    }
+}
+
+/// Reads the whole file and says what is wrong with it. Goes on behind a record whose checksum is
+/// wrong, as long as the framing is right.
+///
+/// # Errors
+/// If the file cannot be read or is no log.
+pub fn verify<D: Disk>(disk: &D, path: &Path, limits: Limits) -> Result<LogReport, StorageError> {
+    let mut scanner = LogScanner::open(disk, path, limits)?;
+    let mut report = LogReport {
+        records: 0,
+        first: None,
+        last: None,
+        end: scanner.position(),
+        file_bytes: scanner.file_bytes(),
+        faults: Vec::new(),
+        gaps: Vec::new(),
+        torn_at: None,
+    };
+    loop {
+        let last_good = report.last.unwrap_or_else(|| zxid_before(path));
+        let verdict = match scanner.next_record()? {
+            Scanned::Record(record) => {
+                report.end = record.end();
+                if record.is_intact() {
+                    match decode_payload(record.payload) {
+                        Ok(txn) => report.count(txn.header.zxid),
+                        Err(error) => report.faults.push((
+                            record.offset,
+                            Damage::Undecodable {
+                                reason: error.to_string(),
+                            },
+                        )),
+                    }
+                    continue;
+                }
+                let verdict = judge_mismatch(&scanner, &record, last_good)?;
+                if let Verdict::Damaged(damage) = verdict {
+                    report.faults.push((record.offset, damage));
+                    continue;
+                }
+                verdict
+            }
+            Scanned::Stop(stop) => judge(&scanner, stop, last_good)?,
+        };
+        match verdict {
+            Verdict::End => {}
+            Verdict::Torn(tail) => report.torn_at = Some(tail.offset),
+            Verdict::Damaged(damage) => report.faults.push((scanner.position(), damage)),
+        }
+        return Ok(report);
+    }
+}
+
+impl LogReport {
+    fn count(&mut self, zxid: Zxid) {
+        if let Some(last) = self.last
+            && zxid.epoch() == last.epoch()
+            && zxid > last.next()
+        {
+            self.gaps.push((last, zxid));
+        }
+        self.records += 1;
+        self.first.get_or_insert(zxid);
+        self.last = Some(zxid);
+    }
+}
+
+/// What comes before the first record, going by the file's name.
+pub(crate) fn zxid_before(path: &Path) -> Zxid {
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or("");
+    let first = FileName::parse(name).zxid.unwrap_or(Zxid(0));
+    Zxid(first.0.saturating_sub(1))
+}
+
+/// How [`print()`] came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Printed {
+    /// At the end of the file or at preallocated space.
+    End,
+    /// At a record that is not complete; Java's exit code is 1.
+    Partial,
+    /// At a length that no record has; Java's exit code is 1.
+    Unreasonable,
+}
+
+/// Prints the file as Java's TxnLogToolkit does.
+///
+/// A record with a wrong checksum comes twice, once marked; a record that cannot be decoded gets a
+/// line that says so (Java ends with an exception).
+///
+/// # Errors
+/// If the file cannot be read or is no log, or `out` cannot be written to.
+pub fn print<D: Disk>(
+    disk: &D,
+    path: &Path,
+    limits: Limits,
+    out: &mut dyn Write,
+) -> Result<Printed, StorageError> {
+    let mut scanner = LogScanner::open(disk, path, limits)?;
+    print_records(&mut scanner, out).map_err(|error| match error {
+        PrintError::Storage(error) => error,
+        PrintError::Output(source) => StorageError::Io {
+            action: "print",
+            path: path.to_path_buf(),
+            source,
+        },
+    })
+}
+
+enum PrintError {
+    Storage(StorageError),
+    Output(io::Error),
+}
+
+impl From<StorageError> for PrintError {
+    fn from(error: StorageError) -> Self {
+        Self::Storage(error)
+    }
+}
+
+impl From<io::Error> for PrintError {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
+}
+
+fn print_records<F: DiskFile>(
+    scanner: &mut LogScanner<F>,
+    out: &mut dyn Write,
+) -> Result<Printed, PrintError> {
+    writeln!(
+        out,
+        "ZooKeeper Transactional Log File with dbid {} txnlog format version {}",
+        scanner.dbid(),
+        scanner.version()
+    )?;
+    let mut txns = 0;
+    loop {
+        match scanner.next_record()? {
+            Scanned::Record(record) => {
+                let line = line_of(&record.payload, record.offset);
+                if !record.is_intact() {
+                    writeln!(out, "CRC ERROR - {line}")?;
+                }
+                writeln!(out, "{line}")?;
+                txns += 1;
+            }
+            Scanned::Stop(Stop::End | Stop::Padding | Stop::Cut { .. }) => {
+                writeln!(out, "EOF reached after {txns} txns.")?;
+                return Ok(Printed::End);
+            }
+            Scanned::Stop(Stop::EndByte { len, is_intact, .. }) => {
+                // Java prints the record before it looks at the end byte.
+                let at = scanner.position() + PREFIX_BYTES as u64;
+                let payload = scanner.read(at, usize::try_from(len).unwrap_or(0))?;
+                let line = line_of(&payload, scanner.position());
+                if !is_intact {
+                    writeln!(out, "CRC ERROR - {line}")?;
+                }
+                writeln!(out, "{line}")?;
+                writeln!(out, "Last transaction was partial.")?;
+                return Ok(Printed::Partial);
+            }
+            Scanned::Stop(Stop::Length { len }) => {
+                writeln!(out, "Unreasonable length = {len}")?;
+                return Ok(Printed::Unreasonable);
+            }
+        }
+    }
+}
+
+fn line_of(payload: &Bytes, offset: u64) -> String {
+    record_text(payload).unwrap_or_else(|error| {
+        let zxid = zxid_of(payload).unwrap_or_default();
+        format!("offset {offset} zxid {zxid}: {error}")
+    })
+}

@@ -1,0 +1,345 @@
+//! Writing a good copy of a damaged log, and cutting a log at a zxid.
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use jute::Limits;
+use proto::Zxid;
+
+use super::log::zxid_before;
+use crate::disk::{Disk, DiskFile};
+use crate::error::{StorageError, io_error};
+use crate::log::chain::{decode_payload, zxid_of};
+use crate::log::judge::{Damage, Verdict, judge, last_nonzero};
+use crate::log::scan::{LogScanner, Scanned, Stop};
+use crate::log::{FRAME_BYTES, PREFIX_BYTES, file_header, put_record};
+
+/// What to do about records whose checksum is wrong but whose framing is right.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum BadChecksums {
+    /// The log ends before the first one: nobody knows which byte is wrong.
+    #[default]
+    Cut,
+    /// They stay, with the checksum that fits the bytes, if they can be decoded at all. What
+    /// Java's `-r -y` does.
+    Accept,
+}
+
+/// A record that [`repair`] changed or left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fix {
+    /// The length field was wrong; nothing is lost.
+    Length {
+        /// Where the record began in the damaged file.
+        offset: u64,
+        /// The record.
+        zxid: Zxid,
+    },
+    /// The end byte was wrong; nothing is lost.
+    EndByte {
+        /// Where the record began in the damaged file.
+        offset: u64,
+        /// The record.
+        zxid: Zxid,
+    },
+    /// The checksum was made to fit bytes of which some are wrong.
+    Checksum {
+        /// Where the record began in the damaged file.
+        offset: u64,
+        /// The record, if that can be trusted.
+        zxid: Zxid,
+    },
+    /// The file was cut: everything from here on is left out.
+    Cut {
+        /// Where the copy stops reading the damaged file.
+        offset: u64,
+        /// Bytes left out, preallocated zeros not counted.
+        bytes: u64,
+        /// Why. `None` for a torn end, as a crash leaves it.
+        reason: Option<String>,
+    },
+}
+
+/// What [`repair`] or [`chop`] wrote.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Copied {
+    /// The copy.
+    pub path: PathBuf,
+    /// Records in it.
+    pub records: u64,
+    /// The last of them.
+    pub last: Option<Zxid>,
+    /// What differs from the original.
+    pub fixes: Vec<Fix>,
+}
+
+/// Writes `repaired.<name>` beside the log: all records that are good or can be made good without
+/// guessing, up to the first that cannot. The original is not touched; see [`replace`].
+///
+/// # Errors
+/// If the file cannot be read or is no log, or the copy cannot be written.
+pub fn repair<D: Disk>(
+    disk: &D,
+    path: &Path,
+    bad_checksums: BadChecksums,
+    limits: Limits,
+) -> Result<Copied, StorageError> {
+    let mut scanner = LogScanner::open(disk, path, limits)?;
+    let mut copy = Copy::create(disk, path, "repaired")?;
+    let mut last = zxid_before(path);
+    loop {
+        let offset = scanner.position();
+        let payload = match scanner.next_record()? {
+            Scanned::Record(record) => {
+                let is_record = decode_payload(record.payload.clone());
+                let accept = record.is_intact() || bad_checksums == BadChecksums::Accept;
+                let reason = match (is_record, accept) {
+                    (Ok(_), true) => None,
+                    (Ok(_), false) => Some("its checksum is wrong".to_string()),
+                    (Err(error), _) => Some(error.to_string()),
+                };
+                if let Some(reason) = reason {
+                    copy.cut(&scanner, offset, Some(reason))?;
+                    break;
+                }
+                if !record.is_intact() {
+                    let zxid = zxid_of(&record.payload).unwrap_or(last);
+                    copy.fixes.push(Fix::Checksum { offset, zxid });
+                }
+                record.payload
+            }
+            Scanned::Stop(stop) => match judge(&scanner, stop, last)? {
+                Verdict::End => break,
+                Verdict::Torn(_) => {
+                    copy.cut(&scanner, offset, None)?;
+                    break;
+                }
+                Verdict::Damaged(damage) => match restored(&mut scanner, stop, &damage)? {
+                    Some((payload, fix)) => {
+                        copy.fixes.push(fix);
+                        payload
+                    }
+                    None => {
+                        copy.cut(&scanner, offset, Some(damage.to_string()))?;
+                        break;
+                    }
+                },
+            },
+        };
+        last = zxid_of(&payload).unwrap_or(last);
+        copy.put(&payload, last)?;
+    }
+    copy.finish(disk)
+}
+
+/// The payload of a record of which only the length or the end byte is wrong; the scanner is then
+/// behind it.
+fn restored<F: DiskFile>(
+    scanner: &mut LogScanner<F>,
+    stop: Stop,
+    damage: &Damage,
+) -> Result<Option<(Bytes, Fix)>, StorageError> {
+    let offset = scanner.position();
+    let is_end_byte = matches!(damage, Damage::EndByte { .. });
+    let len = match (stop, damage) {
+        (
+            Stop::EndByte {
+                len,
+                is_intact: true,
+                ..
+            },
+            Damage::EndByte { .. },
+        ) => len,
+        (_, Damage::WrongLength { actual, .. }) => *actual,
+        _ => return Ok(None),
+    };
+    let len = usize::try_from(len).unwrap_or(0);
+    let payload = scanner.read(offset + PREFIX_BYTES as u64, len)?;
+    let zxid = zxid_of(&payload).unwrap_or_default();
+    let fix = if is_end_byte {
+        Fix::EndByte { offset, zxid }
+    } else {
+        Fix::Length { offset, zxid }
+    };
+    scanner.seek(offset + (FRAME_BYTES + len) as u64);
+    Ok(Some((payload, fix)))
+}
+
+/// Writes `chopped.<name>` beside the log: its records with zxid <= `last_kept`.
+///
+/// # Errors
+/// If the file cannot be read or is no log, if a record before the end is damaged, or if the copy
+/// cannot be written.
+pub fn chop<D: Disk>(
+    disk: &D,
+    path: &Path,
+    last_kept: Zxid,
+    limits: Limits,
+) -> Result<Copied, StorageError> {
+    let mut scanner = LogScanner::open(disk, path, limits)?;
+    let mut copy = Copy::create(disk, path, "chopped")?;
+    let mut last = zxid_before(path);
+    loop {
+        let offset = scanner.position();
+        let damaged = |damage, last_good| StorageError::LogDamaged {
+            path: path.to_path_buf(),
+            offset,
+            damage,
+            last_good,
+        };
+        match scanner.next_record()? {
+            Scanned::Record(record) if record.is_intact() => {
+                let zxid = zxid_of(&record.payload).unwrap_or(last);
+                if zxid > last_kept {
+                    copy.cut(&scanner, offset, Some(format!("zxid {zxid} follows")))?;
+                    break;
+                }
+                last = zxid;
+                copy.put(&record.payload, zxid)?;
+            }
+            Scanned::Record(record) => {
+                let damage = Damage::Checksum {
+                    stored: record.stored,
+                    computed: record.computed,
+                };
+                return Err(damaged(damage, last));
+            }
+            Scanned::Stop(stop) => match judge(&scanner, stop, last)? {
+                Verdict::Damaged(damage) => return Err(damaged(damage, last)),
+                _ => break,
+            },
+        }
+    }
+    copy.finish(disk)
+}
+
+/// Puts a copy in the place of the original, which stays as `damaged.<name>`; returns that path.
+///
+/// The original is copied and the copy renamed over it, so that at no moment the log is missing.
+/// No server may be running on the directory.
+///
+/// # Errors
+/// If a file of that name is there already, or something cannot be read or written.
+pub fn replace<D: Disk>(disk: &D, path: &Path, copy: &Path) -> Result<PathBuf, StorageError> {
+    let kept = sibling(path, "damaged");
+    if disk.open(&kept).is_ok() {
+        return Err(StorageError::Io {
+            action: "keep the original as",
+            path: kept,
+            source: std::io::ErrorKind::AlreadyExists.into(),
+        });
+    }
+    let original = disk.open(path).map_err(io_error("open", path))?;
+    let write = || -> std::io::Result<()> {
+        let target = disk.create(&kept)?;
+        let mut buffer = vec![0; COPY_BYTES];
+        let mut at = 0;
+        loop {
+            let read = original.read_at(at, &mut buffer)?;
+            let Some(piece) = buffer.get(..read).filter(|piece| !piece.is_empty()) else {
+                break;
+            };
+            target.write_all_at(at, piece)?;
+            at += read as u64;
+        }
+        target.sync_data()?;
+        disk.rename(copy, path)?;
+        match path.parent() {
+            Some(dir) if !dir.as_os_str().is_empty() => disk.sync_dir(dir),
+            _ => disk.sync_dir(Path::new(".")),
+        }
+    };
+    write().map_err(io_error("replace", path))?;
+    Ok(kept)
+}
+
+/// Bytes collected before they are written.
+const COPY_BYTES: usize = 1 << 20;
+
+fn sibling(path: &Path, what: &str) -> PathBuf {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    path.with_file_name(format!("{what}.{name}"))
+}
+
+/// A log being written beside another.
+#[derive(Debug)]
+struct Copy<F> {
+    file: F,
+    path: PathBuf,
+    at: u64,
+    buffer: Vec<u8>,
+    records: u64,
+    last: Option<Zxid>,
+    fixes: Vec<Fix>,
+}
+
+impl<F: DiskFile> Copy<F> {
+    fn create<D: Disk<File = F>>(
+        disk: &D,
+        original: &Path,
+        what: &str,
+    ) -> Result<Self, StorageError> {
+        let path = sibling(original, what);
+        let file = disk.create(&path).map_err(io_error("create", &path))?;
+        Ok(Self {
+            file,
+            path,
+            at: 0,
+            buffer: file_header().to_vec(),
+            records: 0,
+            last: None,
+            fixes: Vec::new(),
+        })
+    }
+
+    fn put(&mut self, payload: &[u8], zxid: Zxid) -> Result<(), StorageError> {
+        put_record(payload, &mut self.buffer);
+        self.records += 1;
+        self.last = Some(zxid);
+        if self.buffer.len() >= COPY_BYTES {
+            self.write_out()?;
+        }
+        Ok(())
+    }
+
+    fn write_out(&mut self) -> Result<(), StorageError> {
+        self.file
+            .write_all_at(self.at, &self.buffer)
+            .map_err(io_error("write", &self.path))?;
+        self.at += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+
+    /// Notes that everything from `offset` on is left out.
+    fn cut(
+        &mut self,
+        scanner: &LogScanner<F>,
+        offset: u64,
+        reason: Option<String>,
+    ) -> Result<(), StorageError> {
+        let last_byte = last_nonzero(scanner, offset)?;
+        self.fixes.push(Fix::Cut {
+            offset,
+            bytes: last_byte.map_or(0, |last| last + 1 - offset),
+            reason,
+        });
+        Ok(())
+    }
+
+    fn finish<D: Disk<File = F>>(mut self, disk: &D) -> Result<Copied, StorageError> {
+        self.write_out()?;
+        self.file
+            .sync_data()
+            .map_err(io_error("sync", &self.path))?;
+        if let Some(dir) = self.path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
+            disk.sync_dir(dir).map_err(io_error("sync", dir))?;
+        }
+        Ok(Copied {
+            path: self.path,
+            records: self.records,
+            last: self.last,
+            fixes: self.fixes,
+        })
+    }
+}

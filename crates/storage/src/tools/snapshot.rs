@@ -1,0 +1,188 @@
+//! Printing and checking one snapshot file.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::Path;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use jute::Limits;
+use proto::txn::TxnRecord;
+use proto::{Acl, SessionId, StatPersisted, Zxid};
+
+use super::date;
+use crate::disk::{Disk, DiskFile};
+use crate::error::{ContentError, StorageError, io_error};
+use crate::names::{FileName, SnapshotFile};
+use crate::snapshot::Compression;
+use crate::snapshot::read::{SnapshotInfo, read_snapshot};
+use crate::snapshot::valid::cheap_fault;
+use crate::state::{Discard, SnapshotDigest, State};
+
+/// A snapshot at any path, its zxid and compression told by its name; zxid 0 if the name has none.
+///
+/// # Errors
+/// If there is no such file.
+pub fn open<D: Disk>(disk: &D, path: &Path) -> Result<SnapshotFile, StorageError> {
+    let name = path
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or("");
+    let len = disk
+        .open(path)
+        .and_then(|file| file.len())
+        .map_err(io_error("open", path))?;
+    Ok(SnapshotFile {
+        zxid: FileName::parse(name).zxid.unwrap_or_default(),
+        path: path.to_path_buf(),
+        len,
+        compression: Compression::of_name(name),
+    })
+}
+
+/// Reads the whole file and checks every checksum.
+///
+/// # Errors
+/// [`StorageError::SnapshotDamaged`] says where and what is wrong.
+pub fn verify<D: Disk>(
+    disk: &D,
+    path: &Path,
+    limits: Limits,
+) -> Result<SnapshotInfo, StorageError> {
+    let file = open(disk, path)?;
+    if let Some(reason) = cheap_fault(disk, &file)? {
+        return Err(StorageError::SnapshotDamaged {
+            path: path.to_path_buf(),
+            offset: file.len,
+            reason,
+        });
+    }
+    read_snapshot(disk, &file, limits, &mut Discard)
+}
+
+/// Gives the content piece by piece to `visitor`, in the order of the file: for dumps and
+/// comparisons.
+///
+/// # Errors
+/// As [`verify`]; what `visitor` got before stays.
+pub fn walk<D: Disk, S: State>(
+    disk: &D,
+    path: &Path,
+    limits: Limits,
+    visitor: &mut S,
+) -> Result<SnapshotInfo, StorageError> {
+    read_snapshot(disk, &open(disk, path)?, limits, visitor)
+}
+
+/// Prints the file as Java's SnapshotFormatter does, with the data in base64 if asked for. Reads
+/// it twice, because the count comes first.
+///
+/// # Errors
+/// As [`verify`]; also if `out` cannot be written to.
+pub fn print<D: Disk>(
+    disk: &D,
+    path: &Path,
+    limits: Limits,
+    with_data: bool,
+    out: &mut dyn Write,
+) -> Result<SnapshotInfo, StorageError> {
+    let info = verify(disk, path, limits)?;
+    let failed = |error: io::Error| io_error("print", path)(error);
+    // Java counts the root under both of its names.
+    writeln!(out, "ZNode Details (count={}):", info.znodes + 1).map_err(failed)?;
+    let mut printer = Printer {
+        out,
+        with_data,
+        sessions: BTreeMap::new(),
+        last_zxid: Zxid(0),
+        failure: None,
+    };
+    let file = open(disk, path)?;
+    let read = read_snapshot(disk, &file, limits, &mut printer);
+    if let Some(error) = printer.failure.take() {
+        return Err(failed(error));
+    }
+    let info = read?;
+    let last = printer.last_zxid.max(file.zxid);
+    printer.finish(&info, last).map_err(failed)?;
+    Ok(info)
+}
+
+struct Printer<'o> {
+    out: &'o mut dyn Write,
+    with_data: bool,
+    /// Timeout and number of ephemerals.
+    sessions: BTreeMap<SessionId, (i32, u64)>,
+    last_zxid: Zxid,
+    failure: Option<io::Error>,
+}
+
+impl Printer<'_> {
+    fn node(&mut self, path: &str, data: Option<&[u8]>, stat: &StatPersisted) -> io::Result<()> {
+        let path = if path.is_empty() { "/" } else { path };
+        let out = &mut self.out;
+        writeln!(out, "----\n{path}")?;
+        writeln!(out, "  cZxid = {:#016x}", stat.czxid)?;
+        writeln!(out, "  ctime = {}", date::long(stat.ctime))?;
+        writeln!(out, "  mZxid = {:#016x}", stat.mzxid)?;
+        writeln!(out, "  mtime = {}", date::long(stat.mtime))?;
+        writeln!(out, "  pZxid = {:#016x}", stat.pzxid)?;
+        writeln!(out, "  cversion = {}", stat.cversion)?;
+        writeln!(out, "  dataVersion = {}", stat.version)?;
+        writeln!(out, "  aclVersion = {}", stat.aversion)?;
+        writeln!(out, "  ephemeralOwner = {:#016x}", stat.ephemeral_owner)?;
+        let data = data.unwrap_or_default();
+        if self.with_data {
+            writeln!(out, "  data = {}", BASE64.encode(data))
+        } else {
+            writeln!(out, "  dataLength = {}", data.len())
+        }
+    }
+
+    fn finish(&mut self, info: &SnapshotInfo, last: Zxid) -> io::Result<()> {
+        let out = &mut self.out;
+        writeln!(out, "----\nSession Details (sid, timeout, ephemeralCount):")?;
+        for (id, (timeout_ms, ephemerals)) in &self.sessions {
+            writeln!(out, "{id}, {timeout_ms}, {ephemerals}")?;
+        }
+        if let Some(digest) = info.digest.filter(|digest| digest.zxid > Zxid(0)) {
+            let (zxid, value) = (digest.zxid.0, digest.digest);
+            writeln!(out, "Target zxid digest is: {zxid:x}, {value:x}")?;
+        }
+        writeln!(out, "----\nLast zxid: {last}")
+    }
+}
+
+impl State for Printer<'_> {
+    fn begin(&mut self) {}
+
+    fn session(&mut self, id: SessionId, timeout_ms: i32) {
+        self.sessions.insert(id, (timeout_ms, 0));
+    }
+
+    fn acl(&mut self, _: i64, _: Vec<Acl>) {}
+
+    fn znode(
+        &mut self,
+        path: &str,
+        data: Option<&[u8]>,
+        _: i64,
+        stat: StatPersisted,
+    ) -> Result<(), ContentError> {
+        self.last_zxid = self.last_zxid.max(Zxid(stat.mzxid)).max(Zxid(stat.pzxid));
+        if let Some((_, ephemerals)) = self.sessions.get_mut(&SessionId(stat.ephemeral_owner)) {
+            *ephemerals += 1;
+        }
+        self.node(path, data, &stat).map_err(|error| {
+            let reason = error.to_string();
+            self.failure = Some(error);
+            ContentError::new(reason)
+        })
+    }
+
+    fn snapshot_loaded(&mut self, _: Zxid, _: Option<SnapshotDigest>) -> Result<(), ContentError> {
+        Ok(())
+    }
+
+    fn txn(&mut self, _: &TxnRecord) {}
+}
