@@ -79,14 +79,18 @@ impl Surroundings for ThisMachine {
     fn read(&mut self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         // One byte more than allowed tells the caller that there is more.
-        File::open(path)?.take(limit as u64 + 1).read_to_end(&mut bytes)?;
+        File::open(path)?
+            .take(limit as u64 + 1)
+            .read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
     fn resolve(&mut self, host: &str) -> io::Result<IpAddr> {
         let mut addresses = (host, 0).to_socket_addrs()?;
         let address = addresses.next();
-        address.map(|address| address.ip()).ok_or_else(|| io::ErrorKind::NotFound.into())
+        address
+            .map(|address| address.ip())
+            .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 }
 
@@ -99,7 +103,10 @@ fn serve(config: Arc<Config>) -> ExitCode {
         }
     }
     raise_open_files(&config);
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+    {
         Ok(runtime) => runtime,
         Err(error) => {
             tracing::error!(err = %error, "cannot start the runtime");
@@ -134,7 +141,13 @@ async fn serve_until_told(config: Arc<Config>) -> ExitCode {
 }
 
 fn ready_line(started: &Started, config: &Config) -> String {
-    let Started { client_address, zxid, znodes, sessions, replayed } = started;
+    let Started {
+        client_address,
+        zxid,
+        znodes,
+        sessions,
+        replayed,
+    } = started;
     let listens = match client_address {
         Some(address) => format!("serving clients on {address}"),
         None => "running without a client port".to_owned(),
@@ -146,8 +159,10 @@ fn ready_line(started: &Started, config: &Config) -> String {
 }
 
 async fn told_to_stop() -> &'static str {
-    let (terminate, interrupt) =
-        (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+    let (terminate, interrupt) = (
+        signal(SignalKind::terminate()),
+        signal(SignalKind::interrupt()),
+    );
     match (terminate, interrupt) {
         (Ok(mut terminate), Ok(mut interrupt)) => tokio::select! {
             _ = terminate.recv() => "SIGTERM",
@@ -165,7 +180,11 @@ fn raise_open_files(config: &Config) {
     let per_address = config.limits.max_client_cnxns;
     match rlimit::increase_nofile_limit(OPEN_FILES_WANTED) {
         Ok(limit) if limit < 4096 => {
-            tracing::warn!(limit, per_address, "few open files are allowed: raise `ulimit -n` to serve many clients");
+            tracing::warn!(
+                limit,
+                per_address,
+                "few open files are allowed: raise `ulimit -n` to serve many clients"
+            );
         }
         Ok(limit) => tracing::debug!(limit, "limit of open files"),
         Err(error) => tracing::warn!(err = %error, "cannot raise the limit of open files"),
