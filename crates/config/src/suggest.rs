@@ -5,6 +5,9 @@ use crate::registry::{self, Scope};
 /// The name, in the spelling of zoo.cfg, that someone most likely meant; `None` if nothing is near.
 pub(crate) fn nearest(written: &str) -> Option<String> {
     let letters = written.chars().count();
+    if letters > LETTERS_MAX {
+        return None;
+    }
     // One letter in three may be wrong, as long as something is left to recognise.
     let allowed = (letters / 3).clamp(1, 5);
     let candidates = registry::all()
@@ -26,6 +29,9 @@ pub(crate) fn nearest(written: &str) -> Option<String> {
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
 }
+
+/// Nobody misspells a longer name, and the comparison takes the square of it.
+const LETTERS_MAX: usize = 100;
 
 /// How many letters are to be put in, taken out, replaced or swapped with their neighbour.
 fn distance(a: &str, b: &str) -> usize {
@@ -73,6 +79,13 @@ mod tests {
     fn nothing_is_suggested_for_a_name_unlike_all_others() {
         assert_eq!(nearest("kubernetes.namespace"), None);
         assert_eq!(nearest("x"), None);
+    }
+
+    #[test]
+    fn a_name_without_end_is_not_compared() {
+        let endless = format!("authProvder.{}", "x".repeat(60_000));
+        assert_eq!(nearest(&endless), None);
+        assert!(crate::registry::all().all(|key| key.name.chars().count() < LETTERS_MAX));
     }
 
     #[test]
