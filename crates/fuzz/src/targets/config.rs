@@ -120,7 +120,11 @@ unknown.key=value \\
 ";
     let ensemble = format!("{standalone}initLimit=10\nsyncLimit=5\n{MEMBERS}");
     let dynamic = format!("{standalone}initLimit=10\nsyncLimit=5\ndynamicConfigFile=dynamic\n");
-    vec![standalone.into(), ensemble.into(), dynamic.into()]
+    // Nearly a known name, but endless.
+    let endless = format!("authProvder.{}=x\n", "x".repeat(20_000));
+    [standalone.to_owned(), ensemble, dynamic, endless]
+        .map(String::into_bytes)
+        .to_vec()
 }
 
 fn membership(data: &[u8]) {
