@@ -29,7 +29,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("recipes", &["client"]),
     (
         "zoarium",
-        &["server", "client", "config", "storage", "history", "proto"],
+        &["server", "client", "config", "storage", "history", "proto", "jute"],
     ),
     (
         "simulator",

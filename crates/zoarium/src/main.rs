@@ -1,5 +1,7 @@
-//! Zoarium: a coordination server that speaks ZooKeeper.
+//! Zoarium: a coordination server that speaks ZooKeeper, and its tools.
 
+mod bench;
+mod cli;
 mod server_cmd;
 
 use std::process::ExitCode;
@@ -8,9 +10,5 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let mut args: Vec<_> = std::env::args_os().skip(1).collect();
-    if args.first().is_some_and(|first| first == "server") {
-        args.remove(0);
-    }
-    server_cmd::run(args)
+    cli::run(std::env::args_os())
 }

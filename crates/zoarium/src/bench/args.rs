@@ -1,0 +1,244 @@
+//! The command line of `zoarium bench`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Subcommand, ValueEnum};
+
+/// What `zoarium bench` can do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum BenchCommand {
+    /// getData of random znodes
+    Get(LoadArgs),
+    /// exists of random znodes
+    Exists(LoadArgs),
+    /// setData of random znodes
+    Set(LoadArgs),
+    /// Creates znodes, each once (and deletes them afterwards)
+    Create(LoadArgs),
+    /// getData and setData of random znodes
+    Mixed(MixedArgs),
+    /// multi of several setData each
+    Multi(MultiArgs),
+    /// Watch fan-out: one znode changes, every session is watching it
+    Watch(LoadArgs),
+    /// Connect storm: each session opens, closes and opens a session again
+    Connect(LoadArgs),
+    /// Opens idle sessions, keeps them alive and shows what they cost
+    Idle(LoadArgs),
+    /// Creates a tree of znodes and leaves it there
+    Fill(FillArgs),
+    /// Deletes what `fill` or a run that was cut short has left
+    Clean(CleanArgs),
+    /// Serves as the fastest server there can be: every request gets the same answer. Its figures
+    /// are the ceiling of generator and sockets
+    Echo(EchoArgs),
+    /// Measures grouped fdatasync: the ceiling of durable writes
+    Fsync(FsyncArgs),
+}
+
+/// How hard to load whom.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct LoadArgs {
+    /// Server to load; several (or `a,b`) share the sessions
+    #[arg(long, default_value = "127.0.0.1:2181", value_name = "HOST:PORT")]
+    pub(crate) server: Vec<String>,
+    /// Second server to load in turns with the first, for a comparison
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) versus: Vec<String>,
+    /// Turns of each server in a comparison
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: u32,
+    /// Process of the server, for its CPU time and memory (Linux, same machine)
+    #[arg(long)]
+    pub(crate) pid: Option<u32>,
+    /// Process of the second server
+    #[arg(long, value_name = "PID", requires = "versus")]
+    pub(crate) versus_pid: Option<u32>,
+    /// Sessions, each with a connection of its own
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) sessions: u32,
+    /// Requests that each session has in flight
+    #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) pipeline: u32,
+    /// Bytes of data in a znode
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    pub(crate) payload: u32,
+    /// Znodes to read and write
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub(crate) keys: u32,
+    /// Time to measure, as in `10s`, `500ms`, `2m` (a bare number is seconds)
+    #[arg(long, default_value = "10s", value_parser = duration)]
+    pub(crate) duration: Duration,
+    /// Operations to measure instead of a time
+    #[arg(long, conflicts_with = "duration")]
+    pub(crate) ops: Option<u64>,
+    /// Time under load before the measurement, in every round
+    #[arg(long, default_value = "2s", value_parser = duration)]
+    pub(crate) warmup: Duration,
+    /// Threads of the generator
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) threads: u32,
+    /// Session timeout to ask for
+    #[arg(long, default_value = "30s", value_parser = duration)]
+    pub(crate) session_timeout: Duration,
+    /// Znode to work below, instead of a new one with a unique name
+    #[arg(long, value_parser = root_path)]
+    pub(crate) root: Option<String>,
+    /// Leaves the znodes of the run in place
+    #[arg(long)]
+    pub(crate) keep: bool,
+    /// Prints the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct MixedArgs {
+    #[command(flatten)]
+    pub(crate) load: LoadArgs,
+    /// Reads among the operations, percent
+    #[arg(long, default_value_t = 90, value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub(crate) read_percent: u32,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct MultiArgs {
+    #[command(flatten)]
+    pub(crate) load: LoadArgs,
+    /// setData operations in one multi
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) size: u32,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct FillArgs {
+    #[command(flatten)]
+    pub(crate) load: LoadArgs,
+    /// Znodes to create, besides their parents
+    #[arg(long, default_value_t = 1_000_000, value_parser = clap::value_parser!(u32).range(1..=99_999_999))]
+    pub(crate) znodes: u32,
+    /// Children of one parent
+    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) breadth: u32,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct CleanArgs {
+    /// Server to clean
+    #[arg(long, default_value = "127.0.0.1:2181", value_name = "HOST:PORT")]
+    pub(crate) server: String,
+    /// Znode to delete with all below it, instead of every `/zoarium-bench-...`
+    #[arg(long, value_parser = root_path)]
+    pub(crate) root: Option<String>,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct EchoArgs {
+    /// Where to listen; port 0 lets the system choose
+    #[arg(long, default_value = "127.0.0.1:0", value_name = "HOST:PORT")]
+    pub(crate) listen: String,
+    /// Bytes of data in every answer
+    #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    pub(crate) payload: u32,
+    /// Threads of the server
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) threads: u32,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct FsyncArgs {
+    /// Directory for the file that is written, and removed again
+    #[arg(long, default_value = ".")]
+    pub(crate) dir: PathBuf,
+    /// Bytes of one record
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
+    pub(crate) bytes: u32,
+    /// Records that share one fdatasync
+    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) group: u32,
+    /// Time to measure
+    #[arg(long, default_value = "5s", value_parser = duration)]
+    pub(crate) duration: Duration,
+    /// What the file consists of before records go into it
+    #[arg(long, value_enum, default_value_t = Preallocate::Zeroes)]
+    pub(crate) preallocate: Preallocate,
+    /// Prints the result as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How much a file system has to do besides writing the records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Preallocate {
+    /// Written zeroes: nothing but the records
+    Zeroes,
+    /// A hole, as Apache ZooKeeper makes it: blocks are found on the way
+    Sparse,
+    /// Nothing: the length changes as well
+    None,
+}
+
+/// `10s`, `500ms`, `2m`, `10`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let number_end = text
+        .find(|char: char| !char.is_ascii_digit() && char != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(number_end);
+    let seconds_per_unit = match unit.trim() {
+        "" | "s" => 1.0,
+        "ms" => 1e-3,
+        "m" => 60.0,
+        "h" => 3600.0,
+        other => return Err(format!("unknown unit {other:?}: one of ms, s, m, h")),
+    };
+    let number: f64 = number.parse().map_err(|_| "not a number".to_owned())?;
+    Duration::try_from_secs_f64(number * seconds_per_unit).map_err(|error| error.to_string())
+}
+
+fn root_path(text: &str) -> Result<String, String> {
+    let path_error = || format!("{text:?} is no absolute path of a znode other than /");
+    let names = text.strip_prefix('/').ok_or_else(path_error)?;
+    let is_name = |name: &str| {
+        !name.is_empty() && name != "." && name != ".." && !name.contains(char::is_control)
+    };
+    if names.split('/').all(is_name) && names.split('/').next() != Some("zookeeper") {
+        Ok(text.to_owned())
+    } else {
+        Err(path_error())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        let read = |text| duration(text).map(|duration| duration.as_millis());
+        assert_eq!(read("10"), Ok(10_000));
+        assert_eq!(read("1.5s"), Ok(1500));
+        assert_eq!(read("20ms"), Ok(20));
+        assert_eq!(read("2m"), Ok(120_000));
+        for wrong in ["", "s", "1d", "-1s", "1.2.3", "1e400"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_root_is_a_znode_that_may_be_deleted() {
+        assert!(root_path("/a/b").is_ok());
+        for wrong in [
+            "",
+            "/",
+            "a",
+            "/a/",
+            "//a",
+            "/a/../b",
+            "/zookeeper",
+            "/zookeeper/quota",
+        ] {
+            assert!(root_path(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! A whole run: one side, or two sides in turns.
+
+use std::time::Duration;
+
+use super::error::Result;
+use super::process::Memory;
+use super::progress::Progress;
+use super::round::{self, Job, Round};
+use super::stats::Stats;
+use super::target::Target;
+
+/// What was found about one side.
+#[derive(Debug)]
+pub(crate) struct Side {
+    pub(crate) name: String,
+    pub(crate) rounds: Vec<Round>,
+}
+
+impl Side {
+    /// All rounds together.
+    pub(crate) fn stats(&self) -> Stats {
+        let mut all = Stats::new();
+        for round in &self.rounds {
+            all.add(&round.stats);
+        }
+        all
+    }
+
+    pub(crate) fn elapsed(&self) -> Duration {
+        self.rounds.iter().map(|round| round.elapsed).sum()
+    }
+
+    pub(crate) fn ops_per_second(&self) -> f64 {
+        per_second(self.stats().ops(), self.elapsed())
+    }
+
+    /// CPU seconds of the server for a million operations.
+    pub(crate) fn server_cpu_per_million(&self) -> Option<f64> {
+        let cpu: Option<Duration> = self.rounds.iter().map(|round| round.server_cpu).sum();
+        self.per_million(cpu?)
+    }
+
+    /// CPU seconds of the generator for a million operations.
+    pub(crate) fn own_cpu_per_million(&self) -> Option<f64> {
+        self.per_million(self.rounds.iter().map(|round| round.own_cpu).sum())
+    }
+
+    fn per_million(&self, cpu: Duration) -> Option<f64> {
+        let ops = self.stats().ops();
+        (ops > 0).then(|| cpu.as_secs_f64() / ops as f64 * 1e6)
+    }
+
+    /// Memory of the server at the end of the last round.
+    pub(crate) fn memory(&self) -> Option<Memory> {
+        self.rounds.last()?.memory
+    }
+}
+
+impl Round {
+    pub(crate) fn ops_per_second(&self) -> f64 {
+        per_second(self.stats.ops(), self.elapsed)
+    }
+}
+
+fn per_second(ops: u64, elapsed: Duration) -> f64 {
+    if elapsed.is_zero() {
+        0.0
+    } else {
+        ops as f64 / elapsed.as_secs_f64()
+    }
+}
+
+/// How the first side compares to the second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Ratios {
+    pub(crate) throughput: f64,
+    /// The middle one of the rounds' ratios: what one disturbed round cannot move.
+    pub(crate) throughput_median: f64,
+    pub(crate) p50: f64,
+    pub(crate) p99: f64,
+    pub(crate) server_cpu: Option<f64>,
+    pub(crate) memory: Option<f64>,
+}
+
+impl Ratios {
+    pub(crate) fn of(first: &Side, second: &Side) -> Self {
+        let (stats_1, stats_2) = (first.stats(), second.stats());
+        let percentile = |percent| {
+            let of = |stats: &Stats| stats.percentile(percent).as_secs_f64();
+            ratio(of(&stats_1), of(&stats_2))
+        };
+        let mut rounds: Vec<f64> = first
+            .rounds
+            .iter()
+            .zip(&second.rounds)
+            .map(|(one, two)| ratio(one.ops_per_second(), two.ops_per_second()))
+            .collect();
+        let cpu = first
+            .server_cpu_per_million()
+            .zip(second.server_cpu_per_million());
+        let memory = first.memory().zip(second.memory());
+        Self {
+            throughput: ratio(first.ops_per_second(), second.ops_per_second()),
+            throughput_median: median(&mut rounds),
+            p50: percentile(50.0),
+            p99: percentile(99.0),
+            server_cpu: cpu.map(|(one, two)| ratio(one, two)),
+            memory: memory.map(|(one, two)| ratio(one.resident as f64, two.resident as f64)),
+        }
+    }
+}
+
+fn ratio(one: f64, two: f64) -> f64 {
+    if two == 0.0 { f64::NAN } else { one / two }
+}
+
+/// The middle one, or the mean of the middle two.
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
+    match values.len() {
+        0 => f64::NAN,
+        count if count % 2 == 1 => at(count / 2),
+        count => (at(count / 2 - 1) + at(count / 2)) / 2.0,
+    }
+}
+
+/// How often, and what happens around the measurements.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Schedule {
+    pub(crate) rounds: u32,
+    /// Whether what was made is left there.
+    pub(crate) keep: bool,
+}
+
+/// Measures every target in turn, `rounds` times, and cleans up after them.
+pub(crate) fn run(job: &Job, targets: &[Target], schedule: Schedule) -> Result<Vec<Side>> {
+    let progress = Progress::new("");
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(super::error::BenchError::io("start a runtime"))?;
+    let mut sides: Vec<Side> = targets
+        .iter()
+        .map(|target| Side {
+            name: target.name(),
+            rounds: Vec::new(),
+        })
+        .collect();
+    for target in targets {
+        progress.stage(&format!("{}: prepare", target.name()));
+        runtime.block_on(target.prepare(&job.plan))?;
+    }
+    let measured = rounds(job, targets, schedule, &mut sides, &runtime, &progress);
+    if !schedule.keep {
+        for target in targets {
+            progress.stage(&format!("{}: clean up", target.name()));
+            let cleaned = runtime.block_on(target.clean(&job.plan.root));
+            // What spoiled the measurement is the better story.
+            if measured.is_ok() {
+                cleaned?;
+            }
+        }
+    }
+    measured.map(|()| sides)
+}
+
+fn rounds(
+    job: &Job,
+    targets: &[Target],
+    schedule: Schedule,
+    sides: &mut [Side],
+    runtime: &tokio::runtime::Runtime,
+    progress: &Progress,
+) -> Result<()> {
+    for round in 0..schedule.rounds {
+        for (target, side) in targets.iter().zip(sides.iter_mut()) {
+            let count = schedule.rounds;
+            progress.stage(&format!(
+                "{}: round {} of {count}",
+                target.name(),
+                round + 1
+            ));
+            runtime.block_on(target.prepare_round(&job.plan, round))?;
+            side.rounds.push(round::run(job, target, round, progress)?);
+            if !schedule.keep {
+                runtime.block_on(target.clean_round(&job.plan, round))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn side(name: &str, rounds: &[(u64, u64)]) -> Side {
+        let rounds = rounds.iter().map(|(ops, latency_us)| {
+            let mut stats = Stats::new();
+            stats.record(latency_us * 1000, *ops);
+            Round {
+                stats,
+                elapsed: Duration::from_secs(2),
+                server_cpu: Some(Duration::from_secs(1)),
+                own_cpu: Duration::from_secs(1),
+                memory: Some(Memory {
+                    resident: latency_us << 20,
+                    peak: 0,
+                }),
+            }
+        });
+        Side {
+            name: name.to_owned(),
+            rounds: rounds.collect(),
+        }
+    }
+
+    #[test]
+    fn sides_are_compared_by_totals_and_by_rounds() {
+        let first = side("a", &[(4000, 100), (4000, 100), (1000, 100)]);
+        let second = side("b", &[(1000, 400), (1000, 400), (1000, 400)]);
+        assert_eq!(first.ops_per_second(), 1500.0);
+        assert_eq!(second.server_cpu_per_million(), Some(1000.0));
+        let ratios = Ratios::of(&first, &second);
+        assert_eq!((ratios.throughput, ratios.throughput_median), (3.0, 4.0));
+        assert!((ratios.p99 - 0.25).abs() < 0.001);
+        assert!((ratios.server_cpu.unwrap() - 1.0 / 3.0).abs() < 1e-9);
+        assert_eq!(ratios.memory, Some(0.25));
+    }
+
+    #[test]
+    fn medians() {
+        assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&mut [4.0, 1.0]), 2.5);
+        assert!(median(&mut []).is_nan());
+    }
+}

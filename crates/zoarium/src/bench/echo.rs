@@ -1,0 +1,200 @@
+//! The ceiling: a server that does nothing but frame.
+//!
+//! It answers the handshake, and every request with the same bytes under the request's xid. What
+//! a load generator reaches against it is what generator, sockets and kernel allow on a machine;
+//! no server of the protocol can be faster.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::thread;
+
+use bytes::Bytes;
+use client::frame::put_frame;
+use client::{LossReason, Wire};
+use jute::{Decode, Encode, Reader};
+use proto::connect::{ConnectRequest, ConnectResponse, ReplyHeader};
+use proto::response::{GetDataResponse, NamesResponse};
+use proto::{ErrorCode, OpCode, SessionId, Stat, Xid, Zxid};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::args::EchoArgs;
+use super::error::{BenchError, Result};
+use super::template::Payload;
+
+/// Largest request that is answered.
+const FRAME_BYTES_MAX: usize = 0xf_ffff;
+/// Offset of the xid in an answer: behind the length.
+const XID_AT: usize = 4;
+
+/// Serves until the process is told to end.
+pub(crate) fn run(args: &EchoArgs) -> Result<()> {
+    let listener = std::net::TcpListener::bind(&args.listen)
+        .map_err(BenchError::io(format!("listen on {}", args.listen)))?;
+    let address = listener.local_addr().map_err(BenchError::io("listen"))?;
+    println!(
+        "echo server on {address}, {} bytes of data in each answer",
+        args.payload
+    );
+    serve(listener, args.payload, args.threads).map_err(BenchError::io("serve"))
+}
+
+/// Serves `listener` with threads that each accept for themselves.
+pub(crate) fn serve(listener: std::net::TcpListener, payload: u32, threads: u32) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let answers = Answers::new(payload);
+    let mut others = Vec::new();
+    for index in 1..threads {
+        let (listener, answers) = (listener.try_clone()?, answers.clone());
+        let builder = thread::Builder::new().name(format!("echo-{index}"));
+        others.push(builder.spawn(move || serve_here(listener, answers))?);
+    }
+    serve_here(listener, answers)
+}
+
+fn serve_here(listener: std::net::TcpListener, answers: Answers) -> io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    runtime.block_on(async {
+        let listener = TcpListener::from_std(listener)?;
+        loop {
+            let (stream, peer) = listener.accept().await?;
+            stream.set_nodelay(true)?;
+            tokio::spawn(converse(stream, peer, answers.clone()));
+        }
+    })
+}
+
+/// Answers, encoded once.
+#[derive(Debug, Clone)]
+struct Answers {
+    usual: Bytes,
+    /// For getChildren, so that a cleaning generator finds nothing to clean.
+    no_children: Bytes,
+}
+
+impl Answers {
+    fn new(payload: u32) -> Self {
+        let reply = |record: Bytes| {
+            let mut out = Vec::new();
+            put_frame(&mut out, |out| {
+                ReplyHeader::new(Xid(0), Zxid(1), ErrorCode::Ok).encode(out);
+                out.extend_from_slice(&record);
+            });
+            Bytes::from(out)
+        };
+        let usual = GetDataResponse {
+            data: Some(Payload::new(payload as usize).0),
+            stat: Stat::default(),
+        };
+        Self {
+            usual: reply(usual.to_bytes()),
+            no_children: reply(NamesResponse { names: Vec::new() }.to_bytes()),
+        }
+    }
+
+    /// The answer to the request in `frame`, and whether it is the last one.
+    #[inline]
+    fn put(&self, frame: &[u8], out: &mut Vec<u8>) -> Option<bool> {
+        let (xid, rest) = frame.split_first_chunk::<4>()?;
+        let op = i32::from_be_bytes(*rest.first_chunk::<4>()?);
+        let answer = if op == OpCode::GetChildren.number() {
+            &self.no_children
+        } else {
+            &self.usual
+        };
+        let start = out.len();
+        out.extend_from_slice(answer);
+        out.get_mut(start + XID_AT..start + XID_AT + 4)?
+            .copy_from_slice(xid);
+        Some(op == OpCode::CloseSession.number())
+    }
+}
+
+async fn converse(stream: TcpStream, peer: SocketAddr, answers: Answers) {
+    let mut wire = Wire::new(stream, FRAME_BYTES_MAX);
+    if let Err(reason) = serve_session(&mut wire, &answers).await {
+        tracing::debug!(%peer, %reason, "connection ended");
+    }
+}
+
+static NEXT_SESSION: AtomicI64 = AtomicI64::new(1);
+
+async fn serve_session(wire: &mut Wire<TcpStream>, answers: &Answers) -> Result<(), LossReason> {
+    shake_hands(wire).await?;
+    loop {
+        let mut is_last = false;
+        while let Some((frame, out)) = wire.next_frame_and_outbound()? {
+            let len = frame.len();
+            is_last |= answers
+                .put(frame, out)
+                .ok_or(client::frame::FrameError::Header(len))?;
+        }
+        if is_last {
+            return Ok(wire.flush().await?);
+        }
+        wire.turn().await?;
+    }
+}
+
+async fn shake_hands(wire: &mut Wire<TcpStream>) -> Result<(), LossReason> {
+    loop {
+        wire.turn().await?;
+        if let Some(frame) = wire.next_frame()? {
+            let mut input = Reader::new(Bytes::copy_from_slice(frame));
+            let request =
+                ConnectRequest::decode(&mut input).map_err(|source| LossReason::Decode {
+                    what: "connect request",
+                    source,
+                })?;
+            let response = ConnectResponse {
+                protocol_version: 0,
+                timeout_ms: request.timeout_ms.max(1000),
+                session_id: SessionId(NEXT_SESSION.fetch_add(1, Ordering::Relaxed)),
+                password: Bytes::from_static(&[0; 16]),
+                read_only: request.read_only.map(|_| false),
+            };
+            put_frame(wire.outbound(), |out| response.encode(out));
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use client::frame::{FrameReader, put_request, split_reply};
+
+    use super::*;
+
+    #[test]
+    fn every_answer_carries_the_xid_of_its_request() {
+        let answers = Answers::new(100);
+        let mut requests = Vec::new();
+        for (xid, op) in [
+            (7, OpCode::GetData),
+            (8, OpCode::GetChildren),
+            (9, OpCode::CloseSession),
+        ] {
+            put_request(Xid(xid), op.number(), &mut requests, |_| ());
+        }
+        let mut frames = FrameReader::new(1 << 20);
+        frames.extend(&requests);
+        let mut out = Vec::new();
+        let mut last = Vec::new();
+        while let Some(frame) = frames.next_frame().unwrap() {
+            last.push(answers.put(frame, &mut out).unwrap());
+        }
+        assert_eq!(last, [false, false, true]);
+        assert_eq!(answers.put(&[0; 7], &mut Vec::new()), None);
+
+        let mut frames = FrameReader::new(1 << 20);
+        frames.extend(&out);
+        let mut seen = Vec::new();
+        while let Some(frame) = frames.next_frame().unwrap() {
+            let (header, body) = split_reply(frame).unwrap();
+            seen.push((header.xid.0, header.err, body.len()));
+        }
+        assert_eq!(seen, [(7, 0, 172), (8, 0, 4), (9, 0, 172)]);
+    }
+}

@@ -1,0 +1,43 @@
+//! Why a benchmark could not be run.
+
+use std::io;
+use std::sync::Arc;
+
+use client::Code;
+
+pub(crate) type Result<T, E = BenchError> = std::result::Result<T, E>;
+
+/// Each ends the run; what single operations meet is counted instead.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BenchError {
+    #[error("{0}")]
+    Client(#[from] client::Error),
+    #[error("{0}; a server takes only maxClientCnxns connections from one address (60 by default)")]
+    TooManyConnections(client::Error),
+    #[error("{what} at {server}: {}", Code(*.code))]
+    Refused {
+        what: String,
+        server: Arc<str>,
+        code: i32,
+    },
+    #[error("{what} at {server}: {reason}")]
+    Lost {
+        what: String,
+        server: Arc<str>,
+        reason: client::LossReason,
+    },
+    #[error("{what}: {source}")]
+    Io { what: String, source: io::Error },
+    #[error("no answer from the servers for {0} s, the run is given up")]
+    Stalled(u64),
+    #[error("{0}")]
+    Argument(String),
+}
+
+impl BenchError {
+    /// Names what failed in front of what the system says.
+    pub(crate) fn io(what: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
+        let what = what.into();
+        move |source| Self::Io { what, source }
+    }
+}

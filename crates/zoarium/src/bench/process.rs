@@ -1,0 +1,106 @@
+//! CPU time and memory of a server process, as Linux tells them in /proc.
+
+use std::fs;
+use std::time::Duration;
+
+use super::error::{BenchError, Result};
+
+/// A process to watch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Process {
+    pid: u32,
+}
+
+/// Memory of a process, bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Memory {
+    /// Resident now.
+    pub(crate) resident: u64,
+    /// The most that ever was.
+    pub(crate) peak: u64,
+}
+
+impl Process {
+    /// The process with this id.
+    ///
+    /// # Errors
+    /// If there is none, or the system does not tell.
+    pub(crate) fn new(pid: u32) -> Result<Self> {
+        let process = Self { pid };
+        process.cpu_time()?;
+        Ok(process)
+    }
+
+    /// The generator itself.
+    pub(crate) fn own() -> Result<Self> {
+        Self::new(std::process::id())
+    }
+
+    /// User and system time so far of all its threads, in steps of a clock tick (10 ms).
+    pub(crate) fn cpu_time(self) -> Result<Duration> {
+        let text = self.read("stat")?;
+        let ticks = parse_cpu_ticks(&text).ok_or_else(|| self.unreadable("stat"))?;
+        let per_second = rustix::param::clock_ticks_per_second().max(1);
+        Ok(Duration::from_secs_f64(ticks as f64 / per_second as f64))
+    }
+
+    pub(crate) fn memory(self) -> Result<Memory> {
+        let text = self.read("status")?;
+        let field = |name| parse_kib(&text, name).ok_or_else(|| self.unreadable("status"));
+        Ok(Memory {
+            resident: field("VmRSS:")?,
+            peak: field("VmHWM:")?,
+        })
+    }
+
+    fn read(self, file: &str) -> Result<String> {
+        let path = format!("/proc/{}/{file}", self.pid);
+        fs::read_to_string(&path).map_err(BenchError::io(format!("read {path}")))
+    }
+
+    fn unreadable(self, file: &str) -> BenchError {
+        BenchError::Argument(format!(
+            "/proc/{}/{file} is not as Linux writes it",
+            self.pid
+        ))
+    }
+}
+
+/// Fields 14 and 15. The name in field 2 may hold spaces and brackets, so counting starts behind
+/// its last bracket. Source: proc_pid_stat(5).
+fn parse_cpu_ticks(stat: &str) -> Option<u64> {
+    let (_, behind_name) = stat.rsplit_once(')')?;
+    let mut fields = behind_name.split_ascii_whitespace().skip(11);
+    let user: u64 = fields.next()?.parse().ok()?;
+    let system: u64 = fields.next()?.parse().ok()?;
+    Some(user + system)
+}
+
+fn parse_kib(status: &str, name: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    let kib: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
+    Some(kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_behind_an_odd_name() {
+        let stat = "42 (a b) c) S 1 2 3 4 5 6 7 8 9 10 120 34 0 0 20 0";
+        assert_eq!(parse_cpu_ticks(stat), Some(154));
+        assert_eq!(parse_cpu_ticks("42 nonsense"), None);
+        let status = "Name:\tx\nVmHWM:\t  9000 kB\nVmRSS:\t    8 kB\n";
+        assert_eq!(parse_kib(status, "VmRSS:"), Some(8192));
+        assert_eq!(parse_kib(status, "VmSwap:"), None);
+    }
+
+    #[test]
+    fn this_process_has_memory_and_a_missing_one_is_named() {
+        let memory = Process::own().unwrap().memory().unwrap();
+        assert!(memory.resident > 0 && memory.peak >= memory.resident);
+        let error = Process::new(u32::MAX).unwrap_err().to_string();
+        assert!(error.starts_with("read /proc/4294967295/stat"), "{error}");
+    }
+}

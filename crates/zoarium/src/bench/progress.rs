@@ -1,0 +1,53 @@
+//! What a person at a terminal sees meanwhile; nobody else sees anything.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// A bar on stderr, if that is a terminal.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    what: String,
+}
+
+impl Progress {
+    /// `what` is shown in front of the figures.
+    pub(crate) fn new(what: impl Into<String>) -> Self {
+        let bar = ProgressBar::new(1);
+        let style = ProgressStyle::with_template("{prefix} [{bar:30}] {msg}");
+        if let Ok(style) = style {
+            bar.set_style(style.progress_chars("=> "));
+        }
+        let what = what.into();
+        bar.set_prefix(what.clone());
+        Self { bar, what }
+    }
+
+    /// What the bar is about now.
+    pub(crate) fn stage(&self, stage: &str) {
+        self.bar.set_position(0);
+        self.bar.set_prefix(format!("{} {stage}", self.what));
+        self.bar.set_message("");
+    }
+
+    pub(crate) fn connecting(&self, open: u32, all: u32) {
+        self.bar.set_length(all.into());
+        self.bar.set_position(open.into());
+        self.bar.set_message(format!("{open} of {all} sessions"));
+    }
+
+    /// Without a duration there is no telling how long it takes.
+    pub(crate) fn measuring(&self, elapsed: Duration, duration: Option<Duration>, answers: u64) {
+        let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);
+        self.bar.set_length(duration.map_or(0, millis));
+        self.bar.set_position(millis(elapsed));
+        self.bar.set_message(format!("{answers} answers"));
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -1,0 +1,311 @@
+//! One measurement: sessions are opened, warmed up, measured and closed.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, SyncSender};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use client::Handshake;
+use tokio::sync::Semaphore;
+use tokio::task::{JoinSet, LocalSet};
+
+use super::control::{Control, Phase};
+use super::error::{BenchError, Result};
+use super::fan_out::Watched;
+use super::process::Memory;
+use super::progress::Progress;
+use super::session::{Context, Report, drive};
+use super::stats::Stats;
+use super::target::Target;
+use super::workload::LoadPlan;
+use super::{fan_out, idle, storm};
+
+/// How sessions spend their time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Requests and replies, as the plan mixes them.
+    Requests,
+    /// Watching a znode that one more session changes.
+    FanOut,
+    /// Opening and closing.
+    Storm,
+    /// Nothing but pings.
+    Idle,
+}
+
+/// What to measure, and for how long.
+#[derive(Debug, Clone)]
+pub(crate) struct Job {
+    pub(crate) work: Work,
+    pub(crate) plan: Arc<LoadPlan>,
+    pub(crate) handshake: Arc<Handshake>,
+    pub(crate) threads: u32,
+    pub(crate) warmup: Duration,
+    pub(crate) duration: Duration,
+    /// Operations to measure instead of a duration.
+    pub(crate) ops: Option<u64>,
+    /// Whether the measurement ends when the sessions have nothing left to do.
+    pub(crate) until_done: bool,
+}
+
+impl Job {
+    /// Sessions to open: a fan-out has one more, which writes.
+    fn sessions(&self) -> u32 {
+        self.plan.sessions + u32::from(self.work == Work::FanOut)
+    }
+}
+
+/// What one measurement found.
+#[derive(Debug, Clone)]
+pub(crate) struct Round {
+    pub(crate) stats: Stats,
+    pub(crate) elapsed: Duration,
+    /// CPU time of the server's process meanwhile.
+    pub(crate) server_cpu: Option<Duration>,
+    /// CPU time of the generator meanwhile.
+    pub(crate) own_cpu: Duration,
+    /// Memory of the server's process at the end.
+    pub(crate) memory: Option<Memory>,
+}
+
+/// Handshakes that one thread has under way.
+const CONNECTING_MAX: usize = 64;
+/// How often progress is looked at.
+const POLL: Duration = Duration::from_millis(100);
+/// Without a single answer for this long, the run is given up.
+const STALL_MAX: Duration = Duration::from_secs(30);
+
+/// Runs round number `number` of `job` against `target`.
+pub(crate) fn run(job: &Job, target: &Target, number: u32, progress: &Progress) -> Result<Round> {
+    let control = Arc::new(Control::new(job.ops));
+    // Room for every report there can be, so that no session ever waits to make one.
+    let (reports, inbox) = mpsc::sync_channel(job.sessions() as usize + 1);
+    let watched = Arc::new(Watched::by(job.plan.sessions));
+    let mut threads = Vec::new();
+    for index in 0..job.threads {
+        let worker = Worker {
+            job: job.clone(),
+            servers: Arc::clone(&target.servers),
+            control: Arc::clone(&control),
+            round: number,
+            index,
+            reports: reports.clone(),
+            watched: Arc::clone(&watched),
+        };
+        let builder = thread::Builder::new().name(format!("load-{index}"));
+        let spawned = builder.spawn(move || worker.run());
+        threads.push(spawned.map_err(BenchError::io("start a thread"))?);
+    }
+    drop(reports);
+    let conductor = Conductor {
+        job,
+        target,
+        control: &control,
+        inbox,
+        progress,
+    };
+    let measured = conductor.conduct();
+    let end = if measured.is_ok() {
+        Phase::Stopping
+    } else {
+        Phase::Aborting
+    };
+    control.enter(end);
+    let mut stats = Stats::new();
+    for thread in threads {
+        // A thread that panicked has printed why, and aborted the process in a release build.
+        if let Ok(own) = thread.join() {
+            stats.add(&own?);
+        }
+    }
+    let mut round = measured?;
+    round.stats = stats;
+    Ok(round)
+}
+
+/// The one who measures.
+struct Conductor<'a> {
+    job: &'a Job,
+    target: &'a Target,
+    control: &'a Control,
+    inbox: Receiver<Report>,
+    progress: &'a Progress,
+}
+
+impl Conductor<'_> {
+    fn conduct(&self) -> Result<Round> {
+        self.wait_until_ready()?;
+        self.control.enter(Phase::Warmup);
+        self.wait(Some(self.job.warmup))?;
+
+        let own = super::process::Process::own()?;
+        let cpu = || {
+            self.target
+                .process
+                .map(|process| process.cpu_time())
+                .transpose()
+        };
+        let (cpu_before, own_before) = (cpu()?, own.cpu_time()?);
+        let start = Instant::now();
+        self.control.enter(Phase::Measuring);
+        self.wait((!self.job.until_done).then_some(self.job.duration))?;
+        let elapsed = start.elapsed();
+        let (cpu_after, own_after) = (cpu()?, own.cpu_time()?);
+        let memory = self
+            .target
+            .process
+            .map(|process| process.memory())
+            .transpose()?;
+        self.control.enter(Phase::Stopping);
+        self.drain()?;
+        Ok(Round {
+            stats: Stats::new(),
+            elapsed,
+            server_cpu: cpu_after
+                .zip(cpu_before)
+                .map(|(after, before)| after - before),
+            own_cpu: own_after - own_before,
+            memory,
+        })
+    }
+
+    fn wait_until_ready(&self) -> Result<()> {
+        let mut missing = self.job.sessions();
+        let mut last_ready = Instant::now();
+        while missing > 0 {
+            match self.inbox.recv_timeout(POLL) {
+                Ok(Report::Ready) => {
+                    missing -= 1;
+                    last_ready = Instant::now();
+                    self.progress
+                        .connecting(self.job.sessions() - missing, self.job.sessions());
+                }
+                Ok(Report::Failed(error)) => return Err(error),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => stalled_since(last_ready)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for a time, or until the sessions have nothing left to do.
+    fn wait(&self, duration: Option<Duration>) -> Result<()> {
+        let start = Instant::now();
+        let mut seen = (self.control.answers(), start);
+        loop {
+            let elapsed = start.elapsed();
+            let left = duration.map_or(POLL, |duration| duration.saturating_sub(elapsed));
+            if left.is_zero() {
+                return Ok(());
+            }
+            match self.inbox.recv_timeout(left.min(POLL)) {
+                Ok(Report::Failed(error)) => return Err(error),
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Ok(Report::Ready) | Err(RecvTimeoutError::Timeout) => {}
+            }
+            let answers = self.control.answers();
+            if answers != seen.0 {
+                seen = (answers, Instant::now());
+            } else if self.job.work != Work::Idle {
+                stalled_since(seen.1)?;
+            }
+            self.progress.measuring(elapsed, duration, answers);
+        }
+    }
+
+    /// Waits for the answers that are under way.
+    fn drain(&self) -> Result<()> {
+        let start = Instant::now();
+        loop {
+            match self.inbox.recv_timeout(POLL) {
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Err(RecvTimeoutError::Timeout) => stalled_since(start)?,
+                Ok(_) => {}
+            }
+        }
+    }
+}
+
+fn stalled_since(last: Instant) -> Result<()> {
+    if last.elapsed() > STALL_MAX {
+        return Err(BenchError::Stalled(STALL_MAX.as_secs()));
+    }
+    Ok(())
+}
+
+/// One thread with its share of the sessions.
+struct Worker {
+    job: Job,
+    servers: Arc<[Arc<str>]>,
+    control: Arc<Control>,
+    round: u32,
+    index: u32,
+    reports: SyncSender<Report>,
+    watched: Arc<Watched>,
+}
+
+impl Worker {
+    fn run(self) -> Result<Stats> {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        // Readiness first, then every session that became ready, then again: one epoll_wait
+        // serves many sessions.
+        let runtime = builder.enable_all().event_interval(61).build();
+        let runtime = runtime.map_err(BenchError::io("start a runtime"))?;
+        let stats = Rc::new(RefCell::new(Stats::new()));
+        LocalSet::new().block_on(&runtime, self.work(&stats));
+        // Tasks that an abort left behind hold it too.
+        Ok(stats.replace(Stats::new()))
+    }
+
+    async fn work(self, stats: &Rc<RefCell<Stats>>) {
+        let context = Context {
+            control: Arc::clone(&self.control),
+            plan: Arc::clone(&self.job.plan),
+            servers: Arc::clone(&self.servers),
+            handshake: Arc::clone(&self.job.handshake),
+            round: self.round,
+            stats: Rc::clone(stats),
+            reports: self.reports,
+            connecting: Rc::new(Semaphore::new(CONNECTING_MAX)),
+        };
+        let mut tasks = JoinSet::new();
+        let sessions = self.job.sessions();
+        for session in (self.index..sessions).step_by(self.job.threads as usize) {
+            let watched = Arc::clone(&self.watched);
+            tasks.spawn_local(one_session(
+                self.job.work,
+                context.clone(),
+                session,
+                watched,
+            ));
+        }
+        drop(context);
+        let all = async { while tasks.join_next().await.is_some() {} };
+        tokio::select! {
+            () = all => {}
+            () = self.control.reached(Phase::Aborting) => {}
+        }
+    }
+}
+
+async fn one_session(work: Work, context: Context, session: u32, watched: Arc<Watched>) {
+    if work == Work::Storm {
+        context.report(Report::Ready);
+        return storm::storm(&context, session).await;
+    }
+    let connection = match context.open(session).await {
+        Ok(connection) => connection,
+        Err(error) => return context.report(Report::Failed(error)),
+    };
+    context.report(Report::Ready);
+    match work {
+        Work::Requests => drive(&context, session, connection).await,
+        Work::FanOut if session == context.plan.sessions => {
+            fan_out::write(&context, &watched, connection).await;
+        }
+        Work::FanOut => fan_out::watch(&context, session, &watched, connection).await,
+        Work::Idle | Work::Storm => idle::hold(&context, session, connection).await,
+    }
+}

@@ -1,0 +1,345 @@
+//! One session under load: keep the pipeline full, write once, read once, count.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::mpsc::SyncSender;
+use std::time::Duration;
+
+use client::frame::split_reply;
+use client::{Error, Handshake, LossReason, RawConnection, XidOrNothing};
+use proto::Xid;
+use tokio::net::TcpSocket;
+use tokio::sync::Semaphore;
+
+use super::control::{Control, Phase};
+use super::error::{BenchError, Result};
+use super::idle::keep_alive;
+use super::stats::Stats;
+use super::workload::{LoadPlan, Requests, xid_after};
+
+/// What the sessions of one thread share.
+#[derive(Debug, Clone)]
+pub(crate) struct Context {
+    pub(crate) control: Arc<Control>,
+    pub(crate) plan: Arc<LoadPlan>,
+    pub(crate) servers: Arc<[Arc<str>]>,
+    pub(crate) handshake: Arc<Handshake>,
+    pub(crate) round: u32,
+    pub(crate) stats: Rc<RefCell<Stats>>,
+    /// Dropped with the last session of the last thread, which ends the round.
+    pub(crate) reports: SyncSender<Report>,
+    /// Handshakes under way; a burst of thousands would overflow the server's accept queue.
+    pub(crate) connecting: Rc<Semaphore>,
+}
+
+/// What a session tells before it takes part.
+#[derive(Debug)]
+pub(crate) enum Report {
+    /// It is open, or needs no opening.
+    Ready,
+    /// It could not be opened.
+    Failed(BenchError),
+}
+
+/// How long a server may take to answer the farewell.
+const FAREWELL_MAX: Duration = Duration::from_secs(5);
+
+impl Context {
+    /// The server of session number `session`.
+    pub(crate) fn server(&self, session: u32) -> Arc<str> {
+        let count = self.servers.len().max(1);
+        let server = self.servers.get(session as usize % count);
+        server.cloned().unwrap_or_default()
+    }
+
+    /// Opens session number `session`.
+    pub(crate) async fn open(&self, session: u32) -> Result<RawConnection> {
+        // The semaphore is never closed.
+        let _permit = self.connecting.acquire().await;
+        let server = self.server(session);
+        match loopback_source(&server, session) {
+            None => RawConnection::open(&server, &self.handshake)
+                .await
+                .map_err(named),
+            Some((source, address)) => self.open_from(source, address, &server).await,
+        }
+    }
+
+    /// Opens a session from one of the loopback addresses.
+    async fn open_from(
+        &self,
+        source: IpAddr,
+        address: SocketAddr,
+        server: &Arc<str>,
+    ) -> Result<RawConnection> {
+        let connect = async {
+            let socket = TcpSocket::new_v4()?;
+            socket.bind(SocketAddr::new(source, 0))?;
+            let stream = socket.connect(address).await?;
+            stream.set_nodelay(true)?;
+            Ok(stream)
+        };
+        let stream = connect
+            .await
+            .map_err(BenchError::io(format!("connect to {server}")))?;
+        RawConnection::over(stream, server, &self.handshake)
+            .await
+            .map_err(named)
+    }
+
+    /// Tells the one who measures.
+    pub(crate) fn report(&self, report: Report) {
+        // There is room for a report of every session; nobody listens after a failure.
+        let _ = self.reports.try_send(report);
+    }
+
+    /// Counts a session as lost, with the requests it had under way.
+    pub(crate) fn lose(&self, session: u32, reason: &LossReason, unanswered: u32) {
+        let what = format!("{reason} ({})", self.server(session));
+        self.stats.borrow_mut().lose(what, unanswered.into());
+    }
+}
+
+/// Sessions from one address: fewer than the ports that a system gives to outgoing connections.
+const SESSIONS_PER_SOURCE: u32 = 20_000;
+
+/// Where the connection of a session has to come from when one address has too few ports for
+/// all of them. Only possible where the server is on the same machine.
+fn loopback_source(server: &str, session: u32) -> Option<(IpAddr, SocketAddr)> {
+    let address: SocketAddr = server.parse().ok()?;
+    let block = u8::try_from(session / SESSIONS_PER_SOURCE).ok()?;
+    let is_needed = block > 0 && address.is_ipv4() && address.ip().is_loopback();
+    is_needed.then(|| (Ipv4Addr::new(127, 0, block, 1).into(), address))
+}
+
+/// A server that closes at the handshake most often has enough of this address.
+pub(crate) fn named(error: Error) -> BenchError {
+    match error {
+        Error::Handshake {
+            reason: LossReason::ClosedByServer,
+            ..
+        } => BenchError::TooManyConnections(error),
+        error => error.into(),
+    }
+}
+
+/// Ends a session politely, so that the server need not time it out.
+pub(crate) async fn farewell(connection: &mut RawConnection) {
+    // Any xid will do: nothing else is under way.
+    connection.put_close(Xid(i32::MAX - 1));
+    let closed = async { while connection.wire.turn().await.is_ok() {} };
+    // A server that does not close in time will notice when this side does.
+    let _ = tokio::time::timeout(FAREWELL_MAX, closed).await;
+}
+
+/// Loads a server through one connection until the control says stop.
+pub(crate) async fn drive(context: &Context, session: u32, mut connection: RawConnection) {
+    if let Err(reason) = keep_alive(context, &mut connection, Phase::Warmup).await {
+        return context.lose(session, &reason, 0);
+    }
+    let plan = &context.plan;
+    let mut load = Load {
+        requests: Requests::new(plan, context.round, session),
+        stats: Rc::clone(&context.stats),
+        in_flight: 0,
+        batches: VecDeque::with_capacity(plan.pipeline as usize),
+        expected: 1,
+    };
+    match load
+        .run(&context.control, plan.pipeline, &mut connection)
+        .await
+    {
+        Ok(()) => farewell(&mut connection).await,
+        Err(reason) => context.lose(session, &reason, load.in_flight),
+    }
+}
+
+struct Load {
+    requests: Requests,
+    stats: Rc<RefCell<Stats>>,
+    in_flight: u32,
+    /// Requests written together, and when: one reading of the clock serves them all.
+    batches: VecDeque<Batch>,
+    /// The xid to be answered next.
+    expected: i32,
+}
+
+struct Batch {
+    count: u32,
+    sent_ns: u64,
+}
+
+impl Load {
+    async fn run(
+        &mut self,
+        control: &Control,
+        pipeline: u32,
+        connection: &mut RawConnection,
+    ) -> Result<(), LossReason> {
+        let mut now_ns = control.now_ns();
+        loop {
+            self.top_up(control, pipeline, connection.wire.outbound(), now_ns);
+            if self.in_flight == 0 {
+                return Ok(());
+            }
+            connection.wire.turn().await?;
+            let replies = self.take_replies(connection)?;
+            now_ns = control.now_ns();
+            self.account(control.is_measuring(), &replies, now_ns);
+            control.add_answers(replies.count);
+        }
+    }
+
+    #[inline]
+    fn top_up(&mut self, control: &Control, pipeline: u32, out: &mut Vec<u8>, now_ns: u64) {
+        let room = pipeline.saturating_sub(self.in_flight);
+        if room == 0 {
+            return;
+        }
+        let granted = control.grant(room);
+        let mut count = 0;
+        while count < granted && self.requests.put(out) {
+            count += 1;
+        }
+        if count > 0 {
+            self.in_flight += count;
+            self.batches.push_back(Batch {
+                count,
+                sent_ns: now_ns,
+            });
+        }
+    }
+
+    #[inline]
+    fn take_replies(&mut self, connection: &mut RawConnection) -> Result<Replies, LossReason> {
+        let mut replies = Replies::default();
+        while let Some(frame) = connection.wire.next_frame()? {
+            let (header, body) = split_reply(frame)?;
+            if header.xid.0 != self.expected {
+                return Err(LossReason::OutOfOrder {
+                    got: header.xid.0,
+                    expected: XidOrNothing(Some(self.expected)),
+                });
+            }
+            self.expected = xid_after(self.expected);
+            replies.count += 1;
+            let code = match header.err {
+                0 if self.requests.is_multi => multi_failure(body),
+                code => code,
+            };
+            if code != 0 {
+                replies.refused.push(code);
+            }
+        }
+        Ok(replies)
+    }
+
+    #[inline]
+    fn account(&mut self, is_measuring: bool, replies: &Replies, now_ns: u64) {
+        let mut stats = self.stats.borrow_mut();
+        self.in_flight = self.in_flight.saturating_sub(replies.count);
+        if is_measuring {
+            for code in &replies.refused {
+                stats.refuse(*code);
+            }
+        }
+        let mut left = replies.count;
+        // The latency of refusals is not of interest; which ones of a batch they were neither.
+        let mut refused = u32::try_from(replies.refused.len()).unwrap_or(u32::MAX);
+        while left > 0
+            && let Some(batch) = self.batches.front_mut()
+        {
+            let answered = left.min(batch.count);
+            let skipped = refused.min(answered);
+            if is_measuring && answered > skipped {
+                let latency_ns = now_ns.saturating_sub(batch.sent_ns);
+                stats.record(latency_ns, u64::from(answered - skipped));
+            }
+            refused -= skipped;
+            left -= answered;
+            batch.count -= answered;
+            if batch.count == 0 {
+                self.batches.pop_front();
+            }
+        }
+    }
+}
+
+/// What one read brought.
+#[derive(Debug, Default)]
+struct Replies {
+    count: u32,
+    /// Codes; empty (and without memory) as long as all goes well.
+    refused: Vec<i32>,
+}
+
+/// A multi that failed says so in its results, not in the header: an error result for every
+/// operation, of which all but the culprit's are 0 or -2.
+fn multi_failure(body: &[u8]) -> i32 {
+    const RESULT_BYTES: usize = 13;
+    const ERROR_RESULT: [u8; 5] = [0xff, 0xff, 0xff, 0xff, 0];
+    const NOT_TRIED: i32 = -2;
+    if !body.starts_with(&ERROR_RESULT) {
+        return 0;
+    }
+    let code_of = |result: &[u8]| {
+        let code = result.strip_prefix(&ERROR_RESULT)?.first_chunk::<4>()?;
+        Some(i32::from_be_bytes(*code))
+    };
+    body.chunks_exact(RESULT_BYTES)
+        .map_while(code_of)
+        .find(|code| *code != 0 && *code != NOT_TRIED)
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use jute::Encode;
+    use proto::multi::{MultiHeader, encode_error_result};
+    use proto::response::StatResponse;
+    use proto::{ErrorCode, OpCode, Stat};
+
+    use super::*;
+
+    #[test]
+    fn a_failed_multi_is_found_in_its_results() {
+        let mut body = Vec::new();
+        encode_error_result(ErrorCode::Ok, &mut body);
+        encode_error_result(ErrorCode::NoNode, &mut body);
+        encode_error_result(ErrorCode::RuntimeInconsistency, &mut body);
+        MultiHeader::END.encode(&mut body);
+        assert_eq!(multi_failure(&body), ErrorCode::NoNode.code());
+    }
+
+    #[test]
+    fn many_sessions_come_from_many_addresses() {
+        assert_eq!(loopback_source("127.0.0.1:2181", 19_999), None);
+        let (source, address) = loopback_source("127.0.0.1:2181", 45_000).unwrap();
+        assert_eq!(
+            (source.to_string(), address.to_string()),
+            ("127.0.2.1".into(), "127.0.0.1:2181".into())
+        );
+        assert_eq!(loopback_source("10.0.0.1:2181", 45_000), None);
+        assert_eq!(loopback_source("localhost:2181", 45_000), None);
+    }
+
+    #[test]
+    fn a_multi_that_succeeded_is_no_failure() {
+        let mut body = Vec::new();
+        for _ in 0..10 {
+            MultiHeader::result(OpCode::SetData).encode(&mut body);
+            let stat = Stat {
+                mzxid: -1,
+                version: -1,
+                ..Stat::default()
+            };
+            StatResponse { stat }.encode(&mut body);
+        }
+        MultiHeader::END.encode(&mut body);
+        assert_eq!(multi_failure(&body), 0);
+        assert_eq!(multi_failure(&[]), 0);
+    }
+}

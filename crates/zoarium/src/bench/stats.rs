@@ -1,0 +1,150 @@
+//! What a run measures.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use client::Code;
+use hdrhistogram::Histogram;
+
+/// Longest latency told apart from longer ones.
+const LATENCY_MAX: Duration = Duration::from_secs(120);
+/// Decimal digits of a latency that are kept.
+const PRECISION: u8 = 3;
+
+/// Operations that were answered, how fast, and how many were not.
+#[derive(Debug, Clone)]
+pub(crate) struct Stats {
+    /// Latency of operations that succeeded, ns.
+    latency: Histogram<u64>,
+    /// Operations refused, by code.
+    pub(crate) refused: BTreeMap<i32, u64>,
+    /// Sessions whose connection was lost, by what was said.
+    pub(crate) lost: BTreeMap<String, u64>,
+    /// Requests that were under way on those.
+    pub(crate) unanswered: u64,
+}
+
+impl Stats {
+    pub(crate) fn new() -> Self {
+        let max_ns = u64::try_from(LATENCY_MAX.as_nanos()).unwrap_or(u64::MAX);
+        let latency = Histogram::new_with_bounds(1, max_ns, PRECISION);
+        Self {
+            latency: latency.expect("the bounds are constants that a histogram takes"),
+            refused: BTreeMap::new(),
+            lost: BTreeMap::new(),
+            unanswered: 0,
+        }
+    }
+
+    #[inline]
+    pub(crate) fn record(&mut self, latency_ns: u64, count: u64) {
+        self.latency.saturating_record_n(latency_ns.max(1), count);
+    }
+
+    pub(crate) fn refuse(&mut self, code: i32) {
+        *self.refused.entry(code).or_default() += 1;
+    }
+
+    pub(crate) fn lose(&mut self, what: String, unanswered: u64) {
+        *self.lost.entry(what).or_default() += 1;
+        self.unanswered += unanswered;
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        // Both have the same bounds, so everything fits.
+        let _ = self.latency.add(&other.latency);
+        for (code, count) in &other.refused {
+            *self.refused.entry(*code).or_default() += count;
+        }
+        for (what, count) in &other.lost {
+            *self.lost.entry(what.clone()).or_default() += count;
+        }
+        self.unanswered += other.unanswered;
+    }
+
+    /// Operations that succeeded.
+    pub(crate) fn ops(&self) -> u64 {
+        self.latency.len()
+    }
+
+    pub(crate) fn mean(&self) -> Duration {
+        Duration::from_nanos(self.latency.mean() as u64)
+    }
+
+    pub(crate) fn max(&self) -> Duration {
+        Duration::from_nanos(if self.ops() == 0 {
+            0
+        } else {
+            self.latency.max()
+        })
+    }
+
+    /// The latency that `percent` of the operations stayed below.
+    pub(crate) fn percentile(&self, percent: f64) -> Duration {
+        Duration::from_nanos(self.latency.value_at_percentile(percent))
+    }
+
+    /// Whether every operation succeeded.
+    pub(crate) fn is_clean(&self) -> bool {
+        self.refused.is_empty() && self.lost.is_empty()
+    }
+
+    /// What went wrong, one line each.
+    pub(crate) fn complaints(&self) -> Vec<String> {
+        let refused = self
+            .refused
+            .iter()
+            .map(|(code, count)| format!("{count} operations: {}", Code(*code)));
+        let lost = self
+            .lost
+            .iter()
+            .map(|(what, count)| format!("{count} sessions lost: {what}"));
+        let unanswered = (self.unanswered > 0)
+            .then(|| format!("{} operations were never answered", self.unanswered));
+        refused.chain(lost).chain(unanswered).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentiles_are_of_all_sessions_together() {
+        let mut one = Stats::new();
+        let mut two = Stats::new();
+        one.record(1_000_000, 99);
+        two.record(50_000_000, 1);
+        one.add(&two);
+        let millis = |duration: Duration| duration.as_secs_f64() * 1e3;
+        assert_eq!(one.ops(), 100);
+        assert!((millis(one.percentile(99.0)) - 1.0).abs() < 0.01);
+        assert!((millis(one.percentile(99.9)) - 50.0).abs() < 0.5);
+        assert!((millis(one.max()) - 50.0).abs() < 0.5);
+        assert!((millis(one.mean()) - 1.49).abs() < 0.01);
+    }
+
+    #[test]
+    fn nothing_measured_is_nothing_claimed() {
+        let empty = Stats::new();
+        assert_eq!((empty.ops(), empty.max()), (0, Duration::ZERO));
+        assert!(empty.is_clean());
+    }
+
+    #[test]
+    fn complaints_name_codes_and_losses() {
+        let mut stats = Stats::new();
+        stats.refuse(-101);
+        stats.refuse(-101);
+        stats.lose("closed by the server".to_owned(), 16);
+        assert!(!stats.is_clean());
+        assert_eq!(
+            stats.complaints(),
+            [
+                "2 operations: NoNode (-101)",
+                "1 sessions lost: closed by the server",
+                "16 operations were never answered",
+            ]
+        );
+    }
+}

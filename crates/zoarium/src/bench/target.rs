@@ -1,0 +1,151 @@
+//! The servers of one side of a comparison: what is made on them, measured of them, left on them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use client::{Handshake, Options, RawConnection};
+
+use super::args::LoadArgs;
+use super::bulk::Bulk;
+use super::error::{BenchError, Result};
+use super::process::Process;
+use super::session::{farewell, named};
+use super::template::{Template, path_with_digits};
+use super::workload::{
+    KEY_DIGITS, LoadPlan, Mix, PARENT_DIGITS, create_parent, key_prefix, parent_prefix,
+};
+
+/// Largest reply accepted: the names of millions of children, when it comes to deleting them.
+const FRAME_BYTES_MAX: usize = 1 << 30;
+/// Time for a connection and its handshake. A server in a storm may take long.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// One side: servers of one ensemble.
+#[derive(Debug, Clone)]
+pub(crate) struct Target {
+    pub(crate) servers: Arc<[Arc<str>]>,
+    /// The process whose CPU time and memory count.
+    pub(crate) process: Option<Process>,
+}
+
+impl Target {
+    pub(crate) fn new(servers: &[String], pid: Option<u32>) -> Result<Self> {
+        let servers: Vec<Arc<str>> = Options::new(&servers.join(",")).servers;
+        if servers.is_empty() {
+            return Err(BenchError::Argument("--server names no server".to_owned()));
+        }
+        Ok(Self {
+            servers: servers.into(),
+            process: pid.map(Process::new).transpose()?,
+        })
+    }
+
+    /// The servers' names.
+    pub(crate) fn name(&self) -> String {
+        self.servers.join(",")
+    }
+
+    async fn connect(&self) -> Result<(RawConnection, Arc<str>)> {
+        let server = self.servers.first().cloned().unwrap_or_default();
+        let handshake = Handshake {
+            frame_bytes_max: FRAME_BYTES_MAX,
+            ..Handshake::default()
+        };
+        let connection = RawConnection::open(&server, &handshake)
+            .await
+            .map_err(named)?;
+        Ok((connection, server))
+    }
+
+    /// Makes what every round of the load needs.
+    pub(crate) async fn prepare(&self, plan: &LoadPlan) -> Result<()> {
+        let (mut connection, server) = self.connect().await?;
+        let mut bulk = Bulk::new(&mut connection, server);
+        create_with_parents(&mut bulk, &plan.root).await?;
+        if plan.mix.uses_keys() {
+            let path = path_with_digits(&key_prefix(&plan.root), KEY_DIGITS);
+            let template = Template::create(&path, &plan.payload);
+            bulk.create_numbered("create keys", &template, plan.keys.into())
+                .await?;
+        }
+        if let Mix::Fill { znodes, breadth } = plan.mix {
+            let path = path_with_digits(&parent_prefix(&plan.root), PARENT_DIGITS);
+            let template = Template::create(&path, &super::template::Payload::new(0));
+            let parents = znodes.div_ceil(breadth.max(1));
+            bulk.create_numbered("create parents", &template, parents.into())
+                .await?;
+        }
+        farewell(&mut connection).await;
+        Ok(())
+    }
+
+    /// Makes what one round needs for itself.
+    pub(crate) async fn prepare_round(&self, plan: &LoadPlan, round: u32) -> Result<()> {
+        if plan.mix != Mix::Create {
+            return Ok(());
+        }
+        let (mut connection, server) = self.connect().await?;
+        let mut bulk = Bulk::new(&mut connection, server);
+        for session in 0..plan.sessions {
+            bulk.create(&create_parent(&plan.root, round, session))
+                .await?;
+        }
+        farewell(&mut connection).await;
+        Ok(())
+    }
+
+    /// Removes what one round made, so that the next one meets the same tree.
+    pub(crate) async fn clean_round(&self, plan: &LoadPlan, round: u32) -> Result<()> {
+        if plan.mix != Mix::Create {
+            return Ok(());
+        }
+        let (mut connection, server) = self.connect().await?;
+        let mut bulk = Bulk::new(&mut connection, server);
+        for session in 0..plan.sessions {
+            bulk.delete_tree(&create_parent(&plan.root, round, session))
+                .await?;
+        }
+        farewell(&mut connection).await;
+        Ok(())
+    }
+
+    /// Removes `root` and all below it.
+    pub(crate) async fn clean(&self, root: &str) -> Result<u64> {
+        let (mut connection, server) = self.connect().await?;
+        let deleted = Bulk::new(&mut connection, server).delete_tree(root).await?;
+        farewell(&mut connection).await;
+        Ok(deleted)
+    }
+
+    /// The znodes directly below `/` that runs have left behind.
+    pub(crate) async fn leftovers(&self) -> Result<Vec<String>> {
+        let (mut connection, server) = self.connect().await?;
+        let names = Bulk::new(&mut connection, server)
+            .children("/")
+            .await?
+            .unwrap_or_default();
+        farewell(&mut connection).await;
+        let ours = names.iter().filter(|name| name.starts_with(ROOT_NAME));
+        Ok(ours.map(|name| format!("/{name}")).collect())
+    }
+}
+
+async fn create_with_parents(bulk: &mut Bulk<'_>, root: &str) -> Result<()> {
+    for (slash, _) in root.match_indices('/').skip(1) {
+        bulk.create(root.get(..slash).unwrap_or(root)).await?;
+    }
+    bulk.create(root).await
+}
+
+/// What the names of roots begin with unless `--root` says otherwise.
+const ROOT_NAME: &str = "zoarium-bench-";
+
+/// The znode to work below: as told, or one that no other run uses.
+pub(crate) fn root(args: &LoadArgs) -> String {
+    let unique = || {
+        let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+        let millis = since_1970.map_or(0, |since| since.as_millis());
+        format!("/{ROOT_NAME}{millis:x}-{:x}", std::process::id())
+    };
+    args.root.clone().unwrap_or_else(unique)
+}

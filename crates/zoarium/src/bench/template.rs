@@ -1,0 +1,320 @@
+//! Requests encoded once: what differs from one to the next is patched into a copy.
+//!
+//! A request of the load is a copy of some 50 bytes with a new xid and a few digits, so that the
+//! generator costs next to nothing beside the server it shares a machine with.
+
+use jute::Encode;
+use proto::multi::{self, MultiHeader};
+use proto::request::{
+    CreateRequest, PathVersionRequest, PathWatchRequest, SetDataRequest, WriteRequest, flags,
+};
+use proto::{Acl, OpCode, Xid};
+
+use client::frame::put_request;
+
+/// Stands for the digits of a number in a template's path, once for each digit. Neither a path nor
+/// what follows one in a record (a flag, a length, a version) begins with it.
+const DIGIT: char = '\u{1d}';
+
+/// A path with `width` digits that a template fills in.
+pub(crate) fn path_with_digits(prefix: &str, width: usize) -> String {
+    let digits = DIGIT.to_string().repeat(width);
+    format!("{prefix}{digits}")
+}
+
+/// The path that a template with `number` in its digits names.
+pub(crate) fn numbered(prefix: &str, width: usize, number: u64) -> String {
+    format!("{prefix}{number:0width$}")
+}
+
+/// One whole frame with places for an xid and numbers.
+#[derive(Debug, Clone)]
+pub(crate) struct Template {
+    frame: Vec<u8>,
+    /// Where numbers go, in the order of the bytes.
+    slots: Vec<Slot>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Slot {
+    at: usize,
+    width: usize,
+}
+
+/// Offset of the xid: behind the frame's length.
+const XID_AT: usize = 4;
+/// Offset of the record: behind the request's header.
+const RECORD_AT: usize = 12;
+
+impl Template {
+    fn new(op: OpCode, record: impl FnOnce(&mut Vec<u8>), data_bytes: usize) -> Self {
+        let mut frame = Vec::with_capacity(data_bytes + 128);
+        put_request(Xid(0), op.number(), &mut frame, record);
+        let slots = find_slots(&frame);
+        Self { frame, slots }
+    }
+
+    pub(crate) fn get_data(path: &str, watch: bool) -> Self {
+        let record = path_watch(path, watch);
+        Self::new(OpCode::GetData, |out| record.encode(out), 0)
+    }
+
+    pub(crate) fn exists(path: &str) -> Self {
+        let record = path_watch(path, false);
+        Self::new(OpCode::Exists, |out| record.encode(out), 0)
+    }
+
+    pub(crate) fn get_children(path: &str) -> Self {
+        let record = path_watch(path, false);
+        Self::new(OpCode::GetChildren, |out| record.encode(out), 0)
+    }
+
+    pub(crate) fn set_data(path: &str, data: &Payload) -> Self {
+        let record = set_data(path, data);
+        Self::new(OpCode::SetData, |out| record.encode(out), data.0.len())
+    }
+
+    pub(crate) fn create(path: &str, data: &Payload) -> Self {
+        let record = CreateRequest {
+            path: Some(path.into()),
+            data: Some(data.0.clone()),
+            acl: multi::request_acl([Acl::open()]),
+            flags: flags::PERSISTENT,
+        };
+        Self::new(OpCode::Create, |out| record.encode(out), data.0.len())
+    }
+
+    pub(crate) fn delete(path: &str) -> Self {
+        let record = PathVersionRequest {
+            path: Some(path.into()),
+            version: -1,
+        };
+        Self::new(OpCode::Delete, |out| record.encode(out), 0)
+    }
+
+    /// A multi that sets the data of `count` paths.
+    pub(crate) fn multi_set(path: &str, data: &Payload, count: usize) -> Self {
+        let write = WriteRequest::SetData(set_data(path, data));
+        let record = |out: &mut Vec<u8>| {
+            for _ in 0..count {
+                multi::encode_request(&write, out);
+            }
+            MultiHeader::END.encode(out);
+        };
+        Self::new(OpCode::Multi, record, count * data.0.len())
+    }
+
+    /// Appends the request; `number` is asked for each number in turn.
+    #[inline]
+    pub(crate) fn put(&self, xid: Xid, out: &mut Vec<u8>, mut number: impl FnMut() -> u64) {
+        let start = out.len();
+        out.extend_from_slice(&self.frame);
+        let Some(frame) = out.get_mut(start..) else {
+            return;
+        };
+        if let Some(place) = frame.get_mut(XID_AT..XID_AT + 4) {
+            place.copy_from_slice(&xid.0.to_be_bytes());
+        }
+        for slot in &self.slots {
+            if let Some(place) = frame.get_mut(slot.at..slot.at + slot.width) {
+                write_digits(place, number());
+            }
+        }
+    }
+}
+
+fn path_watch(path: &str, watch: bool) -> PathWatchRequest {
+    PathWatchRequest {
+        path: Some(path.into()),
+        watch,
+    }
+}
+
+fn set_data(path: &str, data: &Payload) -> SetDataRequest {
+    SetDataRequest {
+        path: Some(path.into()),
+        data: Some(data.0.clone()),
+        version: -1,
+    }
+}
+
+/// Runs of the digit's mark in strings that begin with a slash.
+///
+/// A payload never holds the mark (see [`Payload`]).
+fn find_slots(frame: &[u8]) -> Vec<Slot> {
+    let mark = DIGIT as u8;
+    let mut slots: Vec<Slot> = Vec::new();
+    let mut in_path = false;
+    for (at, byte) in frame.iter().enumerate().skip(RECORD_AT) {
+        match *byte {
+            b'/' => in_path = true,
+            byte if byte == mark && in_path => match slots.last_mut() {
+                Some(slot) if slot.at + slot.width == at => slot.width += 1,
+                _ => slots.push(Slot { at, width: 1 }),
+            },
+            byte if byte.is_ascii_graphic() => {}
+            _ => in_path = false,
+        }
+    }
+    slots
+}
+
+/// Writes `number` right-aligned with leading zeroes; what does not fit is cut off on the left.
+#[inline]
+fn write_digits(place: &mut [u8], mut number: u64) {
+    for digit in place.iter_mut().rev() {
+        *digit = b'0' + (number % 10) as u8;
+        number /= 10;
+    }
+}
+
+/// Data of the znodes: always the same, and hard to compress.
+#[derive(Debug, Clone)]
+pub(crate) struct Payload(pub(crate) bytes::Bytes);
+
+impl Payload {
+    pub(crate) fn new(len: usize) -> Self {
+        let mut random = Random::new(0x5eed);
+        // The upper half of the byte range holds neither slashes nor marks.
+        let bytes: Vec<u8> = (0..len)
+            .map(|_| 0x80 | (random.next() >> 32) as u8)
+            .collect();
+        Self(bytes.into())
+    }
+}
+
+/// xorshift64*: a load needs no more, and the same seed gives the same load.
+#[derive(Debug, Clone)]
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn new(seed: u64) -> Self {
+        // Zero is the one state that never changes.
+        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    #[inline]
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    /// A number in `0..bound`.
+    #[inline]
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        // Multiplying is cheaper than dividing, and fair enough for bounds far below 2^32.
+        ((self.next() >> 32) * bound) >> 32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use jute::{Decode, Reader};
+    use proto::connect::RequestHeader;
+    use proto::request::Request;
+
+    use super::*;
+
+    /// Header and request of the only frame in `out`.
+    fn decode(out: Vec<u8>) -> (RequestHeader, Request) {
+        let mut input = Reader::new(Bytes::from(out));
+        assert_eq!(
+            usize::try_from(input.i32().unwrap()).unwrap(),
+            input.remaining()
+        );
+        let header = RequestHeader::decode(&mut input).unwrap();
+        let op = OpCode::from_i32(header.op).unwrap();
+        let request = Request::decode(op, &mut input).unwrap();
+        assert!(input.is_empty());
+        (header, request)
+    }
+
+    fn put(template: &Template, numbers: &[u64]) -> (RequestHeader, Request) {
+        let mut out = Vec::new();
+        let mut numbers = numbers.iter().copied();
+        template.put(Xid(77), &mut out, || numbers.next().unwrap());
+        assert_eq!(numbers.next(), None, "one slot for each number");
+        assert_eq!(out.len(), template.frame.len());
+        decode(out)
+    }
+
+    #[test]
+    fn a_template_is_the_request_it_stands_for() {
+        let prefix = "/zoarium-bench-11/k";
+        let path = path_with_digits(prefix, 8);
+        let data = Payload::new(300);
+        let expected = Some(numbered(prefix, 8, 1234).into());
+
+        let (header, request) = put(&Template::get_data(&path, true), &[1234]);
+        assert_eq!(header.xid, Xid(77));
+        let record = path_watch("/zoarium-bench-11/k00001234", true);
+        assert_eq!(
+            request,
+            Request::Read(proto::request::ReadRequest::GetData(record))
+        );
+
+        let (_, request) = put(&Template::create(&path, &data), &[1234]);
+        match request {
+            Request::Write(WriteRequest::Create { op, request, .. }) => {
+                assert_eq!((op, request.path), (OpCode::Create, expected.clone()));
+                assert_eq!(request.data, Some(data.0.clone()));
+            }
+            other => panic!("{other:?}"),
+        }
+
+        let (_, request) = put(&Template::set_data(&path, &data), &[1234]);
+        match request {
+            Request::Write(WriteRequest::SetData(request)) => assert_eq!(request.path, expected),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn every_operation_of_a_multi_has_its_own_number() {
+        let path = path_with_digits("/b/k", 3);
+        let template = Template::multi_set(&path, &Payload::new(10), 3);
+        let (_, request) = put(&template, &[1, 22, 333]);
+        let Request::Write(WriteRequest::Multi(Ok(writes))) = request else {
+            panic!("{request:?}");
+        };
+        let paths: Vec<_> = writes
+            .iter()
+            .map(|write| match write {
+                WriteRequest::SetData(request) => request.path.as_deref().unwrap(),
+                other => panic!("{other:?}"),
+            })
+            .collect();
+        assert_eq!(paths, ["/b/k001", "/b/k022", "/b/k333"]);
+    }
+
+    #[test]
+    fn a_path_may_hold_several_numbers() {
+        let path = format!(
+            "{}{}",
+            path_with_digits("/f/d", 2),
+            path_with_digits("/n", 4)
+        );
+        let (_, request) = put(&Template::delete(&path), &[7, 4321]);
+        let Request::Write(WriteRequest::Delete(request)) = request else {
+            panic!("{request:?}");
+        };
+        assert_eq!(request.path.as_deref(), Some("/f/d07/n4321"));
+    }
+
+    #[test]
+    fn random_numbers_fill_their_range() {
+        let mut random = Random::new(3);
+        let mut seen = [0u32; 10];
+        for _ in 0..10_000 {
+            let number = usize::try_from(random.below(10)).unwrap();
+            seen[number] += 1;
+        }
+        assert!(
+            seen.iter().all(|count| (800..1200).contains(count)),
+            "{seen:?}"
+        );
+    }
+}

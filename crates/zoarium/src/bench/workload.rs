@@ -1,0 +1,308 @@
+//! What a session asks for, request after request.
+
+use proto::Xid;
+
+use super::template::{Payload, Random, Template, path_with_digits};
+
+/// A load of requests and replies. (Fan-out, storms and idle sessions are no such loads.)
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mix {
+    Get,
+    Exists,
+    Set,
+    Create,
+    /// getData this often in a hundred, else setData.
+    Mixed {
+        read_percent: u32,
+    },
+    /// This many setData in one request.
+    Multi {
+        size: u32,
+    },
+    /// This many creates, `breadth` below each parent.
+    Fill {
+        znodes: u32,
+        breadth: u32,
+    },
+}
+
+impl Mix {
+    /// Whether it needs znodes that exist.
+    pub(crate) fn uses_keys(self) -> bool {
+        !matches!(self, Self::Create | Self::Fill { .. })
+    }
+}
+
+/// Digits in the name of a key.
+pub(crate) const KEY_DIGITS: usize = 8;
+/// Digits in the name of a created znode.
+const CREATED_DIGITS: usize = 10;
+/// Digits in the names of a filled tree: parents and leaves.
+pub(crate) const PARENT_DIGITS: usize = 8;
+const LEAF_DIGITS: usize = 8;
+
+/// What the names of keys begin with.
+pub(crate) fn key_prefix(root: &str) -> String {
+    format!("{root}/k")
+}
+
+/// What the names of the parents in a filled tree begin with.
+pub(crate) fn parent_prefix(root: &str) -> String {
+    format!("{root}/d")
+}
+
+/// The znode below which one session creates in one round.
+pub(crate) fn create_parent(root: &str, round: u32, session: u32) -> String {
+    format!("{root}/r{round}-s{session}")
+}
+
+/// Everything about a load that is the same for all its sessions.
+#[derive(Debug, Clone)]
+pub(crate) struct LoadPlan {
+    pub(crate) mix: Mix,
+    pub(crate) root: String,
+    pub(crate) payload: Payload,
+    pub(crate) keys: u32,
+    pub(crate) sessions: u32,
+    pub(crate) pipeline: u32,
+}
+
+/// Encodes the requests of one session.
+#[derive(Debug)]
+pub(crate) struct Requests {
+    first: Template,
+    /// What mixed writes.
+    second: Option<Template>,
+    numbers: Numbers,
+    random: Random,
+    read_percent: u32,
+    /// Whether a failure hides in the body of the reply.
+    pub(crate) is_multi: bool,
+    next_xid: i32,
+}
+
+/// Where the numbers in paths come from.
+#[derive(Debug)]
+enum Numbers {
+    /// Any key.
+    Keys(u64),
+    /// One after the other.
+    Counter(u64),
+    /// Every `step`th of a tree, and its parent.
+    Tree {
+        next: u64,
+        step: u64,
+        end: u64,
+        breadth: u64,
+    },
+}
+
+impl Requests {
+    /// For session number `session` of round `round`.
+    pub(crate) fn new(plan: &LoadPlan, round: u32, session: u32) -> Self {
+        let key = path_with_digits(&key_prefix(&plan.root), KEY_DIGITS);
+        let data = &plan.payload;
+        let keys = Numbers::Keys(plan.keys.into());
+        let (first, second, numbers) = match plan.mix {
+            Mix::Get => (Template::get_data(&key, false), None, keys),
+            Mix::Exists => (Template::exists(&key), None, keys),
+            Mix::Set => (Template::set_data(&key, data), None, keys),
+            Mix::Mixed { .. } => {
+                let write = Template::set_data(&key, data);
+                (Template::get_data(&key, false), Some(write), keys)
+            }
+            Mix::Multi { size } => (Template::multi_set(&key, data, size as usize), None, keys),
+            Mix::Create => {
+                let parent = create_parent(&plan.root, round, session);
+                let path = path_with_digits(&format!("{parent}/n"), CREATED_DIGITS);
+                (Template::create(&path, data), None, Numbers::Counter(0))
+            }
+            Mix::Fill { znodes, breadth } => {
+                let parent = path_with_digits(&parent_prefix(&plan.root), PARENT_DIGITS);
+                let path = path_with_digits(&format!("{parent}/n"), LEAF_DIGITS);
+                let numbers = Numbers::Tree {
+                    next: session.into(),
+                    step: plan.sessions.max(1).into(),
+                    end: znodes.into(),
+                    breadth: breadth.max(1).into(),
+                };
+                (Template::create(&path, data), None, numbers)
+            }
+        };
+        let read_percent = match plan.mix {
+            Mix::Mixed { read_percent } => read_percent,
+            _ => 100,
+        };
+        Self {
+            first,
+            second,
+            numbers,
+            random: Random::new(u64::from(round) << 32 | u64::from(session)),
+            read_percent,
+            is_multi: matches!(plan.mix, Mix::Multi { .. }),
+            next_xid: 1,
+        }
+    }
+
+    /// Appends the next request; false when there are no more.
+    #[inline]
+    pub(crate) fn put(&mut self, out: &mut Vec<u8>) -> bool {
+        let xid = Xid(self.next_xid);
+        let Self {
+            first,
+            second,
+            numbers,
+            random,
+            ..
+        } = self;
+        match numbers {
+            Numbers::Keys(keys) => {
+                let template = match second {
+                    Some(write) if random.below(100) >= self.read_percent.into() => &*write,
+                    _ => &*first,
+                };
+                template.put(xid, out, || random.below(*keys));
+            }
+            Numbers::Counter(next) => {
+                first.put(xid, out, || *next);
+                *next += 1;
+            }
+            Numbers::Tree {
+                next,
+                step,
+                end,
+                breadth,
+            } => {
+                if *next >= *end {
+                    return false;
+                }
+                let mut places = [*next / *breadth, *next].into_iter();
+                first.put(xid, out, || places.next().unwrap_or(0));
+                *next += *step;
+            }
+        }
+        self.next_xid = xid_after(self.next_xid);
+        true
+    }
+}
+
+/// The xid behind `xid`. Source: client-protocol.md 2.9.
+#[inline]
+pub(crate) fn xid_after(xid: i32) -> i32 {
+    if xid >= i32::MAX - 1 { 1 } else { xid + 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use client::frame::FrameReader;
+    use jute::Reader;
+    use proto::OpCode;
+    use proto::request::{ReadRequest, Request, WriteRequest};
+
+    use super::*;
+
+    fn plan(mix: Mix) -> LoadPlan {
+        LoadPlan {
+            mix,
+            root: "/bench".to_owned(),
+            payload: Payload::new(5),
+            keys: 10,
+            sessions: 3,
+            pipeline: 4,
+        }
+    }
+
+    /// Up to `count` requests of a session.
+    fn requests(mix: Mix, session: u32, count: usize) -> Vec<Request> {
+        let mut requests = Requests::new(&plan(mix), 2, session);
+        let mut out = Vec::new();
+        for _ in 0..count {
+            if !requests.put(&mut out) {
+                break;
+            }
+        }
+        let mut frames = FrameReader::new(1 << 20);
+        frames.extend(&out);
+        let mut decoded = Vec::new();
+        let mut xid = 1;
+        while let Some(frame) = frames.next_frame().unwrap() {
+            let mut input = Reader::new(Bytes::copy_from_slice(frame));
+            assert_eq!(input.i32().unwrap(), xid);
+            xid = xid_after(xid);
+            let op = OpCode::from_i32(input.i32().unwrap()).unwrap();
+            decoded.push(Request::decode(op, &mut input).unwrap());
+        }
+        decoded
+    }
+
+    fn created(request: &Request) -> &str {
+        match request {
+            Request::Write(WriteRequest::Create { request, .. }) => {
+                request.path.as_deref().unwrap()
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn reads_stay_among_the_keys() {
+        for request in requests(Mix::Get, 0, 200) {
+            let Request::Read(ReadRequest::GetData(record)) = request else {
+                panic!("{request:?}");
+            };
+            let path = record.path.unwrap();
+            let number: u32 = path.strip_prefix("/bench/k").unwrap().parse().unwrap();
+            assert!(
+                number < 10 && path.len() == "/bench/k".len() + KEY_DIGITS,
+                "{path}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_mix_has_its_share_of_reads() {
+        let mixed = requests(Mix::Mixed { read_percent: 70 }, 0, 2000);
+        let reads = mixed
+            .iter()
+            .filter(|request| matches!(request, Request::Read(_)))
+            .count();
+        assert!((1300..1500).contains(&reads), "{reads}");
+    }
+
+    #[test]
+    fn creates_never_repeat() {
+        let list = requests(Mix::Create, 1, 3);
+        let paths: Vec<&str> = list.iter().map(created).collect();
+        assert_eq!(
+            paths,
+            [
+                "/bench/r2-s1/n0000000000",
+                "/bench/r2-s1/n0000000001",
+                "/bench/r2-s1/n0000000002"
+            ]
+        );
+    }
+
+    #[test]
+    fn the_sessions_fill_the_tree_together() {
+        let fill = Mix::Fill {
+            znodes: 10,
+            breadth: 4,
+        };
+        let mut paths: Vec<String> = (0..3)
+            .flat_map(|session| requests(fill, session, 100))
+            .map(|request| created(&request).to_owned())
+            .collect();
+        paths.sort();
+        assert_eq!(paths.len(), 10);
+        assert_eq!(paths.first().unwrap(), "/bench/d00000000/n00000000");
+        assert_eq!(paths.last().unwrap(), "/bench/d00000002/n00000009");
+    }
+
+    #[test]
+    fn xids_stay_positive() {
+        assert_eq!(xid_after(i32::MAX - 2), i32::MAX - 1);
+        assert_eq!(xid_after(i32::MAX - 1), 1);
+    }
+}

@@ -1,0 +1,114 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::bench::{self, BenchCommand};
+use crate::server_cmd;
+
+/// A coordination server that speaks ZooKeeper, and its tools.
+///
+/// Without a command it serves with built-in settings: port 2181, data in ./zoarium-data.
+#[derive(Debug, Parser)]
+#[command(name = "zoarium", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Runs a server
+    ///
+    /// With a configuration file, with a port and a data directory, or with neither.
+    Server(ServerArgs),
+    /// Loads a server and measures it
+    #[command(subcommand)]
+    Bench(BenchCommand),
+}
+
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "zoarium server [-Dkey=value]... [zoo.cfg | PORT DATADIR [TICKTIME] [MAXCNXNS]]"
+)]
+struct ServerArgs {
+    /// As for Apache ZooKeeper: properties, then a zoo.cfg, or port and data directory
+    // Taken as they are: a property begins with a hyphen but is no option of ours.
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "ARGUMENT"
+    )]
+    args: Vec<OsString>,
+}
+
+/// Does what the arguments (the program's name first) say, and returns the exit code.
+pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
+    match Cli::parse_from(args).command {
+        None => server_cmd::run(Vec::new()),
+        Some(Command::Server(server)) => server_cmd::run(server.args),
+        Some(Command::Bench(command)) => bench::run(&command),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    fn server_args(line: &str) -> Vec<String> {
+        let words = line.split(' ').map(OsString::from);
+        match Cli::try_parse_from(words).unwrap().command {
+            Some(Command::Server(server)) => server
+                .args
+                .iter()
+                .map(|arg| arg.to_string_lossy().into_owned())
+                .collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_definitions_are_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn nothing_is_a_server_with_built_in_settings() {
+        assert!(Cli::try_parse_from(["zoarium"]).unwrap().command.is_none());
+        assert!(server_args("zoarium server").is_empty());
+    }
+
+    #[test]
+    fn arguments_of_the_server_are_its_own() {
+        let line = "zoarium server -Dzookeeper.a=b -Dc zoo.cfg --odd -x";
+        let args = ["-Dzookeeper.a=b", "-Dc", "zoo.cfg", "--odd", "-x"];
+        assert_eq!(server_args(line), args);
+        assert_eq!(server_args("zoarium server 2181 /data 2000 60").len(), 4);
+    }
+
+    #[test]
+    fn help_and_version_are_answered() {
+        use clap::error::ErrorKind;
+        let kind = |line: &str| Cli::try_parse_from(line.split(' ')).unwrap_err().kind();
+        assert_eq!(kind("zoarium --version"), ErrorKind::DisplayVersion);
+        assert_eq!(kind("zoarium server --help"), ErrorKind::DisplayHelp);
+        assert_eq!(kind("zoarium bench get --help"), ErrorKind::DisplayHelp);
+        assert_eq!(kind("zoarium nonsense"), ErrorKind::InvalidSubcommand);
+    }
+
+    #[test]
+    fn bench_refuses_what_cannot_be() {
+        let parse = |line: &str| Cli::try_parse_from(line.split(' '));
+        assert!(parse("zoarium bench get --sessions 0").is_err());
+        assert!(parse("zoarium bench get --duration soon").is_err());
+        assert!(parse("zoarium bench get --ops 5 --duration 1s").is_err());
+        assert!(parse("zoarium bench get --versus-pid 1").is_err());
+        assert!(parse("zoarium bench clean --root /").is_err());
+        let line = "zoarium bench mixed --server a:1 --server b:1 --versus c:1 --read-percent 5";
+        assert!(parse(line).is_ok());
+    }
+}
