@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use proto::{Acl, SessionId, StatPersisted, Zxid};
 
-use crate::acl_table::AclTable;
+use crate::acl_table::{AclSlot, AclTable};
 use crate::arena::NodeId;
 use crate::node::Node;
 use crate::quota::QuotaNode;
@@ -44,8 +44,10 @@ pub struct TreeLoader {
     tree: Option<Tree>,
     acls: AclTable,
     sessions: Vec<(SessionId, i32)>,
-    /// The znode that was added last, and its path: the next is often its child or sibling.
-    last: Option<(String, NodeId)>,
+    /// Path of the znode that was added last.
+    last_path: String,
+    /// That znode and those above it: the lengths of their paths and their slots.
+    last_chain: Vec<(usize, NodeId)>,
 }
 
 impl TreeLoader {
@@ -56,7 +58,8 @@ impl TreeLoader {
             tree: None,
             acls: AclTable::new(),
             sessions: Vec::new(),
-            last: None,
+            last_path: String::new(),
+            last_chain: Vec::new(),
         }
     }
 
@@ -84,31 +87,21 @@ impl TreeLoader {
         acl_id: i64,
         stat: StatPersisted,
     ) -> Result<(), LoadError> {
-        let path_error = |path: &str| LoadError::Path { path: path.into() };
         let acl = self.acls.acquire_loaded(acl_id);
-        let Some(tree) = &mut self.tree else {
-            if !path.is_empty() {
-                return Err(LoadError::MissingParent { path: path.into() });
-            }
-            let settings = Arc::clone(&self.settings);
-            self.tree = Some(Tree::with_root(settings, data, acl, stat));
-            return Ok(());
+        if self.tree.is_none() {
+            return self.root(path, data, acl, stat);
+        }
+        if path.is_empty() {
+            return Err(LoadError::Duplicate { path: path.into() });
+        }
+        let Some(split) =
+            path::split(path).filter(|split| !split.name.is_empty() && split.parent != path::ROOT)
+        else {
+            return Err(LoadError::Path { path: path.into() });
         };
-        let Some(split) = path::split(path).filter(|split| !split.name.is_empty()) else {
-            let is_root = path.is_empty();
-            return Err(match is_root {
-                true => LoadError::Duplicate { path: path.into() },
-                false => path_error(path),
-            });
-        };
-        let parent = match &self.last {
-            Some((parent_path, parent)) if parent_path == split.parent => Some(*parent),
-            _ if split.parent == path::ROOT => return Err(path_error(path)),
-            _ => tree.lookup(split.parent),
-        };
-        let Some(parent) = parent else {
-            return Err(LoadError::MissingParent { path: path.into() });
-        };
+        let missing_parent = || LoadError::MissingParent { path: path.into() };
+        let parent = self.parent(split.parent).ok_or_else(missing_parent)?;
+        let tree = self.tree.as_mut().ok_or(LoadError::NoRoot)?;
         if tree.index.find(&tree.arena, parent, split.name).is_some() {
             return Err(LoadError::Duplicate { path: path.into() });
         }
@@ -120,15 +113,45 @@ impl TreeLoader {
         if let Some(QuotaNode::Limits(root)) = QuotaNode::of(path) {
             tree.quota_roots.insert(root);
         }
-        // A parent stays in place until something is not its child.
-        if self
-            .last
-            .as_ref()
-            .is_none_or(|(last, _)| last != split.parent)
-        {
-            self.last = Some((split.parent.to_owned(), parent));
-        }
+        self.last_path.truncate(split.parent.len());
+        self.last_path.push_str(&path[split.parent.len()..]);
+        self.last_chain.push((path.len(), id));
         Ok(())
+    }
+
+    fn root(
+        &mut self,
+        path: &str,
+        data: Option<&[u8]>,
+        acl: AclSlot,
+        stat: StatPersisted,
+    ) -> Result<(), LoadError> {
+        if !path.is_empty() {
+            return Err(LoadError::MissingParent { path: path.into() });
+        }
+        let settings = Arc::clone(&self.settings);
+        self.tree = Some(Tree::with_root(settings, data, acl, stat));
+        self.last_chain.push((0, Tree::ROOT));
+        Ok(())
+    }
+
+    /// The parent of the next znode. In a file that goes down before it goes on it is the last
+    /// znode or one above it: no lookup from the root, which a deep tree would pay dearly.
+    fn parent(&mut self, parent_path: &str) -> Option<NodeId> {
+        while let Some((len, id)) = self.last_chain.last() {
+            if *len == parent_path.len() && self.last_path.get(..*len) == Some(parent_path) {
+                return Some(*id);
+            }
+            if *len < parent_path.len() {
+                break;
+            }
+            self.last_chain.pop();
+        }
+        let found = self.tree.as_ref()?.lookup(parent_path)?;
+        self.last_chain.clear();
+        self.last_chain.push((parent_path.len(), found));
+        self.last_path = parent_path.to_owned();
+        Some(found)
     }
 
     /// The tree at `zxid`, with the system znodes and the usage of all quotas counted anew.

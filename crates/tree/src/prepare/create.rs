@@ -70,14 +70,14 @@ impl Preparation<'_> {
         }))
     }
 
-    /// Whether a valid path below `parent` is taken.
+    /// Whether a valid path, which is the root or below `parent`, is taken.
     fn has_child(&self, parent: &PendingNode, path: &str) -> bool {
         if let Some(pending) = self.overlay.get(path) {
             return pending.is_some();
         }
         // A parent that was in flight a moment ago may have children in the tree by now.
         match (parent.id.get(), path::split(path)) {
-            (Some(parent), Some(split)) => {
+            (Some(parent), Some(split)) if !split.name.is_empty() => {
                 let tree = self.tree;
                 tree.index.find(&tree.arena, parent, split.name).is_some()
             }

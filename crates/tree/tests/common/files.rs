@@ -59,6 +59,13 @@ pub fn log_records(path: &Path) -> Vec<TxnRecord> {
     records
 }
 
+/// Sessions, lists and znodes in an order that does not depend on hashing.
+pub type Sorted = (
+    Vec<(SessionId, i32)>,
+    Vec<(i64, Vec<Acl>)>,
+    Vec<SnapshotNode>,
+);
+
 /// The sessions, lists and znodes of a snapshot, and what follows them.
 pub struct SnapshotContent {
     pub sessions: Vec<(SessionId, i32)>,
@@ -113,14 +120,7 @@ impl SnapshotContent {
         Self::read(input)
     }
 
-    /// The same in an order that does not depend on hashing.
-    pub fn sorted(
-        mut self,
-    ) -> (
-        Vec<(SessionId, i32)>,
-        Vec<(i64, Vec<Acl>)>,
-        Vec<SnapshotNode>,
-    ) {
+    pub fn sorted(mut self) -> Sorted {
         self.sessions.sort_unstable();
         self.acls.sort_unstable_by_key(|(id, _)| *id);
         self.nodes.sort_unstable_by(|a, b| a.path.cmp(&b.path));

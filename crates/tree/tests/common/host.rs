@@ -60,16 +60,19 @@ impl Host {
     }
 
     pub fn with(settings: TreeSettings) -> Self {
-        let tree = Tree::new(Arc::new(settings));
+        Self::of(Tree::new(Arc::new(settings)))
+    }
+
+    pub fn of(tree: Tree) -> Self {
         Self {
             overlay: Overlay::new(&tree),
+            zxid: tree.last_zxid(),
             tree,
             watches: Mutex::default(),
             session: SESSION,
             session_check: Ok(SessionKind::Global),
             watcher: WATCHER,
             identities: vec![id("ip", "127.0.0.1")],
-            zxid: Zxid::ZERO,
             time_ms: 1_000,
             in_flight: Vec::new(),
         }
