@@ -7,6 +7,14 @@ pub(crate) const OUTBOX_BYTES_START: usize = 2 << 10;
 /// counted against it: a connection with unsent output is not read from, so they cannot pile up.
 pub(crate) const OUTBOX_BYTES_MAX: usize = 64 << 20;
 
+/// Bytes of replies after which those that are there are written before more are made: large
+/// reads, pipelined, must not be held all at once.
+pub(crate) const OUTBOX_BYTES_SOFT: usize = 1 << 20;
+
+/// Unanswered requests of a connection after which it is not read from. Reads behind a write are
+/// answered by the core in one go, so this also bounds how long they hold up the others.
+pub(crate) const UNANSWERED_MAX: usize = 1024;
+
 /// Bytes asked from the socket in one read: holds 256 small requests and bounds what an idle
 /// moment leaves allocated.
 pub(crate) const READ_CHUNK_BYTES: usize = 16 << 10;

@@ -1,5 +1,6 @@
 //! From the bytes of a socket to answered, queued or submitted requests.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::{Bytes, BytesMut};
@@ -37,7 +38,7 @@ enum Kind {
 /// Requests decoded from one read of the socket, in order.
 #[derive(Default)]
 pub(crate) struct Batch {
-    requests: Vec<Parsed>,
+    requests: VecDeque<Parsed>,
     /// How many of them need a permit of the pipeline.
     pub(crate) writes: usize,
     /// Whether they waited so long for their place that they are refused.
@@ -136,7 +137,7 @@ pub(crate) fn decode_batch(shared: &Shared, input: &mut BytesMut) -> Batch {
         match parsed {
             Ok(parsed) => {
                 batch.writes += usize::from(matches!(parsed.kind, Kind::Write(_)));
-                batch.requests.push(parsed);
+                batch.requests.push_back(parsed);
             }
             Err(fault) => {
                 batch.broken = Some(fault);
@@ -187,21 +188,17 @@ fn credentials(op: OpCode, input: &mut Reader) -> Result<Kind, FrameFault> {
 /// Handles a batch under one shared hold of the tree: answers what can be, queues what must
 /// wait, submits the writes. The caller has taken a permit for each write.
 ///
-/// Returns how many of those permits were not passed on.
+/// Stops early when the outbox holds [`limits::OUTBOX_BYTES_SOFT`]; the rest stays in the batch
+/// until that is written. What stays in `batch.writes` at the end are permits to give back.
 pub(crate) fn handle_batch(
     shared: &Shared,
     connection: &Arc<Connection>,
-    batch: Batch,
+    batch: &mut Batch,
     now_ms: u64,
-) -> usize {
+) {
     let tree = shared.tree.read();
     let mut state = connection.lock();
     let mut replies = Replies::default();
-    let mut permits = batch.writes;
-    let counted = batch.requests.len() as u64;
-    connection.stats.packets_received(counted);
-    shared.stats.packets_received(counted);
-    shared.metrics.bytes_received_count.add(batch.bytes as u64);
     let desk = Desk {
         shared,
         tree: &tree,
@@ -216,18 +213,30 @@ pub(crate) fn handle_batch(
         now_ms,
         is_late,
     };
-    for parsed in batch.requests {
-        if state.ends_after_flush {
+    let mut handled = 0;
+    while !state.ends_after_flush && state.outbox.len() < limits::OUTBOX_BYTES_SOFT {
+        let Some(parsed) = batch.requests.pop_front() else {
             break;
-        }
-        permits -= usize::from(intake.handle(&mut state, &mut replies, parsed));
+        };
+        batch.writes -= usize::from(intake.handle(&mut state, &mut replies, parsed));
+        handled += 1;
     }
-    if let Some(fault) = batch.broken {
+    if state.ends_after_flush {
+        batch.requests.clear();
+    }
+    if let Some(fault) = batch.broken.take_if(|_| batch.requests.is_empty()) {
         tracing::warn!(peer = %connection.peer, session = %connection.session(), err = %fault, "closing connection");
         state.ends_after_flush = true;
     }
+    connection.stats.packets_received(handled);
+    drop(state);
+    drop(tree);
+    shared.stats.packets_received(handled);
+    shared
+        .metrics
+        .bytes_received_count
+        .add(std::mem::take(&mut batch.bytes) as u64);
     shared.stats.replied(&replies);
-    permits
 }
 
 /// Sorts the requests of one connection.

@@ -89,14 +89,14 @@ async fn requests<S: Stream>(
     loop {
         // Frames that are there already, a batch at a time, output in between.
         loop {
-            let batch = decode(shared, socket);
+            let mut batch = dispatch::decode_batch(shared, &mut socket.input);
             if batch.is_empty() {
                 break;
             }
-            if !take_batch(shared, connection, socket, batch).await? {
-                return flush_and_end(connection, socket).await;
-            }
-            if flush(connection, socket).await?.is_break() {
+            take_permits(shared, connection, socket, &mut batch).await?;
+            let handled = handle(shared, connection, socket, &mut batch).await;
+            shared.permits.give_back(batch.writes);
+            if handled?.is_break() {
                 return Ok(());
             }
         }
@@ -107,10 +107,12 @@ async fn requests<S: Stream>(
             // An idle connection holds no buffer: fifty thousand of them must fit.
             socket.input = BytesMut::new();
         }
+        // With too much unanswered nothing is read: what the client sends waits in the kernel.
+        let may_read = connection.lock().queue.len() < limits::UNANSWERED_MAX;
         tokio::select! {
             biased;
             () = connection.woken() => {}
-            readable = fill(socket) => if !readable? { return Ok(()) },
+            readable = fill(socket), if may_read => if !readable? { return Ok(()) },
         }
         if connection.is_closed() {
             return Ok(());
@@ -118,44 +120,55 @@ async fn requests<S: Stream>(
     }
 }
 
-fn decode<S>(shared: &Shared, socket: &mut Socket<S>) -> Batch {
-    dispatch::decode_batch(shared, &mut socket.input)
+/// Takes a permit for each write of the batch. Replies that are made meanwhile do not wait for
+/// it. The batch is emptied if the connection ends first.
+async fn take_permits<S: Stream>(
+    shared: &Shared,
+    connection: &Connection,
+    socket: &mut Socket<S>,
+    batch: &mut Batch,
+) -> io::Result<()> {
+    let writes = u32::try_from(batch.writes).unwrap_or(u32::MAX);
+    if writes == 0 || shared.permits.take_now(writes) {
+        return Ok(());
+    }
+    shared.metrics.request_throttle_wait_count.inc();
+    let waits_since = Instant::now();
+    loop {
+        if flush(connection, socket).await?.is_break() {
+            *batch = Batch::default();
+            return Ok(());
+        }
+        tokio::select! {
+            () = shared.permits.take(writes) => break,
+            () = connection.woken() => {}
+        }
+    }
+    let late_after = shared.settings.throttled_after;
+    batch.is_late = late_after.is_some_and(|after| waits_since.elapsed() > after);
+    Ok(())
 }
 
-/// Takes the permits for a batch and handles it. False when the session is gone: then nothing of
-/// the batch was done.
-async fn take_batch<S: Stream>(
-    shared: &Arc<Shared>,
+/// Handles a batch and writes the replies, in turns if there are many bytes of them. Breaks when
+/// the connection is to end.
+async fn handle<S: Stream>(
+    shared: &Shared,
     connection: &Arc<Connection>,
     socket: &mut Socket<S>,
-    mut batch: Batch,
-) -> io::Result<bool> {
-    let writes = u32::try_from(batch.writes).unwrap_or(u32::MAX);
-    if writes > 0 && !shared.permits.take_now(writes) {
-        shared.metrics.request_throttle_wait_count.inc();
-        let waits_since = Instant::now();
-        // The pipeline is full: replies already made must not wait for it.
-        loop {
-            if flush(connection, socket).await?.is_break() {
-                return Ok(true);
-            }
-            tokio::select! {
-                () = shared.permits.take(writes) => break,
-                () = connection.woken() => {}
-            }
-        }
-        let late_after = shared.settings.throttled_after;
-        batch.is_late = late_after.is_some_and(|after| waits_since.elapsed() > after);
-    }
+    batch: &mut Batch,
+) -> io::Result<ControlFlow<()>> {
     if !shared.touch(connection) {
-        shared.permits.give_back(batch.writes);
+        // The session is over: its requests are dropped without an answer.
         connection.close();
-        return Ok(false);
+        return Ok(ControlFlow::Break(()));
     }
-    let now_ms = clock::monotonic_ms();
-    let unused = dispatch::handle_batch(shared, connection, batch, now_ms);
-    shared.permits.give_back(unused);
-    Ok(true)
+    loop {
+        dispatch::handle_batch(shared, connection, batch, clock::monotonic_ms());
+        let flushed = flush(connection, socket).await?;
+        if flushed.is_break() || batch.is_empty() {
+            return Ok(flushed);
+        }
+    }
 }
 
 /// Writes all that is in the outbox. Breaks when the connection is to end.
