@@ -3,6 +3,8 @@
 //! Each iteration is a batch of [`BATCH`] operations, scattered over a tree of 100,000 znodes of
 //! 100 bytes; the column of items gives operations per second.
 
+#![allow(clippy::unwrap_used)] // a benchmark may fail like a test
+
 #[path = "../tests/common/mod.rs"]
 mod common;
 

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use crate::node::Node;
 
-/// Slots in a chunk: 70 KiB, below the size where allocators ask the system for pages.
+/// Slots in a chunk: 72 KiB, below the size where allocators ask the system for pages.
 const CHUNK_SLOTS: usize = 1 << CHUNK_BITS;
 const CHUNK_BITS: u32 = 9;
 /// Deaths after which a new era begins while snapshots run.
@@ -175,7 +175,10 @@ mod tests {
         arena.remove(ids[1500]);
         assert_eq!(arena.insert(node("x")), ids[1500]);
         assert_eq!(arena.insert(node("y")), ids[5]);
-        assert_eq!((&*arena[ids[5]].name, &*arena[ids[6]].name), ("y", "n"));
+        assert_eq!(
+            (arena[ids[5]].name.as_str(), arena[ids[6]].name.as_str()),
+            ("y", "n")
+        );
     }
 
     #[test]

@@ -25,8 +25,8 @@ pub(crate) fn extend(crc: u32, bytes: &[u8]) -> u32 {
 }
 
 /// The CRC of a child's path.
-pub(crate) fn child_path(parent_path_crc: u32, name: &str) -> u32 {
-    extend(extend(parent_path_crc, b"/"), name.as_bytes())
+pub(crate) fn child_path(parent_path_crc: u32, name: &[u8]) -> u32 {
+    extend(extend(parent_path_crc, b"/"), name)
 }
 
 /// The CRC of path and data.

@@ -31,10 +31,10 @@ impl Index {
 
     /// The child of `parent` with this name.
     pub(crate) fn find(&self, arena: &Arena, parent: NodeId, name: &str) -> Option<NodeId> {
-        let hash = hash(&self.hasher, parent, name);
+        let hash = hash(&self.hasher, parent, name.as_bytes());
         let is_it = |id: &NodeId| {
             let node = &arena[*id];
-            node.parent == parent && *node.name == *name
+            node.parent == parent && node.name.as_bytes() == name.as_bytes()
         };
         self.shards[shard(hash)].find(hash, is_it).copied()
     }
@@ -44,7 +44,7 @@ impl Index {
         let hasher = &self.hasher;
         let hash_of = |id: &NodeId| {
             let node = &arena[*id];
-            hash(hasher, node.parent, &node.name)
+            hash(hasher, node.parent, node.name.as_bytes())
         };
         let hash = hash_of(&id);
         self.shards[shard(hash)].insert_unique(hash, id, hash_of);
@@ -53,7 +53,7 @@ impl Index {
     /// Takes a znode out; its parent and name must still be there.
     pub(crate) fn remove(&mut self, arena: &Arena, id: NodeId) {
         let node = &arena[id];
-        let hash = hash(&self.hasher, node.parent, &node.name);
+        let hash = hash(&self.hasher, node.parent, node.name.as_bytes());
         if let Ok(entry) = self.shards[shard(hash)].find_entry(hash, |other| *other == id) {
             entry.remove();
         }
@@ -65,10 +65,10 @@ impl Index {
     }
 }
 
-fn hash(hasher: &DefaultHashBuilder, parent: NodeId, name: &str) -> u64 {
+fn hash(hasher: &DefaultHashBuilder, parent: NodeId, name: &[u8]) -> u64 {
     let mut state = hasher.build_hasher();
     state.write_u32(parent.0);
-    state.write(name.as_bytes());
+    state.write(name);
     state.finish()
 }
 

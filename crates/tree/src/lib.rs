@@ -52,6 +52,7 @@ mod digest;
 mod expiry;
 mod index;
 mod load;
+mod name;
 mod node;
 mod owner;
 pub mod path;

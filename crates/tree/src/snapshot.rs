@@ -47,7 +47,7 @@ impl SnapshotCursor {
 }
 
 impl Tree {
-    /// Begins a snapshot. Until the cursor is dropped, slots of znodes that are deleted (136
+    /// Begins a snapshot. Until the cursor is dropped, slots of znodes that are deleted (144
     /// bytes each) are not used again.
     pub fn start_snapshot(&self) -> SnapshotCursor {
         SnapshotCursor {
@@ -108,7 +108,7 @@ impl Tree {
             let parent_len = cursor.parent_path.len();
             if cursor.next != Self::ROOT {
                 cursor.parent_path.push('/');
-                cursor.parent_path.push_str(&node.name);
+                cursor.parent_path.push_str(node.name.as_str());
             }
             put_str(Some(&cursor.parent_path), out);
             put_buffer(node.data.as_deref(), out);

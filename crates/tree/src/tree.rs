@@ -17,7 +17,8 @@ use crate::{TreeSettings, auth, digest, path};
 
 /// The replicated state: znodes, sessions, ACL lists, and all that follows from them.
 ///
-/// Memory for a znode: 136 bytes, its name, its data and 5 to 10 bytes of the index; ephemerals,
+/// Memory for a znode: 144 bytes with a short name, its data, and 5 to 10 bytes of
+/// the index; ephemerals,
 /// containers and TTL znodes are listed apart.
 #[derive(Debug)]
 pub struct Tree {
@@ -273,7 +274,7 @@ impl Tree {
         let mut path = String::with_capacity(len);
         for id in ids.into_iter().rev() {
             path.push('/');
-            path.push_str(&self.arena[id].name);
+            path.push_str(self.arena[id].name.as_str());
         }
         path.into()
     }
@@ -314,7 +315,7 @@ impl Tree {
         // A digest that is off has no counted root.
         if parent_node.is_counted() && parent != self.zookeeper {
             node.set_counted();
-            node.path_crc = digest::child_path(parent_node.path_crc, &node.name);
+            node.path_crc = digest::child_path(parent_node.path_crc, node.name.as_bytes());
             node.content_crc = digest::content(node.path_crc, node.data.as_deref());
             node.digest = digest::node(node.content_crc, &node.stat);
             self.digest = self.digest.wrapping_add(node.digest.into());

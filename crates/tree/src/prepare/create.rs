@@ -145,7 +145,7 @@ impl Preparation<'_> {
             digest: 0,
         };
         if let (true, Some(split)) = (is_counted, path::split(path)) {
-            node.path_crc = digest::child_path(parent.path_crc, split.name);
+            node.path_crc = digest::child_path(parent.path_crc, split.name.as_bytes());
         }
         node.set_data(request.data.as_deref());
         node.rehash();

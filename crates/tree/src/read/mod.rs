@@ -142,7 +142,7 @@ impl Tree {
     fn put_children(&self, id: NodeId, out: &mut Vec<u8>) {
         self.arena[id].num_children.cast_signed().encode(out);
         for child in self.children(id) {
-            put_str(Some(&self.arena[child].name), out);
+            put_str(Some(self.arena[child].name.as_str()), out);
         }
     }
 
