@@ -85,7 +85,7 @@ mod tests {
     fn a_name_without_end_is_not_compared() {
         let endless = format!("authProvder.{}", "x".repeat(60_000));
         assert_eq!(nearest(&endless), None);
-        assert!(crate::registry::all().all(|key| key.name.chars().count() < LETTERS_MAX));
+        assert!(registry::all().all(|key| key.name.chars().count() < LETTERS_MAX));
     }
 
     #[test]
