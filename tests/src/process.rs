@@ -83,3 +83,12 @@ pub(crate) fn read_log(path: &Path) -> String {
         .map(|text| String::from_utf8_lossy(&text).into_owned())
         .unwrap_or_default()
 }
+
+/// The end of a long text.
+pub(crate) fn last_lines(text: &str, count: usize) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    lines
+        .get(lines.len().saturating_sub(count)..)
+        .unwrap_or_default()
+        .join("\n")
+}

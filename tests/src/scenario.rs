@@ -20,6 +20,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use crate::process::{last_lines, read_log};
 use crate::server::Server;
 use crate::wait::wait_until;
 
@@ -42,6 +43,8 @@ pub const COMMON_STEPS: [&str; 13] = [
 
 /// Longest time for a whole scenario.
 const SCENARIO_LIMIT: Duration = Duration::from_secs(180);
+/// Lines of a client's own messages that are shown when it fails.
+const MESSAGES_SHOWN: usize = 60;
 
 /// A client program: how it is started, and the steps it takes beyond the common ones.
 #[derive(Debug)]
@@ -126,11 +129,10 @@ struct Run<'a> {
 
 impl Run<'_> {
     fn fail(&self, reason: &str) -> ! {
-        let messages = std::fs::read(self.errors).unwrap_or_default();
+        let messages = last_lines(&read_log(self.errors), MESSAGES_SHOWN);
         panic!(
-            "client failed in step {:?}: {reason}\nits messages:\n{}",
-            self.steps.last(),
-            String::from_utf8_lossy(&messages),
+            "client failed in step {:?}: {reason}\nits messages:\n{messages}",
+            self.steps.last()
         );
     }
 

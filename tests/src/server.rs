@@ -9,9 +9,10 @@ use rustix::process::Signal;
 use tempfile::TempDir;
 
 use crate::apache::{apache_class_path, java_tool};
+use crate::command::find_tool;
 use crate::layout::source_dir;
 use crate::port::Port;
-use crate::process::{Process, read_log};
+use crate::process::{Process, last_lines, read_log};
 use crate::skip::Missing;
 use crate::wait::{wait_for, wait_until};
 use crate::words::{four_letter_word, serves};
@@ -55,6 +56,7 @@ pub struct ServerBuilder {
     properties: Vec<(String, String)>,
     template: Option<String>,
     data_dir: Option<PathBuf>,
+    shell: Option<String>,
 }
 
 /// Why a server did not come to serve.
@@ -76,6 +78,7 @@ impl ServerBuilder {
             properties: Vec::new(),
             template: None,
             data_dir: None,
+            shell: None,
         };
         builder
             .setting("tickTime", "500")
@@ -113,6 +116,14 @@ impl ServerBuilder {
     #[must_use]
     pub fn data_dir(mut self, dir: &Path) -> ServerBuilder {
         self.data_dir = Some(dir.to_path_buf());
+        self
+    }
+
+    /// Lets a shell run these commands first, which take hold in the server's process, such as
+    /// `ulimit`.
+    #[must_use]
+    pub fn after(mut self, commands: &str) -> ServerBuilder {
+        self.shell = Some(commands.to_owned());
         self
     }
 
@@ -178,6 +189,22 @@ struct Launcher {
 
 impl Launcher {
     fn new(builder: &ServerBuilder) -> Result<Launcher, Missing> {
+        let launcher = Launcher::of_flavour(builder)?;
+        let Some(commands) = &builder.shell else {
+            return Ok(launcher);
+        };
+        let program = launcher.program.display().to_string();
+        let script = format!("{commands}\nexec \"$0\" \"$@\"");
+        Ok(Launcher {
+            program: find_tool("sh")?,
+            arguments: ["-c".to_owned(), script, program]
+                .into_iter()
+                .chain(launcher.arguments)
+                .collect(),
+        })
+    }
+
+    fn of_flavour(builder: &ServerBuilder) -> Result<Launcher, Missing> {
         let properties = builder
             .properties
             .iter()
@@ -356,6 +383,14 @@ impl Server {
             .unwrap_or_else(|| panic!("no end within {STOP_LIMIT:?} of SIGTERM:\n{}", self.log()))
     }
 
+    /// Waits for a server that is about to end by itself, and gives how it did.
+    pub fn wait_for_end(&mut self) -> ExitStatus {
+        let mut process = self.process.take().expect("the server is running");
+        process
+            .wait(STOP_LIMIT)
+            .unwrap_or_else(|| panic!("no end within {STOP_LIMIT:?}:\n{}", self.log()))
+    }
+
     /// Ends it as a power cut would its process (SIGKILL).
     pub fn kill(&mut self) {
         let mut process = self.process.take().expect("the server is running");
@@ -404,14 +439,8 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.process = None;
         if std::thread::panicking() {
-            let log = self.log();
-            let skipped = log.lines().count().saturating_sub(LOG_SHOWN);
-            let shown: Vec<&str> = log.lines().skip(skipped).collect();
-            eprintln!(
-                "end of the log of port {}:\n{}",
-                self.port(),
-                shown.join("\n")
-            );
+            let log = last_lines(&self.log(), LOG_SHOWN);
+            eprintln!("end of the log of port {}:\n{log}", self.port());
         }
     }
 }
