@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 
 use crate::bench::{self, BenchCommand};
+use crate::log_tool::{self, LogArgs};
 use crate::server_cmd;
+use crate::snapshot_tool::{self, SnapshotArgs};
 
 /// A coordination server that speaks ZooKeeper, and its tools.
 ///
@@ -27,6 +29,10 @@ enum Command {
     /// Loads a server and measures it
     #[command(subcommand)]
     Bench(BenchCommand),
+    /// Prints, checks, cuts and repairs transaction logs
+    Log(LogArgs),
+    /// Prints and checks snapshots
+    Snapshot(SnapshotArgs),
 }
 
 #[derive(Debug, Args)]
@@ -50,6 +56,8 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         None => server_cmd::run(Vec::new()),
         Some(Command::Server(server)) => server_cmd::run(server.args),
         Some(Command::Bench(command)) => bench::run(&command),
+        Some(Command::Log(args)) => log_tool::run(&args),
+        Some(Command::Snapshot(args)) => snapshot_tool::run(&args),
     }
 }
 
@@ -98,6 +106,17 @@ mod tests {
         assert_eq!(kind("zoarium server --help"), ErrorKind::DisplayHelp);
         assert_eq!(kind("zoarium bench get --help"), ErrorKind::DisplayHelp);
         assert_eq!(kind("zoarium nonsense"), ErrorKind::InvalidSubcommand);
+    }
+
+    #[test]
+    fn the_commands_that_errors_of_storage_name_are_there() {
+        let parse = |line: &str| Cli::try_parse_from(line.split(' '));
+        assert!(parse("zoarium log --verify version-2/log.1").is_ok());
+        assert!(parse("zoarium log --repair version-2/log.1").is_ok());
+        assert!(parse("zoarium log --repair --chop 0x5 log.1").is_err());
+        assert!(parse("zoarium log --chop 5x log.1").is_err());
+        assert!(parse("zoarium log").is_err());
+        assert!(parse("zoarium snapshot --verify --json snapshot.1").is_err());
     }
 
     #[test]

@@ -2,7 +2,11 @@
 
 mod bench;
 mod cli;
+mod log_tool;
+mod output;
 mod server_cmd;
+mod snapshot_tool;
+mod tool;
 
 use std::process::ExitCode;
 

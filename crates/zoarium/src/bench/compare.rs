@@ -42,7 +42,8 @@ impl Side {
 
     /// CPU seconds of the generator for a million operations.
     pub(crate) fn own_cpu_per_million(&self) -> Option<f64> {
-        self.per_million(self.rounds.iter().map(|round| round.own_cpu).sum())
+        let cpu: Option<Duration> = self.rounds.iter().map(|round| round.own_cpu).sum();
+        self.per_million(cpu?)
     }
 
     fn per_million(&self, cpu: Duration) -> Option<f64> {
@@ -53,6 +54,15 @@ impl Side {
     /// Memory of the server at the end of the last round.
     pub(crate) fn memory(&self) -> Option<Memory> {
         self.rounds.last()?.memory
+    }
+}
+
+impl Side {
+    /// Bytes that the server's process grew by in the first round, divided among `count`.
+    pub(crate) fn growth_per(&self, count: u64) -> Option<f64> {
+        let round = self.rounds.first()?;
+        let (before, after) = (round.memory_before?.resident, round.memory?.resident);
+        (count > 0).then(|| after.saturating_sub(before) as f64 / count as f64)
     }
 }
 
@@ -135,7 +145,7 @@ pub(crate) struct Schedule {
 
 /// Measures every target in turn, `rounds` times, and cleans up after them.
 pub(crate) fn run(job: &Job, targets: &[Target], schedule: Schedule) -> Result<Vec<Side>> {
-    let progress = Progress::new("");
+    let progress = Progress::new();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -203,7 +213,11 @@ mod tests {
                 stats,
                 elapsed: Duration::from_secs(2),
                 server_cpu: Some(Duration::from_secs(1)),
-                own_cpu: Duration::from_secs(1),
+                own_cpu: None,
+                memory_before: Some(Memory {
+                    resident: 0,
+                    peak: 0,
+                }),
                 memory: Some(Memory {
                     resident: latency_us << 20,
                     peak: 0,
@@ -227,6 +241,7 @@ mod tests {
         assert!((ratios.p99 - 0.25).abs() < 0.001);
         assert!((ratios.server_cpu.unwrap() - 1.0 / 3.0).abs() < 1e-9);
         assert_eq!(ratios.memory, Some(0.25));
+        assert_eq!(first.growth_per(100), Some(f64::from(1 << 20)));
     }
 
     #[test]

@@ -21,6 +21,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::args::EchoArgs;
 use super::error::{BenchError, Result};
 use super::template::Payload;
+use crate::output;
 
 /// Largest request that is answered.
 const FRAME_BYTES_MAX: usize = 0xf_ffff;
@@ -32,10 +33,10 @@ pub(crate) fn run(args: &EchoArgs) -> Result<()> {
     let listener = std::net::TcpListener::bind(&args.listen)
         .map_err(BenchError::io(format!("listen on {}", args.listen)))?;
     let address = listener.local_addr().map_err(BenchError::io("listen"))?;
-    println!(
-        "echo server on {address}, {} bytes of data in each answer",
+    output::print(&format!(
+        "echo server on {address}, {} bytes of data in each answer\n",
         args.payload
-    );
+    ));
     serve(listener, args.payload, args.threads).map_err(BenchError::io("serve"))
 }
 

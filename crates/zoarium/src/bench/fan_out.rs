@@ -12,7 +12,7 @@ use proto::Xid;
 use tokio::sync::Notify;
 
 use super::control::{Control, Phase};
-use super::session::{Context, farewell};
+use super::session::{Context, Report, farewell};
 use super::template::{Template, numbered};
 use super::workload::{KEY_DIGITS, key_prefix};
 
@@ -124,6 +124,7 @@ pub(crate) async fn write(context: &Context, watched: &Watched, mut connection: 
         end = change(context, watched, &mut connection) => end,
         () = context.control.reached(Phase::Stopping) => Ok(()),
     };
+    context.report(Report::Finished);
     match end {
         Ok(()) => farewell(&mut connection).await,
         Err(reason) => context.lose(context.plan.sessions, &reason, 1),
@@ -137,6 +138,7 @@ async fn change(
 ) -> Result<(), LossReason> {
     let control: &Control = &context.control;
     let set = Template::set_data(&watched_path(context), &context.plan.payload);
+    control.reached(Phase::Warmup).await;
     loop {
         watched.take_all_armed().await;
         if control.is_measuring() && control.grant(1) == 0 {

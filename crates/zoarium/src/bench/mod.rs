@@ -27,10 +27,13 @@ mod stats;
 mod storm;
 mod target;
 mod template;
+#[cfg(test)]
+mod tests;
 mod workload;
 
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::time::Duration;
 
 use client::Handshake;
 use serde_json::json;
@@ -44,6 +47,7 @@ use self::round::{Job, Work};
 use self::target::Target;
 use self::template::Payload;
 use self::workload::{LoadPlan, Mix};
+use crate::output;
 
 /// Runs a benchmark. The exit code is 0 if every operation succeeded, 1 if some did not or the
 /// run could not be done.
@@ -58,38 +62,36 @@ pub(crate) fn run(command: &BenchCommand) -> ExitCode {
 }
 
 fn dispatch(command: &BenchCommand) -> Result<ExitCode> {
-    let (name, args, work, mix) = match command {
-        BenchCommand::Get(args) => ("get", args, Work::Requests, Mix::Get),
-        BenchCommand::Exists(args) => ("exists", args, Work::Requests, Mix::Exists),
-        BenchCommand::Set(args) => ("set", args, Work::Requests, Mix::Set),
-        BenchCommand::Create(args) => ("create", args, Work::Requests, Mix::Create),
+    let of_requests = |args, mix| load(args, Work::Requests, mix);
+    match command {
+        BenchCommand::Get(args) => of_requests(args, Mix::Get),
+        BenchCommand::Exists(args) => of_requests(args, Mix::Exists),
+        BenchCommand::Set(args) => of_requests(args, Mix::Set),
+        BenchCommand::Create(args) => of_requests(args, Mix::Create),
         BenchCommand::Mixed(args) => {
-            let mix = Mix::Mixed {
-                read_percent: args.read_percent,
-            };
-            ("mixed", &args.load, Work::Requests, mix)
+            let read_percent = args.read_percent;
+            of_requests(&args.load, Mix::Mixed { read_percent })
         }
-        BenchCommand::Multi(args) => (
-            "multi",
-            &args.load,
-            Work::Requests,
-            Mix::Multi { size: args.size },
-        ),
-        BenchCommand::Watch(args) => ("watch", args, Work::FanOut, Mix::Set),
-        BenchCommand::Connect(args) => ("connect", args, Work::Storm, Mix::Get),
-        BenchCommand::Idle(args) => ("idle", args, Work::Idle, Mix::Get),
-        BenchCommand::Fill(args) => return fill(args),
-        BenchCommand::Clean(args) => return clean(args),
-        BenchCommand::Echo(args) => return echo::run(args).map(|()| ExitCode::SUCCESS),
-        BenchCommand::Fsync(args) => return fsync(args),
-    };
+        BenchCommand::Multi(args) => of_requests(&args.load, Mix::Multi { size: args.size }),
+        BenchCommand::Watch(args) => load(args, Work::FanOut, Mix::Set),
+        BenchCommand::Connect(args) => load(args, Work::Storm, Mix::Get),
+        BenchCommand::Idle(args) => load(args, Work::Idle, Mix::Get),
+        BenchCommand::Fill(args) => fill(args),
+        BenchCommand::Clean(args) => clean(args),
+        BenchCommand::Echo(args) => echo::run(args).map(|()| ExitCode::SUCCESS),
+        BenchCommand::Fsync(args) => fsync(args),
+    }
+}
+
+/// Loads what the arguments name and reports.
+fn load(args: &LoadArgs, work: Work, mix: Mix) -> Result<ExitCode> {
     let mut job = job(args, work, mix);
     if work == Work::Idle {
         // What counts is what they cost when all are there, and that is at once.
-        job.warmup = std::time::Duration::ZERO;
+        job.warmup = Duration::ZERO;
     }
     let sides = measure(&job, args, args.keep)?;
-    print(name, args, &job, &sides);
+    print(args, &job, &sides);
     Ok(exit_code(&sides))
 }
 
@@ -143,15 +145,16 @@ fn fill(args: &FillArgs) -> Result<ExitCode> {
     };
     let load = &args.load;
     let mut job = job(load, Work::Requests, mix);
-    job.warmup = std::time::Duration::ZERO;
+    job.warmup = Duration::ZERO;
     job.until_done = true;
     let sides = measure(&job, load, true)?;
-    print("fill", load, &job, &sides);
+    print(load, &job, &sides);
     if !load.json {
-        println!(
-            "the znodes are below {0}: zoarium bench clean --root {0}",
-            job.plan.root
-        );
+        let root = &job.plan.root;
+        output::print(&format!(
+            "the znodes are below {root}: zoarium bench clean --root {root}
+"
+        ));
     }
     Ok(exit_code(&sides))
 }
@@ -168,7 +171,7 @@ fn clean(args: &CleanArgs) -> Result<ExitCode> {
     };
     for root in roots {
         let deleted = runtime.block_on(target.clean(&root))?;
-        println!("{root}: {deleted} znodes deleted");
+        output::print(&format!("{root}: {deleted} znodes deleted\n"));
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -176,42 +179,69 @@ fn clean(args: &CleanArgs) -> Result<ExitCode> {
 fn fsync(args: &FsyncArgs) -> Result<ExitCode> {
     let result = fsync::run(args)?;
     match args.json {
-        true => println!("{:#}", report::fsync_json(args, &result)),
-        false => print!("{}", report::fsync_text(args, &result)),
+        true => output::print(&format!("{:#}\n", report::fsync_json(args, &result))),
+        false => output::print(&report::fsync_text(args, &result)),
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn print(name: &str, args: &LoadArgs, job: &Job, sides: &[Side]) {
+fn print(args: &LoadArgs, job: &Job, sides: &[Side]) {
     let plan = &job.plan;
-    let seconds = |duration: std::time::Duration| duration.as_secs_f64();
+    let what = description(job);
     let measured = match (job.until_done, job.ops) {
         (true, Some(ops)) => format!("{ops} operations"),
         (true, None) => "until done".to_owned(),
-        _ => format!("{} s", seconds(job.duration)),
+        _ => format!("{} s", job.duration.as_secs_f64()),
     };
     let title = format!(
-        "{name}: {} sessions x {} in flight, {} B, {measured} after {} s of warmup, {} thread(s)",
+        "{what}: {} sessions x {} in flight, {} B, {measured} after {} s of warmup, {} thread(s)",
         plan.sessions,
         plan.pipeline,
         args.payload,
-        seconds(job.warmup),
+        job.warmup.as_secs_f64(),
         job.threads,
     );
     let load = json!({
-        "workload": name,
-        "mix": format!("{:?}", plan.mix),
+        "workload": what,
         "sessions": plan.sessions,
         "pipeline": plan.pipeline,
         "payload_bytes": args.payload,
         "keys": plan.keys,
-        "warmup_seconds": seconds(job.warmup),
+        "warmup_seconds": job.warmup.as_secs_f64(),
         "threads": job.threads,
     });
-    let report = Report { title, load, sides };
+    let growth_by = match (job.work, plan.mix) {
+        (Work::Idle, _) => Some(("session", plan.sessions.into())),
+        (Work::Requests, Mix::Fill { znodes, .. }) => Some(("znode", znodes.into())),
+        _ => None,
+    };
+    let report = Report {
+        title,
+        load,
+        sides,
+        growth_by,
+    };
     match args.json {
-        true => println!("{:#}", report.json()),
-        false => print!("{}", report.text()),
+        true => output::print(&format!("{:#}\n", report.json())),
+        false => output::print(&report.text()),
+    }
+}
+
+/// The load in words.
+fn description(job: &Job) -> String {
+    match (job.work, job.plan.mix) {
+        (Work::FanOut, _) => "watch fan-out".to_owned(),
+        (Work::Storm, _) => "connect".to_owned(),
+        (Work::Idle, _) => "idle".to_owned(),
+        (Work::Requests, Mix::Get) => "get".to_owned(),
+        (Work::Requests, Mix::Exists) => "exists".to_owned(),
+        (Work::Requests, Mix::Set) => "set".to_owned(),
+        (Work::Requests, Mix::Create) => "create".to_owned(),
+        (Work::Requests, Mix::Mixed { read_percent }) => format!("mixed, {read_percent} % get"),
+        (Work::Requests, Mix::Multi { size }) => format!("multi of {size} set"),
+        (Work::Requests, Mix::Fill { znodes, breadth }) => {
+            format!("fill, {znodes} znodes, {breadth} below each parent")
+        }
     }
 }
 

@@ -8,26 +8,21 @@ use indicatif::{ProgressBar, ProgressStyle};
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
-    what: String,
 }
 
 impl Progress {
-    /// `what` is shown in front of the figures.
-    pub(crate) fn new(what: impl Into<String>) -> Self {
+    pub(crate) fn new() -> Self {
         let bar = ProgressBar::new(1);
-        let style = ProgressStyle::with_template("{prefix} [{bar:30}] {msg}");
-        if let Ok(style) = style {
+        if let Ok(style) = ProgressStyle::with_template("{prefix} [{bar:30}] {msg}") {
             bar.set_style(style.progress_chars("=> "));
         }
-        let what = what.into();
-        bar.set_prefix(what.clone());
-        Self { bar, what }
+        Self { bar }
     }
 
     /// What the bar is about now.
     pub(crate) fn stage(&self, stage: &str) {
         self.bar.set_position(0);
-        self.bar.set_prefix(format!("{} {stage}", self.what));
+        self.bar.set_prefix(stage.to_owned());
         self.bar.set_message("");
     }
 

@@ -24,6 +24,8 @@ pub(crate) struct Report<'a> {
     /// The load as JSON.
     pub(crate) load: Value,
     pub(crate) sides: &'a [Side],
+    /// What the server's memory is divided among: the word and the number.
+    pub(crate) growth_by: Option<(&'static str, u64)>,
 }
 
 impl Report<'_> {
@@ -98,14 +100,26 @@ impl Report<'_> {
         if let Some(cpu) = side.own_cpu_per_million() {
             let _ = writeln!(out, "{}: generator {cpu:.2} cpu s/Mop", side.name);
         }
+        if let Some((what, growth)) = self.growth(side) {
+            let _ = writeln!(
+                out,
+                "{}: rss grew by {growth:.0} B for each {what}",
+                side.name
+            );
+        }
         for complaint in side.stats().complaints() {
             let _ = writeln!(out, "{}: {complaint}", side.name);
         }
     }
 
+    fn growth(&self, side: &Side) -> Option<(&'static str, f64)> {
+        let (what, count) = self.growth_by?;
+        Some((what, side.growth_per(count)?))
+    }
+
     /// For programs. Latencies are microseconds.
     pub(crate) fn json(&self) -> Value {
-        let sides: Vec<Value> = self.sides.iter().map(side_json).collect();
+        let sides: Vec<Value> = self.sides.iter().map(|side| self.side_json(side)).collect();
         let mut report = json!({ "load": self.load, "servers": sides });
         if let (Some(ratios), Some(report)) = (self.ratios(), report.as_object_mut()) {
             let ratios = json!({
@@ -120,41 +134,42 @@ impl Report<'_> {
         }
         report
     }
-}
 
-fn side_json(side: &Side) -> Value {
-    let stats = side.stats();
-    let rounds: Vec<Value> = side
-        .rounds
-        .iter()
-        .map(|round| {
-            json!({
-                "ops": round.stats.ops(),
-                "seconds": round.elapsed.as_secs_f64(),
-                "ops_per_second": round.ops_per_second(),
-                "latency_us": latency_json(&round.stats),
+    fn side_json(&self, side: &Side) -> Value {
+        let stats = side.stats();
+        let rounds: Vec<Value> = side
+            .rounds
+            .iter()
+            .map(|round| {
+                json!({
+                    "ops": round.stats.ops(),
+                    "seconds": round.elapsed.as_secs_f64(),
+                    "ops_per_second": round.ops_per_second(),
+                    "latency_us": latency_json(&round.stats),
+                })
             })
+            .collect();
+        let refused: Map<String, Value> = stats
+            .refused
+            .iter()
+            .map(|(code, count)| (code.to_string(), json!(count)))
+            .collect();
+        json!({
+            "server": side.name,
+            "ops": stats.ops(),
+            "seconds": side.elapsed().as_secs_f64(),
+            "ops_per_second": side.ops_per_second(),
+            "latency_us": latency_json(&stats),
+            "errors": refused,
+            "sessions_lost": stats.lost,
+            "unanswered": stats.unanswered,
+            "cpu_seconds_per_million_ops": side.server_cpu_per_million(),
+            "generator_cpu_seconds_per_million_ops": side.own_cpu_per_million(),
+            "memory": side.memory().map(memory_json),
+            "resident_bytes_grown_each": self.growth(side).map(|(_, growth)| growth),
+            "rounds": rounds,
         })
-        .collect();
-    let refused: Map<String, Value> = stats
-        .refused
-        .iter()
-        .map(|(code, count)| (code.to_string(), json!(count)))
-        .collect();
-    json!({
-        "server": side.name,
-        "ops": stats.ops(),
-        "seconds": side.elapsed().as_secs_f64(),
-        "ops_per_second": side.ops_per_second(),
-        "latency_us": latency_json(&stats),
-        "errors": refused,
-        "sessions_lost": stats.lost,
-        "unanswered": stats.unanswered,
-        "cpu_seconds_per_million_ops": side.server_cpu_per_million(),
-        "generator_cpu_seconds_per_million_ops": side.own_cpu_per_million(),
-        "memory": side.memory().map(memory_json),
-        "rounds": rounds,
-    })
+    }
 }
 
 fn memory_json(memory: Memory) -> Value {
@@ -294,7 +309,8 @@ mod tests {
             stats,
             elapsed: Duration::from_secs(1),
             server_cpu: Some(Duration::from_secs(1)),
-            own_cpu: Duration::from_secs(1),
+            own_cpu: Some(Duration::from_secs(1)),
+            memory_before: None,
             memory: None,
         };
         Side {
@@ -313,6 +329,7 @@ mod tests {
             title: "get".to_owned(),
             load: json!({}),
             sides: &sides,
+            growth_by: None,
         };
         let text = report.text();
         let lines: Vec<&str> = text.lines().collect();
@@ -336,6 +353,7 @@ mod tests {
             title: String::new(),
             load: json!({"x": 1}),
             sides: &sides,
+            growth_by: None,
         };
         let json = report.json();
         assert_eq!(json["load"]["x"], 1);

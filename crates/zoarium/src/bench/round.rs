@@ -14,7 +14,7 @@ use tokio::task::{JoinSet, LocalSet};
 use super::control::{Control, Phase};
 use super::error::{BenchError, Result};
 use super::fan_out::Watched;
-use super::process::Memory;
+use super::process::{Memory, Process};
 use super::progress::Progress;
 use super::session::{Context, Report, drive};
 use super::stats::Stats;
@@ -55,6 +55,14 @@ impl Job {
     fn sessions(&self) -> u32 {
         self.plan.sessions + u32::from(self.work == Work::FanOut)
     }
+
+    /// Sessions that come to an end by themselves: watchers wait for the one that writes.
+    fn workers(&self) -> u32 {
+        match self.work {
+            Work::FanOut => 1,
+            _ => self.plan.sessions,
+        }
+    }
 }
 
 /// What one measurement found.
@@ -65,7 +73,9 @@ pub(crate) struct Round {
     /// CPU time of the server's process meanwhile.
     pub(crate) server_cpu: Option<Duration>,
     /// CPU time of the generator meanwhile.
-    pub(crate) own_cpu: Duration,
+    pub(crate) own_cpu: Option<Duration>,
+    /// Memory of the server's process before the first session was opened.
+    pub(crate) memory_before: Option<Memory>,
     /// Memory of the server's process at the end.
     pub(crate) memory: Option<Memory>,
 }
@@ -80,8 +90,9 @@ const STALL_MAX: Duration = Duration::from_secs(30);
 /// Runs round number `number` of `job` against `target`.
 pub(crate) fn run(job: &Job, target: &Target, number: u32, progress: &Progress) -> Result<Round> {
     let control = Arc::new(Control::new(job.ops));
-    // Room for every report there can be, so that no session ever waits to make one.
-    let (reports, inbox) = mpsc::sync_channel(job.sessions() as usize + 1);
+    // Room for every report there can be: one when a session begins and one when it ends.
+    let (reports, inbox) = mpsc::sync_channel(job.sessions() as usize * 2);
+    let memory_before = target.memory()?;
     let watched = Arc::new(Watched::by(job.plan.sessions));
     let mut threads = Vec::new();
     for index in 0..job.threads {
@@ -120,9 +131,12 @@ pub(crate) fn run(job: &Job, target: &Target, number: u32, progress: &Progress) 
             stats.add(&own?);
         }
     }
-    let mut round = measured?;
-    round.stats = stats;
-    Ok(round)
+    let round = measured?;
+    Ok(Round {
+        stats,
+        memory_before,
+        ..round
+    })
 }
 
 /// The one who measures.
@@ -137,36 +151,28 @@ struct Conductor<'a> {
 impl Conductor<'_> {
     fn conduct(&self) -> Result<Round> {
         self.wait_until_ready()?;
-        self.control.enter(Phase::Warmup);
-        self.wait(Some(self.job.warmup))?;
-
-        let own = super::process::Process::own()?;
-        let cpu = || {
-            self.target
-                .process
-                .map(|process| process.cpu_time())
-                .transpose()
-        };
-        let (cpu_before, own_before) = (cpu()?, own.cpu_time()?);
+        if !self.job.warmup.is_zero() {
+            self.control.enter(Phase::Warmup);
+            self.wait(Some(self.job.warmup))?;
+        }
+        let own = Process::own().ok();
+        let own_cpu = || own.map(Process::cpu_time).transpose();
+        let server_cpu = || self.target.process.map(Process::cpu_time).transpose();
+        let cpu_before = (server_cpu()?, own_cpu()?);
         let start = Instant::now();
         self.control.enter(Phase::Measuring);
         self.wait((!self.job.until_done).then_some(self.job.duration))?;
         let elapsed = start.elapsed();
-        let (cpu_after, own_after) = (cpu()?, own.cpu_time()?);
-        let memory = self
-            .target
-            .process
-            .map(|process| process.memory())
-            .transpose()?;
+        let cpu_after = (server_cpu()?, own_cpu()?);
+        let memory = self.target.memory()?;
         self.control.enter(Phase::Stopping);
         self.drain()?;
         Ok(Round {
             stats: Stats::new(),
             elapsed,
-            server_cpu: cpu_after
-                .zip(cpu_before)
-                .map(|(after, before)| after - before),
-            own_cpu: own_after - own_before,
+            server_cpu: difference(cpu_after.0, cpu_before.0),
+            own_cpu: difference(cpu_after.1, cpu_before.1),
+            memory_before: None,
             memory,
         })
     }
@@ -183,6 +189,7 @@ impl Conductor<'_> {
                         .connecting(self.job.sessions() - missing, self.job.sessions());
                 }
                 Ok(Report::Failed(error)) => return Err(error),
+                Ok(Report::Finished) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
                 Err(RecvTimeoutError::Timeout) => stalled_since(last_ready)?,
             }
@@ -193,6 +200,7 @@ impl Conductor<'_> {
     /// Waits for a time, or until the sessions have nothing left to do.
     fn wait(&self, duration: Option<Duration>) -> Result<()> {
         let start = Instant::now();
+        let mut working = self.job.workers();
         let mut seen = (self.control.answers(), start);
         loop {
             let elapsed = start.elapsed();
@@ -202,6 +210,8 @@ impl Conductor<'_> {
             }
             match self.inbox.recv_timeout(left.min(POLL)) {
                 Ok(Report::Failed(error)) => return Err(error),
+                Ok(Report::Finished) if working <= 1 => return Ok(()),
+                Ok(Report::Finished) => working -= 1,
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
                 Ok(Report::Ready) | Err(RecvTimeoutError::Timeout) => {}
             }
@@ -226,6 +236,10 @@ impl Conductor<'_> {
             }
         }
     }
+}
+
+fn difference(after: Option<Duration>, before: Option<Duration>) -> Option<Duration> {
+    Some(after?.saturating_sub(before?))
 }
 
 fn stalled_since(last: Instant) -> Result<()> {

@@ -35,13 +35,15 @@ pub(crate) struct Context {
     pub(crate) connecting: Rc<Semaphore>,
 }
 
-/// What a session tells before it takes part.
+/// What a session tells when it begins and ends.
 #[derive(Debug)]
 pub(crate) enum Report {
     /// It is open, or needs no opening.
     Ready,
     /// It could not be opened.
     Failed(BenchError),
+    /// It has nothing left to do, or is lost.
+    Finished,
 }
 
 /// How long a server may take to answer the farewell.
@@ -148,10 +150,11 @@ pub(crate) async fn drive(context: &Context, session: u32, mut connection: RawCo
         batches: VecDeque::with_capacity(plan.pipeline as usize),
         expected: 1,
     };
-    match load
+    let end = load
         .run(&context.control, plan.pipeline, &mut connection)
-        .await
-    {
+        .await;
+    context.report(Report::Finished);
+    match end {
         Ok(()) => farewell(&mut connection).await,
         Err(reason) => context.lose(session, &reason, load.in_flight),
     }

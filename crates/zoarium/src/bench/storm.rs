@@ -1,11 +1,12 @@
 //! A connect storm: sessions are opened and closed as fast as the server allows.
 
-use super::session::{Context, farewell};
+use super::control::Phase;
+use super::session::{Context, Report, farewell};
 
 /// Opens and closes sessions, one after the other; the latency is that of the opening.
 pub(crate) async fn storm(context: &Context, session: u32) {
     let control = &context.control;
-    control.reached(super::control::Phase::Warmup).await;
+    control.reached(Phase::Warmup).await;
     while control.grant(1) == 1 {
         let start_ns = control.now_ns();
         match context.open(session).await {
@@ -19,8 +20,9 @@ pub(crate) async fn storm(context: &Context, session: u32) {
             }
             Err(error) => {
                 context.stats.borrow_mut().lose(error.to_string(), 0);
-                return;
+                break;
             }
         }
     }
+    context.report(Report::Finished);
 }

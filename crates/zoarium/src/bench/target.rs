@@ -8,9 +8,9 @@ use client::{Handshake, Options, RawConnection};
 use super::args::LoadArgs;
 use super::bulk::Bulk;
 use super::error::{BenchError, Result};
-use super::process::Process;
+use super::process::{Memory, Process};
 use super::session::{farewell, named};
-use super::template::{Template, path_with_digits};
+use super::template::{Payload, Template, path_with_digits};
 use super::workload::{
     KEY_DIGITS, LoadPlan, Mix, PARENT_DIGITS, create_parent, key_prefix, parent_prefix,
 };
@@ -38,6 +38,11 @@ impl Target {
             servers: servers.into(),
             process: pid.map(Process::new).transpose()?,
         })
+    }
+
+    /// Memory of the process, if one is watched.
+    pub(crate) fn memory(&self) -> Result<Option<Memory>> {
+        self.process.map(Process::memory).transpose()
     }
 
     /// The servers' names.
@@ -70,7 +75,7 @@ impl Target {
         }
         if let Mix::Fill { znodes, breadth } = plan.mix {
             let path = path_with_digits(&parent_prefix(&plan.root), PARENT_DIGITS);
-            let template = Template::create(&path, &super::template::Payload::new(0));
+            let template = Template::create(&path, &Payload::new(0));
             let parents = znodes.div_ceil(breadth.max(1));
             bulk.create_numbered("create parents", &template, parents.into())
                 .await?;

@@ -1,0 +1,216 @@
+//! Whole runs against servers in this process.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::thread;
+
+use clap::Parser;
+use jute::Encode;
+use proto::SessionId;
+use proto::connect::ConnectResponse;
+
+use super::compare::Ratios;
+use super::*;
+
+/// An echo server; it ends with the process.
+fn echo_server() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    thread::spawn(move || echo::serve(listener, 100, 1));
+    address
+}
+
+/// Arguments as on the command line.
+fn load_args(options: &str) -> LoadArgs {
+    #[derive(Parser)]
+    struct Line {
+        #[command(flatten)]
+        load: LoadArgs,
+    }
+    let words = std::iter::once("bench").chain(options.split_ascii_whitespace());
+    Line::parse_from(words).load
+}
+
+fn run(options: &str, work: Work, mix: Mix) -> Result<Vec<Side>> {
+    let args = load_args(options);
+    measure(&job(&args, work, mix), &args, args.keep)
+}
+
+#[test]
+fn every_mix_runs_to_its_end() {
+    let server = echo_server();
+    for mix in [
+        Mix::Get,
+        Mix::Exists,
+        Mix::Set,
+        Mix::Create,
+        Mix::Mixed { read_percent: 50 },
+        Mix::Multi { size: 5 },
+    ] {
+        let options =
+            format!("--server {server} --sessions 3 --pipeline 4 --keys 20 --ops 500 --warmup 0");
+        let sides = run(&options, Work::Requests, mix).unwrap();
+        let stats = sides[0].stats();
+        assert_eq!((stats.ops(), stats.complaints()), (500, vec![]), "{mix:?}");
+        assert!(stats.percentile(50.0) <= stats.max() && sides[0].ops_per_second() > 0.0);
+    }
+}
+
+#[test]
+fn a_fill_makes_as_many_znodes_as_it_says() {
+    let args = load_args(&format!("--server {} --warmup 0", echo_server()));
+    let mix = Mix::Fill {
+        znodes: 1234,
+        breadth: 100,
+    };
+    let mut job = job(&args, Work::Requests, mix);
+    job.until_done = true;
+    let sides = measure(&job, &args, true).unwrap();
+    assert_eq!(sides[0].stats().ops(), 1234);
+}
+
+#[test]
+fn two_servers_take_turns() {
+    let (one, two) = (echo_server(), echo_server());
+    let options = format!(
+        "--server {one} --versus {two} --rounds 2 --sessions 2 --threads 2 --ops 300 --warmup 0 \
+         --pid {0} --versus-pid {0}",
+        std::process::id()
+    );
+    let sides = run(&options, Work::Requests, Mix::Get).unwrap();
+    let [first, second] = &sides[..] else {
+        panic!("two sides");
+    };
+    assert_eq!((&first.name, &second.name), (&one, &two));
+    for side in &sides {
+        assert_eq!(side.rounds.len(), 2);
+        assert_eq!(side.stats().ops(), 600);
+        assert!(side.memory().unwrap().resident > 0);
+    }
+    assert!(Ratios::of(first, second).throughput > 0.0);
+}
+
+#[test]
+fn a_time_is_measured_after_a_warmup() {
+    let options = format!(
+        "--server {} --duration 300ms --warmup 20ms --sessions 2",
+        echo_server()
+    );
+    let sides = run(&options, Work::Requests, Mix::Get).unwrap();
+    let round = &sides[0].rounds[0];
+    assert!(round.elapsed.as_millis() >= 300 && round.stats.ops() > 0);
+}
+
+#[test]
+fn a_storm_opens_sessions() {
+    let options = format!(
+        "--server {} --sessions 4 --ops 40 --warmup 0",
+        echo_server()
+    );
+    let sides = run(&options, Work::Storm, Mix::Get).unwrap();
+    assert_eq!(sides[0].stats().ops(), 40);
+}
+
+#[test]
+fn idle_sessions_ping() {
+    let options = format!(
+        "--server {} --sessions 5 --duration 1s --warmup 0 --session-timeout 1s",
+        echo_server()
+    );
+    let sides = run(&options, Work::Idle, Mix::Get).unwrap();
+    let stats = sides[0].stats();
+    assert!(
+        stats.ops() >= 5 && stats.is_clean(),
+        "{:?}",
+        stats.complaints()
+    );
+}
+
+#[test]
+fn nobody_listening_is_an_error() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let error = run(&format!("--server {address}"), Work::Requests, Mix::Get).unwrap_err();
+    let text = error.to_string();
+    assert!(
+        text.starts_with(&format!("connect to {address}: ")),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_server_that_turns_away_is_explained() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    // Closed properly, like a server that has enough connections.
+    thread::spawn(move || {
+        while let Ok((stream, _)) = listener.accept() {
+            let _ = stream.shutdown(Shutdown::Write);
+            let _ = (&stream).read(&mut [0; 64]);
+        }
+    });
+    let error = run(&format!("--server {address}"), Work::Requests, Mix::Get).unwrap_err();
+    assert!(error.to_string().contains("maxClientCnxns"), "{error}");
+}
+
+/// Shakes hands and is gone after the first request.
+fn quit_after_the_first_request(mut stream: TcpStream) {
+    let response = ConnectResponse {
+        protocol_version: 0,
+        timeout_ms: 30_000,
+        session_id: SessionId(1),
+        password: bytes::Bytes::from_static(&[0; 16]),
+        read_only: Some(false),
+    };
+    let mut out = Vec::new();
+    client::frame::put_frame(&mut out, |out| response.encode(out));
+    let mut request = [0; 1024];
+    let _ = stream.read(&mut request);
+    let _ = stream.write_all(&out);
+    let _ = stream.read(&mut request);
+}
+
+#[test]
+fn lost_sessions_are_counted_with_what_they_had_under_way() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = listener.local_addr().unwrap().to_string();
+    thread::spawn(move || {
+        while let Ok((stream, _)) = listener.accept() {
+            thread::spawn(move || quit_after_the_first_request(stream));
+        }
+    });
+    let args = load_args(&format!(
+        "--server {server} --sessions 3 --pipeline 2 --warmup 0"
+    ));
+    let job = job(&args, Work::Requests, Mix::Get);
+    let target = Target::new(&args.server, None).unwrap();
+    let round = round::run(&job, &target, 0, &progress::Progress::new()).unwrap();
+    assert_eq!(round.stats.ops(), 0);
+    assert_eq!(round.stats.lost.values().sum::<u64>(), 3);
+    assert_eq!(round.stats.unanswered, 6);
+}
+
+#[test]
+fn fsync_writes_and_cleans_up() {
+    let dir = tempfile::tempdir().unwrap();
+    for preallocate in [
+        args::Preallocate::Zeroes,
+        args::Preallocate::Sparse,
+        args::Preallocate::None,
+    ] {
+        let args = FsyncArgs {
+            dir: dir.path().to_path_buf(),
+            bytes: 200,
+            group: 10,
+            duration: Duration::from_millis(30),
+            preallocate,
+            json: false,
+        };
+        let result = fsync::run(&args).unwrap();
+        assert!(result.stats.ops() > 0);
+        let text = report::fsync_text(&args, &result);
+        assert!(text.contains("records/s"), "{text}");
+    }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+}

@@ -1,0 +1,257 @@
+//! `zoarium log`: prints, checks, cuts and repairs transaction logs, Java's or ours.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use jute::Limits;
+use proto::Zxid;
+use storage::tools::log::{self, LogReport, Printed};
+use storage::tools::repair::{self, BadChecksums, Copied, Fix};
+use storage::{RealDisk, StorageError, list_logs};
+
+use crate::output::write_stdout;
+use crate::tool::{LimitArgs, ToolError, files_dir, parse_zxid};
+
+/// Without an option: prints every transaction.
+#[derive(Debug, Args)]
+pub(crate) struct LogArgs {
+    /// Log files, or data directories for all the logs in them
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// Checks the files instead and says what is wrong with them
+    #[arg(long, conflicts_with_all = ["chop", "repair"])]
+    verify: bool,
+    /// Writes a copy, `chopped.NAME`, that ends with this zxid
+    #[arg(long, value_name = "ZXID", value_parser = parse_zxid, conflicts_with = "repair")]
+    chop: Option<Zxid>,
+    /// Writes a copy, `repaired.NAME`, of all that is good or can be made good without guessing
+    #[arg(long)]
+    repair: bool,
+    /// Repairs records with a wrong checksum by making it fit, right or wrong, instead of
+    /// ending the copy before the first
+    #[arg(long, requires = "repair")]
+    accept_checksums: bool,
+    /// Puts the copy in the log's place and keeps the log as `damaged.NAME`; no server may be
+    /// running there
+    #[arg(long)]
+    replace: bool,
+    #[command(flatten)]
+    limits: LimitArgs,
+}
+
+/// Does what the arguments say. Exit code 0 if the logs are good (and for a copy: if it is
+/// written), 1 if one is damaged or something failed.
+pub(crate) fn run(args: &LogArgs) -> ExitCode {
+    let done = if args.chop.is_some() || args.repair {
+        copy(args)
+    } else if args.replace {
+        Err(ToolError::Usage(
+            "--replace goes with --chop or --repair".to_owned(),
+        ))
+    } else if args.verify {
+        write_stdout(|out| verify(args, out))
+    } else {
+        write_stdout(|out| print(args, out))
+    };
+    done.unwrap_or_else(|error| error.report("log"))
+}
+
+/// The files that the arguments name, in the order of their zxids within a directory.
+fn files(args: &LogArgs) -> Result<Vec<PathBuf>, ToolError> {
+    let mut files = Vec::new();
+    for path in &args.paths {
+        if !path.is_dir() {
+            files.push(path.clone());
+            continue;
+        }
+        let dir = files_dir(path);
+        let logs = list_logs(&RealDisk, &dir)?;
+        if logs.is_empty() {
+            return Err(ToolError::Usage(format!(
+                "there are no logs in {}",
+                dir.display()
+            )));
+        }
+        files.extend(logs.into_iter().map(|log| log.path));
+    }
+    Ok(files)
+}
+
+fn print(args: &LogArgs, out: &mut dyn Write) -> Result<ExitCode, ToolError> {
+    let files = files(args)?;
+    let mut code = ExitCode::SUCCESS;
+    for path in &files {
+        if files.len() > 1 {
+            writeln!(out, "{}:", path.display())?;
+        }
+        let end = log::print(&RealDisk, path, args.limits.limits(), out)?;
+        if end != Printed::End {
+            code = ExitCode::FAILURE;
+        }
+    }
+    Ok(code)
+}
+
+fn verify(args: &LogArgs, out: &mut dyn Write) -> Result<ExitCode, ToolError> {
+    let mut is_good = true;
+    let mut before: Option<(PathBuf, Zxid)> = None;
+    for path in files(args)? {
+        let report = match log::verify(&RealDisk, &path, args.limits.limits()) {
+            Ok(report) => report,
+            Err(error @ StorageError::LogHeader { .. }) => {
+                writeln!(out, "{error}")?;
+                is_good = false;
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        write_report(&path, &report, out)?;
+        is_good &= report.is_good();
+        if let (Some((earlier, last)), Some(first)) = (&before, report.first)
+            && is_gap(*last, first)
+        {
+            is_good = false;
+            let (path, earlier) = (path.display(), earlier.display());
+            writeln!(
+                out,
+                "{path}: transactions are missing: begins with zxid {first}, {earlier} ends with {last}"
+            )?;
+        }
+        before = report.last.map(|last| (path, last)).or(before);
+    }
+    Ok(if is_good {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Whether something is missing between two zxids. The first zxid of a new epoch may be any.
+fn is_gap(last: Zxid, next: Zxid) -> bool {
+    next.epoch() == last.epoch() && next > last.next()
+}
+
+fn write_report(path: &Path, report: &LogReport, out: &mut dyn Write) -> std::io::Result<()> {
+    let path = path.display();
+    let verdict = if report.is_good() { "good" } else { "damaged" };
+    let range = match (report.first, report.last) {
+        (Some(first), Some(last)) => format!(", zxid {first} to {last}"),
+        _ => String::new(),
+    };
+    let (records, end, file_bytes) = (report.records, report.end, report.file_bytes);
+    writeln!(
+        out,
+        "{path}: {verdict}: {records} records{range}, {end} of {file_bytes} bytes used"
+    )?;
+    if let Some(offset) = report.torn_at {
+        writeln!(
+            out,
+            "{path}: offset {offset}: the beginning of a record, as a crash leaves it; it was never acknowledged"
+        )?;
+    }
+    for (offset, damage) in &report.faults {
+        writeln!(out, "{path}: offset {offset}: {damage}")?;
+    }
+    for (last, next) in &report.gaps {
+        writeln!(
+            out,
+            "{path}: transactions are missing between zxid {last} and {next}"
+        )?;
+    }
+    Ok(())
+}
+
+/// Cuts or repairs the one file that the arguments name.
+fn copy(args: &LogArgs) -> Result<ExitCode, ToolError> {
+    let [path] = args.paths.as_slice() else {
+        return Err(ToolError::Usage(
+            "--chop and --repair take one log file".to_owned(),
+        ));
+    };
+    if path.is_dir() {
+        let dir = path.display();
+        return Err(ToolError::Usage(format!(
+            "{dir} is a directory: --chop and --repair take one log file"
+        )));
+    }
+    let copied = make_copy(args, path, args.limits.limits())?;
+    let replaced = args
+        .replace
+        .then(|| repair::replace(&RealDisk, path, &copied.path))
+        .transpose()?;
+    write_stdout(|out| write_copied(path, &copied, replaced.as_deref(), out))?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn make_copy(args: &LogArgs, path: &Path, limits: Limits) -> Result<Copied, StorageError> {
+    if let Some(last_kept) = args.chop {
+        return repair::chop(&RealDisk, path, last_kept, limits);
+    }
+    let bad_checksums = match args.accept_checksums {
+        true => BadChecksums::Accept,
+        false => BadChecksums::Cut,
+    };
+    repair::repair(&RealDisk, path, bad_checksums, limits)
+}
+
+fn write_copied(
+    path: &Path,
+    copied: &Copied,
+    replaced: Option<&Path>,
+    out: &mut dyn Write,
+) -> Result<(), ToolError> {
+    let original = path.display();
+    for fix in &copied.fixes {
+        writeln!(out, "{original}: {}", fix_text(fix))?;
+    }
+    if copied.fixes.is_empty() {
+        writeln!(out, "{original}: nothing had to be changed")?;
+    }
+    let written = replaced.map_or(&*copied.path, |_| path).display();
+    let records = copied.records;
+    match copied.last {
+        Some(last) => writeln!(
+            out,
+            "{written}: written, {records} records up to zxid {last}"
+        )?,
+        None => writeln!(out, "{written}: written, without any record")?,
+    }
+    match replaced {
+        Some(kept) => writeln!(out, "{}: the log as it was", kept.display())?,
+        None => writeln!(
+            out,
+            "{original} is as it was; --replace puts the copy in its place"
+        )?,
+    }
+    Ok(())
+}
+
+fn fix_text(fix: &Fix) -> String {
+    match fix {
+        Fix::Length { offset, zxid } => {
+            format!("offset {offset}: length of zxid {zxid} corrected, nothing is lost")
+        }
+        Fix::EndByte { offset, zxid } => {
+            format!("offset {offset}: end byte of zxid {zxid} corrected, nothing is lost")
+        }
+        Fix::Checksum { offset, zxid } => format!(
+            "offset {offset}: checksum of zxid {zxid} made to fit; some byte of it is wrong"
+        ),
+        Fix::Cut {
+            offset,
+            bytes,
+            reason: Some(reason),
+        } => {
+            format!("offset {offset}: {reason}; {bytes} bytes from here on are left out")
+        }
+        Fix::Cut {
+            offset,
+            bytes,
+            reason: None,
+        } => format!(
+            "offset {offset}: {bytes} bytes of a record that a crash cut short are left out"
+        ),
+    }
+}

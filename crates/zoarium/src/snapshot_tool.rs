@@ -1,0 +1,261 @@
+//! `zoarium snapshot`: prints and checks snapshots, Java's or ours.
+
+use std::collections::HashMap;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use clap::Args;
+use proto::txn::TxnRecord;
+use proto::{Acl, SessionId, StatPersisted, Zxid};
+use serde_json::{Value, json};
+use storage::snapshot::read::SnapshotInfo;
+use storage::tools::snapshot;
+use storage::{ContentError, RealDisk, SnapshotDigest, State, list_snapshots};
+
+use crate::output::write_stdout;
+use crate::tool::{LimitArgs, ToolError, files_dir};
+
+/// Without an option: prints znodes and sessions as Apache ZooKeeper's SnapshotFormatter does.
+#[derive(Debug, Args)]
+pub(crate) struct SnapshotArgs {
+    /// A snapshot, plain or compressed, or a data directory for the newest one in it
+    path: PathBuf,
+    /// Checks the file instead: every checksum and every field
+    #[arg(long, conflicts_with_all = ["json", "data"])]
+    verify: bool,
+    /// Prints JSON instead: sessions and znodes with data (base64), ACL and all that is stored
+    #[arg(long, conflicts_with = "data")]
+    json: bool,
+    /// Prints the data too, in base64
+    #[arg(short, long)]
+    data: bool,
+    #[command(flatten)]
+    limits: LimitArgs,
+}
+
+/// Does what the arguments say. Exit code 0 if the snapshot is good, 1 if it is damaged or
+/// something failed.
+pub(crate) fn run(args: &SnapshotArgs) -> ExitCode {
+    match write_stdout(|out| write(args, out)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => error.report("snapshot"),
+    }
+}
+
+fn write(args: &SnapshotArgs, out: &mut dyn Write) -> Result<(), ToolError> {
+    let path = file(&args.path)?;
+    let limits = args.limits.limits();
+    if args.verify {
+        let info = snapshot::verify(&RealDisk, &path, limits)?;
+        write_verdict(&path, &info, out)?;
+    } else if args.json {
+        // A damaged file is found out before half of it is printed.
+        snapshot::verify(&RealDisk, &path, limits)?;
+        let mut printer = JsonPrinter::new(out);
+        let info = snapshot::walk(&RealDisk, &path, limits, &mut printer);
+        if let Some(error) = printer.failure.take() {
+            return Err(error.into());
+        }
+        printer.finish(&info?)?;
+    } else {
+        snapshot::print(&RealDisk, &path, limits, args.data, out)?;
+    }
+    Ok(())
+}
+
+/// The file itself, or the newest snapshot of a directory.
+fn file(path: &Path) -> Result<PathBuf, ToolError> {
+    if !path.is_dir() {
+        return Ok(path.to_path_buf());
+    }
+    let dir = files_dir(path);
+    let newest = list_snapshots(&RealDisk, &dir)?.into_iter().next();
+    let missing = || ToolError::Usage(format!("there are no snapshots in {}", dir.display()));
+    Ok(newest.ok_or_else(missing)?.path)
+}
+
+fn write_verdict(path: &Path, info: &SnapshotInfo, out: &mut dyn Write) -> Result<(), ToolError> {
+    let SnapshotInfo {
+        znodes,
+        sessions,
+        digest,
+        last_zxid,
+    } = info;
+    let digest =
+        digest.map(|digest| format!(", digest {:#x} at zxid {}", digest.digest, digest.zxid));
+    let last = last_zxid.map(|zxid| format!(", last zxid {zxid}"));
+    let (digest, last) = (digest.unwrap_or_default(), last.unwrap_or_default());
+    let path = path.display();
+    writeln!(
+        out,
+        "{path}: good: {znodes} znodes, {sessions} sessions{digest}{last}"
+    )?;
+    Ok(())
+}
+
+/// Prints a snapshot as one JSON object while it is read: it may be larger than memory.
+///
+/// Numbers that need 64 bits are hex strings, because many readers of JSON have only 53.
+struct JsonPrinter<'o> {
+    out: &'o mut dyn Write,
+    section: Section,
+    /// By the number that znodes name them by.
+    acls: HashMap<i64, Value>,
+    name_zxid: Zxid,
+    failure: Option<io::Error>,
+}
+
+/// How far the printing is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Section {
+    Sessions { is_empty: bool },
+    Znodes { is_empty: bool },
+}
+
+impl<'o> JsonPrinter<'o> {
+    fn new(out: &'o mut dyn Write) -> Self {
+        Self {
+            out,
+            section: Section::Sessions { is_empty: true },
+            acls: HashMap::new(),
+            name_zxid: Zxid::ZERO,
+            failure: None,
+        }
+    }
+
+    fn write_session(&mut self, id: SessionId, timeout_ms: i32) -> io::Result<()> {
+        let lead = match self.section {
+            Section::Sessions { is_empty: true } => "{\"sessions\": [\n",
+            _ => ",\n",
+        };
+        self.section = Section::Sessions { is_empty: false };
+        let session = json!({ "id": hex(id.0), "timeout_ms": timeout_ms });
+        write!(self.out, "{lead}{session}")
+    }
+
+    /// Ends the list of sessions, if that is what was printed last, and begins that of znodes.
+    fn enter_znodes(&mut self) -> io::Result<()> {
+        let lead = match self.section {
+            Section::Znodes { .. } => return Ok(()),
+            Section::Sessions { is_empty: true } => "{\"sessions\": [],\n\"znodes\": [\n",
+            Section::Sessions { is_empty: false } => "\n],\n\"znodes\": [\n",
+        };
+        self.section = Section::Znodes { is_empty: true };
+        self.out.write_all(lead.as_bytes())
+    }
+
+    fn write_znode(
+        &mut self,
+        path: &str,
+        data: Option<&[u8]>,
+        acl: i64,
+        stat: &StatPersisted,
+    ) -> io::Result<()> {
+        self.enter_znodes()?;
+        if self.section == (Section::Znodes { is_empty: false }) {
+            self.out.write_all(b",\n")?;
+        }
+        self.section = Section::Znodes { is_empty: false };
+        let znode = json!({
+            "path": if path.is_empty() { "/" } else { path },
+            "data": data.map(|data| BASE64.encode(data)),
+            "acl": self.acl_json(acl),
+            "czxid": hex(stat.czxid),
+            "mzxid": hex(stat.mzxid),
+            "pzxid": hex(stat.pzxid),
+            "ctime": stat.ctime,
+            "mtime": stat.mtime,
+            "version": stat.version,
+            "children_created": stat.cversion,
+            "aversion": stat.aversion,
+            "ephemeral_owner": hex(stat.ephemeral_owner),
+        });
+        write!(self.out, "{znode}")
+    }
+
+    /// A fuzzy snapshot may lack an entry that the log then brings: null.
+    fn acl_json(&self, id: i64) -> Value {
+        match id {
+            OPEN_ACL => acl_list(&[Acl::open()]),
+            id => self.acls.get(&id).cloned().unwrap_or(Value::Null),
+        }
+    }
+
+    fn finish(mut self, info: &SnapshotInfo) -> io::Result<()> {
+        self.enter_znodes()?;
+        let digest = info.digest.map(|digest| {
+            json!({
+                "zxid": hex(digest.zxid.0),
+                "version": digest.version,
+                "digest": hex(digest.digest),
+            })
+        });
+        let (digest, name_zxid) = (json!(digest), json!(hex(self.name_zxid.0)));
+        let last_zxid = json!(info.last_zxid.map(|zxid| hex(zxid.0)));
+        writeln!(
+            self.out,
+            "\n],\n\"zxid\": {name_zxid}, \"last_zxid\": {last_zxid}, \"digest\": {digest}}}"
+        )
+    }
+}
+
+/// The ACL world:anyone with all permissions is not in the table.
+/// Source: ReferenceCountedACLCache.OPEN_UNSAFE_ACL_ID.
+const OPEN_ACL: i64 = -1;
+
+impl State for JsonPrinter<'_> {
+    fn begin(&mut self) {}
+
+    fn session(&mut self, id: SessionId, timeout_ms: i32) {
+        if self.failure.is_none() {
+            self.failure = self.write_session(id, timeout_ms).err();
+        }
+    }
+
+    fn acl(&mut self, id: i64, acl: Vec<Acl>) {
+        self.acls.insert(id, acl_list(&acl));
+    }
+
+    fn znode(
+        &mut self,
+        path: &str,
+        data: Option<&[u8]>,
+        acl: i64,
+        stat: StatPersisted,
+    ) -> Result<(), ContentError> {
+        let written = match self.failure.take() {
+            Some(error) => Err(error),
+            None => self.write_znode(path, data, acl, &stat),
+        };
+        written.map_err(|error| {
+            // Ends the reading; `failure` tells the caller what it was about.
+            let reason = error.to_string();
+            self.failure = Some(error);
+            ContentError::new(reason)
+        })
+    }
+
+    fn snapshot_loaded(
+        &mut self,
+        zxid: Zxid,
+        _: Option<SnapshotDigest>,
+    ) -> Result<(), ContentError> {
+        self.name_zxid = zxid;
+        Ok(())
+    }
+
+    fn txn(&mut self, _: &TxnRecord) {}
+}
+
+fn acl_list(acl: &[Acl]) -> Value {
+    let entry =
+        |acl: &Acl| json!({ "perms": acl.perms, "scheme": &*acl.id.scheme, "id": &*acl.id.id });
+    acl.iter().map(entry).collect()
+}
+
+fn hex(number: i64) -> String {
+    format!("{number:#x}")
+}
