@@ -1,0 +1,44 @@
+//! Answers that would only repeat themselves.
+
+use std::collections::BTreeMap;
+
+use proto::Sid;
+
+use crate::Ballot;
+use crate::limits::{ANSWER_INTERVAL_MS, ANSWERED_MAX};
+
+/// The last answer to each server, for as long as it must not be repeated.
+#[derive(Debug, Default)]
+pub(crate) struct Answers {
+    last: BTreeMap<Sid, Answer>,
+}
+
+#[derive(Debug)]
+struct Answer {
+    ballot: Ballot,
+    at_ms: i64,
+}
+
+impl Answers {
+    /// Whether this answer is to be sent; if so it is remembered.
+    pub(crate) fn admit(&mut self, to: Sid, ballot: Ballot, now_ms: i64) -> bool {
+        let is_recent = |answer: &Answer| now_ms - answer.at_ms < ANSWER_INTERVAL_MS;
+        let last = self.last.get(&to);
+        if last.is_some_and(|last| is_recent(last) && last.ballot == ballot) {
+            return false;
+        }
+        if self.last.len() >= ANSWERED_MAX {
+            self.last.retain(|_, answer| is_recent(answer));
+        }
+        if self.last.len() < ANSWERED_MAX {
+            let at_ms = now_ms;
+            self.last.insert(to, Answer { ballot, at_ms });
+        }
+        true
+    }
+
+    /// A new connection may belong to a new process, which has heard nothing.
+    pub(crate) fn forget(&mut self, sid: Sid) {
+        self.last.remove(&sid);
+    }
+}

@@ -1,0 +1,74 @@
+//! Who leads: ZooKeeper's FastLeaderElection as a state machine.
+//!
+//! Each voter votes for the server with the newest history it has heard of, itself to begin with,
+//! and tells the others. A server that sees a quorum agree with it waits a moment for something
+//! better, then takes its role. Zab, not the election, makes the result safe: a wrong leader finds
+//! no quorum that follows it, and all look again. The election makes it *likely* that the server
+//! with the newest history leads, and that servers which come late find who does.
+//!
+//! ```text
+//!                 start: round + 1, vote for oneself, tell all voters
+//!   idle ------------------------------------------+
+//!                                                  v
+//!            better vote, or newer round     +-----------+   silence: tell again,
+//!            (forget the votes): take it,    |           |   pause doubles
+//!            tell all voters            +--->|  looking  |----+
+//!                                       |    |           |    |
+//!                                       +----|           |<---+
+//!                                            +-----------+
+//!     a quorum votes as we do |   ^               |  a quorum follows one leader,
+//!                             v   | better vote   |  which says so itself
+//!                        +------------+           |
+//!        guard refuses:  |  settling  |           |
+//!        ask, wait again |   200 ms   |           |
+//!                   +----|            |           |
+//!                   +--->+------------+           v
+//!                             |          +-----------------------------------+
+//!                             +--------->| settled: leading, following or    |
+//!                                        | observing; answers those who look |
+//!     start: the role ended <------------+-----------------------------------+
+//! ```
+//!
+//! [`Election`] is the machine above. [`links::Links`] decides which connections between servers
+//! are kept and when one is dialled. Both take time as a number of milliseconds and append what is
+//! to be done as values; nothing here reads a clock or a socket.
+//!
+//! # Driving it
+//!
+//! ```
+//! use bytes::Bytes;
+//! use election::{Action, Candidate, Election, Electorate, Role, Settings};
+//! use proto::quorum::Majority;
+//! use proto::{Epoch, Sid, Zxid};
+//!
+//! // An ensemble of one: its own vote is a quorum.
+//! let electorate = Electorate::new(Majority::new([Sid(1)]), Default::default(), Bytes::new());
+//! let candidate = Candidate { zxid: Some(Zxid(7)), peer_epoch: Epoch(0) };
+//! let mut election = Election::new(Sid(1), Role::Participant, Settings::default(), electorate, candidate);
+//! let mut out = Vec::new();
+//! election.start(candidate, 0, &mut out);
+//! // What a server sends itself comes back like any other message.
+//! let Some(Action::Send { to: Sid(1), notification }) = out.pop() else { panic!() };
+//! election.handle_notification(Sid(1), &notification.into(), 0, &mut out);
+//! assert_eq!(election.next_deadline(), Some(200));
+//! election.handle_deadline(200, &mut out);
+//! assert_eq!(out[0].to_string(), "elected: LEADING 1 (0x0, 0x7, 1) round 1");
+//! ```
+//!
+//! Source: ensemble-protocol.md 4 to 6, ensemble-scenarios.md 3 and 4 (FastLeaderElection,
+//! QuorumCnxManager).
+
+mod action;
+mod answers;
+mod election;
+mod electorate;
+mod guard;
+pub mod limits;
+pub mod links;
+mod looking;
+mod vote;
+
+pub use action::Action;
+pub use election::{Candidate, Election, Heard, Role, Settings};
+pub use electorate::{ConfigVersion, Electorate, MemberList, Oracle};
+pub use vote::{Ballot, Vote};

@@ -1,0 +1,31 @@
+//! Bounds on what peers can make a server keep or send.
+
+/// An answer equal to the last one to the same server is not repeated before this (milliseconds).
+///
+/// A looking observer and a voter whose round has not begun otherwise answer each other at wire
+/// speed. Half the shortest default interval between two notifications, so that an honest question
+/// is never left without its answer.
+pub const ANSWER_INTERVAL_MS: i64 = 100;
+
+/// Servers whose last answer is remembered; those beyond are answered without the limit.
+pub const ANSWERED_MAX: usize = 256;
+
+/// How long the leader of another member list has to answer before it counts as gone
+/// (milliseconds). A leader answers at once; the rest is for a loaded machine.
+pub const GUARD_WAIT_MS: i64 = 1000;
+
+/// Witnesses of leaders with other member lists that are remembered.
+pub const WITNESSES_MAX: usize = 64;
+
+/// Servers outside the member list that may have a connection at a time.
+pub const STRANGERS_MAX: usize = 64;
+
+/// First pause between two dials of a server that does not take them (milliseconds).
+pub const DIAL_PAUSE_MIN_MS: i64 = 200;
+
+/// Longest pause between two dials (milliseconds): how long a server that has come back, and says
+/// nothing itself, is at most not noticed.
+pub const DIAL_PAUSE_MAX_MS: i64 = 5000;
+
+const _: () = assert!(ANSWER_INTERVAL_MS * 2 < GUARD_WAIT_MS);
+const _: () = assert!(DIAL_PAUSE_MIN_MS <= DIAL_PAUSE_MAX_MS);

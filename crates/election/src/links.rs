@@ -1,0 +1,366 @@
+//! Which connections between servers are kept, and when one is dialled.
+//!
+//! Two servers share one connection, to the election address. The one with the greater sid owns
+//! it, so that two that dial each other at the same time do not end with two or none. The smaller
+//! one can only *knock*: it connects, says who it is and hangs up; the greater one calls back.
+//!
+//! ```text
+//!            send, connection missing               it is ours to dial, hello written
+//!   nothing ------------------------> dialling ---------------------------------------> open
+//!      ^  ^                            |    |                                            |
+//!      |  |      fails: pause, doubles |    | it is theirs: hello written, hang up       |
+//!      |  +----------------------------+    v                                            |
+//!      |  pause over, nobody called       knocked --- they call, and say hello --------> |
+//!      |<---------------------------------- +                                            |
+//!      +---------------------------------------------------------------------------------+
+//!                                    closed, or they knock again (a new process)
+//! ```
+//!
+//! What is to be sent while there is no connection waits in a queue of one: a vote makes every
+//! older one worthless. Java dials again with every message; here a server that cannot be reached
+//! is dialled after pauses that double (ZOOKEEPER-2164, 3756), and a knock ends the pause.
+//!
+//! Host names are resolved by the host at every [`LinkAction::Dial`], never kept.
+//!
+//! Source: ensemble-protocol.md 4.1 to 4.3 (QuorumCnxManager).
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use proto::Sid;
+use proto::hello::{Endpoint, Hello};
+use proto::notification::Notification;
+
+use crate::Ballot;
+use crate::limits::{DIAL_PAUSE_MAX_MS, DIAL_PAUSE_MIN_MS, STRANGERS_MAX};
+
+/// A connection, numbered by the host; a number is never used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ConnectionId(pub u64);
+
+impl fmt::Display for ConnectionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "#{}", self.0)
+    }
+}
+
+/// Why a connection is closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CloseReason {
+    /// The dialer has our own sid: two servers share one `myid`.
+    OwnSid,
+    /// The other server has the greater sid and calls back.
+    Knocked,
+    /// The dialer has the smaller sid: it is called back.
+    CallBack,
+    /// A newer connection of the same server takes its place.
+    Replaced,
+    /// Too many servers outside the member list are connected.
+    TooManyStrangers,
+}
+
+impl fmt::Display for CloseReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::OwnSid => "own sid",
+            Self::Knocked => "knocked",
+            Self::CallBack => "call back",
+            Self::Replaced => "replaced",
+            Self::TooManyStrangers => "too many strangers",
+        })
+    }
+}
+
+/// An order of [`Links`], to be carried out in turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LinkAction {
+    /// Connect, write the hello (and pass SASL), then tell [`Links::handle_dialled`] or
+    /// [`Links::handle_dial_failed`].
+    Dial {
+        /// Whom.
+        sid: Sid,
+        /// Where it said that it is; if empty, where the configuration says.
+        at: Vec<Endpoint>,
+    },
+    /// Hand what comes over this connection to the election, and tell it that the peer is up.
+    Keep {
+        /// The connection.
+        connection: ConnectionId,
+        /// Whose.
+        sid: Sid,
+    },
+    /// Hang up. Nothing is to be reported for this connection any more.
+    Close {
+        /// The connection.
+        connection: ConnectionId,
+        /// Why.
+        reason: CloseReason,
+    },
+    /// Tell the election that the peer is down.
+    Down {
+        /// Which.
+        sid: Sid,
+    },
+    /// Write this, in place of what was not written yet.
+    Write {
+        /// The connection.
+        connection: ConnectionId,
+        /// The message.
+        notification: Notification,
+    },
+}
+
+impl fmt::Display for LinkAction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dial { sid, at } => {
+                write!(f, "dial {sid}")?;
+                at.iter().try_for_each(|endpoint| write!(f, " {endpoint}"))
+            }
+            Self::Keep { connection, sid } => write!(f, "keep {connection} of {sid}"),
+            Self::Close { connection, reason } => write!(f, "close {connection}: {reason}"),
+            Self::Down { sid } => write!(f, "down: {sid}"),
+            Self::Write {
+                connection,
+                notification,
+            } => write!(f, "write {connection}: {}", Ballot::of(notification)),
+        }
+    }
+}
+
+/// The connections of one server to all others.
+///
+/// Invariant: at most one connection and one dial for each server.
+#[derive(Debug)]
+pub struct Links {
+    me: Sid,
+    members: BTreeSet<Sid>,
+    /// Members, and strangers that are connected or being called back.
+    peers: BTreeMap<Sid, Peer>,
+    /// The next sid for an observer without one: -1, -2 and so on.
+    next_anonymous: i64,
+}
+
+#[derive(Debug, Default)]
+struct Peer {
+    connection: Option<ConnectionId>,
+    is_dialling: bool,
+    /// Not to be dialled before this, unless it knocks.
+    dial_at_ms: Option<i64>,
+    pause_ms: i64,
+    /// Where it said that it is, until it has been reached there.
+    at: Vec<Endpoint>,
+    waiting: Option<Notification>,
+}
+
+impl Links {
+    /// No connections. `members` are all servers that a configuration names, observers included.
+    pub fn new(me: Sid, members: BTreeSet<Sid>) -> Self {
+        Self {
+            me,
+            members,
+            peers: BTreeMap::new(),
+            next_anonymous: -1,
+        }
+    }
+
+    /// Sends a message, or keeps it and dials. For a stranger without a connection it is lost:
+    /// nobody knows where that is.
+    pub fn send(
+        &mut self,
+        to: Sid,
+        notification: Notification,
+        now_ms: i64,
+        out: &mut Vec<LinkAction>,
+    ) {
+        if to == self.me || !(self.members.contains(&to) || self.peers.contains_key(&to)) {
+            return;
+        }
+        let peer = self.peers.entry(to).or_default();
+        if let Some(connection) = peer.connection {
+            out.push(LinkAction::Write {
+                connection,
+                notification,
+            });
+            return;
+        }
+        peer.waiting = Some(notification);
+        if !peer.is_dialling && peer.dial_at_ms.is_none_or(|at_ms| at_ms <= now_ms) {
+            peer.dial(to, out);
+        }
+    }
+
+    /// A dial succeeded and the hello is written.
+    pub fn handle_dialled(
+        &mut self,
+        sid: Sid,
+        connection: ConnectionId,
+        now_ms: i64,
+        out: &mut Vec<LinkAction>,
+    ) {
+        let peer = self.peers.entry(sid).or_default();
+        peer.is_dialling = false;
+        if self.me > sid {
+            return peer.keep(sid, connection, out);
+        }
+        let reason = CloseReason::Knocked;
+        out.push(LinkAction::Close { connection, reason });
+        if peer.connection.is_none() {
+            // It calls back; if it does not, the knock was lost like a dial that failed.
+            peer.pause(now_ms);
+        }
+        self.forget_stranger(sid);
+    }
+
+    /// A dial failed.
+    pub fn handle_dial_failed(&mut self, sid: Sid, now_ms: i64) {
+        if let Some(peer) = self.peers.get_mut(&sid) {
+            peer.is_dialling = false;
+            peer.at.clear();
+            peer.pause(now_ms);
+            self.forget_stranger(sid);
+        }
+    }
+
+    /// A server connected and said who it is. It need not be a member.
+    pub fn handle_hello(
+        &mut self,
+        connection: ConnectionId,
+        hello: &Hello,
+        out: &mut Vec<LinkAction>,
+    ) {
+        let close = |reason| LinkAction::Close { connection, reason };
+        if hello.sid == self.me {
+            return out.push(close(CloseReason::OwnSid));
+        }
+        let sid = self.name(hello);
+        let is_known = self.members.contains(&sid) || self.peers.contains_key(&sid);
+        if !is_known && self.strangers() >= STRANGERS_MAX {
+            return out.push(close(CloseReason::TooManyStrangers));
+        }
+        let peer = self.peers.entry(sid).or_default();
+        if sid > self.me {
+            return peer.keep(sid, connection, out);
+        }
+        // It would not knock if it still had the old connection.
+        peer.drop_connection(sid, out);
+        out.push(close(CloseReason::CallBack));
+        peer.at = hello.dial_back().cloned().collect();
+        peer.pause_ms = 0;
+        let has_address = self.members.contains(&sid) || !peer.at.is_empty();
+        if !peer.is_dialling && has_address {
+            peer.dial(sid, out);
+        }
+        self.forget_stranger(sid);
+    }
+
+    /// A kept connection broke, from whichever side.
+    pub fn handle_closed(&mut self, connection: ConnectionId, out: &mut Vec<LinkAction>) {
+        let mut peers = self.peers.iter_mut();
+        let Some((sid, peer)) = peers.find(|(_, peer)| peer.connection == Some(connection)) else {
+            return;
+        };
+        let sid = *sid;
+        peer.connection = None;
+        out.push(LinkAction::Down { sid });
+        self.forget_stranger(sid);
+    }
+
+    /// What [`Links::next_deadline`] announced is due.
+    pub fn handle_deadline(&mut self, now_ms: i64, out: &mut Vec<LinkAction>) {
+        for (sid, peer) in &mut self.peers {
+            if peer.wants_dial().is_some_and(|at_ms| at_ms <= now_ms) {
+                peer.dial(*sid, out);
+            }
+        }
+    }
+
+    /// When the next server is to be dialled again.
+    pub fn next_deadline(&self) -> Option<i64> {
+        self.peers.values().filter_map(Peer::wants_dial).min()
+    }
+
+    /// Whether there is a connection.
+    pub fn is_up(&self, sid: Sid) -> bool {
+        let peer = self.peers.get(&sid);
+        peer.is_some_and(|peer| peer.connection.is_some())
+    }
+
+    /// Other servers are members now. Connections stay: a server that left may still ask.
+    pub fn set_members(&mut self, members: BTreeSet<Sid>) {
+        self.members = members;
+        let members = &self.members;
+        self.peers
+            .retain(|sid, peer| members.contains(sid) || peer.is_busy());
+    }
+
+    fn strangers(&self) -> usize {
+        let sids = self.peers.keys();
+        sids.filter(|sid| !self.members.contains(sid)).count()
+    }
+
+    /// Nothing is kept of a server outside the list that is not connected.
+    fn forget_stranger(&mut self, sid: Sid) {
+        let is_busy = self.peers.get(&sid).is_some_and(Peer::is_busy);
+        if !is_busy && !self.members.contains(&sid) {
+            self.peers.remove(&sid);
+        }
+    }
+
+    fn name(&mut self, hello: &Hello) -> Sid {
+        if !hello.is_anonymous() {
+            return hello.sid;
+        }
+        let sid = Sid(self.next_anonymous);
+        self.next_anonymous = self.next_anonymous.checked_sub(1).unwrap_or(-1);
+        sid
+    }
+}
+
+impl Peer {
+    fn dial(&mut self, sid: Sid, out: &mut Vec<LinkAction>) {
+        self.is_dialling = true;
+        self.dial_at_ms = None;
+        let at = self.at.clone();
+        out.push(LinkAction::Dial { sid, at });
+    }
+
+    fn is_busy(&self) -> bool {
+        self.connection.is_some() || self.is_dialling
+    }
+
+    fn pause(&mut self, now_ms: i64) {
+        let doubled_ms = self.pause_ms.saturating_mul(2);
+        self.pause_ms = doubled_ms.clamp(DIAL_PAUSE_MIN_MS, DIAL_PAUSE_MAX_MS);
+        self.dial_at_ms = Some(now_ms.saturating_add(self.pause_ms));
+    }
+
+    /// When to dial without being asked: there is something to say.
+    fn wants_dial(&self) -> Option<i64> {
+        let is_wanted = !self.is_busy() && self.waiting.is_some();
+        self.dial_at_ms.filter(|_| is_wanted)
+    }
+
+    fn drop_connection(&mut self, sid: Sid, out: &mut Vec<LinkAction>) {
+        if let Some(connection) = self.connection.take() {
+            let reason = CloseReason::Replaced;
+            out.push(LinkAction::Close { connection, reason });
+            out.push(LinkAction::Down { sid });
+        }
+    }
+
+    fn keep(&mut self, sid: Sid, connection: ConnectionId, out: &mut Vec<LinkAction>) {
+        self.drop_connection(sid, out);
+        self.connection = Some(connection);
+        self.dial_at_ms = None;
+        self.pause_ms = 0;
+        self.at.clear();
+        out.push(LinkAction::Keep { connection, sid });
+        if let Some(notification) = self.waiting.take() {
+            out.push(LinkAction::Write {
+                connection,
+                notification,
+            });
+        }
+    }
+}

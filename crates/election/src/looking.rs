@@ -1,0 +1,290 @@
+//! A round, from the first vote to a decision.
+//!
+//! Java waits for the end of an election inside one function that polls a queue; here each message
+//! and each deadline is a step. Two waits run side by side: the pause before the vote is told
+//! again, and, once a quorum agrees, the time it is given to hear of something better.
+//!
+//! Differs from Java: messages that come while the quorum settles are counted like any other
+//! (Java throws away those with no better vote), and the pause runs from the last telling (Java's
+//! starts again with every message, so that a talkative peer keeps it from telling the others).
+//!
+//! Source: ensemble-protocol.md 6.3 (FastLeaderElection.lookForLeader).
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use proto::Sid;
+use proto::notification::{Notification, PeerState};
+
+use crate::limits::GUARD_WAIT_MS;
+use crate::{Action, Ballot, Election, Role, Vote};
+
+/// What a server keeps while it looks.
+#[derive(Debug)]
+pub(crate) struct Looking {
+    /// What it would vote for if it had heard nobody.
+    own: Vote,
+    is_trusted: bool,
+    pub(crate) proposal: Vote,
+    tell_again_at_ms: i64,
+    interval_ms: i64,
+    settling: Option<Settling>,
+}
+
+/// A quorum agrees.
+#[derive(Debug, Clone, Copy)]
+struct Settling {
+    until_ms: i64,
+    /// When the guard asked whether another leader lives, if it did.
+    asked_at_ms: Option<i64>,
+}
+
+impl Looking {
+    pub(crate) fn new(own: Vote, is_trusted: bool, interval_ms: i64, now_ms: i64) -> Self {
+        Self {
+            own,
+            is_trusted,
+            proposal: own,
+            tell_again_at_ms: now_ms.saturating_add(interval_ms),
+            interval_ms,
+            settling: None,
+        }
+    }
+
+    pub(crate) fn deadline(&self) -> i64 {
+        match self.settling {
+            Some(Settling {
+                until_ms,
+                asked_at_ms: None,
+            }) => until_ms,
+            Some(settling) => settling.until_ms.min(self.tell_again_at_ms),
+            None => self.tell_again_at_ms,
+        }
+    }
+
+    /// Nobody is left whose answer matters.
+    pub(crate) fn stop_asking(&mut self, now_ms: i64) {
+        if let Some(settling) = &mut self.settling
+            && settling.asked_at_ms.is_some()
+        {
+            settling.until_ms = now_ms;
+        }
+    }
+
+    fn propose(&mut self, vote: Vote) {
+        self.proposal = vote;
+        self.settling = None;
+    }
+}
+
+impl Election {
+    pub(crate) fn hear_in_round(
+        &mut self,
+        from: Sid,
+        notification: &Notification,
+        now_ms: i64,
+        out: &mut Vec<Action>,
+    ) {
+        let is_behind = notification.round < self.round;
+        if notification.state == PeerState::Looking && is_behind && from != self.me {
+            self.answer_with_proposal(from, now_ms, out);
+        }
+        let leader = notification.leader;
+        let is_self_for_an_observer = leader == self.me && self.role == Role::Observer;
+        if !self.electorate.is_voter(leader) || is_self_for_an_observer {
+            return;
+        }
+        match notification.state {
+            PeerState::Looking => self.count_looker(from, notification, now_ms, out),
+            PeerState::Following | PeerState::Leading => {
+                self.count_settled(from, notification, now_ms, out);
+            }
+            PeerState::Observing | PeerState::Unknown(_) => {}
+        }
+    }
+
+    fn count_looker(
+        &mut self,
+        from: Sid,
+        notification: &Notification,
+        now_ms: i64,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(looking) = &mut self.looking else {
+            return;
+        };
+        let vote = Vote::of(notification);
+        if !looking.is_trusted || vote.zxid == Vote::UNTRUSTED {
+            return;
+        }
+        let electorate = &self.electorate;
+        let beats = |other: &Vote| electorate.may_lead(vote.leader) && vote.is_better_than(other);
+        match notification.round.cmp(&self.round) {
+            Ordering::Less => return,
+            Ordering::Greater => {
+                self.round = notification.round;
+                self.ballots.clear();
+                let own = looking.own;
+                looking.propose(if beats(&own) { vote } else { own });
+                self.tell_all(out);
+            }
+            Ordering::Equal if beats(&looking.proposal) => {
+                looking.propose(vote);
+                self.tell_all(out);
+            }
+            Ordering::Equal => {}
+        }
+        let ballot = Ballot::looking(vote, self.round);
+        self.ballots.insert(from, ballot);
+        self.weigh(now_ms);
+    }
+
+    /// Looks whether the votes of this round still agree, or do so now.
+    pub(crate) fn weigh(&mut self, now_ms: i64) {
+        let Some(looking) = &mut self.looking else {
+            return;
+        };
+        let ballot = Ballot::looking(looking.proposal, self.round);
+        if !self
+            .electorate
+            .is_decided(&self.ballots, &ballot, self.oracle)
+        {
+            looking.settling = None;
+        } else if looking.settling.is_none() {
+            looking.settling = Some(Settling {
+                until_ms: now_ms.saturating_add(self.settings.settle_ms),
+                asked_at_ms: None,
+            });
+        }
+    }
+
+    /// Somebody has a role: in this round, or in one this server knows nothing of.
+    fn count_settled(
+        &mut self,
+        from: Sid,
+        notification: &Notification,
+        now_ms: i64,
+        out: &mut Vec<Action>,
+    ) {
+        let ballot = Ballot::of(notification);
+        let leader = ballot.vote.leader;
+        if ballot.round == self.round {
+            self.ballots.insert(
+                from,
+                Ballot {
+                    version: 0,
+                    ..ballot
+                },
+            );
+        }
+        if leader == self.me && self.is_guarded() {
+            // Servers without the guard follow already; that makes one more leader no better.
+            return self.weigh(now_ms);
+        }
+        if ballot.round == self.round && self.joins(&self.ballots, &ballot) {
+            return self.decide(ballot, out);
+        }
+        self.settled.insert(from, ballot);
+        if self.joins(&self.settled, &ballot) {
+            self.round = ballot.round;
+            self.decide(ballot, out);
+        } else if self.oracle_says_follow() && ballot.state == PeerState::Leading && leader == from
+        {
+            self.decide(ballot, out);
+        }
+    }
+
+    /// Of two servers, the one that the oracle denies follows the other without a quorum.
+    fn oracle_says_follow(&self) -> bool {
+        let oracle = self.oracle;
+        oracle.is_some_and(|oracle| oracle.is_needed && !oracle.grants)
+    }
+
+    fn is_guarded(&self) -> bool {
+        self.settings.membership_guard && !self.other_leaders.is_empty()
+    }
+
+    /// Whether a quorum names this leader, and the leader itself agrees: followers may name one
+    /// that is gone (ZOOKEEPER-1514).
+    fn joins(&self, ballots: &BTreeMap<Sid, Ballot>, ballot: &Ballot) -> bool {
+        let leader = ballot.vote.leader;
+        let is_confirmed = if leader == self.me {
+            ballot.round == self.round
+        } else {
+            let said = ballots.get(&leader);
+            said.is_some_and(|said| said.state == PeerState::Leading)
+        };
+        is_confirmed && self.electorate.is_decided(ballots, ballot, self.oracle)
+    }
+
+    pub(crate) fn conclude_if_due(&mut self, now_ms: i64, out: &mut Vec<Action>) {
+        let settling = self.looking.as_ref().and_then(|looking| looking.settling);
+        let Some(settling) = settling.filter(|settling| settling.until_ms <= now_ms) else {
+            return;
+        };
+        let Some(proposal) = self.proposal() else {
+            return;
+        };
+        if let Some(asked_at_ms) = settling.asked_at_ms {
+            self.other_leaders.drop_silent(asked_at_ms);
+        }
+        if !self.is_guarded() {
+            return self.decide(Ballot::looking(proposal, self.round), out);
+        }
+        if settling.asked_at_ms.is_some()
+            && let Some((witness, other)) = self.other_leaders.next_report()
+        {
+            out.push(Action::Refused {
+                candidate: proposal.leader,
+                leader: other.leader,
+                witness,
+                theirs: other.theirs,
+                ours: self.electorate.members().clone(),
+            });
+        }
+        let question = Ballot::looking(proposal, self.round);
+        let witnesses = self.other_leaders.witnesses();
+        out.extend(witnesses.map(|witness| self.send(witness, question)));
+        if let Some(looking) = &mut self.looking {
+            looking.settling = Some(Settling {
+                until_ms: now_ms.saturating_add(GUARD_WAIT_MS),
+                asked_at_ms: Some(now_ms),
+            });
+        }
+    }
+
+    pub(crate) fn tell_again_if_due(&mut self, now_ms: i64, out: &mut Vec<Action>) {
+        let Some(looking) = &mut self.looking else {
+            return;
+        };
+        let settles = looking
+            .settling
+            .is_some_and(|settling| settling.asked_at_ms.is_none());
+        if settles || looking.tell_again_at_ms > now_ms {
+            return;
+        }
+        let longest_ms = self.settings.notification_interval_max_ms.max(1);
+        looking.interval_ms = looking.interval_ms.saturating_mul(2).min(longest_ms);
+        looking.tell_again_at_ms = now_ms.saturating_add(looking.interval_ms);
+        self.tell_all(out);
+    }
+
+    fn decide(&mut self, ballot: Ballot, out: &mut Vec<Action>) {
+        let vote = ballot.vote;
+        let state = match self.role {
+            Role::Observer => PeerState::Observing,
+            Role::Participant if vote.leader == self.me => PeerState::Leading,
+            Role::Participant => PeerState::Following,
+        };
+        self.supporters = self.electorate.supporters(&self.ballots, &ballot);
+        self.state = state;
+        self.looking = None;
+        let round = ballot.round;
+        self.published = Ballot {
+            state,
+            version: 0,
+            ..ballot
+        };
+        out.push(Action::Elected { state, vote, round });
+    }
+}

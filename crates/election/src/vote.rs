@@ -1,0 +1,193 @@
+//! What is voted for, and how votes are compared.
+
+use std::fmt;
+
+use proto::notification::{Notification, PeerState};
+use proto::{ElectionRound, Epoch, Sid, Zxid};
+
+/// A server, and how new its history is. Prints as `(peer epoch, zxid, sid)`: the order in which
+/// votes are compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Vote {
+    /// Who should lead.
+    pub leader: Sid,
+    /// The last zxid in that server's log, committed or not.
+    pub zxid: Zxid,
+    /// Its current epoch.
+    pub peer_epoch: Epoch,
+}
+
+impl Vote {
+    /// What a server that must not lead votes for until it hears of another.
+    pub const NOBODY: Self = Self {
+        leader: Sid(i64::MIN),
+        zxid: Zxid(i64::MIN),
+        peer_epoch: Epoch(i64::MIN),
+    };
+
+    /// The zxid of a server whose data cannot be trusted: such a vote is not counted.
+    pub const UNTRUSTED: Zxid = Zxid(-1);
+
+    /// Whether this is a better choice: the newer epoch, then the greater zxid, then the greater
+    /// sid; all compared with their sign. Weights are the electorate's business.
+    pub fn is_better_than(&self, other: &Self) -> bool {
+        self.rank() > other.rank()
+    }
+
+    fn rank(&self) -> (Epoch, Zxid, Sid) {
+        (self.peer_epoch, self.zxid, self.leader)
+    }
+
+    /// The vote in a notification.
+    pub(crate) fn of(notification: &Notification) -> Self {
+        Self {
+            leader: notification.leader,
+            zxid: notification.zxid,
+            peer_epoch: notification.peer_epoch,
+        }
+    }
+}
+
+impl fmt::Display for Vote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::NOBODY {
+            return f.write_str("(nobody)");
+        }
+        write!(f, "({}, ", self.peer_epoch)?;
+        match self.zxid {
+            Self::UNTRUSTED => f.write_str("untrusted, ")?,
+            zxid => write!(f, "{zxid}, ")?,
+        }
+        match self.leader {
+            Sid(i64::MIN) => f.write_str("nobody)"),
+            leader => write!(f, "{leader})"),
+        }
+    }
+}
+
+/// A vote as one server cast it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Ballot {
+    /// The vote.
+    pub vote: Vote,
+    /// In which round.
+    pub round: ElectionRound,
+    /// What the server was doing.
+    pub state: PeerState,
+    /// The form of its message; 0 for the oldest ones, and for those of the receiver's own round.
+    pub(crate) version: i32,
+}
+
+impl Ballot {
+    pub(crate) fn looking(vote: Vote, round: ElectionRound) -> Self {
+        Self {
+            vote,
+            round,
+            state: PeerState::Looking,
+            version: 0,
+        }
+    }
+
+    pub(crate) fn of(notification: &Notification) -> Self {
+        Self {
+            vote: Vote::of(notification),
+            round: notification.round,
+            state: notification.state,
+            version: notification.version(),
+        }
+    }
+
+    /// Whether two servers say the same. Those that look must agree in everything. Those of a
+    /// settled ensemble came to it in different rounds and with different zxids, so that only the
+    /// leader and its epoch count, and of the oldest forms only the leader.
+    ///
+    /// Source: ensemble-protocol.md 6.3 (Vote.equals, ZOOKEEPER-1732, 1805).
+    pub(crate) fn agrees_with(&self, other: &Self) -> bool {
+        if self.state == PeerState::Looking || other.state == PeerState::Looking {
+            return self.vote == other.vote && self.round == other.round;
+        }
+        let same_form = (self.version > 0) == (other.version > 0);
+        self.vote.leader == other.vote.leader
+            && (!same_form || self.vote.peer_epoch == other.vote.peer_epoch)
+    }
+}
+
+impl fmt::Display for Ballot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = state_name(self.state);
+        write!(f, "{state} {} round {}", self.vote, self.round)
+    }
+}
+
+/// ZooKeeper's word for what a server is doing.
+pub(crate) fn state_name(state: PeerState) -> &'static str {
+    match state {
+        PeerState::Looking => "LOOKING",
+        PeerState::Following => "FOLLOWING",
+        PeerState::Leading => "LEADING",
+        PeerState::Observing => "OBSERVING",
+        PeerState::Unknown(_) => "UNKNOWN",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vote(epoch: i64, zxid: i64, leader: i64) -> Vote {
+        Vote {
+            leader: Sid(leader),
+            zxid: Zxid(zxid),
+            peer_epoch: Epoch(epoch),
+        }
+    }
+
+    fn settled(vote: Vote, round: i64, version: i32) -> Ballot {
+        Ballot {
+            vote,
+            round: ElectionRound(round),
+            state: PeerState::Following,
+            version,
+        }
+    }
+
+    #[test]
+    fn epoch_counts_before_zxid_before_sid_with_sign() {
+        let rising = [
+            Vote::NOBODY,
+            vote(-1, 9, 9),
+            vote(0, -5, 9),
+            vote(0, 3, -2),
+            vote(0, 3, 1),
+            vote(0, 4, 0),
+            vote(1, 0, 0),
+        ];
+        for pair in rising.windows(2) {
+            assert!(pair[1].is_better_than(&pair[0]), "{} {}", pair[0], pair[1]);
+            assert!(!pair[0].is_better_than(&pair[1]));
+            assert!(!pair[0].is_better_than(&pair[0]));
+        }
+    }
+
+    #[test]
+    fn lookers_agree_in_everything() {
+        let round = ElectionRound(2);
+        let ballot = Ballot::looking(vote(1, 2, 3), round);
+        assert!(ballot.agrees_with(&ballot));
+        assert!(!ballot.agrees_with(&Ballot::looking(vote(1, 1, 3), round)));
+        assert!(!ballot.agrees_with(&Ballot::looking(vote(1, 2, 3), ElectionRound(1))));
+        assert!(!ballot.agrees_with(&settled(vote(1, 2, 3), 1, 2)));
+        assert!(ballot.agrees_with(&settled(vote(1, 2, 3), 2, 2)));
+    }
+
+    #[test]
+    fn zk1732_the_settled_agree_in_leader_and_epoch() {
+        let ballot = settled(vote(1, 2, 3), 4, 2);
+        assert!(ballot.agrees_with(&settled(vote(1, 9, 3), 7, 2)));
+        assert!(!ballot.agrees_with(&settled(vote(2, 2, 3), 4, 2)));
+        assert!(!ballot.agrees_with(&settled(vote(1, 2, 1), 4, 2)));
+        // The oldest form does not say the epoch.
+        assert!(ballot.agrees_with(&settled(vote(0, 2, 3), 4, 0)));
+        assert!(!settled(vote(1, 2, 3), 4, 0).agrees_with(&settled(vote(0, 2, 3), 4, 0)));
+    }
+}
