@@ -1,0 +1,94 @@
+//! `zoarium bench` against `zoarium server`.
+
+use serde_json::Value;
+
+use crate::support::{RunningServer, stderr, stdout, zoarium};
+
+/// Runs a workload and returns its report.
+fn bench(server: &RunningServer, workload: &str, options: &str) -> Value {
+    let arguments = format!(
+        "bench {workload} --server {} --warmup 0 --json {options}",
+        server.address
+    );
+    let output = zoarium(arguments.split_ascii_whitespace());
+    assert!(output.status.success(), "{workload}: {}", stderr(&output));
+    serde_json::from_str(&stdout(&output)).unwrap()
+}
+
+fn children_of_root(server: &RunningServer) -> Vec<String> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let client = client::Client::connect(client::Options::new(&server.address))
+            .await
+            .unwrap();
+        let children = client.get_children("/").await.unwrap();
+        client.close().await.unwrap();
+        children.iter().map(ToString::to_string).collect()
+    })
+}
+
+#[test]
+fn every_workload_runs_without_an_error_and_leaves_nothing_behind() {
+    let server = RunningServer::start();
+    let load = "--sessions 4 --pipeline 8 --keys 50 --ops 400";
+    for workload in ["get", "exists", "set", "create", "mixed", "multi"] {
+        let report = bench(&server, workload, load);
+        let side = &report["servers"][0];
+        assert_eq!(side["ops"], 400, "{workload}: {report}");
+        assert_eq!(side["errors"], serde_json::json!({}), "{workload}");
+        assert!(side["latency_us"]["p99"].as_f64().unwrap() > 0.0);
+    }
+    assert_eq!(children_of_root(&server), ["zookeeper"]);
+}
+
+#[test]
+fn every_watcher_gets_every_event() {
+    let server = RunningServer::start();
+    let report = bench(&server, "watch", "--sessions 5 --ops 20");
+    let ops = report["servers"][0]["ops"].as_u64().unwrap();
+    // The writer may stop before the events of its last change are there.
+    assert!((95..=100).contains(&ops), "{report}");
+}
+
+#[test]
+fn a_filled_tree_stays_until_it_is_cleaned() {
+    let server = RunningServer::start();
+    let report = bench(
+        &server,
+        "fill",
+        "--znodes 500 --breadth 60 --root /zoarium-bench-it/fill",
+    );
+    assert_eq!(report["servers"][0]["ops"], 500);
+    assert_eq!(children_of_root(&server).len(), 2);
+    let output = zoarium(["bench", "clean", "--server", &server.address]);
+    // 500 leaves, 9 parents, the root and what is above it.
+    assert_eq!(stdout(&output), "/zoarium-bench-it: 511 znodes deleted\n");
+    assert_eq!(children_of_root(&server), ["zookeeper"]);
+}
+
+#[test]
+fn a_comparison_reports_both_servers() {
+    let (one, two) = (RunningServer::start(), RunningServer::start());
+    let options = format!("--versus {} --rounds 2 --sessions 2 --ops 50", two.address);
+    let report = bench(&one, "get", &options);
+    assert_eq!(report["servers"][1]["server"], two.address);
+    assert_eq!(report["servers"][1]["rounds"].as_array().unwrap().len(), 2);
+    assert!(report["ratios"]["throughput"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn what_the_server_refuses_is_counted_and_fails_the_run() {
+    let server = RunningServer::start();
+    // Larger than a server takes: the connection is closed.
+    let arguments = format!(
+        "bench multi --server {} --size 20 --payload 60000 --keys 1 --sessions 1 --ops 5 --warmup 0",
+        server.address
+    );
+    let output = zoarium(arguments.split_ascii_whitespace());
+    assert_eq!(output.status.code(), Some(1));
+    let text = stdout(&output);
+    assert!(text.contains("1 sessions lost: "), "{text}");
+}

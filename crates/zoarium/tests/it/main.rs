@@ -1,0 +1,9 @@
+//! The `zoarium` executable, run as people run it.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+mod bench;
+mod client;
+mod log_tool;
+mod snapshot_tool;
+mod support;

@@ -1,0 +1,186 @@
+//! `zoarium snapshot` on snapshots that Apache ZooKeeper wrote, whole and damaged.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use crate::support::{Vector, stderr, stdout, vector, zoarium};
+
+fn snapshot(options: &[&str], path: &Path) -> (Option<i32>, String, String) {
+    let mut arguments = vec![OsStr::new("snapshot")];
+    arguments.extend(options.iter().map(OsStr::new));
+    arguments.push(path.as_os_str());
+    let output = zoarium(arguments);
+    (output.status.code(), stdout(&output), stderr(&output))
+}
+
+/// Every snapshot of a vector.
+fn snapshots(vector: &Vector) -> Vec<PathBuf> {
+    let files = vector.expected["files"].as_object().unwrap().keys();
+    let is_snapshot = |file: &&String| file.contains("/snapshot.");
+    files
+        .filter(is_snapshot)
+        .map(|file| vector.dir.join(file))
+        .collect()
+}
+
+#[test]
+fn snapshots_of_every_kind_are_good() {
+    for name in [
+        "fresh-standalone",
+        "log-and-snapshot",
+        "snap-gz",
+        "snap-snappy",
+        "snap-neither",
+    ] {
+        let Some(vector) = vector(name) else { return };
+        let files = snapshots(&vector);
+        assert!(!files.is_empty(), "{name}");
+        for file in files {
+            let (code, text, errors) = snapshot(&["--verify"], &file);
+            assert_eq!(code, Some(0), "{name}: {errors}");
+            assert!(text.contains(": good: "), "{text}");
+        }
+    }
+}
+
+#[test]
+fn the_newest_snapshot_of_a_directory_is_taken() {
+    let Some(vector) = vector("log-damaged") else {
+        return;
+    };
+    let (code, text, _) = snapshot(&["--verify"], &vector.dir.join("torn-then-written"));
+    assert_eq!(code, Some(0));
+    assert!(text.contains("snapshot.4: good: "), "{text}");
+    let empty = tempfile::tempdir().unwrap();
+    let (code, _, errors) = snapshot(&[], empty.path());
+    assert_eq!(code, Some(2));
+    assert!(errors.contains("there are no snapshots in "), "{errors}");
+}
+
+#[test]
+fn znodes_are_printed_as_the_formatter_prints_them() {
+    let Some(vector) = vector("fresh-standalone") else {
+        return;
+    };
+    let (code, text, _) = snapshot(&["-d"], &vector.dir.join("data"));
+    assert_eq!(code, Some(0));
+    assert!(text.starts_with("ZNode Details (count="), "{text}");
+    for line in [
+        "/zookeeper/quota",
+        "  dataVersion = 0",
+        "  data = ",
+        "Last zxid: 0x0",
+    ] {
+        assert!(
+            text.lines().any(|found| found.starts_with(line)),
+            "{line} in {text}"
+        );
+    }
+}
+
+/// The znodes of the JSON form, by path.
+fn znodes(json: &Value) -> BTreeMap<&str, &Value> {
+    let znodes = json["znodes"].as_array().unwrap().iter();
+    znodes
+        .map(|znode| (znode["path"].as_str().unwrap(), znode))
+        .collect()
+}
+
+/// All of it: data, ACL and Stat of each znode, sessions, digest. (Data of a quota's stats are
+/// counted anew when a server loads.)
+#[test]
+fn json_holds_what_java_reads() {
+    for name in ["snap-gz", "snap-snappy"] {
+        let Some(vector) = vector(name) else { return };
+        let state = &vector.expected["state"];
+        let (code, text, errors) = snapshot(&["--json"], &vector.dir.join("data"));
+        assert_eq!(code, Some(0), "{errors}");
+        let json: Value = serde_json::from_str(&text).unwrap();
+        let znodes = znodes(&json);
+        let expected = state["nodes"].as_object().unwrap();
+        assert_eq!(znodes.len(), expected.len(), "{name}");
+        for (path, java) in expected {
+            compare(znodes[path.as_str()], java, &state["stored_owner"][path]);
+        }
+        assert_eq!(json["last_zxid"], state["last_zxid"]);
+        assert_eq!(json["digest"]["digest"], state["digest"]);
+        let sessions = json["sessions"].as_array().unwrap();
+        assert_eq!(sessions.len(), state["sessions"].as_object().unwrap().len());
+        for session in sessions {
+            let java = &state["sessions"][session["id"].as_str().unwrap()];
+            assert_eq!(session["timeout_ms"], java["timeout"], "{session}");
+        }
+    }
+}
+
+fn compare(znode: &Value, java: &Value, stored_owner: &Value) {
+    let stat = &java["stat"];
+    for (ours, field) in [
+        ("czxid", "czxid"),
+        ("mzxid", "mzxid"),
+        ("pzxid", "pzxid"),
+        ("ctime", "ctime"),
+        ("mtime", "mtime"),
+        ("version", "version"),
+        ("aversion", "aversion"),
+    ] {
+        assert_eq!(znode[ours], stat[field], "{ours} of {znode}");
+    }
+    let owner = if stored_owner.is_null() {
+        &stat["ephemeralOwner"]
+    } else {
+        stored_owner
+    };
+    assert_eq!(&znode["ephemeral_owner"], owner, "{znode}");
+    // Clients see creations plus deletions.
+    let created = znode["children_created"].as_i64().unwrap();
+    let seen = 2 * created - stat["numChildren"].as_i64().unwrap();
+    assert_eq!(Some(seen), stat["cversion"].as_i64(), "{znode}");
+    let acl = znode["acl"].as_array().unwrap().iter();
+    let acl: Value = acl
+        .map(|entry| {
+            [&entry["perms"], &entry["scheme"], &entry["id"]]
+                .into_iter()
+                .cloned()
+                .collect::<Value>()
+        })
+        .collect();
+    assert_eq!(acl, java["acl"], "{znode}");
+    if !znode["path"]
+        .as_str()
+        .unwrap()
+        .ends_with("/zookeeper_stats")
+    {
+        let data = java["data"].as_str().map(base64_of_hex);
+        assert_eq!(znode["data"].as_str(), data.as_deref(), "{znode}");
+    }
+}
+
+fn base64_of_hex(hex: &str) -> String {
+    use base64::Engine;
+    let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+    let bytes: Vec<u8> = (0..hex.len()).step_by(2).map(byte).collect();
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+#[test]
+fn a_damaged_snapshot_is_named_and_nothing_is_printed() {
+    let Some(vector) = vector("snap-gz") else {
+        return;
+    };
+    let file = snapshots(&vector).pop().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(file.file_name().unwrap());
+    let mut content = fs::read(&file).unwrap();
+    content.truncate(content.len() / 2);
+    fs::write(&path, content).unwrap();
+    for options in [&[][..], &["--verify"], &["--json"]] {
+        let (code, text, errors) = snapshot(options, &path);
+        assert_eq!((code, text.as_str()), (Some(1), ""), "{options:?}");
+        assert!(errors.contains(&*path.to_string_lossy()), "{errors}");
+    }
+}
