@@ -2,7 +2,8 @@
 //!
 //! A test starts a [`Server`], ours or Apache ZooKeeper's, in a fresh data directory on a free
 //! loopback port, and drives it from outside: by four-letter words, by a foreign client program
-//! ([`scenario`]), or by another process such as the conformance suite. What a bare machine lacks
+//! ([`scenario`]), by requests one by one ([`RawSession`]), or by another process such as the
+//! conformance suite. What a bare machine lacks
 //! is named by a [`Missing`] and turned into a printed skip by [`or_skip`].
 //!
 //! Nothing here waits a fixed time: every wait names its condition and has a deadline
@@ -15,10 +16,13 @@
 
 mod apache;
 mod command;
+mod dump;
 mod foreign;
 mod layout;
 mod port;
 mod process;
+mod raw_session;
+pub mod requests;
 pub mod scenario;
 mod server;
 mod skip;
@@ -28,10 +32,12 @@ mod zoarium;
 
 pub use apache::{apache_class_path, java_tool};
 pub use command::{fetch, find_tool, run};
+pub use dump::{Dump, Znode};
 pub use foreign::prepare;
 pub use layout::{foreign_dir, shared_dir, source_dir, workspace_root};
 pub use port::Port;
 pub use process::Process;
+pub use raw_session::{Answer, Lost, RawSession};
 pub use server::{Flavour, Server, ServerBuilder, StartFailure};
 pub use skip::{Missing, or_skip};
 pub use wait::{wait_for, wait_until};

@@ -1,0 +1,121 @@
+//! The whole tree as a client sees it, for comparing servers.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write as _;
+
+use bytes::Bytes;
+use proto::response::{GetAclResponse, GetDataResponse, NamesResponse};
+use proto::{Acl, Stat};
+
+use crate::raw_session::{Lost, RawSession};
+use crate::requests::{get_acl, get_children, get_data};
+
+/// Requests in flight.
+const WINDOW: usize = 500;
+/// Differences that are told.
+const DIFFERENCES_SHOWN: usize = 10;
+
+/// One znode.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Znode {
+    /// Data; null is not empty.
+    pub data: Option<Bytes>,
+    /// All of the Stat.
+    pub stat: Stat,
+    /// The list, in order.
+    pub acl: Vec<Acl>,
+}
+
+/// Every znode with its path.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Dump {
+    /// In order of the paths.
+    pub znodes: BTreeMap<String, Znode>,
+}
+
+/// A request under way.
+enum Asked {
+    Data(String),
+    Acl(String),
+    Children(String),
+}
+
+impl Dump {
+    /// Reads everything through `session`, which needs the right to: a super user's.
+    ///
+    /// # Errors
+    /// If the connection ends. Panics if a znode may not be read or comes or goes meanwhile.
+    pub fn read(session: &mut RawSession) -> Result<Dump, Lost> {
+        let mut dump = Dump::default();
+        dump.read_below(session, "/")?;
+        Ok(dump)
+    }
+
+    fn read_below(&mut self, session: &mut RawSession, top: &str) -> Result<(), Lost> {
+        let mut paths = VecDeque::from([top.to_owned()]);
+        let mut asked = VecDeque::new();
+        let ask = |session: &mut RawSession, asked: &mut VecDeque<Asked>, what: Asked| {
+            session.put(&match &what {
+                Asked::Data(path) => get_data(path),
+                Asked::Acl(path) => get_acl(path),
+                Asked::Children(path) => get_children(path),
+            });
+            asked.push_back(what);
+        };
+        loop {
+            while asked.len() < WINDOW
+                && let Some(path) = paths.pop_front()
+            {
+                ask(session, &mut asked, Asked::Data(path.clone()));
+                ask(session, &mut asked, Asked::Acl(path));
+            }
+            let Some(next) = asked.pop_front() else {
+                return Ok(());
+            };
+            let answer = session.take()?;
+            match next {
+                Asked::Data(path) => {
+                    assert_eq!(answer.err, 0, "getData {path}");
+                    let GetDataResponse { data, stat } = answer.record();
+                    if stat.num_children > 0 {
+                        ask(session, &mut asked, Asked::Children(path.clone()));
+                    }
+                    let acl = Vec::new();
+                    self.znodes.insert(path, Znode { data, stat, acl });
+                }
+                Asked::Acl(path) => {
+                    assert_eq!(answer.err, 0, "getACL {path}");
+                    let GetAclResponse { acl, .. } = answer.record();
+                    if let Some(znode) = self.znodes.get_mut(&path) {
+                        znode.acl = acl;
+                    }
+                }
+                Asked::Children(path) => {
+                    assert_eq!(answer.err, 0, "getChildren {path}");
+                    let NamesResponse { names } = answer.record();
+                    let parent = path.trim_end_matches('/');
+                    paths.extend(names.iter().map(|name| format!("{parent}/{name}")));
+                }
+            }
+        }
+    }
+
+    /// Panics unless the two are equal, with the first differences.
+    pub fn assert_same(&self, other: &Dump, what: &str) {
+        if self == other {
+            return;
+        }
+        let mut text = String::new();
+        let paths = self.znodes.keys().chain(other.znodes.keys());
+        let mut differing: Vec<&String> = paths
+            .filter(|path| self.znodes.get(*path) != other.znodes.get(*path))
+            .collect();
+        differing.sort();
+        differing.dedup();
+        for path in differing.iter().take(DIFFERENCES_SHOWN) {
+            let (left, right) = (self.znodes.get(*path), other.znodes.get(*path));
+            writeln!(text, "{path}\n  {left:?}\n  {right:?}").expect("a string takes everything");
+        }
+        panic!("{what}: {} znodes differ:\n{text}", differing.len());
+    }
+}

@@ -1,0 +1,177 @@
+//! A session driven by hand, for tests that must know what was sent and what was answered.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use client::frame::{put_request, split_reply};
+use client::{Error, Handshake, RawConnection, Session};
+use jute::{Decode, Encode, Reader};
+use proto::connect::AuthPacket;
+use proto::request::{PathRequest, Request, WriteRequest};
+use proto::{OpCode, Xid, Zxid};
+use tokio::runtime::{Builder, Runtime};
+
+/// A connection with its session. Calls block; nothing is sent unasked: no pings, no reconnects.
+///
+/// Requests are answered in the order in which they were [`put`](Self::put).
+#[derive(Debug)]
+pub struct RawSession {
+    runtime: Runtime,
+    connection: RawConnection,
+    next_xid: i32,
+    unanswered: VecDeque<Xid>,
+}
+
+/// What came back for a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    /// The transaction, or the last one that a read has seen.
+    pub zxid: Zxid,
+    /// Error code; 0 if there is none.
+    pub err: i32,
+    /// The record, empty after an error.
+    pub body: Bytes,
+}
+
+impl Answer {
+    /// The record. Panics if it is another one, or an error came instead.
+    pub fn record<T: Decode>(&self) -> T {
+        assert_eq!(self.err, 0, "an error instead of a record");
+        T::decode(&mut Reader::new(self.body.clone())).expect("the record of a reply")
+    }
+}
+
+/// The connection has ended: nobody knows what became of the requests that were not answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lost(pub String);
+
+impl RawSession {
+    /// Connects and opens a session, or goes on with the given one.
+    ///
+    /// # Errors
+    /// If the server is not there, does not answer, or says that the session is over.
+    pub fn open(
+        address: &str,
+        continued: Option<&Session>,
+        timeout_ms: i32,
+    ) -> Result<RawSession, Error> {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime for a session");
+        let handshake = Handshake {
+            timeout_ms,
+            session: continued.cloned(),
+            ..Handshake::default()
+        };
+        let address = Arc::from(address);
+        let connection = runtime.block_on(RawConnection::open(&address, &handshake))?;
+        Ok(RawSession {
+            runtime,
+            connection,
+            next_xid: 1,
+            unanswered: VecDeque::new(),
+        })
+    }
+
+    /// What it takes to go on with the session elsewhere.
+    pub fn session(&self) -> &Session {
+        &self.connection.accepted.session
+    }
+
+    /// Requests that were put and not answered yet.
+    pub fn unanswered(&self) -> usize {
+        self.unanswered.len()
+    }
+
+    /// Sends a request with the next [`take`](Self::take) or [`flush`](Self::flush).
+    pub fn put(&mut self, request: &Request) {
+        let mut record = Vec::new();
+        request.encode(&mut record).expect("a request of a client");
+        let xid = Xid(self.next_xid);
+        self.next_xid += 1;
+        self.put_record(xid, request.op(), &record);
+    }
+
+    fn put_record(&mut self, xid: Xid, op: OpCode, record: &[u8]) {
+        let out = self.connection.wire.outbound();
+        put_request(xid, op.number(), out, |out| out.extend_from_slice(record));
+        self.unanswered.push_back(xid);
+    }
+
+    /// Sends all that was put.
+    ///
+    /// # Errors
+    /// If the connection has ended.
+    pub fn flush(&mut self) -> Result<(), Lost> {
+        let sent = self.runtime.block_on(self.connection.wire.flush());
+        sent.map_err(|error| Lost(error.to_string()))
+    }
+
+    /// The answer to the oldest request that has none, waiting for it. Watch events are skipped.
+    ///
+    /// # Errors
+    /// If the connection has ended. Panics if another request is answered.
+    pub fn take(&mut self) -> Result<Answer, Lost> {
+        loop {
+            let frame = self.connection.wire.next_frame();
+            if let Some(frame) = frame.map_err(|error| Lost(error.to_string()))? {
+                let (header, body) = split_reply(frame).map_err(|error| Lost(error.to_string()))?;
+                if header.xid == Xid::EVENT {
+                    continue;
+                }
+                let expected = self.unanswered.pop_front();
+                assert_eq!(Some(header.xid), expected, "an answer out of order");
+                return Ok(Answer {
+                    zxid: header.zxid,
+                    err: header.err,
+                    body: Bytes::copy_from_slice(body),
+                });
+            }
+            let turned = self.runtime.block_on(self.connection.wire.turn());
+            turned.map_err(|error| Lost(error.to_string()))?;
+        }
+    }
+
+    /// Sends one request and waits for its answer.
+    ///
+    /// # Errors
+    /// If the connection has ended.
+    pub fn call(&mut self, request: &Request) -> Result<Answer, Lost> {
+        assert!(self.unanswered.is_empty(), "call after requests put ahead");
+        self.put(request);
+        self.take()
+    }
+
+    /// Waits until the server has applied all that was committed before.
+    ///
+    /// # Errors
+    /// If the connection has ended.
+    pub fn sync(&mut self) -> Result<Answer, Lost> {
+        let path = Some("/".into());
+        self.call(&Request::Sync(PathRequest { path }))
+    }
+
+    /// Adds an identity to the connection.
+    ///
+    /// # Errors
+    /// If the connection has ended, as it does when the server refuses.
+    pub fn authenticate(&mut self, scheme: &str, auth: &'static str) -> Result<Answer, Lost> {
+        let packet = AuthPacket {
+            auth_type: 0,
+            scheme: Some(scheme.into()),
+            auth: Some(auth.into()),
+        };
+        self.put_record(Xid::AUTH, OpCode::Auth, &packet.to_bytes());
+        self.take()
+    }
+
+    /// Ends the session.
+    ///
+    /// # Errors
+    /// If the connection has ended before the answer.
+    pub fn close(mut self) -> Result<Answer, Lost> {
+        self.call(&Request::Write(WriteRequest::CloseSession))
+    }
+}

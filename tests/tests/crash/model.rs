@@ -1,0 +1,237 @@
+//! What one session's part of the tree must look like.
+//!
+//! A session's requests are carried out in the order in which they were sent, and a crash keeps a
+//! prefix of what is on its way to the log. So after a crash the session's part is what all
+//! answered requests made, and then the unanswered ones up to one of them; nothing else.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use proto::{SessionId, Zxid};
+use tests::Dump;
+
+/// Where all sessions create sequential znodes side by side.
+pub(crate) const SHARED: &str = "/shared";
+
+/// One change of a request.
+#[derive(Debug, Clone)]
+pub(crate) enum Change {
+    /// A znode under a known path.
+    Create {
+        path: String,
+        data: String,
+        ephemeral: bool,
+    },
+    /// A sequential znode among those of other sessions: its data tells it, its path is not known
+    /// before the answer.
+    CreateShared {
+        data: String,
+    },
+    Set {
+        path: String,
+        data: String,
+    },
+    Delete {
+        path: String,
+    },
+    /// closeSession.
+    Close,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Node {
+    pub(crate) data: String,
+    pub(crate) version: i32,
+    pub(crate) ephemeral: bool,
+    /// Children ever created, which is what numbers sequential ones.
+    pub(crate) creations: i32,
+    /// `None` as long as no answer told it.
+    created: Option<Zxid>,
+    modified: Option<Zxid>,
+}
+
+/// One session's part of the tree.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Part {
+    /// Its own znodes.
+    pub(crate) nodes: BTreeMap<String, Node>,
+    /// Its znodes below [`SHARED`] by their data, with their paths if they are known.
+    pub(crate) shared: BTreeMap<String, Option<String>>,
+    /// Whether the session was closed.
+    pub(crate) closed: bool,
+}
+
+pub(crate) fn parent_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(parent, _)| parent)
+}
+
+impl Part {
+    /// Carries out one request; `zxid` if it is known from the answer.
+    pub(crate) fn apply(&mut self, changes: &[Change], zxid: Option<Zxid>) {
+        for change in changes {
+            match change {
+                Change::Create {
+                    path,
+                    data,
+                    ephemeral,
+                } => self.create(path, data, *ephemeral, zxid),
+                Change::CreateShared { data } => {
+                    self.shared.insert(data.clone(), None);
+                }
+                Change::Set { path, data } => {
+                    let node = self.nodes.get_mut(path).expect("a znode to set");
+                    node.data.clone_from(data);
+                    node.version += 1;
+                    node.modified = zxid;
+                }
+                Change::Delete { path } => {
+                    if path.starts_with(SHARED) {
+                        self.shared.retain(|_, known| known.as_ref() != Some(path));
+                    } else {
+                        self.nodes.remove(path).expect("a znode to delete");
+                    }
+                }
+                Change::Close => {
+                    self.nodes.retain(|_, node| !node.ephemeral);
+                    self.closed = true;
+                }
+            }
+        }
+    }
+
+    fn create(&mut self, path: &str, data: &str, ephemeral: bool, zxid: Option<Zxid>) {
+        if let Some(parent) = self.nodes.get_mut(parent_of(path)) {
+            parent.creations += 1;
+        }
+        let node = Node {
+            data: data.to_owned(),
+            version: 0,
+            ephemeral,
+            creations: 0,
+            created: zxid,
+            modified: zxid,
+        };
+        let there = self.nodes.insert(path.to_owned(), node);
+        assert_eq!(there, None, "{path} is created once");
+    }
+
+    /// What is different in `dump`, if anything: below `top`, and under the shared znode what has
+    /// data beginning with `mark`.
+    pub(crate) fn difference(&self, dump: &Dump, whose: &Whose<'_>) -> Option<String> {
+        let below = |path: &str| path == whose.top || parent_of(path).starts_with(whose.top);
+        let found = dump.znodes.keys().filter(|path| below(path));
+        if let Some(extra) = found
+            .into_iter()
+            .find(|path| !self.nodes.contains_key(*path))
+        {
+            return Some(format!("{extra} is there"));
+        }
+        for (path, node) in &self.nodes {
+            let Some(seen) = dump.znodes.get(path) else {
+                return Some(format!("{path} is missing"));
+            };
+            let stat = &seen.stat;
+            let owner = if node.ephemeral { whose.session.0 } else { 0 };
+            let differs = seen.data.as_deref() != Some(node.data.as_bytes())
+                || stat.version != node.version
+                || stat.ephemeral_owner != owner
+                || stat.cversion != 2 * node.creations - stat.num_children
+                || node.created.is_some_and(|zxid| zxid.0 != stat.czxid)
+                || node.modified.is_some_and(|zxid| zxid.0 != stat.mzxid);
+            if differs {
+                return Some(format!("{path} is {seen:?}, not {node:?}"));
+            }
+        }
+        self.shared_difference(dump, whose)
+    }
+
+    fn shared_difference(&self, dump: &Dump, whose: &Whose<'_>) -> Option<String> {
+        let mut seen = whose.shared(dump);
+        for (data, path) in &self.shared {
+            match seen.remove(data) {
+                None => return Some(format!("the shared znode of {data} is missing")),
+                Some(found) if path.as_ref().is_some_and(|path| *path != found) => {
+                    return Some(format!("{data} is at {found}, not at {path:?}"));
+                }
+                Some(_) => {}
+            }
+        }
+        let extra = seen.into_iter().next();
+        extra.map(|(data, path)| format!("{path} of {data} is there"))
+    }
+
+    /// Takes over what is only known from looking.
+    pub(crate) fn learn(&mut self, dump: &Dump, whose: &Whose<'_>) {
+        for (path, node) in &mut self.nodes {
+            let stat = &dump.znodes[path].stat;
+            node.created = Some(Zxid(stat.czxid));
+            node.modified = Some(Zxid(stat.mzxid));
+        }
+        self.shared = whose
+            .shared(dump)
+            .into_iter()
+            .map(|(data, path)| (data, Some(path)))
+            .collect();
+    }
+}
+
+/// Which part of the tree is meant.
+#[derive(Debug)]
+pub(crate) struct Whose<'a> {
+    /// The znode above all of its own.
+    pub(crate) top: &'a str,
+    /// What the data of its shared znodes begin with.
+    pub(crate) mark: &'a str,
+    /// The owner of its ephemerals.
+    pub(crate) session: SessionId,
+}
+
+impl Whose<'_> {
+    /// Its shared znodes: data and path.
+    fn shared(&self, dump: &Dump) -> BTreeMap<String, String> {
+        let children = dump
+            .znodes
+            .iter()
+            .filter(|(path, _)| parent_of(path) == SHARED);
+        let mut found = BTreeMap::new();
+        for (path, node) in children {
+            let data = String::from_utf8_lossy(node.data.as_deref().unwrap_or_default());
+            if data.starts_with(self.mark) {
+                let twice = found.insert(data.to_string(), path.clone());
+                assert_eq!(twice, None, "{data} was created twice");
+            }
+        }
+        found
+    }
+}
+
+/// The number of unanswered requests that were carried out, and the part of the tree that makes.
+///
+/// Panics, telling for each number what would be different, if none fits.
+pub(crate) fn settle(
+    answered: &Part,
+    unanswered: &[Vec<Change>],
+    dump: &Dump,
+    whose: &Whose<'_>,
+) -> (usize, Part) {
+    let mut part = answered.clone();
+    let mut reasons = String::new();
+    for kept in 0..=unanswered.len() {
+        if kept > 0 {
+            part.apply(&unanswered[kept - 1], None);
+        }
+        match part.difference(dump, whose) {
+            None => {
+                part.learn(dump, whose);
+                return (kept, part);
+            }
+            Some(reason) => {
+                writeln!(reasons, "with {kept} kept: {reason}").expect("a string takes everything")
+            }
+        }
+    }
+    panic!(
+        "{whose:?}: no prefix of the unanswered requests explains what is there:\n{reasons}\
+         unanswered: {unanswered:#?}"
+    );
+}
