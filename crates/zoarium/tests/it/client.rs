@@ -165,8 +165,12 @@ async fn a_session_is_taken_over_with_its_ephemerals() {
         ..client::Handshake::default()
     };
     let address = server.address.as_str().into();
-    let thief = RawConnection::open(&address, &handshake).await.unwrap();
-    assert_eq!(thief.accepted.session.id, client.session_id());
+    match RawConnection::open(&address, &handshake).await {
+        Ok(thief) => assert_eq!(thief.accepted.session.id, client.session_id()),
+        // The client may be back before this handshake was answered.
+        Err(Error::Handshake { .. }) => {}
+        Err(other) => panic!("{other}"),
+    }
     let ephemerals = loop {
         match client.get_ephemerals("/").await {
             Ok(ephemerals) => break ephemerals,
