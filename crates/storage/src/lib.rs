@@ -23,6 +23,7 @@
 //! Source: storage-formats.md (FileTxnLog, FileSnap, FileTxnSnapLog); the deliberate differences
 //! from Java are listed in docs/COMPATIBILITY.md under "Storage".
 
+mod checksum;
 mod dirs;
 mod disk;
 mod epoch;

@@ -29,7 +29,8 @@ use proto::Zxid;
 use proto::txn::TxnRecord;
 
 use super::scan::{LogScanner, RawRecord, Stop};
-use super::{END_BYTE, FRAME_BYTES, PAYLOAD_BYTES_MIN, PREFIX_BYTES, checksum};
+use super::{END_BYTE, FRAME_BYTES, PAYLOAD_BYTES_MIN, PREFIX_BYTES};
+use crate::checksum::Checksum;
 use crate::disk::DiskFile;
 use crate::error::StorageError;
 
@@ -325,7 +326,7 @@ impl Window {
             return None;
         }
         *work -= len;
-        let is_record = i64::from(checksum(&payload)) == stored
+        let is_record = i64::from(Checksum::of(&payload)) == stored
             && TxnRecord::decode(&mut Reader::new(payload)).is_ok();
         is_record.then_some(zxid)
     }

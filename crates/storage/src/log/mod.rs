@@ -27,6 +27,8 @@ pub(crate) use chain::zxid_of;
 pub use padding::Padding;
 pub use writer::{LogSettings, LogWriter};
 
+use crate::checksum::Checksum;
+
 /// "ZKLG".
 pub(crate) const MAGIC: [u8; 4] = *b"ZKLG";
 /// The only version there has been. Readers do not check it.
@@ -57,13 +59,8 @@ pub(crate) fn file_header() -> [u8; HEADER_BYTES as usize] {
 pub(crate) fn put_record(payload: &[u8], out: &mut Vec<u8>) {
     let len = i32::try_from(payload.len()).expect("a transaction fits 31 bits of length");
     out.reserve(payload.len() + FRAME_BYTES);
-    out.extend_from_slice(&u64::from(checksum(payload)).to_be_bytes());
+    out.extend_from_slice(&u64::from(Checksum::of(payload)).to_be_bytes());
     out.extend_from_slice(&len.to_be_bytes());
     out.extend_from_slice(payload);
     out.push(END_BYTE);
-}
-
-/// Adler-32.
-pub(crate) fn checksum(payload: &[u8]) -> u32 {
-    adler2::adler32_slice(payload)
 }

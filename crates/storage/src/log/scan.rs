@@ -6,6 +6,7 @@ use bytes::{Bytes, BytesMut};
 use jute::Limits;
 
 use super::{END_BYTE, FRAME_BYTES, HEADER_BYTES, MAGIC, PAYLOAD_BYTES_MIN, PREFIX_BYTES};
+use crate::checksum::Checksum;
 use crate::disk::{Disk, DiskFile, read_full_at};
 use crate::error::{StorageError, io_error};
 
@@ -124,14 +125,15 @@ impl<F: DiskFile> LogScanner<F> {
             path: path.to_path_buf(),
             reason,
         };
-        let Some(header) = self.take(HEADER_BYTES as usize)? else {
+        let Some(header) = self.peek(HEADER_BYTES as usize)? else {
             let reason = format!(
                 "it has {} bytes, fewer than the header's {HEADER_BYTES}",
                 self.file_bytes
             );
             return Err(refused(&self.path, reason));
         };
-        let mut fields = jute::Reader::new(header);
+        let mut fields = jute::Reader::new(Bytes::copy_from_slice(header));
+        self.position = HEADER_BYTES;
         let mut read = || -> Result<([u8; 4], i32, i64), jute::DecodeError> {
             Ok((fields.i32()?.to_be_bytes(), fields.i32()?, fields.i64()?))
         };
@@ -190,11 +192,7 @@ impl<F: DiskFile> LogScanner<F> {
     pub fn next_record(&mut self) -> Result<Scanned, StorageError> {
         let offset = self.position;
         let stop = |stop| Ok(Scanned::Stop(stop));
-        let Some(prefix) = self.peek(PREFIX_BYTES)? else {
-            return stop(Stop::End);
-        };
-        let mut fields = jute::Reader::new(prefix);
-        let (Ok(stored), Ok(len)) = (fields.i64(), fields.i32()) else {
+        let Some((stored, len)) = self.peek(PREFIX_BYTES)?.and_then(prefix_of) else {
             return stop(Stop::End);
         };
         let wanted = match usize::try_from(len) {
@@ -206,18 +204,18 @@ impl<F: DiskFile> LogScanner<F> {
             return stop(Stop::Length { len });
         }
         let len = len.unsigned_abs();
-        let Some(frame) = self.peek(FRAME_BYTES + wanted)? else {
+        let Some(start) = self.ensure(FRAME_BYTES + wanted)? else {
             return stop(Stop::Cut { len });
         };
-        let payload = frame.slice(PREFIX_BYTES..PREFIX_BYTES + wanted);
-        let computed = super::checksum(&payload);
+        let end = start + PREFIX_BYTES + wanted;
+        let payload = self.chunk.slice(start + PREFIX_BYTES..end);
+        let end_byte = self.chunk.get(end).copied().unwrap_or_default();
         let record = RawRecord {
             offset,
             stored,
-            computed,
+            computed: Checksum::of(&payload),
             payload,
         };
-        let end_byte = frame.last().copied().unwrap_or_default();
         if end_byte != END_BYTE {
             return stop(Stop::EndByte {
                 found: end_byte,
@@ -229,34 +227,33 @@ impl<F: DiskFile> LogScanner<F> {
         Ok(Scanned::Record(record))
     }
 
-    fn take(&mut self, count: usize) -> Result<Option<Bytes>, StorageError> {
-        let taken = self.peek(count)?;
-        if taken.is_some() {
-            self.position += count as u64;
-        }
-        Ok(taken)
+    /// The next `count` bytes, `None` if the file has fewer.
+    fn peek(&mut self, count: usize) -> Result<Option<&[u8]>, StorageError> {
+        let start = self.ensure(count)?;
+        Ok(start.and_then(|start| self.chunk.get(start..start + count)))
     }
 
-    /// The next `count` bytes, `None` if the file has fewer. Memory is taken only for bytes that
-    /// are there.
-    fn peek(&mut self, count: usize) -> Result<Option<Bytes>, StorageError> {
+    /// Where in the chunk the next `count` bytes are, `None` if the file has fewer. Memory is taken
+    /// only for bytes that are there.
+    fn ensure(&mut self, count: usize) -> Result<Option<usize>, StorageError> {
         if self.file_bytes.saturating_sub(self.position) < count as u64 {
             return Ok(None);
         }
-        let within = |chunk: &Bytes, from: u64, position: u64| {
-            let start = usize::try_from(position.checked_sub(from)?).ok()?;
-            (chunk.len() >= start.checked_add(count)?).then(|| chunk.slice(start..start + count))
-        };
-        if let Some(found) = within(&self.chunk, self.chunk_at, self.position) {
-            return Ok(Some(found));
+        if let Some(start) = self.start_in_chunk(count) {
+            return Ok(Some(start));
         }
         // Nothing of the old chunk is copied: the few bytes at its end are cheaper read again.
         let left = self.file_bytes - self.position;
         let len = count.max(READ_BYTES.min(usize::try_from(left).unwrap_or(READ_BYTES)));
         self.chunk = self.read(self.position, len)?;
         self.chunk_at = self.position;
-        // Shorter than its length said: somebody cut the file meanwhile.
-        Ok(within(&self.chunk, self.chunk_at, self.position))
+        // Still not there if somebody cut the file meanwhile.
+        Ok(self.start_in_chunk(count))
+    }
+
+    fn start_in_chunk(&self, count: usize) -> Option<usize> {
+        let start = usize::try_from(self.position.checked_sub(self.chunk_at)?).ok()?;
+        (self.chunk.len() >= start.checked_add(count)?).then_some(start)
     }
 
     /// Bytes of the file from `offset`; fewer only at its end.
@@ -267,4 +264,11 @@ impl<F: DiskFile> LogScanner<F> {
         buf.truncate(read);
         Ok(buf.freeze())
     }
+}
+
+/// Checksum and length.
+fn prefix_of(bytes: &[u8]) -> Option<(i64, i32)> {
+    let (checksum, rest) = bytes.split_first_chunk()?;
+    let len = rest.first_chunk()?;
+    Some((i64::from_be_bytes(*checksum), i32::from_be_bytes(*len)))
 }

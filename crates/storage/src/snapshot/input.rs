@@ -5,6 +5,8 @@ use std::io::{self, Read};
 use bytes::Bytes;
 use jute::{Limits, Str};
 
+use crate::checksum::Checksum;
+
 /// Bytes asked of the stream at once. Larger fields make the buffer grow, up to the field limit.
 const BUFFER_BYTES: usize = 256 << 10;
 
@@ -38,7 +40,7 @@ pub(crate) struct FieldInput<R> {
     hashed: usize,
     /// Stream offset of the buffer's first byte.
     base: u64,
-    adler: adler2::Adler32,
+    checksum: Checksum,
 }
 
 impl<R: Read> FieldInput<R> {
@@ -51,7 +53,7 @@ impl<R: Read> FieldInput<R> {
             end: 0,
             hashed: 0,
             base: 0,
-            adler: adler2::Adler32::new(),
+            checksum: Checksum::new(),
         }
     }
 
@@ -63,12 +65,12 @@ impl<R: Read> FieldInput<R> {
     /// Adler-32 of everything read so far.
     pub(crate) fn checksum(&mut self) -> u32 {
         self.hash();
-        self.adler.checksum()
+        self.checksum.value()
     }
 
     fn hash(&mut self) {
         if let Some(new) = self.buffer.get(self.hashed..self.start) {
-            self.adler.write_slice(new);
+            self.checksum.write(new);
         }
         self.hashed = self.start;
     }

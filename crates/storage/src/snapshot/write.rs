@@ -10,6 +10,7 @@ use proto::txn::TxnDigest;
 
 use super::codec::Compressor;
 use super::{Compression, DBID, END_PATH, MAGIC, SnapshotTrailer, VERSION};
+use crate::checksum::Checksum;
 use crate::dirs::DataDirs;
 use crate::disk::{Disk, DiskFile};
 use crate::error::StorageError;
@@ -36,7 +37,7 @@ pub struct SnapshotWriter<D: Disk> {
     is_synced: bool,
     output: Option<Compressor<D::File>>,
     is_published: bool,
-    adler: adler2::Adler32,
+    checksum: Checksum,
     bytes: u64,
 }
 
@@ -62,7 +63,7 @@ impl<D: Disk> SnapshotWriter<D> {
             is_synced,
             output: None,
             is_published: false,
-            adler: adler2::Adler32::new(),
+            checksum: Checksum::new(),
             bytes: 0,
         };
         let sync_every = if is_synced { SYNC_EVERY_BYTES } else { 0 };
@@ -84,7 +85,7 @@ impl<D: Disk> SnapshotWriter<D> {
     /// # Errors
     /// If writing fails (disk full); then there is no snapshot.
     pub fn write(&mut self, bytes: &[u8]) -> Result<(), StorageError> {
-        self.adler.write_slice(bytes);
+        self.checksum.write(bytes);
         self.bytes += bytes.len() as u64;
         let written = match &mut self.output {
             Some(output) => output.write_all(bytes),
@@ -126,7 +127,7 @@ impl<D: Disk> SnapshotWriter<D> {
 
     fn seal(&mut self) -> Result<(), StorageError> {
         let mut seal = Vec::new();
-        i64::from(self.adler.checksum()).encode(&mut seal);
+        i64::from(self.checksum.value()).encode(&mut seal);
         put_str(Some(END_PATH), &mut seal);
         self.write(&seal)
     }

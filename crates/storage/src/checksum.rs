@@ -1,0 +1,37 @@
+//! Adler-32, the checksum of logs and snapshots.
+
+use std::fmt;
+
+/// A running checksum.
+#[derive(Clone)]
+pub(crate) struct Checksum(simd_adler32::Adler32);
+
+impl Checksum {
+    /// Of no bytes.
+    pub(crate) fn new() -> Self {
+        Self(simd_adler32::Adler32::new())
+    }
+
+    /// Of `bytes`.
+    pub(crate) fn of(bytes: &[u8]) -> u32 {
+        let mut checksum = Self::new();
+        checksum.write(bytes);
+        checksum.value()
+    }
+
+    /// Takes in the next bytes.
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        self.0.write(bytes);
+    }
+
+    /// Of everything so far.
+    pub(crate) fn value(&self) -> u32 {
+        self.0.finish()
+    }
+}
+
+impl fmt::Debug for Checksum {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Checksum({:#x})", self.value())
+    }
+}
