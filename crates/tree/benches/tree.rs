@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used)] // a benchmark may fail like a test
 
 #[path = "../tests/common/mod.rs"]
+#[expect(clippy::unwrap_used, reason = "helpers shared with the tests")]
 mod common;
 
 use std::cell::RefCell;

@@ -20,7 +20,7 @@ enum Repr {
 }
 
 impl Name {
-    /// The name of the root and of the dead.
+    /// The name of the root and of free slots.
     pub(crate) const EMPTY: Self = Self(Repr::Inline {
         len: 0,
         bytes: [0; INLINE_BYTES_MAX],

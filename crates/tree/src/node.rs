@@ -7,9 +7,6 @@ use crate::arena::NodeId;
 use crate::name::Name;
 use crate::owner::OwnerRules;
 
-const ALIVE: u8 = 1;
-const COUNTED: u8 = 2;
-
 /// A znode: its own name component, data, stat and links; no full path, no child container.
 ///
 /// Children are linked through `next` and `prev`, newest first: a snapshot that entered the list
@@ -39,7 +36,8 @@ pub(crate) struct Node {
     pub(crate) content_crc: u32,
     /// What the tree's digest holds for this znode.
     pub(crate) digest: u32,
-    flags: u8,
+    /// Whether the tree's digest counts it.
+    pub(crate) is_counted: bool,
     /// What is stored; `cversion` counts creations.
     pub(crate) stat: StatPersisted,
     /// The data; null and empty differ.
@@ -62,28 +60,15 @@ impl Node {
             path_crc: 0,
             content_crc: 0,
             digest: 0,
-            flags: ALIVE,
+            is_counted: false,
         }
     }
 
-    /// Frees what it holds; the links stay.
-    pub(crate) fn bury(&mut self) {
-        self.flags = 0;
+    /// Frees what it holds, and links the slot to the next free one.
+    pub(crate) fn clear(&mut self, next_free: NodeId) {
         self.name = Name::EMPTY;
         self.data = None;
-    }
-
-    pub(crate) fn is_alive(&self) -> bool {
-        self.flags & ALIVE != 0
-    }
-
-    /// Whether the tree's digest counts it.
-    pub(crate) fn is_counted(&self) -> bool {
-        self.flags & COUNTED != 0
-    }
-
-    pub(crate) fn set_counted(&mut self) {
-        self.flags |= COUNTED;
+        self.next = next_free;
     }
 
     /// Bytes of data; 0 for null.

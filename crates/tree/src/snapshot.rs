@@ -8,35 +8,86 @@
 //! * the ACL map comes before the znodes that use it;
 //! * a znode is written at once with its stat, and only children that it had at that moment are
 //!   visited: lists grow at the front, and the walk notes the front when it writes the parent;
-//! * a znode that dies under the walk keeps its link to the next one, see [`crate::arena`].
+//! * a znode that is deleted while the walk stands on it hands the walk on to what follows it, so
+//!   the walk never loses its way and nothing has to be kept for it.
 //!
 //! Source: storage-formats.md 6.1, 6.2, 8; DataTree.serialize.
 
+use std::sync::{Arc, Weak};
+
 use jute::{Encode, put_buffer, put_str};
+use parking_lot::Mutex;
 use proto::Zxid;
 
 use crate::Tree;
-use crate::arena::{NodeId, Pin};
+use crate::arena::{Arena, NodeId};
 
 /// How far a snapshot has come.
 #[derive(Debug)]
 pub struct SnapshotCursor {
     zxid: Zxid,
-    place: Place,
-    /// The znode to write next, which may be dead by then.
-    next: NodeId,
-    /// Path of the parent of `next`.
-    parent_path: String,
-    /// The znodes above `next`, from the root.
-    parents: Vec<NodeId>,
-    _pin: Pin,
+    stage: Stage,
+    walk: Arc<Mutex<Walk>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum Stage {
     Start,
     Nodes,
     End,
+}
+
+/// Where the walk over the znodes stands.
+#[derive(Debug)]
+struct Walk {
+    /// The znode to write next; nil behind the last child of the last of `parents`.
+    next: NodeId,
+    /// The znodes above, from the root.
+    parents: Vec<NodeId>,
+    /// Path of the last of `parents`.
+    parent_path: String,
+}
+
+/// The walks that deletions must look after.
+///
+/// A walk is locked under the tree's lock only: by its snapshot while the tree is shared, by a
+/// deletion while it is not, so nobody ever waits.
+#[derive(Debug, Default)]
+pub(crate) struct Walks(Mutex<Vec<Weak<Mutex<Walk>>>>);
+
+impl Walks {
+    /// Hands walks on that stand on a znode without children which is about to be unlinked.
+    pub(crate) fn leave(&mut self, arena: &Arena, id: NodeId) {
+        let walks = self.0.get_mut();
+        if !walks.is_empty() {
+            walks.retain(|walk| match walk.upgrade() {
+                Some(walk) => {
+                    walk.lock().leave(arena, id);
+                    true
+                }
+                None => false,
+            });
+        }
+    }
+}
+
+impl Walk {
+    fn leave(&mut self, arena: &Arena, id: NodeId) {
+        if self.next == id {
+            self.next = arena[id].next;
+        } else if self.next == NodeId::NIL && self.parents.last() == Some(&id) {
+            self.go_up(arena);
+        }
+    }
+
+    /// To behind the last of the parents.
+    fn go_up(&mut self, arena: &Arena) {
+        if let Some(parent) = self.parents.pop() {
+            let above = self.parent_path.rfind('/').unwrap_or(0);
+            self.parent_path.truncate(above);
+            self.next = arena[parent].next;
+        }
+    }
 }
 
 impl SnapshotCursor {
@@ -47,16 +98,20 @@ impl SnapshotCursor {
 }
 
 impl Tree {
-    /// Begins a snapshot. Until the cursor is dropped, slots of znodes that are deleted (144
-    /// bytes each) are not used again.
+    /// Begins a snapshot. It costs nothing while it waits, whatever happens to the tree.
     pub fn start_snapshot(&self) -> SnapshotCursor {
+        let walk = Arc::new(Mutex::new(Walk {
+            next: Self::ROOT,
+            parents: Vec::new(),
+            parent_path: String::new(),
+        }));
+        let mut walks = self.walks.0.lock();
+        walks.retain(|walk| walk.strong_count() > 0);
+        walks.push(Arc::downgrade(&walk));
         SnapshotCursor {
             zxid: self.last_zxid,
-            place: Place::Start,
-            next: Self::ROOT,
-            parent_path: String::new(),
-            parents: Vec::new(),
-            _pin: self.arena.pin(),
+            stage: Stage::Start,
+            walk,
         }
     }
 
@@ -70,15 +125,23 @@ impl Tree {
         out: &mut Vec<u8>,
     ) -> bool {
         let enough = out.len().saturating_add(bytes_wanted);
-        if cursor.place == Place::Start {
+        if cursor.stage == Stage::Start {
             self.put_sessions(out);
             self.put_acl_map(out);
-            cursor.place = Place::Nodes;
+            cursor.stage = Stage::Nodes;
         }
-        while cursor.place == Place::Nodes && out.len() < enough {
-            self.put_next(cursor, out);
+        let walk = &mut *cursor.walk.lock();
+        while cursor.stage == Stage::Nodes && out.len() < enough {
+            if walk.next != NodeId::NIL {
+                self.put_next(walk, out);
+            } else if walk.parents.is_empty() {
+                put_str(Some(crate::path::ROOT), out);
+                cursor.stage = Stage::End;
+            } else {
+                walk.go_up(&self.arena);
+            }
         }
-        cursor.place != Place::End
+        cursor.stage != Stage::End
     }
 
     fn put_sessions(&self, out: &mut Vec<u8>) {
@@ -101,45 +164,24 @@ impl Tree {
         out[count_at..count_at + 4].copy_from_slice(&count.to_be_bytes());
     }
 
-    /// Writes the next znode if it is alive, and finds the one after it.
-    fn put_next(&self, cursor: &mut SnapshotCursor, out: &mut Vec<u8>) {
-        let node = &self.arena[cursor.next];
-        if node.is_alive() {
-            let parent_len = cursor.parent_path.len();
-            if cursor.next != Self::ROOT {
-                cursor.parent_path.push('/');
-                cursor.parent_path.push_str(node.name.as_str());
-            }
-            put_str(Some(&cursor.parent_path), out);
-            put_buffer(node.data.as_deref(), out);
-            self.acls.id(node.acl).encode(out);
-            node.stat.encode(out);
-            if let Some(child) = node.first_child.get() {
-                cursor.parents.push(cursor.next);
-                cursor.next = child;
-                return;
-            }
-            cursor.parent_path.truncate(parent_len);
+    /// Writes a znode and steps to its first child, or to what follows it.
+    fn put_next(&self, walk: &mut Walk, out: &mut Vec<u8>) {
+        let node = &self.arena[walk.next];
+        let parent_len = walk.parent_path.len();
+        if walk.next != Self::ROOT {
+            walk.parent_path.push('/');
+            walk.parent_path.push_str(node.name.as_str());
         }
-        self.step_on(cursor, out);
-    }
-
-    /// To the next sibling, or that of the closest znode above with one; a dead znode's link
-    /// leads to what followed it.
-    fn step_on(&self, cursor: &mut SnapshotCursor, out: &mut Vec<u8>) {
-        loop {
-            if let Some(sibling) = self.arena[cursor.next].next.get() {
-                cursor.next = sibling;
-                return;
-            }
-            let Some(parent) = cursor.parents.pop() else {
-                put_str(Some(crate::path::ROOT), out);
-                cursor.place = Place::End;
-                return;
-            };
-            let above = cursor.parent_path.rfind('/').unwrap_or(0);
-            cursor.parent_path.truncate(above);
-            cursor.next = parent;
+        put_str(Some(&walk.parent_path), out);
+        put_buffer(node.data.as_deref(), out);
+        self.acls.id(node.acl).encode(out);
+        node.stat.encode(out);
+        if node.first_child == NodeId::NIL {
+            walk.parent_path.truncate(parent_len);
+            walk.next = node.next;
+        } else {
+            walk.parents.push(walk.next);
+            walk.next = node.first_child;
         }
     }
 }

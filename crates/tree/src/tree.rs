@@ -13,6 +13,7 @@ use crate::index::Index;
 use crate::node::Node;
 use crate::owner::{Owner, OwnerRules};
 use crate::quota::QuotaRoots;
+use crate::snapshot::Walks;
 use crate::{TreeSettings, auth, digest, path};
 
 /// The replicated state: znodes, sessions, ACL lists, and all that follows from them.
@@ -42,6 +43,8 @@ pub struct Tree {
     pub(crate) last_applied: Option<Zxid>,
     /// `/zookeeper`; below it nothing counts for the digest.
     pub(crate) zookeeper: NodeId,
+    /// Snapshots that are being written.
+    pub(crate) walks: Walks,
 }
 
 impl Tree {
@@ -83,10 +86,11 @@ impl Tree {
             digest_history: digest::History::default(),
             last_applied: None,
             zookeeper: NodeId::NIL,
+            walks: Walks::default(),
         };
         let mut root = Node::new("", data, acl, stat);
         if tree.settings.digest_enabled {
-            root.set_counted();
+            root.is_counted = true;
             root.content_crc = digest::content(root.path_crc, data);
             root.digest = digest::node(root.content_crc, &root.stat);
             tree.digest = root.digest.into();
@@ -313,8 +317,8 @@ impl Tree {
         node.parent = parent;
         node.next = parent_node.first_child;
         // A digest that is off has no counted root.
-        if parent_node.is_counted() && parent != self.zookeeper {
-            node.set_counted();
+        if parent_node.is_counted && parent != self.zookeeper {
+            node.is_counted = true;
             node.path_crc = digest::child_path(parent_node.path_crc, node.name.as_bytes());
             node.content_crc = digest::content(node.path_crc, node.data.as_deref());
             node.digest = digest::node(node.content_crc, &node.stat);
@@ -337,6 +341,7 @@ impl Tree {
 
     /// Takes a znode without children out of everything and frees it.
     pub(crate) fn unlink(&mut self, id: NodeId, path_len: usize) {
+        self.walks.leave(&self.arena, id);
         self.index.remove(&self.arena, id);
         let node = &self.arena[id];
         let (parent, prev, next) = (node.parent, node.prev, node.next);
@@ -360,7 +365,7 @@ impl Tree {
     /// Brings the digest up to date after a change of a znode's stat (or `content_crc`).
     pub(crate) fn rehash(&mut self, id: NodeId) {
         let node = &mut self.arena[id];
-        if !node.is_counted() {
+        if !node.is_counted {
             return;
         }
         let digest = digest::node(node.content_crc, &node.stat);

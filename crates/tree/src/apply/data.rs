@@ -50,7 +50,7 @@ impl Tree {
         let node = &mut self.arena[id];
         let change = data_len(data) - data_len(node.data.as_deref());
         node.set_data(data);
-        if node.is_counted() {
+        if node.is_counted {
             node.content_crc = digest::content(node.path_crc, data);
         }
         change

@@ -19,15 +19,11 @@ impl Tree {
             // Gone already, when records are replayed.
             let _ = self.delete(path, stamp, firing);
         }
-        let left = self.ephemerals.get(&stamp.session);
-        let mut left: Vec<_> = left.into_iter().flatten().copied().collect();
+        let left = self.ephemerals.get(&stamp.session).into_iter().flatten();
+        let mut left: Vec<Str> = left.map(|id| self.path_of(*id)).collect();
         left.sort_unstable();
-        for id in left {
-            // A znode deleted with the one above it, which only a replay does, is gone.
-            if self.arena[id].is_alive() {
-                let path = self.path_of(id);
-                let _ = self.delete(&path, stamp, firing);
-            }
+        for path in &left {
+            let _ = self.delete(path, stamp, firing);
         }
         self.sessions.remove(&stamp.session);
     }

@@ -40,7 +40,7 @@ impl PendingNode {
             data_len: data_len(node.data.as_deref()),
             acl: tree.acl_of(id).cloned(),
             is_ephemeral: matches!(owner, Owner::Session(_)),
-            is_counted: node.is_counted(),
+            is_counted: node.is_counted,
             path_crc: node.path_crc,
             content_crc: node.content_crc,
             digest: node.digest,
