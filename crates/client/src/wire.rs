@@ -131,3 +131,61 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         Poll::Ready(Ok(()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::AsyncWriteExt;
+
+    use super::*;
+    use crate::frame::put_frame;
+
+    fn frame(len: usize) -> Vec<u8> {
+        let mut out = Vec::new();
+        put_frame(&mut out, |out| out.resize(out.len() + len, 7));
+        out
+    }
+
+    #[tokio::test]
+    async fn reading_goes_on_while_a_write_is_stuck() {
+        let (ours, mut theirs) = tokio::io::duplex(64);
+        let mut wire = Wire::new(ours, 1000);
+        wire.outbound().extend_from_slice(&frame(10_000));
+        theirs.write_all(&frame(10)).await.unwrap();
+        wire.turn().await.unwrap();
+        assert_eq!(wire.next_frame().unwrap().map(<[u8]>::len), Some(10));
+        assert_eq!(wire.unsent(), 10_004 - 64);
+
+        let mut taken = vec![0; 10_004];
+        let (flushed, read) = tokio::join!(wire.flush(), theirs.read_exact(&mut taken));
+        flushed.unwrap();
+        read.unwrap();
+        assert!(taken == frame(10_000) && wire.unsent() == 0);
+    }
+
+    #[tokio::test]
+    async fn a_peer_that_never_catches_up_does_not_make_the_buffer_grow() {
+        let (ours, mut theirs) = tokio::io::duplex(1000);
+        let mut wire = Wire::new(ours, 1000);
+        wire.outbound().extend_from_slice(&frame(100_000));
+        let mut taken = vec![0; 1000];
+        for _ in 0..10_000 {
+            wire.outbound().extend_from_slice(&frame(996));
+            // One byte from the peer ends the turn, with most of the buffer still unsent.
+            theirs.write_all(&[0]).await.unwrap();
+            wire.turn().await.unwrap();
+            theirs.read_exact(&mut taken).await.unwrap();
+        }
+        assert!(wire.unsent() > 90_000);
+        let capacity = wire.outbound().capacity();
+        assert!(capacity < 1 << 20, "{capacity}");
+    }
+
+    #[tokio::test]
+    async fn the_end_of_the_stream_is_an_error() {
+        let (ours, theirs) = tokio::io::duplex(64);
+        let mut wire = Wire::new(ours, 1000);
+        drop(theirs);
+        let error = wire.turn().await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    }
+}
