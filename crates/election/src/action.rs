@@ -29,8 +29,10 @@ pub enum Action {
         /// In which round.
         round: ElectionRound,
     },
-    /// A server has committed a newer member list than this one, and this one looks. Install it,
-    /// then [`crate::Election::reset`] and start again: the message went no further.
+    /// A server has committed a newer member list than this one, and this one looks. The message
+    /// went no further. Install the list; if it differs in more than the version, reset the
+    /// election ([`crate::Election::reset`]) and start again, otherwise only tell of it
+    /// ([`crate::Election::set_electorate`]) and hand the message in once more.
     ConfigSeen {
         /// Who.
         from: Sid,

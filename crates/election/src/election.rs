@@ -1,12 +1,13 @@
 //! One server's part in every election, and what it answers in between.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proto::notification::{Form, Notification, PeerState};
 use proto::{ElectionRound, Epoch, Sid, Zxid};
 
 use crate::answers::Answers;
 use crate::guard::OtherLeaders;
+use crate::limits::EARLY_MAX;
 use crate::looking::Looking;
 use crate::{Action, Ballot, Electorate, MemberList, Oracle, Vote};
 
@@ -79,8 +80,9 @@ impl From<Notification> for Heard {
 
 /// The election of one server.
 ///
-/// Invariants: the round never falls, except by [`Election::reset`]; the proposal of a round is
-/// only ever replaced by a better one; no role is taken without a quorum of ballots that agree.
+/// Invariants: a round that is looked in never falls (joining an ensemble takes over its round,
+/// whatever it is); the proposal of a round is only ever replaced by a better one; no role is taken
+/// without a quorum of ballots that agree, save at the word of an oracle.
 #[derive(Debug)]
 pub struct Election {
     pub(crate) me: Sid,
@@ -104,7 +106,7 @@ pub struct Election {
     pub(crate) other_leaders: OtherLeaders,
     answers: Answers,
     /// What voters said before the first round: they do not say it again for a while.
-    early: BTreeMap<Sid, Heard>,
+    early: VecDeque<(Sid, Heard)>,
 }
 
 impl Election {
@@ -131,7 +133,7 @@ impl Election {
             supporters: BTreeSet::new(),
             other_leaders: OtherLeaders::default(),
             answers: Answers::default(),
-            early: BTreeMap::new(),
+            early: VecDeque::new(),
         }
     }
 
@@ -185,7 +187,7 @@ impl Election {
         } else if self.looking.is_some() {
             self.hear_in_round(from, notification, now_ms, out);
         } else if self.state == PeerState::Looking {
-            self.early.insert(from, heard.clone());
+            self.keep_for_later(from, heard);
         } else if notification.state == PeerState::Looking && from != self.me {
             self.hear_looker(from, notification, now_ms, out);
         }
@@ -230,6 +232,13 @@ impl Election {
             };
             self.answer(from, ballot, now_ms, out);
         }
+    }
+
+    fn keep_for_later(&mut self, from: Sid, heard: &Heard) {
+        if self.early.len() >= EARLY_MAX {
+            self.early.pop_front();
+        }
+        self.early.push_back((from, heard.clone()));
     }
 
     /// What [`Election::next_deadline`] announced is due.
@@ -301,6 +310,11 @@ impl Election {
         let (me, settings, oracle) = (self.me, self.settings, self.oracle);
         *self = Self::new(me, role, settings, electorate, candidate);
         self.oracle = oracle;
+    }
+
+    /// The configurations that apply.
+    pub fn electorate(&self) -> &Electorate {
+        &self.electorate
     }
 
     /// What this server does.

@@ -10,6 +10,10 @@ pub const ANSWER_INTERVAL_MS: i64 = 100;
 /// Servers whose last answer is remembered; those beyond are answered without the limit.
 pub const ANSWERED_MAX: usize = 256;
 
+/// Messages of voters that are kept until the first round begins; the oldest are dropped. As many
+/// as Java's receive queue holds.
+pub const EARLY_MAX: usize = 100;
+
 /// How long the leader of another member list has to answer before it counts as gone
 /// (milliseconds). A leader answers at once; the rest is for a loaded machine.
 pub const GUARD_WAIT_MS: i64 = 1000;

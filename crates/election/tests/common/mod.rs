@@ -1,3 +1,6 @@
 //! What the tests share.
 
+#![allow(dead_code, reason = "each test uses its part")]
+
+pub(crate) mod network;
 pub(crate) mod script;

@@ -1,9 +1,11 @@
 //! The commands of election scripts.
 //!
 //! ```text
-//! server 1 list=1,2,3 [observer] [zxid=10|none] [epoch=1] [guard=off] [reconfig] [version=5]
+//! server 1 list=1,2,3 [proposed=1,2,3,4] [observer] [zxid=10|none] [epoch=1] [guard=off] [reconfig] [version=5]
 //!        [zero=1,2] [groups=1,2,3/4,5,6]        a server that is not running yet
+//! boot 1                     a process that has not begun its first round yet
 //! start 1 2 [zxid=12]        begins a round, at once after the process started or a role ended
+//! up 1 from=9                1 sees a new connection to 9
 //! crash 2                    the process is gone, with all that was on its way to it
 //! cut 1-4, heal 1-4          no connection between them; there is one again
 //! deliver [1>3 ...]          the oldest message on its way (all of them in turn without names)
@@ -112,7 +114,9 @@ impl Script {
         let words = Words(all.collect());
         match command {
             "server" => self.add(&words),
+            "boot" => words.sids().for_each(|sid| self.boot(sid)),
             "start" => self.start(&words),
+            "up" => self.see_connection(&words),
             "crash" => words.sids().for_each(|sid| self.crash(sid)),
             "cut" => words.0.iter().for_each(|pair| self.cut(pair)),
             "heal" => words.0.iter().for_each(|pair| self.heal(pair)),
@@ -166,16 +170,35 @@ impl Script {
             if let Some(epoch) = words.number("epoch") {
                 server.candidate.peer_epoch = Epoch(epoch);
             }
+            let candidate = server.candidate;
             let is_new = server.election.is_none();
-            let mut out = Vec::new();
-            let fresh = || fresh(sid, &server.words, &server.members, server.candidate);
-            let election = server.election.get_or_insert_with(fresh);
-            election.start(server.candidate, self.now_ms, &mut out);
+            self.boot(sid);
+            let (now_ms, mut out) = (self.now_ms, Vec::new());
+            if let Some(election) = self.election(sid) {
+                election.start(candidate, now_ms, &mut out);
+            }
             self.act(sid, out);
             let others: Vec<Sid> = self.servers.keys().copied().collect();
             for other in others.into_iter().filter(|other| is_new && *other != sid) {
                 self.connect(other, sid);
             }
+        }
+    }
+
+    fn boot(&mut self, sid: Sid) {
+        let server = self.servers.get_mut(&sid).expect("a known server");
+        let fresh = || fresh(sid, &server.words, &server.members, server.candidate);
+        server.election.get_or_insert_with(fresh);
+    }
+
+    fn see_connection(&mut self, words: &Words<'_>) {
+        let peer = Sid(words.number("from").expect("a peer"));
+        for sid in words.sids().collect::<Vec<_>>() {
+            let mut out = Vec::new();
+            if let Some(election) = self.election(sid) {
+                election.handle_peer_up(peer, &mut out);
+            }
+            self.act(sid, out);
         }
     }
 
@@ -434,7 +457,7 @@ fn fresh(sid: Sid, words: &[String], members: &MemberList, candidate: Candidate)
     let (text, version) = (config_text(members), members.version);
     let voters = members.voters.iter().copied();
     let zero = words.value("zero").map(sids).unwrap_or_default();
-    let electorate = match words.value("groups") {
+    let mut electorate = match words.value("groups") {
         None => Electorate::new(Majority::new(voters), version, text),
         Some(groups) => {
             let groups = (1..).map(GroupId).zip(groups.split('/').map(sids));
@@ -443,5 +466,8 @@ fn fresh(sid: Sid, words: &[String], members: &MemberList, candidate: Candidate)
             Electorate::new(verifier, version, text)
         }
     };
+    if let Some(proposed) = words.value("proposed") {
+        electorate = electorate.with_proposed(Majority::new(sids(proposed)));
+    }
     Election::new(sid, role, settings, electorate, candidate)
 }
