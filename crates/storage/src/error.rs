@@ -108,8 +108,8 @@ pub enum StorageError {
     /// Damage in a log that no crash explains.
     #[error(
         "log {} is damaged at offset {offset}: {damage}. Everything up to zxid {last_good} is \
-         readable. `zoarium log --verify {}` shows the file, `zoarium log --repair {}` writes a \
-         repaired copy and keeps the original",
+         readable. `zoarium log --verify {}` shows the file, `zoarium log --repair --replace {}` \
+         puts a repaired copy in its place and keeps the original",
         path.display(), path.display(), path.display()
     )]
     LogDamaged {
@@ -126,8 +126,8 @@ pub enum StorageError {
     #[error(
         "transactions are missing: {} at offset {offset} goes on with zxid {next}, but {before} \
          ends with {last}{}. Put the missing log back; to give up everything after {last} instead, \
-         move {} and later logs away",
-        path.display(), torn_note(*torn_at), path.display()
+         {}",
+        path.display(), torn_note(*torn_at), giving_up(path, before, *last)
     )]
     Gap {
         /// The file that goes on too far.
@@ -231,6 +231,16 @@ pub enum StorageError {
 
 fn torn_note(torn_at: Option<u64>) -> String {
     torn_at.map_or_else(String::new, |at| format!(" (it is torn at offset {at})"))
+}
+
+/// How to go back to the last transaction before a gap.
+fn giving_up(path: &Path, before: &str, last: Zxid) -> String {
+    let file = path.display();
+    if before == described("log", path) {
+        format!("run `zoarium log --chop {last} --replace {file}` and move later logs away")
+    } else {
+        format!("move {file} and later logs away")
+    }
 }
 
 impl StorageError {

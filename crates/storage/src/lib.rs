@@ -14,11 +14,40 @@
 //! One rule goes before all others: what was acknowledged is never lost in silence. The end of a
 //! log is told apart into what a crash leaves behind (recovered without a question) and what only
 //! damage explains (refused, with file, offset and the command that repairs it); see
-//! [`log`](crate::log). Recovery never changes a byte of a file that holds any.
+//! [`log`]. Recovery never changes a byte of a file that holds any.
 //!
 //! All input and output goes through [`Disk`], so that a simulator can lose what was not synced.
 //! The policy of grouping, the threads and the tree live elsewhere: this crate knows [`jute`],
 //! [`proto`] and files.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use jute::{Encode, Limits};
+//! use proto::txn::{Txn, TxnHeader, TxnRecord};
+//! use proto::{SessionId, Zxid};
+//! use storage::{DataDirs, LogSettings, LogWriter, OpenOptions, RealDisk, read_txns_from};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let dir = tempfile::tempdir()?;
+//! let dirs = DataDirs::open(&RealDisk, dir.path(), dir.path(), OpenOptions::default())?;
+//! let mut log = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::default());
+//! let txn = Txn::CreateSession { timeout_ms: 30_000 };
+//! let header = TxnHeader {
+//!     session: SessionId(1),
+//!     cxid: 0,
+//!     zxid: Zxid(1),
+//!     time_ms: 0,
+//!     op: txn.op().number(),
+//! };
+//! let record = TxnRecord { header, txn, digest: None };
+//! log.append(Zxid(1), &record.to_bytes())?;
+//! log.commit()?; // only now may it be acknowledged
+//!
+//! let mut txns = read_txns_from(&RealDisk, &dirs, Zxid(1), Limits::default())?;
+//! assert_eq!(txns.next().transpose()?.map(|txn| txn.record), Some(record));
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! Source: storage-formats.md (FileTxnLog, FileSnap, FileTxnSnapLog); the deliberate differences
 //! from Java are listed in docs/COMPATIBILITY.md under "Storage".

@@ -142,11 +142,11 @@ fn operations_of(groups: i64, group: i64, bytes: usize) -> u64 {
 #[test]
 fn killed_at_every_operation_and_every_byte_of_it() {
     let begin = prepared().operations();
-    for operation in 0..operations_of(7, 2, 20) - begin {
+    for operation in 0..operations_of(4, 2, 20) - begin {
         for bytes in 0..240 {
             let disk = prepared();
             disk.die_after(operation, bytes);
-            let (progress, error) = work(&disk, 7, 2, 20);
+            let (progress, error) = work(&disk, 4, 2, 20);
             assert!(error.is_some());
             let at = format!("killed at operation {operation}, byte {bytes}");
             check(progress, &disk.after_kill(), &at);
@@ -158,12 +158,12 @@ fn killed_at_every_operation_and_every_byte_of_it() {
 fn power_lost_at_every_operation() {
     let begin = prepared().operations();
     let mut random = Random(0x5eed_0001);
-    for operation in 0..operations_of(7, 3, 300) - begin {
-        for try_no in 0..40 {
+    for operation in 0..operations_of(5, 3, 300) - begin {
+        for try_no in 0..30 {
             let disk = prepared();
             let bytes = usize::try_from(random.below(1200)).unwrap();
             disk.die_after(operation, bytes);
-            let (progress, _) = work(&disk, 7, 3, 300);
+            let (progress, _) = work(&disk, 5, 3, 300);
             let at = format!("power lost at operation {operation}, try {try_no}");
             check(progress, &disk.after_power_loss(&mut random, false), &at);
         }

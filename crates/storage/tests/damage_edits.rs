@@ -129,10 +129,17 @@ fn errors_name_file_offset_and_the_way_out() {
         "length is 63",
         "has 62 bytes",
         "up to zxid 0x2",
-        "zoarium log --repair",
+        "zoarium log --repair --replace",
     ] {
         assert!(text.contains(part), "{part:?} in {text:?}");
     }
+    let copy_with_gap = vectors::copy(&vector.dir.join("single"));
+    edit(
+        &file(&copy_with_gap, "log.1"),
+        &edits["zxid 9 appended (a gap)"],
+    );
+    let text = outcome::load(copy_with_gap.path()).unwrap_err().to_string();
+    assert!(text.contains("zoarium log --chop 0x5 --replace"), "{text}");
     let copy = vectors::copy(&vector.dir.join("pair"));
     edit(&file(&copy, "log.1"), &edits["cut at record+12"]);
     let text = outcome::load(copy.path()).unwrap_err().to_string();

@@ -69,6 +69,8 @@ struct Position {
 /// The transactions with zxid >= `from`, for synchronising a learner.
 ///
 /// The first one returned may be higher than `from` if the log does not reach back that far.
+/// Beside a running [`LogWriter`](crate::LogWriter), stop at the last committed zxid: a group that
+/// is just being written may look like damage.
 ///
 /// # Errors
 /// If the directory cannot be listed; the iterator returns what else goes wrong.
