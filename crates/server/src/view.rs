@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use config::Config;
 use proto::{SessionId, Zxid};
+use tree::QuotaReport;
 
 use crate::clock;
 use crate::fourlw::{
@@ -76,7 +77,18 @@ impl View for LiveView {
     }
 
     fn quotas(&self) -> Vec<NamespaceQuota> {
-        Vec::new()
+        let quotas = self.shared.tree.read().quotas();
+        let of_namespace = |quota: QuotaReport| {
+            let names = quota.path.trim_start_matches('/');
+            NamespaceQuota {
+                namespace: names.split('/').next().unwrap_or_default().to_owned(),
+                count_limit: quota.count_limit,
+                bytes_limit: quota.bytes_limit,
+                count_usage: Some(quota.count),
+                bytes_usage: Some(quota.bytes),
+            }
+        };
+        quotas.into_iter().map(of_namespace).collect()
     }
 
     fn connections(&self) -> Vec<ConnectionInfo> {

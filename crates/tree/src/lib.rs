@@ -68,6 +68,7 @@ mod watch;
 pub use apply::Outcome;
 pub use load::{LoadError, TreeLoader};
 pub use prepare::{Overlay, PrepareContext, SessionKind};
+pub use quota::QuotaReport;
 pub use read::Caller;
 pub use settings::TreeSettings;
 pub use snapshot::SnapshotCursor;

@@ -185,3 +185,17 @@ fn quotas_of_paths_that_do_not_exist_count_nothing() {
     );
     assert_eq!(host.text(STATS), "count=1,bytes=0");
 }
+
+#[test]
+fn a_report_prefers_hard_limits_and_knows_what_has_none() {
+    let host = with_quota(
+        Host::new(),
+        "count=5,bytes=-1=;byteHardLimit=-1;countHardLimit=3",
+    );
+    let quotas = host.tree.quotas();
+    assert_eq!(quotas.len(), 1);
+    let quota = &quotas[0];
+    assert_eq!(quota.path, "/q");
+    assert_eq!((quota.count_limit, quota.bytes_limit), (Some(3), None));
+    assert_eq!((quota.count, quota.bytes), (2, 5));
+}

@@ -4,10 +4,13 @@
 //! root rewrites the data of its `zookeeper_stats` in place, without a transaction or a watch.
 //! Source: client-protocol.md section 10; DataTree, Quotas, StatsTrack.
 
+mod report;
 mod roots;
 mod stats;
 
+pub use report::QuotaReport;
 pub(crate) use roots::QuotaRoots;
+use stats::{BYTES_HARD, COUNT_HARD};
 pub(crate) use stats::{Broken, Stats, Usage};
 
 use crate::path;

@@ -7,8 +7,8 @@ use std::fmt::Write;
 
 const COUNT: &str = "count";
 const BYTES: &str = "bytes";
-const COUNT_HARD: &str = "countHardLimit";
-const BYTES_HARD: &str = "byteHardLimit";
+pub(super) const COUNT_HARD: &str = "countHardLimit";
+pub(super) const BYTES_HARD: &str = "byteHardLimit";
 
 /// Znodes and bytes of data of a subtree, or a change of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -20,8 +20,8 @@ pub(crate) struct Usage {
 /// What the text holds. Absent is -1, which as a limit means none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Stats {
-    count: i64,
-    bytes: i64,
+    pub(super) count: i64,
+    pub(super) bytes: i64,
     others: BTreeMap<String, i64>,
 }
 
@@ -84,6 +84,16 @@ impl Stats {
             let _ = write!(text, ";{key}={value}");
         }
         text
+    }
+
+    /// A limit: the hard one of this key if there is one, else `soft`; `None` for none.
+    pub(super) fn limit(&self, hard: &str, soft: i64) -> Option<i64> {
+        let limit = self
+            .others
+            .get(hard)
+            .copied()
+            .filter(|limit| *limit > Self::NONE);
+        Some(limit.unwrap_or(soft)).filter(|limit| *limit > Self::NONE)
     }
 
     /// Adds a change.

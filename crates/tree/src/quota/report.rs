@@ -1,0 +1,45 @@
+//! Quotas as metrics show them.
+
+use super::{BYTES_HARD, COUNT_HARD, Stats, limits_path, stats_path};
+use crate::Tree;
+
+/// A quota and what is used of it. Source: QuotaMetricsUtils.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuotaReport {
+    /// The path with the quota.
+    pub path: String,
+    /// Znodes allowed: the hard limit if there is one, else the soft one.
+    pub count_limit: Option<i64>,
+    /// Bytes allowed, likewise.
+    pub bytes_limit: Option<i64>,
+    /// Znodes counted.
+    pub count: i64,
+    /// Bytes of data counted.
+    pub bytes: i64,
+}
+
+impl Tree {
+    /// All quotas, in no order.
+    pub fn quotas(&self) -> Vec<QuotaReport> {
+        self.quota_roots
+            .iter()
+            .map(|root| self.quota_of(root))
+            .collect()
+    }
+
+    fn quota_of(&self, root: &str) -> QuotaReport {
+        let limits = Stats::limits(self.data_of(&limits_path(root)));
+        let usage = Stats::usage(self.data_of(&stats_path(root)));
+        QuotaReport {
+            path: root.to_owned(),
+            count_limit: limits.limit(COUNT_HARD, limits.count),
+            bytes_limit: limits.limit(BYTES_HARD, limits.bytes),
+            count: usage.count,
+            bytes: usage.bytes,
+        }
+    }
+
+    fn data_of(&self, path: &str) -> Option<&[u8]> {
+        self.arena[self.lookup(path)?].data.as_deref()
+    }
+}

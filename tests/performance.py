@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+"""Measures Zoarium against Apache ZooKeeper 3.9.5 and prints the tables of docs/PERFORMANCE.md.
+
+    cargo build --release && cargo test -p tests --test foreign_java   # brings the jars
+    python3 tests/performance.py [--seconds 5] [--rounds 3] [--znodes 1000000]
+
+Both servers run on this machine at the same time, on loopback, with the same zoo.cfg; `zoarium
+bench --versus` loads them in turns. Only the ratios mean anything on another machine.
+"""
+import argparse
+import json
+import os
+import re
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
+ZOARIUM = os.path.join(TARGET, "release", "zoarium")
+JARS = os.path.join(ROOT, "target", "foreign", "apache", "*")
+LOADS = [(op, sessions, pipeline) for op in ("get", "exists", "set", "create")
+         for sessions, pipeline in ((16, 16), (128, 16))] + [("get", 1, 1), ("set", 1, 1)]
+
+
+def say(*words):
+    print(*words, file=sys.stderr, flush=True)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def served_read(port):
+    """Whether a session opens and getData of / is answered."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), 1) as s:
+            s.settimeout(5)
+            s.sendall(struct.pack(">iiqiqi16sb", 45, 0, 0, 10000, 0, 16, bytes(16), 0))
+            if len(s.recv(41)) < 20:
+                return False
+            s.sendall(struct.pack(">iiii1sb", 14, 1, 4, 1, b"/", 0))
+            return len(s.recv(200)) >= 20
+    except OSError:
+        return False
+
+
+class Server:
+    def __init__(self, name, home):
+        self.name, self.home, self.port, self.process = name, home, free_port(), None
+        self.address = "127.0.0.1:%d" % self.port
+        os.makedirs(os.path.join(home, "data"))
+        with open(os.path.join(home, "zoo.cfg"), "w") as f:
+            f.write("tickTime=2000\ndataDir=%s/data\nclientPort=%d\nclientPortAddress=127.0.0.1\n"
+                    "maxClientCnxns=0\nadmin.enableServer=false\n" % (home, self.port))
+
+    def start(self):
+        """Starts it; returns the seconds until it served a read."""
+        cfg = os.path.join(self.home, "zoo.cfg")
+        command = [ZOARIUM, "server", cfg] if self.name == "Zoarium" else [
+            "java", "-Xmx4g", "-cp", JARS,
+            "org.apache.zookeeper.server.quorum.QuorumPeerMain", cfg]
+        log = open(os.path.join(self.home, "log"), "ab")
+        began = time.monotonic()
+        self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        while not served_read(self.port):
+            if self.process.poll() is not None or time.monotonic() - began > 300:
+                sys.exit("%s does not serve, see %s/log" % (self.name, self.home))
+            time.sleep(0.005)
+        return time.monotonic() - began
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+    def resident(self):
+        with open("/proc/%d/status" % self.process.pid) as f:
+            return int(re.search(r"VmRSS:\s+(\d+)", f.read()).group(1)) * 1024
+
+
+def bench(*words):
+    out = subprocess.run([ZOARIUM, "bench", *words, "--json"], stdout=subprocess.PIPE, check=True)
+    return json.loads(out.stdout)
+
+
+def versus(ours, theirs, op, sessions, pipeline, seconds, warmup, rounds):
+    return bench(op, "--server", ours.address, "--versus", theirs.address,
+                 "--pid", str(ours.process.pid), "--versus-pid", str(theirs.process.pid),
+                 "--sessions", str(sessions), "--pipeline", str(pipeline),
+                 "--duration", "%ss" % seconds, "--warmup", "%ss" % warmup,
+                 "--rounds", str(rounds))
+
+
+def row(*cells):
+    print("| " + " | ".join(str(c) for c in cells) + " |")
+
+
+def throughput(ours, theirs, a):
+    print("\n### Throughput, latency, CPU\n")
+    row("load", "Zoarium ops/s", "Apache ops/s", "ratio", "p99 Zoarium / Apache",
+        "CPU s per million ops, Zoarium / Apache")
+    row(*["---"] * 6)
+    for op, sessions, pipeline in LOADS:
+        say("%s %d x %d" % (op, sessions, pipeline))
+        r = versus(ours, theirs, op, sessions, pipeline, a.seconds, 2, a.rounds)
+        z, j = r["servers"]
+        ratio = r["ratios"]
+        row("%s %d x %d" % (op, sessions, pipeline),
+            "%.0f" % z["ops_per_second"], "%.0f" % j["ops_per_second"],
+            "%.1f" % ratio["throughput"],
+            "%.2f ms / %.2f ms = %.2f" % (z["latency_us"]["p99"] / 1e3,
+                                          j["latency_us"]["p99"] / 1e3, ratio["p99"]),
+            "%.2f / %.1f = %.2f" % (z["cpu_seconds_per_million_ops"],
+                                    j["cpu_seconds_per_million_ops"], ratio["cpu_per_op"]))
+        sys.stdout.flush()
+
+
+def ceilings(ours, a):
+    print("\n### Physical limits\n")
+    row("limit", "figure", "share of it that Zoarium reaches")
+    row("---", "---", "---")
+    echo = subprocess.Popen([ZOARIUM, "bench", "echo"], stdout=subprocess.PIPE, text=True)
+    address = re.search(r"127\.0\.0\.1:\d+", echo.stdout.readline()).group(0)
+    try:
+        for sessions in (16, 128):
+            r = bench("get", "--server", ours.address, "--versus", address, "--sessions",
+                      str(sessions), "--pipeline", "16", "--duration", "%ss" % a.seconds,
+                      "--rounds", str(a.rounds))
+            z, e = r["servers"]
+            row("framed echo server, get %d x 16" % sessions, "%.0f ops/s" % e["ops_per_second"],
+                "%.2f" % (z["ops_per_second"] / e["ops_per_second"]))
+    finally:
+        echo.terminate()
+        echo.wait()
+    for sessions in (16, 128):
+        group = sessions * 16
+        f = bench("fsync", "--dir", ours.home, "--bytes", "250", "--group", str(min(group, 1000)),
+                  "--duration", "%ss" % a.seconds)
+        s = bench("set", "--server", ours.address, "--sessions", str(sessions), "--pipeline", "16",
+                  "--duration", "%ss" % a.seconds)["servers"][0]["ops_per_second"]
+        limit = f.get("records_per_second") or f["ops_per_second"]
+        row("grouped fdatasync, %d records of 250 bytes" % min(group, 1000),
+            "%.0f records/s" % limit, "%.2f (set %d x 16)" % (s / limit, sessions))
+
+
+def memory(home, a):
+    print("\n### Memory and restart, %d znodes of 100 bytes\n" % a.znodes)
+    row("", "Zoarium", "Apache", "ratio")
+    row(*["---"] * 4)
+    figures = []
+    for name in ("Zoarium", "Apache"):
+        say("fill", name)
+        server = Server(name, os.path.join(home, "fill-" + name))
+        server.start()
+        empty = server.resident()
+        subprocess.run([ZOARIUM, "bench", "fill", "--server", server.address, "--znodes",
+                        str(a.znodes)], check=True, stdout=subprocess.DEVNULL)
+        filled = server.resident()
+        server.stop()
+        restart = server.start()
+        time.sleep(3)   # the snapshot of the start is written meanwhile
+        again = server.resident()
+        server.stop()
+        figures.append((filled, (filled - empty) / a.znodes, again, restart))
+    z, j = figures
+    row("resident after filling", "%.0f MiB" % (z[0] / 2**20), "%.0f MiB" % (j[0] / 2**20),
+        "%.2f" % (z[0] / j[0]))
+    row("bytes a znode (growth)", "%.0f" % z[1], "%.0f" % j[1], "%.2f" % (z[1] / j[1]))
+    row("resident after a restart", "%.0f MiB" % (z[2] / 2**20), "%.0f MiB" % (j[2] / 2**20),
+        "%.2f" % (z[2] / j[2]))
+    row("restart to the first served read", "%.2f s" % z[3], "%.2f s" % j[3],
+        "%.2f" % (z[3] / j[3]))
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__)
+    p.add_argument("--seconds", type=float, default=5)
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--znodes", type=int, default=1_000_000)
+    p.add_argument("--only", choices=["throughput", "ceilings", "memory"])
+    a = p.parse_args()
+    with tempfile.TemporaryDirectory(dir=TARGET) as home:
+        if a.only != "memory":
+            ours = Server("Zoarium", os.path.join(home, "zoarium"))
+            theirs = Server("Apache", os.path.join(home, "apache"))
+            ours.start()
+            theirs.start()
+            try:
+                if a.only != "ceilings":
+                    for op in ("get", "exists", "set", "create"):
+                        say("warming the JVM:", op)
+                        bench(op, "--server", theirs.address, "--duration", "8s")
+                    throughput(ours, theirs, a)
+                if a.only != "throughput":
+                    theirs.stop()
+                    ceilings(ours, a)
+            finally:
+                ours.stop()
+                if theirs.process.poll() is None:
+                    theirs.stop()
+        if a.only in (None, "memory"):
+            memory(home, a)
+
+
+if __name__ == "__main__":
+    main()
