@@ -15,16 +15,17 @@
 //! acknowledgement therefore stands for everything before it, and a position per server is all
 //! there is to remember, however many proposals are outstanding.
 //!
-//! # Where this goes
+//! While a reconfiguration is pending, proposals from it on need a quorum of the old *and* of the
+//! new configuration; [`Proposals::join`] says from where. What is proposed before the new
+//! configuration is in force keeps needing both.
 //!
-//! While a reconfiguration is pending, proposals behind it need a quorum of the old *and* of the
-//! new configuration; the check in [`Proposals::handle_ack`] is made per proposal so that a second
-//! verifier can join it there. Who is sent a proposal and a commit, and what a joining learner is
-//! sent first, belongs to the leader that will hold this value, not to the accounting.
+//! Who is sent a proposal and a commit, and what a joining learner is sent first, belongs to the
+//! [leader](crate::leader::Leader) that holds this value, not to the accounting.
 //!
 //! Source: ensemble-protocol.md 14 (Leader.processAck, Leader.tryToCommit).
 
 use std::collections::{BTreeMap, VecDeque, vec_deque};
+use std::sync::Arc;
 
 use proto::quorum::QuorumVerifier;
 use proto::{Sid, Zxid};
@@ -63,7 +64,10 @@ pub struct NeverProposed {
 /// it on disk.
 #[derive(Debug)]
 pub struct Proposals {
-    quorum: Box<dyn QuorumVerifier>,
+    /// Oldest first, never empty: the quorums that proposals from a zxid on need.
+    eras: VecDeque<Era>,
+    /// No commit goes past this one in one step: what a reconfiguration means comes first.
+    barrier: Option<Zxid>,
     leader: Sid,
     /// The newest acknowledgement of each voter that has sent one.
     acked: BTreeMap<Sid, Zxid>,
@@ -72,12 +76,28 @@ pub struct Proposals {
     last_committed: Zxid,
 }
 
+/// What proposals need from some zxid on.
+#[derive(Debug)]
+struct Era {
+    from: Zxid,
+    quorums: Vec<Arc<dyn QuorumVerifier>>,
+}
+
 impl Proposals {
     /// Nothing proposed yet. `last_committed` is what every later zxid must be greater than: the
     /// last zxid of the recovered history, or a new epoch with counter 0.
     pub fn new(quorum: impl QuorumVerifier + 'static, leader: Sid, last_committed: Zxid) -> Self {
+        Self::shared(Arc::new(quorum), leader, last_committed)
+    }
+
+    /// The same with a quorum that others look at, too.
+    pub fn shared(quorum: Arc<dyn QuorumVerifier>, leader: Sid, last_committed: Zxid) -> Self {
         Self {
-            quorum: Box::new(quorum),
+            eras: VecDeque::from([Era {
+                from: last_committed,
+                quorums: vec![quorum],
+            }]),
+            barrier: None,
             leader,
             acked: BTreeMap::new(),
             outstanding: VecDeque::new(),
@@ -100,6 +120,7 @@ impl Proposals {
         );
         self.last_proposed = zxid;
         self.outstanding.push_back(zxid);
+        self.drop_past_eras();
     }
 
     /// The leader's own log is on disk up to and including `zxid`. Yields what that commits.
@@ -133,13 +154,14 @@ impl Proposals {
                 last_proposed: self.last_proposed,
             });
         }
-        if self.quorum.is_voter(sid) {
+        if self.is_voter(sid) {
             let acked = self.acked.entry(sid).or_insert(zxid);
             *acked = zxid.max(*acked);
         }
         let committed = self
             .outstanding
             .iter()
+            .take_while(|zxid| self.barrier.is_none_or(|barrier| **zxid <= barrier))
             .take_while(|zxid| self.is_durable(**zxid))
             .count();
         if let Some(last) = committed
@@ -151,9 +173,55 @@ impl Proposals {
         Ok(self.outstanding.drain(..committed))
     }
 
+    /// From the proposal `from` on, which is the one that brings it, this configuration has to agree
+    /// as well. Commits stop behind `from` until [`Proposals::replace`].
+    pub fn join(&mut self, from: Zxid, next: Arc<dyn QuorumVerifier>) {
+        let mut quorums = self
+            .eras
+            .back()
+            .map_or(Vec::new(), |era| era.quorums.clone());
+        quorums.push(next);
+        self.barrier = Some(from);
+        self.eras.push_back(Era { from, quorums });
+    }
+
+    /// The configuration that joined last is in force, and alone for what is proposed from now on.
+    pub fn replace(&mut self) {
+        self.barrier = None;
+        let from = self.last_proposed.next();
+        let newest = self.eras.back().and_then(|era| era.quorums.last()).cloned();
+        if let Some(quorum) = newest {
+            let quorums = vec![quorum];
+            self.eras.push_back(Era { from, quorums });
+        }
+    }
+
+    /// A server is gone, or begins anew and may have to cut its log: what it acknowledged before
+    /// proves nothing about the disk it comes back with.
+    pub fn forget(&mut self, sid: Sid) {
+        self.acked.remove(&sid);
+    }
+
     fn is_durable(&self, zxid: Zxid) -> bool {
         let has = |sid| self.acked.get(&sid).is_some_and(|acked| *acked >= zxid);
-        self.quorum.is_quorum(&has)
+        let era = self.eras.iter().rev().find(|era| era.from <= zxid);
+        era.is_some_and(|era| era.quorums.iter().all(|quorum| quorum.is_quorum(&has)))
+    }
+
+    /// Whether a server has a say in anything that is outstanding or may come.
+    fn is_voter(&self, sid: Sid) -> bool {
+        let mut quorums = self.eras.iter().flat_map(|era| &era.quorums);
+        quorums.any(|quorum| quorum.is_voter(sid))
+    }
+
+    /// An era is over once everything of it is committed.
+    fn drop_past_eras(&mut self) {
+        while let Some(second) = self.eras.get(1) {
+            if second.from > self.last_committed.next() {
+                break;
+            }
+            self.eras.pop_front();
+        }
     }
 
     /// Proposals that are not committed yet.

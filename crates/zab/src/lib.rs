@@ -6,9 +6,26 @@
 //! *input*: a server is counted only after it has been told, so an acknowledgement that runs
 //! ahead of the disk cannot be written down.
 //!
-//! What is here: the leader's accounting of [`broadcast`], which a standalone server needs too
-//! (it is the leader of an ensemble of one). Discovery, synchronisation and the learners' side
-//! come to stand beside it, as one state machine per role that holds a `Proposals` while it
-//! leads.
+//! * [`learner::Learner`] is a follower or an observer from its first packet on.
+//! * [`leader::Leader`] is the server that was elected, with all its learners.
+//! * [`sync`] decides how a learner is brought up to date, [`CommittedLog`] is what it is brought
+//!   up to date from.
+//! * [`broadcast`] is the leader's accounting of proposals, which a standalone server needs too (it
+//!   is the leader of an ensemble of one).
+//!
+//! A core is driven like this: hand in what happened (`handle_*`) with the time and a list; carry
+//! out the actions that are then in the list, in order; call `handle_deadline` when `deadline_ms`
+//! has come. Actions print as one line each ([`packets`]).
 
 pub mod broadcast;
+mod committed_log;
+pub mod leader;
+pub mod learner;
+pub mod packets;
+mod record;
+mod settings;
+pub mod sync;
+
+pub use committed_log::CommittedLog;
+pub use record::Record;
+pub use settings::Settings;

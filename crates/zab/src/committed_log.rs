@@ -1,0 +1,154 @@
+//! The newest committed transactions, kept in memory.
+//!
+//! A learner that was away for a moment misses a few transactions. They are still here, so it gets
+//! them without the leader touching a file. A server keeps this list whatever its role is: the
+//! follower of today leads tomorrow, and its learners are missing the same few.
+//!
+//! Source: ensemble-protocol.md 10 (ZKDatabase.addCommittedProposal).
+
+use std::collections::VecDeque;
+
+use proto::Zxid;
+
+use crate::Record;
+
+/// The last committed transactions, oldest first, at most a given number of them.
+///
+/// Invariant: zxids rise without a hole inside an epoch. A transaction that would leave one makes
+/// the list begin anew with it.
+#[derive(Debug, Clone)]
+pub struct CommittedLog {
+    records: VecDeque<Record>,
+    len_max: usize,
+}
+
+impl CommittedLog {
+    /// What ZooKeeper keeps if nothing else is configured, and the least it keeps
+    /// (`zookeeper.commitLogCount`).
+    pub const LEN_DEFAULT: usize = 500;
+
+    /// An empty list that keeps `len_max` transactions, at least one.
+    pub fn new(len_max: usize) -> Self {
+        Self {
+            records: VecDeque::new(),
+            len_max: len_max.max(1),
+        }
+    }
+
+    /// Adds the next committed transaction. One that is here already changes nothing: after a
+    /// snapshot that ran ahead, a learner is given transactions twice.
+    pub fn push(&mut self, record: Record) {
+        if let Some(last) = self.max() {
+            if record.zxid <= last {
+                return;
+            }
+            if !crate::record::follows(last, record.zxid) {
+                self.records.clear();
+            }
+        }
+        if self.records.len() == self.len_max {
+            self.records.pop_front();
+        }
+        self.records.push_back(record);
+    }
+
+    /// Forgets everything: the history was replaced by a snapshot.
+    pub fn clear(&mut self) {
+        self.records.clear();
+    }
+
+    /// Forgets what stands behind `zxid`: the log was cut there.
+    pub fn truncate_after(&mut self, zxid: Zxid) {
+        let kept = self.index_after(zxid);
+        self.records.truncate(kept);
+    }
+
+    /// The oldest zxid that is here.
+    pub fn min(&self) -> Option<Zxid> {
+        self.records.front().map(|record| record.zxid)
+    }
+
+    /// The newest zxid that is here.
+    pub fn max(&self) -> Option<Zxid> {
+        self.records.back().map(|record| record.zxid)
+    }
+
+    /// What stands behind `zxid`, oldest first.
+    pub fn after(&self, zxid: Zxid) -> impl Iterator<Item = &Record> {
+        self.records.range(self.index_after(zxid)..)
+    }
+
+    /// The newest zxid that is not behind `zxid`.
+    pub fn last_up_to(&self, zxid: Zxid) -> Option<Zxid> {
+        let at = self.index_after(zxid).checked_sub(1)?;
+        self.records.get(at).map(|record| record.zxid)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    fn index_after(&self, zxid: Zxid) -> usize {
+        self.records.partition_point(|record| record.zxid <= zxid)
+    }
+}
+
+impl Default for CommittedLog {
+    fn default() -> Self {
+        Self::new(Self::LEN_DEFAULT)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::Epoch;
+
+    use super::*;
+
+    fn log(len_max: usize, zxids: &[(i64, u32)]) -> CommittedLog {
+        let mut log = CommittedLog::new(len_max);
+        for (epoch, counter) in zxids {
+            log.push(Record::new(Zxid::new(Epoch(*epoch), *counter), &b""[..]));
+        }
+        log
+    }
+
+    fn zxids(log: &CommittedLog) -> Vec<(i64, u32)> {
+        let all = log.after(Zxid::ZERO);
+        all.map(|record| (record.zxid.epoch().0, record.zxid.counter()))
+            .collect()
+    }
+
+    #[test]
+    fn the_oldest_give_way() {
+        let log = log(3, &[(1, 1), (1, 2), (1, 3), (2, 1)]);
+        assert_eq!(zxids(&log), [(1, 2), (1, 3), (2, 1)]);
+        assert_eq!(log.min(), Some(Zxid::new(Epoch(1), 2)));
+        assert_eq!(log.max(), Some(Zxid::new(Epoch(2), 1)));
+    }
+
+    #[test]
+    fn what_is_here_is_not_added_again_and_a_hole_starts_anew() {
+        assert_eq!(zxids(&log(9, &[(1, 1), (1, 2), (1, 1)])), [(1, 1), (1, 2)]);
+        assert_eq!(zxids(&log(9, &[(1, 1), (1, 2), (1, 4)])), [(1, 4)]);
+    }
+
+    #[test]
+    fn positions_between_transactions_are_understood() {
+        let mut log = log(9, &[(1, 1), (1, 2), (3, 1)]);
+        let between = Zxid::new(Epoch(2), 7);
+        assert_eq!(log.last_up_to(between), Some(Zxid::new(Epoch(1), 2)));
+        assert_eq!(log.last_up_to(Zxid::ZERO), None);
+        assert_eq!(log.after(between).count(), 1);
+        log.truncate_after(between);
+        assert_eq!(zxids(&log), [(1, 1), (1, 2)]);
+        log.truncate_after(Zxid::ZERO);
+        assert!(log.is_empty() && log.min().is_none());
+    }
+}

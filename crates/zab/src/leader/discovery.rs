@@ -1,0 +1,184 @@
+//! A new epoch: higher than any that a quorum of voters has accepted, and then accepted by one.
+
+use std::collections::BTreeSet;
+
+use proto::leader::LeaderPacket;
+use proto::learner::{LearnerInfo, LearnerPacket};
+use proto::{Epoch, Sid, Zxid};
+
+use super::link::LinkState;
+use super::{Action, EpochConfig, Leader, LinkFault, LinkId, Phase, unexpected};
+use crate::learner::LearnerKind;
+
+/// An epoch is the upper half of a signed zxid, and an `int` in ACKEPOCH.
+const EPOCH_MAX: Epoch = Epoch(i32::MAX as i64);
+
+impl Leader {
+    pub(super) fn handle_introduction(
+        &mut self,
+        link: LinkId,
+        packet: LearnerPacket,
+        now_ms: i64,
+        out: &mut Vec<Action>,
+    ) -> Result<(), LinkFault> {
+        let (kind, accepted, info) = match packet {
+            LearnerPacket::FollowerInfo {
+                accepted_epoch,
+                info,
+            } => (LearnerKind::Follower, accepted_epoch, info),
+            LearnerPacket::ObserverInfo {
+                accepted_epoch,
+                info,
+            } => (LearnerKind::Observer, accepted_epoch, info),
+            other => return Err(unexpected(&other)),
+        };
+        let sid = self.identify(info)?;
+        if accepted < Epoch(0) || accepted >= EPOCH_MAX {
+            return Err(LinkFault::EpochImplausible { accepted });
+        }
+        self.replace_older_link(link, sid, out);
+        let is_open = matches!(self.phase, Phase::Discovering { .. } | Phase::Promising);
+        if let Some(from) = self.links.get_mut(&link) {
+            from.sid = Some(sid);
+            from.kind = kind;
+            from.state = LinkState::AwaitingEpoch;
+        }
+        if is_open {
+            self.hear_epoch(sid, accepted, now_ms, out);
+        } else {
+            self.propose_epoch(link, now_ms, out);
+        }
+        Ok(())
+    }
+
+    fn identify(&mut self, info: Option<LearnerInfo>) -> Result<Sid, LinkFault> {
+        let Some(info) = info else {
+            // Such a learner is of 3.3 or before.
+            return Err(LinkFault::ProtocolVersion { version: 1 });
+        };
+        let version = info.protocol_version();
+        if version < LearnerInfo::PROTOCOL_VERSION {
+            return Err(LinkFault::ProtocolVersion { version });
+        }
+        if info.sid == self.sid {
+            return Err(LinkFault::OwnSid { sid: info.sid });
+        }
+        let (theirs, ours) = (info.config_version.unwrap_or(0), self.config_version);
+        if theirs > ours {
+            return Err(LinkFault::ConfigAhead { theirs, ours });
+        }
+        Ok(info.sid)
+    }
+
+    /// A server that died is often back before its old connection is known to be dead. Were both
+    /// kept, one would be counted for what the other has on disk.
+    fn replace_older_link(&mut self, link: LinkId, sid: Sid, out: &mut Vec<Action>) {
+        let same = |(id, other): (&LinkId, &super::Link)| {
+            (*id != link && other.sid == Some(sid)).then_some(*id)
+        };
+        let older: Vec<LinkId> = self.links.iter().filter_map(same).collect();
+        for older in older {
+            self.close(older, LinkFault::Replaced { sid }, out);
+        }
+    }
+
+    /// Any learner can raise the epoch while it is open; only voters make it fixed.
+    pub(super) fn hear_epoch(
+        &mut self,
+        sid: Sid,
+        accepted: Epoch,
+        now_ms: i64,
+        out: &mut Vec<Action>,
+    ) {
+        let Phase::Discovering { heard } = &mut self.phase else {
+            return;
+        };
+        self.epoch = self.epoch.max(Epoch(accepted.0.saturating_add(1)));
+        heard.insert(sid);
+        let heard = &*heard;
+        if heard.contains(&self.sid) && self.quorum.is_quorum(&|sid| heard.contains(&sid)) {
+            tracing::info!(sid = %self.sid, epoch = %self.epoch, "proposes an epoch");
+            self.enter(Phase::Promising, now_ms);
+            out.push(Action::SaveAcceptedEpoch(self.epoch));
+        }
+    }
+
+    /// The accepted epoch is on disk. The epoch begins with this configuration.
+    pub fn handle_accepted_epoch_saved(
+        &mut self,
+        config: EpochConfig,
+        now_ms: i64,
+        out: &mut Vec<Action>,
+    ) {
+        if !matches!(self.phase, Phase::Promising) {
+            return;
+        }
+        self.epoch_config = Some(config);
+        let acked = BTreeSet::from([self.sid]);
+        self.enter(Phase::CollectingEpochAcks { acked }, now_ms);
+        for link in self.links_in(LinkState::AwaitingEpoch) {
+            self.propose_epoch(link, now_ms, out);
+        }
+        self.check_epoch_acks(now_ms, out);
+    }
+
+    fn propose_epoch(&mut self, to: LinkId, now_ms: i64, out: &mut Vec<Action>) {
+        self.await_learner(to, LinkState::AwaitingAckEpoch, now_ms);
+        let packet = LeaderPacket::leader_info(self.epoch);
+        out.push(Action::Send { to, packet });
+    }
+
+    pub(super) fn handle_ack_epoch(
+        &mut self,
+        link: LinkId,
+        packet: LearnerPacket,
+        now_ms: i64,
+        out: &mut Vec<Action>,
+    ) -> Result<(), LinkFault> {
+        let LearnerPacket::AckEpoch {
+            last_logged,
+            current_epoch,
+        } = packet
+        else {
+            return Err(unexpected(&packet));
+        };
+        let sid = self.links.get(&link).and_then(|link| link.sid);
+        let Phase::CollectingEpochAcks { acked } = &mut self.phase else {
+            self.synchronise(link, last_logged, now_ms, out);
+            return Ok(());
+        };
+        if let (Some(current_epoch), Some(sid)) = (current_epoch, sid) {
+            if (current_epoch, last_logged) > (self.current_epoch, self.last) {
+                return Err(LinkFault::HistoryAhead {
+                    current_epoch,
+                    last_logged,
+                });
+            }
+            if last_logged != Zxid(-1) {
+                acked.insert(sid);
+            }
+        }
+        self.set_state(link, LinkState::AwaitingEpochAcks { last_logged });
+        self.check_epoch_acks(now_ms, out);
+        Ok(())
+    }
+
+    fn check_epoch_acks(&mut self, now_ms: i64, out: &mut Vec<Action>) {
+        let Phase::CollectingEpochAcks { acked } = &self.phase else {
+            return;
+        };
+        if !self.quorum.is_quorum(&|sid| acked.contains(&sid)) {
+            return;
+        }
+        let acked = BTreeSet::new();
+        self.enter(Phase::Synchronising { acked }, now_ms);
+        out.push(Action::SaveCurrentEpoch(self.epoch));
+        let waiting = self.links.iter().filter_map(|(id, link)| match link.state {
+            LinkState::AwaitingEpochAcks { last_logged } => Some((*id, last_logged)),
+            _ => None,
+        });
+        for (link, last_logged) in waiting.collect::<Vec<_>>() {
+            self.synchronise(link, last_logged, now_ms, out);
+        }
+    }
+}

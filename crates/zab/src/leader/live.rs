@@ -1,0 +1,291 @@
+//! Broadcast: proposals go out, acknowledgements come in, commits follow in order.
+
+use std::sync::Arc;
+
+use proto::leader::LeaderPacket;
+use proto::learner::LearnerPacket;
+use proto::{SessionId, Sid, Zxid};
+
+use super::link::Link;
+use super::synchronise::send_proposal;
+use super::{Action, Leader, LinkFault, LinkId, NextConfig, StepDown};
+use crate::Record;
+use crate::broadcast::NeverProposed;
+use crate::learner::LearnerKind;
+
+/// Why nothing can be proposed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProposeError {
+    /// The epoch is not established, or somebody else is to lead.
+    #[error("this server does not lead")]
+    NotLeading,
+    /// The counter of the epoch is used up; the leader has stepped down. Sessions live on in the
+    /// next epoch.
+    #[error("the epoch has no zxid left")]
+    CounterExhausted,
+    /// One reconfiguration at a time.
+    #[error("a reconfiguration is under way")]
+    ReconfigInProgress,
+}
+
+/// This counter is never given out: the number after it would be of another epoch.
+const COUNTER_END: u32 = u32::MAX;
+
+impl Leader {
+    /// The zxid that the next proposal must have.
+    pub fn next_zxid(&self) -> Zxid {
+        self.proposals.last_proposed().next()
+    }
+
+    /// Orders a transaction: it goes to the log and to the learners at the same time.
+    ///
+    /// # Errors
+    /// If this server does not lead (any more).
+    ///
+    /// # Panics
+    /// If the zxid is not [`Leader::next_zxid`]: a transaction with another's number would keep
+    /// everything behind it from being committed.
+    pub fn propose(
+        &mut self,
+        record: Record,
+        now_ms: i64,
+        out: &mut Vec<Action>,
+    ) -> Result<(), ProposeError> {
+        if !self.is_leading() {
+            return Err(ProposeError::NotLeading);
+        }
+        let expected = self.next_zxid();
+        if expected.counter() == COUNTER_END {
+            self.step_down(StepDown::CounterExhausted, out);
+            return Err(ProposeError::CounterExhausted);
+        }
+        assert!(
+            record.zxid == expected,
+            "proposal {} where {expected} is next",
+            record.zxid
+        );
+        self.proposals.propose(record.zxid);
+        out.push(Action::Append(record.clone()));
+        for (to, link) in &mut self.links {
+            if link.is_forwarding() && link.kind == LearnerKind::Follower {
+                link.lag.sent(record.zxid, now_ms);
+                send_proposal(*to, &record, out);
+            }
+        }
+        self.outstanding.push_back(record);
+        Ok(())
+    }
+
+    /// Orders a reconfiguration. It and all that is proposed until it is in force needs a quorum of
+    /// both configurations.
+    ///
+    /// # Errors
+    /// As [`Leader::propose`], and if another one is under way.
+    ///
+    /// # Panics
+    /// As [`Leader::propose`].
+    pub fn propose_reconfig(
+        &mut self,
+        record: Record,
+        next: NextConfig,
+        now_ms: i64,
+        out: &mut Vec<Action>,
+    ) -> Result<(), ProposeError> {
+        if self.reconfig.is_some() {
+            return Err(ProposeError::ReconfigInProgress);
+        }
+        let zxid = record.zxid;
+        self.propose(record, now_ms, out)?;
+        self.proposals.join(zxid, Arc::clone(&next.quorum));
+        if let Some(config) = &mut self.epoch_config {
+            config.text = next.text.clone();
+        }
+        self.reconfig = Some(zxid);
+        self.next = Some(next);
+        Ok(())
+    }
+
+    /// This server's log is on disk up to and including `upto`.
+    ///
+    /// # Panics
+    /// If nothing was proposed under such a zxid.
+    pub fn handle_synced(&mut self, upto: Zxid, out: &mut Vec<Action>) {
+        if self.is_leading()
+            && let Err(never_proposed) = self.count(self.sid, upto, out)
+        {
+            panic!("own log: {never_proposed}");
+        }
+    }
+
+    pub(super) fn handle_live(
+        &mut self,
+        link: LinkId,
+        packet: LearnerPacket,
+        out: &mut Vec<Action>,
+    ) -> Result<(), LinkFault> {
+        match packet {
+            LearnerPacket::Ack { zxid } => self.handle_ack(link, zxid, out)?,
+            LearnerPacket::Ping { touched, .. } => {
+                if !touched.is_empty() {
+                    let (from, sessions) = (link, touched);
+                    out.push(Action::Touch { from, sessions });
+                }
+            }
+            LearnerPacket::Revalidate(session) => {
+                let from = link;
+                out.push(Action::Revalidate { from, session });
+            }
+            LearnerPacket::Request(request) => {
+                let from = link;
+                out.push(Action::Request { from, request });
+            }
+            LearnerPacket::FollowerInfo { .. }
+            | LearnerPacket::ObserverInfo { .. }
+            | LearnerPacket::AckEpoch { .. }
+            | LearnerPacket::Other { .. } => {}
+        }
+        Ok(())
+    }
+
+    fn handle_ack(
+        &mut self,
+        link: LinkId,
+        zxid: Zxid,
+        out: &mut Vec<Action>,
+    ) -> Result<(), LinkFault> {
+        let Some(Link {
+            sid: Some(sid),
+            lag,
+            ..
+        }) = self.links.get_mut(&link)
+        else {
+            return Ok(());
+        };
+        let sid = *sid;
+        lag.acknowledged(zxid);
+        // Counter 0 is the second acknowledgement of the epoch, after UPTODATE.
+        if zxid.counter() != 0 && !self.is_retiring {
+            self.count(sid, zxid, out)?;
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, sid: Sid, zxid: Zxid, out: &mut Vec<Action>) -> Result<(), NeverProposed> {
+        loop {
+            let committed: Vec<Zxid> = self.proposals.handle_ack(sid, zxid)?.collect();
+            for zxid in &committed {
+                self.commit(*zxid, out);
+            }
+            // A reconfiguration ends a step: what is behind it may be committed as well, if this
+            // server still decides.
+            if committed.is_empty() || self.is_retiring {
+                return Ok(());
+            }
+        }
+    }
+
+    fn commit(&mut self, zxid: Zxid, out: &mut Vec<Action>) {
+        let Some(record) = self.outstanding.pop_front() else {
+            return;
+        };
+        debug_assert_eq!(record.zxid, zxid, "commits are in the order of proposals");
+        let reconfig = self.reconfig.take_if(|reconfig| *reconfig == zxid);
+        let next = reconfig.and_then(|_| self.next.take());
+        let designated_leader = next.as_ref().map(|next| self.designate(zxid, next));
+        if let (Some(next), Some(designated_leader)) = (next, designated_leader) {
+            self.quorum = next.quorum;
+            self.config_version = zxid.0;
+            self.proposals.replace();
+            self.is_retiring = designated_leader != self.sid;
+            out.push(Action::ActivateConfig {
+                record: record.clone(),
+                designated_leader,
+            });
+        }
+        for (to, link) in &self.links {
+            if link.is_forwarding() {
+                let packet = commit_packet(link.kind, &record, designated_leader);
+                out.push(Action::Send { to: *to, packet });
+            }
+        }
+        self.last = zxid;
+        self.history.push(record.clone());
+        out.push(Action::Deliver(record));
+        while let Some((_, to)) = self.syncs.front().filter(|(at, _)| *at <= zxid).copied() {
+            self.syncs.pop_front();
+            let packet = LeaderPacket::Sync;
+            out.push(Action::Send { to, packet });
+        }
+    }
+
+    /// Who leads once a reconfiguration is in force: this server if it stays, else the voter of the
+    /// new configuration whose log is longest, of equals the smallest sid
+    /// (Leader.getDesignatedLeader).
+    fn designate(&self, reconfig: Zxid, next: &NextConfig) -> Sid {
+        if next.leader_stays {
+            return self.sid;
+        }
+        let voters = next.quorum.voters().iter().copied();
+        let acked = voters.filter(|sid| *sid != self.sid).filter_map(|sid| {
+            let acked = self.proposals.acked(sid)?;
+            (acked >= reconfig).then_some((acked, std::cmp::Reverse(sid)))
+        });
+        acked.max().map_or(self.sid, |(_, sid)| sid.0)
+    }
+
+    /// Answers a learner's `sync`, which has passed the check of its session: everything proposed
+    /// so far is committed before the answer is sent.
+    pub fn sync(&mut self, to: LinkId, out: &mut Vec<Action>) {
+        if !self.links.contains_key(&to) {
+            return;
+        }
+        if self.outstanding.is_empty() {
+            let packet = LeaderPacket::Sync;
+            out.push(Action::Send { to, packet });
+        } else {
+            self.syncs.push_back((self.proposals.last_proposed(), to));
+        }
+    }
+
+    /// Answers a learner's question about a session.
+    pub fn revalidated(
+        &mut self,
+        to: LinkId,
+        session: SessionId,
+        is_valid: bool,
+        out: &mut Vec<Action>,
+    ) {
+        if self.links.contains_key(&to) {
+            let packet = LeaderPacket::Revalidate { session, is_valid };
+            out.push(Action::Send { to, packet });
+        }
+    }
+
+    /// Proposals that are not committed yet.
+    pub fn outstanding(&self) -> usize {
+        self.outstanding.len()
+    }
+
+    /// Up to where everything is committed.
+    pub fn last_committed(&self) -> Zxid {
+        self.last
+    }
+}
+
+fn commit_packet(kind: LearnerKind, record: &Record, designated: Option<Sid>) -> LeaderPacket {
+    let Record { zxid, txn } = record.clone();
+    match (kind, designated) {
+        (LearnerKind::Follower, None) => LeaderPacket::Commit { zxid },
+        (LearnerKind::Observer, None) => LeaderPacket::Inform { zxid, txn },
+        (LearnerKind::Follower, Some(designated_leader)) => LeaderPacket::CommitAndActivate {
+            zxid,
+            designated_leader,
+        },
+        (LearnerKind::Observer, Some(designated_leader)) => LeaderPacket::InformAndActivate {
+            zxid,
+            designated_leader,
+            txn,
+        },
+    }
+}

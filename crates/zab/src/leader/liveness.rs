@@ -1,0 +1,105 @@
+//! Time: pings, learners that are silent or do not acknowledge, and a quorum that is gone.
+
+use proto::leader::LeaderPacket;
+use proto::{Sid, Zxid};
+
+use super::link::LinkState;
+use super::{Action, Leader, LinkFault, LinkId, Phase, StepDown};
+use crate::learner::LearnerKind;
+
+impl Leader {
+    /// When to call [`Leader::handle_deadline`].
+    pub fn deadline_ms(&self) -> Option<i64> {
+        let own = match self.phase {
+            Phase::Down => return None,
+            // The disk is at work, and tells when it is done or broken.
+            Phase::Promising => None,
+            Phase::Broadcasting => Some(self.ping_ms()),
+            Phase::Discovering { .. }
+            | Phase::CollectingEpochAcks { .. }
+            | Phase::Synchronising { .. } => Some(self.settings.init_ms()),
+        };
+        let own = own.map(|wait_ms| self.phase_since_ms.saturating_add(wait_ms));
+        let links = self
+            .links
+            .values()
+            .filter_map(|link| self.link_deadline_ms(link));
+        links.chain(own).min()
+    }
+
+    /// The time of [`Leader::deadline_ms`] has come, or any other.
+    pub fn handle_deadline(&mut self, now_ms: i64, out: &mut Vec<Action>) {
+        self.drop_silent_links(now_ms, out);
+        let waited_ms = now_ms.saturating_sub(self.phase_since_ms);
+        let is_over = waited_ms >= self.settings.init_ms();
+        match self.phase {
+            Phase::Discovering { .. } if is_over => self.step_down(StepDown::NoEpochQuorum, out),
+            Phase::CollectingEpochAcks { .. } if is_over => {
+                self.step_down(StepDown::NoEpochAckQuorum, out);
+            }
+            Phase::Synchronising { .. } if is_over => {
+                self.step_down(StepDown::NoNewLeaderQuorum, out);
+            }
+            Phase::Broadcasting if waited_ms >= self.ping_ms() => {
+                self.phase_since_ms = now_ms;
+                self.handle_half_tick(now_ms, out);
+            }
+            _ => {}
+        }
+    }
+
+    fn handle_half_tick(&mut self, now_ms: i64, out: &mut Vec<Action>) {
+        self.pings = self.pings.wrapping_add(1);
+        if self.pings.is_multiple_of(2) && !self.is_in_touch_with_quorum() {
+            return self.step_down(StepDown::LostQuorum, out);
+        }
+        for (link, zxid, lag_ms) in self.lagging(now_ms) {
+            self.close(link, LinkFault::AckLag { zxid, lag_ms }, out);
+        }
+        let zxid = self.proposals.last_proposed();
+        for (to, link) in &self.links {
+            if link.is_forwarding() && link.state != LinkState::SendingSnapshot {
+                let packet = LeaderPacket::Ping { zxid };
+                out.push(Action::Send { to: *to, packet });
+            }
+        }
+    }
+
+    /// Links that were silent for too long are gone by now.
+    fn is_in_touch_with_quorum(&self) -> bool {
+        let is_linked = |sid: Sid| {
+            let mut links = self.links.values();
+            links.any(|link| link.sid == Some(sid) && link.kind == LearnerKind::Follower)
+        };
+        self.is_quorum(&|sid| sid == self.sid || is_linked(sid))
+    }
+
+    fn lagging(&self, now_ms: i64) -> Vec<(LinkId, Zxid, i64)> {
+        let broadcasting = self.links.iter();
+        let broadcasting = broadcasting.filter(|(_, link)| link.state == LinkState::Broadcasting);
+        let owed = broadcasting.filter_map(|(id, link)| {
+            let (zxid, lag_ms) = link.lag.owed(now_ms)?;
+            (lag_ms > self.settings.sync_ms()).then_some((*id, zxid, lag_ms))
+        });
+        owed.collect()
+    }
+
+    fn drop_silent_links(&mut self, now_ms: i64, out: &mut Vec<Action>) {
+        let silent = self.links.iter().filter_map(|(id, link)| {
+            let deadline = self.link_deadline_ms(link)?;
+            (now_ms >= deadline).then_some((*id, now_ms.saturating_sub(link.heard_ms)))
+        });
+        for (link, silent_ms) in silent.collect::<Vec<_>>() {
+            self.close(link, LinkFault::Silence { silent_ms }, out);
+        }
+    }
+
+    fn link_deadline_ms(&self, link: &super::Link) -> Option<i64> {
+        let limit = link.silence_ms(self.settings.init_ms(), self.settings.sync_ms());
+        limit.map(|limit| link.heard_ms.saturating_add(limit))
+    }
+
+    fn ping_ms(&self) -> i64 {
+        (self.settings.tick_ms / 2).max(1)
+    }
+}

@@ -1,0 +1,330 @@
+//! Bringing learners to the leader's history, and the leader into office.
+
+use std::sync::Arc;
+
+use proto::leader::LeaderPacket;
+use proto::learner::LearnerPacket;
+use proto::{Sid, Zxid};
+
+use super::link::{LinkState, Slot};
+use super::{Action, Leader, LinkFault, LinkId, Phase, unexpected};
+use crate::Record;
+use crate::broadcast::Proposals;
+use crate::learner::LearnerKind;
+use crate::record::follows;
+use crate::sync::{self, Decision, Opening};
+
+impl Leader {
+    /// A learner has accepted the epoch, and so has a quorum.
+    pub(super) fn synchronise(
+        &mut self,
+        link: LinkId,
+        peer: Zxid,
+        now_ms: i64,
+        out: &mut Vec<Action>,
+    ) {
+        // What it acknowledged over an earlier connection may be cut off now.
+        if let Some(sid) = self.links.get(&link).and_then(|link| link.sid) {
+            self.proposals.forget(sid);
+        }
+        let use_disk = self.settings.use_disk_log && !self.is_log_unusable;
+        match sync::decide(peer, self.history(), self.settings.force_snapshot, use_disk) {
+            Decision::ReadLog => {
+                if self.take_slot(link, Slot::Diff, out) {
+                    let state = LinkState::ReadingLog {
+                        reached: peer,
+                        is_opened: false,
+                    };
+                    self.set_state(link, state);
+                    self.read_log(link, peer, out);
+                }
+            }
+            Decision::Send { opening, after } => {
+                if self.open(link, opening, out) {
+                    self.finish_sync(link, opening, after, now_ms, out);
+                }
+            }
+        }
+    }
+
+    fn read_log(&self, to: LinkId, from: Zxid, out: &mut Vec<Action>) {
+        let upto = self.history().min();
+        out.push(Action::ReadLog { to, from, upto });
+    }
+
+    /// Some records of the log files, the first being the last one not behind `from` of the order.
+    pub fn handle_log_records(
+        &mut self,
+        link: LinkId,
+        records: &[Record],
+        now_ms: i64,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(LinkState::ReadingLog { reached, is_opened }) = self.state(link) else {
+            return;
+        };
+        let (opening, mut reached) = if is_opened {
+            (None, reached)
+        } else {
+            match sync::decide_by_disk(reached, records, self.history()) {
+                Some((opening, after)) => (Some(opening), after),
+                None => return self.handle_log_unusable(link, now_ms, out),
+            }
+        };
+        let min = self.history().min();
+        let mut missed = Vec::new();
+        for record in records {
+            if reached >= min {
+                break;
+            }
+            if record.zxid <= reached {
+                continue;
+            }
+            // Behind `min` the files may hold what is not committed. That `min` was not among
+            // the records means that there is a hole before it.
+            if record.zxid > min || !follows(reached, record.zxid) {
+                return self.handle_log_unusable(link, now_ms, out);
+            }
+            reached = record.zxid;
+            missed.push(record);
+        }
+        // What stands in memory follows without being read, which it may not be yet. With nothing
+        // in memory `min` is the end of the history, and has to come from the files itself.
+        let is_connected = reached >= min || self.history.min() == Some(reached.next());
+        if !is_connected && missed.is_empty() {
+            return self.handle_log_unusable(link, now_ms, out);
+        }
+        if let Some(opening) = opening
+            && !self.open(link, opening, out)
+        {
+            return;
+        }
+        for record in missed {
+            send_committed(link, record, out);
+        }
+        if is_connected {
+            self.finish_sync(link, Opening::Diff(reached), reached, now_ms, out);
+        } else {
+            let state = LinkState::ReadingLog {
+                reached,
+                is_opened: true,
+            };
+            self.set_state(link, state);
+            self.read_log(link, reached, out);
+        }
+    }
+
+    /// The log files do not reach back that far, cannot be read, or hold too much.
+    pub fn handle_log_unusable(&mut self, link: LinkId, now_ms: i64, out: &mut Vec<Action>) {
+        match self.state(link) {
+            Some(LinkState::ReadingLog {
+                is_opened: false, ..
+            }) => {
+                self.release_slot(link);
+                if self.open(link, Opening::Snap, out) {
+                    self.finish_sync(link, Opening::Snap, Zxid::ZERO, now_ms, out);
+                }
+            }
+            Some(LinkState::ReadingLog { .. }) => {
+                // It has got half of what it needs. When it comes back it must not be tried again.
+                self.is_log_unusable = true;
+                self.close(link, LinkFault::LogUnusable, out);
+            }
+            _ => {}
+        }
+    }
+
+    /// Sends the opening packet; `false` if the learner is turned away.
+    fn open(&mut self, to: LinkId, opening: Opening, out: &mut Vec<Action>) -> bool {
+        let slot = match opening {
+            Opening::Snap => Slot::Snap,
+            Opening::Diff(_) | Opening::Trunc(_) => Slot::Diff,
+        };
+        if !self.take_slot(to, slot, out) {
+            return false;
+        }
+        let packet = match opening {
+            Opening::Diff(zxid) => LeaderPacket::Diff { zxid },
+            Opening::Trunc(zxid) => LeaderPacket::Trunc { zxid },
+            Opening::Snap => {
+                let zxid = self.last;
+                out.push(Action::SendSnapshot { to, zxid });
+                return true;
+            }
+        };
+        out.push(Action::Send { to, packet });
+        true
+    }
+
+    /// Sends what is committed behind `after`, what is proposed, and NEWLEADER. From here on the
+    /// learner is sent everything, so nothing can fall between.
+    fn finish_sync(
+        &mut self,
+        to: LinkId,
+        opening: Opening,
+        after: Zxid,
+        now_ms: i64,
+        out: &mut Vec<Action>,
+    ) {
+        let state = match opening {
+            Opening::Snap => LinkState::SendingSnapshot,
+            Opening::Diff(_) | Opening::Trunc(_) => {
+                for record in self.history.after(after) {
+                    send_committed(to, record, out);
+                }
+                LinkState::Syncing
+            }
+        };
+        let Some(link) = self.links.get_mut(&to) else {
+            return;
+        };
+        link.state = state;
+        link.heard_ms = now_ms;
+        if link.kind == LearnerKind::Follower {
+            for record in &self.outstanding {
+                link.lag.sent(record.zxid, now_ms);
+                send_proposal(to, record, out);
+            }
+        }
+        let packet = LeaderPacket::NewLeader {
+            zxid: Zxid::new(self.epoch, 0),
+            config: self.epoch_config.as_ref().map(|config| config.text.clone()),
+        };
+        out.push(Action::Send { to, packet });
+    }
+
+    /// The snapshot has left this server, so that the learner can be expected to answer.
+    pub fn handle_snapshot_sent(&mut self, link: LinkId, now_ms: i64) {
+        if let Some(link) = self.links.get_mut(&link)
+            && link.state == LinkState::SendingSnapshot
+        {
+            link.heard_ms = now_ms;
+            link.state = LinkState::Syncing;
+        }
+    }
+
+    pub(super) fn handle_new_leader_ack(
+        &mut self,
+        link: LinkId,
+        packet: LearnerPacket,
+        now_ms: i64,
+        out: &mut Vec<Action>,
+    ) -> Result<(), LinkFault> {
+        let expected = Zxid::new(self.epoch, 0);
+        if !matches!(packet, LearnerPacket::Ack { zxid } if zxid == expected) {
+            return Err(unexpected(&packet));
+        }
+        self.release_slot(link);
+        let Some(from) = self.links.get_mut(&link) else {
+            return Ok(());
+        };
+        from.lag.restart(now_ms);
+        let sid = from.sid;
+        if let Phase::Synchronising { acked } = &mut self.phase {
+            from.state = LinkState::AwaitingActivation;
+            acked.extend(sid);
+            self.check_new_leader_acks(now_ms, out);
+        } else {
+            self.up_to_date(link, now_ms, out);
+        }
+        Ok(())
+    }
+
+    /// The current epoch is on disk: the leader has taken on its own history.
+    pub fn handle_current_epoch_saved(&mut self, now_ms: i64, out: &mut Vec<Action>) {
+        if let Phase::Synchronising { acked } = &mut self.phase {
+            acked.insert(self.sid);
+            self.check_new_leader_acks(now_ms, out);
+        }
+    }
+
+    fn check_new_leader_acks(&mut self, now_ms: i64, out: &mut Vec<Action>) {
+        let Phase::Synchronising { acked } = &self.phase else {
+            return;
+        };
+        // Its own disk counts like any other, but without its epoch there it could not lead.
+        if !acked.contains(&self.sid) || !self.is_quorum(&|sid| acked.contains(&sid)) {
+            return;
+        }
+        let candidates = acked.iter().copied().collect::<Vec<Sid>>();
+        let start = Zxid::new(self.epoch, 0);
+        let designated_leader = self.next.take().map(|next| {
+            self.quorum = Arc::clone(&next.quorum);
+            let voters = next.quorum.voters();
+            let other = candidates
+                .into_iter()
+                .find(|sid| *sid != self.sid && voters.contains(sid));
+            if next.leader_stays {
+                self.sid
+            } else {
+                other.unwrap_or(self.sid)
+            }
+        });
+        self.is_retiring = designated_leader.is_some_and(|sid| sid != self.sid);
+        if let Some(config) = &self.epoch_config {
+            self.config_version = config.version;
+        }
+        self.last = start;
+        self.proposals = Proposals::shared(Arc::clone(&self.quorum), self.sid, start);
+        self.enter(Phase::Broadcasting, now_ms);
+        let epoch = self.epoch;
+        tracing::info!(sid = %self.sid, %epoch, "leads");
+        out.push(Action::Lead {
+            epoch,
+            designated_leader,
+        });
+        for link in self.links_in(LinkState::AwaitingActivation) {
+            self.up_to_date(link, now_ms, out);
+        }
+    }
+
+    fn up_to_date(&mut self, to: LinkId, now_ms: i64, out: &mut Vec<Action>) {
+        self.await_learner(to, LinkState::Broadcasting, now_ms);
+        let packet = LeaderPacket::UpToDate;
+        out.push(Action::Send { to, packet });
+    }
+
+    fn state(&self, link: LinkId) -> Option<LinkState> {
+        self.links.get(&link).map(|link| link.state)
+    }
+
+    /// Participants are never turned away, but they take a place (ZOOKEEPER-1928).
+    fn take_slot(&mut self, link: LinkId, slot: Slot, out: &mut Vec<Action>) -> bool {
+        let taken = self.links.values().filter(|link| link.slot == Some(slot));
+        let max = match slot {
+            Slot::Snap => self.settings.snap_syncs_max,
+            Slot::Diff => self.settings.diff_syncs_max,
+        };
+        let is_full = taken.count() >= max;
+        let Some(taker) = self.links.get_mut(&link) else {
+            return false;
+        };
+        if taker.slot == Some(slot) {
+            return true;
+        }
+        if is_full && taker.kind == LearnerKind::Observer {
+            self.close(link, LinkFault::Throttled, out);
+            return false;
+        }
+        taker.slot = Some(slot);
+        true
+    }
+
+    fn release_slot(&mut self, link: LinkId) {
+        if let Some(link) = self.links.get_mut(&link) {
+            link.slot = None;
+        }
+    }
+}
+
+pub(super) fn send_proposal(to: LinkId, record: &Record, out: &mut Vec<Action>) {
+    let Record { zxid, txn } = record.clone();
+    let packet = LeaderPacket::Proposal { zxid, txn };
+    out.push(Action::Send { to, packet });
+}
+
+fn send_committed(to: LinkId, record: &Record, out: &mut Vec<Action>) {
+    send_proposal(to, record, out);
+    let packet = LeaderPacket::Commit { zxid: record.zxid };
+    out.push(Action::Send { to, packet });
+}

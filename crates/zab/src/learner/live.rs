@@ -1,0 +1,184 @@
+//! A learner that is up to date.
+
+use std::collections::VecDeque;
+
+use proto::leader::LeaderPacket;
+use proto::learner::LearnerPacket;
+use proto::{Sid, Zxid};
+
+use super::{Action, Fault, LearnerKind};
+use crate::record::follows;
+use crate::{CommittedLog, Record};
+
+/// Proposals from their arrival until they are acknowledged and committed, which are two things:
+/// a quorum of others may commit what is not on this disk yet.
+#[derive(Debug)]
+pub(super) struct Live {
+    kind: LearnerKind,
+    last_received: Option<Zxid>,
+    /// Not committed yet, oldest first.
+    pending: VecDeque<Record>,
+    /// Appended and not yet known to be on disk, oldest first.
+    unacknowledged: VecDeque<Zxid>,
+}
+
+impl Live {
+    pub(super) fn new(kind: LearnerKind, last_received: Option<Zxid>) -> Self {
+        Self {
+            kind,
+            last_received,
+            pending: VecDeque::new(),
+            unacknowledged: VecDeque::new(),
+        }
+    }
+
+    /// A record that synchronisation has left over.
+    pub(super) fn take_over(
+        &mut self,
+        record: Record,
+        is_committed: bool,
+        log: &mut CommittedLog,
+        out: &mut Vec<Action>,
+    ) {
+        match (self.kind, is_committed) {
+            (LearnerKind::Follower, false) => self.accept(record, out),
+            (LearnerKind::Follower, true) => {
+                self.unacknowledged.push_back(record.zxid);
+                append_and_deliver(record, log, out);
+            }
+            (LearnerKind::Observer, true) => append_and_deliver(record, log, out),
+            // Its INFORM will bring it again.
+            (LearnerKind::Observer, false) => self.last_received = None,
+        }
+    }
+
+    pub(super) fn handle_packet(
+        &mut self,
+        packet: LeaderPacket,
+        log: &mut CommittedLog,
+        out: &mut Vec<Action>,
+    ) -> Result<(), Fault> {
+        let is_follower = self.kind == LearnerKind::Follower;
+        match packet {
+            LeaderPacket::Ping { zxid } => out.push(Action::AnswerPing { zxid }),
+            LeaderPacket::Proposal { zxid, txn } if is_follower => {
+                let record = Record { zxid, txn };
+                if self.is_next(zxid)? {
+                    if record.is_reconfig() {
+                        out.push(Action::ConfigProposed(record.clone()));
+                    }
+                    self.accept(record, out);
+                }
+            }
+            LeaderPacket::Commit { zxid } if is_follower => {
+                self.commit(zxid, log, out)?;
+            }
+            LeaderPacket::CommitAndActivate {
+                zxid,
+                designated_leader,
+            } if is_follower => {
+                // The configuration comes first: who leaves because of it has applied less.
+                if let Some(record) = self.pending.front().filter(|next| next.zxid == zxid) {
+                    out.push(Action::ActivateConfig {
+                        record: record.clone(),
+                        designated_leader,
+                    });
+                }
+                self.commit(zxid, log, out)?;
+            }
+            LeaderPacket::Inform { zxid, txn } if !is_follower => {
+                self.learn(Record { zxid, txn }, None, log, out)?;
+            }
+            LeaderPacket::InformAndActivate {
+                zxid,
+                designated_leader,
+                txn,
+            } if !is_follower => {
+                self.learn(Record { zxid, txn }, Some(designated_leader), log, out)?;
+            }
+            LeaderPacket::Sync => out.push(Action::SyncDone),
+            LeaderPacket::Revalidate { session, is_valid } => {
+                out.push(Action::Revalidated { session, is_valid });
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// `false` for the last one again: the leader had put it into the history and then sent it to
+    /// everybody. It is here and will be acknowledged once.
+    fn is_next(&mut self, next: Zxid) -> Result<bool, Fault> {
+        match self.last_received {
+            Some(last) if last == next => Ok(false),
+            Some(last) if !follows(last, next) => Err(Fault::Gap { last, next }),
+            _ => {
+                self.last_received = Some(next);
+                Ok(true)
+            }
+        }
+    }
+
+    fn accept(&mut self, record: Record, out: &mut Vec<Action>) {
+        self.unacknowledged.push_back(record.zxid);
+        out.push(Action::Append(record.clone()));
+        self.pending.push_back(record);
+    }
+
+    /// Of what an observer is told it is told once.
+    fn learn(
+        &mut self,
+        record: Record,
+        designated_leader: Option<Sid>,
+        log: &mut CommittedLog,
+        out: &mut Vec<Action>,
+    ) -> Result<(), Fault> {
+        if !self.is_next(record.zxid)? {
+            return Ok(());
+        }
+        if let Some(designated_leader) = designated_leader {
+            let record = record.clone();
+            out.push(Action::ActivateConfig {
+                record,
+                designated_leader,
+            });
+        }
+        append_and_deliver(record, log, out);
+        Ok(())
+    }
+
+    fn commit(
+        &mut self,
+        zxid: Zxid,
+        log: &mut CommittedLog,
+        out: &mut Vec<Action>,
+    ) -> Result<(), Fault> {
+        match self.pending.pop_front() {
+            Some(record) if record.zxid == zxid => {
+                log.push(record.clone());
+                out.push(Action::Deliver(record));
+                Ok(())
+            }
+            Some(record) => Err(Fault::UnmatchedCommit {
+                zxid,
+                next: Some(record.zxid),
+            }),
+            None => {
+                tracing::warn!(%zxid, "commit of what was not proposed here, ignored");
+                Ok(())
+            }
+        }
+    }
+
+    /// Each gets its own packet: an Apache leader counts acknowledgements proposal by proposal.
+    pub(super) fn handle_synced(&mut self, upto: Zxid, out: &mut Vec<Action>) {
+        let synced = self.unacknowledged.partition_point(|zxid| *zxid <= upto);
+        let synced = self.unacknowledged.drain(..synced);
+        out.extend(synced.map(|zxid| Action::Send(LearnerPacket::Ack { zxid })));
+    }
+}
+
+fn append_and_deliver(record: Record, log: &mut CommittedLog, out: &mut Vec<Action>) {
+    out.push(Action::Append(record.clone()));
+    log.push(record.clone());
+    out.push(Action::Deliver(record));
+}

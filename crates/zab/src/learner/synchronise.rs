@@ -1,0 +1,239 @@
+//! A learner between DIFF, TRUNC or SNAP and UPTODATE.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use proto::leader::LeaderPacket;
+use proto::learner::LearnerPacket;
+use proto::{Epoch, Zxid};
+
+use super::live::Live;
+use super::{Action, Fault, LearnerKind, unexpected};
+use crate::record::follows;
+use crate::{CommittedLog, Record};
+
+/// What was received, and how far NEWLEADER is.
+///
+/// Committed transactions go to the log at NEWLEADER and not before: until then the log ends in
+/// the epoch that the `currentEpoch` file names. If a snapshot is due at NEWLEADER, they go into
+/// the tree at once instead, and with it into the snapshot.
+#[derive(Debug)]
+pub(super) struct Synchronise {
+    kind: LearnerKind,
+    epoch: Epoch,
+    needs_snapshot: bool,
+    stage: Stage,
+    /// Not applied yet, oldest first.
+    received: VecDeque<Record>,
+    /// How many of `received` are committed.
+    committed_len: usize,
+    last_received: Option<Zxid>,
+    /// NEWLEADER's, to be installed at UPTODATE.
+    config: Option<Bytes>,
+    is_up_to_date: bool,
+}
+
+/// What NEWLEADER's acknowledgement waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// NEWLEADER itself.
+    Receiving,
+    /// A snapshot of the tree.
+    WritingSnapshot,
+    /// The log up to here.
+    SyncingLog(Zxid),
+    /// The current epoch.
+    SavingEpoch,
+    /// Nothing, it is sent.
+    Acknowledged,
+}
+
+impl Synchronise {
+    /// `last` is the end of the history that this goes on from, where that is known exactly.
+    pub(super) fn new(
+        kind: LearnerKind,
+        epoch: Epoch,
+        needs_snapshot: bool,
+        last: Option<Zxid>,
+    ) -> Self {
+        Self {
+            kind,
+            epoch,
+            needs_snapshot,
+            stage: Stage::Receiving,
+            received: VecDeque::new(),
+            committed_len: 0,
+            last_received: last,
+            config: None,
+            is_up_to_date: false,
+        }
+    }
+
+    pub(super) fn handle_packet(
+        &mut self,
+        packet: LeaderPacket,
+        log: &mut CommittedLog,
+        out: &mut Vec<Action>,
+    ) -> Result<(), Fault> {
+        match packet {
+            LeaderPacket::Proposal { zxid, txn } => self.receive(Record { zxid, txn }, out),
+            LeaderPacket::Commit { zxid } => self.commit(zxid, log, out).map(|_| ()),
+            LeaderPacket::CommitAndActivate {
+                zxid,
+                designated_leader,
+            } => {
+                let record = self.commit(zxid, log, out)?;
+                out.push(Action::ActivateConfig {
+                    record,
+                    designated_leader,
+                });
+                Ok(())
+            }
+            LeaderPacket::Inform { zxid, txn } => {
+                self.receive(Record { zxid, txn }, out)?;
+                self.commit(zxid, log, out).map(|_| ())
+            }
+            LeaderPacket::InformAndActivate {
+                zxid,
+                designated_leader,
+                txn,
+            } => {
+                self.receive(Record { zxid, txn }, out)?;
+                let record = self.commit(zxid, log, out)?;
+                out.push(Action::ActivateConfig {
+                    record,
+                    designated_leader,
+                });
+                Ok(())
+            }
+            LeaderPacket::NewLeader { config, .. } if self.stage == Stage::Receiving => {
+                self.handle_new_leader(config, log, out);
+                Ok(())
+            }
+            LeaderPacket::UpToDate if self.stage != Stage::Receiving => {
+                self.is_up_to_date = true;
+                Ok(())
+            }
+            LeaderPacket::UpToDate | LeaderPacket::NewLeader { .. } => Err(unexpected(&packet)),
+            // Pings are not answered before UPTODATE, the rest means nothing here.
+            _ => Ok(()),
+        }
+    }
+
+    fn receive(&mut self, record: Record, out: &mut Vec<Action>) -> Result<(), Fault> {
+        let next = record.zxid;
+        if let Some(last) = self.last_received.filter(|last| !follows(*last, next)) {
+            return Err(Fault::Gap { last, next });
+        }
+        self.last_received = Some(next);
+        if record.is_reconfig() {
+            out.push(Action::ConfigProposed(record.clone()));
+        }
+        self.received.push_back(record);
+        Ok(())
+    }
+
+    fn commit(
+        &mut self,
+        zxid: Zxid,
+        log: &mut CommittedLog,
+        out: &mut Vec<Action>,
+    ) -> Result<Record, Fault> {
+        let next = self.received.get(self.committed_len);
+        let Some(record) = next.filter(|record| record.zxid == zxid).cloned() else {
+            let next = next.map(|record| record.zxid);
+            return Err(Fault::UnmatchedCommit { zxid, next });
+        };
+        if self.needs_snapshot && self.stage == Stage::Receiving {
+            self.received.pop_front();
+            log.push(record.clone());
+            out.push(Action::Deliver(record.clone()));
+        } else {
+            self.committed_len += 1;
+        }
+        Ok(record)
+    }
+
+    fn handle_new_leader(
+        &mut self,
+        config: Option<Bytes>,
+        log: &mut CommittedLog,
+        out: &mut Vec<Action>,
+    ) {
+        if let Some(text) = config.filter(|text| text.len() > 1) {
+            out.push(Action::ConfigSeen(text.clone()));
+            self.config = Some(text);
+        }
+        if self.needs_snapshot {
+            self.stage = Stage::WritingSnapshot;
+            out.push(Action::WriteSnapshot);
+            return;
+        }
+        let mut last = None;
+        for record in self.received.drain(..self.committed_len) {
+            last = Some(record.zxid);
+            out.push(Action::Append(record.clone()));
+            log.push(record.clone());
+            out.push(Action::Deliver(record));
+        }
+        self.committed_len = 0;
+        match last {
+            Some(last) => self.stage = Stage::SyncingLog(last),
+            None => self.save_epoch(out),
+        }
+    }
+
+    pub(super) fn handle_snapshot_written(&mut self, out: &mut Vec<Action>) {
+        if self.stage == Stage::WritingSnapshot {
+            self.save_epoch(out);
+        }
+    }
+
+    pub(super) fn handle_synced(&mut self, upto: Zxid, out: &mut Vec<Action>) {
+        if matches!(self.stage, Stage::SyncingLog(last) if upto >= last) {
+            self.save_epoch(out);
+        }
+    }
+
+    pub(super) fn handle_epoch_saved(&mut self, out: &mut Vec<Action>) {
+        if self.stage == Stage::SavingEpoch {
+            self.stage = Stage::Acknowledged;
+            out.push(self.epoch_ack());
+        }
+    }
+
+    fn save_epoch(&mut self, out: &mut Vec<Action>) {
+        self.stage = Stage::SavingEpoch;
+        out.push(Action::SaveCurrentEpoch(self.epoch));
+    }
+
+    fn epoch_ack(&self) -> Action {
+        let zxid = Zxid::new(self.epoch, 0);
+        Action::Send(LearnerPacket::Ack { zxid })
+    }
+
+    /// Goes over to the live stream, if NEWLEADER is acknowledged and UPTODATE is here.
+    pub(super) fn finish(&mut self, log: &mut CommittedLog, out: &mut Vec<Action>) -> Option<Live> {
+        if self.stage != Stage::Acknowledged || !self.is_up_to_date {
+            return None;
+        }
+        out.extend(self.config.take().map(Action::InstallConfig));
+        out.push(self.epoch_ack());
+        let mut live = Live::new(self.kind, self.last_received);
+        let committed = self.committed_len;
+        let received = std::mem::take(&mut self.received);
+        for (at, record) in received.into_iter().enumerate() {
+            live.take_over(record, at < committed, log, out);
+        }
+        out.push(Action::Serve { epoch: self.epoch });
+        Some(live)
+    }
+
+    pub(super) fn is_acknowledged(&self) -> bool {
+        self.stage == Stage::Acknowledged
+    }
+
+    pub(super) fn is_tree_unsaved(&self) -> bool {
+        self.needs_snapshot && matches!(self.stage, Stage::Receiving | Stage::WritingSnapshot)
+    }
+}

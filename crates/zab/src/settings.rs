@@ -1,0 +1,45 @@
+//! What of the configuration concerns Zab.
+
+/// Times and limits of a role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Settings {
+    /// `tickTime`, ms. A leader pings twice a tick.
+    pub tick_ms: i64,
+    /// `initLimit`, ticks: for each wait of discovery and synchronisation.
+    pub init_limit: i64,
+    /// `syncLimit`, ticks: how long a peer may be silent, and an acknowledgement outstanding.
+    pub sync_limit: i64,
+    /// `zookeeper.forceSnapshotSync`: every learner gets a snapshot.
+    pub force_snapshot: bool,
+    /// Whether learners may be caught up from the log files (`zookeeper.snapshotSizeFactor` is
+    /// not negative). How many bytes of them are worth reading is for the host to say, by
+    /// [`crate::leader::Leader::handle_log_unusable`].
+    pub use_disk_log: bool,
+    /// `zookeeper.leader.maxConcurrentSnapSyncs`: observers above it are turned away.
+    pub snap_syncs_max: usize,
+    /// `zookeeper.leader.maxConcurrentDiffSyncs`: the same for the rest.
+    pub diff_syncs_max: usize,
+}
+
+impl Settings {
+    /// Apache ZooKeeper's own values for all that has one.
+    pub fn new(tick_ms: i64, init_limit: i64, sync_limit: i64) -> Self {
+        Self {
+            tick_ms,
+            init_limit,
+            sync_limit,
+            force_snapshot: false,
+            use_disk_log: true,
+            snap_syncs_max: 10,
+            diff_syncs_max: 100,
+        }
+    }
+
+    pub(crate) fn init_ms(&self) -> i64 {
+        self.tick_ms.saturating_mul(self.init_limit)
+    }
+
+    pub(crate) fn sync_ms(&self) -> i64 {
+        self.tick_ms.saturating_mul(self.sync_limit)
+    }
+}
