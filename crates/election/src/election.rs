@@ -224,14 +224,11 @@ impl Election {
         if self.state == PeerState::Leading && self.supporters.contains(&from) {
             out.push(Action::SupporterLooks { sid: from });
         }
-        // Nobody counts what an observer says, and two that answer each other never stop.
-        if self.role == Role::Participant {
-            let ballot = Ballot {
-                state: self.state,
-                ..self.published
-            };
-            self.answer(from, ballot, now_ms, out);
-        }
+        let ballot = Ballot {
+            state: self.state,
+            ..self.published
+        };
+        self.answer(from, ballot, now_ms, out);
     }
 
     fn keep_for_later(&mut self, from: Sid, heard: &Heard) {
@@ -357,6 +354,8 @@ impl Election {
         Vote { leader, ..own }
     }
 
+    /// An observer answers nobody: its word is not counted, and it would go back and forth with a
+    /// voter that answers at once.
     fn answer(&mut self, to: Sid, ballot: Ballot, now_ms: i64, out: &mut Vec<Action>) {
         if self.role == Role::Participant && self.answers.admit(to, ballot, now_ms) {
             out.push(self.send(to, ballot));

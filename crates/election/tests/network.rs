@@ -68,7 +68,7 @@ fn strike(network: &mut Network, servers: usize, blow: Blow) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, cases: 256, ..Default::default() })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..Default::default() })]
 
     /// As long as every server is heard within the time a quorum waits, all choose the best of
     /// those that are there, and no round has two outcomes.
