@@ -283,8 +283,6 @@ fn run(steps: Vec<Step>) -> Result<(), TestCaseError> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-
     #[test]
     fn model_tree_vs_map(steps in steps()) {
         run(steps)?;

@@ -1,7 +1,5 @@
 //! create, create2, createContainer, createTTL.
 
-use std::sync::Arc;
-
 use jute::Str;
 use proto::data::perms;
 use proto::request::CreateRequest;
@@ -86,6 +84,7 @@ impl Preparation<'_> {
     }
 
     fn note_created(&mut self, creation: Creation<'_>) -> Txn {
+        let node = self.new_node(&creation);
         let Creation {
             mode,
             path,
@@ -95,14 +94,6 @@ impl Preparation<'_> {
             acl,
         } = creation;
         let zxid = self.context.zxid;
-        let owner = match mode.kind {
-            Kind::Plain(_) if mode.has_ephemeral_flag => self.context.session.0,
-            Kind::Plain(_) => 0,
-            Kind::Container => stored_container(),
-            // In range: the mode is checked.
-            Kind::Ttl { ttl_ms } => self.tree.rules.stored_ttl(ttl_ms).unwrap_or_default(),
-        };
-        let node = self.new_node(&parent, &parent_path, &path, owner, mode, request, &acl);
         let parent_cversion = parent.stat.cversion.wrapping_add(1);
         let parent_digest = parent.digest;
         note_child_created(&mut parent.stat, parent_cversion, zxid.0);
@@ -117,26 +108,22 @@ impl Preparation<'_> {
         mode.txn(path, request, acl, parent_cversion)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "each is a part of the new znode")]
-    fn new_node(
-        &mut self,
-        parent: &PendingNode,
-        parent_path: &str,
-        path: &str,
-        owner: i64,
-        mode: Mode,
-        request: &CreateRequest,
-        acl: &[Acl],
-    ) -> PendingNode {
-        let context = self.context;
-        let acl: Arc<[Acl]> = self.overlay.share_acl(acl);
-        let is_counted = parent.is_counted && parent_path != path::ZOOKEEPER;
+    fn new_node(&mut self, creation: &Creation<'_>) -> PendingNode {
+        let Creation { mode, parent, .. } = creation;
+        let owner = match mode.kind {
+            Kind::Plain(_) if mode.has_ephemeral_flag => self.context.session.0,
+            Kind::Plain(_) => 0,
+            Kind::Container => stored_container(),
+            // In range: the mode is checked.
+            Kind::Ttl { ttl_ms } => self.tree.rules.stored_ttl(ttl_ms).unwrap_or_default(),
+        };
+        let is_counted = parent.is_counted && creation.parent_path != path::ZOOKEEPER;
         let mut node = PendingNode {
             id: NodeId::NIL,
-            stat: stat_at_creation(context.zxid.0, context.time_ms, owner),
+            stat: stat_at_creation(self.context.zxid.0, self.context.time_ms, owner),
             num_children: 0,
             data_len: 0,
-            acl: Some(acl),
+            acl: Some(self.overlay.share_acl(&creation.acl)),
             // Also a container made with an ephemeral's flag, as long as it is in flight.
             is_ephemeral: mode.has_ephemeral_flag,
             is_counted,
@@ -144,10 +131,10 @@ impl Preparation<'_> {
             content_crc: 0,
             digest: 0,
         };
-        if let (true, Some(split)) = (is_counted, path::split(path)) {
+        if let (true, Some(split)) = (is_counted, path::split(&creation.path)) {
             node.path_crc = digest::child_path(parent.path_crc, split.name.as_bytes());
         }
-        node.set_data(request.data.as_deref());
+        node.set_data(creation.request.data.as_deref());
         node.rehash();
         node
     }
