@@ -1,6 +1,9 @@
 //! What clients can do to a server through their sockets, and what they cannot.
 
-#![allow(clippy::unwrap_used, reason = "a failed expectation of a test is a failed test")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "a failed expectation of a test is a failed test"
+)]
 
 mod auth;
 mod hostile;
