@@ -60,6 +60,11 @@ pub struct LeaderStart {
     pub last_zxid: Zxid,
     /// Its newest transactions, up to that one.
     pub committed: CommittedLog,
+    /// From here on the log files hold every transaction. Behind a snapshot that synchronisation
+    /// has brought they may not, and where a later epoch begins no zxid would show it: learners
+    /// caught up from such files would miss what is in the hole (ZOOKEEPER-2846). The zxid of the
+    /// newest snapshot is always right.
+    pub log_whole_from: Zxid,
     /// The configuration in force.
     pub quorum: Arc<dyn QuorumVerifier>,
     /// Its version.
@@ -117,6 +122,7 @@ pub struct Leader {
     /// Another server is to lead: nothing is committed any more.
     is_retiring: bool,
     syncs: VecDeque<(Zxid, LinkId)>,
+    log_whole_from: Zxid,
     is_log_unusable: bool,
     pings: u64,
 }
@@ -135,6 +141,12 @@ impl Leader {
     /// A server that was just elected. Without other voters it has its epoch at once.
     pub fn new(start: LeaderStart, settings: Settings, now_ms: i64, out: &mut Vec<Action>) -> Self {
         let quorum = start.quorum;
+        let mut history = start.committed;
+        // A list that ends before the history does would have learners cut what is committed
+        // (ZOOKEEPER-3526).
+        if history.max() != Some(start.last_zxid) {
+            history.clear();
+        }
         let mut leader = Self {
             sid: start.sid,
             settings,
@@ -150,12 +162,13 @@ impl Leader {
             },
             phase_since_ms: now_ms,
             links: BTreeMap::new(),
-            history: start.committed,
+            history,
             last: start.last_zxid,
             outstanding: VecDeque::new(),
             reconfig: None,
             is_retiring: false,
             syncs: VecDeque::new(),
+            log_whole_from: start.log_whole_from,
             is_log_unusable: false,
             pings: 0,
         };

@@ -289,3 +289,6 @@ fn commit_packet(kind: LearnerKind, record: &Record, designated: Option<Sid>) ->
         },
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -27,7 +27,8 @@ impl Leader {
         if let Some(sid) = self.links.get(&link).and_then(|link| link.sid) {
             self.proposals.forget(sid);
         }
-        let use_disk = self.settings.use_disk_log && !self.is_log_unusable;
+        let is_log_whole = peer >= self.log_whole_from && !self.is_log_unusable;
+        let use_disk = self.settings.use_disk_log && is_log_whole;
         match sync::decide(peer, self.history(), self.settings.force_snapshot, use_disk) {
             Decision::ReadLog => {
                 if self.take_slot(link, Slot::Diff, out) {

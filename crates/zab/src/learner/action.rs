@@ -39,7 +39,8 @@ pub enum Action {
     },
     /// Write the tree as a durable snapshot, then call `handle_snapshot_written`. Recovery from now
     /// on must read nothing of the old log over it: that may hold, behind the snapshot's zxid,
-    /// what was never committed.
+    /// what was never committed. Nor may learners be caught up from it later
+    /// ([`log_whole_from`](crate::leader::LeaderStart::log_whole_from)).
     WriteSnapshot,
     /// Append to the log. Once it is on disk, call `handle_synced`.
     Append(Record),

@@ -117,6 +117,11 @@ impl Node {
             current_epoch: self.disk.current_epoch,
             last_zxid: self.last(),
             committed: self.committed_log(rng),
+            log_whole_from: self
+                .disk
+                .snapshot
+                .last()
+                .map_or(Zxid::ZERO, |last| last.zxid),
             quorum: Arc::new(Majority::new(voters.iter().copied())),
             config_version: 0,
             next: None,
