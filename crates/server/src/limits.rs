@@ -1,5 +1,7 @@
 //! Bounds of everything a client can make grow, each with its unit and reason.
 
+use std::time::Duration;
+
 /// Bytes reserved for a connection's first reply in an idle outbox: a handful of small replies.
 pub(crate) const OUTBOX_BYTES_START: usize = 2 << 10;
 
@@ -34,6 +36,10 @@ pub(crate) const LOG_GROUPS_MAX: usize = 8;
 
 /// Bytes of tree that a snapshot encodes under one shared hold.
 pub(crate) const SNAPSHOT_CHUNK_BYTES: usize = 256 << 10;
+
+/// How long a stopping server waits for a snapshot: most are finished by then, and whoever stops
+/// the server (a service manager, a container's host) has more patience than this.
+pub(crate) const STOP_SNAPSHOT_GRACE: Duration = Duration::from_secs(5);
 
 // A connection must always be able to get the permits of a whole batch.
 const _: () = assert!(BATCH_REQUESTS_MAX <= PREPARE_GROUP_MAX);

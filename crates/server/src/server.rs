@@ -10,7 +10,8 @@ use tokio::task::AbortHandle;
 
 use crate::error::StartError;
 use crate::failure::Failure;
-use crate::pipeline::ToCore;
+use crate::limits;
+use crate::pipeline::{SnapshotEnd, ToCore};
 use crate::shared::Shared;
 use crate::start;
 
@@ -23,6 +24,7 @@ pub struct Server {
     pub(crate) tasks: Vec<AbortHandle>,
     /// The core, log and snapshot threads, in the order in which they end.
     pub(crate) threads: Vec<JoinHandle<()>>,
+    pub(crate) snapshot_end: SnapshotEnd,
     pub(crate) started: Started,
 }
 
@@ -62,20 +64,20 @@ impl Server {
     }
 
     /// Stops: no new connections, what was proposed is made durable and answered, then all
-    /// connections are closed. Sessions live on in the data directory.
+    /// connections are closed. Sessions live on in the data directory. A snapshot under way gets
+    /// some seconds to be finished.
     pub async fn stop(self) {
         for task in &self.tasks {
             task.abort();
         }
         let _ = self.core.send(ToCore::Shutdown);
-        let threads = self.threads;
+        let (mut threads, snapshot_end) = (self.threads, self.snapshot_end);
         drop(self.core);
         let ended = tokio::task::spawn_blocking(move || {
-            for thread in threads {
-                if thread.join().is_err() {
-                    tracing::error!("a thread of the server ended by a panic");
-                }
-            }
+            let snapshot = threads.pop();
+            threads.into_iter().for_each(join);
+            snapshot_end.wait(limits::STOP_SNAPSHOT_GRACE);
+            snapshot.into_iter().for_each(join);
         });
         if let Err(error) = ended.await {
             tracing::error!(err = %error, "cannot wait for the server's threads");
@@ -84,4 +86,20 @@ impl Server {
             connection.close();
         }
     }
+}
+
+fn join(thread: JoinHandle<()>) {
+    if thread.join().is_err() {
+        tracing::error!("a thread of the server ended by a panic");
+    }
+}
+
+/// A server without a client port on `data_dir`.
+#[cfg(test)]
+pub(crate) async fn test_server(data_dir: &std::path::Path) -> Server {
+    let text = format!("dataDir={}\n", data_dir.display());
+    let raw = config::RawConfig::parse("zoo.cfg".as_ref(), text.as_bytes()).unwrap();
+    let flags = config::SystemProperties::new();
+    let config = Config::parse(raw, flags, &mut config::Nowhere).unwrap();
+    Server::start(Arc::new(config)).await.unwrap()
 }

@@ -81,7 +81,7 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
         metrics,
     ));
     let failure = Failure::default();
-    let (snapshotter, snapshots) =
+    let (snapshotter, snapshots, snapshot_end) =
         Snapshotter::new(shared.clone(), disk.clone(), dirs.clone(), failure.clone());
     if recovered.snapshot.is_none() {
         // A log without a snapshot does not recover: the first one must be there before it.
@@ -130,6 +130,7 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
         core: core_sender,
         tasks,
         threads,
+        snapshot_end,
         started,
     })
 }

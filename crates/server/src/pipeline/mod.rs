@@ -28,7 +28,7 @@ use proto::{SessionId, Zxid};
 
 pub(crate) use self::core::{Core, STANDALONE};
 pub(crate) use self::log::{GroupCommit, LogThread};
-pub(crate) use self::snapshot::{Snapshotter, compression};
+pub(crate) use self::snapshot::{SnapshotEnd, Snapshotter, compression};
 use crate::net::connection::{Connection, Identities};
 use crate::net::large::LargeRequest;
 

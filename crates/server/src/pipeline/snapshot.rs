@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use proto::Zxid;
 use storage::{Compression, DataDirs, RealDisk, SnapshotTrailer, SnapshotWriter, StorageError};
 
@@ -34,6 +34,25 @@ impl SnapshotRequests {
     }
 }
 
+/// How the snapshot thread is brought to its end.
+pub(crate) struct SnapshotEnd {
+    abandoned: Arc<AtomicBool>,
+    /// Closed when the thread has ended.
+    ended: Receiver<()>,
+}
+
+impl SnapshotEnd {
+    /// Waits for the end, which comes once nobody can ask for snapshots any more; a snapshot that
+    /// is not finished after `grace` is given up.
+    pub(crate) fn wait(self, grace: Duration) {
+        if self.ended.recv_timeout(grace) == Err(RecvTimeoutError::Timeout) {
+            self.abandoned.store(true, Ordering::Release);
+            // At the next piece of the tree.
+            let _ = self.ended.recv();
+        }
+    }
+}
+
 /// Writes a snapshot whenever one is asked for.
 pub(crate) struct Snapshotter {
     pub(crate) shared: Arc<Shared>,
@@ -41,7 +60,9 @@ pub(crate) struct Snapshotter {
     pub(crate) dirs: DataDirs,
     pub(crate) failure: Failure,
     busy: Arc<AtomicBool>,
+    abandoned: Arc<AtomicBool>,
     requests: Receiver<()>,
+    _ended: Sender<()>,
 }
 
 impl Snapshotter {
@@ -50,9 +71,11 @@ impl Snapshotter {
         disk: Arc<RealDisk>,
         dirs: DataDirs,
         failure: Failure,
-    ) -> (Self, SnapshotRequests) {
+    ) -> (Self, SnapshotRequests, SnapshotEnd) {
         let busy = Arc::new(AtomicBool::new(false));
+        let abandoned = Arc::new(AtomicBool::new(false));
         let (sender, requests) = crossbeam_channel::bounded(1);
+        let (end, ended) = crossbeam_channel::bounded(0);
         let asking = SnapshotRequests {
             busy: busy.clone(),
             requests: sender,
@@ -64,9 +87,12 @@ impl Snapshotter {
                 dirs,
                 failure,
                 busy,
+                abandoned: abandoned.clone(),
                 requests,
+                _ended: end,
             },
             asking,
+            SnapshotEnd { abandoned, ended },
         )
     }
 
@@ -84,8 +110,9 @@ impl Snapshotter {
         tracing::debug!("snapshot thread ends");
     }
 
-    /// Writes a snapshot of the tree as it is: fuzzy, since changes go on meanwhile.
-    pub(crate) fn take(&self) -> Result<Zxid, StorageError> {
+    /// Writes a snapshot of the tree as it is: fuzzy, since changes go on meanwhile. None if the
+    /// server is told to stop and cannot wait for it.
+    pub(crate) fn take(&self) -> Result<Option<Zxid>, StorageError> {
         let started = Instant::now();
         let mut cursor = self.shared.tree.read().start_snapshot();
         let zxid = cursor.zxid();
@@ -106,6 +133,11 @@ impl Snapshotter {
                 tree.snapshot_chunk(&mut cursor, limits::SNAPSHOT_CHUNK_BYTES, &mut chunk)
             };
             writer.write(&chunk)?;
+            if self.abandoned.load(Ordering::Acquire) {
+                // Dropped, the writer removes what there is.
+                tracing::info!(%zxid, bytes = writer.bytes(), "snapshot given up, the log has it all");
+                return Ok(None);
+            }
             if !more {
                 break;
             }
@@ -114,7 +146,7 @@ impl Snapshotter {
         let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.shared.metrics.snapshottime.record(elapsed_ms);
         tracing::info!(file = %path.display(), %zxid, elapsed_ms, "snapshot written");
-        Ok(zxid)
+        Ok(Some(zxid))
     }
 
     /// The point from which digests can be compared, and the last zxid, as of now.
@@ -137,5 +169,45 @@ pub(crate) fn compression(method: config::SnapshotCompression) -> Compression {
         config::SnapshotCompression::None => Compression::None,
         config::SnapshotCompression::Gz => Compression::Gzip,
         config::SnapshotCompression::Snappy => Compression::Snappy,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::server::test_server;
+
+    #[tokio::test]
+    async fn a_snapshot_under_way_does_not_outlast_its_grace() {
+        let dir = tempfile::tempdir().unwrap();
+        let server = test_server(dir.path()).await;
+        let files = || {
+            let entries = std::fs::read_dir(dir.path().join("version-2")).unwrap();
+            entries
+                .map(|entry| entry.unwrap().file_name())
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(files(), ["snapshot.0"]);
+        std::fs::remove_file(dir.path().join("version-2/snapshot.0")).unwrap();
+        let dirs = DataDirs::unlocked(dir.path(), dir.path());
+        let disk = Arc::new(RealDisk);
+        let (snapshotter, requests, end) =
+            Snapshotter::new(server.shared.clone(), disk, dirs, Failure::default());
+        let abandoned = end.abandoned.clone();
+        let thread = std::thread::spawn(move || {
+            // Someone can still ask: the thread does not end by itself.
+            let taken = (snapshotter.take(), snapshotter);
+            while !abandoned.load(Ordering::Acquire) {
+                std::thread::yield_now();
+            }
+            (taken.0.unwrap(), taken.1.take().unwrap())
+        });
+        tokio::task::spawn_blocking(move || end.wait(Duration::from_millis(50)))
+            .await
+            .unwrap();
+        drop(requests);
+        assert_eq!(thread.join().unwrap(), (Some(Zxid::ZERO), None));
+        assert_eq!(files(), ["snapshot.0"]);
+        server.stop().await;
     }
 }
