@@ -46,13 +46,29 @@ impl Dump {
     /// # Errors
     /// If the connection ends. Panics if a znode may not be read or comes or goes meanwhile.
     pub fn read(session: &mut RawSession) -> Result<Dump, Lost> {
+        Dump::read_but(session, "")
+    }
+
+    /// The same without what is below `left_out`; the znode itself is in.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn read_but(session: &mut RawSession, left_out: &str) -> Result<Dump, Lost> {
         let mut dump = Dump::default();
-        dump.read_below(session, "/")?;
+        dump.read_all(session, left_out)?;
         Ok(dump)
     }
 
-    fn read_below(&mut self, session: &mut RawSession, top: &str) -> Result<(), Lost> {
-        let mut paths = VecDeque::from([top.to_owned()]);
+    /// Leaves out what [`read_but`](Self::read_but) does.
+    #[must_use]
+    pub fn but(mut self, left_out: &str) -> Dump {
+        let below = format!("{left_out}/");
+        self.znodes.retain(|path, _| !path.starts_with(&below));
+        self
+    }
+
+    fn read_all(&mut self, session: &mut RawSession, left_out: &str) -> Result<(), Lost> {
+        let mut paths = VecDeque::from(["/".to_owned()]);
         let mut asked = VecDeque::new();
         let ask = |session: &mut RawSession, asked: &mut VecDeque<Asked>, what: Asked| {
             session.put(&match &what {
@@ -77,7 +93,7 @@ impl Dump {
                 Asked::Data(path) => {
                     assert_eq!(answer.err, 0, "getData {path}");
                     let GetDataResponse { data, stat } = answer.record();
-                    if stat.num_children > 0 {
+                    if stat.num_children > 0 && path != left_out {
                         ask(session, &mut asked, Asked::Children(path.clone()));
                     }
                     let acl = Vec::new();

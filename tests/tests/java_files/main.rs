@@ -1,0 +1,5 @@
+//! One data directory, written on in turn by Apache ZooKeeper 3.9.5 and by Zoarium.
+
+mod content;
+mod round_trip;
+mod state;

@@ -1,0 +1,205 @@
+//! Java's directory, opened and written on by Zoarium, opened again by Java.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tests::{Flavour, Missing, Server, ServerBuilder, or_skip, wait_for};
+
+use crate::content::{Author, MANY};
+use crate::state::{State, builder};
+
+/// What the servers say when a digest is not the recorded one.
+const MISMATCHES: [&str; 4] = [
+    "Digests are not matching",
+    "digest mismatch",
+    "of snapshot digest does not exist",
+    "digest of the tree differs",
+];
+
+/// Longest time for a snapshot of all this on a busy machine.
+const SNAPSHOT_LIMIT: Duration = Duration::from_secs(60);
+
+/// A server on the directory.
+fn start(flavour: Flavour, dir: &Path, settings: &[(&str, &str)]) -> Result<Server, Missing> {
+    let builder = builder(flavour).data_dir(dir);
+    let set = |builder: ServerBuilder, (key, value): &(&str, &str)| builder.setting(key, value);
+    settings.iter().fold(builder, set).start()
+}
+
+/// A server on the directory, and the state it found.
+fn open(flavour: Flavour, dir: &Path, with_many: bool) -> Result<(Server, State), Missing> {
+    let begun = Instant::now();
+    let server = start(flavour, dir, &[])?;
+    let started = begun.elapsed();
+    let state = State::of(&server, with_many);
+    let read = begun.elapsed() - started;
+    println!("{flavour:?}: serves in {started:?}, read in {read:?}");
+    check_digests(&server);
+    Ok((server, state))
+}
+
+fn check_digests(server: &Server) {
+    let count = server.metric("digest_mismatches_count");
+    assert_eq!(count.as_deref(), Some("0"));
+    let log = server.log();
+    for line in log.lines() {
+        assert!(!MISMATCHES.iter().any(|text| line.contains(text)), "{line}");
+    }
+}
+
+/// Files of `version-2` whose names begin and end so.
+fn files(dir: &Path, prefix: &str, suffix: &str) -> Vec<String> {
+    let entries = fs::read_dir(dir.join("version-2")).expect("a data directory");
+    let names = entries.map(|entry| entry.expect("a file").file_name());
+    let names = names.map(|name| name.into_string().expect("a name"));
+    let mut names: Vec<String> = names
+        .filter(|name| name.starts_with(prefix) && name.ends_with(suffix))
+        .collect();
+    names.sort_by_key(|name| {
+        let hex = name.split('.').nth(1).unwrap_or_default();
+        u64::from_str_radix(hex, 16).expect("a zxid in a name")
+    });
+    names
+}
+
+fn copy(dir: &Path) -> TempDir {
+    let copy = tempfile::tempdir().expect("a directory");
+    fs::create_dir(copy.path().join("version-2")).expect("a directory");
+    for name in files(dir, "", "").iter().filter(|name| name.contains('.')) {
+        let file = Path::new("version-2").join(name);
+        fs::copy(dir.join(&file), copy.path().join(&file)).expect("copy a file");
+    }
+    copy
+}
+
+/// By Java: everything, a hundred thousand znodes, a session that stays.
+fn write_by_java(dir: &Path) -> Result<(Author, State), Missing> {
+    let builder = builder(Flavour::Apache).data_dir(dir);
+    let mut server = builder.start()?;
+    let begun = Instant::now();
+    let mut author = Author::new(&server, "/java");
+    author.write_everything(&server);
+    author.write_many();
+    println!("Apache: written in {:?}", begun.elapsed());
+    let state = State::of(&server, true);
+    assert!(state.dump().znodes.len() > MANY);
+    check_digests(&server);
+    // Its last words are in the log only.
+    server.kill();
+    Ok((author, state))
+}
+
+/// By Zoarium: on in what Java made, and everything once more; killed and restarted in between.
+fn write_by_zoarium(dir: &Path, author: &Author, before: &State) -> (Author, State) {
+    let (mut server, state) = open(Flavour::Zoarium, dir, true).expect("our server");
+    state.assert_same(before, "Java's data in Zoarium");
+    state.assert_same_digest(before, "Java's data in Zoarium");
+    let mut author = author.moved_to(&server, "/zoarium");
+    author.write_on("/java");
+    author.write_everything(&server);
+    server.crash_and_restart();
+    author = author.moved_to(&server, "/zoarium");
+    author.write_often("often", 200);
+    server.kill();
+    for method in ["gz", "snappy"] {
+        author = write_snapshots(dir, &author, method);
+    }
+    let (mut server, state) = open(Flavour::Zoarium, dir, true).expect("our server");
+    wait_for("snapshot of the start", SNAPSHOT_LIMIT, || {
+        let newest = files(dir, "snapshot.", "").pop();
+        newest.filter(|newest| is_of_form(newest, ""))
+    });
+    server.kill();
+    (author, state)
+}
+
+/// Writes until there is a snapshot of this form that was taken meanwhile, not only that of the
+/// start.
+fn write_snapshots(dir: &Path, author: &Author, method: &str) -> Author {
+    let settings = [
+        ("snapCount", "400"),
+        ("preAllocSize", "64"),
+        ("snapshot.compression.method", method),
+    ];
+    let mut server = start(Flavour::Zoarium, dir, &settings).expect("our server");
+    let mut author = author.moved_to(&server, "/zoarium");
+    let suffix = format!(".{method}");
+    for round in 0.. {
+        assert!(round < 50, "no snapshot is taken:\n{}", server.log());
+        author.write_often(&format!("{method}{round}"), 300);
+        if files(dir, "snapshot.", &suffix).len() > 1 {
+            break;
+        }
+    }
+    // Digests that are comparable, whatever the server started from.
+    author.write_often(&format!("{method}-last"), 150);
+    check_digests(&server);
+    server.kill();
+    author
+}
+
+#[test]
+fn data_goes_from_java_to_zoarium_and_back() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let Some((author, by_java)) = or_skip("data written by Java", write_by_java(dir.path())) else {
+        return;
+    };
+    let (author, by_zoarium) = write_by_zoarium(dir.path(), &author, &by_java);
+    // The last start wrote a plain one; the others are from under load.
+    let whole = copy(dir.path());
+    drop(check_in_java(whole.path(), "", &by_zoarium, true));
+    let by_zoarium = by_zoarium.without_many();
+    for suffix in [".snappy", ".gz"] {
+        let copy = copy(dir.path());
+        while let Some(newest) = files(copy.path(), "snapshot.", "").pop()
+            && !is_of_form(&newest, suffix)
+        {
+            fs::remove_file(copy.path().join("version-2").join(newest)).expect("remove");
+        }
+        let server = check_in_java(copy.path(), suffix, &by_zoarium, false);
+        if suffix == ".snappy" {
+            write_by_java_again(server, copy.path(), &author);
+        }
+    }
+}
+
+fn is_of_form(snapshot: &str, suffix: &str) -> bool {
+    match suffix {
+        "" => snapshot.matches('.').count() == 1,
+        suffix => snapshot.ends_with(suffix),
+    }
+}
+
+/// Java reads Zoarium's data from a snapshot of this form and the logs after it.
+fn check_in_java(dir: &Path, suffix: &str, before: &State, with_many: bool) -> Server {
+    let newest = files(dir, "snapshot.", "").pop().expect("a snapshot");
+    assert!(is_of_form(&newest, suffix), "{newest}");
+    let what = format!("Zoarium's data in Java, from {newest}");
+    let (server, state) = open(Flavour::Apache, dir, with_many).expect("Java, as before");
+    let log = server.log();
+    let file = dir.join("version-2").join(newest);
+    let read = format!("Reading snapshot {}", file.display());
+    assert!(log.contains(&read), "{log}");
+    state.assert_same(before, &what);
+    if !suffix.is_empty() {
+        state.assert_same_digest(before, &what);
+    }
+    server
+}
+
+/// Java writes on with the same session, and Zoarium reads that.
+fn write_by_java_again(mut server: Server, dir: &Path, author: &Author) {
+    let mut author = author.moved_to(&server, "/later");
+    author.write_on("/zoarium");
+    author.write_everything(&server);
+    author.write_often("often", 100);
+    author.session.close().expect("the end of the session");
+    let by_java = State::of(&server, false);
+    check_digests(&server);
+    server.terminate();
+    let (_server, state) = open(Flavour::Zoarium, dir, false).expect("our server");
+    state.assert_same(&by_java, "Java's further data in Zoarium");
+    state.assert_same_digest(&by_java, "Java's further data in Zoarium");
+}

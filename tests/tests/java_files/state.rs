@@ -1,0 +1,129 @@
+//! What a server says about its data.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tests::{Dump, Flavour, RawSession, Server, ServerBuilder};
+
+/// The super user, for whom no ACL counts, and the key that makes him one.
+const SUPER: &str = "super:secret";
+const SUPER_DIGEST: &str = "super:lK75jTNcA+U9vtVEw5vB51mj/w4=";
+
+/// Where the hundred thousand are.
+pub(crate) const MANY_BELOW: &str = "/many";
+
+/// The longest that a server here grants: no session expires while the servers change.
+pub(crate) const TIMEOUT_MS: i32 = 120_000;
+
+/// A server on which nothing changes by itself.
+pub(crate) fn builder(flavour: Flavour) -> ServerBuilder {
+    let day = "86400000";
+    ServerBuilder::new(flavour)
+        .setting("maxSessionTimeout", &TIMEOUT_MS.to_string())
+        .property("znode.container.checkIntervalMs", day)
+        .property(
+            "zookeeper.DigestAuthenticationProvider.superDigest",
+            SUPER_DIGEST,
+        )
+        // The digest is over a path's bytes, which before Java 18 depend on the locale.
+        .property("file.encoding", "UTF-8")
+}
+
+/// Everything that must not change when another server opens the data.
+#[derive(Debug)]
+pub(crate) struct State {
+    dump: Dump,
+    /// Session and path of each ephemeral.
+    ephemerals: BTreeSet<(String, String)>,
+    /// Digests of the tree at some of its zxids.
+    digests: BTreeMap<u64, String>,
+    /// The last zxid before anything was asked.
+    zxid_found: String,
+    /// And after; the asking takes a session.
+    zxid_left: String,
+    /// Znodes by the server's own count.
+    znodes: Option<String>,
+}
+
+impl State {
+    /// Asks for all of it; below `/many` only if that is wanted, for it takes a while.
+    pub(crate) fn of(server: &Server, with_many: bool) -> State {
+        let zxid_found = line_of(&server.word("srvr"), "Zxid: ");
+        let mut session = RawSession::open(&server.address(), None, TIMEOUT_MS)
+            .unwrap_or_else(|error| panic!("no session: {error}"));
+        session
+            .authenticate("digest", SUPER)
+            .expect("the super user");
+        let left_out = if with_many { "" } else { MANY_BELOW };
+        let dump = Dump::read_but(&mut session, left_out).expect("the tree");
+        session.close().expect("the end of a session");
+        let digests = server.word("hash");
+        State {
+            dump,
+            ephemerals: ephemerals(&server.word("dump")),
+            digests: digests.lines().filter_map(digest).collect(),
+            zxid_found,
+            znodes: server.metric("znode_count"),
+            zxid_left: line_of(&server.word("srvr"), "Zxid: "),
+        }
+    }
+
+    /// Without what is below `/many`.
+    #[must_use]
+    pub(crate) fn without_many(mut self) -> State {
+        self.dump = self.dump.but(MANY_BELOW);
+        self
+    }
+
+    /// Panics unless `self`, seen by the next server, is what `before` was.
+    pub(crate) fn assert_same(&self, before: &State, what: &str) {
+        self.dump.assert_same(&before.dump, what);
+        assert_eq!(self.ephemerals, before.ephemerals, "{what}: ephemerals");
+        assert_eq!(self.znodes, before.znodes, "{what}: number of znodes");
+        assert_eq!(self.zxid_found, before.zxid_left, "{what}: last zxid");
+    }
+
+    /// Panics unless the newest digest that both have is the same. Older ones may be from within a
+    /// fuzzy snapshot and differ.
+    pub(crate) fn assert_same_digest(&self, before: &State, what: &str) {
+        let common = self.digests.iter().rev();
+        let mut common = common.filter(|(zxid, _)| before.digests.contains_key(zxid));
+        let (zxid, digest) = common.next().unwrap_or_else(|| panic!("{what}: no digest"));
+        assert_eq!(*digest, before.digests[zxid], "{what}: digest at {zxid:#x}");
+    }
+
+    pub(crate) fn dump(&self) -> &Dump {
+        &self.dump
+    }
+}
+
+fn line_of(text: &str, key: &str) -> String {
+    let line = text.lines().find_map(|line| line.strip_prefix(key));
+    line.unwrap_or_else(|| panic!("no {key:?} in {text}"))
+        .to_owned()
+}
+
+/// A line of the word `hash`.
+fn digest(line: &str) -> Option<(u64, String)> {
+    let (zxid, digest) = line.split_once(": ")?;
+    let zxid = u64::from_str_radix(zxid, 16).ok()?;
+    Some((zxid, digest.to_owned()))
+}
+
+/// The middle part of the word `dump`: each session, and below it its paths.
+fn ephemerals(answer: &str) -> BTreeSet<(String, String)> {
+    let (_, part) = answer
+        .split_once("Sessions with Ephemerals")
+        .unwrap_or_else(|| panic!("no ephemerals in {answer}"));
+    let mut found = BTreeSet::new();
+    let mut session = "";
+    let lines = part.lines().skip(1);
+    for line in lines.take_while(|line| !line.starts_with("Connections")) {
+        match line.strip_prefix('\t') {
+            Some(path) => {
+                found.insert((session.to_owned(), path.to_owned()));
+            }
+            None => session = line.trim_end_matches(':'),
+        }
+    }
+    found
+}
