@@ -181,6 +181,28 @@ fn damaged_snapshots() {
     assert_eq!(differences, named([("cut to half", lost), ("empty", lost)]));
 }
 
+/// The snapshot that the start writes has the name of the damaged one: neither is lost.
+#[test]
+fn a_damaged_snapshot_of_the_last_transaction_is_kept() {
+    let Some(vector) = vector("snap-damaged") else {
+        return;
+    };
+    let directory = vector.copy("with-older");
+    let mut damaged = fs::read(directory.file("snapshot.5")).unwrap();
+    damaged[100] ^= 1;
+    fs::write(directory.file("snapshot.8"), &damaged).unwrap();
+    assert_eq!(directory.serve().unwrap().zxid.0, 8);
+    assert_eq!(
+        fs::read(directory.file("damaged.snapshot.8")).unwrap(),
+        damaged
+    );
+    let found = directory.recover().unwrap();
+    assert_eq!(found.recovered.snapshot.unwrap().zxid.0, 8);
+    assert_eq!(found.recovered.txns_replayed, 0);
+    let digest = number(&vector.expected["state"]["digest"]);
+    assert_eq!(found.tree.digest().cast_signed(), digest);
+}
+
 /// A snapshot whose content was changed by someone who knows how to compute checksums.
 #[test]
 fn an_altered_history_is_reported_but_served() {
