@@ -17,11 +17,6 @@ pub(crate) fn parse_decimal(text: &str) -> Option<i64> {
     parse_radix(text, 10)
 }
 
-/// `Long.parseLong(text, 16)`.
-pub(crate) fn parse_hex(text: &str) -> Option<i64> {
-    parse_radix(text, 16)
-}
-
 /// `Integer.decode` and `Long.decode`, which `getInteger` and `getLong` use: decimal, `0x` or `#`
 /// hexadecimal, or octal after a leading zero; a sign comes before the prefix.
 pub(crate) fn decode(text: &str) -> Option<i64> {

@@ -13,34 +13,13 @@
 //! QuorumHierarchical.
 
 use std::collections::BTreeMap;
-use std::fmt;
 
-use proto::Sid;
+use proto::{ConfigVersion, Sid};
 use thiserror::Error;
 
 use crate::java;
 use crate::members::{Member, MemberError, MemberRole};
 use crate::properties::{Properties, PropertiesError};
-
-/// The version of a member list: the zxid of the reconfiguration that made it. Prints as hex
-/// digits without `0x`, as files and the config node have it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct ConfigVersion(pub i64);
-
-impl ConfigVersion {
-    /// Reads hex digits; `None` for anything else and for what is negative.
-    pub fn parse(text: &str) -> Option<Self> {
-        java::parse_hex(text)
-            .filter(|&version| version >= 0)
-            .map(Self)
-    }
-}
-
-impl fmt::Display for ConfigVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:x}", self.0)
-    }
-}
 
 /// Groups and weights of a hierarchical quorum.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -383,7 +362,5 @@ mod tests {
             refusal("version=xyz"),
             "For input string: \"xyz\" under radix 16"
         );
-        assert_eq!(ConfigVersion::parse("ff"), Some(ConfigVersion(255)));
-        assert_eq!(ConfigVersion::parse("-1"), None);
     }
 }

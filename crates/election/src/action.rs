@@ -4,10 +4,10 @@ use std::fmt;
 
 use bytes::Bytes;
 use proto::notification::{Notification, PeerState};
-use proto::{ElectionRound, Sid};
+use proto::{ConfigVersion, ElectionRound, Sid};
 
 use crate::vote::state_name;
-use crate::{Ballot, ConfigVersion, MemberList, Vote};
+use crate::{Ballot, MemberList, Vote};
 
 /// An order of [`crate::Election`], to be carried out in turn.
 #[derive(Debug, Clone, PartialEq, Eq)]

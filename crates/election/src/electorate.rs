@@ -4,21 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use bytes::Bytes;
-use proto::Sid;
 use proto::quorum::QuorumVerifier;
+use proto::{ConfigVersion, Sid};
 
 use crate::Ballot;
-
-/// The version of a member list: the zxid of the reconfiguration that made it, 0 for the list of a
-/// file. Prints as hex digits without `0x`, as in the list itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct ConfigVersion(pub i64);
-
-impl fmt::Display for ConfigVersion {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:x}", self.0)
-    }
-}
 
 /// What matters here of a configuration: its version, and who votes in it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

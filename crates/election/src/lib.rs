@@ -70,5 +70,5 @@ mod vote;
 
 pub use action::Action;
 pub use election::{Candidate, Election, Heard, Role, Settings};
-pub use electorate::{ConfigVersion, Electorate, MemberList, Oracle};
+pub use electorate::{Electorate, MemberList, Oracle};
 pub use vote::{Ballot, Vote};

@@ -11,12 +11,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use election::{
-    Action, Candidate, ConfigVersion, Election, Electorate, Heard, MemberList, Role, Settings, Vote,
-};
+use election::{Action, Candidate, Election, Electorate, Heard, MemberList, Role, Settings, Vote};
 use proto::notification::{Notification, PeerState};
 use proto::quorum::Majority;
-use proto::{ElectionRound, Epoch, Sid, Zxid};
+use proto::{ConfigVersion, ElectionRound, Epoch, Sid, Zxid};
 use serde_json::Value;
 
 /// A notification on its way between two servers.

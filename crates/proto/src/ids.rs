@@ -79,6 +79,27 @@ impl fmt::Display for ElectionRound {
     }
 }
 
+/// The version of a member list: the zxid of the reconfiguration that made it, 0 for a list that
+/// was never reconfigured. Prints as hex digits without `0x`, as files and `/zookeeper/config`
+/// have it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct ConfigVersion(pub i64);
+
+impl ConfigVersion {
+    /// Reads hex digits; `None` for anything else and for what is negative.
+    pub fn parse(text: &str) -> Option<Self> {
+        // A sign before the digits is taken, as Java's `Long.parseLong(text, 16)` does.
+        let version = i64::from_str_radix(text, 16).ok()?;
+        (version >= 0).then_some(Self(version))
+    }
+}
+
+impl fmt::Display for ConfigVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}", self.0)
+    }
+}
+
 /// A server's number: its `myid`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Sid(pub i64);
@@ -145,5 +166,14 @@ mod tests {
             (Epoch(2), 0xffff_ffff)
         );
         assert_eq!(zxid.to_string(), "0x2fffffffe");
+    }
+
+    #[test]
+    fn a_config_version_is_hexadecimal() {
+        assert_eq!(ConfigVersion::parse("ff"), Some(ConfigVersion(255)));
+        assert_eq!(ConfigVersion(255).to_string(), "ff");
+        for text in ["-1", "", "0x1", "g", "8000000000000000"] {
+            assert_eq!(ConfigVersion::parse(text), None, "{text}");
+        }
     }
 }

@@ -29,5 +29,5 @@ pub mod watch;
 
 pub use data::{Acl, Id, Stat, StatPersisted};
 pub use error_code::ErrorCode;
-pub use ids::{ElectionRound, Epoch, SessionId, Sid, Xid, Zxid};
+pub use ids::{ConfigVersion, ElectionRound, Epoch, SessionId, Sid, Xid, Zxid};
 pub use op::{OpCode, OpKind};

@@ -74,6 +74,9 @@ pub struct ElectionSettings {
     pub max_notification_interval_ms: u32,
     /// TCP keep-alive on the connections.
     pub tcp_keep_alive: bool,
+    /// No leader is made while another answers whose member list is different. ZooKeeper has no
+    /// such guard.
+    pub membership_guard: bool,
 }
 
 /// What a leader does.
@@ -178,6 +181,7 @@ impl ElectionSettings {
             min_notification_interval_ms: settings.int(&keys::MIN_NOTIFICATION_INTERVAL)?,
             max_notification_interval_ms: settings.int(&keys::MAX_NOTIFICATION_INTERVAL)?,
             tcp_keep_alive: settings.flag(&keys::TCP_KEEP_ALIVE)?,
+            membership_guard: settings.flag(&keys::MEMBERSHIP_GUARD)?,
         })
     }
 }

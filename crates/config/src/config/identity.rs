@@ -7,14 +7,14 @@ use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use proto::Sid;
+use proto::{ConfigVersion, Sid};
 
 use super::ensemble::MultiAddress;
 use super::server::{ClientAddress, ClientListener, Features};
 use crate::error::{ConfigError, exit_code};
 use crate::java;
 use crate::members::{HostPort, MemberRole, canonical_host};
-use crate::membership::{ConfigVersion, Membership, MembershipError, is_member_key};
+use crate::membership::{Membership, MembershipError, is_member_key};
 use crate::origin::{NoticeLevel, Origin};
 use crate::properties::MAX_BYTES;
 use crate::raw::RawConfig;

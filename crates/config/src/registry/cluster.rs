@@ -45,6 +45,7 @@ keys! {
     MULTI_ADDRESS_ENABLED = Key::file_or_property("multiAddress.enabled", "zookeeper.multiAddress.enabled", Flag, "Whether members may have several addresses.").default("false").should();
     MULTI_ADDRESS_REACHABILITY_CHECK = Key::file_or_property("multiAddress.reachabilityCheckEnabled", "zookeeper.multiAddress.reachabilityCheckEnabled", Flag, "Whether addresses of a member are tried before one is used.").default("true").should();
     MULTI_ADDRESS_REACHABILITY_TIMEOUT = Key::file_or_property("multiAddress.reachabilityCheckTimeoutMs", "zookeeper.multiAddress.reachabilityCheckTimeoutMs", Int, "Time for that trial.").default("1000").unit("ms").at_least(1, Outside::Refused).strict().should();
+    MEMBERSHIP_GUARD = Key::file_or_property("zoarium.membershipGuard", "zoarium.membershipGuard", Flag, "Whether an election asks for living leaders of other member lists before it makes a leader; ours, not ZooKeeper's.").default("true").strict().should();
     ORACLE_PATH = Key::file("oraclePath", Path, "File in which a tie-breaker writes `0` or `1` for an ensemble of two.").should();
     QUORUM_CNXN_THREADS = Key::file("quorum.cnxn.threads.size", Int, "Java's election connection threads.").default("20").unit("threads").no_effect(NO_THREADS);
     SKIP_LEARNER_REQUEST = Key::prefixed("follower.skipLearnerRequestToNextProcessor", Flag, "Java's follower leaves forwarded requests out of its own queue.").default("false").no_effect("forwarded requests pass no such queue here");

@@ -3,8 +3,8 @@
 //! ports and directories: only the settings are here, the codes are the server's.
 
 use crate::support::{Machine, ZOO_CFG, has_notice, warnings};
-use config::membership::ConfigVersion;
 use config::{Config, NoticeLevel};
+use proto::ConfigVersion;
 
 fn refused(machine: Machine) -> String {
     let error = machine.refusal();

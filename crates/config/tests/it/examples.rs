@@ -3,10 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use config::membership::{ConfigVersion, Membership};
+use config::membership::Membership;
 use config::{Config, FourLetterWords, RawConfig, version_of_file_name};
 
 use crate::support::{Machine, warnings};
+use proto::ConfigVersion;
 
 fn workspace(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -1,13 +1,13 @@
 //! What comes out: defaults, and the configurations that images and operators write.
 
 use config::members::MemberRole;
-use config::membership::ConfigVersion;
 use config::{
     AdminScheme, AuthProvider, ClientAuth, DigestAlgorithm, FourLetterWords, MetricsExporter,
     SnapshotCompression, StoreFormat,
 };
 
 use crate::support::{Machine, warnings};
+use proto::ConfigVersion;
 
 #[test]
 fn the_embedded_configuration_serves_2181_from_a_directory_beside() {
@@ -82,6 +82,7 @@ fn members_have_defaults_too() {
     assert_eq!(ensemble.election.connect_timeout_ms, 5000);
     assert_eq!(ensemble.election.read_timeout_ms, None);
     assert_eq!(ensemble.election.bind_attempts, Some(3));
+    assert!(ensemble.election.membership_guard);
     assert!(ensemble.leader.serves_clients);
     assert_eq!(ensemble.learner.observer_master_port, None);
     assert!(ensemble.learner.observer_sync_enabled);

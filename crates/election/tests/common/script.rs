@@ -23,12 +23,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
 use election::{
-    Action, Candidate, ConfigVersion, Election, Electorate, Heard, MemberList, Oracle, Role,
-    Settings,
+    Action, Candidate, Election, Electorate, Heard, MemberList, Oracle, Role, Settings,
 };
 use proto::notification::{Form, Notification, PeerState};
 use proto::quorum::{GroupId, Hierarchical, Majority};
-use proto::{ElectionRound, Epoch, Sid, Zxid};
+use proto::{ConfigVersion, ElectionRound, Epoch, Sid, Zxid};
 
 /// Servers, what is on its way between them, and what they printed.
 #[derive(Default)]
