@@ -18,11 +18,13 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("zab", &["proto"]),
     ("config", &["proto"]),
     ("storage", &["jute", "proto"]),
+    ("recovery", &["jute", "proto", "tree", "storage"]),
     ("history", &["proto"]),
     (
         "server",
         &[
-            "jute", "proto", "tree", "session", "election", "zab", "config", "storage", "history",
+            "jute", "proto", "tree", "session", "election", "zab", "config", "storage", "recovery",
+            "history",
         ],
     ),
     ("client", &["jute", "proto"]),
@@ -36,14 +38,14 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "simulator",
         &[
-            "jute", "proto", "tree", "session", "election", "zab", "storage",
+            "jute", "proto", "tree", "session", "election", "zab", "storage", "recovery",
         ],
     ),
     // For tests only: nothing may import them.
     (
         "fuzz",
         &[
-            "jute", "proto", "tree", "session", "zab", "config", "storage",
+            "jute", "proto", "tree", "session", "zab", "config", "storage", "recovery",
         ],
     ),
     ("tests", &["client", "proto", "jute"]),

@@ -1,28 +1,14 @@
-//! From the files to a tree: where `storage` and `tree` meet.
+//! The tree of a data directory, by the server's settings.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use config::Config;
-use proto::txn::{TxnDigest, TxnRecord};
-use proto::{Acl, SessionId, StatPersisted, Zxid};
-use storage::{
-    ContentError, DataDirs, RealDisk, Recovered, SnapshotDigest, State, StorageError, recover,
-};
-use tree::{Tree, TreeLoader, TreeSettings, Watches};
+use storage::{DataDirs, RealDisk, StorageError};
+
+pub use recovery::RecoveredTree;
 
 use crate::settings::{recovery_settings, tree_settings};
-
-/// What a data directory holds.
-#[derive(Debug)]
-pub struct RecoveredTree {
-    /// The tree after the last transaction.
-    pub tree: Tree,
-    /// Where it comes from.
-    pub recovered: Recovered,
-    /// Transactions whose logged digest was not the tree's.
-    pub digest_mismatches: u64,
-}
 
 /// Loads the newest good snapshot and replays the log after it, as a server does when it starts.
 ///
@@ -30,179 +16,15 @@ pub struct RecoveredTree {
 /// If data is damaged or missing; see [`storage::recover`].
 pub fn recover_tree(config: &Config, dirs: &DataDirs) -> Result<RecoveredTree, StorageError> {
     let begun = Instant::now();
-    let mut restore = Restore::new(Arc::new(tree_settings(config)));
-    let recovered = recover(&RealDisk, dirs, &recovery_settings(config), &mut restore)?;
-    let digest_mismatches = restore.digest_mismatches;
-    let tree = restore.into_tree();
+    let settings = Arc::new(tree_settings(config));
+    let found = recovery::recover_tree(&RealDisk, dirs, &recovery_settings(config), settings)?;
     tracing::info!(
-        zxid = %tree.last_zxid(),
-        znodes = tree.node_count(),
-        replayed = recovered.txns_replayed,
-        digest_mismatches,
+        zxid = %found.tree.last_zxid(),
+        znodes = found.tree.node_count(),
+        replayed = found.recovered.txns_replayed,
+        digest_mismatches = found.digest_mismatches,
         elapsed_ms = begun.elapsed().as_millis(),
         "data recovered"
     );
-    Ok(RecoveredTree {
-        tree,
-        recovered,
-        digest_mismatches,
-    })
-}
-
-/// Takes what recovery finds and makes a tree of it.
-struct Restore {
-    settings: Arc<TreeSettings>,
-    stage: Stage,
-    /// Compared once the transaction it stands for has been replayed.
-    expected_digest: Option<SnapshotDigest>,
-    digest_mismatches: u64,
-    events: Vec<tree::Event>,
-    watches: Watches,
-}
-
-enum Stage {
-    /// A snapshot is being read.
-    Loading(Box<TreeLoader>),
-    /// Transactions are being replayed.
-    Replaying(Box<Tree>),
-    /// In between, or a snapshot that failed.
-    Empty,
-}
-
-impl Restore {
-    fn new(settings: Arc<TreeSettings>) -> Self {
-        let stage = Stage::Loading(Box::new(TreeLoader::new(settings.clone())));
-        Self {
-            settings,
-            stage,
-            expected_digest: None,
-            digest_mismatches: 0,
-            events: Vec::new(),
-            watches: Watches::default(),
-        }
-    }
-
-    /// The tree as recovered.
-    fn into_tree(self) -> Tree {
-        match self.stage {
-            Stage::Replaying(tree) => *tree,
-            Stage::Loading(_) | Stage::Empty => Tree::new(self.settings),
-        }
-    }
-
-    /// The tree to replay on; a fresh one if there was no snapshot.
-    fn tree(&mut self) -> &mut Tree {
-        if !matches!(self.stage, Stage::Replaying(_)) {
-            self.stage = Stage::Replaying(Box::new(Tree::new(self.settings.clone())));
-        }
-        match &mut self.stage {
-            Stage::Replaying(tree) => tree,
-            Stage::Loading(_) | Stage::Empty => unreachable!("set to Replaying just above"),
-        }
-    }
-
-    /// Digests are compared from the point on that a fuzzy snapshot's trailer names; before it
-    /// the tree is ahead of the log. Source: storage-formats.md section 7.
-    fn check_digest(&mut self, record: &TxnRecord) {
-        let zxid = record.header.zxid;
-        let (digest, enabled) = {
-            let settings = self.settings.digest_enabled;
-            (self.tree().digest(), settings)
-        };
-        let logged = match self.expected_digest {
-            Some(expected) if zxid < expected.zxid => return,
-            Some(expected) if zxid == expected.zxid => {
-                self.expected_digest = None;
-                Some((expected.version, expected.digest))
-            }
-            _ => record.digest.map(|logged| (logged.version, logged.digest)),
-        };
-        let Some((version, logged)) = logged else {
-            return;
-        };
-        if enabled {
-            self.compare(zxid, version, logged, digest);
-        }
-    }
-
-    fn compare(&mut self, zxid: Zxid, version: i32, recorded: i64, computed: u64) {
-        if version != TxnDigest::VERSION || recorded == computed.cast_signed() {
-            return;
-        }
-        self.digest_mismatches += 1;
-        if self.digest_mismatches == 1 {
-            tracing::error!(%zxid, recorded, computed, "digest of the tree differs from the recorded one: the history may have been altered");
-        }
-    }
-}
-
-impl State for Restore {
-    fn begin(&mut self) {
-        self.stage = Stage::Loading(Box::new(TreeLoader::new(self.settings.clone())));
-        self.expected_digest = None;
-    }
-
-    fn session(&mut self, id: SessionId, timeout_ms: i32) {
-        if let Stage::Loading(loader) = &mut self.stage {
-            loader.session(id, timeout_ms);
-        }
-    }
-
-    fn acl(&mut self, id: i64, acl: Vec<Acl>) {
-        if let Stage::Loading(loader) = &mut self.stage {
-            loader.acl(id, &acl);
-        }
-    }
-
-    fn znode(
-        &mut self,
-        path: &str,
-        data: Option<&[u8]>,
-        acl: i64,
-        stat: StatPersisted,
-    ) -> Result<(), ContentError> {
-        match &mut self.stage {
-            Stage::Loading(loader) => loader
-                .znode(path, data, acl, stat)
-                .map_err(|error| ContentError::new(error.to_string())),
-            Stage::Replaying(_) | Stage::Empty => {
-                Err(ContentError::new("a znode outside of a snapshot"))
-            }
-        }
-    }
-
-    fn snapshot_loaded(
-        &mut self,
-        zxid: Zxid,
-        digest: Option<SnapshotDigest>,
-    ) -> Result<(), ContentError> {
-        let Stage::Loading(loader) = std::mem::replace(&mut self.stage, Stage::Empty) else {
-            return Err(ContentError::new("the end of a snapshot that never began"));
-        };
-        let tree = loader
-            .finish(zxid)
-            .map_err(|error| ContentError::new(error.to_string()))?;
-        // A trailer of zxid 0 was written by a server that had applied nothing yet.
-        let expected = digest.filter(|digest| digest.zxid >= zxid && digest.zxid > Zxid::ZERO);
-        match expected {
-            // Not a fuzzy one: it can be compared as it is.
-            Some(expected) if expected.zxid == zxid => {
-                if self.settings.digest_enabled {
-                    self.compare(zxid, expected.version, expected.digest, tree.digest());
-                }
-            }
-            fuzzy => self.expected_digest = fuzzy,
-        }
-        self.stage = Stage::Replaying(Box::new(tree));
-        Ok(())
-    }
-
-    fn txn(&mut self, record: &TxnRecord) {
-        let mut watches = std::mem::take(&mut self.watches);
-        let mut events = std::mem::take(&mut self.events);
-        self.tree().apply(record, &mut watches, &mut events);
-        events.clear();
-        (self.watches, self.events) = (watches, events);
-        self.check_digest(record);
-    }
+    Ok(found)
 }

@@ -10,7 +10,7 @@ use storage::{
 };
 use tree::Tree;
 
-use crate::restore::Restore;
+use crate::restore::restore;
 use crate::seeds::files;
 use crate::{Memory, MemoryDisk, Target, recorded};
 
@@ -126,9 +126,9 @@ fn snapshot(name: &str, data: &[u8]) {
 }
 
 fn load<D: Disk>(disk: &D, file: &SnapshotFile) {
-    let mut state = Restore::new();
+    let mut state = restore();
     match read_snapshot(disk, file, Limits::default(), &mut state) {
-        Ok(_) => assert_writes_back(state.tree()),
+        Ok(_) => assert_writes_back(&state.into_tree()),
         Err(error) => assert!(error.to_string().contains("snapshot.0"), "{error}"),
     }
 }
@@ -136,13 +136,15 @@ fn load<D: Disk>(disk: &D, file: &SnapshotFile) {
 /// A tree that was read is one that can be written and read again.
 fn assert_writes_back(tree: &Tree) {
     let body = files::body_of(tree);
-    let mut again = Restore::new();
+    let mut again = restore();
     let name = Path::new("the same again");
     let result = read_body(&body[..], name, Limits::default(), &mut again);
     result.expect("what a tree writes can be read");
-    again.finish(tree.last_zxid());
-    assert_eq!(again.tree().digest(), tree.digest());
-    assert_eq!(again.tree().node_count(), tree.node_count());
+    let again = again
+        .finish(tree.last_zxid())
+        .expect("the body makes a tree");
+    assert_eq!(again.digest(), tree.digest());
+    assert_eq!(again.node_count(), tree.node_count());
 }
 
 fn snapshot_seeds(compression: Compression) -> Vec<Vec<u8>> {
@@ -168,7 +170,7 @@ fn repair_snapshot(data: &mut [u8]) {
 const SEALS_FROM_END: [usize; 3] = [67, 34, 13];
 
 fn snapshot_body(data: &[u8]) {
-    let mut state = Restore::new();
+    let mut state = restore();
     let name = Path::new("a leader's snapshot");
     if let Err(error) = read_body(data, name, Limits::default(), &mut state) {
         assert!(error.to_string().contains("a leader's snapshot"), "{error}");
@@ -183,13 +185,13 @@ fn recovery(data: &[u8]) {
     let dirs = files::dirs();
     let paths = [dirs.snap.join("snapshot.0"), dirs.log.join("log.1")];
     let disk = MemoryDisk::with_files([(paths[0].as_path(), snapshot), (paths[1].as_path(), log)]);
-    let mut state = Restore::new();
+    let mut state = restore();
     let settings = RecoverySettings {
         trust_empty: log.len() % 2 == 0,
         ..RecoverySettings::default()
     };
     if let Ok(recovered) = recover(&disk, &dirs, &settings, &mut state) {
-        let reached = state.tree().last_zxid().max(Zxid::ZERO);
+        let reached = state.into_tree().last_zxid().max(Zxid::ZERO);
         assert!(recovered.txns_replayed == 0 || reached >= recovered.last_zxid);
     }
     // Whatever is found, nothing that holds anything is changed.

@@ -1,0 +1,145 @@
+use std::path::Path;
+
+use jute::Limits;
+use proto::txn::{CreateTxn, Txn, TxnHeader};
+use storage::{
+    Compression, LogSettings, LogWriter, OpenOptions, RealDisk, SnapshotTrailer, SnapshotWriter,
+    read_body,
+};
+
+use super::*;
+
+fn create(zxid: i64) -> TxnRecord {
+    let txn = Txn::Create(CreateTxn {
+        path: format!("/n{zxid}").into(),
+        data: Some(vec![7; 10].into()),
+        acl: vec![Acl::open()],
+        ephemeral: false,
+        parent_cversion: i32::try_from(zxid).unwrap(),
+    });
+    let header = TxnHeader {
+        session: SessionId(1),
+        cxid: 0,
+        zxid: Zxid(zxid),
+        time_ms: 1,
+        op: txn.op().number(),
+    };
+    TxnRecord {
+        header,
+        txn,
+        digest: None,
+    }
+}
+
+fn body_of(tree: &Tree) -> Vec<u8> {
+    let mut out = Vec::new();
+    let mut cursor = tree.start_snapshot();
+    while tree.snapshot_chunk(&mut cursor, 4096, &mut out) {}
+    out
+}
+
+/// A directory with the snapshot of `tree` and transactions of the given zxids and digests.
+fn recover_from(
+    tree: &Tree,
+    trailer: SnapshotTrailer,
+    txns: &[(i64, Option<i64>)],
+) -> RecoveredTree {
+    let dir = tempfile::tempdir().unwrap();
+    let dirs = DataDirs::open(&RealDisk, dir.path(), dir.path(), OpenOptions::default()).unwrap();
+    let disk = Arc::new(RealDisk);
+    let zxid = tree.last_zxid();
+    let mut snapshot =
+        SnapshotWriter::new(disk.clone(), &dirs, zxid, Compression::None, false).unwrap();
+    snapshot.write(&body_of(tree)).unwrap();
+    snapshot.finish(trailer).unwrap();
+    let mut log = LogWriter::new(disk, &dirs, LogSettings::default());
+    for (zxid, digest) in txns {
+        let digest = digest.map(|digest| TxnDigest {
+            version: TxnDigest::VERSION,
+            digest,
+        });
+        let record = TxnRecord {
+            digest,
+            ..create(*zxid)
+        };
+        let mut bytes = Vec::new();
+        jute::Encode::encode(&record, &mut bytes);
+        log.append(Zxid(*zxid), &bytes).unwrap();
+    }
+    log.commit().unwrap();
+    let settings = Arc::new(TreeSettings::default());
+    recover_tree(&RealDisk, &dirs, &RecoverySettings::default(), settings).unwrap()
+}
+
+/// The tree after transactions 1 to `last`.
+fn grown(last: i64) -> Tree {
+    let mut restore = Restore::new(Arc::new(TreeSettings::default()));
+    for zxid in 1..=last {
+        restore.txn(&create(zxid));
+    }
+    restore.into_tree()
+}
+
+fn digest_after(last: i64) -> i64 {
+    grown(last).digest().cast_signed()
+}
+
+#[test]
+fn snapshot_and_log_make_the_tree_that_was() {
+    let found = recover_from(
+        &grown(2),
+        SnapshotTrailer::default(),
+        &[(3, None), (4, None)],
+    );
+    assert_eq!(found.recovered.txns_replayed, 2);
+    assert_eq!(found.tree.last_zxid(), Zxid(4));
+    assert_eq!(found.tree.digest(), grown(4).digest());
+    assert_eq!(found.digest_mismatches, 0);
+}
+
+#[test]
+fn a_digest_that_is_not_the_trees_is_counted() {
+    let right = Some(digest_after(3));
+    let none = SnapshotTrailer::default();
+    let count = |txns: &[_]| recover_from(&grown(2), none, txns).digest_mismatches;
+    assert_eq!(count(&[(3, right), (4, Some(digest_after(4)))]), 0);
+    assert_eq!(count(&[(3, right), (4, right)]), 1);
+}
+
+#[test]
+fn digests_of_transactions_that_a_fuzzy_snapshot_covers_are_not_compared() {
+    let fuzzy = |digest| SnapshotTrailer {
+        digest: Some((Zxid(4), digest)),
+        last_zxid: None,
+    };
+    let txns = [(3, Some(-1)), (4, Some(-1)), (5, Some(digest_after(5)))];
+    let count = |trailer| recover_from(&grown(2), trailer, &txns).digest_mismatches;
+    assert_eq!(count(fuzzy(digest_after(4))), 0);
+    assert_eq!(count(fuzzy(-1)), 1);
+}
+
+#[test]
+fn a_snapshot_that_is_not_fuzzy_is_compared_as_it_is() {
+    let exact = |digest| SnapshotTrailer {
+        digest: Some((Zxid(2), digest)),
+        last_zxid: None,
+    };
+    let count = |trailer| recover_from(&grown(2), trailer, &[]).digest_mismatches;
+    assert_eq!((count(exact(digest_after(2))), count(exact(-1))), (0, 1));
+}
+
+#[test]
+fn the_body_that_a_leader_sends_ends_when_the_reader_says_so() {
+    let sent = grown(3);
+    let body = body_of(&sent);
+    let read = |body: &[u8]| {
+        let mut restore = Restore::new(Arc::new(TreeSettings::default()));
+        let name = Path::new("a leader's snapshot");
+        read_body(body, name, Limits::default(), &mut restore).map(|_| restore)
+    };
+    let tree = read(&body).unwrap().finish(Zxid(3)).unwrap();
+    assert_eq!((tree.digest(), tree.last_zxid()), (sent.digest(), Zxid(3)));
+    assert!(read(&body[..body.len() - 6]).is_err());
+    let unread = Restore::new(Arc::new(TreeSettings::default()));
+    assert_eq!(unread.into_tree().last_zxid(), Zxid::ZERO);
+}
