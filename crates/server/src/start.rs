@@ -10,8 +10,8 @@ use config::Config;
 use proto::quorum::Majority;
 use session::{Owner, Role, SessionTracker};
 use storage::{
-    DataDirs, Disk, Empty, LogSettings, LogWriter, OpenOptions, RealDisk, Recovered, SnapTrigger,
-    StorageError, list_snapshots, remove_initialize_marker,
+    DataDirs, Empty, LogSettings, LogWriter, OpenOptions, RealDisk, Recovered, SnapTrigger,
+    remove_initialize_marker, set_damaged_aside,
 };
 use tokio::net::TcpListener;
 use tree::Tree;
@@ -90,7 +90,7 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
             remove_initialize_marker(&*disk, &dirs)?;
         }
     } else if recovered.txns_replayed > 0 {
-        keep_damaged(&disk, &dirs, &recovered)?;
+        set_damaged_aside(&*disk, &dirs, recovered.last_zxid)?;
         snapshots.request();
     }
     let (groups_sender, groups) = crossbeam_channel::bounded(limits::LOG_GROUPS_MAX);
@@ -198,25 +198,6 @@ fn refuse_untrusted(config: &Config, recovered: &Recovered) -> Result<(), StartE
         }),
         Some(Empty::Trusted) | None => Ok(()),
     }
-}
-
-/// A damaged snapshot of the last transaction has the name that the new one is about to get. It
-/// is moved aside: whoever looks into the damage needs its bytes.
-fn keep_damaged(disk: &RealDisk, dirs: &DataDirs, recovered: &Recovered) -> Result<(), StartError> {
-    for snapshot in list_snapshots(disk, &dirs.snap)? {
-        let is_new_name = snapshot.zxid == recovered.last_zxid;
-        if let (true, Some(name)) = (is_new_name, snapshot.path.file_name()) {
-            let aside = dirs.snap.join(format!("damaged.{}", name.display()));
-            disk.rename(&snapshot.path, &aside)
-                .map_err(|source| StorageError::Io {
-                    action: "move aside",
-                    path: snapshot.path.clone(),
-                    source,
-                })?;
-            tracing::warn!(file = %aside.display(), "damaged snapshot moved aside");
-        }
-    }
-    Ok(())
 }
 
 fn log_settings(config: &Config) -> LogSettings {

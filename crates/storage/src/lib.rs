@@ -62,6 +62,7 @@ mod names;
 mod purge;
 mod real_disk;
 mod recover;
+mod set_aside;
 pub mod snapshot;
 mod state;
 pub mod tools;
@@ -81,6 +82,7 @@ pub use names::{FileName, LogFile, SnapshotFile, list_logs, list_snapshots};
 pub use purge::purge;
 pub use real_disk::RealDisk;
 pub use recover::{Empty, Recovered, RecoverySettings, recover, remove_initialize_marker};
+pub use set_aside::set_damaged_aside;
 pub use snapshot::{
     Compression, SnapshotTrailer, read::read_body, read::read_snapshot, write::SnapshotWriter,
 };

@@ -7,12 +7,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use common::db::Db;
-use common::sim::{Failure, SimDisk};
+use common::sim::{Failure, Random, SimDisk};
 use common::{fresh_body, payload};
 use proto::Zxid;
 use storage::{
     Compression, DataDirs, LogSettings, LogWriter, OpenOptions, RecoverySettings, SnapshotTrailer,
-    SnapshotWriter, StorageError, recover,
+    SnapshotWriter, StorageError, recover, set_damaged_aside,
 };
 
 fn setup() -> (SimDisk, DataDirs, LogWriter<SimDisk>) {
@@ -196,4 +196,36 @@ fn a_commit_without_transactions_does_nothing() {
     assert_eq!(writer.commit().unwrap().txns, 0);
     writer.roll().unwrap();
     assert_eq!(disk.operations(), before);
+}
+
+#[test]
+fn a_damaged_snapshot_is_kept_when_another_takes_its_name() {
+    let (disk, dirs, mut writer) = setup();
+    for zxid in 1..=2 {
+        commit(&mut writer, zxid).unwrap();
+    }
+    write_snapshot(&disk, &dirs, 2, Compression::None).unwrap();
+    write_snapshot(&disk, &dirs, 2, Compression::Gzip).unwrap();
+    let damaged = b"ZKSN and nothing of use".to_vec();
+    for name in ["snapshot.2", "snapshot.2.gz"] {
+        disk.set_content(&dirs.snap.join(name), damaged.clone());
+    }
+    assert_eq!(recovered(&disk, &dirs), 2);
+
+    disk.fail(Some(Failure::Rename));
+    let error = set_damaged_aside(&disk, &dirs, Zxid(2)).unwrap_err();
+    assert!(error.to_string().contains("snapshot.2"), "{error}");
+    disk.fail(None);
+    set_damaged_aside(&disk, &dirs, Zxid(2)).unwrap();
+    write_snapshot(&disk, &dirs, 2, Compression::None).unwrap();
+
+    let kept = ["damaged.snapshot.2", "damaged.snapshot.2.gz"];
+    let names = disk.after_power_loss(&mut Random(1), false).names();
+    assert_eq!(
+        names,
+        [&kept[..], &["log.1", "snapshot.0", "snapshot.2"]].concat()
+    );
+    for name in kept {
+        assert_eq!(disk.content(&dirs.snap.join(name)), damaged, "{name}");
+    }
 }

@@ -13,6 +13,7 @@ use crate::log::chain::{decode_payload, zxid_of};
 use crate::log::judge::{Damage, Verdict, judge, last_nonzero};
 use crate::log::scan::{LogScanner, Scanned, Stop};
 use crate::log::{FRAME_BYTES, PREFIX_BYTES, file_header, put_record};
+use crate::set_aside::DAMAGED;
 
 /// What to do about records whose checksum is wrong but whose framing is right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -221,7 +222,7 @@ pub fn chop<D: Disk>(
 /// # Errors
 /// If a file of that name is there already, or something cannot be read or written.
 pub fn replace<D: Disk>(disk: &D, path: &Path, copy: &Path) -> Result<PathBuf, StorageError> {
-    let kept = sibling(path, "damaged");
+    let kept = sibling(path, DAMAGED);
     if disk.open(&kept).is_ok() {
         return Err(StorageError::Io {
             action: "keep the original as",
