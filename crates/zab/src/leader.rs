@@ -42,6 +42,7 @@ use link::{Link, LinkState};
 pub use live::ProposeError;
 
 use crate::broadcast::Proposals;
+use crate::learner::LearnerKind;
 use crate::packets::ShowLearner;
 use crate::sync::History;
 use crate::{CommittedLog, Record, Settings};
@@ -225,6 +226,20 @@ impl Leader {
     /// Whether the epoch is established and this server may still decide in it.
     pub fn is_leading(&self) -> bool {
         matches!(self.phase, Phase::Broadcasting) && !self.is_retiring
+    }
+
+    /// Whether a reconfiguration is proposed and not committed yet.
+    pub fn is_reconfiguring(&self) -> bool {
+        self.reconfig.is_some()
+    }
+
+    /// Participants that are up to date, this server left out: those whose logs a new
+    /// configuration can count on (Leader.getForwardingFollowers).
+    pub fn synced_followers(&self) -> BTreeSet<Sid> {
+        let synced = self.links.values().filter(|link| {
+            link.state == LinkState::Broadcasting && link.kind == LearnerKind::Follower
+        });
+        synced.filter_map(|link| link.sid).collect()
     }
 
     /// The epoch, once it is fixed.

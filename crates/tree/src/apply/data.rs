@@ -46,7 +46,7 @@ impl Tree {
     }
 
     /// Replaces data without touching the stat or the digest; how many bytes more there are.
-    fn replace_data(&mut self, id: NodeId, data: Option<&[u8]>) -> i64 {
+    pub(super) fn replace_data(&mut self, id: NodeId, data: Option<&[u8]>) -> i64 {
         let node = &mut self.arena[id];
         let change = data_len(data) - data_len(node.data.as_deref());
         node.set_data(data);

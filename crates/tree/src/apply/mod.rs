@@ -8,6 +8,7 @@ mod create;
 mod data;
 mod delete;
 mod outcome;
+mod outside;
 mod session;
 
 pub use outcome::Outcome;

@@ -1,0 +1,57 @@
+//! What a member of an ensemble changes in the tree without a transaction.
+
+use proto::{ErrorCode, Zxid};
+
+use crate::{Tree, path};
+
+impl Tree {
+    /// A new epoch begins: the last zxid is its counter 0, which no transaction has.
+    ///
+    /// Source: ensemble-protocol.md 13 (Leader.startZkServer).
+    pub fn begin_epoch(&mut self, start: Zxid) {
+        self.last_zxid = self.last_zxid.max(start);
+    }
+
+    /// Puts the member list in force into the config znode, as each server does by itself.
+    /// `version` is the list's, and the znode's mzxid. Fires nothing.
+    ///
+    /// # Errors
+    /// `NoNode` if the history has lost the config znode.
+    ///
+    /// Source: ensemble-protocol.md 18.4 (ZKDatabase.initConfigInZKDatabase).
+    pub fn set_config(
+        &mut self,
+        data: &[u8],
+        version: Zxid,
+        time_ms: i64,
+    ) -> Result<(), ErrorCode> {
+        let id = self.lookup(path::CONFIG).ok_or(ErrorCode::NoNode)?;
+        let bytes = self.replace_data(id, Some(data));
+        self.data_size += bytes;
+        let node = &mut self.arena[id];
+        node.stat.version = -1;
+        node.stat.mzxid = version.0;
+        node.stat.mtime = time_ms;
+        self.rehash(id);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::TreeSettings;
+
+    #[test]
+    fn neither_changes_the_digest() {
+        let mut tree = Tree::new(Arc::new(TreeSettings::default()));
+        let before = tree.digest();
+        tree.set_config(b"version=0", Zxid(0), 7).unwrap();
+        tree.begin_epoch(Zxid(3 << 32));
+        assert_eq!((tree.digest(), tree.last_zxid()), (before, Zxid(3 << 32)));
+        tree.begin_epoch(Zxid(1 << 32));
+        assert_eq!(tree.last_zxid(), Zxid(3 << 32));
+    }
+}
