@@ -13,15 +13,27 @@ use crate::skip::Missing;
 /// # Errors
 /// [`Missing`] when there is no JDK or Maven, or Maven could not bring the jars.
 pub fn apache_class_path() -> Result<String, Missing> {
+    class_path("apache", &source_dir("java").join("pom.xml"))
+}
+
+/// The class path of Apache ZooKeeper 3.8, for ensembles of mixed versions.
+///
+/// # Errors
+/// As [`apache_class_path`].
+pub fn apache_3_8_class_path() -> Result<String, Missing> {
+    class_path("apache-3.8", &source_dir("java").join("pom-3.8.xml"))
+}
+
+/// The jars of all that `pom` depends on, in the directory of this name.
+fn class_path(name: &str, pom: &PathBuf) -> Result<String, Missing> {
     java_tool("java")?;
     let maven = find_tool("mvn")?;
-    let pom = source_dir("java").join("pom.xml");
-    let dir = prepare("apache", std::slice::from_ref(&pom), |dir| {
+    let dir = prepare(name, std::slice::from_ref(pom), |dir| {
         let mut command = Command::new(&maven);
         command
             .current_dir(dir)
             .args(["--quiet", "--batch-mode", "--file"])
-            .arg(&pom)
+            .arg(pom)
             .arg("dependency:copy-dependencies")
             .arg(format!("-DoutputDirectory={}", dir.display()));
         fetch(&mut command)

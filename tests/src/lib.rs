@@ -17,7 +17,9 @@
 mod apache;
 mod command;
 mod dump;
+pub mod ensemble;
 mod foreign;
+mod launcher;
 mod layout;
 mod port;
 mod process;
@@ -30,15 +32,16 @@ mod wait;
 mod words;
 mod zoarium;
 
-pub use apache::{apache_class_path, java_tool};
+pub use apache::{apache_3_8_class_path, apache_class_path, java_tool};
 pub use command::{fetch, find_tool, run};
 pub use dump::{Dump, Znode};
 pub use foreign::prepare;
+pub use launcher::Flavour;
 pub use layout::{foreign_dir, shared_dir, source_dir, workspace_root};
 pub use port::Port;
 pub use process::Process;
 pub use raw_session::{Answer, Lost, RawSession};
-pub use server::{Flavour, Server, ServerBuilder, StartFailure};
+pub use server::{Server, ServerBuilder, StartFailure};
 pub use skip::{Missing, or_skip};
 pub use wait::{wait_for, wait_until};
 pub use words::four_letter_word;

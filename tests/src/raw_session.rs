@@ -1,7 +1,9 @@
 //! A session driven by hand, for tests that must know what was sent and what was answered.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use client::frame::{put_request, split_reply};
@@ -21,7 +23,11 @@ pub struct RawSession {
     connection: RawConnection,
     next_xid: i32,
     unanswered: VecDeque<Xid>,
+    patience: Duration,
 }
+
+/// How long an answer may take unless the test says otherwise: longer than any test.
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// What came back for a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,23 +62,37 @@ impl RawSession {
         continued: Option<&Session>,
         timeout_ms: i32,
     ) -> Result<RawSession, Error> {
-        let runtime = Builder::new_current_thread()
-            .enable_all()
-            .build()
-            .expect("a runtime for a session");
         let handshake = Handshake {
             timeout_ms,
             session: continued.cloned(),
             ..Handshake::default()
         };
+        RawSession::with_handshake(address, &handshake)
+    }
+
+    /// Connects with a handshake of the test's own.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn with_handshake(address: &str, handshake: &Handshake) -> Result<RawSession, Error> {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime for a session");
         let address = Arc::from(address);
-        let connection = runtime.block_on(RawConnection::open(&address, &handshake))?;
+        let connection = runtime.block_on(RawConnection::open(&address, handshake))?;
         Ok(RawSession {
             runtime,
             connection,
             next_xid: 1,
             unanswered: VecDeque::new(),
+            patience: PATIENCE,
         })
+    }
+
+    /// Takes the connection for lost when an answer takes longer than this.
+    pub fn set_patience(&mut self, patience: Duration) {
+        self.patience = patience;
     }
 
     /// What it takes to go on with the session elsewhere.
@@ -105,8 +125,8 @@ impl RawSession {
     /// # Errors
     /// If the connection has ended.
     pub fn flush(&mut self) -> Result<(), Lost> {
-        let sent = self.runtime.block_on(self.connection.wire.flush());
-        sent.map_err(|error| Lost(error.to_string()))
+        let sent = self.connection.wire.flush();
+        within(&self.runtime, self.patience, sent)
     }
 
     /// The answer to the oldest request that has none, waiting for it. Watch events are skipped.
@@ -129,8 +149,8 @@ impl RawSession {
                     body: Bytes::copy_from_slice(body),
                 });
             }
-            let turned = self.runtime.block_on(self.connection.wire.turn());
-            turned.map_err(|error| Lost(error.to_string()))?;
+            let turn = self.connection.wire.turn();
+            within(&self.runtime, self.patience, turn)?;
         }
     }
 
@@ -173,5 +193,17 @@ impl RawSession {
     /// If the connection has ended before the answer.
     pub fn close(mut self) -> Result<Answer, Lost> {
         self.call(&Request::Write(WriteRequest::CloseSession))
+    }
+}
+
+fn within(
+    runtime: &Runtime,
+    patience: Duration,
+    exchange: impl Future<Output = io::Result<()>>,
+) -> Result<(), Lost> {
+    let limited = async { tokio::time::timeout(patience, exchange).await };
+    match runtime.block_on(limited) {
+        Ok(outcome) => outcome.map_err(|error| Lost(error.to_string())),
+        Err(_) => Err(Lost(format!("no answer within {patience:?}"))),
     }
 }

@@ -2,21 +2,18 @@
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus};
+use std::process::ExitStatus;
 use std::time::Duration;
 
 use rustix::process::Signal;
 use tempfile::TempDir;
 
-use crate::apache::{apache_class_path, java_tool};
-use crate::command::find_tool;
-use crate::layout::source_dir;
+use crate::launcher::{Flavour, Launcher};
 use crate::port::Port;
 use crate::process::{Process, last_lines, read_log};
 use crate::skip::Missing;
 use crate::wait::{wait_for, wait_until};
 use crate::words::{four_letter_word, serves};
-use crate::zoarium::zoarium_binary;
 
 /// How long a server may take until it serves, on a busy machine.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -26,27 +23,6 @@ const STOP_LIMIT: Duration = Duration::from_secs(30);
 const LOG_SHOWN: usize = 100;
 /// How often another port is tried when a stranger took ours.
 const PORT_TRIES: usize = 5;
-
-/// Whose server it is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flavour {
-    /// The `zoarium` executable of this workspace.
-    Zoarium,
-    /// Apache ZooKeeper 3.9.5 from Maven Central.
-    Apache,
-}
-
-impl Flavour {
-    /// The server that foreign clients are to be driven against: Zoarium, or Apache ZooKeeper
-    /// where `ZOARIUM_TEST_SERVER=apache` asks whether a scenario itself is right.
-    pub fn under_test() -> Flavour {
-        match std::env::var("ZOARIUM_TEST_SERVER").as_deref() {
-            Ok("apache") => Flavour::Apache,
-            Ok("zoarium") | Err(_) => Flavour::Zoarium,
-            Ok(other) => panic!("ZOARIUM_TEST_SERVER is zoarium or apache, not {other}"),
-        }
-    }
-}
 
 /// What a server is started with.
 #[derive(Debug, Clone)]
@@ -147,7 +123,7 @@ impl ServerBuilder {
     /// [`Missing`] as of [`start`](Self::start); inside it what the server said when it ended or
     /// did not serve in time.
     pub fn try_start(&self) -> Result<Result<Server, StartFailure>, Missing> {
-        let launcher = Launcher::new(self)?;
+        let launcher = Launcher::new(self.flavour, &self.properties, self.shell.as_deref())?;
         let mut failure = None;
         for _ in 0..PORT_TRIES {
             let mut server = Server::new(self, launcher.clone());
@@ -177,67 +153,6 @@ impl ServerBuilder {
             writeln!(text, "{key}={value}").expect("a string takes everything");
         }
         text
-    }
-}
-
-/// The command line up to the configuration file.
-#[derive(Debug, Clone)]
-struct Launcher {
-    program: PathBuf,
-    arguments: Vec<String>,
-}
-
-impl Launcher {
-    fn new(builder: &ServerBuilder) -> Result<Launcher, Missing> {
-        let launcher = Launcher::of_flavour(builder)?;
-        let Some(commands) = &builder.shell else {
-            return Ok(launcher);
-        };
-        let program = launcher.program.display().to_string();
-        let script = format!("{commands}\nexec \"$0\" \"$@\"");
-        Ok(Launcher {
-            program: find_tool("sh")?,
-            arguments: ["-c".to_owned(), script, program]
-                .into_iter()
-                .chain(launcher.arguments)
-                .collect(),
-        })
-    }
-
-    fn of_flavour(builder: &ServerBuilder) -> Result<Launcher, Missing> {
-        let properties = builder
-            .properties
-            .iter()
-            .map(|(key, value)| format!("-D{key}={value}"));
-        match builder.flavour {
-            Flavour::Zoarium => Ok(Launcher {
-                program: zoarium_binary(),
-                arguments: std::iter::once("server".to_owned())
-                    .chain(properties)
-                    .collect(),
-            }),
-            Flavour::Apache => {
-                let class_path = apache_class_path()?;
-                let logging = source_dir("java").join("logback.xml");
-                // A small and quickly started virtual machine; these tests measure nothing.
-                let mut arguments: Vec<String> = [
-                    "-Xmx512m",
-                    "-XX:+UseSerialGC",
-                    "-XX:TieredStopAtLevel=1",
-                    "-Xshare:auto",
-                ]
-                .map(str::to_owned)
-                .to_vec();
-                arguments.push(format!("-Dlogback.configurationFile={}", logging.display()));
-                arguments.extend(properties);
-                arguments.extend(["-cp".to_owned(), class_path]);
-                arguments.push("org.apache.zookeeper.server.quorum.QuorumPeerMain".to_owned());
-                Ok(Launcher {
-                    program: java_tool("java")?,
-                    arguments,
-                })
-            }
-        }
     }
 }
 
@@ -339,15 +254,12 @@ impl Server {
     pub fn launch(&mut self) -> Result<(), StartFailure> {
         assert!(self.process.is_none(), "the server is running already");
         let printed_before = self.log().len();
-        let mut command = Command::new(&self.launcher.program);
-        command
-            .args(&self.launcher.arguments)
-            .arg(self.config_file());
+        let mut command = self.launcher.command(&self.config_file());
         command.current_dir(self.home.path());
         let mut process = match Process::spawn(&mut command, &self.log_file()) {
             Ok(process) => process,
             Err(error) => {
-                let log = format!("{}: {error}", self.launcher.program.display());
+                let log = format!("{:?}: {error}", command.get_program());
                 return Err(StartFailure { status: None, log });
             }
         };

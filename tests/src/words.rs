@@ -1,7 +1,7 @@
 //! Four-letter words.
 
 use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// How long one read of an answer may take.
@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// # Errors
 /// Whatever connecting, sending or reading gives; a server which isn't up yet refuses.
 pub fn four_letter_word(port: u16, word: &str) -> io::Result<String> {
-    ask(port, word, PATIENCE)
+    ask((Ipv4Addr::LOCALHOST, port).into(), word, PATIENCE)
 }
 
 /// Whether the server on `port` says that it serves.
@@ -20,12 +20,14 @@ pub fn four_letter_word(port: u16, word: &str) -> io::Result<String> {
 /// Apache ZooKeeper can keep a connection open for ever, unanswered, that came in the moment
 /// before it had loaded its data, so this doesn't wait long for one answer.
 pub(crate) fn serves(port: u16) -> bool {
-    let answer = ask(port, "srvr", Duration::from_millis(500)).unwrap_or_default();
+    let address = (Ipv4Addr::LOCALHOST, port).into();
+    let answer = ask(address, "srvr", Duration::from_millis(500)).unwrap_or_default();
     answer.contains("\nMode: ")
 }
 
-fn ask(port: u16, word: &str, patience: Duration) -> io::Result<String> {
-    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
+/// The same of the server at an address, which may take so long to connect and for each read.
+pub(crate) fn ask(address: SocketAddr, word: &str, patience: Duration) -> io::Result<String> {
+    let mut stream = TcpStream::connect_timeout(&address, patience)?;
     stream.set_read_timeout(Some(patience))?;
     stream.write_all(word.as_bytes())?;
     let mut answer = Vec::new();

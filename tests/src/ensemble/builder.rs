@@ -1,0 +1,175 @@
+//! What an ensemble is started with.
+
+use std::fmt::Write as _;
+
+use super::Ensemble;
+use super::member::{Duty, Member, Place};
+use super::network::Network;
+use crate::launcher::{Flavour, Launcher};
+use crate::skip::Missing;
+
+/// The key that makes [`super::SUPER`] the super user.
+const SUPER_DIGEST: &str = "super:lK75jTNcA+U9vtVEw5vB51mj/w4=";
+
+/// Flavours and settings of an ensemble.
+#[derive(Debug, Clone)]
+pub struct EnsembleBuilder {
+    voters: Vec<Flavour>,
+    observers: Vec<Flavour>,
+    settings: Vec<(String, String)>,
+    properties: Vec<(String, String)>,
+    pub(super) is_dynamic: bool,
+    places_in_network: Option<u8>,
+}
+
+impl EnsembleBuilder {
+    /// Voters of these flavours on the loopback address, with short ticks (300 ms; sessions up to
+    /// two minutes), every four-letter word allowed, no admin server.
+    pub fn new(voters: &[Flavour]) -> EnsembleBuilder {
+        let builder = EnsembleBuilder {
+            voters: voters.to_vec(),
+            observers: Vec::new(),
+            settings: Vec::new(),
+            properties: Vec::new(),
+            is_dynamic: false,
+            places_in_network: None,
+        };
+        builder
+            .setting("tickTime", "300")
+            .setting("initLimit", "20")
+            .setting("syncLimit", "8")
+            .setting("maxSessionTimeout", "120000")
+            .setting("maxClientCnxns", "0")
+            .setting("admin.enableServer", "false")
+            .setting("4lw.commands.whitelist", "*")
+            .setting("extendedTypesEnabled", "true")
+            .property(
+                "zookeeper.DigestAuthenticationProvider.superDigest",
+                SUPER_DIGEST,
+            )
+            // Java waits five seconds for a peer that does not answer before it asks the next.
+            .property("zookeeper.cnxTimeout", "500")
+            // The digest is over a path's bytes, which before Java 18 depend on the locale.
+            .property("file.encoding", "UTF-8")
+    }
+
+    /// Observers of these flavours besides.
+    #[must_use]
+    pub fn observers(mut self, observers: &[Flavour]) -> EnsembleBuilder {
+        self.observers = observers.to_vec();
+        self
+    }
+
+    /// Sets a key of every zoo.cfg, replacing an earlier value.
+    #[must_use]
+    pub fn setting(mut self, key: &str, value: &str) -> EnsembleBuilder {
+        self.settings.retain(|(existing, _)| existing != key);
+        self.settings.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Gives `-D<key>=<value>` on every command line.
+    #[must_use]
+    pub fn property(mut self, key: &str, value: &str) -> EnsembleBuilder {
+        self.properties.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Lets the members be changed while they run: `reconfigEnabled`, and client addresses in the
+    /// list of servers.
+    #[must_use]
+    pub fn dynamic(mut self) -> EnsembleBuilder {
+        self.is_dynamic = true;
+        self.setting("reconfigEnabled", "true")
+    }
+
+    /// Gives every member a network namespace and an address of its own, with room for this many.
+    #[must_use]
+    pub fn in_network(mut self, places: u8) -> EnsembleBuilder {
+        self.places_in_network = Some(places);
+        self
+    }
+
+    /// Makes the members with their files, without starting any.
+    ///
+    /// # Errors
+    /// [`Missing`] when the machine lacks Java, or network namespaces where they are wanted.
+    pub fn prepare(&self) -> Result<Ensemble, Missing> {
+        for &flavour in self.voters.iter().chain(&self.observers) {
+            self.launcher(flavour)?;
+        }
+        let network = self.places_in_network.map(Network::new).transpose()?;
+        let mut ensemble = Ensemble {
+            builder: self.clone(),
+            members: Vec::new(),
+            network,
+        };
+        let voters = self
+            .voters
+            .iter()
+            .map(|&flavour| (flavour, Duty::Participant));
+        let observers = self.observers.iter();
+        for (flavour, duty) in voters.chain(observers.map(|&flavour| (flavour, Duty::Observer))) {
+            ensemble.add(flavour, duty);
+        }
+        let servers: Vec<_> = ensemble
+            .members
+            .iter()
+            .map(|member| (member.id, member.duty))
+            .collect();
+        for id in ensemble.ids() {
+            ensemble.configure(id, &servers);
+        }
+        Ok(ensemble)
+    }
+
+    /// Makes and starts all members and waits until all of them serve.
+    ///
+    /// # Errors
+    /// As [`prepare`](Self::prepare). Panics, with their logs, when they don't come to serve.
+    pub fn start(&self) -> Result<Ensemble, Missing> {
+        let mut ensemble = self.prepare()?;
+        for id in ensemble.ids() {
+            ensemble.start(id);
+        }
+        ensemble.wait_until_all_serve();
+        Ok(ensemble)
+    }
+
+    pub(super) fn launcher(&self, flavour: Flavour) -> Result<Launcher, Missing> {
+        Launcher::new(flavour, &self.properties, None)
+    }
+
+    pub(super) fn place(&self, id: u64, network: Option<&Network>) -> Place {
+        match network {
+            Some(network) => Place::at(network.address(id)),
+            None => Place::on_loopback(),
+        }
+    }
+
+    /// The zoo.cfg of a member whose list has these lines.
+    pub(super) fn zoo_cfg(&self, member: &Member, lines: &[String]) -> String {
+        let mut text = format!("dataDir={}\n", member.data_dir().display());
+        if !self.is_dynamic {
+            let address = member.client_address();
+            write!(
+                text,
+                "clientPortAddress={}\nclientPort={}\n",
+                address.ip(),
+                address.port()
+            )
+            .expect("a string takes everything");
+        }
+        if member.duty == Duty::Observer {
+            text.push_str("peerType=observer\n");
+        }
+        for (key, value) in &self.settings {
+            writeln!(text, "{key}={value}").expect("a string takes everything");
+        }
+        for line in lines {
+            text.push_str(line);
+            text.push('\n');
+        }
+        text
+    }
+}

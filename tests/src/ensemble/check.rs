@@ -1,0 +1,138 @@
+//! Whether members have the same, and all that was acknowledged.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use super::writer::{Known, TOP, WriterReport};
+use super::{Ensemble, LoadReport, SESSION_TIMEOUT_MS, SUPER};
+use crate::dump::Dump;
+use crate::raw_session::RawSession;
+use crate::wait::{wait_for, wait_until};
+
+/// Java writes it into each member's tree by that member's own clock; only its data is shared.
+const CONFIG_NODE: &str = "/zookeeper/config";
+/// Time for the ephemerals of ended sessions to go.
+const IDLE_LIMIT: Duration = Duration::from_secs(60);
+
+/// Panics unless every running member has everything that was acknowledged, and nothing that was
+/// never written, and all have the same trees and digests.
+pub fn nothing_is_lost(ensemble: &Ensemble, report: &LoadReport) {
+    let dump = all_agree(ensemble);
+    for writer in &report.writers {
+        check_writer(&dump, writer);
+    }
+}
+
+/// Panics unless all running members have the same trees and digests; gives the tree. Sessions
+/// must be ending: it waits until no ephemeral is left.
+pub fn all_agree(ensemble: &Ensemble) -> Dump {
+    let up = ensemble.up();
+    wait_for("end of all ephemerals", IDLE_LIMIT, || {
+        let none = |id: &u64| {
+            let count = ensemble.member(*id).metric("ephemerals_count");
+            count.as_deref() == Some("0")
+        };
+        up.iter().all(none).then_some(())
+    });
+    same_trees(ensemble, &up)
+}
+
+/// Panics unless these members have the same trees and digests; gives the tree. Nobody may write
+/// meanwhile.
+pub fn same_trees(ensemble: &Ensemble, ids: &[u64]) -> Dump {
+    let mut dumps: Vec<(u64, Dump)> = Vec::new();
+    for &id in ids {
+        dumps.push((id, dump(ensemble, id)));
+    }
+    ensemble.wait_for_equal_zxids(ids);
+    let mut dumps = dumps.into_iter();
+    let (first, dump) = dumps.next().expect("members to compare");
+    for (id, other) in dumps {
+        dump.assert_same(&other, &format!("the trees of members {first} and {id}"));
+    }
+    same_digests(ensemble, ids);
+    dump
+}
+
+/// All of a member's tree once it has applied what was committed before.
+pub fn dump(ensemble: &Ensemble, id: u64) -> Dump {
+    let member = ensemble.member(id);
+    let read = || {
+        let address = member.client_address().to_string();
+        let mut session = RawSession::open(&address, None, SESSION_TIMEOUT_MS).ok()?;
+        session.authenticate("digest", SUPER).ok()?;
+        session.sync().ok()?;
+        let dump = Dump::read(&mut session).ok()?;
+        session.close().ok()?;
+        Some(dump)
+    };
+    let mut dump = wait_for(&format!("tree of member {id}"), IDLE_LIMIT, read);
+    if let Some(znode) = dump.znodes.get_mut(CONFIG_NODE) {
+        znode.stat = proto::Stat::default();
+    }
+    dump
+}
+
+/// Panics unless the newest digest that two members both have is the same, and none of them
+/// counted a mismatch.
+pub fn same_digests(ensemble: &Ensemble, ids: &[u64]) {
+    for &id in ids {
+        let mismatches = ensemble.member(id).metric("digest_mismatches_count");
+        assert_eq!(mismatches.as_deref(), Some("0"), "member {id}");
+    }
+    let digests: Vec<_> = ids.iter().map(|&id| (id, digests(ensemble, id))).collect();
+    for (id, some) in &digests {
+        for (other_id, others) in digests.iter().filter(|(other, _)| other > id) {
+            // Older ones may be from within a fuzzy snapshot and differ.
+            let mut common = some
+                .iter()
+                .rev()
+                .filter(|(zxid, _)| others.contains_key(zxid));
+            if let Some((zxid, digest)) = common.next() {
+                let what = format!("digests of members {id} and {other_id} at {zxid:#x}");
+                assert_eq!(*digest, others[zxid], "{what}");
+            }
+        }
+    }
+}
+
+/// The digests that a member remembers, by zxid.
+fn digests(ensemble: &Ensemble, id: u64) -> BTreeMap<u64, String> {
+    let answer = wait_until(IDLE_LIMIT, || ensemble.member(id).word("hash"));
+    let answer = answer.unwrap_or_else(|| panic!("member {id} does not tell its digests"));
+    let parse = |line: &str| {
+        let (zxid, digest) = line.split_once(": ")?;
+        let zxid = u64::from_str_radix(zxid, 16).ok()?;
+        Some((zxid, digest.to_owned()))
+    };
+    answer.lines().filter_map(parse).collect()
+}
+
+/// Panics unless the tree holds this writer's writes.
+fn check_writer(dump: &Dump, writer: &WriterReport) {
+    for (&number, known) in &writer.nodes {
+        let path = writer.path(number);
+        let found = dump.znodes.get(&path);
+        match known {
+            Known::Present => assert!(found.is_some(), "{path} was acknowledged and is lost"),
+            Known::Absent => assert!(found.is_none(), "{path} was deleted and is there again"),
+            Known::Unknown => {}
+        }
+        if let Some(znode) = found {
+            let data = znode.data.as_deref().unwrap_or_default();
+            assert_eq!(data, writer.data(number).as_bytes(), "{path}");
+            assert_eq!(znode.stat.version, 0, "{path}");
+        }
+    }
+    let register = writer.register_path();
+    let znode = dump.znodes.get(&register);
+    let znode = znode.unwrap_or_else(|| panic!("{register} is lost"));
+    writer.judge_register(znode.data.as_deref().unwrap_or_default());
+    let top = format!("{TOP}/{}/", writer.name);
+    let below = dump.znodes.range(top.clone()..);
+    for (path, _) in below.take_while(|(path, _)| path.starts_with(&top)) {
+        let number = path.strip_prefix(&top).and_then(|name| name.parse().ok());
+        let is_known = number.is_some_and(|number: u64| writer.nodes.contains_key(&number));
+        assert!(is_known || *path == register, "nobody wrote {path}");
+    }
+}

@@ -1,0 +1,230 @@
+//! Writers at work side by side, and how long writing stood still.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use proto::ErrorCode;
+use proto::request::{Request, flags};
+
+use super::writer::{ALIVE, TOP, Writer, WriterReport};
+use super::{SESSION_TIMEOUT_MS, SETTLE_LIMIT};
+use crate::raw_session::RawSession;
+use crate::requests::create;
+use crate::wait::{wait_for, wait_until};
+
+/// How many writers there are, and how they write.
+#[derive(Debug, Clone)]
+pub struct LoadSettings {
+    /// Writers, each with a session of its own.
+    pub writers: usize,
+    /// Requests that each has under way.
+    pub depth: usize,
+    /// Least time between two requests of one writer.
+    pub pace: Duration,
+    /// How long an answer may take before a writer goes to the next server.
+    pub patience: Duration,
+}
+
+impl Default for LoadSettings {
+    fn default() -> LoadSettings {
+        LoadSettings {
+            writers: 3,
+            depth: 4,
+            pace: Duration::from_millis(4),
+            patience: Duration::from_secs(3),
+        }
+    }
+}
+
+/// What writers and their test have in common.
+#[derive(Debug)]
+pub(super) struct Shared {
+    is_stopped: AtomicBool,
+    acknowledged: Vec<AtomicU64>,
+    pulse: Mutex<Pulse>,
+}
+
+/// When the last write was acknowledged, and the longest time between two.
+#[derive(Debug)]
+struct Pulse {
+    last: Instant,
+    longest_gap: Duration,
+}
+
+impl Shared {
+    pub(super) fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn acknowledge(&self, writer: usize) {
+        self.acknowledged[writer].fetch_add(1, Ordering::Relaxed);
+        let now = Instant::now();
+        let mut pulse = self.pulse.lock().unwrap_or_else(PoisonError::into_inner);
+        pulse.longest_gap = pulse.longest_gap.max(now - pulse.last);
+        pulse.last = now;
+    }
+}
+
+/// Writers at work, each in a thread.
+#[derive(Debug)]
+pub struct Load {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<WriterReport>>,
+}
+
+/// What all writers know at the end.
+#[derive(Debug, Clone)]
+pub struct LoadReport {
+    /// Each writer's.
+    pub writers: Vec<WriterReport>,
+    /// The longest time in which nobody's write was acknowledged.
+    pub longest_gap: Duration,
+}
+
+impl LoadReport {
+    /// Writes that were acknowledged.
+    pub fn acknowledged(&self) -> u64 {
+        self.writers.iter().map(|writer| writer.acknowledged).sum()
+    }
+
+    /// Writes of which nobody knows.
+    pub fn unknown(&self) -> u64 {
+        self.writers.iter().map(|writer| writer.unknown).sum()
+    }
+
+    /// Sessions that servers declared over.
+    pub fn sessions_lost(&self) -> u64 {
+        self.writers.iter().map(|writer| writer.sessions_lost).sum()
+    }
+
+    /// One line about it.
+    pub fn summary(&self) -> String {
+        let lost: u64 = self
+            .writers
+            .iter()
+            .map(|writer| writer.connections_lost)
+            .sum();
+        format!(
+            "{} writes acknowledged, {} unknown, {lost} connections and {} sessions lost, \
+             longest write gap {:.2} s",
+            self.acknowledged(),
+            self.unknown(),
+            self.sessions_lost(),
+            self.longest_gap.as_secs_f64()
+        )
+    }
+}
+
+impl Load {
+    /// Starts writers with the default settings, spread over these servers.
+    pub fn start(addresses: &[String]) -> Load {
+        Load::with(addresses, &LoadSettings::default())
+    }
+
+    /// Starts writers: each begins at another of these servers and goes on to the next one when it
+    /// loses its connection.
+    pub fn with(addresses: &[String], settings: &LoadSettings) -> Load {
+        prepare(addresses, settings.writers);
+        let pulse = Pulse {
+            last: Instant::now(),
+            longest_gap: Duration::ZERO,
+        };
+        let shared = Arc::new(Shared {
+            is_stopped: AtomicBool::new(false),
+            acknowledged: std::iter::repeat_with(AtomicU64::default)
+                .take(settings.writers)
+                .collect(),
+            pulse: Mutex::new(pulse),
+        });
+        let threads = (0..settings.writers).map(|index| {
+            let mut addresses = addresses.to_vec();
+            let first = index % addresses.len();
+            addresses.rotate_left(first);
+            let mut writer = Writer::new(index, addresses, Arc::clone(&shared));
+            writer.depth = settings.depth;
+            writer.pace = settings.pace;
+            writer.patience = settings.patience;
+            std::thread::spawn(move || writer.run())
+        });
+        Load {
+            threads: threads.collect(),
+            shared,
+        }
+    }
+
+    /// Writes acknowledged so far.
+    pub fn acknowledged(&self) -> u64 {
+        let writers = self.shared.acknowledged.iter();
+        writers.map(|count| count.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Waits until every writer has had so many more of its writes acknowledged.
+    pub fn wait_for_progress(&self, more: u64) {
+        let counts = || -> Vec<u64> {
+            let writers = self.shared.acknowledged.iter();
+            writers.map(|count| count.load(Ordering::Relaxed)).collect()
+        };
+        let before = counts();
+        let done = wait_until(SETTLE_LIMIT, || {
+            let dead = self.threads.iter().any(JoinHandle::is_finished);
+            assert!(!dead, "a writer has ended");
+            let now = counts();
+            let enough = |(now, before): (&u64, &u64)| *now >= before + more;
+            now.iter().zip(&before).all(enough).then_some(())
+        });
+        assert!(
+            done.is_some(),
+            "not {more} more writes of each within {SETTLE_LIMIT:?}: {before:?}, then {:?}",
+            counts()
+        );
+    }
+
+    /// Lets the writers end and gives what they know. Panics if one of them was answered wrongly.
+    pub fn finish(mut self) -> LoadReport {
+        self.shared.is_stopped.store(true, Ordering::Relaxed);
+        let threads = std::mem::take(&mut self.threads).into_iter();
+        let writers = threads.map(|thread| match thread.join() {
+            Ok(report) => report,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        let writers = writers.collect();
+        let pulse = self.shared.pulse.lock();
+        let longest_gap = pulse.unwrap_or_else(PoisonError::into_inner).longest_gap;
+        LoadReport {
+            writers,
+            longest_gap,
+        }
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        // A test that failed does not wait for its writers.
+        self.shared.is_stopped.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Makes the directories; asks again until a server takes it.
+fn prepare(addresses: &[String], writers: usize) {
+    let mut paths = vec![TOP.to_owned(), ALIVE.to_owned()];
+    paths.extend((0..writers).map(|index| format!("{TOP}/w{index}")));
+    let registers: Vec<_> = (0..writers)
+        .map(|index| format!("{TOP}/w{index}/register"))
+        .collect();
+    paths.extend(registers);
+    let mut tries = 0;
+    wait_for("directories of the writers", SETTLE_LIMIT, || {
+        let address = &addresses[tries % addresses.len()];
+        tries += 1;
+        let mut session = RawSession::open(address, None, SESSION_TIMEOUT_MS).ok()?;
+        for path in &paths {
+            let request = Request::Write(create(path, "0", flags::PERSISTENT));
+            let answer = session.call(&request).ok()?;
+            let exists = ErrorCode::from_i32(answer.err) == Some(ErrorCode::NodeExists);
+            assert!(answer.err == 0 || exists, "create {path}: {answer:?}");
+        }
+        session.close().ok().map(drop)
+    });
+}

@@ -1,0 +1,253 @@
+//! Ensembles of real server processes, Zoarium's and Apache ZooKeeper's in any mixture.
+//!
+//! ```no_run
+//! use tests::Flavour::{Apache, Zoarium};
+//! use tests::ensemble::EnsembleBuilder;
+//!
+//! let mut ensemble = EnsembleBuilder::new(&[Zoarium, Apache, Zoarium])
+//!     .observers(&[Zoarium])
+//!     .start()?;
+//! let leader = ensemble.wait_for_leader();
+//! ensemble.member_mut(leader).kill();
+//! let next = ensemble.wait_for_leader();
+//! ensemble.start(leader);
+//! ensemble.wait_until_all_serve();
+//! # Ok::<(), tests::Missing>(())
+//! ```
+//!
+//! [`Load`] writes through members meanwhile and knows what was acknowledged; [`check`] compares
+//! that, and the members with each other. [`Holders`] keep sessions with ephemerals and watches.
+//! In a [`Network`] members can be cut from each other.
+
+mod builder;
+pub mod check;
+mod holders;
+mod load;
+mod member;
+mod network;
+mod writer;
+
+use std::time::{Duration, Instant};
+
+pub use builder::EnsembleBuilder;
+pub use holders::Holders;
+pub use load::{Load, LoadReport, LoadSettings};
+pub use member::{Duty, Member, Role};
+pub use network::Network;
+pub use writer::{Known, WriterReport};
+
+use crate::launcher::Flavour;
+use crate::process::last_lines;
+use crate::wait::{wait_for, wait_until};
+
+/// Time within which a healthy ensemble of busy processes has elected and synchronised.
+pub const SETTLE_LIMIT: Duration = Duration::from_secs(60);
+/// Lines of each member's log that are shown when a test fails.
+const LOG_SHOWN: usize = 80;
+
+/// The super user of every ensemble, for whom no ACL counts.
+pub const SUPER: &str = "super:secret";
+/// The session timeout that tests ask for unless they have a reason, ms: longer than any
+/// disturbance.
+pub const SESSION_TIMEOUT_MS: i32 = 30_000;
+
+/// The members, numbered from 1: those of the first list vote, then come the observers.
+#[derive(Debug)]
+pub struct Ensemble {
+    builder: EnsembleBuilder,
+    members: Vec<Member>,
+    network: Option<Network>,
+}
+
+impl Ensemble {
+    /// A member by its id.
+    pub fn member(&self, id: u64) -> &Member {
+        let found = self.members.iter().find(|member| member.id == id);
+        found.unwrap_or_else(|| panic!("there is no member {id}"))
+    }
+
+    /// The same, to stop or pause it.
+    pub fn member_mut(&mut self, id: u64) -> &mut Member {
+        let found = self.members.iter_mut().find(|member| member.id == id);
+        found.unwrap_or_else(|| panic!("there is no member {id}"))
+    }
+
+    /// All ids.
+    pub fn ids(&self) -> Vec<u64> {
+        self.members.iter().map(|member| member.id).collect()
+    }
+
+    /// The ids of members whose processes run.
+    pub fn up(&self) -> Vec<u64> {
+        let up = self.members.iter().filter(|member| member.is_up());
+        up.map(|member| member.id).collect()
+    }
+
+    /// The ids of those that vote.
+    pub fn voters(&self) -> Vec<u64> {
+        let voters = self.members.iter();
+        let voters = voters.filter(|member| member.duty == Duty::Participant);
+        voters.map(|member| member.id).collect()
+    }
+
+    /// The network between them. Panics if they are on the loopback address.
+    pub fn network(&mut self) -> &mut Network {
+        self.network.as_mut().expect("a network of its own")
+    }
+
+    /// Where clients reach these members.
+    pub fn addresses(&self, ids: &[u64]) -> Vec<String> {
+        let ids = ids.iter();
+        ids.map(|&id| self.member(id).client_address().to_string())
+            .collect()
+    }
+
+    /// Starts a member's process, without waiting for service.
+    pub fn start(&mut self, id: u64) {
+        let flavour = self.member(id).flavour;
+        let launcher = self.builder.launcher(flavour);
+        let mut launcher = launcher.unwrap_or_else(|missing| panic!("{missing}"));
+        if let Some(network) = &self.network {
+            launcher = network.launcher(id, launcher);
+        }
+        self.member_mut(id).launch(&launcher);
+    }
+
+    /// From its next start the member is another's server on the same directory.
+    pub fn replace(&mut self, id: u64, flavour: Flavour) {
+        let member = self.member_mut(id);
+        assert!(member.process.is_none(), "member {id} runs");
+        member.flavour = flavour;
+    }
+
+    /// Writes a member's zoo.cfg with these servers in its list.
+    pub fn configure(&self, id: u64, servers: &[(u64, Duty)]) {
+        let lines = servers.iter().map(|&(id, duty)| {
+            let with_client = self.builder.is_dynamic;
+            self.member(id).line_as(duty, with_client)
+        });
+        let member = self.member(id);
+        let text = self.builder.zoo_cfg(member, &lines.collect::<Vec<_>>());
+        std::fs::write(member.config_file(), text).expect("write zoo.cfg");
+    }
+
+    /// Adds a member, neither configured nor started, and gives its id. In a network there must
+    /// be a place left for it.
+    pub fn add(&mut self, flavour: Flavour, duty: Duty) -> u64 {
+        let id = self.members.last().map_or(1, |member| member.id + 1);
+        let place = self.builder.place(id, self.network.as_ref());
+        self.members.push(Member::new(id, flavour, duty, place));
+        id
+    }
+
+    /// The members that say they lead.
+    pub fn leaders(&self) -> Vec<u64> {
+        self.in_role(Role::Leader)
+    }
+
+    /// The members that say they are this.
+    pub fn in_role(&self, role: Role) -> Vec<u64> {
+        let members = self.members.iter();
+        let found = members.filter(|member| member.role() == Some(role));
+        found.map(|member| member.id).collect()
+    }
+
+    /// Waits for the one leader there must be, and gives its id.
+    pub fn wait_for_leader(&self) -> u64 {
+        self.wait_for_leader_among(&self.ids())
+    }
+
+    /// Waits for the one leader among these.
+    pub fn wait_for_leader_among(&self, ids: &[u64]) -> u64 {
+        wait_for("leader", SETTLE_LIMIT, || {
+            let leading = |id: &&u64| self.member(**id).role() == Some(Role::Leader);
+            let leaders: Vec<_> = ids.iter().filter(leading).collect();
+            match leaders.as_slice() {
+                [leader] => Some(**leader),
+                _ => None,
+            }
+        })
+    }
+
+    /// Waits until every running member serves, one of them as the leader.
+    pub fn wait_until_all_serve(&self) -> u64 {
+        self.wait_until_these_serve(&self.up())
+    }
+
+    /// Waits until all of these serve, one of them as the leader, and gives its id.
+    pub fn wait_until_these_serve(&self, ids: &[u64]) -> u64 {
+        let roles = || ids.iter().map(|&id| self.member(id).role());
+        let settled = wait_until(SETTLE_LIMIT, || {
+            let roles: Vec<_> = roles().collect();
+            let leaders = roles.iter().filter(|role| **role == Some(Role::Leader));
+            let serve = |role: &Option<Role>| role.is_some_and(|role| role != Role::ReadOnly);
+            (leaders.count() == 1 && roles.iter().all(serve)).then_some(())
+        });
+        let found: Vec<_> = ids.iter().zip(roles()).collect();
+        assert!(
+            settled.is_some(),
+            "not all serve after {SETTLE_LIMIT:?}: {found:?}"
+        );
+        self.wait_for_leader_among(ids)
+    }
+
+    /// Waits until none of these serves writes: none leads, follows or observes.
+    pub fn wait_until_none_serves(&self, ids: &[u64]) {
+        wait_for("end of service without a quorum", SETTLE_LIMIT, || {
+            let serves = |id: &u64| {
+                let role = self.member(*id).role();
+                role.is_some_and(|role| role != Role::ReadOnly)
+            };
+            (!ids.iter().any(serves)).then_some(())
+        });
+    }
+
+    /// Panics if any of these serves at any look within `time`. The one wait of a fixed time
+    /// here: that something does not happen cannot be waited for otherwise.
+    pub fn assert_none_serves_for(&self, ids: &[u64], time: Duration) {
+        let begun = Instant::now();
+        let served = wait_until(time, || {
+            let serving = |id: &u64| {
+                let role = self.member(*id).role();
+                role.filter(|role| *role != Role::ReadOnly)
+            };
+            ids.iter().find_map(|id| Some((*id, serving(id)?)))
+        });
+        if let Some((id, role)) = served {
+            panic!(
+                "member {id} became {role:?} without a quorum after {:?}",
+                begun.elapsed()
+            );
+        }
+    }
+
+    /// Waits until all of these have applied the same last transaction.
+    pub fn wait_for_equal_zxids(&self, ids: &[u64]) -> u64 {
+        let zxids = || -> Vec<_> { ids.iter().map(|&id| self.member(id).zxid()).collect() };
+        let equal = wait_until(SETTLE_LIMIT, || {
+            let zxids = zxids();
+            let first = zxids.first().copied().flatten()?;
+            zxids
+                .iter()
+                .all(|zxid| *zxid == Some(first))
+                .then_some(first)
+        });
+        equal.unwrap_or_else(|| panic!("last transactions stay apart: {:x?}", zxids()))
+    }
+}
+
+impl Drop for Ensemble {
+    fn drop(&mut self) {
+        for member in &mut self.members {
+            member.process = None;
+        }
+        if !std::thread::panicking() {
+            return;
+        }
+        for member in &self.members {
+            let Member { id, flavour, .. } = member;
+            let log = last_lines(&member.log(), LOG_SHOWN);
+            eprintln!("==== end of the log of member {id} ({flavour:?}):\n{log}");
+        }
+    }
+}

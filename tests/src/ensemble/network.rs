@@ -1,0 +1,309 @@
+//! A network in which every member has a namespace and an address of its own, and which can be cut
+//! between any two of them, one way or both.
+//!
+//! ```text
+//!   this process            hub (routes between them)         members
+//!   10.213.n.2  ----------  10.213.n.1  -------------------  10.213.n.11
+//!                               \--------------------------  10.213.n.12 ...
+//! ```
+//!
+//! A cut is a routing rule of the hub which drops what comes from one address for another without
+//! a word, as a broken cable would. Each namespace lives as long as one idle process that reads
+//! from a pipe of ours: also when this process is killed nothing of the network stays behind.
+
+use std::collections::BTreeSet;
+use std::fs::{File, OpenOptions};
+use std::net::Ipv4Addr;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::command::{find_tool, run};
+use crate::launcher::Launcher;
+use crate::skip::Missing;
+use crate::wait::wait_until;
+
+/// How long one command about the network may take.
+const COMMAND_LIMIT: Duration = Duration::from_secs(20);
+/// Networks that may be in use on a machine at the same time.
+const NETWORKS: u8 = 200;
+/// Members' addresses come after those of the hub and of this process.
+const FIRST_MEMBER: u8 = 10;
+/// What stands for this process where a member's id would.
+const OUTSIDE: u64 = 0;
+
+/// A network for members 1 to some number, whole until it is cut.
+#[derive(Debug)]
+pub struct Network {
+    tools: Tools,
+    number: u8,
+    hub: Namespace,
+    members: Vec<Namespace>,
+    cuts: BTreeSet<(u64, u64)>,
+    _lock: File,
+}
+
+#[derive(Debug, Clone)]
+struct Tools {
+    ip: PathBuf,
+    nsenter: PathBuf,
+    unshare: PathBuf,
+    sysctl: PathBuf,
+    cat: PathBuf,
+}
+
+/// A network namespace that ends with the process that keeps it.
+#[derive(Debug)]
+struct Namespace {
+    keeper: Child,
+}
+
+impl Namespace {
+    fn new(tools: &Tools) -> Result<Namespace, Missing> {
+        let mut command = Command::new(&tools.unshare);
+        command.args(["--net", "--"]).arg(&tools.cat);
+        command.stdin(Stdio::piped()).stdout(Stdio::null());
+        let keeper = command.spawn();
+        let keeper = keeper.map_err(|error| Missing(format!("unshare: {error}")))?;
+        let mut namespace = Namespace { keeper };
+        let ours = std::fs::read_link("/proc/self/ns/net").ok();
+        // Once it is another program, it is in its namespace.
+        let is_apart = || {
+            let process = PathBuf::from(format!("/proc/{}", namespace.keeper.id()));
+            let network = std::fs::read_link(process.join("ns/net")).ok();
+            let name = std::fs::read_to_string(process.join("comm")).ok()?;
+            (network.is_some() && network != ours && name.trim() == "cat").then_some(())
+        };
+        if wait_until(COMMAND_LIMIT, is_apart).is_none() {
+            let ended = namespace.keeper.try_wait();
+            return Err(Missing(format!(
+                "no network namespace of our own: {ended:?}"
+            )));
+        }
+        Ok(namespace)
+    }
+
+    /// Its file, for commands that enter it.
+    fn file(&self) -> String {
+        format!("/proc/{}/ns/net", self.keeper.id())
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        // It is idle; its end is the end of the namespace and of all that is in it.
+        self.keeper.kill().ok();
+        self.keeper.wait().ok();
+    }
+}
+
+impl Tools {
+    fn find() -> Result<Tools, Missing> {
+        Ok(Tools {
+            ip: find_tool("ip")?,
+            nsenter: find_tool("nsenter")?,
+            unshare: find_tool("unshare")?,
+            sysctl: find_tool("sysctl")?,
+            cat: find_tool("cat")?,
+        })
+    }
+
+    /// Runs `ip` with these words, here or in a namespace.
+    fn ip(&self, inside: Option<&Namespace>, words: &str) -> Result<(), Missing> {
+        let mut command = match inside {
+            None => Command::new(&self.ip),
+            Some(namespace) => {
+                let mut command = Command::new(&self.nsenter);
+                command.arg(format!("--net={}", namespace.file()));
+                command.arg("--").arg(&self.ip);
+                command
+            }
+        };
+        command.args(words.split_whitespace());
+        run(&mut command, COMMAND_LIMIT).map(drop).map_err(Missing)
+    }
+
+    fn sysctl(&self, inside: &Namespace, setting: &str) -> Result<(), Missing> {
+        let mut command = Command::new(&self.nsenter);
+        command.arg(format!("--net={}", inside.file()));
+        command.arg("--").arg(&self.sysctl).args(["-q", setting]);
+        run(&mut command, COMMAND_LIMIT).map(drop).map_err(Missing)
+    }
+}
+
+impl Network {
+    /// Makes a network for so many members.
+    ///
+    /// # Errors
+    /// [`Missing`] where the tools are not there or namespaces are not allowed.
+    pub fn new(members: u8) -> Result<Network, Missing> {
+        let tools = Tools::find()?;
+        let (number, lock) = take_number()?;
+        let hub = Namespace::new(&tools)?;
+        for setting in [
+            "net.ipv4.ip_forward=1",
+            // Whoever is cut off one way only is still who he is.
+            "net.ipv4.conf.all.rp_filter=0",
+            "net.ipv4.conf.default.rp_filter=0",
+        ] {
+            tools.sysctl(&hub, setting)?;
+        }
+        tools.ip(Some(&hub), "link set lo up")?;
+        let mut network = Network {
+            tools,
+            number,
+            hub,
+            members: Vec::new(),
+            cuts: BTreeSet::new(),
+            _lock: lock,
+        };
+        network.join_outside()?;
+        for _ in 0..members {
+            network.join_member()?;
+        }
+        Ok(network)
+    }
+
+    /// The address of a member.
+    pub fn address(&self, id: u64) -> Ipv4Addr {
+        let last = match u8::try_from(id) {
+            Ok(0) => 2,
+            Ok(id) => FIRST_MEMBER + id,
+            Err(_) => panic!("member {id} has no address"),
+        };
+        Ipv4Addr::new(10, 213, self.number, last)
+    }
+
+    fn hub_address(&self) -> Ipv4Addr {
+        Ipv4Addr::new(10, 213, self.number, 1)
+    }
+
+    fn hub_ip(&self, words: &str) -> Result<(), Missing> {
+        self.tools.ip(Some(&self.hub), words)
+    }
+
+    /// Links this process's namespace with the hub.
+    fn join_outside(&self) -> Result<(), Missing> {
+        let (hub, ours) = (self.hub_address(), self.address(OUTSIDE));
+        let (name, keeper) = (outside_name(self.number), self.hub.keeper.id());
+        let outside = |words: String| self.tools.ip(None, &words);
+        outside(format!(
+            "link add {name} type veth peer name outside netns {keeper}"
+        ))?;
+        self.hub_ip(&format!("address add {hub}/32 dev outside"))?;
+        self.hub_ip("link set outside up")?;
+        self.hub_ip(&format!("route add {ours}/32 dev outside"))?;
+        outside(format!("address add {ours}/32 dev {name}"))?;
+        outside(format!("link set {name} up"))?;
+        outside(format!("route add {hub}/32 dev {name}"))?;
+        outside(format!("route add 10.213.{}.0/24 via {hub}", self.number))
+    }
+
+    /// Makes the next member's namespace and links it with the hub.
+    fn join_member(&mut self) -> Result<(), Missing> {
+        let namespace = Namespace::new(&self.tools)?;
+        let id = self.members.len() + 1;
+        let (hub, address) = (self.hub_address(), self.address(id as u64));
+        let keeper = namespace.keeper.id();
+        self.hub_ip(&format!(
+            "link add member{id} type veth peer name hub netns {keeper}"
+        ))?;
+        self.hub_ip(&format!("address add {hub}/32 dev member{id}"))?;
+        self.hub_ip(&format!("link set member{id} up"))?;
+        self.hub_ip(&format!("route add {address}/32 dev member{id}"))?;
+        for words in [
+            "link set lo up".to_owned(),
+            format!("address add {address}/32 dev hub"),
+            "link set hub up".to_owned(),
+            format!("route add {hub}/32 dev hub"),
+            format!("route add default via {hub}"),
+        ] {
+            self.tools.ip(Some(&namespace), &words)?;
+        }
+        self.members.push(namespace);
+        Ok(())
+    }
+
+    /// The launcher of a program that is to run at a member's address.
+    pub(crate) fn launcher(&self, id: u64, launcher: Launcher) -> Launcher {
+        let file = self.namespace(id).file();
+        let arguments = [format!("--net={file}"), "--".to_owned()];
+        launcher.behind(self.tools.nsenter.clone(), arguments)
+    }
+
+    fn namespace(&self, id: u64) -> &Namespace {
+        let index = usize::try_from(id).ok().and_then(|id| id.checked_sub(1));
+        let found = index.and_then(|index| self.members.get(index));
+        found.unwrap_or_else(|| panic!("member {id} is not of this network"))
+    }
+
+    /// Drops from now on what `from` sends to `to`; 0 stands for this process.
+    pub fn cut_one_way(&mut self, from: u64, to: u64) {
+        if self.cuts.insert((from, to)) {
+            self.rule("add", from, to);
+        }
+    }
+
+    /// Drops what any of one side sends to any of the other.
+    pub fn cut(&mut self, left: &[u64], right: &[u64]) {
+        for &one in left {
+            for &other in right.iter().filter(|&&other| other != one) {
+                self.cut_one_way(one, other);
+                self.cut_one_way(other, one);
+            }
+        }
+    }
+
+    /// Lets everything through again.
+    pub fn heal(&mut self) {
+        for (from, to) in std::mem::take(&mut self.cuts) {
+            self.rule("del", from, to);
+        }
+    }
+
+    fn rule(&self, verb: &str, from: u64, to: u64) {
+        let (from, to) = (self.address(from), self.address(to));
+        let rule = format!("rule {verb} from {from} to {to} blackhole");
+        if let Err(missing) = self.hub_ip(&rule) {
+            panic!("a working network does not change: {missing}");
+        }
+    }
+}
+
+impl Drop for Network {
+    fn drop(&mut self) {
+        // It would go with the hub, but only a moment later.
+        let words = format!("link delete {}", outside_name(self.number));
+        self.tools.ip(None, &words).ok();
+    }
+}
+
+/// The name of this process's end of the link to the hub.
+fn outside_name(number: u8) -> String {
+    format!("zoarium{number}")
+}
+
+/// A number for a network that no other test of this machine is using.
+fn take_number() -> Result<(u8, File), Missing> {
+    let dir = std::env::temp_dir().join("zoarium-test-networks");
+    let failed = |error| Missing(format!("{}: {error}", dir.display()));
+    std::fs::create_dir_all(&dir).map_err(failed)?;
+    for number in 0..NETWORKS {
+        // That of a killed process is gone a moment after it.
+        if PathBuf::from(format!("/sys/class/net/{}", outside_name(number))).exists() {
+            continue;
+        }
+        let lock = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(dir.join(number.to_string()))
+            .map_err(failed)?;
+        if flock(&lock, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            return Ok((number, lock));
+        }
+    }
+    Err(Missing(format!("all {NETWORKS} networks are in use")))
+}

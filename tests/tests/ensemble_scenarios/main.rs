@@ -1,0 +1,5 @@
+//! What an ensemble survives and what it does not, with real processes: as ensemble-scenarios.md
+//! tells it.
+
+mod partitions;
+mod survival;

@@ -1,0 +1,87 @@
+//! Partitions: only a side with a quorum elects and serves.
+
+use std::time::Duration;
+
+use tests::ensemble::{Ensemble, EnsembleBuilder, Load, check};
+use tests::{Flavour, or_skip};
+
+/// Many times what an election takes.
+const NEVER: Duration = Duration::from_secs(4);
+/// Writes of each writer that show that writing goes on.
+const PROGRESS: u64 = 30;
+
+/// Voters of the flavour under test in a network that can be cut.
+fn ensemble(voters: u8) -> Option<Ensemble> {
+    let builder = EnsembleBuilder::new(&vec![Flavour::under_test(); usize::from(voters)]);
+    or_skip("partitions", builder.in_network(voters).start())
+}
+
+/// The leader's side and the other one, with so many followers cut off.
+fn sides(ensemble: &Ensemble, cut_off: usize) -> (u64, Vec<u64>, Vec<u64>) {
+    let leader = ensemble.wait_until_all_serve();
+    let mut others = ensemble.voters();
+    others.retain(|id| *id != leader);
+    let cut = others.split_off(others.len() - cut_off);
+    others.push(leader);
+    (leader, others, cut)
+}
+
+/// What must come of it when followers are cut off.
+enum Outcome {
+    LeaderGoesOn,
+    OthersElect,
+    NobodyServes,
+}
+
+fn cut_off(ensemble: &mut Ensemble, load: &Load, count: usize, outcome: &Outcome) {
+    let (leader, with_leader, cut) = sides(ensemble, count);
+    ensemble.network().cut(&with_leader, &cut);
+    match outcome {
+        Outcome::LeaderGoesOn => {
+            ensemble.wait_until_none_serves(&cut);
+            ensemble.assert_none_serves_for(&cut, NEVER);
+            assert_eq!(ensemble.wait_until_these_serve(&with_leader), leader);
+            load.wait_for_progress(PROGRESS);
+        }
+        Outcome::OthersElect => {
+            let next = ensemble.wait_until_these_serve(&cut);
+            assert_ne!(next, leader);
+            ensemble.wait_until_none_serves(&with_leader);
+            load.wait_for_progress(PROGRESS);
+            ensemble.assert_none_serves_for(&with_leader, NEVER);
+            assert_eq!(ensemble.leaders(), [next]);
+        }
+        Outcome::NobodyServes => {
+            ensemble.wait_until_none_serves(&ensemble.ids());
+            ensemble.assert_none_serves_for(&ensemble.ids(), NEVER);
+        }
+    }
+    ensemble.network().heal();
+    ensemble.wait_until_all_serve();
+    load.wait_for_progress(PROGRESS);
+}
+
+fn survives_cuts(voters: u8, last: &Outcome) {
+    let Some(mut ensemble) = ensemble(voters) else {
+        return;
+    };
+    // A writer at every member, on whatever side it comes to be.
+    let load = Load::start(&ensemble.addresses(&ensemble.ids()));
+    for count in [1, 2] {
+        cut_off(&mut ensemble, &load, count, &Outcome::LeaderGoesOn);
+    }
+    cut_off(&mut ensemble, &load, 3, last);
+    let report = load.finish();
+    println!("{voters} voters: {}", report.summary());
+    check::nothing_is_lost(&ensemble, &report);
+}
+
+#[test]
+fn of_five_voters_the_side_with_three_serves() {
+    survives_cuts(5, &Outcome::OthersElect);
+}
+
+#[test]
+fn of_six_voters_in_two_halves_nobody_serves() {
+    survives_cuts(6, &Outcome::NobodyServes);
+}
