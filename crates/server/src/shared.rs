@@ -1,12 +1,12 @@
 //! What the threads and tasks of a server share.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use crossbeam_channel::Sender;
 use parking_lot::{Mutex, RwLock};
 use proto::SessionId;
-use session::{Owner, SessionIds, SessionTracker};
+use session::{Owner, SessionIds};
 use tree::{Tree, Watches};
 
 use crate::clock;
@@ -17,7 +17,10 @@ use crate::net::large::LargeRequests;
 use crate::net::registry::Registry;
 use crate::net::throttle::TokenBucket;
 use crate::permits::Permits;
-use crate::pipeline::{Submission, ToCore};
+use crate::pipeline::{ForwardedSync, Revalidation, Submission, ToCore};
+use crate::role_view::RoleCell;
+use crate::service::{Service, ServiceSwitch};
+use crate::sessions::Sessions;
 use crate::settings::Settings;
 
 /// One server: its tree, its sessions, its connections, and the way into its pipeline.
@@ -28,7 +31,8 @@ pub(crate) struct Shared {
     pub(crate) settings: Settings,
     pub(crate) tree: RwLock<Tree>,
     pub(crate) watches: Mutex<Watches>,
-    pub(crate) sessions: Mutex<SessionTracker>,
+    pub(crate) sessions: Mutex<Sessions>,
+    pub(crate) service: ServiceSwitch,
     pub(crate) registry: Registry,
     pub(crate) permits: Permits,
     pub(crate) handshakes: Mutex<TokenBucket>,
@@ -37,7 +41,10 @@ pub(crate) struct Shared {
     pub(crate) stats: ServerStats,
     pub(crate) environment: Environment,
     pub(crate) trace_mask: AtomicI64,
+    pub(crate) role: RoleCell,
     session_ids: Mutex<SessionIds>,
+    /// How often the tree was replaced by another one: a snapshot under way is worthless then.
+    tree_generation: AtomicU64,
     core: Sender<ToCore>,
 }
 
@@ -45,7 +52,8 @@ impl Shared {
     pub(crate) fn new(
         settings: Settings,
         tree: Tree,
-        sessions: SessionTracker,
+        sessions: Sessions,
+        service: Service,
         core: Sender<ToCore>,
         metrics: Arc<Metrics>,
     ) -> Self {
@@ -58,6 +66,7 @@ impl Shared {
             tree: RwLock::new(tree),
             watches: Mutex::new(Watches::default()),
             sessions: Mutex::new(sessions),
+            service: ServiceSwitch::new(service),
             registry: Registry::default(),
             permits,
             handshakes: Mutex::new(handshakes),
@@ -66,6 +75,8 @@ impl Shared {
             metrics,
             environment: Environment::of_this_process(),
             trace_mask: AtomicI64::new(DEFAULT_TRACE_MASK),
+            role: RoleCell::new(settings.config.ensemble.as_ref()),
+            tree_generation: AtomicU64::new(0),
             session_ids: Mutex::new(SessionIds::new(server_id, clock::wall_ms())),
             core,
             settings,
@@ -76,6 +87,45 @@ impl Shared {
     pub(crate) fn submit(&self, submission: Submission) {
         // Fails only when the core is gone: the server is ending and nobody waits for an answer.
         let _ = self.core.send(ToCore::Submit(submission));
+    }
+
+    /// Hands a learner's sync to the core, to be passed on.
+    pub(crate) fn forward_sync(&self, sync: ForwardedSync) {
+        let _ = self.core.send(ToCore::ForwardSync(sync));
+    }
+
+    /// Has the leader asked about a session that came to this server.
+    pub(crate) fn revalidate(&self, revalidation: Revalidation) {
+        let _ = self.core.send(ToCore::Revalidate(revalidation));
+    }
+
+    /// Serves clients from here on.
+    pub(crate) fn serve(&self, service: Service) {
+        self.service.set(service);
+    }
+
+    /// Serves nobody: every connection ends without another answer, those that are being made
+    /// too. Whoever reads the tree after this finds its connection closed.
+    pub(crate) fn stop_serving(&self) {
+        self.service.set(Service::None);
+        for connection in self.registry.all() {
+            connection.close();
+        }
+    }
+
+    /// Puts another tree in the place of this one.
+    pub(crate) fn replace_tree(&self, tree: Tree) {
+        let mut place = self.tree.write();
+        self.tree_generation.fetch_add(1, Ordering::AcqRel);
+        let replaced = std::mem::replace(&mut *place, tree);
+        drop(place);
+        // Millions of znodes take a while.
+        drop(replaced);
+    }
+
+    /// Which tree it is that there is now.
+    pub(crate) fn tree_generation(&self) -> u64 {
+        self.tree_generation.load(Ordering::Acquire)
     }
 
     /// Makes an id for a new session and starts its clock.

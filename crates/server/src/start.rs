@@ -24,6 +24,8 @@ use crate::net::listener;
 use crate::pipeline::{Core, LogThread, STANDALONE, Snapshotter};
 use crate::recovery::{RecoveredTree, recover_tree};
 use crate::server::{Server, Started};
+use crate::service::Service;
+use crate::sessions::Sessions;
 use crate::settings::{Settings, digest_algorithm, field_limits};
 use crate::shared::Shared;
 use crate::{clock, limits, timers};
@@ -77,12 +79,19 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
         settings,
         tree,
         sessions,
+        Service::Deciding,
         core_sender.clone(),
         metrics,
     ));
     let failure = Failure::default();
     let (snapshotter, snapshots, snapshot_end) =
-        Snapshotter::new(shared.clone(), disk.clone(), dirs.clone(), failure.clone());
+        Snapshotter::new(
+            shared.clone(),
+            disk.clone(),
+            dirs.clone(),
+            failure.clone(),
+            core_sender.clone(),
+        );
     if recovered.snapshot.is_none() {
         // A log without a snapshot does not recover: the first one must be there before it.
         snapshotter.take()?;
@@ -137,14 +146,14 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
 }
 
 /// Every session of the recovered state starts with a full timeout.
-fn track_sessions(settings: &Settings, tree: &Tree) -> SessionTracker {
+fn track_sessions(settings: &Settings, tree: &Tree) -> Sessions {
     let tick_ms = settings.tick_ms.cast_signed();
     let mut sessions = SessionTracker::new(tick_ms, Role::Standalone);
     for (id, timeout_ms) in tree.sessions() {
         sessions.add(id, timeout_ms, clock::session_ms());
         sessions.set_owner(id, Owner::THIS_SERVER);
     }
-    sessions
+    Sessions::Deciding(sessions)
 }
 
 /// Nobody must believe to be protected, or to be a member, by what is not there: such a

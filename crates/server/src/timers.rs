@@ -76,6 +76,7 @@ async fn submit(shared: &Arc<Shared>, session: SessionId, request: WriteRequest)
         cxid: 0,
         identities: Arc::from([]),
         request,
+        body: bytes::Bytes::new(),
         large: None,
     });
 }

@@ -76,7 +76,7 @@ impl Desk<'_> {
         while state
             .queue
             .front()
-            .is_some_and(|next| !next.work.is_write())
+            .is_some_and(|next| !next.work.waits_for_core())
         {
             let Some(Queued { asked, work }) = state.queue.pop_front() else {
                 return;
@@ -94,7 +94,7 @@ impl Desk<'_> {
                     Ok(())
                 }),
                 Work::Refuse(err) => self.reply(state, replies, asked, zxid, |_| Err(err)),
-                Work::Write | Work::Handshake { .. } => return,
+                Work::Write | Work::Handshake { .. } | Work::ForwardedSync { .. } => return,
             }
         }
     }

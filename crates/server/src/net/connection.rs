@@ -76,16 +76,21 @@ pub(crate) enum Work {
         request: ReadRequest,
         identities: Identities,
     },
-    /// sync on this server: only its place in the order matters.
+    /// sync on a server that orders requests itself: only its place in the order matters.
     Sync { path: Option<jute::Str> },
+    /// sync that was passed on to the leader, and is answered when the leader has.
+    ForwardedSync { path: Option<jute::Str> },
     /// A request that could not be decoded.
     Refuse(ErrorCode),
 }
 
 impl Work {
-    /// Whether the core answers it when its transaction is applied.
-    pub(crate) fn is_write(&self) -> bool {
-        matches!(self, Self::Write | Self::Handshake { .. })
+    /// Whether only the core can answer it: when its transaction is applied, or the leader says so.
+    pub(crate) fn waits_for_core(&self) -> bool {
+        matches!(
+            self,
+            Self::Write | Self::Handshake { .. } | Self::ForwardedSync { .. }
+        )
     }
 }
 

@@ -14,7 +14,8 @@ use super::connection::{Connection, ConnectionState, Queued, Work};
 use super::large::{LargeRequest, TooMuch};
 use crate::limits;
 use crate::metrics::Replies;
-use crate::pipeline::Submission;
+use crate::pipeline::{ForwardedSync, Submission};
+use crate::service::Service;
 use crate::settings::Settings;
 use crate::shared::Shared;
 
@@ -22,6 +23,8 @@ use crate::shared::Shared;
 pub(crate) struct Parsed {
     xid: Xid,
     kind: Kind,
+    /// The record as the client sent it, for a leader elsewhere; it shares the frame's memory.
+    body: Bytes,
     large: Option<LargeRequest>,
 }
 
@@ -156,6 +159,7 @@ fn decode(
     let len = frame.len();
     let mut input = Reader::with_limits(frame, field_limits);
     let header = RequestHeader::decode(&mut input).map_err(|_| FrameFault::Header { len })?;
+    let body = input.clone().rest();
     let kind = match OpCode::from_i32(header.op) {
         Some(op) if op.kind() == OpKind::Connection => credentials(op, &mut input)?,
         Some(op) if op.kind() != OpKind::Internal => match Request::decode(op, &mut input) {
@@ -172,6 +176,7 @@ fn decode(
     Ok(Parsed {
         xid: header.xid,
         kind,
+        body,
         large,
     })
 }
@@ -197,6 +202,12 @@ pub(crate) fn handle_batch(
     now_ms: u64,
 ) {
     let tree = shared.tree.read();
+    if connection.is_closed() {
+        // The server's role may have ended: the tree may hold by now what was never committed.
+        batch.requests.clear();
+        batch.broken = None;
+        return;
+    }
     let mut state = connection.lock();
     let mut replies = Replies::default();
     let desk = Desk {
@@ -251,7 +262,12 @@ struct Intake<'a> {
 impl Intake<'_> {
     /// Whether a permit went on with a submission.
     fn handle(&self, state: &mut ConnectionState, replies: &mut Replies, parsed: Parsed) -> bool {
-        let Parsed { xid, kind, large } = parsed;
+        let Parsed {
+            xid,
+            kind,
+            body,
+            large,
+        } = parsed;
         if !matches!(kind, Kind::Auth(_) | Kind::Sasl) && !self.is_let_in(&state.identities) {
             tracing::warn!(peer = %self.connection.peer, session = %self.connection.session(), "client has not authenticated by a scheme of enforce.auth.schemes, closing connection");
             self.refuse(
@@ -271,7 +287,7 @@ impl Intake<'_> {
         }
         match kind {
             Kind::Write(request) => {
-                self.submit(state, self.asked(xid, request.op()), request, large);
+                self.submit(state, self.asked(xid, request.op()), request, body, large);
                 return true;
             }
             Kind::Read(op, request) if state.queue.is_empty() => {
@@ -286,6 +302,17 @@ impl Intake<'_> {
                     identities,
                 };
                 self.enqueue(state, replies, self.asked(xid, op), work);
+            }
+            Kind::Sync(path) if self.shared.service.get() == Service::Forwarding => {
+                let work = Work::ForwardedSync { path: path.clone() };
+                let asked = self.asked(xid, OpCode::Sync);
+                state.queue.push_back(Queued { asked, work });
+                self.shared.forward_sync(ForwardedSync {
+                    connection: self.connection.clone(),
+                    cxid: xid.0,
+                    identities: state.identities.clone(),
+                    path,
+                });
             }
             Kind::Sync(path) => {
                 self.enqueue(
@@ -353,6 +380,7 @@ impl Intake<'_> {
         state: &mut ConnectionState,
         asked: Asked,
         request: WriteRequest,
+        body: Bytes,
         large: Option<LargeRequest>,
     ) {
         state.queue.push_back(Queued {
@@ -365,6 +393,7 @@ impl Intake<'_> {
             cxid: asked.xid.0,
             identities: state.identities.clone(),
             request,
+            body,
             large,
         });
     }

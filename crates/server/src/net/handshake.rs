@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use jute::{Decode, Reader};
 use proto::connect::ConnectRequest;
 use proto::request::WriteRequest;
@@ -15,7 +16,8 @@ use super::task::{Socket, Stream, fill};
 use super::throttle::Handshake;
 use crate::clock;
 use crate::fourlw::Word;
-use crate::pipeline::Submission;
+use crate::pipeline::{Revalidation, Submission};
+use crate::service::Service;
 use crate::shared::Shared;
 
 /// What a connection starts with.
@@ -76,6 +78,10 @@ pub(crate) async fn connect(
     shared.stats.packets_received(1);
     connection.stats.packets_received(1);
     shared.metrics.connection_request_count.inc();
+    if shared.service.get() == Service::None {
+        tracing::debug!(peer = %connection.peer, "no leader, closing connection");
+        return false;
+    }
     let kind = match request.session_id {
         SessionId::NONE => Handshake::New,
         _ => Handshake::Renewal,
@@ -141,6 +147,7 @@ fn open(shared: &Arc<Shared>, connection: &Arc<Connection>, timeout_ms: i32, new
         cxid: 0,
         identities,
         request: WriteRequest::CreateSession { timeout_ms },
+        body: Bytes::copy_from_slice(&timeout_ms.to_be_bytes()),
         large: None,
     });
 }
@@ -156,21 +163,49 @@ fn reattach(
     // Before the password is looked at, as in Java: whoever knows the id can cut the connection,
     // and its owner then reattaches with the right password.
     shared.registry.close_session_connection(session);
-    let known = session::password_matches(session, request.password.as_deref())
-        && shared.renew_session(session, timeout_ms);
-    if known {
+    let is_owner = session::password_matches(session, request.password.as_deref());
+    if is_owner && shared.service.get() == Service::Forwarding {
+        shared.revalidate(Revalidation {
+            connection: connection.clone(),
+            session,
+            timeout_ms,
+            new_style,
+        });
+        return true;
+    }
+    let known = is_owner && shared.renew_session(session, timeout_ms);
+    finish_renewal(
+        shared,
+        connection,
+        session,
+        known.then_some(timeout_ms),
+        new_style,
+    );
+    known
+}
+
+/// Answers a client that came back with a session: `timeout_ms` is `None` if that is over, or was
+/// never its own.
+pub(crate) fn finish_renewal(
+    shared: &Shared,
+    connection: &Connection,
+    session: SessionId,
+    timeout_ms: Option<i32>,
+    new_style: bool,
+) {
+    if let Some(timeout_ms) = timeout_ms {
         shared.registry.bind(connection, session);
         connection.set_session(session, timeout_ms);
         tracing::info!(peer = %connection.peer, %session, timeout_ms, "session renewed");
     } else {
         tracing::info!(peer = %connection.peer, %session, "session is over or its password is wrong");
     }
-    let response = connect_response(known.then_some((session, timeout_ms)), new_style);
+    let renewed = timeout_ms.map(|timeout_ms| (session, timeout_ms));
+    let response = connect_response(renewed, new_style);
     let mut state = connection.lock();
-    state.ends_after_flush = !known;
+    state.ends_after_flush = timeout_ms.is_none();
     state.push_connect_response(&response);
     connection.stats.packets_sent(1);
     drop(state);
     shared.stats.packets_sent(1);
-    known
 }

@@ -77,6 +77,9 @@ async fn serve<S: Stream>(
         if connection.is_closed() {
             return Ok(());
         }
+        if connection.lock().ends_after_flush {
+            return flush_and_end(connection, socket).await;
+        }
     }
     requests(shared, connection, socket).await
 }

@@ -100,6 +100,9 @@ impl Core {
                         submissions += 1;
                     }
                     ToCore::Synced(zxid) => synced = synced.max(Some(zxid)),
+                    ToCore::ForwardSync(sync) => sync.connection.close(),
+                    ToCore::Revalidate(revalidation) => revalidation.connection.close(),
+                    ToCore::SnapshotWritten => {}
                     ToCore::LogFailed => return false,
                     ToCore::Shutdown => self.ending = true,
                 }
@@ -123,6 +126,7 @@ impl Core {
             cxid,
             identities,
             request,
+            body: _,
             large,
         } = submission;
         let zxid = self.last_zxid.next();

@@ -19,15 +19,18 @@
 mod core;
 mod deliver;
 mod log;
+mod revalidation;
 mod snapshot;
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use proto::request::WriteRequest;
 use proto::{SessionId, Zxid};
 
 pub(crate) use self::core::{Core, STANDALONE};
 pub(crate) use self::log::{GroupCommit, LogThread};
+pub(crate) use self::revalidation::Revalidation;
 pub(crate) use self::snapshot::{SnapshotEnd, Snapshotter, compression};
 use crate::net::connection::{Connection, Identities};
 use crate::net::large::LargeRequest;
@@ -41,16 +44,32 @@ pub(crate) struct Submission {
     /// The caller's identities when the request came in.
     pub(crate) identities: Identities,
     pub(crate) request: WriteRequest,
+    /// The same as it came, for a leader elsewhere; empty if the server itself asks.
+    pub(crate) body: Bytes,
     /// Held until the reply, if the request is large.
     pub(crate) large: Option<LargeRequest>,
+}
+
+/// A client's sync on its way to the leader.
+pub(crate) struct ForwardedSync {
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) cxid: i32,
+    pub(crate) identities: Identities,
+    pub(crate) path: Option<jute::Str>,
 }
 
 /// What the core thread is told.
 pub(crate) enum ToCore {
     /// Order this request.
     Submit(Submission),
+    /// Pass this sync on to the leader.
+    ForwardSync(ForwardedSync),
+    /// Ask the leader about this session.
+    Revalidate(Revalidation),
     /// The log is on disk up to this zxid.
     Synced(Zxid),
+    /// The snapshot that a learner waits for is on disk.
+    SnapshotWritten,
     /// The log cannot be written any more: acknowledge nothing, end.
     LogFailed,
     /// End once everything proposed is applied.

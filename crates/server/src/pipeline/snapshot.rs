@@ -8,6 +8,7 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use proto::Zxid;
 use storage::{Compression, DataDirs, RealDisk, SnapshotTrailer, SnapshotWriter, StorageError};
 
+use super::ToCore;
 use crate::failure::Failure;
 use crate::limits;
 use crate::shared::Shared;
@@ -15,11 +16,22 @@ use crate::shared::Shared;
 /// Exit code when a snapshot cannot be written. Source: ExitCode.ERROR_TAKING_SNAPSHOT.
 const EXIT_SNAPSHOT: u8 = 10;
 
-/// Where the log thread asks for a snapshot.
+/// Why a snapshot is written.
+enum Reason {
+    /// Enough was logged since the last one.
+    Due,
+    /// A learner cannot go on without it: the core is told when it is on disk.
+    Synchronised,
+}
+
+/// Room for one of each.
+const REQUESTS_MAX: usize = 2;
+
+/// Where the log thread and the core ask for a snapshot.
 #[derive(Clone)]
 pub(crate) struct SnapshotRequests {
     busy: Arc<AtomicBool>,
-    requests: Sender<()>,
+    requests: Sender<Reason>,
 }
 
 impl SnapshotRequests {
@@ -27,10 +39,16 @@ impl SnapshotRequests {
     pub(crate) fn request(&self) {
         if !self.busy.swap(true, Ordering::AcqRel) {
             // Room for one; `busy` keeps a second from being sent.
-            let _ = self.requests.try_send(());
+            let _ = self.requests.try_send(Reason::Due);
         } else {
             tracing::warn!("a snapshot is still being written, too busy to start another");
         }
+    }
+
+    /// Asks for a snapshot of the tree as it is from now on; the core is told when it is on disk.
+    /// To be asked for once at a time.
+    pub(crate) fn request_for_core(&self) {
+        let _ = self.requests.try_send(Reason::Synchronised);
     }
 }
 
@@ -61,7 +79,8 @@ pub(crate) struct Snapshotter {
     pub(crate) failure: Failure,
     busy: Arc<AtomicBool>,
     abandoned: Arc<AtomicBool>,
-    requests: Receiver<()>,
+    requests: Receiver<Reason>,
+    core: Sender<ToCore>,
     _ended: Sender<()>,
 }
 
@@ -71,10 +90,11 @@ impl Snapshotter {
         disk: Arc<RealDisk>,
         dirs: DataDirs,
         failure: Failure,
+        core: Sender<ToCore>,
     ) -> (Self, SnapshotRequests, SnapshotEnd) {
         let busy = Arc::new(AtomicBool::new(false));
         let abandoned = Arc::new(AtomicBool::new(false));
-        let (sender, requests) = crossbeam_channel::bounded(1);
+        let (sender, requests) = crossbeam_channel::bounded(REQUESTS_MAX);
         let (end, ended) = crossbeam_channel::bounded(0);
         let asking = SnapshotRequests {
             busy: busy.clone(),
@@ -89,6 +109,7 @@ impl Snapshotter {
                 busy,
                 abandoned: abandoned.clone(),
                 requests,
+                core,
                 _ended: end,
             },
             asking,
@@ -98,23 +119,34 @@ impl Snapshotter {
 
     /// Runs until nobody can ask any more.
     pub(crate) fn run(self) {
-        while self.requests.recv().is_ok() {
+        while let Ok(reason) = self.requests.recv() {
             let written = self.take();
-            self.busy.store(false, Ordering::Release);
-            if let Err(error) = written {
-                tracing::error!(err = %error, "cannot write a snapshot, stopping");
-                self.failure.report(EXIT_SNAPSHOT);
-                return;
+            if matches!(reason, Reason::Due) {
+                self.busy.store(false, Ordering::Release);
+            }
+            match (written, reason) {
+                (Err(error), _) => {
+                    tracing::error!(err = %error, "cannot write a snapshot, stopping");
+                    self.failure.report(EXIT_SNAPSHOT);
+                    return;
+                }
+                (Ok(Some(_)), Reason::Synchronised) => {
+                    let _ = self.core.send(ToCore::SnapshotWritten);
+                }
+                (Ok(_), _) => {}
             }
         }
         tracing::debug!("snapshot thread ends");
     }
 
     /// Writes a snapshot of the tree as it is: fuzzy, since changes go on meanwhile. None if the
-    /// server is told to stop and cannot wait for it.
+    /// server is told to stop and cannot wait for it, or another tree takes the place of this one.
     pub(crate) fn take(&self) -> Result<Option<Zxid>, StorageError> {
         let started = Instant::now();
-        let mut cursor = self.shared.tree.read().start_snapshot();
+        let (mut cursor, generation) = {
+            let tree = self.shared.tree.read();
+            (tree.start_snapshot(), self.shared.tree_generation())
+        };
         let zxid = cursor.zxid();
         let settings = &self.shared.settings;
         let mut writer = SnapshotWriter::new(
@@ -130,6 +162,10 @@ impl Snapshotter {
             // Shared and short: writers wait for one chunk at most.
             let more = {
                 let tree = self.shared.tree.read();
+                if self.shared.tree_generation() != generation {
+                    tracing::info!(%zxid, "snapshot given up, a leader's history takes the place of this one");
+                    return Ok(None);
+                }
                 tree.snapshot_chunk(&mut cursor, limits::SNAPSHOT_CHUNK_BYTES, &mut chunk)
             };
             writer.write(&chunk)?;
@@ -192,7 +228,7 @@ mod tests {
         let dirs = DataDirs::unlocked(dir.path(), dir.path());
         let disk = Arc::new(RealDisk);
         let (snapshotter, requests, end) =
-            Snapshotter::new(server.shared.clone(), disk, dirs, Failure::default());
+            Snapshotter::new(server.shared.clone(), disk, dirs, Failure::default(), server.core.clone());
         let abandoned = end.abandoned.clone();
         let thread = std::thread::spawn(move || {
             // Someone can still ask: the thread does not end by itself.

@@ -1,0 +1,37 @@
+//! Whether clients are served, and how.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// What becomes of clients' requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Service {
+    /// Nothing: there is no leader. Handshakes are turned away by closing the connection.
+    None = 0,
+    /// This server orders them.
+    Deciding = 1,
+    /// They go up to the leader.
+    Forwarding = 2,
+}
+
+/// The present [`Service`], for every connection to look at.
+#[derive(Debug)]
+pub(crate) struct ServiceSwitch(AtomicU8);
+
+impl ServiceSwitch {
+    pub(crate) fn new(service: Service) -> Self {
+        Self(AtomicU8::new(service as u8))
+    }
+
+    pub(crate) fn get(&self) -> Service {
+        match self.0.load(Ordering::Acquire) {
+            1 => Service::Deciding,
+            2 => Service::Forwarding,
+            _ => Service::None,
+        }
+    }
+
+    pub(crate) fn set(&self, service: Service) {
+        self.0.store(service as u8, Ordering::Release);
+    }
+}
