@@ -20,6 +20,8 @@ mod net;
 mod permits;
 mod pipeline;
 mod recovery;
+#[allow(dead_code, reason = "written by the role driver")]
+mod role_view;
 mod server;
 mod settings;
 mod shared;

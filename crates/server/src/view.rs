@@ -37,7 +37,7 @@ impl LiveView {
 
 impl View for LiveView {
     fn mode(&self) -> Option<Mode> {
-        Some(Mode::Standalone)
+        self.shared.role.mode(clock::monotonic_ms())
     }
 
     fn now(&self) -> Now {
@@ -107,10 +107,13 @@ impl View for LiveView {
         }
     }
 
-    fn reset_proposal_sizes(&self) {}
+    fn reset_proposal_sizes(&self) {
+        self.shared.role.reset_proposal_sizes();
+    }
 
     fn configuration(&self) -> Configuration {
         let config = &self.shared.settings.config;
+        let role = self.shared.role.get();
         let port = |address: &Option<config::ClientAddress>| {
             address
                 .as_ref()
@@ -126,8 +129,8 @@ impl View for LiveView {
             min_session_timeout_ms: number(config.sessions.min_timeout_ms),
             max_session_timeout_ms: number(config.sessions.max_timeout_ms),
             listen_backlog: config.client.backlog.map_or(-1, number),
-            server_id: 0,
-            member: None,
+            server_id: config.ensemble.as_ref().map_or(0, |own| own.my_id.0),
+            member: config.ensemble.as_ref().map(|own| role.configuration(own)),
         }
     }
 
@@ -140,6 +143,13 @@ impl View for LiveView {
     }
 
     fn sessions(&self) -> Sessions {
+        if !self.shared.role.get().expires_sessions() {
+            let known = self.shared.tree.read().sessions().collect();
+            return Sessions {
+                local: None,
+                global: GlobalSessions::Known(known),
+            };
+        }
         let by_deadline = self.shared.sessions.lock().by_deadline();
         let sets = by_deadline
             .into_iter()

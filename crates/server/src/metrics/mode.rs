@@ -52,15 +52,15 @@ pub struct Member {
 pub struct Leading {
     /// Connected followers and observers.
     pub learners: u64,
-    /// Followers with a vote that are up to date.
+    /// Followers that are up to date, with and without a vote.
     pub synced_followers: u64,
-    /// Followers without a vote that are up to date.
+    /// Those of them without a vote.
     pub synced_non_voting_followers: u64,
     /// Observers that are up to date.
     pub synced_observers: u64,
-    /// Sync requests that wait for a commit.
+    /// Transactions whose commit sync requests wait for.
     pub pending_syncs: u64,
-    /// Time since the epoch began.
+    /// Time since its epoch began to take writes.
     pub uptime_ms: u64,
     /// Sizes of its proposals.
     pub proposal_sizes: BufferSizes,

@@ -232,16 +232,17 @@ metrics! {
             = |g| g.mode.member().and_then(|m| shown(m.quorum_size));
         learners Leader "Followers and observers connected to the leader."
             = |g| g.mode.leading().and_then(|l| shown(l.learners));
-        synced_followers Leader "Voting followers that are up to date with the leader."
+        synced_followers Leader
+            "Followers that are up to date with the leader, with and without a vote."
             = |g| g.mode.leading().and_then(|l| shown(l.synced_followers));
         synced_non_voting_followers Leader
             "Followers without a vote that are up to date with the leader."
             = |g| g.mode.leading().and_then(|l| shown(l.synced_non_voting_followers));
         synced_observers ServesObservers "Observers that are up to date with this server."
             = |g| g.mode.synced_observers().and_then(shown);
-        pending_syncs Leader "Sync requests that wait for a commit."
+        pending_syncs Leader "Transactions whose commit sync requests wait for."
             = |g| g.mode.leading().and_then(|l| shown(l.pending_syncs));
-        leader_uptime Leader "Time since this leader's epoch began, ms."
+        leader_uptime Leader "Time since this leader's epoch began to take writes, ms."
             = |g| g.mode.leading().and_then(|l| shown(l.uptime_ms));
         last_proposal_size Leader "Bytes of the latest proposal, -1 before the first."
             = |g| g.mode.leading().and_then(|l| shown(l.proposal_sizes.last));

@@ -1,0 +1,226 @@
+//! What this server is in its ensemble, for those who ask: four-letter words, `mntr`, admin server.
+//!
+//! Whoever drives the role writes it, [`crate::view::LiveView`] reads it, and nothing is decided
+//! by it. What changes with the role or with a learner stands in a [`RoleView`]; what changes with
+//! every proposal stands beside it and costs no lock.
+//!
+//! Source: operations.md 1.3 (QuorumPeer, Leader, QuorumZooKeeperServer, ObserverZooKeeperServer).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use config::Ensemble;
+use config::members::{MemberAddress, MemberRole};
+use config::membership::Membership;
+use parking_lot::RwLock;
+use proto::Sid;
+
+use crate::fourlw::MemberConfiguration;
+use crate::metrics::{BufferStats, Leading, Member, Mode, SyncMode, ZabState};
+
+/// The role, and how far it has come.
+#[derive(Debug, Clone)]
+pub(crate) struct RoleView {
+    pub(crate) role: RoleNow,
+    /// Clients are served: a leader in broadcast (unless `leaderServes=no`), a learner that is up
+    /// to date, a standalone or read-only server. Words that need a server are refused before.
+    pub(crate) is_serving: bool,
+    /// The phase of the protocol; `Election` outside of an ensemble.
+    pub(crate) zab: ZabState,
+    /// How the learner was brought up to date; `None` until its leader has said, and at a leader.
+    pub(crate) sync: Option<SyncMode>,
+    /// Whom this server follows or observes, or itself if it leads.
+    pub(crate) leader: Option<Sid>,
+    /// The member list in force; `None` outside of an ensemble.
+    pub(crate) members: Option<Arc<Membership>>,
+}
+
+/// What a server does, with the figures that only this role has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RoleNow {
+    /// There is no ensemble.
+    Standalone,
+    /// No leader is known.
+    Looking,
+    /// No leader is known, and clients that can do with reads are served.
+    ReadOnly,
+    /// A voter, or a participant that does not vote yet.
+    Following {
+        /// Observers served; `None` unless this server has an `observerMasterPort`.
+        synced_observers: Option<u64>,
+    },
+    /// Learns without a vote.
+    Observing {
+        /// The server it is connected to: the leader, or a follower that serves observers.
+        master: Sid,
+    },
+    /// Proposes.
+    Leading {
+        /// When its epoch began to take writes, on the monotonic clock, ms.
+        since_ms: u64,
+        /// Who is connected.
+        learners: Learners,
+    },
+}
+
+/// The learners of a leader.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct Learners {
+    /// All connections of learners, synchronised or not.
+    pub(crate) connected: u64,
+    /// Participants that get proposals, with and without a vote.
+    pub(crate) synced_followers: u64,
+    /// Those of them that have no vote.
+    pub(crate) synced_non_voting_followers: u64,
+    /// Observers that get commits.
+    pub(crate) synced_observers: u64,
+}
+
+/// The [`RoleView`] of now, and what a leader counts.
+#[derive(Debug)]
+pub(crate) struct RoleCell {
+    view: RwLock<Arc<RoleView>>,
+    proposal_sizes: BufferStats,
+    pending_syncs: AtomicU64,
+}
+
+/// Proposals are counted by one thread.
+const PROPOSING_THREADS: usize = 1;
+
+impl RoleCell {
+    /// Of a server that starts: serving if it stands alone, looking if it is a member.
+    pub(crate) fn new(ensemble: Option<&Ensemble>) -> Self {
+        let view = RoleView {
+            role: match ensemble {
+                Some(_) => RoleNow::Looking,
+                None => RoleNow::Standalone,
+            },
+            is_serving: ensemble.is_none(),
+            zab: ZabState::Election,
+            sync: None,
+            leader: None,
+            members: ensemble.map(|ensemble| Arc::new(ensemble.membership.clone())),
+        };
+        Self {
+            view: RwLock::new(Arc::new(view)),
+            proposal_sizes: BufferStats::new(PROPOSING_THREADS),
+            pending_syncs: AtomicU64::new(0),
+        }
+    }
+
+    /// The role as it is.
+    pub(crate) fn get(&self) -> Arc<RoleView> {
+        self.view.read().clone()
+    }
+
+    /// Changes the role or something about it. For changes of role and of learners, not of every
+    /// proposal: readers get a copy.
+    pub(crate) fn update(&self, change: impl FnOnce(&mut RoleView)) {
+        change(Arc::make_mut(&mut self.view.write()));
+    }
+
+    /// A new leader begins: it has proposed nothing.
+    pub(crate) fn begin_leading(&self) {
+        self.reset_proposal_sizes();
+        self.pending_syncs.store(0, Ordering::Relaxed);
+    }
+
+    /// The leader proposes a record of so many bytes: header, transaction and digest.
+    pub(crate) fn proposed(&self, bytes: u32) {
+        self.proposal_sizes.record(bytes);
+    }
+
+    /// `sync` requests wait at the leader for the commits of so many transactions.
+    pub(crate) fn set_pending_syncs(&self, waiting: usize) {
+        self.pending_syncs.store(waiting as u64, Ordering::Relaxed);
+    }
+
+    /// What `srst` does at a leader.
+    pub(crate) fn reset_proposal_sizes(&self) {
+        self.proposal_sizes.reset();
+    }
+
+    /// The role in the words of the metrics; `None` while clients are not served.
+    pub(crate) fn mode(&self, now_ms: u64) -> Option<Mode> {
+        let view = self.get();
+        if !view.is_serving {
+            return None;
+        }
+        let member = view.member();
+        match view.role {
+            RoleNow::Looking => None,
+            RoleNow::Standalone => Some(Mode::Standalone),
+            RoleNow::ReadOnly => Some(Mode::ReadOnly),
+            RoleNow::Following { synced_observers } => Some(Mode::Follower {
+                member,
+                synced_observers,
+            }),
+            RoleNow::Observing { master } => Some(Mode::Observer { member, master }),
+            RoleNow::Leading { since_ms, learners } => Some(Mode::Leader {
+                member,
+                leading: Leading {
+                    learners: learners.connected,
+                    synced_followers: learners.synced_followers,
+                    synced_non_voting_followers: learners.synced_non_voting_followers,
+                    synced_observers: learners.synced_observers,
+                    pending_syncs: self.pending_syncs.load(Ordering::Relaxed),
+                    uptime_ms: now_ms.saturating_sub(since_ms),
+                    proposal_sizes: self.proposal_sizes.get(),
+                },
+            }),
+        }
+    }
+}
+
+impl RoleView {
+    fn member(&self) -> Member {
+        let voters = self
+            .members
+            .as_ref()
+            .map(|list| list.participants().count());
+        Member {
+            quorum_size: voters.unwrap_or_default() as u64,
+            zab: self.zab,
+            sync: self.sync,
+        }
+    }
+
+    /// Whether this server expires sessions. A learner, and a read-only server as well, knows them
+    /// only. Source: LearnerSessionTracker.
+    pub(crate) fn expires_sessions(&self) -> bool {
+        matches!(self.role, RoleNow::Standalone | RoleNow::Leading { .. })
+    }
+
+    /// What `conf` shows of a member.
+    pub(crate) fn configuration(&self, ensemble: &Ensemble) -> MemberConfiguration {
+        let members = self.members.as_deref().unwrap_or(&ensemble.membership);
+        // A member that was removed runs on at the addresses it had.
+        let mine = members.members.get(&ensemble.my_id);
+        let mine = mine.or_else(|| ensemble.membership.members.get(&ensemble.my_id));
+        let ports = |port: fn(&MemberAddress) -> u16| {
+            let addresses = mine.iter().flat_map(|member| &member.addresses);
+            let mut ports: Vec<u16> = addresses.map(port).collect();
+            ports.sort_unstable();
+            ports.dedup();
+            ports
+        };
+        let ticks = |ticks: u32| i32::try_from(ticks).unwrap_or(i32::MAX);
+        let role = mine.map_or(ensemble.role, |member| member.role);
+        MemberConfiguration {
+            init_limit: ticks(ensemble.init_limit_ticks),
+            sync_limit: ticks(ensemble.sync_limit_ticks),
+            election_alg: ELECTION_ALG,
+            election_ports: ports(|address| address.election_port),
+            quorum_ports: ports(|address| address.quorum_port),
+            observer: role == MemberRole::Observer,
+            membership: members.node_data(),
+        }
+    }
+}
+
+/// The only election algorithm that is left.
+const ELECTION_ALG: i32 = 3;
+
+#[cfg(test)]
+#[path = "role_view_tests.rs"]
+mod tests;
