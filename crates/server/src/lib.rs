@@ -23,6 +23,8 @@ mod recovery;
 #[allow(dead_code, reason = "written by the role driver")]
 mod role_view;
 mod server;
+mod service;
+mod sessions;
 mod settings;
 mod shared;
 mod start;
