@@ -294,6 +294,11 @@ impl Election {
         self.supporters.clear();
     }
 
+    /// This server's part in the member list has changed, without a new election.
+    pub fn set_role(&mut self, role: Role) {
+        self.role = role;
+    }
+
     /// Other configurations apply, without a new election: one was proposed, or was committed
     /// while this server has a role.
     pub fn set_electorate(&mut self, electorate: Electorate, now_ms: i64) {

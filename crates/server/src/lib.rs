@@ -15,6 +15,8 @@ mod error;
 mod failure;
 pub mod fourlw;
 mod limits;
+#[allow(dead_code, unused_imports, reason = "wired in by the role driver")]
+mod mesh;
 pub mod metrics;
 mod net;
 mod permits;

@@ -1,0 +1,61 @@
+//! Bounded logging of what strangers can cause at will.
+
+use std::time::Instant;
+
+use parking_lot::Mutex;
+
+use super::limits::{COMPLAINTS_MAX, COMPLAINTS_WINDOW};
+
+/// Lets some lines through in each stretch of time, and counts the others.
+#[derive(Debug, Default)]
+pub(super) struct Complaints {
+    window: Mutex<Window>,
+}
+
+#[derive(Debug, Default)]
+struct Window {
+    began: Option<Instant>,
+    lines: u32,
+    left_out: u64,
+}
+
+impl Complaints {
+    /// Whether a line may be logged; if so, how many were left out since the last one.
+    pub(super) fn admit(&self) -> Option<u64> {
+        self.admit_at(Instant::now())
+    }
+
+    fn admit_at(&self, now: Instant) -> Option<u64> {
+        let mut window = self.window.lock();
+        let is_over = |began: Instant| now.saturating_duration_since(began) >= COMPLAINTS_WINDOW;
+        if window.began.is_none_or(is_over) {
+            window.began = Some(now);
+            window.lines = 0;
+        }
+        if window.lines >= COMPLAINTS_MAX {
+            window.left_out += 1;
+            return None;
+        }
+        window.lines += 1;
+        Some(std::mem::take(&mut window.left_out))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_beyond_the_bound_are_counted_and_told_later() {
+        let complaints = Complaints::default();
+        let start = Instant::now();
+        for _ in 0..COMPLAINTS_MAX {
+            assert_eq!(complaints.admit_at(start), Some(0));
+        }
+        for _ in 0..5 {
+            assert_eq!(complaints.admit_at(start), None);
+        }
+        assert_eq!(complaints.admit_at(start + COMPLAINTS_WINDOW), Some(5));
+        assert_eq!(complaints.admit_at(start + COMPLAINTS_WINDOW), Some(0));
+    }
+}

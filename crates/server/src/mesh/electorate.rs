@@ -1,0 +1,318 @@
+//! Member lists as the election understands them.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use config::members::{Member, MemberAddress, MemberRole};
+use config::membership::Membership;
+use election::{Electorate, Heard, MemberList, Role};
+use proto::Sid;
+use proto::hello::Endpoint;
+use proto::notification::Notification;
+use proto::quorum::{GroupId, Hierarchical, Majority, QuorumFault, QuorumVerifier};
+
+use super::limits::CONFIG_BYTES_MAX;
+
+/// The quorum system of a member list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Quorum {
+    /// Every participant has one vote.
+    Majority(Majority),
+    /// The list has groups or weights.
+    Hierarchical(Hierarchical),
+}
+
+/// Why nobody can be elected by a member list.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum ElectorateError {
+    /// Its groups are no quorum system.
+    #[error(transparent)]
+    Quorum(#[from] QuorumFault),
+    /// It has observers at most.
+    #[error("the member list names no participant")]
+    NoParticipants,
+    /// Other servers would close a connection that such a message comes over.
+    #[error("the text of the member list has {len} bytes, more than a notification holds")]
+    TooLong {
+        /// Bytes of the text.
+        len: usize,
+    },
+}
+
+impl Quorum {
+    /// The quorum system of a list.
+    ///
+    /// # Errors
+    /// If the groups are none.
+    pub(crate) fn of(list: &Membership) -> Result<Self, QuorumFault> {
+        let voters = list.participants().map(|member| member.sid);
+        let Some(hierarchy) = &list.hierarchy else {
+            return Ok(Self::Majority(Majority::new(voters)));
+        };
+        let groups = hierarchy.group_of.iter();
+        let groups = groups.map(|(sid, group)| (GroupId(*group), vec![*sid]));
+        let weights = hierarchy.weight_of.iter();
+        let weights = weights.map(|(sid, weight)| (*sid, *weight));
+        Hierarchical::new(voters, groups, weights).map(Self::Hierarchical)
+    }
+
+    fn verifier(&self) -> &dyn QuorumVerifier {
+        match self {
+            Self::Majority(majority) => majority,
+            Self::Hierarchical(hierarchical) => hierarchical,
+        }
+    }
+}
+
+impl QuorumVerifier for Quorum {
+    fn voters(&self) -> &BTreeSet<Sid> {
+        self.verifier().voters()
+    }
+
+    fn weight(&self, sid: Sid) -> u64 {
+        self.verifier().weight(sid)
+    }
+
+    fn is_quorum(&self, has: &dyn Fn(Sid) -> bool) -> bool {
+        self.verifier().is_quorum(has)
+    }
+}
+
+/// The lists that decide an election: the committed one, and a newer one that was proposed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Lists {
+    pub(super) committed: Membership,
+    pub(super) proposed: Option<Membership>,
+}
+
+impl Lists {
+    /// A proposed list that is not newer has been overtaken, and has no say.
+    pub(super) fn new(committed: Membership, proposed: Option<Membership>) -> Self {
+        let proposed = proposed.filter(|proposed| proposed.version > committed.version);
+        Self {
+            committed,
+            proposed,
+        }
+    }
+
+    /// # Errors
+    /// If nobody could be elected by one of the lists.
+    pub(super) fn electorate(&self) -> Result<Electorate, ElectorateError> {
+        let text = self.committed.node_data();
+        if text.len() > CONFIG_BYTES_MAX {
+            return Err(ElectorateError::TooLong { len: text.len() });
+        }
+        let (version, text) = (self.committed.version, Bytes::from(text));
+        let electorate = Electorate::new(quorum(&self.committed)?, version, text);
+        Ok(match &self.proposed {
+            Some(proposed) => electorate.with_proposed(quorum(proposed)?),
+            None => electorate,
+        })
+    }
+
+    /// Every server that a list names, observers included.
+    pub(super) fn sids(&self) -> BTreeSet<Sid> {
+        let lists = self.both().flat_map(|list| list.members.keys());
+        lists.copied().collect()
+    }
+
+    /// Where a server takes part in elections: what the committed list says, then what the
+    /// proposed one says differently.
+    pub(super) fn election_endpoints(&self, sid: Sid) -> Vec<Endpoint> {
+        let members = self.both().filter_map(|list| list.members.get(&sid));
+        let mut all = Vec::new();
+        for endpoint in members.flat_map(election_endpoints) {
+            if !all.contains(&endpoint) {
+                all.push(endpoint);
+            }
+        }
+        all
+    }
+
+    /// Where this server is to listen; `None` if no list names it, and it stays where it is.
+    pub(super) fn own_endpoints(&self, me: Sid) -> Option<Vec<Endpoint>> {
+        let member = self.both().find_map(|list| list.members.get(&me))?;
+        Some(election_endpoints(member).collect())
+    }
+
+    fn both(&self) -> impl Iterator<Item = &Membership> {
+        [&self.committed].into_iter().chain(&self.proposed)
+    }
+}
+
+/// What a server is by a list. A server that the list does not name follows without a vote.
+pub(crate) fn role_in(list: &Membership, me: Sid) -> Role {
+    let member = list.members.get(&me);
+    match member.map(|member| member.role) {
+        Some(MemberRole::Observer) => Role::Observer,
+        Some(MemberRole::Participant) | None => Role::Participant,
+    }
+}
+
+/// Whether two lists differ in more than their version: servers, roles, addresses, groups or
+/// weights.
+///
+/// Source: ensemble-protocol.md 2.3 (QuorumMaj.equals, QuorumHierarchical.equals).
+pub(super) fn is_different(one: &Membership, other: &Membership) -> bool {
+    let key = |list: &Membership| {
+        let members = list.members.values();
+        let members: Vec<Member> = members
+            .map(|member| {
+                let mut member = member.clone();
+                member.addresses.sort_unstable();
+                member
+            })
+            .collect();
+        (members, list.hierarchy.clone())
+    };
+    one.version != other.version && key(one) != key(other)
+}
+
+/// A message with its member list; a text that is none does not hurt the rest.
+pub(super) fn read(notification: Notification, multi_address_enabled: bool) -> Heard {
+    let list = read_list(&notification, multi_address_enabled);
+    let members = list.map(|list| MemberList {
+        version: list.version,
+        voters: list.participants().map(|member| member.sid).collect(),
+    });
+    Heard {
+        notification,
+        members,
+    }
+}
+
+/// The member list of a message.
+pub(super) fn read_list(
+    notification: &Notification,
+    multi_address_enabled: bool,
+) -> Option<Membership> {
+    let text = std::str::from_utf8(notification.config()?).ok()?;
+    Membership::parse(text, multi_address_enabled).ok()
+}
+
+fn quorum(list: &Membership) -> Result<Quorum, ElectorateError> {
+    let quorum = Quorum::of(list)?;
+    if quorum.voters().is_empty() {
+        return Err(ElectorateError::NoParticipants);
+    }
+    Ok(quorum)
+}
+
+fn election_endpoints(member: &Member) -> impl Iterator<Item = Endpoint> {
+    member.addresses.iter().map(|address: &MemberAddress| {
+        let host = address.host.clone();
+        let port = address.election_port;
+        Endpoint { host, port }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::ElectionRound;
+    use proto::notification::{Form, PeerState};
+    use proto::{Epoch, Zxid};
+
+    use super::*;
+
+    fn list(text: &str) -> Membership {
+        Membership::parse(text, true).unwrap()
+    }
+
+    const THREE: &str = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2:observer\nversion=5";
+
+    #[test]
+    fn groups_make_a_hierarchical_quorum() {
+        let groups = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n\
+                      group.1=1\ngroup.2=2:3\nweight.3=0";
+        let quorum = Quorum::of(&list(groups)).unwrap();
+        assert!(matches!(quorum, Quorum::Hierarchical(_)));
+        assert!(quorum.is_quorum(&|sid| sid != Sid(3)));
+        assert!(!quorum.is_quorum(&|sid| sid != Sid(2)));
+        assert_eq!((quorum.weight(Sid(3)), quorum.weight(Sid(1))), (0, 1));
+        let majority = Quorum::of(&list(THREE)).unwrap();
+        assert!(matches!(majority, Quorum::Majority(_)));
+        assert_eq!(majority.voters().len(), 2);
+    }
+
+    #[test]
+    fn a_list_by_which_nobody_can_be_elected_is_refused() {
+        let observers = Lists::new(list("server.1=a:1:2:observer"), None);
+        assert_eq!(
+            observers.electorate().unwrap_err(),
+            ElectorateError::NoParticipants
+        );
+        let host = "h".repeat(CONFIG_BYTES_MAX);
+        let long = Lists::new(list(&format!("server.1={host}:1:2")), None);
+        assert!(matches!(
+            long.electorate(),
+            Err(ElectorateError::TooLong { .. })
+        ));
+    }
+
+    #[test]
+    fn a_proposed_list_counts_only_while_it_is_newer() {
+        let newer = list("server.1=a:1:9\nserver.4=d:1:2\nversion=6");
+        let lists = Lists::new(list(THREE), Some(newer.clone()));
+        let voters = |lists: &Lists| lists.electorate().unwrap().voters().len();
+        assert_eq!((voters(&lists), lists.sids().len()), (3, 4));
+        let at = lists.election_endpoints(Sid(1));
+        let texts: Vec<_> = at.iter().map(Endpoint::to_string).collect();
+        assert_eq!(texts, ["a:2", "a:9"]);
+        assert_eq!(lists.own_endpoints(Sid(1)).unwrap(), at[..1]);
+        let lists = Lists::new(newer, Some(list(THREE)));
+        assert_eq!((voters(&lists), lists.sids().len()), (2, 2));
+        assert_eq!(lists.own_endpoints(Sid(3)), None);
+    }
+
+    #[test]
+    fn lists_of_different_versions_are_compared_by_what_they_say() {
+        let first = list("server.1=a:1:2|b:1:2\nversion=1");
+        for (text, expected) in [
+            ("server.1=b:1:2|a:1:2\nversion=2", false),
+            ("server.1=b:1:2\nversion=1", false),
+            ("server.1=b:1:2\nversion=2", true),
+            ("server.1=a:1:2|b:1:2;0.0.0.0:2181\nversion=2", true),
+            ("server.1=a:1:2:observer|b:1:2\nversion=2", true),
+            (
+                "server.1=a:1:2|b:1:2\nweight.1=1\ngroup.1=1\nversion=2",
+                true,
+            ),
+            ("server.1=a:1:2|b:1:2\nserver.2=c:1:2\nversion=2", true),
+        ] {
+            assert_eq!(is_different(&first, &list(text)), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_server_without_a_line_follows_without_a_vote() {
+        assert_eq!(role_in(&list(THREE), Sid(3)), Role::Observer);
+        assert_eq!(role_in(&list(THREE), Sid(1)), Role::Participant);
+        assert_eq!(role_in(&list(THREE), Sid(9)), Role::Participant);
+    }
+
+    #[test]
+    fn a_text_that_is_no_list_leaves_the_message() {
+        let notification = |config: &'static [u8]| Notification {
+            state: PeerState::Looking,
+            leader: Sid(1),
+            zxid: Zxid(2),
+            round: ElectionRound(3),
+            peer_epoch: Epoch(4),
+            form: Form::Versioned {
+                version: 2,
+                config: Some(Bytes::from_static(config)),
+            },
+        };
+        for text in [
+            &b"nonsense=\\uZZZZ"[..],
+            b"server.1=x",
+            b"\xff\xfe",
+            b"server.1=a:1:2|b:1:2",
+        ] {
+            let heard = read(notification(text), false);
+            assert_eq!((heard.members, heard.notification.zxid), (None, Zxid(2)));
+        }
+        let heard = read(notification(THREE.as_bytes()), false);
+        assert_eq!(heard.members.unwrap().to_string(), "1,2 version 5");
+    }
+}

@@ -1,0 +1,245 @@
+//! One connection to another server, once both know who is there.
+//!
+//! A task reads and writes; what is to be written is a value that newer ones replace.
+
+use std::io::{self, Cursor};
+use std::sync::Arc;
+use std::time::Duration;
+
+use election::links::ConnectionId;
+use proto::Sid;
+use proto::notification::{FRAME_BYTES_MAX, Notification};
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, watch};
+use tokio::time::timeout;
+
+use super::actor::Input;
+use super::complaints::Complaints;
+use super::electorate;
+use super::settings::MeshSettings;
+
+/// A connection to be run.
+#[derive(Debug)]
+pub(super) struct Link {
+    pub(super) connection: ConnectionId,
+    /// Whose.
+    pub(super) sid: Sid,
+    /// What came behind the hello.
+    pub(super) rest: Vec<u8>,
+    /// The newest message that is to be written.
+    pub(super) outgoing: watch::Receiver<Option<Notification>>,
+    pub(super) inputs: mpsc::Sender<Input>,
+    pub(super) settings: Arc<MeshSettings>,
+    pub(super) complaints: Arc<Complaints>,
+}
+
+/// Why a connection ended.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LinkEnd {
+    /// The other side closed it, or we did.
+    #[error("closed")]
+    Closed,
+    /// Outside 1 to [`FRAME_BYTES_MAX`].
+    #[error("a message of {len} bytes")]
+    Length {
+        /// What stands there.
+        len: i32,
+    },
+    /// A message began and did not go on.
+    #[error("the rest of a message did not come in time")]
+    Stalled,
+    /// The system's answer.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+/// Options of an election connection, from whichever side.
+///
+/// What was sent and is not acknowledged for the read timeout breaks the connection (Linux only):
+/// otherwise, after a partition or the loss of a host, it would be sent again and again at growing
+/// intervals, up to two minutes, and an election would wait for it.
+///
+/// # Errors
+/// The system's.
+pub(super) fn configure(stream: &TcpStream, settings: &MeshSettings) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
+    if settings.tcp_keep_alive {
+        socket.set_keepalive(true)?;
+    }
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(settings.read_timeout))?;
+    Ok(())
+}
+
+impl Link {
+    /// Reads and writes until the connection ends, and says so.
+    pub(super) async fn run(mut self, stream: TcpStream) {
+        let (read, write) = stream.into_split();
+        let rest = Cursor::new(std::mem::take(&mut self.rest));
+        let reader = BufReader::new(rest.chain(read));
+        let outgoing = self.outgoing.clone();
+        let end = tokio::select! {
+            end = self.receive(reader) => end,
+            end = transmit(write, outgoing) => end,
+        };
+        let connection = self.connection;
+        let _ = self.inputs.send(Input::Closed { connection, end }).await;
+    }
+
+    async fn receive(&self, mut reader: impl AsyncRead + Unpin) -> LinkEnd {
+        loop {
+            match read_frame(&mut reader, self.settings.read_timeout).await {
+                Ok(frame) => self.hand_in(frame).await,
+                Err(end) => return end,
+            }
+        }
+    }
+
+    async fn hand_in(&self, frame: Vec<u8>) {
+        match Notification::decode(frame.into()) {
+            Ok(notification) => {
+                let heard = electorate::read(notification, self.settings.multi_address);
+                let (connection, heard) = (self.connection, Box::new(heard));
+                // If nobody takes it, the server stops.
+                let _ = self.inputs.send(Input::Heard { connection, heard }).await;
+            }
+            Err(error) => {
+                if let Some(left_out) = self.complaints.admit() {
+                    let sid = self.sid;
+                    tracing::warn!(%sid, err = %error, left_out, "malformed notification");
+                }
+            }
+        }
+    }
+}
+
+/// The next message, without its length. `limit` is for what follows the length.
+async fn read_frame(
+    reader: &mut (impl AsyncRead + Unpin),
+    limit: Duration,
+) -> Result<Vec<u8>, LinkEnd> {
+    let len = match reader.read_i32().await {
+        Ok(len) => len,
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(LinkEnd::Closed),
+        Err(error) => return Err(error.into()),
+    };
+    let wanted = match usize::try_from(len) {
+        Ok(wanted @ 1..=FRAME_BYTES_MAX) => wanted,
+        _ => return Err(LinkEnd::Length { len }),
+    };
+    // Grows with what comes, not with what was announced.
+    let mut frame = Vec::new();
+    let mut body = reader.take(wanted as u64);
+    match timeout(limit, body.read_to_end(&mut frame)).await {
+        Ok(Ok(_)) if frame.len() == wanted => Ok(frame),
+        Ok(Ok(_)) => Err(LinkEnd::Closed),
+        Ok(Err(error)) => Err(error.into()),
+        Err(_) => Err(LinkEnd::Stalled),
+    }
+}
+
+async fn transmit(
+    mut writer: impl AsyncWrite + Unpin,
+    mut outgoing: watch::Receiver<Option<Notification>>,
+) -> LinkEnd {
+    let mut bytes = Vec::new();
+    while outgoing.changed().await.is_ok() {
+        let newest = outgoing.borrow_and_update().clone();
+        bytes.clear();
+        if let Some(notification) = newest {
+            notification.encode_frame(&mut bytes);
+        }
+        if let Err(error) = writer.write_all(&bytes).await {
+            return LinkEnd::Io(error);
+        }
+    }
+    LinkEnd::Closed
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::notification::{Form, PeerState};
+    use proto::{ElectionRound, Epoch, Zxid};
+
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    async fn feed(mut bytes: &[u8]) -> (Vec<usize>, LinkEnd) {
+        let mut lens = Vec::new();
+        loop {
+            match read_frame(&mut bytes, LIMIT).await {
+                Ok(frame) => lens.push(frame.len()),
+                Err(end) => return (lens, end),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn lengths_are_bounded() {
+        for len in [0, -1, i32::MIN, 524_289, i32::MAX] {
+            let (lens, end) = feed(&len.to_be_bytes()).await;
+            assert!(lens.is_empty());
+            assert!(matches!(end, LinkEnd::Length { len: told } if told == len));
+        }
+        let longest = i32::try_from(FRAME_BYTES_MAX).unwrap().to_be_bytes();
+        let frames = [&[0, 0, 0, 1, 7], &longest[..], &vec![0; FRAME_BYTES_MAX]].concat();
+        let (lens, end) = feed(&frames).await;
+        assert_eq!(lens, [1, FRAME_BYTES_MAX]);
+        assert!(matches!(end, LinkEnd::Closed));
+    }
+
+    #[tokio::test]
+    async fn a_cut_message_is_no_message() {
+        for len in 0..7 {
+            let (lens, end) = feed(&[0, 0, 0, 3, 1, 2, 3][..len]).await;
+            assert!(lens.is_empty() && matches!(end, LinkEnd::Closed), "{len}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_message_that_does_not_go_on_ends_the_connection() {
+        let (mut near, mut far) = tokio::io::duplex(64);
+        near.write_all(&[0, 0, 0, 3, 1]).await.unwrap();
+        let end = read_frame(&mut far, Duration::from_millis(20))
+            .await
+            .unwrap_err();
+        assert!(matches!(end, LinkEnd::Stalled));
+    }
+
+    fn vote(round: i64) -> Notification {
+        Notification {
+            state: PeerState::Looking,
+            leader: Sid(1),
+            zxid: Zxid(0),
+            round: ElectionRound(round),
+            peer_epoch: Epoch(0),
+            form: Form::WithoutEpoch,
+        }
+    }
+
+    #[tokio::test]
+    async fn only_the_newest_unsent_message_is_written() {
+        let (sender, receiver) = watch::channel(None);
+        let (near, mut far) = tokio::io::duplex(16);
+        let writing = tokio::spawn(transmit(near, receiver));
+        let mut head = [0; 4];
+        sender.send(Some(vote(1))).unwrap();
+        far.read_exact(&mut head).await.unwrap();
+        // The writer is in the middle of the first one.
+        for round in 2..=1000 {
+            sender.send(Some(vote(round))).unwrap();
+        }
+        drop(sender);
+        let mut bytes = Vec::new();
+        far.read_to_end(&mut bytes).await.unwrap();
+        assert!(matches!(writing.await.unwrap(), LinkEnd::Closed));
+        let mut expected = Vec::new();
+        vote(1).encode_frame(&mut expected);
+        vote(1000).encode_frame(&mut expected);
+        assert_eq!([&head[..], &bytes].concat(), expected);
+    }
+}

@@ -1,0 +1,102 @@
+//! What the membership guard says when it keeps this server from a second leader.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use election::MemberList;
+use proto::Sid;
+
+/// A leader that is not made.
+#[derive(Debug)]
+pub(super) struct Refusal<'a> {
+    /// Who would lead by our list.
+    pub(super) candidate: Sid,
+    /// Who leads already.
+    pub(super) leader: Sid,
+    /// Who says so.
+    pub(super) witness: Sid,
+    pub(super) theirs: &'a MemberList,
+    pub(super) ours: &'a MemberList,
+}
+
+impl Refusal<'_> {
+    pub(super) fn log(&self) {
+        tracing::warn!(
+            candidate = %self.candidate,
+            leader = %self.leader,
+            witness = %self.witness,
+            ours = %self.ours,
+            theirs = %self.theirs,
+            "{self}"
+        );
+    }
+}
+
+impl fmt::Display for Refusal<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            candidate,
+            leader,
+            ours,
+            theirs,
+            ..
+        } = self;
+        let only_ours = named(ours.voters.difference(&theirs.voters).collect());
+        let only_theirs = named(theirs.voters.difference(&ours.voters).collect());
+        write!(
+            f,
+            "server {candidate} is not made leader: server {leader} leads already, and its member \
+             list is another one (only in ours: {only_ours}; only in theirs: {only_theirs}). Give \
+             all servers the same server.N lines and restart them one by one, the leader last; \
+             zoarium.membershipGuard=false elects without this check"
+        )
+    }
+}
+
+fn named(sids: BTreeSet<&Sid>) -> String {
+    if sids.is_empty() {
+        return "none".to_owned();
+    }
+    let sids: Vec<String> = sids.into_iter().map(Sid::to_string).collect();
+    sids.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::ConfigVersion;
+
+    use super::*;
+
+    fn list(sids: impl IntoIterator<Item = i64>) -> MemberList {
+        MemberList {
+            version: ConfigVersion(0),
+            voters: sids.into_iter().map(Sid).collect(),
+        }
+    }
+
+    #[test]
+    fn a_refusal_names_what_differs_and_the_way_out() {
+        let (theirs, ours) = (list([1, 2, 3]), list([1, 2, 4, 5]));
+        let refusal = Refusal {
+            candidate: Sid(5),
+            leader: Sid(3),
+            witness: Sid(3),
+            theirs: &theirs,
+            ours: &ours,
+        };
+        let text = refusal.to_string();
+        for part in [
+            "server 5 is not made leader: server 3 leads already",
+            "only in ours: 4, 5; only in theirs: 3",
+            "the leader last",
+        ] {
+            assert!(text.contains(part), "{text}");
+        }
+        let ours = list([1, 2, 3, 4]);
+        let refusal = Refusal {
+            ours: &ours,
+            ..refusal
+        };
+        assert!(refusal.to_string().contains("only in theirs: none"));
+    }
+}
