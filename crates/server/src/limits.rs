@@ -1,4 +1,4 @@
-//! Bounds of everything a client can make grow, each with its unit and reason.
+//! Bounds of everything a client or another member can make grow, each with its unit and reason.
 
 use std::time::Duration;
 
@@ -40,6 +40,38 @@ pub(crate) const SNAPSHOT_CHUNK_BYTES: usize = 256 << 10;
 /// How long a stopping server waits for a snapshot: most are finished by then, and whoever stops
 /// the server (a service manager, a container's host) has more patience than this.
 pub(crate) const STOP_SNAPSHOT_GRACE: Duration = Duration::from_secs(5);
+
+/// Bytes of packets that a member may have sent ahead of the core; then its connection is not read
+/// from. A few of the largest requests and thousands of small ones.
+pub(crate) const PEER_READ_AHEAD_BYTES: u32 = 4 << 20;
+
+/// What a batch of packets counts for at least, so that the core's inbox holds no more than 256
+/// batches of one connection however small they are.
+pub(crate) const PEER_BATCH_BYTES_MIN: u32 = 16 << 10;
+
+/// Bytes asked from another member's socket in one read.
+pub(crate) const PEER_READ_BYTES: usize = 64 << 10;
+
+/// Bytes of packets put together for one write to another member.
+pub(crate) const PEER_WRITE_BYTES: usize = 256 << 10;
+
+/// Bytes that may wait for a member that takes them in too slowly; then it is dropped, and starts
+/// again with what it has. The history that it is brought up to date with comes on top: that is as
+/// much as it has missed, and the leader has it in memory anyway. So does the size of the tree
+/// while a snapshot is sent: what is proposed meanwhile waits behind it.
+pub(crate) const PEER_QUEUE_BYTES_MAX: usize = 64 << 20;
+
+/// Connections of learners at a time; ensembles have dozens. Each costs its buffers.
+pub(crate) const LEARNER_LINKS_MAX: usize = 1024;
+
+/// Bytes of the transaction log read at a time for a learner.
+pub(crate) const LOG_PAGE_BYTES: usize = 1 << 20;
+
+/// Longest wait for the name of this server's own quorum address.
+pub(crate) const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Shortest time between two reports that a snapshot is still coming in.
+pub(crate) const SNAPSHOT_PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
 // A connection must always be able to get the permits of a whole batch.
 const _: () = assert!(BATCH_REQUESTS_MAX <= PREPARE_GROUP_MAX);

@@ -315,12 +315,15 @@ fn a_snapshot_newer_than_all_logs_stands_alone() {
 #[test]
 fn a_snapshot_s_body_is_read_from_a_stream() {
     let mut stream = fresh_body();
+    let content_end = stream.len() as u64;
+    stream.extend(b"signature");
     let mut db = Db::default();
     let name = "leader".as_ref();
     let info = read_body(&stream[..], name, Limits::default(), &mut db).unwrap();
     assert_eq!((info.znodes, info.sessions), (4, 0));
+    assert_eq!(info.content_end, content_end);
     assert_eq!(db.nodes, Db::fresh().nodes);
-    stream.truncate(stream.len() - 3);
+    stream.truncate(stream.len() - b"signature".len() - 3);
     let error = read_body(&stream[..], name, Limits::default(), &mut db).unwrap_err();
     assert!(error.to_string().contains("ends early"), "{error}");
 }

@@ -83,6 +83,7 @@ fn write_verdict(path: &Path, info: &SnapshotInfo, out: &mut dyn Write) -> Resul
         sessions,
         digest,
         last_zxid,
+        ..
     } = info;
     let digest =
         digest.map(|digest| format!(", digest {:#x} at zxid {}", digest.digest, digest.zxid));

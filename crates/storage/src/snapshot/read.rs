@@ -25,6 +25,8 @@ pub struct SnapshotInfo {
     pub digest: Option<SnapshotDigest>,
     /// The last-zxid section, if there is one.
     pub last_zxid: Option<Zxid>,
+    /// Where sessions, ACL table and znodes end: the offset behind the end marker.
+    pub content_end: u64,
 }
 
 impl SnapshotInfo {
@@ -71,7 +73,8 @@ pub fn read_snapshot<D: Disk, S: State>(
 }
 
 /// Reads sessions, ACL table and znodes up to the end marker, as a SNAP packet is followed by them
-/// (storage-formats.md section 6.5). Bytes behind the marker may be read and lost.
+/// (storage-formats.md section 6.5). Bytes behind the marker may have been read from the stream as
+/// well, all by its last read; `content_end` tells them apart.
 ///
 /// # Errors
 /// [`StorageError::SnapshotDamaged`], with `name` for the file.
@@ -135,6 +138,7 @@ fn read_content<R: Read, S: State>(
     loop {
         input.string_into(&mut path)?;
         if path == END_PATH {
+            info.content_end = input.position();
             return Ok(());
         }
         read_znode(input, &path, state)?;

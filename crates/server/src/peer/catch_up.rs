@@ -1,0 +1,155 @@
+//! Reading the transaction log for a learner that has missed more than memory holds.
+//!
+//! The leader asks for a page at a time, each from where the one before ended; the files are read
+//! on from there. Reading stops at the zxid that the leader names, which is committed: what stands
+//! behind it may be half written just now.
+
+use jute::Limits;
+use proto::Zxid;
+use storage::{
+    DataDirs, LogFile, LoggedTxn, LoggedTxns, RealDisk, StorageError, list_logs, list_snapshots,
+    read_txns_from,
+};
+use zab::Record;
+
+use crate::limits;
+
+static DISK: RealDisk = RealDisk;
+
+/// The log, and how much of it is worth reading.
+#[derive(Debug, Clone)]
+pub(super) struct LogAccess {
+    pub(super) dirs: DataDirs,
+    pub(super) limits: Limits,
+    /// `zookeeper.snapshotSizeFactor`: more than this part of a snapshot's bytes is not read. 0 is no
+    /// limit.
+    pub(super) size_factor: f64,
+}
+
+/// A place in the log.
+#[derive(Debug)]
+pub(super) struct LogCursor {
+    txns: LoggedTxns<'static, RealDisk>,
+    /// What was read last.
+    last: Record,
+}
+
+/// Why the log is no use.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Unusable {
+    #[error(transparent)]
+    Storage(#[from] StorageError),
+    #[error("the log does not reach back to {from}")]
+    TooShort { from: Zxid },
+    #[error("{bytes} bytes of log are more than the {limit} that are worth it")]
+    TooLong { bytes: u64, limit: u64 },
+}
+
+impl LogAccess {
+    /// Some records: the first is the last one that is not behind `from`, none is behind `upto`.
+    /// At least one follows it, unless the log ends or `upto` is reached. `cursor` is where the
+    /// last page has ended, and afterwards where this one does.
+    ///
+    /// # Errors
+    /// If there is no such record, they are too many, or the log is damaged.
+    pub(super) fn page(
+        &self,
+        cursor: &mut Option<LogCursor>,
+        from: Zxid,
+        upto: Zxid,
+    ) -> Result<Vec<Record>, Unusable> {
+        let resumed = cursor.take().filter(|cursor| cursor.last.zxid == from);
+        let (mut at, mut records) = match resumed {
+            Some(at) => {
+                let records = vec![at.last.clone()];
+                (at, records)
+            }
+            None => {
+                self.refuse_too_long(from)?;
+                self.find(from)?
+            }
+        };
+        let mut bytes = 0;
+        while bytes < limits::LOG_PAGE_BYTES && at.last.zxid < upto {
+            let Some(txn) = at.txns.next().transpose()? else {
+                break;
+            };
+            at.last = record(txn);
+            bytes += at.last.txn.len();
+            records.push(at.last.clone());
+        }
+        *cursor = Some(at);
+        Ok(records)
+    }
+
+    /// Begins at the last record that is not behind `from`, and gives what was read on the way.
+    fn find(&self, from: Zxid) -> Result<(LogCursor, Vec<Record>), Unusable> {
+        let too_short = || Unusable::TooShort { from };
+        let mut txns = read_txns_from(&DISK, &self.dirs, from, self.limits)?;
+        if let Some(txn) = txns.next().transpose()?
+            && txn.record.header.zxid == from
+        {
+            let last = record(txn);
+            let records = vec![last.clone()];
+            return Ok((LogCursor { txns, last }, records));
+        }
+        // The learner has logged what this server has not. Its place is found from the front of the
+        // files; an empty one may stand before it.
+        for file in self.files_upto(from)?.iter().rev() {
+            let mut txns = read_txns_from(&DISK, &self.dirs, file.zxid, self.limits)?;
+            let mut before: Option<Record> = None;
+            loop {
+                let next = txns.next().transpose()?.map(record);
+                match (before.take(), next) {
+                    (last, Some(next)) if next.zxid <= from => {
+                        drop(last);
+                        before = Some(next);
+                    }
+                    (Some(last), Some(next)) => {
+                        let records = vec![last, next.clone()];
+                        return Ok((LogCursor { txns, last: next }, records));
+                    }
+                    (Some(last), None) => {
+                        let records = vec![last.clone()];
+                        return Ok((LogCursor { txns, last }, records));
+                    }
+                    (None, _) => break,
+                }
+            }
+        }
+        Err(too_short())
+    }
+
+    /// The files that begin at or before a zxid, in order.
+    fn files_upto(&self, zxid: Zxid) -> Result<Vec<LogFile>, StorageError> {
+        let mut files = list_logs(&DISK, &self.dirs.log)?;
+        files.retain(|file| file.zxid <= zxid);
+        Ok(files)
+    }
+
+    /// A long log is not read where a snapshot is the smaller burden. The file where reading begins
+    /// does not count, and files count as they are, space that is preallocated included.
+    ///
+    /// Source: ZKDatabase.calculateTxnLogSizeLimit, FileTxnIterator.getStorageSize (which sums up
+    /// the files that are not open yet).
+    fn refuse_too_long(&self, from: Zxid) -> Result<(), Unusable> {
+        let newest = list_snapshots(&DISK, &self.dirs.snap)?.into_iter().next();
+        let snapshot_bytes = newest.map_or(0, |snapshot| snapshot.len);
+        // Rounded down as by Java; what does not fit is no limit either.
+        let limit = (snapshot_bytes as f64 * self.size_factor) as u64;
+        let files = list_logs(&DISK, &self.dirs.log)?;
+        let bytes = files
+            .iter()
+            .skip_while(|file| file.zxid <= from)
+            .map(|file| file.len)
+            .sum();
+        if limit > 0 && bytes > limit {
+            return Err(Unusable::TooLong { bytes, limit });
+        }
+        Ok(())
+    }
+}
+
+fn record(txn: LoggedTxn) -> Record {
+    Record::new(txn.record.header.zxid, txn.payload)
+}

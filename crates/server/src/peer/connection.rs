@@ -1,0 +1,243 @@
+//! The learner's side: one attempt to reach a leader, and the connection that comes of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::members::HostPort;
+use jute::{Encode, Limits};
+use proto::Zxid;
+use proto::leader::LeaderPacket;
+use proto::learner::LearnerPacket;
+use proto::packet::QuorumPacket;
+use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedReadHalf;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, watch};
+use tree::TreeSettings;
+
+use super::dial::{DialSettings, dial};
+use super::event::Rooms;
+use super::outbox::{Outbox, write_packets};
+use super::reader::PacketReader;
+use super::receive::{Receiving, receive};
+use super::{EventSink, PeerError, PeerEvent};
+
+/// What a learner's side is told of the configuration.
+#[derive(Debug, Clone)]
+pub(crate) struct LearnerSettings {
+    /// How the leader is reached.
+    pub(crate) dial: DialSettings,
+    /// Largest string or buffer in a packet or snapshot.
+    pub(crate) limits: Limits,
+    /// How long a leader may take nothing of what is sent to it: `initLimit`.
+    pub(crate) stall: Duration,
+    /// For the tree that a snapshot becomes.
+    pub(crate) tree: Arc<TreeSettings>,
+}
+
+/// A connection to a leader, or an attempt at one. Dropping it closes it; then nothing more is
+/// told of it.
+///
+/// Nothing here waits for anything but short locks.
+#[derive(Debug)]
+pub(crate) struct LeaderConnection {
+    line: Arc<Line>,
+    orders: mpsc::UnboundedSender<Order>,
+}
+
+/// What both tasks know.
+struct Line {
+    attempt: u64,
+    outbox: Outbox,
+    closing: watch::Sender<bool>,
+    settings: LearnerSettings,
+    sink: EventSink,
+}
+
+/// What is to be done after a packet that stops the reader.
+#[derive(Debug)]
+enum Order {
+    ReadOn,
+    ReceiveSnapshot(Zxid),
+}
+
+impl LeaderConnection {
+    /// Begins to dial the leader at its quorum addresses. `LeaderConnected` or `LeaderUnreachable`
+    /// follows. What is sent before waits for the connection.
+    pub(crate) fn dial(
+        runtime: &Handle,
+        attempt: u64,
+        leader: Vec<HostPort>,
+        settings: LearnerSettings,
+        sink: EventSink,
+    ) -> Self {
+        let line = Arc::new(Line {
+            attempt,
+            outbox: Outbox::of_leader(),
+            closing: watch::Sender::new(false),
+            settings,
+            sink,
+        });
+        let (orders, ordered) = mpsc::unbounded_channel();
+        let dialing = line.clone();
+        runtime.spawn(async move {
+            let run = dialing.clone().run(leader, ordered);
+            let mut closing = dialing.closing.subscribe();
+            tokio::select! {
+                biased;
+                _ = closing.wait_for(|is_closing| *is_closing) => {}
+                () = run => {}
+            }
+        });
+        Self { line, orders }
+    }
+
+    /// Sends a packet.
+    pub(crate) fn send(&self, packet: LearnerPacket) {
+        let bytes = QuorumPacket::from(packet).to_bytes();
+        if let Err(error) = self.line.outbox.push(bytes) {
+            self.line.end(|attempt| PeerEvent::LeaderClosed {
+                attempt,
+                reason: error,
+            });
+        }
+    }
+
+    /// After a batch that says `is_paused`: reads on. Does nothing at other times.
+    pub(crate) fn read_on(&self) {
+        // If the task is gone its end is told.
+        let _ = self.orders.send(Order::ReadOn);
+    }
+
+    /// After a SNAP packet with `zxid`: takes what follows as a snapshot, then reads on.
+    /// `SnapshotReceived` or `SnapshotDamaged` follows.
+    pub(crate) fn receive_snapshot(&self, zxid: Zxid) {
+        let _ = self.orders.send(Order::ReceiveSnapshot(zxid));
+    }
+
+    /// Closes it, with all that waits to be sent.
+    pub(crate) fn close(&self) {
+        self.line.closing.send_replace(true);
+    }
+}
+
+impl Drop for LeaderConnection {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Line {
+    async fn run(self: Arc<Self>, leader: Vec<HostPort>, orders: mpsc::UnboundedReceiver<Order>) {
+        let stream = match dial(&leader, &self.settings.dial).await {
+            Ok(stream) => stream,
+            Err(error) => {
+                return self.end(|attempt| PeerEvent::LeaderUnreachable { attempt, error });
+            }
+        };
+        let attempt = self.attempt;
+        tracing::info!(attempt, peer = ?stream.peer_addr().ok(), "connected to the leader");
+        (self.sink)(PeerEvent::LeaderConnected { attempt });
+        self.serve(stream, orders).await;
+    }
+
+    async fn serve(self: Arc<Self>, stream: TcpStream, orders: mpsc::UnboundedReceiver<Order>) {
+        let (input, mut output) = stream.into_split();
+        let writing = self.clone();
+        tokio::spawn(async move {
+            let mut closing = writing.closing.subscribe();
+            tokio::select! {
+                biased;
+                _ = closing.wait_for(|is_closing| *is_closing) => {}
+                // A learner sends no snapshots, so this ends by an error only.
+                written = write_packets(&writing.outbox, &mut output, writing.settings.stall) => {
+                    if let Err(reason) = written {
+                        writing.end(|attempt| PeerEvent::LeaderClosed { attempt, reason });
+                    }
+                }
+            }
+        });
+        let event = self.read(input, orders).await;
+        self.end(|_| event);
+    }
+
+    /// Delivers packets and snapshots until the connection ends: the event that tells so.
+    async fn read(
+        &self,
+        input: OwnedReadHalf,
+        mut orders: mpsc::UnboundedReceiver<Order>,
+    ) -> PeerEvent {
+        let attempt = self.attempt;
+        let mut reader = PacketReader::new(input, self.settings.limits);
+        let rooms = Rooms::new();
+        loop {
+            let batch = match reader.read(is_followed_by_work).await {
+                Ok(batch) => batch,
+                Err(reason) => return PeerEvent::LeaderClosed { attempt, reason },
+            };
+            let room = rooms.take(batch.bytes).await;
+            let is_paused = batch.packets.last().is_some_and(is_followed_by_work);
+            // Orders from before are about an earlier pause.
+            while orders.try_recv().is_ok() {}
+            (self.sink)(PeerEvent::LeaderPackets {
+                attempt,
+                packets: batch.packets,
+                is_paused,
+                room,
+            });
+            if !is_paused {
+                continue;
+            }
+            let zxid = match orders.recv().await {
+                Some(Order::ReceiveSnapshot(zxid)) => zxid,
+                Some(Order::ReadOn) => continue,
+                None => {
+                    let reason = PeerError::ClosedHere;
+                    return PeerEvent::LeaderClosed { attempt, reason };
+                }
+            };
+            let tree = match receive(reader, self.receiving(zxid)).await {
+                Ok((the_reader, tree)) => {
+                    reader = the_reader;
+                    Box::new(tree)
+                }
+                Err(error) => return PeerEvent::SnapshotDamaged { attempt, error },
+            };
+            (self.sink)(PeerEvent::SnapshotReceived { attempt, tree });
+        }
+    }
+
+    fn receiving(&self, zxid: Zxid) -> Receiving {
+        let (sink, attempt) = (self.sink.clone(), self.attempt);
+        Receiving {
+            zxid,
+            limits: self.settings.limits,
+            tree: self.settings.tree.clone(),
+            progress: Box::new(move || sink(PeerEvent::SnapshotProgress { attempt })),
+            closing: self.closing.subscribe(),
+        }
+    }
+
+    /// The attempt is over. The core hears of it once, unless it has closed it itself.
+    fn end(&self, event: impl FnOnce(u64) -> PeerEvent) {
+        if !self.closing.send_replace(true) {
+            let event = event(self.attempt);
+            tracing::debug!(?event, "leader's connection ended");
+            (self.sink)(event);
+        }
+    }
+}
+
+/// Raw bytes follow a SNAP packet, and after TRUNC the learner is busy with its log.
+fn is_followed_by_work(packet: &LeaderPacket) -> bool {
+    matches!(
+        packet,
+        LeaderPacket::Snap { .. } | LeaderPacket::Trunc { .. }
+    )
+}
+
+impl std::fmt::Debug for Line {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "attempt {}", self.attempt)
+    }
+}

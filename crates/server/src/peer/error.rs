@@ -1,0 +1,54 @@
+//! Why a connection between members ends.
+
+use std::io;
+
+use jute::DecodeError;
+
+/// What ended a connection, or kept it from coming about.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum PeerError {
+    /// The other side has closed it, between two packets.
+    #[error("the other side has closed the connection")]
+    Closed,
+    /// The other side has closed it within a packet.
+    #[error("the connection ends within a packet, after {bytes} bytes of it")]
+    CutOff {
+        /// How much of the packet is there.
+        bytes: usize,
+    },
+    /// The connection broke.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+    /// Bytes that are no packet; where the next one begins is not known.
+    #[error("malformed packet: {0}")]
+    Malformed(#[from] DecodeError),
+    /// The other side takes in less than is sent to it.
+    #[error("{bytes} bytes wait to be sent, {limit} are allowed: the other side is too slow")]
+    TooSlow {
+        /// What waits.
+        bytes: usize,
+        /// What may wait.
+        limit: usize,
+    },
+    /// The other side takes in nothing.
+    #[error("nothing could be sent for {waited_ms} ms")]
+    Stalled {
+        /// How long, ms.
+        waited_ms: u128,
+    },
+    /// No address of a leader could be reached.
+    #[error("cannot connect to {address}: {reason}")]
+    Unreachable {
+        /// The address that was tried last, as configured.
+        address: String,
+        /// What came of it.
+        reason: String,
+    },
+    /// The snapshot that the leader sends is no good.
+    #[error("{0}")]
+    Snapshot(String),
+    /// This side ends it; nobody is told.
+    #[error("closed by this server")]
+    ClosedHere,
+}

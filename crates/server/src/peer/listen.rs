@@ -1,0 +1,117 @@
+//! The sockets of the quorum port.
+//!
+//! There are some only while a term lasts: Java opens them in the constructor of Leader and closes
+//! them at its end, so a learner that comes too early or too late is refused by the kernel.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::task::Poll;
+
+use config::members::HostPort;
+use parking_lot::Mutex;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+use crate::limits;
+use crate::net::listener;
+
+/// Where learners are waited for.
+#[derive(Debug, Clone)]
+pub(crate) struct ListenSettings {
+    /// This member's quorum addresses, as configured.
+    pub(crate) addresses: Vec<HostPort>,
+    /// `quorumListenOnAllIPs`: only their ports count.
+    pub(crate) on_all_ips: bool,
+}
+
+/// Connections that the kernel keeps for the accepting task.
+const BACKLOG: i32 = 1024;
+
+/// A listening socket that can be closed at once, by whoever ends the term, while a task waits on
+/// it.
+#[derive(Debug)]
+pub(super) struct Door(Mutex<Option<TcpListener>>);
+
+impl Door {
+    /// The next connection; `None` once the door is closed.
+    pub(super) async fn accept(&self) -> Option<io::Result<(TcpStream, SocketAddr)>> {
+        std::future::poll_fn(|context| match &*self.0.lock() {
+            Some(listener) => listener.poll_accept(context).map(Some),
+            None => Poll::Ready(None),
+        })
+        .await
+    }
+
+    /// From here on connections are refused.
+    pub(super) fn close(&self) {
+        *self.0.lock() = None;
+    }
+}
+
+/// Opens the sockets. Waits for the resolver if an address is a name.
+///
+/// # Errors
+/// If not a single address can be listened on: the first one's fault. Others are logged.
+pub(super) fn open(
+    runtime: &Handle,
+    settings: &ListenSettings,
+) -> io::Result<Vec<(Arc<Door>, SocketAddr)>> {
+    let _inside = runtime.enter();
+    let mut ports = Vec::new();
+    let mut doors = Vec::new();
+    let mut fault = None;
+    for address in &settings.addresses {
+        if settings.on_all_ips {
+            if ports.contains(&address.port) {
+                continue;
+            }
+            ports.push(address.port);
+        }
+        let opened = open_one(runtime, address, settings.on_all_ips).and_then(|listener| {
+            let local = listener.local_addr()?;
+            Ok((Arc::new(Door(Mutex::new(Some(listener)))), local))
+        });
+        match opened {
+            Ok(door) => doors.push(door),
+            Err(error) => {
+                tracing::error!(%address, err = %error, "cannot listen for learners");
+                fault.get_or_insert(error);
+            }
+        }
+    }
+    match fault {
+        Some(error) if doors.is_empty() => Err(error),
+        _ => Ok(doors),
+    }
+}
+
+fn open_one(runtime: &Handle, address: &HostPort, on_all_ips: bool) -> io::Result<TcpListener> {
+    let ip = match on_all_ips {
+        true => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        false => resolve(runtime, address)?,
+    };
+    let bind = |ip: IpAddr| listener::bind(SocketAddr::new(ip, address.port), BACKLOG);
+    if ip != IpAddr::V4(Ipv4Addr::UNSPECIFIED) {
+        return bind(ip);
+    }
+    // Every address: of both families where the machine has both, as the JVM does.
+    bind(IpAddr::V6(Ipv6Addr::UNSPECIFIED)).or_else(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => Err(error),
+        _ => bind(ip),
+    })
+}
+
+/// The first address of a name, as Java takes it.
+fn resolve(runtime: &Handle, address: &HostPort) -> io::Result<IpAddr> {
+    if let Ok(ip) = address.host.parse() {
+        return Ok(ip);
+    }
+    let name = (address.host.clone(), address.port);
+    let found = runtime
+        .block_on(async { timeout(limits::RESOLVE_TIMEOUT, tokio::net::lookup_host(name)).await });
+    let found = found.map_err(|_| io::Error::other("the name could not be resolved in time"))??;
+    let first = found.map(|found| found.ip()).next();
+    first.ok_or_else(|| io::Error::other("the name has no address"))
+}

@@ -1,0 +1,274 @@
+//! The leader's side of the quorum port.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use jute::{Encode, Limits};
+use parking_lot::Mutex;
+use proto::Zxid;
+use proto::leader::LeaderPacket;
+use proto::packet::QuorumPacket;
+use storage::DataDirs;
+use tokio::net::TcpStream;
+use tokio::runtime::Handle;
+use zab::leader::LinkId;
+
+use super::catch_up::LogAccess;
+use super::link::Link;
+use super::listen::{self, Door, ListenSettings};
+use super::{EventSink, PeerError, PeerEvent};
+use crate::limits;
+use crate::shared::Shared;
+
+/// What a leader's side is told of the configuration.
+#[derive(Debug, Clone)]
+pub(crate) struct PortSettings {
+    /// Largest string or buffer in a packet.
+    pub(crate) limits: Limits,
+    /// How long a learner may take nothing of what is sent to it: `initLimit`.
+    pub(crate) stall: Duration,
+    /// Where the log and the snapshots are.
+    pub(crate) dirs: DataDirs,
+    /// `zookeeper.snapshotSizeFactor`; `None` (a negative one) never reads the log.
+    pub(crate) snapshot_size_factor: Option<f64>,
+}
+
+/// A packet as bytes, to be sent to several learners.
+pub(crate) fn encode(packet: &LeaderPacket) -> Bytes {
+    QuorumPacket::from(packet.clone()).to_bytes()
+}
+
+/// The port at which learners find their leader.
+///
+/// It is open for a term at a time. What is ordered for a link that is gone is ignored: its
+/// `LearnerClosed` is under way, or the core has closed it itself and is told nothing more.
+///
+/// Except where it says so, nothing here waits for anything but short locks.
+pub(crate) struct LearnerPort(Arc<Port>);
+
+struct Port {
+    runtime: Handle,
+    shared: Arc<Shared>,
+    settings: PortSettings,
+    sink: EventSink,
+    links_made: AtomicU64,
+    term: Mutex<Term>,
+}
+
+#[derive(Default)]
+struct Term {
+    /// Counts the terms, so that a connection that was accepted in an earlier one is known.
+    number: u64,
+    doors: Vec<Arc<Door>>,
+    links: HashMap<LinkId, Arc<Link>>,
+}
+
+impl LearnerPort {
+    /// A port that is closed. `runtime` runs its tasks, `sink` is told what happens.
+    pub(crate) fn new(
+        runtime: Handle,
+        shared: Arc<Shared>,
+        settings: PortSettings,
+        sink: EventSink,
+    ) -> Self {
+        Self(Arc::new(Port {
+            runtime,
+            shared,
+            settings,
+            sink,
+            links_made: AtomicU64::new(0),
+            term: Mutex::default(),
+        }))
+    }
+
+    /// Begins a term: listens, and gives the addresses. An earlier term is ended. May wait for the
+    /// resolver, for seconds, if an own address is a name; must not be called on the runtime then.
+    ///
+    /// # Errors
+    /// If none of the addresses can be listened on: no leading then.
+    pub(crate) fn open(&self, settings: &ListenSettings) -> io::Result<Vec<SocketAddr>> {
+        self.close();
+        let opened = listen::open(&self.0.runtime, settings)?;
+        let mut term = self.0.term.lock();
+        let mut addresses = Vec::with_capacity(opened.len());
+        for (door, address) in opened {
+            tracing::info!(%address, "listening for learners");
+            let port = self.0.clone();
+            let accepting = port.accept(door.clone(), term.number);
+            self.0.runtime.spawn(accepting);
+            term.doors.push(door);
+            addresses.push(address);
+        }
+        Ok(addresses)
+    }
+
+    /// Ends the term: connections are refused from here on, and those that are there are dropped with
+    /// all that waits for them.
+    ///
+    /// Must come before the tree is replaced: after it no snapshot is made of the tree any more.
+    pub(crate) fn close(&self) {
+        let mut term = self.0.term.lock();
+        term.number += 1;
+        for door in term.doors.drain(..) {
+            door.close();
+        }
+        for (_, link) in term.links.drain() {
+            link.close();
+        }
+    }
+
+    /// Sends a packet.
+    pub(crate) fn send(&self, link: LinkId, packet: &LeaderPacket) {
+        self.send_bytes(link, encode(packet));
+    }
+
+    /// Sends what [`encode`] has made.
+    pub(crate) fn send_bytes(&self, link: LinkId, packet: Bytes) {
+        if let Some(to) = self.0.link(link)
+            && let Err(error) = to.outbox.push(packet)
+        {
+            self.0.end(&to, error);
+        }
+    }
+
+    /// Sends a SNAP packet with `zxid` and the tree behind it, before anything that is sent later.
+    /// Then comes `SnapshotSent`.
+    pub(crate) fn send_snapshot(&self, link: LinkId, zxid: Zxid) {
+        if let Some(to) = self.0.link(link) {
+            let tree_bytes = self.0.shared.tree.read().approximate_data_size();
+            let tree_bytes = usize::try_from(tree_bytes).unwrap_or(0);
+            to.outbox.push_snapshot(zxid, tree_bytes);
+        }
+    }
+
+    /// Reads some of the log, once there is room on the connection: `LogRecords`, or `LogUnusable`.
+    /// One order at a time for each link.
+    pub(crate) fn read_log(&self, link: LinkId, from: Zxid, upto: Zxid) {
+        if let Some(to) = self.0.link(link) {
+            let port = self.0.clone();
+            self.0.runtime.spawn(async move {
+                if let Some(event) = to.unless_closed(port.read_log(&to, from, upto)).await {
+                    (port.sink)(event);
+                }
+            });
+        }
+    }
+
+    /// Drops a connection, with all that waits for it.
+    pub(crate) fn close_link(&self, link: LinkId) {
+        let closed = self.0.term.lock().links.remove(&link);
+        if let Some(link) = closed {
+            link.close();
+        }
+    }
+}
+
+impl Drop for LearnerPort {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Port {
+    fn link(&self, id: LinkId) -> Option<Arc<Link>> {
+        self.term.lock().links.get(&id).cloned()
+    }
+
+    async fn accept(self: Arc<Self>, door: Arc<Door>, term: u64) {
+        while let Some(accepted) = door.accept().await {
+            match accepted {
+                Ok((stream, peer)) => self.admit(stream, peer, term),
+                Err(error) => {
+                    // Out of file descriptors, most likely: it passes when others close.
+                    tracing::warn!(err = %error, "cannot accept a learner");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn admit(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr, number: u64) {
+        let link = {
+            let mut term = self.term.lock();
+            if term.number != number {
+                return;
+            }
+            if term.links.len() >= limits::LEARNER_LINKS_MAX {
+                let max = limits::LEARNER_LINKS_MAX;
+                tracing::warn!(%peer, max, "learner refused: too many connections");
+                return;
+            }
+            let link = Link::new(LinkId(self.links_made.fetch_add(1, Ordering::Relaxed) + 1));
+            term.links.insert(link.id, link.clone());
+            link
+        };
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%peer, err = %error, "cannot set socket options");
+        }
+        tracing::debug!(link = link.id.0, %peer, "learner connected");
+        (self.sink)(PeerEvent::LearnerConnected {
+            link: link.id,
+            peer,
+        });
+        let (input, output) = stream.into_split();
+        let (port, reading) = (self.clone(), link.clone());
+        self.runtime.spawn(async move {
+            let read = reading.read(input, port.settings.limits, &port.sink);
+            if let Some(error) = reading.unless_closed(read).await {
+                port.end(&reading, error);
+            }
+        });
+        let (port, writing) = (self.clone(), link);
+        self.runtime.spawn(async move {
+            let stall = port.settings.stall;
+            let write = writing.write(output, &port.shared, stall, &port.sink);
+            if let Some(error) = writing.unless_closed(write).await {
+                port.end(&writing, error);
+            }
+        });
+    }
+
+    /// A connection has ended by itself, or has to. The core hears of it once.
+    fn end(&self, link: &Link, reason: PeerError) {
+        if self.term.lock().links.remove(&link.id).is_some() {
+            link.close();
+            tracing::info!(link = link.id.0, err = %reason, "learner's connection ended");
+            let link = link.id;
+            (self.sink)(PeerEvent::LearnerClosed { link, reason });
+        }
+    }
+
+    async fn read_log(&self, to: &Arc<Link>, from: Zxid, upto: Zxid) -> PeerEvent {
+        let link = to.id;
+        let Some(size_factor) = self.settings.snapshot_size_factor else {
+            return PeerEvent::LogUnusable { link };
+        };
+        to.outbox.drained_below(limits::LOG_PAGE_BYTES).await;
+        let access = LogAccess {
+            dirs: self.settings.dirs.clone(),
+            limits: self.settings.limits,
+            size_factor,
+        };
+        let of = to.clone();
+        let page = move || access.page(&mut of.cursor.lock(), from, upto);
+        match tokio::task::spawn_blocking(page).await {
+            Ok(Ok(records)) => PeerEvent::LogRecords { link, records },
+            Ok(Err(error)) => {
+                tracing::info!(link = link.0, %from, err = %error, "log not used for a learner");
+                PeerEvent::LogUnusable { link }
+            }
+            Err(error) => {
+                tracing::error!(link = link.0, err = %error, "cannot read the log for a learner");
+                PeerEvent::LogUnusable { link }
+            }
+        }
+    }
+}
+
+/// Pause after a connection could not be accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

@@ -1,0 +1,1 @@
+//! The quorum port against itself, against recordings, and against hostile peers.
