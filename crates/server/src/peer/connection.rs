@@ -12,7 +12,7 @@ use proto::packet::QuorumPacket;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
 use tokio::runtime::Handle;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Notify, watch};
 use tree::TreeSettings;
 
 use super::dial::{DialSettings, dial};
@@ -42,7 +42,6 @@ pub(crate) struct LearnerSettings {
 #[derive(Debug)]
 pub(crate) struct LeaderConnection {
     line: Arc<Line>,
-    orders: mpsc::UnboundedSender<Order>,
 }
 
 /// What both tasks know.
@@ -50,38 +49,43 @@ struct Line {
     attempt: u64,
     outbox: Outbox,
     closing: watch::Sender<bool>,
+    /// The core wants the snapshot.
+    is_awaited: Notify,
     settings: LearnerSettings,
     sink: EventSink,
 }
 
-/// What is to be done after a packet that stops the reader.
-#[derive(Debug)]
-enum Order {
-    ReadOn,
-    ReceiveSnapshot(Zxid),
+/// Makes connections to leaders.
+pub(crate) struct Dialer {
+    runtime: Handle,
+    settings: LearnerSettings,
+    sink: EventSink,
 }
 
-impl LeaderConnection {
+impl Dialer {
+    /// `runtime` runs the tasks of the connections, `sink` is told what happens.
+    pub(crate) fn new(runtime: Handle, settings: LearnerSettings, sink: EventSink) -> Self {
+        Self {
+            runtime,
+            settings,
+            sink,
+        }
+    }
+
     /// Begins to dial the leader at its quorum addresses. `LeaderConnected` or `LeaderUnreachable`
     /// follows. What is sent before waits for the connection.
-    pub(crate) fn dial(
-        runtime: &Handle,
-        attempt: u64,
-        leader: Vec<HostPort>,
-        settings: LearnerSettings,
-        sink: EventSink,
-    ) -> Self {
+    pub(crate) fn dial(&self, attempt: u64, leader: Vec<HostPort>) -> LeaderConnection {
         let line = Arc::new(Line {
             attempt,
             outbox: Outbox::of_leader(),
             closing: watch::Sender::new(false),
-            settings,
-            sink,
+            is_awaited: Notify::new(),
+            settings: self.settings.clone(),
+            sink: self.sink.clone(),
         });
-        let (orders, ordered) = mpsc::unbounded_channel();
         let dialing = line.clone();
-        runtime.spawn(async move {
-            let run = dialing.clone().run(leader, ordered);
+        self.runtime.spawn(async move {
+            let run = dialing.clone().run(leader);
             let mut closing = dialing.closing.subscribe();
             tokio::select! {
                 biased;
@@ -89,12 +93,14 @@ impl LeaderConnection {
                 () = run => {}
             }
         });
-        Self { line, orders }
+        LeaderConnection { line }
     }
+}
 
+impl LeaderConnection {
     /// Sends a packet.
-    pub(crate) fn send(&self, packet: LearnerPacket) {
-        let bytes = QuorumPacket::from(packet).to_bytes();
+    pub(crate) fn send(&self, packet: &LearnerPacket) {
+        let bytes = QuorumPacket::from(packet.clone()).to_bytes();
         if let Err(error) = self.line.outbox.push(bytes) {
             self.line.end(|attempt| PeerEvent::LeaderClosed {
                 attempt,
@@ -103,16 +109,10 @@ impl LeaderConnection {
         }
     }
 
-    /// After a batch that says `is_paused`: reads on. Does nothing at other times.
-    pub(crate) fn read_on(&self) {
-        // If the task is gone its end is told.
-        let _ = self.orders.send(Order::ReadOn);
-    }
-
-    /// After a SNAP packet with `zxid`: takes what follows as a snapshot, then reads on.
-    /// `SnapshotReceived` or `SnapshotDamaged` follows.
-    pub(crate) fn receive_snapshot(&self, zxid: Zxid) {
-        let _ = self.orders.send(Order::ReceiveSnapshot(zxid));
+    /// After the SNAP packet that opens the synchronisation: takes what follows as a snapshot, then
+    /// reads on. `SnapshotReceived` or `SnapshotDamaged` follows.
+    pub(crate) fn receive_snapshot(&self) {
+        self.line.is_awaited.notify_one();
     }
 
     /// Closes it, with all that waits to be sent.
@@ -128,7 +128,7 @@ impl Drop for LeaderConnection {
 }
 
 impl Line {
-    async fn run(self: Arc<Self>, leader: Vec<HostPort>, orders: mpsc::UnboundedReceiver<Order>) {
+    async fn run(self: Arc<Self>, leader: Vec<HostPort>) {
         let stream = match dial(&leader, &self.settings.dial).await {
             Ok(stream) => stream,
             Err(error) => {
@@ -138,10 +138,10 @@ impl Line {
         let attempt = self.attempt;
         tracing::info!(attempt, peer = ?stream.peer_addr().ok(), "connected to the leader");
         (self.sink)(PeerEvent::LeaderConnected { attempt });
-        self.serve(stream, orders).await;
+        self.serve(stream).await;
     }
 
-    async fn serve(self: Arc<Self>, stream: TcpStream, orders: mpsc::UnboundedReceiver<Order>) {
+    async fn serve(self: Arc<Self>, stream: TcpStream) {
         let (input, mut output) = stream.into_split();
         let writing = self.clone();
         tokio::spawn(async move {
@@ -157,45 +157,47 @@ impl Line {
                 }
             }
         });
-        let event = self.read(input, orders).await;
+        let event = self.read(input).await;
         self.end(|_| event);
     }
 
-    /// Delivers packets and snapshots until the connection ends: the event that tells so.
-    async fn read(
-        &self,
-        input: OwnedReadHalf,
-        mut orders: mpsc::UnboundedReceiver<Order>,
-    ) -> PeerEvent {
+    /// Delivers packets and the snapshot until the connection ends: the event that tells so.
+    async fn read(&self, input: OwnedReadHalf) -> PeerEvent {
         let attempt = self.attempt;
         let mut reader = PacketReader::new(input, self.settings.limits);
         let rooms = Rooms::new();
+        // Raw bytes follow a SNAP packet that opens the synchronisation; in any other place it is
+        // a packet that nobody understands.
+        let mut is_opened = false;
+        let mut snapshot = None;
         loop {
-            let batch = match reader.read(is_followed_by_work).await {
+            let is_last = |packet: &LeaderPacket| match packet {
+                LeaderPacket::Snap { zxid } if !is_opened => {
+                    is_opened = true;
+                    snapshot = Some(*zxid);
+                    true
+                }
+                LeaderPacket::Diff { .. } | LeaderPacket::Trunc { .. } => {
+                    is_opened = true;
+                    false
+                }
+                _ => false,
+            };
+            let batch = match reader.read(is_last).await {
                 Ok(batch) => batch,
                 Err(reason) => return PeerEvent::LeaderClosed { attempt, reason },
             };
             let room = rooms.take(batch.bytes).await;
-            let is_paused = batch.packets.last().is_some_and(is_followed_by_work);
-            // Orders from before are about an earlier pause.
-            while orders.try_recv().is_ok() {}
+            let packets = batch.packets;
             (self.sink)(PeerEvent::LeaderPackets {
                 attempt,
-                packets: batch.packets,
-                is_paused,
+                packets,
                 room,
             });
-            if !is_paused {
+            let Some(zxid) = snapshot.take() else {
                 continue;
-            }
-            let zxid = match orders.recv().await {
-                Some(Order::ReceiveSnapshot(zxid)) => zxid,
-                Some(Order::ReadOn) => continue,
-                None => {
-                    let reason = PeerError::ClosedHere;
-                    return PeerEvent::LeaderClosed { attempt, reason };
-                }
             };
+            self.is_awaited.notified().await;
             let tree = match receive(reader, self.receiving(zxid)).await {
                 Ok((the_reader, tree)) => {
                     reader = the_reader;
@@ -226,14 +228,6 @@ impl Line {
             (self.sink)(event);
         }
     }
-}
-
-/// Raw bytes follow a SNAP packet, and after TRUNC the learner is busy with its log.
-fn is_followed_by_work(packet: &LeaderPacket) -> bool {
-    matches!(
-        packet,
-        LeaderPacket::Snap { .. } | LeaderPacket::Trunc { .. }
-    )
 }
 
 impl std::fmt::Debug for Line {

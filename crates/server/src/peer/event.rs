@@ -80,13 +80,12 @@ pub(crate) enum PeerEvent {
     LeaderPackets {
         /// The attempt.
         attempt: u64,
-        /// What one read brought, whole packets only. SNAP and TRUNC are the last of their batch.
-        packets: Vec<LeaderPacket>,
-        /// The last one is SNAP or TRUNC: nothing is read until
-        /// [`read_on`](super::LeaderConnection::read_on) or
+        /// What one read brought, whole packets only. If the synchronisation opens with SNAP, that
+        /// is the last one, and nothing is read until
         /// [`receive_snapshot`](super::LeaderConnection::receive_snapshot).
-        is_paused: bool,
-        /// To be dropped when all of it is handled.
+        packets: Vec<LeaderPacket>,
+        /// To be dropped when all of it is handled, and not before: while the log is cut for a
+        /// TRUNC, packets are kept with it.
         room: Room,
     },
     /// The connection is gone; the attempt is over.

@@ -42,7 +42,7 @@ mod send_tree;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use connection::{LeaderConnection, LearnerSettings};
+pub(crate) use connection::{Dialer, LeaderConnection, LearnerSettings};
 pub(crate) use dial::DialSettings;
 pub(crate) use error::PeerError;
 pub(crate) use event::{EventSink, PeerEvent, Room};

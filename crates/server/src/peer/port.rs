@@ -54,6 +54,7 @@ pub(crate) struct LearnerPort(Arc<Port>);
 struct Port {
     runtime: Handle,
     shared: Arc<Shared>,
+    listen: Mutex<ListenSettings>,
     settings: PortSettings,
     sink: EventSink,
     links_made: AtomicU64,
@@ -69,16 +70,18 @@ struct Term {
 }
 
 impl LearnerPort {
-    /// A port that is closed. `runtime` runs its tasks, `sink` is told what happens.
+    /// A port that is closed, to be opened at `listen`. `runtime` runs its tasks, `sink` is told what happens.
     pub(crate) fn new(
         runtime: Handle,
         shared: Arc<Shared>,
+        listen: ListenSettings,
         settings: PortSettings,
         sink: EventSink,
     ) -> Self {
         Self(Arc::new(Port {
             runtime,
             shared,
+            listen: Mutex::new(listen),
             settings,
             sink,
             links_made: AtomicU64::new(0),
@@ -86,14 +89,20 @@ impl LearnerPort {
         }))
     }
 
+    /// Where the next term listens: a reconfiguration may have moved this member.
+    pub(crate) fn listen_on(&self, settings: ListenSettings) {
+        *self.0.listen.lock() = settings;
+    }
+
     /// Begins a term: listens, and gives the addresses. An earlier term is ended. May wait for the
     /// resolver, for seconds, if an own address is a name; must not be called on the runtime then.
     ///
     /// # Errors
     /// If none of the addresses can be listened on: no leading then.
-    pub(crate) fn open(&self, settings: &ListenSettings) -> io::Result<Vec<SocketAddr>> {
-        self.close();
-        let opened = listen::open(&self.0.runtime, settings)?;
+    pub(crate) fn open(&self) -> io::Result<Vec<SocketAddr>> {
+        self.close_all();
+        let listen = self.0.listen.lock().clone();
+        let opened = listen::open(&self.0.runtime, &listen)?;
         let mut term = self.0.term.lock();
         let mut addresses = Vec::with_capacity(opened.len());
         for (door, address) in opened {
@@ -111,7 +120,7 @@ impl LearnerPort {
     /// all that waits for them.
     ///
     /// Must come before the tree is replaced: after it no snapshot is made of the tree any more.
-    pub(crate) fn close(&self) {
+    pub(crate) fn close_all(&self) {
         let mut term = self.0.term.lock();
         term.number += 1;
         for door in term.doors.drain(..) {
@@ -160,7 +169,7 @@ impl LearnerPort {
     }
 
     /// Drops a connection, with all that waits for it.
-    pub(crate) fn close_link(&self, link: LinkId) {
+    pub(crate) fn close(&self, link: LinkId) {
         let closed = self.0.term.lock().links.remove(&link);
         if let Some(link) = closed {
             link.close();
@@ -170,7 +179,7 @@ impl LearnerPort {
 
 impl Drop for LearnerPort {
     fn drop(&mut self) {
-        self.close();
+        self.close_all();
     }
 }
 

@@ -44,7 +44,10 @@ impl<R: AsyncRead + Unpin> PacketReader<R> {
     ///
     /// # Errors
     /// If the stream ends, breaks, or holds what is no packet.
-    pub(super) async fn read<P>(&mut self, is_last: fn(&P) -> bool) -> Result<Batch<P>, PeerError>
+    pub(super) async fn read<P>(
+        &mut self,
+        mut is_last: impl FnMut(&P) -> bool,
+    ) -> Result<Batch<P>, PeerError>
     where
         P: TryFrom<QuorumPacket, Error = DecodeError>,
     {
@@ -52,7 +55,7 @@ impl<R: AsyncRead + Unpin> PacketReader<R> {
             if let Some(fault) = self.fault.take() {
                 return Err(fault.into());
             }
-            let batch = self.take(is_last);
+            let batch = self.take(&mut is_last);
             if !batch.packets.is_empty() {
                 return Ok(batch);
             }
@@ -65,7 +68,7 @@ impl<R: AsyncRead + Unpin> PacketReader<R> {
         }
     }
 
-    fn take<P>(&mut self, is_last: fn(&P) -> bool) -> Batch<P>
+    fn take<P>(&mut self, is_last: &mut impl FnMut(&P) -> bool) -> Batch<P>
     where
         P: TryFrom<QuorumPacket, Error = DecodeError>,
     {
