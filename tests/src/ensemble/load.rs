@@ -32,7 +32,7 @@ impl Default for LoadSettings {
         LoadSettings {
             writers: 3,
             depth: 4,
-            pace: Duration::from_millis(4),
+            pace: Duration::from_millis(8),
             patience: Duration::from_secs(3),
         }
     }

@@ -25,6 +25,7 @@ mod holders;
 mod load;
 mod member;
 mod network;
+mod reconfig;
 mod writer;
 
 use std::time::{Duration, Instant};
@@ -34,6 +35,7 @@ pub use holders::Holders;
 pub use load::{Load, LoadReport, LoadSettings};
 pub use member::{Duty, Member, Role};
 pub use network::Network;
+pub use reconfig::Change;
 pub use writer::{Known, WriterReport};
 
 use crate::launcher::Flavour;

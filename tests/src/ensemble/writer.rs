@@ -113,7 +113,7 @@ impl Writer {
             },
             addresses,
             depth: 4,
-            pace: Duration::from_millis(4),
+            pace: Duration::from_millis(8),
             patience: Duration::from_secs(3),
             shared,
             index,

@@ -1,5 +1,6 @@
 //! What an ensemble survives and what it does not, with real processes: as ensemble-scenarios.md
 //! tells it.
 
+mod growth;
 mod partitions;
 mod survival;

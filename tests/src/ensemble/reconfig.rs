@@ -1,0 +1,81 @@
+//! Changes of an ensemble's members by a client.
+
+use std::time::Duration;
+
+use proto::request::{ReconfigRequest, Request, WriteRequest};
+use proto::response::GetDataResponse;
+use proto::{ErrorCode, OpCode};
+
+use super::{Ensemble, SESSION_TIMEOUT_MS, SETTLE_LIMIT, SUPER};
+use crate::raw_session::RawSession;
+use crate::requests::get_data;
+use crate::wait::wait_for;
+
+const CONFIG_NODE: &str = "/zookeeper/config";
+
+/// An incremental change: members to add or change by their lines, and ids to remove.
+#[derive(Debug, Clone, Default)]
+pub struct Change {
+    /// Lines as in a list of servers.
+    pub joining: Vec<String>,
+    /// Ids of those that are to leave.
+    pub leaving: Vec<u64>,
+}
+
+impl Change {
+    fn request(&self) -> Request {
+        let joining = self.joining.join(",");
+        let leaving: Vec<_> = self.leaving.iter().map(u64::to_string).collect();
+        let leaving = leaving.join(",");
+        let given = |text: String| (!text.is_empty()).then(|| text.as_str().into());
+        Request::Write(WriteRequest::Reconfig(ReconfigRequest {
+            joining: given(joining),
+            leaving: given(leaving),
+            new_members: None,
+            config_version: -1,
+        }))
+    }
+}
+
+impl Ensemble {
+    /// Asks a member for the change, again while there is no quorum of the new members yet or
+    /// another change is under way, and gives the new configuration's text.
+    pub fn reconfigure(&self, through: u64, change: &Change) -> String {
+        let request = change.request();
+        let op = OpCode::Reconfig;
+        wait_for(&format!("{op:?} {change:?}"), SETTLE_LIMIT, || {
+            let mut session = self.super_session(through)?;
+            session.set_patience(Duration::from_secs(20));
+            let answer = session.call(&request).ok()?;
+            session.close().ok();
+            match ErrorCode::from_i32(answer.err) {
+                Some(ErrorCode::NewConfigNoQuorum | ErrorCode::ReconfigInProgress) => None,
+                _ => {
+                    assert_eq!(answer.err, 0, "{change:?}");
+                    Some(text(&answer.record()))
+                }
+            }
+        })
+    }
+
+    /// The configuration as this member sees it.
+    pub fn configuration(&self, id: u64) -> Option<String> {
+        let mut session = self.super_session(id)?;
+        session.sync().ok()?;
+        let answer = session.call(&get_data(CONFIG_NODE)).ok()?;
+        session.close().ok();
+        (answer.err == 0).then(|| text(&answer.record()))
+    }
+
+    /// A super user's session with one member; nothing while it takes none.
+    pub fn super_session(&self, id: u64) -> Option<RawSession> {
+        let address = self.member(id).client_address().to_string();
+        let mut session = RawSession::open(&address, None, SESSION_TIMEOUT_MS).ok()?;
+        session.authenticate("digest", SUPER).ok()?;
+        Some(session)
+    }
+}
+
+fn text(response: &GetDataResponse) -> String {
+    String::from_utf8_lossy(response.data.as_deref().unwrap_or_default()).into_owned()
+}
