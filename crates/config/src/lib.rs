@@ -12,8 +12,8 @@
 //! * A refusal is a [`ConfigError`]: file, line, key, Apache ZooKeeper's own sentence where it has
 //!   one, and its exit code.
 //! * What was accepted but is worth a word is a [`Notice`]; the crate logs nothing itself.
-//! * [`members`] and [`membership`] stand alone: reconfiguration reads and writes member lists with
-//!   them.
+//! * [`members`], [`membership`] and [`reconfig`] stand alone: a running server reads, writes and
+//!   changes member lists with them.
 //!
 //! The crate reaches neither files nor names nor the environment: whoever loads a configuration
 //! passes [`Surroundings`].
@@ -40,6 +40,7 @@ pub mod membership;
 mod origin;
 pub mod properties;
 mod raw;
+pub mod reconfig;
 pub mod registry;
 mod review;
 mod secret;

@@ -12,6 +12,7 @@
 //!
 //! Source: configuration.md section 1.5; Java's QuorumPeer.QuorumServer, ConfigUtils.getHostAndPort.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::net::Ipv6Addr;
 
@@ -230,6 +231,41 @@ impl Member {
             role: role.unwrap_or_default(),
             client,
         })
+    }
+
+    /// Whether it is the same server in the same role at the same addresses, in any order.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let sorted = |member: &Self| {
+            let mut addresses = member.addresses.clone();
+            addresses.sort_unstable();
+            addresses
+        };
+        self.sid == other.sid
+            && self.role == other.role
+            && self.client == other.client
+            && sorted(self) == sorted(other)
+    }
+
+    /// Where learners reach it.
+    pub fn quorum_addresses(&self) -> BTreeSet<HostPort> {
+        let addresses = self.addresses.iter();
+        addresses
+            .map(|address| HostPort {
+                host: address.host.clone(),
+                port: address.quorum_port,
+            })
+            .collect()
+    }
+
+    /// Where its peers reach it in elections.
+    pub fn election_addresses(&self) -> BTreeSet<HostPort> {
+        let addresses = self.addresses.iter();
+        addresses
+            .map(|address| HostPort {
+                host: address.host.clone(),
+                port: address.election_port,
+            })
+            .collect()
     }
 }
 

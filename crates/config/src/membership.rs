@@ -13,13 +13,15 @@
 //! QuorumHierarchical.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use proto::quorum::{GroupId, Hierarchical, Majority, QuorumVerifier};
 use proto::{ConfigVersion, Sid};
 use thiserror::Error;
 
 use crate::java;
 use crate::members::{Member, MemberError, MemberRole};
-use crate::properties::{Properties, PropertiesError};
+use crate::properties::{Properties, PropertiesError, escape_value};
 
 /// Groups and weights of a hierarchical quorum.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -76,6 +78,18 @@ pub enum MembershipFault {
     /// A group with a server that does not vote and has no weight.
     #[error("group lists server {0}, which is no participant and has no weight")]
     NotAParticipant(Sid),
+    /// A key that no member list has.
+    #[error("Unrecognised parameter: {0}")]
+    UnknownKey(String),
+    /// Nobody votes, and there is to be no standalone server.
+    #[error("standaloneEnabled = false then number of participants should be >0")]
+    NoParticipant,
+    /// There are observers, but nobody votes.
+    #[error("Observers w/o participants is an invalid configuration")]
+    ObserversWithoutParticipants,
+    /// The only participant is a standalone server, which takes no observers.
+    #[error("Observers w/o quorum is an invalid configuration")]
+    ObserversWithoutQuorum,
     /// Text that is not in the form of properties.
     #[error(transparent)]
     Properties(#[from] PropertiesError),
@@ -116,7 +130,7 @@ impl Membership {
     /// Reads a list from text in the form of properties, such as the data of `/zookeeper/config`.
     ///
     /// # Errors
-    /// As [`Self::from_entries`], and text that is no properties.
+    /// As [`Self::from_entries`]; text that is no properties; a key that is not of a member list.
     pub fn parse(text: &str, multi_address_enabled: bool) -> Result<Self, MembershipError> {
         let properties =
             Properties::parse(&as_properties(text)).map_err(|error| MembershipError {
@@ -128,6 +142,13 @@ impl Membership {
             .iter()
             .map(|entry| (java::trim(&entry.key), entry.value.as_str()))
             .collect();
+        let mut keys = last_of_each.keys();
+        if let Some(key) = keys.find(|key| !is_member_key(key) && **key != "version") {
+            return Err(MembershipError {
+                key: Some((*key).to_owned()),
+                reason: MembershipFault::UnknownKey((*key).to_owned()),
+            });
+        }
         Self::from_entries(last_of_each, multi_address_enabled)
     }
 
@@ -145,17 +166,68 @@ impl Membership {
             .filter(|member| member.role == MemberRole::Observer)
     }
 
+    /// Refuses a list that no server could start with.
+    ///
+    /// # Errors
+    /// The three faults that are about the number of participants.
+    pub fn check_counts(&self, standalone_enabled: bool) -> Result<(), MembershipFault> {
+        let has_observers = self.observers().next().is_some();
+        match self.participants().count() {
+            0 if !standalone_enabled => Err(MembershipFault::NoParticipant),
+            0 if has_observers => Err(MembershipFault::ObserversWithoutParticipants),
+            1 if standalone_enabled && has_observers => {
+                Err(MembershipFault::ObserversWithoutQuorum)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Which of its members may decide: a majority of the participants, or of the groups.
+    pub fn quorum(&self) -> Arc<dyn QuorumVerifier> {
+        let voters = self.participants().map(|member| member.sid);
+        let Some(hierarchy) = &self.hierarchy else {
+            return Arc::new(Majority::new(voters));
+        };
+        let mut groups: BTreeMap<GroupId, Vec<Sid>> = BTreeMap::new();
+        for (sid, group) in &hierarchy.group_of {
+            groups.entry(GroupId(*group)).or_default().push(*sid);
+        }
+        let weights = hierarchy
+            .weight_of
+            .iter()
+            .map(|(sid, weight)| (*sid, *weight));
+        match Hierarchical::new(voters, groups, weights) {
+            Ok(hierarchical) => Arc::new(hierarchical),
+            // Only a list put together by hand has a participant without a group. Nobody decides
+            // in it.
+            Err(_) => Arc::new(Majority::new([])),
+        }
+    }
+
+    /// Whether the members, their roles, addresses and weights are the same, whatever the
+    /// versions.
+    ///
+    /// Addresses are compared as text. Source: `equals` of QuorumMaj, QuorumHierarchical.
+    pub fn has_same_members(&self, other: &Self) -> bool {
+        let same = |(one, two): (&Member, &Member)| one.is_same(two);
+        self.hierarchy == other.hierarchy
+            && self.members.len() == other.members.len()
+            && self.members.values().zip(other.members.values()).all(same)
+    }
+
     /// The data of `/zookeeper/config`: members, groups and weights, and at the end the version.
     pub fn node_data(&self) -> String {
-        let mut lines = self.lines();
+        let mut lines = self.lines_with(Member::to_string);
         lines.push(format!("version={}", self.version));
         lines.join("\n")
     }
 
     /// The contents of a dynamic file: the lines sorted as text. Only the file of a configuration
     /// that is not in effect yet has its version inside; others have it in their name.
+    ///
+    /// Unlike Java, this escapes what a properties file would read as something else.
     pub fn file_text(&self, with_version: bool) -> String {
-        let mut lines = self.lines();
+        let mut lines = self.lines_with(|member| escape_value(&member.to_string()));
         if with_version {
             lines.push(format!("version={}", self.version));
         }
@@ -163,11 +235,11 @@ impl Membership {
         lines.join("\n")
     }
 
-    fn lines(&self) -> Vec<String> {
+    fn lines_with(&self, show: impl Fn(&Member) -> String) -> Vec<String> {
         let mut lines: Vec<String> = self
             .members
             .iter()
-            .map(|(sid, member)| format!("server.{sid}={member}"))
+            .map(|(sid, member)| format!("server.{sid}={}", show(member)))
             .collect();
         if let Some(hierarchy) = &self.hierarchy {
             let mut groups: BTreeMap<i64, Vec<String>> = BTreeMap::new();
@@ -294,6 +366,60 @@ mod tests {
                 assert_eq!(Membership::parse(&node_data, false).unwrap(), list);
             }
         }
+    }
+
+    #[test]
+    fn a_dynamic_file_is_read_from_its_bytes_as_it_was_meant() {
+        for host in ["h\u{e9}te", "a\\b", "a\u{436}"] {
+            let mut list = Membership::parse("server.1=a:1:2;3", false).unwrap();
+            let member = list.members.get_mut(&Sid(1)).unwrap();
+            member.addresses = vec![crate::members::MemberAddress {
+                host: host.to_owned(),
+                quorum_port: 1,
+                election_port: 2,
+            }];
+            let properties = Properties::parse(list.file_text(true).as_bytes()).unwrap();
+            let entries = properties.entries().iter();
+            let entries = entries.map(|entry| (entry.key.as_str(), entry.value.as_str()));
+            assert_eq!(Membership::from_entries(entries, false).unwrap(), list);
+        }
+    }
+
+    #[test]
+    fn other_keys_are_refused() {
+        let text = "server.1=a:1:2\nclientPort=1\nversion=0";
+        assert_eq!(refusal(text), "Unrecognised parameter: clientPort");
+    }
+
+    #[test]
+    fn members_are_compared_without_version_and_order_of_addresses() {
+        let one = Membership::parse("server.1=a:1:2|b:1:2;3\nversion=1", true).unwrap();
+        let two = Membership::parse("server.1=b:1:2|a:1:2;3\nversion=2", true).unwrap();
+        assert!(one.has_same_members(&two));
+        for other in [
+            "server.1=a:1:2|b:1:2;4",
+            "server.1=a:1:2|b:1:2",
+            "server.1=a:1:2|b:1:3;3",
+            "server.1=a:1:2|b:1:2:observer;3",
+            "server.2=a:1:2|b:1:2;3",
+            "server.1=a:1:2|b:1:2;3\nserver.2=c:1:2;3",
+            "server.1=a:1:2|b:1:2;3\ngroup.1=1",
+        ] {
+            let other = Membership::parse(other, true).unwrap();
+            assert!(!one.has_same_members(&other), "{}", other.node_data());
+        }
+    }
+
+    #[test]
+    fn participants_decide_by_majority_or_in_their_groups() {
+        let servers = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\nserver.4=d:1:2:observer";
+        let decides = |text: &str, sids: &[i64]| {
+            let list = Membership::parse(text, false).unwrap();
+            list.quorum().is_quorum(&|sid| sids.contains(&sid.0))
+        };
+        assert!(decides(servers, &[1, 3]) && !decides(servers, &[1, 4]));
+        let grouped = format!("{servers}\ngroup.1=1:2:3\nweight.1=3");
+        assert!(decides(&grouped, &[1]) && !decides(&grouped, &[2, 3]));
     }
 
     fn refusal(text: &str) -> String {

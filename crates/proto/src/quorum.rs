@@ -12,6 +12,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use crate::Sid;
 
@@ -32,6 +33,24 @@ pub trait QuorumVerifier: Debug + Send + Sync {
     /// Whether the server has a say.
     fn is_voter(&self, sid: Sid) -> bool {
         self.voters().contains(&sid)
+    }
+}
+
+impl<V: QuorumVerifier + ?Sized> QuorumVerifier for Arc<V> {
+    fn voters(&self) -> &BTreeSet<Sid> {
+        (**self).voters()
+    }
+
+    fn weight(&self, sid: Sid) -> u64 {
+        (**self).weight(sid)
+    }
+
+    fn is_quorum(&self, has: &dyn Fn(Sid) -> bool) -> bool {
+        (**self).is_quorum(has)
+    }
+
+    fn is_voter(&self, sid: Sid) -> bool {
+        (**self).is_voter(sid)
     }
 }
 

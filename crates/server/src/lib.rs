@@ -16,6 +16,8 @@ mod failure;
 pub mod fourlw;
 mod limits;
 #[allow(dead_code, unused_imports, reason = "wired in by the role driver")]
+mod membership;
+#[allow(dead_code, unused_imports, reason = "wired in by the role driver")]
 mod mesh;
 pub mod metrics;
 mod net;

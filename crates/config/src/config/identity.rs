@@ -69,24 +69,13 @@ impl Lists {
         features: &Features,
     ) -> Result<(), ConfigError> {
         let participants = self.membership.participants().count();
-        let observers = self.membership.observers().count();
         let standalone = features.standalone_enabled;
-        let fault = match participants {
-            0 if !standalone => {
-                Some("standaloneEnabled = false then number of participants should be >0")
-            }
-            0 if observers > 0 => Some("Observers w/o participants is an invalid configuration"),
-            1 if standalone && observers > 0 => {
-                Some("Observers w/o quorum is an invalid configuration")
-            }
-            _ => None,
-        };
-        if let Some(reason) = fault {
+        if let Err(reason) = self.membership.check_counts(standalone) {
             let origin = match &self.dynamic_file {
                 Some(path) => Origin::file(path),
                 None => Origin::file(settings.raw.path()),
             };
-            return Err(ConfigError::new(reason).at(Some(&origin)));
+            return Err(ConfigError::new(reason.to_string()).at(Some(&origin)));
         }
         match participants {
             0 => {}

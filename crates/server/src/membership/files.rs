@@ -1,0 +1,183 @@
+//! Member lists on disk, beside zoo.cfg.
+//!
+//! | file | holds |
+//! |---|---|
+//! | `zoo.cfg.bak` | zoo.cfg as it was while it held the member list |
+//! | `zoo.cfg.dynamic.<version>` | a committed list, sorted, without its version; kept for ever |
+//! | `zoo.cfg.dynamic.next` | the list last seen, with its version |
+//!
+//! Each is written as `<name>.tmp`, synced and renamed, so a crash leaves the old or the new file.
+//! A list is committed on disk when zoo.cfg names it, which is the last step but the removal of
+//! `.next`. Owner and mode of zoo.cfg are kept, as it may hold passwords; so are its comments,
+//! which Java drops.
+//!
+//! Source: ensemble-protocol.md 2.4 (QuorumPeerConfig.writeDynamicConfig, editStaticConfig,
+//! backupOldConfig; AtomicFileWritingIdiom).
+
+use std::fs::{self, File, Metadata};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+
+use config::RawConfig;
+use config::membership::Membership;
+use config::properties::MAX_BYTES;
+
+/// Mode of a file that is written while it has no name yet.
+const PRIVATE_MODE: u32 = 0o600;
+/// Mode of a dynamic file, less what the umask takes: others may read it, as the member list is no
+/// secret.
+const PUBLIC_MODE: u32 = 0o666;
+
+/// The files of one server.
+#[derive(Debug)]
+pub(super) struct MembershipFiles {
+    /// zoo.cfg; absent for a server that was configured without a file, which keeps none.
+    static_file: Option<PathBuf>,
+    /// The member list has moved out of zoo.cfg.
+    is_list_outside: bool,
+}
+
+impl MembershipFiles {
+    pub(super) fn new(static_file: Option<PathBuf>, is_list_outside: bool) -> Self {
+        Self {
+            static_file,
+            is_list_outside,
+        }
+    }
+
+    /// Copies zoo.cfg to `zoo.cfg.bak`, unless the member list has moved out.
+    pub(super) fn back_up(&self) -> io::Result<()> {
+        match &self.static_file {
+            Some(path) if !self.is_list_outside => {
+                let (bytes, metadata) = read(path)?;
+                replace(&with_suffix(path, ".bak"), &bytes, Some(&metadata))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn write_next(&self, list: &Membership) -> io::Result<()> {
+        match &self.static_file {
+            Some(path) => replace(&next_of(path), list.file_text(true).as_bytes(), None),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn remove_next(&self) -> io::Result<()> {
+        let Some(path) = &self.static_file else {
+            return Ok(());
+        };
+        let next = next_of(path);
+        match fs::remove_file(&next) {
+            Ok(()) => sync_directory_of(&next),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(error) => Err(named("remove", &next, &error)),
+        }
+    }
+
+    /// Writes the file of this list and makes zoo.cfg name it. With `has_client` the list says
+    /// where this server's clients go, and zoo.cfg does not any more.
+    pub(super) fn write_committed(
+        &mut self,
+        list: &Membership,
+        has_client: bool,
+    ) -> io::Result<()> {
+        let Some(path) = &self.static_file else {
+            return Ok(());
+        };
+        let dynamic = with_suffix(path, &format!(".dynamic.{}", list.version));
+        replace(&dynamic, list.file_text(false).as_bytes(), None)?;
+        let absolute =
+            fs::canonicalize(&dynamic).map_err(|error| named("find", &dynamic, &error))?;
+        let Some(absolute) = absolute.to_str() else {
+            return Err(io::Error::new(
+                io::ErrorKind::InvalidData,
+                format!("{} is not UTF-8 and cannot be named", absolute.display()),
+            ));
+        };
+        // Read again: it may have been edited since the server started.
+        let (bytes, metadata) = read(path)?;
+        let raw = RawConfig::parse(path, &bytes).map_err(io::Error::other)?;
+        let edited = raw.with_dynamic_file(absolute, has_client);
+        replace(path, &edited, Some(&metadata))?;
+        self.is_list_outside = true;
+        Ok(())
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+fn next_of(static_file: &Path) -> PathBuf {
+    with_suffix(static_file, ".dynamic.next")
+}
+
+fn read(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {
+    let read = || {
+        let file = File::open(path)?;
+        let metadata = file.metadata()?;
+        let mut bytes = Vec::new();
+        // One byte more than allowed shows that there is more.
+        file.take(MAX_BYTES as u64 + 1).read_to_end(&mut bytes)?;
+        if bytes.len() > MAX_BYTES {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        Ok((bytes, metadata))
+    };
+    read().map_err(|error| named("read", path, &error))
+}
+
+/// Puts these bytes in the place of the file, for good. If it fails, the file is as it was.
+fn replace(path: &Path, bytes: &[u8], like: Option<&Metadata>) -> io::Result<()> {
+    let temporary = with_suffix(path, ".tmp");
+    let write = || {
+        // What an earlier process left behind may belong to somebody, or be a link.
+        match fs::remove_file(&temporary) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let mode = if like.is_some() {
+            PRIVATE_MODE
+        } else {
+            PUBLIC_MODE
+        };
+        let mut file = File::options()
+            .write(true)
+            .create_new(true)
+            .mode(mode)
+            .open(&temporary)?;
+        file.write_all(bytes)?;
+        if let Some(like) = like {
+            // Only root may give files away; whoever cannot keeps it.
+            let _ = chown(&temporary, Some(like.uid()), Some(like.gid()));
+            file.set_permissions(fs::Permissions::from_mode(like.mode()))?;
+        }
+        file.sync_all()?;
+        fs::rename(&temporary, path)?;
+        sync_directory_of(path)
+    };
+    write().map_err(|error| {
+        let _ = fs::remove_file(&temporary);
+        named("write", path, &error)
+    })
+}
+
+fn sync_directory_of(path: &Path) -> io::Result<()> {
+    let directory = match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    };
+    File::open(directory)?.sync_all()
+}
+
+/// An error that says what was to be done with which file.
+fn named(verb: &str, path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(
+        error.kind(),
+        format!("cannot {verb} {}: {error}", path.display()),
+    )
+}

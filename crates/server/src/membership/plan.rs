@@ -1,0 +1,90 @@
+//! From a client's reconfig to the member list it makes, or the code it is refused with.
+//!
+//! Whether reconfig is on, and whether the client may, is for `tree::Overlay::prepare_reconfig`,
+//! which takes what this says in the middle of its own checks.
+//!
+//! Source: client-protocol.md 3.9 (PrepRequestProcessor, reconfig; Leader.isQuorumSynced).
+
+use std::collections::BTreeSet;
+
+use config::membership::Membership;
+use proto::request::ReconfigRequest;
+use proto::{ConfigVersion, ErrorCode, Sid, Zxid};
+
+use super::MembershipKeeper;
+
+/// A request that takes any version.
+const ANY_VERSION: i64 = -1;
+/// Most participants of an ensemble that has an oracle's help.
+const ORACLE_VOTERS_MAX: usize = 2;
+
+/// What a plan depends on besides the lists.
+#[derive(Debug, Clone)]
+pub(crate) struct PlanFacts {
+    /// The transaction that the reconfiguration is to be: the version of the list.
+    pub(crate) zxid: Zxid,
+    /// The learners that came as followers, listed or not, are synchronised, and have
+    /// acknowledged within `syncLimit`. Observers are not among them, even those that are to be
+    /// promoted.
+    pub(crate) synced_followers: BTreeSet<Sid>,
+    /// The oracle lets one of two go on alone (`oraclePath`).
+    pub(crate) oracle_grants: bool,
+}
+
+impl MembershipKeeper {
+    /// The list that a reconfiguration would make, for this server as leader.
+    ///
+    /// Nothing has changed after it. If the reconfiguration is proposed, the list is to be seen
+    /// first ([`MembershipKeeper::see`]).
+    ///
+    /// # Errors
+    /// The code for the client, of the first check that fails.
+    pub(crate) fn plan(
+        &self,
+        request: &ReconfigRequest,
+        facts: &PlanFacts,
+    ) -> Result<Membership, ErrorCode> {
+        if let Some(seen) = &self.last_seen {
+            tracing::info!(version = %seen.version, "reconfig refused: another is in progress");
+            return Err(ErrorCode::ReconfigInProgress);
+        }
+        let version = self.committed.version;
+        if request.config_version != ANY_VERSION && request.config_version != version.0 {
+            let expected = ConfigVersion(request.config_version);
+            tracing::info!(%version, %expected, "reconfig refused: another version");
+            return Err(ErrorCode::BadVersion);
+        }
+        let planned = match &request.new_members {
+            Some(text) => Membership::replacement(text, self.rules),
+            None => self.committed.changed(
+                request.joining.as_deref(),
+                request.leaving.as_deref(),
+                self.rules,
+            ),
+        };
+        let mut list = planned.map_err(|fault| {
+            let code = fault.code();
+            tracing::info!(code = code.name(), reason = %fault, "reconfig refused");
+            code
+        })?;
+        if !self.is_quorum_synced(&list, facts) {
+            let synced = &facts.synced_followers;
+            tracing::info!(
+                ?synced,
+                "reconfig refused: no quorum of the new list is in sync"
+            );
+            return Err(ErrorCode::NewConfigNoQuorum);
+        }
+        list.version = ConfigVersion(facts.zxid.0);
+        Ok(list)
+    }
+
+    fn is_quorum_synced(&self, list: &Membership, facts: &PlanFacts) -> bool {
+        let quorum = list.quorum();
+        let voters = quorum.voters();
+        let is_synced = |sid: Sid| {
+            voters.contains(&sid) && (sid == self.me || facts.synced_followers.contains(&sid))
+        };
+        quorum.is_quorum(&is_synced) || (facts.oracle_grants && voters.len() <= ORACLE_VOTERS_MAX)
+    }
+}
