@@ -44,6 +44,15 @@ pub enum StartError {
         /// The file that makes an empty directory a new database.
         marker: PathBuf,
     },
+    /// Elections cannot be held by the member list.
+    #[error("{0}: correct the server.N, group.N and weight.N lines")]
+    Members(String),
+    /// zoo.cfg cannot be kept before reconfigurations change it.
+    #[error("cannot back up zoo.cfg, which reconfigurations rewrite: {source} (let this server write there, or set reconfigEnabled=false)")]
+    Backup {
+        /// The system's answer.
+        source: io::Error,
+    },
     /// A thread cannot be started.
     #[error("cannot start the {name} thread: {source}")]
     Thread {
@@ -60,8 +69,8 @@ impl StartError {
         match self {
             Self::Storage(error) => exit_code(error),
             Self::EmptyUntrusted { .. } => 3,
-            Self::Bind { .. } | Self::Thread { .. } => 1,
-            Self::Unsupported(_) | Self::UnrecognisedTtls { .. } => 2,
+            Self::Bind { .. } | Self::Thread { .. } | Self::Backup { .. } => 1,
+            Self::Members(_) | Self::Unsupported(_) | Self::UnrecognisedTtls { .. } => 2,
         }
     }
 }

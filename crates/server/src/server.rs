@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use config::Config;
-use proto::Zxid;
+use proto::{Sid, Zxid};
 use tokio::task::AbortHandle;
 
 use crate::error::StartError;
@@ -33,6 +33,8 @@ pub struct Server {
 pub struct Started {
     /// Where clients connect; `None` without a `clientPort`.
     pub client_address: Option<SocketAddr>,
+    /// This server's id in its ensemble; `None` if it stands alone.
+    pub member: Option<Sid>,
     /// Last transaction of the recovered history.
     pub zxid: Zxid,
     /// Znodes, the root and system znodes included.

@@ -30,7 +30,7 @@ pub(crate) struct Settings {
     pub(crate) tick_ms: u64,
     pub(crate) min_session_timeout_ms: i32,
     pub(crate) max_session_timeout_ms: i32,
-    /// Top byte of new session ids; 1 on a standalone server.
+    /// Top byte of new session ids: the low one of `myid`, 1 on a standalone server.
     pub(crate) session_server_id: u8,
     /// Requests in the pipeline (`globalOutstandingLimit`, `request_throttle_max_requests`).
     pub(crate) outstanding_max: usize,
@@ -83,7 +83,9 @@ impl Settings {
             tick_ms: config.tick_time_ms.into(),
             min_session_timeout_ms: as_i32(sessions.min_timeout_ms),
             max_session_timeout_ms: as_i32(sessions.max_timeout_ms),
-            session_server_id: STANDALONE_SERVER_ID,
+            session_server_id: config.ensemble.as_ref().map_or(STANDALONE_SERVER_ID, |ensemble| {
+                ensemble.my_id.0.to_le_bytes()[0]
+            }),
             outstanding_max: outstanding_max(limit),
             throttled_after: limit.request_throttle.throttled_op_wait_time_ms.map(millis),
             words: whitelist(&config),
@@ -138,7 +140,7 @@ pub(crate) fn tree_settings(config: &Config) -> TreeSettings {
         skip_acl: features.skip_acl,
         close_session_paths: config.storage.close_session_txn_enabled,
         reconfig_enabled: features.reconfig_enabled,
-        standalone: true,
+        standalone: config.ensemble.is_none(),
         auth: auth_settings(config),
     }
 }

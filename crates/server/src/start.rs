@@ -7,7 +7,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use config::Config;
-use proto::quorum::Majority;
 use session::{Owner, Role, SessionTracker};
 use storage::{
     DataDirs, Empty, LogSettings, LogWriter, OpenOptions, RealDisk, Recovered, SnapTrigger,
@@ -15,24 +14,19 @@ use storage::{
 };
 use tokio::net::TcpListener;
 use tree::Tree;
-use zab::broadcast::Proposals;
 
 use crate::error::StartError;
 use crate::failure::Failure;
 use crate::metrics::Metrics;
 use crate::net::listener;
-use crate::pipeline::{Core, LogThread, STANDALONE, Snapshotter};
+use crate::pipeline::{Core, CoreStart, LogThread, Snapshotter};
 use crate::recovery::{RecoveredTree, recover_tree};
 use crate::server::{Server, Started};
 use crate::service::Service;
 use crate::sessions::Sessions;
 use crate::settings::{Settings, digest_algorithm, field_limits};
 use crate::shared::Shared;
-use crate::{clock, limits, timers};
-
-/// Messages of the core's inbox that need no permit: one `Synced` for each group under way, and
-/// the ones that end it.
-const UNMETERED_MESSAGES: usize = 2 * limits::LOG_GROUPS_MAX + 8;
+use crate::{clock, limits, member, timers};
 
 /// The kernel's own maximum applies; what `clientPortListenBacklog=-1` stands for in Java is 50,
 /// which loses connections in a storm.
@@ -59,40 +53,51 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
         digest_mismatches,
     } = recover_tree(&config, &dirs)?;
     refuse_unrecognised(&tree)?;
-    refuse_untrusted(&config, &recovered)?;
+    if config.ensemble.is_none() {
+        refuse_untrusted(&config, &recovered)?;
+    }
+    // What an earlier process wrote and did not sync counts from here on.
+    storage::sync_newest_log(&*disk, &dirs)?;
     let started = Started {
         client_address: listener
             .as_ref()
             .and_then(|listener| listener.local_addr().ok()),
+        member: config.ensemble.as_ref().map(|own| own.my_id),
         zxid: tree.last_zxid(),
         znodes: tree.node_count(),
         sessions: tree.sessions().len(),
         replayed: recovered.txns_replayed,
     };
-    let inbox_max = settings.outstanding_max + UNMETERED_MESSAGES;
-    let (core_sender, inbox) = crossbeam_channel::bounded(inbox_max);
-    let orphans = tree.orphan_owners();
-    let sessions = track_sessions(&settings, &tree);
+    // What comes in is bounded where it comes from: clients by permits, members by what their
+    // connections may send ahead.
+    let (core_sender, inbox) = crossbeam_channel::unbounded();
     let metrics = Arc::new(Metrics::default());
     metrics.digest_mismatches_count.add(digest_mismatches);
+    let (sessions, service, orphans) = match config.ensemble {
+        Some(_) => (Sessions::reporting(), Service::None, Vec::new()),
+        None => {
+            let sessions = track_sessions(&settings, &tree);
+            (sessions, Service::Deciding, tree.orphan_owners())
+        }
+    };
     let shared = Arc::new(Shared::new(
         settings,
         tree,
         sessions,
-        Service::Deciding,
+        service,
         core_sender.clone(),
         metrics,
     ));
     let failure = Failure::default();
-    let (snapshotter, snapshots, snapshot_end) =
-        Snapshotter::new(
-            shared.clone(),
-            disk.clone(),
-            dirs.clone(),
-            failure.clone(),
-            core_sender.clone(),
-        );
-    if recovered.snapshot.is_none() {
+    let (snapshotter, snapshots, snapshot_end) = Snapshotter::new(
+        shared.clone(),
+        disk.clone(),
+        dirs.clone(),
+        failure.clone(),
+        core_sender.clone(),
+    );
+    let is_trusted = recovered.empty != Some(Empty::Untrusted);
+    if recovered.snapshot.is_none() && is_trusted {
         // A log without a snapshot does not recover: the first one must be there before it.
         snapshotter.take()?;
         if recovered.has_marker {
@@ -102,14 +107,30 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
         set_damaged_aside(&*disk, &dirs, recovered.last_zxid)?;
         snapshots.request();
     }
-    let (groups_sender, groups) = crossbeam_channel::bounded(limits::LOG_GROUPS_MAX);
-    let proposals = Proposals::new(Majority::new([STANDALONE]), STANDALONE, started.zxid);
-    let core = Core::new(shared.clone(), inbox, groups_sender, proposals);
+    let member = member::start(
+        &config,
+        &shared,
+        (disk.clone(), dirs.clone()),
+        &recovered,
+        &core_sender,
+    )?;
+    let (log_sender, log_orders) = crossbeam_channel::bounded(limits::LOG_GROUPS_MAX);
+    let core = Core::new(CoreStart {
+        shared: shared.clone(),
+        inbox,
+        log: log_sender,
+        snapshots: snapshots.clone(),
+        failure: failure.clone(),
+        member,
+    });
     let log = LogThread {
         shared: shared.clone(),
-        groups,
+        orders: log_orders,
         core: core_sender.clone(),
         writer: LogWriter::new(disk.clone(), &dirs, log_settings(&config)),
+        disk: disk.clone(),
+        dirs: dirs.clone(),
+        log_settings: log_settings(&config),
         trigger: snap_trigger(&config),
         snapshots,
         commit: shared.settings.group_commit,
@@ -160,10 +181,17 @@ fn track_sessions(settings: &Settings, tree: &Tree) -> Sessions {
 /// configuration is refused at the start.
 fn refuse_unsupported(config: &Config) -> Result<(), StartError> {
     let refuse = |what: &str| Err(StartError::Unsupported(what.to_owned()));
-    if config.ensemble.is_some() {
-        return refuse(
-            "zoo.cfg names an ensemble, and this release runs standalone servers only: leave out the server.N lines, or run Apache ZooKeeper on this member",
-        );
+    if let Some(ensemble) = &config.ensemble {
+        if ensemble.tls.is_enabled || ensemble.tls.port_unification {
+            return refuse(
+                "sslQuorum and portUnification need TLS, which this release does not have yet: leave them out",
+            );
+        }
+        if ensemble.sasl.is_enabled {
+            return refuse(
+                "quorum.auth.enableSasl needs SASL, which this release does not have yet: leave it out",
+            );
+        }
     }
     if config.client.secure.is_some() || config.client.port_unification {
         return refuse(

@@ -43,7 +43,14 @@ impl Epochs {
         let of_data = Epoch(last_zxid.epoch().0.max(0));
         let current_path = dirs.snap.join(CURRENT);
         let accepted_path = dirs.snap.join(ACCEPTED);
+        let promised = read(disk, &accepted_path)?;
         let current = match read(disk, &current_path)? {
+            // It died between the leader's history and the leader's epoch, in this order: see
+            // ZOOKEEPER-4643. The epoch is what others go by, so it stays.
+            Some(current) if current < of_data && promised.is_some_and(|it| it >= of_data) => {
+                tracing::info!(%current, %of_data, "the history goes on in an epoch that was not taken on");
+                current
+            }
             Some(current) if current < of_data => {
                 Self::repair(disk, dirs, current, of_data, last_zxid)?
             }
@@ -53,7 +60,7 @@ impl Epochs {
                 of_data
             }
         };
-        let accepted = match read(disk, &accepted_path)? {
+        let accepted = match promised {
             Some(accepted) => accepted,
             None => {
                 // Java writes the epoch of the data even if the current epoch is higher, and then

@@ -75,7 +75,7 @@ pub use epoch::Epochs;
 pub use error::{ContentError, StorageError};
 pub use log::{
     LogSettings, LogWriter,
-    chain::{LoggedTxn, LoggedTxns, last_logged_zxid, read_txns_from},
+    chain::{LoggedTxn, LoggedTxns, last_logged_zxid, read_txns_from, sync_newest_log},
     judge::{Damage, TornTail},
 };
 pub use names::{FileName, LogFile, SnapshotFile, list_logs, list_snapshots};

@@ -143,6 +143,7 @@ async fn serve_until_told(config: Arc<Config>) -> ExitCode {
 fn ready_line(started: &Started, config: &Config) -> String {
     let Started {
         client_address,
+        member,
         zxid,
         znodes,
         sessions,
@@ -151,6 +152,10 @@ fn ready_line(started: &Started, config: &Config) -> String {
     let listens = match client_address {
         Some(address) => format!("serving clients on {address}"),
         None => "running without a client port".to_owned(),
+    };
+    let listens = match member {
+        Some(sid) => format!("member {sid} of an ensemble, {listens} once there is a leader"),
+        None => listens,
     };
     format!(
         "zoarium: {listens}; data in {}: zxid {zxid}, {znodes} znodes, {sessions} sessions, {replayed} transactions replayed",

@@ -3,7 +3,7 @@
 pub(crate) mod answer;
 pub(crate) mod connection;
 pub(crate) mod dispatch;
-mod handshake;
+pub(crate) mod handshake;
 pub(crate) mod large;
 pub(crate) mod listener;
 pub(crate) mod registry;

@@ -1,39 +1,72 @@
 //! The thread that orders and applies.
+//!
+//! It takes messages in turns: requests first, all that wait under one hold of the tree, then what
+//! happened elsewhere. [`driver`](super::driver) has what concerns roles.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, TrySendError};
-use jute::Encode;
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
 use parking_lot::RwLockWriteGuard;
 use proto::request::WriteRequest;
-use proto::txn::{Txn, TxnRecord};
-use proto::{ErrorCode, OpCode, Sid, Zxid};
+use proto::txn::TxnRecord;
+use proto::{ErrorCode, OpCode, SessionId, Sid, Zxid};
 use session::Owner;
-use tree::{Overlay, PrepareContext, SessionKind, Tree};
+use tree::Overlay;
+use zab::Record;
 use zab::broadcast::Proposals;
+use zab::leader::LinkId;
 
 use super::deliver::Delivery;
-use super::log::LogGroup;
+use super::log::{LogGroup, ToLog};
+use super::member::Member;
+use super::role::Role;
+use super::snapshot::SnapshotRequests;
 use super::{Submission, ToCore};
-use crate::net::connection::Connection;
+use crate::failure::Failure;
+use crate::net::connection::{Connection, Identities};
 use crate::net::large::LargeRequest;
 use crate::shared::Shared;
 use crate::{clock, limits};
 
 /// Orders requests and applies what is committed.
 pub(crate) struct Core {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     inbox: Receiver<ToCore>,
-    log: Sender<LogGroup>,
+    log: Sender<ToLog>,
+    pub(super) snapshots: SnapshotRequests,
+    pub(super) failure: Failure,
+    pub(super) role: Role,
+    /// `None` if there is no ensemble.
+    pub(super) member: Option<Box<Member>>,
     /// Transactions that the log has had no room for yet.
-    group: LogGroup,
-    overlay: Overlay,
-    proposals: Proposals,
-    last_zxid: Zxid,
-    in_flight: VecDeque<InFlight>,
-    delivery: Delivery,
-    ending: bool,
+    pub(super) group: LogGroup,
+    pub(super) overlay: Overlay,
+    /// The last zxid given out, or where the history ends.
+    pub(super) last_zxid: Zxid,
+    /// The last record handed to the log.
+    pub(super) appended: Zxid,
+    /// Up to where the log is on disk.
+    pub(super) synced: Zxid,
+    /// Transactions to be applied, oldest first.
+    pub(super) in_flight: VecDeque<InFlight>,
+    /// How many of them are committed.
+    pub(super) committed: usize,
+    /// A learner's committed records, not decoded yet.
+    pub(super) delivered: Vec<Record>,
+    /// A learner's records that are appended and not committed.
+    pub(super) undelivered: VecDeque<Record>,
+    /// What learners have passed on to this leader.
+    pub(super) incoming: Vec<Incoming>,
+    pub(super) delivery: Delivery,
+    /// Requests of this turn.
+    requests: Vec<Submission>,
+    /// What else has come in this turn.
+    events: VecDeque<ToCore>,
+    pub(super) is_ending: bool,
+    /// The disk has failed: nothing is done any more.
+    pub(super) is_failed: bool,
 }
 
 /// A transaction between its proposal and its application.
@@ -42,186 +75,331 @@ pub(super) struct InFlight {
     /// What was asked for; the transaction may be an error instead.
     pub(super) op: OpCode,
     pub(super) origin: Option<Arc<Connection>>,
-    _large: Option<LargeRequest>,
+    pub(super) large: Option<LargeRequest>,
+    /// Whether it holds a permit.
+    pub(super) is_metered: bool,
+}
+
+impl InFlight {
+    /// One that no client of this server waits for.
+    pub(super) fn of_others(record: TxnRecord) -> Self {
+        let op = record.txn.op();
+        Self {
+            record,
+            op,
+            origin: None,
+            large: None,
+            is_metered: false,
+        }
+    }
+}
+
+/// A request to be ordered, whoever has brought it.
+pub(super) struct Order {
+    pub(super) origin: Option<Arc<Connection>>,
+    /// The server that it came through.
+    pub(super) owner: Owner,
+    pub(super) session: SessionId,
+    pub(super) cxid: i32,
+    pub(super) op: OpCode,
+    pub(super) identities: Identities,
+    /// An error if it is refused unseen.
+    pub(super) request: Result<WriteRequest, ErrorCode>,
+    pub(super) large: Option<LargeRequest>,
+    /// Whether it holds a permit.
+    pub(super) is_metered: bool,
+}
+
+impl Order {
+    /// The server's own.
+    pub(super) fn own(session: SessionId, request: WriteRequest) -> Self {
+        Self {
+            origin: None,
+            owner: Owner::THIS_SERVER,
+            session,
+            cxid: 0,
+            op: request.op(),
+            identities: Arc::from([]),
+            request: Ok(request),
+            large: None,
+            is_metered: false,
+        }
+    }
+}
+
+/// What a learner has passed on.
+pub(super) enum Incoming {
+    /// A request.
+    Order(Order),
+    /// A sync over this connection.
+    Sync(LinkId),
 }
 
 /// This server's id towards `zab` when it is alone.
 pub(crate) const STANDALONE: Sid = Sid(0);
 
+/// What a core begins with.
+pub(crate) struct CoreStart {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) inbox: Receiver<ToCore>,
+    pub(crate) log: Sender<ToLog>,
+    pub(crate) snapshots: SnapshotRequests,
+    pub(crate) failure: Failure,
+    /// `None` for a server that stands alone.
+    pub(crate) member: Option<Box<Member>>,
+}
+
 impl Core {
-    pub(crate) fn new(
-        shared: Arc<Shared>,
-        inbox: Receiver<ToCore>,
-        log: Sender<LogGroup>,
-        proposals: Proposals,
-    ) -> Self {
+    pub(crate) fn new(start: CoreStart) -> Self {
         let (overlay, last_zxid) = {
-            let tree = shared.tree.read();
+            let tree = start.shared.tree.read();
             (Overlay::new(&tree), tree.last_zxid())
         };
+        let role = match start.member {
+            Some(_) => Role::Looking,
+            None => {
+                let quorum = proto::quorum::Majority::new([STANDALONE]);
+                Role::Alone(Box::new(Proposals::new(quorum, STANDALONE, last_zxid)))
+            }
+        };
         Self {
-            shared,
-            inbox,
-            log,
+            shared: start.shared,
+            inbox: start.inbox,
+            log: start.log,
+            snapshots: start.snapshots,
+            failure: start.failure,
+            role,
+            member: start.member,
             group: LogGroup::default(),
             overlay,
-            proposals,
             last_zxid,
+            appended: last_zxid,
+            synced: last_zxid,
             in_flight: VecDeque::new(),
+            committed: 0,
+            delivered: Vec::new(),
+            undelivered: VecDeque::new(),
+            incoming: Vec::new(),
             delivery: Delivery::default(),
-            ending: false,
+            requests: Vec::new(),
+            events: VecDeque::new(),
+            is_ending: false,
+            is_failed: false,
         }
     }
 
-    /// Runs until told to end and everything proposed is applied, or until the log fails.
+    /// Runs until told to end and everything proposed is applied, or until the disk fails.
     pub(crate) fn run(mut self) {
-        while !(self.ending && self.in_flight.is_empty()) {
-            let Ok(first) = self.inbox.recv() else { return };
-            if !self.turn(first) {
-                return;
+        self.begin();
+        while !self.is_over() {
+            match self.next_message() {
+                Ok(first) => self.turn(first),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            let now_ms = clock::session_ms();
+            if self.deadline_ms().is_some_and(|at_ms| at_ms <= now_ms) {
+                self.handle_deadline();
             }
         }
         tracing::debug!(zxid = %self.last_zxid, "core thread ends");
     }
 
-    /// Handles `first` and what else waits. False if the log has failed.
-    fn turn(&mut self, first: ToCore) -> bool {
-        let mut synced = None;
-        let mut submissions = 0;
-        let mut next = Some(first);
-        let shared = self.shared.clone();
-        {
-            let tree = shared.tree.read();
-            let now_ms = clock::wall_ms();
-            while let Some(message) = next {
-                match message {
-                    ToCore::Submit(submission) => {
-                        self.prepare(&tree, submission, now_ms);
-                        submissions += 1;
-                    }
-                    ToCore::Synced(zxid) => synced = synced.max(Some(zxid)),
-                    ToCore::ForwardSync(sync) => sync.connection.close(),
-                    ToCore::Revalidate(revalidation) => revalidation.connection.close(),
-                    ToCore::SnapshotWritten => {}
-                    ToCore::LogFailed => return false,
-                    ToCore::Shutdown => self.ending = true,
-                }
-                if submissions >= limits::PREPARE_GROUP_MAX {
-                    break;
-                }
-                next = self.inbox.try_recv().ok();
-            }
-        }
-        self.offer_group();
-        if let Some(zxid) = synced {
-            self.commit(zxid);
-        }
-        true
-    }
-
-    fn prepare(&mut self, tree: &Tree, submission: Submission, now_ms: i64) {
-        let Submission {
-            origin,
-            session,
-            cxid,
-            identities,
-            request,
-            body: _,
-            large,
-        } = submission;
-        let zxid = self.last_zxid.next();
-        let session_check = self.check_session(&request, session);
-        let context = PrepareContext {
-            session,
-            cxid,
-            zxid,
-            time_ms: now_ms,
-            identities: &identities,
-            session_check,
+    fn is_over(&self) -> bool {
+        let is_done = match self.role {
+            Role::Alone(_) => self.in_flight.is_empty(),
+            Role::Looking => true,
+            Role::Leading(_) | Role::Learning(_) | Role::Draining(_) => false,
         };
-        let record = self.overlay.prepare(tree, &request, &context);
-        if matches!(record.txn, Txn::CloseSession { .. }) {
-            // Requests behind it are refused from here on.
-            self.shared.sessions.lock().set_closing(session);
-        }
-        self.last_zxid = zxid;
-        self.group.push(&record);
-        self.proposals.propose(zxid);
-        let op = request.op();
-        self.in_flight.push_back(InFlight {
-            record,
-            op,
-            origin,
-            _large: large,
-        });
+        self.is_failed || (self.is_ending && is_done)
     }
 
-    fn check_session(
-        &self,
-        request: &WriteRequest,
-        session: proto::SessionId,
-    ) -> Result<SessionKind, ErrorCode> {
-        match request {
-            // The server's own: a session that starts or ends, a container that is swept.
-            WriteRequest::CreateSession { .. }
-            | WriteRequest::CloseSession
-            | WriteRequest::DeleteContainer { .. } => Ok(SessionKind::Global),
-            _ => {
-                let checked = self
-                    .shared
-                    .sessions
-                    .lock()
-                    .check(session, Owner::THIS_SERVER);
-                checked.map(|()| SessionKind::Global)
+    fn next_message(&self) -> Result<ToCore, RecvTimeoutError> {
+        let Some(at_ms) = self.deadline_ms() else {
+            return self
+                .inbox
+                .recv()
+                .map_err(|_| RecvTimeoutError::Disconnected);
+        };
+        let wait_ms = at_ms.saturating_sub(clock::session_ms()).max(0);
+        self.inbox
+            .recv_timeout(Duration::from_millis(wait_ms.unsigned_abs()))
+    }
+
+    /// Handles `first` and what else waits.
+    fn turn(&mut self, first: ToCore) {
+        let mut next = Some(first);
+        while let Some(message) = next {
+            match message {
+                ToCore::Submit(submission) => self.requests.push(submission),
+                event => self.events.push_back(event),
             }
+            if self.requests.len() + self.events.len() >= limits::PREPARE_GROUP_MAX {
+                break;
+            }
+            next = self.inbox.try_recv().ok();
+        }
+        if !self.requests.is_empty() {
+            self.take_requests();
+        }
+        while let Some(event) = self.events.pop_front() {
+            self.handle_event(event);
+            if self.is_failed {
+                return;
+            }
+        }
+    }
+
+    /// Orders the requests of this turn, or passes them on.
+    fn take_requests(&mut self) {
+        let mut requests = std::mem::take(&mut self.requests);
+        match self.role {
+            Role::Alone(_) => {
+                let shared = self.shared.clone();
+                let tree = shared.tree.read();
+                let now_ms = clock::wall_ms();
+                for submission in requests.drain(..) {
+                    self.order_alone(&tree, submission.into(), now_ms);
+                }
+                drop(tree);
+                self.offer_group();
+            }
+            Role::Leading(_) => self.order_all(requests.drain(..)),
+            Role::Learning(_) => {
+                for submission in requests.drain(..) {
+                    let body = submission.body.clone();
+                    self.forward(submission.into(), body);
+                }
+            }
+            Role::Looking | Role::Draining(_) => {
+                for submission in requests.drain(..) {
+                    self.drop_order(submission.into());
+                }
+            }
+        }
+        // Kept for its memory.
+        self.requests = requests;
+    }
+
+    fn order_alone(&mut self, tree: &tree::Tree, order: Order, now_ms: i64) {
+        let zxid = self.last_zxid.next();
+        let (in_flight, _) = self.prepare_at(tree, order, zxid, now_ms);
+        self.group.push(&in_flight.record);
+        self.appended = zxid;
+        if let Role::Alone(proposals) = &mut self.role {
+            proposals.propose(zxid);
+        }
+        self.in_flight.push_back(in_flight);
+    }
+
+    fn handle_event(&mut self, event: ToCore) {
+        match event {
+            // Taken before.
+            ToCore::Submit(_) => {}
+            ToCore::ForwardSync(sync) => self.forward_sync(sync),
+            ToCore::Revalidate(revalidation) => self.revalidate(revalidation),
+            ToCore::Mesh(event) => self.handle_mesh(event),
+            ToCore::Peer(event) => self.handle_peer(event),
+            ToCore::Synced(zxid) => self.handle_synced(zxid),
+            ToCore::SnapshotWritten => self.handle_snapshot_written(),
+            ToCore::Reloaded { tree, end } => self.handle_reloaded(tree, end),
+            ToCore::LogFailed => {
+                self.shared.stop_serving();
+                self.is_failed = true;
+            }
+            ToCore::Shutdown => {
+                self.is_ending = true;
+                self.end_role();
+            }
+        }
+    }
+
+    /// The log is on disk up to `zxid`.
+    fn handle_synced(&mut self, zxid: Zxid) {
+        self.synced = self.synced.max(zxid);
+        self.offer_group();
+        match &mut self.role {
+            Role::Alone(proposals) => {
+                match proposals.handle_synced(zxid) {
+                    Ok(committed) => self.committed += committed.len(),
+                    Err(fault) => {
+                        tracing::error!(err = %fault, "the log reports what was never proposed");
+                    }
+                }
+                self.apply_committed();
+            }
+            Role::Leading(_) => self.with_leader(|leader, _, out| leader.handle_synced(zxid, out)),
+            Role::Learning(_) => {
+                self.with_learner(|learner, _, out| learner.handle_synced(zxid, out));
+            }
+            Role::Draining(_) => self.drain(),
+            Role::Looking => {}
         }
     }
 
     /// Hands the log what has gathered, unless it is still busy with earlier groups: its next
     /// `Synced` brings us back here.
-    fn offer_group(&mut self) {
+    pub(super) fn offer_group(&mut self) {
         if self.group.is_empty() {
             return;
         }
-        match self.log.try_send(std::mem::take(&mut self.group)) {
+        match self
+            .log
+            .try_send(ToLog::Group(std::mem::take(&mut self.group)))
+        {
             Ok(()) => {}
-            Err(TrySendError::Full(group)) => self.group = group,
+            Err(TrySendError::Full(ToLog::Group(group))) => self.group = group,
             // The log thread is gone; `LogFailed` is on its way.
-            Err(TrySendError::Disconnected(_)) => {}
+            Err(_) => {}
         }
     }
 
-    /// Applies what is committed now that this server's log is on disk up to `zxid`.
-    fn commit(&mut self, zxid: Zxid) {
-        let mut committed = match self.proposals.handle_synced(zxid) {
-            Ok(committed) => committed.len(),
-            Err(fault) => {
-                tracing::error!(err = %fault, "the log reports what was never proposed");
-                return;
-            }
-        };
+    /// Orders something of the log thread, behind all that was appended. Waits for room there:
+    /// nobody is served meanwhile.
+    pub(super) fn to_log(&mut self, order: ToLog) {
+        if !self.group.is_empty() {
+            let _ = self.log.send(ToLog::Group(std::mem::take(&mut self.group)));
+        }
+        let _ = self.log.send(order);
+    }
+
+    /// Applies what is committed, in groups, so that readers get their turn.
+    pub(super) fn apply_committed(&mut self) {
+        let mut committed = std::mem::take(&mut self.committed);
+        if committed == 0 {
+            return;
+        }
         let shared = self.shared.clone();
         while committed > 0 {
             let group = committed.min(limits::APPLY_GROUP_MAX);
             committed -= group;
+            let mut metered = 0;
             let mut tree = shared.tree.write();
             for in_flight in self.in_flight.drain(..group) {
+                metered += usize::from(in_flight.is_metered);
                 self.overlay.applied(in_flight.record.header.zxid);
                 self.delivery.apply(&shared, &mut tree, &in_flight);
             }
             RwLockWriteGuard::unlock_fair(tree);
             self.delivery.wake();
             self.delivery.count(&shared);
-            shared.permits.give_back(group);
+            shared.permits.give_back(metered);
         }
     }
 }
 
-impl LogGroup {
-    fn push(&mut self, record: &TxnRecord) {
-        let start = self.payloads.len();
-        record.encode(&mut self.payloads);
-        self.records
-            .push((record.header.zxid, start..self.payloads.len()));
+impl From<Submission> for Order {
+    fn from(submission: Submission) -> Self {
+        Self {
+            origin: submission.origin,
+            owner: Owner::THIS_SERVER,
+            session: submission.session,
+            cxid: submission.cxid,
+            op: submission.request.op(),
+            identities: submission.identities,
+            request: Ok(submission.request),
+            large: submission.large,
+            is_metered: true,
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use jute::Encode;
 use proto::txn::Txn;
 use proto::{ErrorCode, SessionId};
 use tree::{Event, Outcome, Tree};
@@ -122,6 +123,44 @@ impl Delivery {
             );
         }
         desk.drain_queue(&mut state, &mut self.replies);
+        drop(state);
+        self.touched(connection);
+    }
+
+    /// The leader has answered the oldest sync of `connection`, which is at the head of its queue.
+    pub(super) fn answer_sync(
+        &mut self,
+        shared: &Shared,
+        tree: &Tree,
+        connection: &Arc<Connection>,
+    ) {
+        let desk = Desk {
+            shared,
+            tree,
+            connection,
+            now_ms: clock::monotonic_ms(),
+        };
+        let mut state = connection.lock();
+        let is_sync = |queued: &Queued| matches!(queued.work, Work::ForwardedSync { .. });
+        match state.queue.pop_front_if(|queued| is_sync(queued)) {
+            Some(Queued {
+                asked,
+                work: Work::ForwardedSync { path },
+            }) => {
+                let zxid = tree.last_zxid();
+                desk.reply(&mut state, &mut self.replies, asked, zxid, |out| {
+                    path.encode(out);
+                    Ok(())
+                });
+                desk.drain_queue(&mut state, &mut self.replies);
+            }
+            _ => {
+                drop(state);
+                // Out of step with the leader; only a connection that is gone may be.
+                connection.close();
+                return;
+            }
+        }
         drop(state);
         self.touched(connection);
     }

@@ -5,14 +5,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
+use jute::Encode;
 use proto::Zxid;
-use storage::{LogWriter, RealDisk, SnapTrigger, StorageError};
+use proto::txn::TxnRecord;
+use storage::{DataDirs, LogSettings, LogWriter, RealDisk, SnapTrigger, StorageError};
 
 use super::ToCore;
 use super::snapshot::SnapshotRequests;
 use crate::clock;
 use crate::error::exit_code;
 use crate::failure::Failure;
+use crate::recovery::recover_tree;
 use crate::shared::Shared;
 
 /// Encoded transactions on their way to the log.
@@ -26,6 +29,44 @@ impl LogGroup {
     pub(super) fn is_empty(&self) -> bool {
         self.records.is_empty()
     }
+
+    /// Adds a transaction.
+    pub(super) fn push(&mut self, record: &TxnRecord) {
+        let start = self.payloads.len();
+        record.encode(&mut self.payloads);
+        self.end(record.header.zxid, start);
+    }
+
+    /// Adds a transaction that is encoded already.
+    pub(super) fn push_bytes(&mut self, zxid: Zxid, payload: &[u8]) {
+        let start = self.payloads.len();
+        self.payloads.extend_from_slice(payload);
+        self.end(zxid, start);
+    }
+
+    /// Its last transaction.
+    fn last(&self) -> Option<Zxid> {
+        self.records.last().map(|(zxid, _)| *zxid)
+    }
+
+    fn end(&mut self, zxid: Zxid, start: usize) {
+        self.records.push((zxid, start..self.payloads.len()));
+    }
+}
+
+/// What the log thread is told.
+pub(crate) enum ToLog {
+    /// Append these, and sync.
+    Group(LogGroup),
+    /// Load the tree from disk again, and report it; first cut the log behind `keep`, if that is
+    /// asked for.
+    Reload {
+        /// The last transaction to keep.
+        keep: Option<Zxid>,
+    },
+    /// The tree was replaced by a leader's: remove from the log what lies behind `last`, which is
+    /// another history, and go on in a new file.
+    CutAfter(Zxid),
 }
 
 /// When a group that is not full yet is synced all the same (`flushDelay`).
@@ -42,8 +83,11 @@ pub(crate) struct GroupCommit {
 /// Appends groups, syncs them, tells the core.
 pub(crate) struct LogThread {
     pub(crate) shared: Arc<Shared>,
-    pub(crate) groups: Receiver<LogGroup>,
+    pub(crate) orders: Receiver<ToLog>,
     pub(crate) core: Sender<ToCore>,
+    pub(crate) disk: Arc<RealDisk>,
+    pub(crate) dirs: DataDirs,
+    pub(crate) log_settings: LogSettings,
     pub(crate) writer: LogWriter<RealDisk>,
     pub(crate) trigger: SnapTrigger,
     pub(crate) snapshots: SnapshotRequests,
@@ -54,8 +98,14 @@ pub(crate) struct LogThread {
 impl LogThread {
     /// Runs until the core is gone, or until the log cannot be written.
     pub(crate) fn run(mut self) {
-        while let Ok(first) = self.groups.recv() {
-            if let Err(error) = self.group(first) {
+        let mut next = None;
+        while let Some(order) = next.take().or_else(|| self.orders.recv().ok()) {
+            let carried_out = match order {
+                ToLog::Group(group) => self.group(&group).map(|after| next = after),
+                ToLog::Reload { keep } => self.reload(keep),
+                ToLog::CutAfter(last) => self.cut_after(last),
+            };
+            if let Err(error) = carried_out {
                 // Nothing of this group is acknowledged: whether its bytes are on disk is unknown.
                 tracing::error!(err = %error, "cannot write the transaction log, stopping");
                 let _ = self.core.send(ToCore::LogFailed);
@@ -66,33 +116,78 @@ impl LogThread {
         tracing::debug!("log thread ends");
     }
 
-    fn group(&mut self, first: LogGroup) -> Result<(), StorageError> {
+    /// Appends groups until one is full or nothing more waits, and syncs them. Returns what comes
+    /// next if that was taken and is no group.
+    fn group(&mut self, first: &LogGroup) -> Result<Option<ToLog>, StorageError> {
         let started = Instant::now();
-        let mut appended = self.append(&first)?;
-        let mut last = first.records.last().map(|(zxid, _)| *zxid);
+        let mut appended = self.append(first)?;
+        let mut last = first.last();
+        let mut after = None;
         while appended < self.commit.batch_max {
-            let Some(next) = self.next_of_group(started) else {
-                break;
-            };
-            appended += self.append(&next)?;
-            last = next.records.last().map(|(zxid, _)| *zxid).or(last);
+            match self.next_of_group(started) {
+                Some(ToLog::Group(next)) => {
+                    appended += self.append(&next)?;
+                    last = next.last().or(last);
+                }
+                Some(other) => {
+                    after = Some(other);
+                    break;
+                }
+                None => break,
+            }
         }
         self.sync()?;
         if let Some(zxid) = last {
             let _ = self.core.send(ToCore::Synced(zxid));
         }
-        Ok(())
+        Ok(after)
     }
 
     /// What else belongs to the group that was started at `started`.
-    fn next_of_group(&self, started: Instant) -> Option<LogGroup> {
+    fn next_of_group(&self, started: Instant) -> Option<ToLog> {
         let left = self.commit.flush_delay.saturating_sub(started.elapsed());
         if left.is_zero() {
-            return self.groups.try_recv().ok();
+            return self.orders.try_recv().ok();
         }
-        self.groups
+        self.orders
             .recv_timeout(left.min(self.commit.poll_time))
             .ok()
+    }
+
+    /// Loads the tree from disk, after a cut if one is asked for. A cut that cannot be made leaves
+    /// all as it is.
+    fn reload(&mut self, keep: Option<Zxid>) -> Result<(), StorageError> {
+        let limits = self.log_settings.limits;
+        self.renew_writer();
+        if let Some(keep) = keep
+            && let Err(error) = storage::truncate(&*self.disk, &self.dirs, keep, limits)
+        {
+            tracing::error!(zxid = %keep, err = %error, "the log cannot be cut as the leader wants it");
+            let end = self.shared.tree.read().last_zxid();
+            let _ = self.core.send(ToCore::Reloaded { tree: None, end });
+            return Ok(());
+        }
+        let found = recover_tree(&self.shared.settings.config, &self.dirs)?;
+        let end = found.tree.last_zxid();
+        let tree = Some(Box::new(found.tree));
+        let _ = self.core.send(ToCore::Reloaded { tree, end });
+        Ok(())
+    }
+
+    fn cut_after(&mut self, last: Zxid) -> Result<(), StorageError> {
+        let limits = self.log_settings.limits;
+        self.renew_writer();
+        let end = storage::last_logged_zxid(&*self.disk, &self.dirs, limits)?;
+        if end.is_some_and(|end| end > last) {
+            storage::truncate(&*self.disk, &self.dirs, last, limits)?;
+        }
+        Ok(())
+    }
+
+    /// The next record begins a new file.
+    fn renew_writer(&mut self) {
+        let settings = self.log_settings.clone();
+        self.writer = LogWriter::new(self.disk.clone(), &self.dirs, settings);
     }
 
     fn append(&mut self, group: &LogGroup) -> Result<usize, StorageError> {

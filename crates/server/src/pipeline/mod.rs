@@ -16,10 +16,17 @@
 //! group that the log has no room for stays with the core and grows, which is what makes group
 //! commit adapt to the disk.
 
+mod configuring;
 mod core;
 mod deliver;
+mod driver;
+mod forwarded;
+mod leading;
+mod learning;
 mod log;
+mod member;
 mod revalidation;
+mod role;
 mod snapshot;
 
 use std::sync::Arc;
@@ -27,13 +34,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proto::request::WriteRequest;
 use proto::{SessionId, Zxid};
+use tree::Tree;
 
-pub(crate) use self::core::{Core, STANDALONE};
+pub(crate) use self::core::{Core, CoreStart};
 pub(crate) use self::log::{GroupCommit, LogThread};
+pub(crate) use self::member::{Member, MemberStart, Ways};
 pub(crate) use self::revalidation::Revalidation;
 pub(crate) use self::snapshot::{SnapshotEnd, Snapshotter, compression};
 use crate::net::connection::{Connection, Identities};
+use crate::mesh::MeshEvent;
 use crate::net::large::LargeRequest;
+use crate::peer::PeerEvent;
 
 /// A request that is to become a transaction.
 pub(crate) struct Submission {
@@ -66,8 +77,19 @@ pub(crate) enum ToCore {
     ForwardSync(ForwardedSync),
     /// Ask the leader about this session.
     Revalidate(Revalidation),
+    /// The election has something to say.
+    Mesh(MeshEvent),
+    /// A connection to another member has something to say.
+    Peer(PeerEvent),
     /// The log is on disk up to this zxid.
     Synced(Zxid),
+    /// The tree was loaded from disk, as ordered; without a tree if the log could not be cut.
+    Reloaded {
+        /// The tree.
+        tree: Option<Box<Tree>>,
+        /// Where the history ends.
+        end: Zxid,
+    },
     /// The snapshot that a learner waits for is on disk.
     SnapshotWritten,
     /// The log cannot be written any more: acknowledge nothing, end.

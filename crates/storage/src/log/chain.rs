@@ -11,8 +11,8 @@ use proto::txn::TxnRecord;
 use super::judge::{Damage, TornTail, Verdict, judge, judge_mismatch};
 use super::scan::{LogScanner, RawRecord, Scanned};
 use crate::dirs::DataDirs;
-use crate::disk::Disk;
-use crate::error::{StorageError, described};
+use crate::disk::{Disk, DiskFile};
+use crate::error::{StorageError, described, io_error};
 use crate::names::{LogFile, list_logs};
 
 /// A transaction read from the log.
@@ -81,6 +81,22 @@ pub fn read_txns_from<'d, D: Disk>(
     limits: Limits,
 ) -> Result<LoggedTxns<'d, D>, StorageError> {
     LoggedTxns::open(disk, dirs, from, None, limits)
+}
+
+/// Makes the newest log file durable as it is: a process that died may have written what it did
+/// not sync, and whoever finds it there counts on it.
+///
+/// # Errors
+/// If the file cannot be opened or synced.
+pub fn sync_newest_log<D: Disk>(disk: &D, dirs: &DataDirs) -> Result<(), StorageError> {
+    let logs = list_logs(disk, &dirs.log)?;
+    let Some(newest) = logs.last() else {
+        return Ok(());
+    };
+    let file = disk
+        .open_for_change(&newest.path)
+        .map_err(io_error("open", &newest.path))?;
+    file.sync_data().map_err(io_error("sync", &newest.path))
 }
 
 /// Zxid of the last transaction in the log, `None` if there is none.

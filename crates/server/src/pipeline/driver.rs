@@ -1,0 +1,476 @@
+//! From role to role, and what all roles of an ensemble's member have in common.
+
+use std::sync::Arc;
+
+use jute::{Decode, Encode, Reader};
+use proto::request::WriteRequest;
+use proto::txn::{Txn, TxnHeader, TxnRecord};
+use proto::{ErrorCode, Sid, Zxid};
+use storage::StorageError;
+use tree::{PrepareContext, SessionKind, Tree};
+use zab::Record;
+use zab::leader::NextConfig;
+
+use config::members::MemberRole;
+use zab::learner::Learner;
+
+use super::core::{Core, InFlight, Incoming, Order};
+use super::log::ToLog;
+use super::role::{Draining, Next, Role};
+use crate::clock;
+use crate::error::exit_code;
+use crate::mesh::MeshEvent;
+use crate::metrics::ZabState;
+use crate::peer::PeerEvent;
+use crate::role_view::{Learners, RoleNow};
+use crate::service::Service;
+
+/// Before a leader that was found wanting is looked for again, ms. Apache ZooKeeper comes back at
+/// once, 40 to 250 times a second.
+const PAUSE_MS: i64 = 1000;
+
+impl Core {
+    /// The first thing that a member does is to look for a leader.
+    pub(super) fn begin(&mut self) {
+        if let Some(member) = &self.member {
+            member.look();
+            self.show_config();
+        }
+        self.publish_role();
+    }
+
+    /// The election has something to say.
+    pub(super) fn handle_mesh(&mut self, event: MeshEvent) {
+        match event {
+            MeshEvent::Elected { state, vote, .. } => {
+                if matches!(self.role, Role::Looking) {
+                    self.take_role(state, vote.leader);
+                }
+            }
+            MeshEvent::ConfigSeen { membership, .. } => self.install_list(membership),
+            MeshEvent::SupporterLooks { .. } => {}
+            MeshEvent::Failed { error } => {
+                tracing::error!(err = %error, "elections cannot go on, stopping");
+                self.failure.report(EXIT_UNEXPECTED);
+            }
+        }
+    }
+
+    fn take_role(&mut self, state: proto::notification::PeerState, leader: Sid) {
+        use proto::notification::PeerState;
+        match state {
+            PeerState::Leading => self.begin_leading(),
+            PeerState::Following | PeerState::Observing => self.begin_learning(leader),
+            PeerState::Looking | PeerState::Unknown(_) => {}
+        }
+    }
+
+    /// A connection to another server has something to say. What belongs to an earlier role says
+    /// nothing any more.
+    pub(super) fn handle_peer(&mut self, event: PeerEvent) {
+        match event {
+            PeerEvent::LearnerConnected { link, peer } => {
+                tracing::debug!(link = link.0, %peer, "a learner connects");
+                self.with_leader(|leader, now_ms, _| leader.handle_connected(link, now_ms));
+            }
+            PeerEvent::LearnerPackets {
+                link,
+                packets,
+                room: _room,
+            } => self.with_leader(|leader, now_ms, out| {
+                for packet in packets {
+                    leader.handle_packet(link, packet, now_ms, out);
+                }
+            }),
+            PeerEvent::LearnerClosed { link, reason } => {
+                tracing::info!(link = link.0, %reason, "a learner's connection is gone");
+                self.with_leader(|leader, _, _| leader.handle_closed(link));
+            }
+            PeerEvent::SnapshotSent { link } => {
+                self.with_leader(|leader, now_ms, _| leader.handle_snapshot_sent(link, now_ms));
+            }
+            PeerEvent::LogRecords { link, records } => self.with_leader(|leader, now_ms, out| {
+                leader.handle_log_records(link, &records, now_ms, out);
+            }),
+            PeerEvent::LogUnusable { link } => self.with_leader(|leader, now_ms, out| {
+                leader.handle_log_unusable(link, now_ms, out);
+            }),
+            PeerEvent::LeaderConnected { attempt } if self.is_attempt(attempt) => {
+                self.handle_leader_connected();
+            }
+            PeerEvent::LeaderPackets {
+                attempt,
+                packets,
+                room,
+            } if self.is_attempt(attempt) => self.handle_leader_packets(packets, room),
+            PeerEvent::LeaderUnreachable { attempt, error } if self.is_attempt(attempt) => {
+                tracing::warn!(err = %error, "the leader cannot be reached");
+                self.leave_role(Next::Look);
+            }
+            PeerEvent::LeaderClosed { attempt, reason } if self.is_attempt(attempt) => {
+                tracing::warn!(%reason, "the connection to the leader is gone");
+                self.leave_role(Next::Look);
+            }
+            PeerEvent::SnapshotProgress { attempt } if self.is_attempt(attempt) => {
+                self.with_learner(|learner, now_ms, _| learner.handle_progress(now_ms));
+            }
+            PeerEvent::SnapshotReceived { attempt, tree } if self.is_attempt(attempt) => {
+                self.handle_snapshot_received(*tree);
+            }
+            PeerEvent::SnapshotDamaged { attempt, error } if self.is_attempt(attempt) => {
+                tracing::error!(err = %error, "the leader's snapshot is no good");
+                self.with_learner(|learner, _, out| learner.handle_snapshot_damaged(out));
+            }
+            _ => {}
+        }
+    }
+
+    fn is_attempt(&self, number: u64) -> bool {
+        matches!(&self.role, Role::Learning(learning) if learning.attempt == number)
+    }
+
+    /// When something is to happen if nothing else does, ms.
+    pub(super) fn deadline_ms(&self) -> Option<i64> {
+        match &self.role {
+            Role::Alone(_) => None,
+            Role::Leading(leading) => leading.leader.deadline_ms(),
+            Role::Learning(learning) => learning.learner.as_ref()?.deadline_ms(),
+            Role::Looking | Role::Draining(_) => self.member.as_ref()?.look_at_ms,
+        }
+    }
+
+    /// What was announced by `deadline_ms` is due.
+    pub(super) fn handle_deadline(&mut self) {
+        match &self.role {
+            Role::Alone(_) | Role::Draining(_) => {}
+            Role::Leading(_) => {
+                self.with_leader(|leader, now_ms, out| leader.handle_deadline(now_ms, out));
+            }
+            Role::Learning(_) => {
+                self.with_learner(|learner, now_ms, out| learner.handle_deadline(now_ms, out));
+            }
+            Role::Looking => {
+                let now_ms = clock::session_ms();
+                let member = self.member.as_mut();
+                if let Some(member) =
+                    member.filter(|member| member.look_at_ms.is_some_and(|at_ms| at_ms <= now_ms))
+                {
+                    member.look_at_ms = None;
+                    member.look();
+                }
+            }
+        }
+    }
+
+    /// Shows the role to operators.
+    pub(super) fn publish_role(&mut self) {
+        let Some(member) = &self.member else { return };
+        let me = member.keeper.me();
+        let is_serving = self.shared.service.get() != Service::None;
+        let (role, zab, leader) = match &self.role {
+            Role::Leading(leading) => {
+                let learners = Learners::default();
+                let now_ms = clock::monotonic_ms();
+                let zab = match leading.leader.is_leading() {
+                    true => ZabState::Broadcast,
+                    false => ZabState::Discovery,
+                };
+                let since_ms = now_ms;
+                (RoleNow::Leading { since_ms, learners }, zab, Some(me))
+            }
+            Role::Learning(learning) => {
+                let role = match member.keeper.role() {
+                    MemberRole::Participant => RoleNow::Following {
+                        synced_observers: None,
+                    },
+                    MemberRole::Observer => RoleNow::Observing {
+                        master: learning.leader,
+                    },
+                };
+                let is_live = learning.learner.as_ref().is_some_and(Learner::is_live);
+                let zab = if is_live {
+                    ZabState::Broadcast
+                } else {
+                    ZabState::Synchronization
+                };
+                (role, zab, Some(learning.leader))
+            }
+            Role::Alone(_) | Role::Looking | Role::Draining(_) => {
+                (RoleNow::Looking, ZabState::Election, None)
+            }
+        };
+        let members = Arc::new(member.keeper.committed().clone());
+        self.shared.role.update(|view| {
+            view.role = role;
+            view.is_serving = is_serving;
+            view.zab = zab;
+            view.leader = leader;
+            view.members = Some(members);
+        });
+    }
+
+    pub(super) fn set_role(&mut self, role: Role) {
+        self.role = role;
+        self.publish_role();
+    }
+
+    /// The role is over: nobody is served, nothing is ordered. What was appended is made part of
+    /// the history before anything else begins.
+    pub(super) fn leave_role(&mut self, next: Next) {
+        self.apply_committed();
+        self.apply_delivered();
+        self.shared.stop_serving();
+        let Some(member) = &mut self.member else {
+            return;
+        };
+        let mut reloads = false;
+        match std::mem::replace(&mut self.role, Role::Looking) {
+            Role::Leading(leading) => {
+                member.port.close_all();
+                member.committed = leading.leader.into_committed();
+            }
+            Role::Learning(learning) => {
+                self.shared.permits.give_back(learning.forwarded.len());
+                if let Some(learner) = learning.learner {
+                    reloads = learner.is_tree_unsaved();
+                    member.committed = learner.into_committed();
+                }
+            }
+            Role::Draining(draining) => reloads = draining.reloads,
+            Role::Alone(_) | Role::Looking => {}
+        }
+        for incoming in std::mem::take(&mut self.incoming) {
+            if let Incoming::Order(order) = incoming {
+                self.drop_order(order);
+            }
+        }
+        self.set_role(Role::Draining(Draining { next, reloads }));
+        self.drain();
+    }
+
+    /// Goes on with the end of a role, if the log is on disk.
+    pub(super) fn drain(&mut self) {
+        self.offer_group();
+        let Role::Draining(draining) = &self.role else {
+            return;
+        };
+        if !self.group.is_empty() || self.synced < self.appended {
+            return;
+        }
+        let (next, reloads) = (draining.next, draining.reloads);
+        if reloads {
+            self.undelivered.clear();
+            self.in_flight.clear();
+            return self.to_log(ToLog::Reload { keep: None });
+        }
+        self.apply_uncommitted();
+        self.take_next(next);
+    }
+
+    fn take_next(&mut self, next: Next) {
+        let next = if self.is_ending { Next::End } else { next };
+        let Some(member) = &mut self.member else {
+            return;
+        };
+        member.last_logged = member.last_logged.max(self.appended);
+        self.role = Role::Looking;
+        match next {
+            Next::Look => member.look(),
+            Next::LookLater => member.look_at_ms = Some(clock::session_ms() + PAUSE_MS),
+            Next::Follow(leader) => self.begin_learning(leader),
+            Next::Lead => self.begin_leading(),
+            Next::End => {}
+        }
+        self.publish_role();
+    }
+
+    /// Appended and not committed: after a restart it would be history, so it is now.
+    fn apply_uncommitted(&mut self) {
+        let limits = self.shared.settings.field_limits;
+        for one in &mut self.in_flight {
+            one.origin = None;
+        }
+        for record in std::mem::take(&mut self.undelivered) {
+            let mut input = Reader::with_limits(record.txn, limits);
+            match TxnRecord::decode(&mut input) {
+                Ok(txn) => self.in_flight.push_back(InFlight::of_others(txn)),
+                Err(error) => {
+                    tracing::error!(zxid = %record.zxid, err = %error, "an appended transaction does not decode");
+                }
+            }
+        }
+        let Some(last) = self.in_flight.back() else {
+            return;
+        };
+        tracing::info!(zxid = %last.record.header.zxid, len = self.in_flight.len(), "appended and not known to be committed, taken into the history");
+        if let Some(member) = &mut self.member {
+            for one in &self.in_flight {
+                let (zxid, txn) = (one.record.header.zxid, one.record.to_bytes());
+                member.committed.push(Record::new(zxid, txn));
+            }
+        }
+        self.committed = self.in_flight.len();
+        self.apply_committed();
+    }
+
+    /// The log thread has loaded the tree from disk, after a cut or because it was not to be
+    /// trusted. `tree` is `None` if the cut was refused and nothing is changed.
+    pub(super) fn handle_reloaded(&mut self, tree: Option<Box<Tree>>, end: Zxid) {
+        if let Some(tree) = tree {
+            self.replace_tree(*tree);
+            if let Some(member) = &mut self.member {
+                member.last_logged = end;
+            }
+        }
+        match &mut self.role {
+            Role::Learning(_) => self.handle_truncated(end),
+            Role::Draining(draining) => {
+                draining.reloads = false;
+                self.drain();
+            }
+            _ => {}
+        }
+    }
+
+    /// Another history takes the place of the tree.
+    pub(super) fn replace_tree(&mut self, tree: Tree) {
+        let zxid = tree.last_zxid();
+        self.shared.replace_tree(tree);
+        self.undelivered.clear();
+        self.in_flight.clear();
+        (self.appended, self.synced, self.last_zxid) = (zxid, zxid, zxid);
+    }
+
+    /// Hands a record to the log.
+    pub(super) fn append(&mut self, record: &Record) {
+        self.group.push_bytes(record.zxid, &record.txn);
+        self.appended = record.zxid;
+        if let Some(member) = &mut self.member {
+            member.last_logged = record.zxid;
+        }
+        if matches!(self.role, Role::Learning(_)) {
+            self.undelivered.push_back(record.clone());
+        }
+    }
+
+    /// A record that was appended is being applied.
+    pub(super) fn note_delivered(&mut self, zxid: Zxid) {
+        while self.undelivered.front().is_some_and(|record| record.zxid <= zxid) {
+            self.undelivered.pop_front();
+        }
+    }
+
+    /// Makes the transaction for `order`; with the configuration that it brings, if it does.
+    pub(super) fn prepare_at(
+        &mut self,
+        tree: &Tree,
+        order: Order,
+        zxid: Zxid,
+        now_ms: i64,
+    ) -> (InFlight, Option<NextConfig>) {
+        let mut next_config = None;
+        let session_check = self.check_session(&order);
+        let context = PrepareContext {
+            session: order.session,
+            cxid: order.cxid,
+            zxid,
+            time_ms: now_ms,
+            identities: &order.identities,
+            session_check,
+        };
+        let record = match &order.request {
+            Err(error) => refused(&context, *error),
+            Ok(WriteRequest::Reconfig(request)) => {
+                let (record, next) = self.prepare_reconfig(tree, request, &context);
+                next_config = next;
+                record
+            }
+            Ok(request) => self.overlay.prepare(tree, request, &context),
+        };
+        if let Txn::CreateSession { timeout_ms } = record.txn {
+            let mut sessions = self.shared.sessions.lock();
+            sessions.add(order.session, timeout_ms, clock::session_ms());
+            sessions.set_owner(order.session, order.owner);
+        }
+        if matches!(record.txn, Txn::CloseSession { .. }) {
+            // Requests behind it are refused from here on.
+            self.shared.sessions.lock().set_closing(order.session);
+        }
+        self.last_zxid = zxid;
+        let in_flight = InFlight {
+            record,
+            op: order.op,
+            origin: order.origin,
+            large: order.large,
+            is_metered: order.is_metered,
+        };
+        (in_flight, next_config)
+    }
+
+    fn check_session(&self, order: &Order) -> Result<SessionKind, ErrorCode> {
+        match &order.request {
+            // The server's own, or what begins and ends a session.
+            Ok(
+                WriteRequest::CreateSession { .. }
+                | WriteRequest::CloseSession
+                | WriteRequest::DeleteContainer { .. },
+            ) => Ok(SessionKind::Global),
+            _ => {
+                let mut sessions = self.shared.sessions.lock();
+                let checked = sessions.check(order.session, order.owner);
+                checked.map(|()| SessionKind::Global)
+            }
+        }
+    }
+
+    /// A request that nobody will answer.
+    pub(super) fn drop_order(&mut self, order: Order) {
+        self.shared.permits.give_back(usize::from(order.is_metered));
+        if let Some(origin) = &order.origin {
+            origin.close();
+        }
+    }
+
+    /// The disk has failed where no answer is worth anything any more.
+    pub(super) fn fail(&mut self, error: &StorageError) {
+        tracing::error!(err = %error, "cannot write to the data directory, stopping");
+        self.shared.stop_serving();
+        self.failure.report(exit_code(error));
+        self.is_failed = true;
+    }
+
+    /// The same for a file that is not storage's.
+    pub(super) fn fail_writing(&mut self, what: &str, error: &std::io::Error) {
+        tracing::error!(err = %error, "cannot write {what}, stopping");
+        self.shared.stop_serving();
+        self.failure.report(EXIT_UNEXPECTED);
+        self.is_failed = true;
+    }
+
+    /// The server is told to end.
+    pub(super) fn end_role(&mut self) {
+        match self.role {
+            Role::Alone(_) | Role::Looking => {}
+            Role::Leading(_) | Role::Learning(_) | Role::Draining(_) => self.leave_role(Next::End),
+        }
+    }
+}
+
+/// Exit code of what nobody has foreseen. Source: ExitCode.UNEXPECTED_ERROR.
+const EXIT_UNEXPECTED: u8 = 1;
+
+/// An error transaction.
+fn refused(context: &PrepareContext<'_>, error: ErrorCode) -> TxnRecord {
+    let txn = Txn::error(error);
+    TxnRecord {
+        header: TxnHeader {
+            session: context.session,
+            cxid: context.cxid,
+            zxid: context.zxid,
+            time_ms: context.time_ms,
+            op: txn.op().number(),
+        },
+        txn,
+        digest: None,
+    }
+}

@@ -1,0 +1,94 @@
+//! What the server is at the moment, as the core thread sees it.
+//!
+//! ```text
+//!              elected: leading          epoch established
+//!           +------------------> Leading ------------------> serves, orders
+//!           |                       |
+//!   Looking +                       +---- role over ----> Draining: log synced, tail applied --+
+//!      ^    |                       |                                                          |
+//!      |    +------------------> Learning -----------------> serves, forwards                  |
+//!      |      elected: following            up to date                                         |
+//!      +---------------------------------------------------------------------------------------+
+//! ```
+//!
+//! Between two roles the history is made whole: every record that was appended is on disk and in
+//! the tree, committed or not, as it would be after a restart. What the next leader does not have
+//! is cut off again by synchronisation (ZOOKEEPER-1642, FileTxnSnapLog.fastForwardFromEdits).
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use proto::Sid;
+use proto::leader::LeaderPacket;
+use zab::broadcast::Proposals;
+use zab::leader::{self, Leader};
+use zab::learner::{self, Learner};
+
+use super::forwarded::ForwardedRequests;
+use super::revalidation::Revalidations;
+use crate::net::connection::Connection;
+use crate::peer::{LeaderConnection, Room};
+
+/// The role.
+pub(super) enum Role {
+    /// There is no other server: a quorum of one.
+    Alone(Box<Proposals>),
+    /// No leader is known.
+    Looking,
+    /// Elected, and leading once the epoch is established.
+    Leading(Box<Leading>),
+    /// Following or observing.
+    Learning(Box<Learning>),
+    /// A role has ended.
+    Draining(Draining),
+}
+
+/// A leader at work.
+pub(super) struct Leading {
+    pub(super) leader: Leader,
+    /// Emptied and used again.
+    pub(super) spare: Vec<leader::Action>,
+}
+
+/// A learner at work.
+pub(super) struct Learning {
+    /// Tells this role's events from those of an earlier one.
+    pub(super) attempt: u64,
+    /// Whom it follows.
+    pub(super) leader: Sid,
+    pub(super) connection: LeaderConnection,
+    /// `None` until the connection is up.
+    pub(super) learner: Option<Learner>,
+    /// Emptied and used again.
+    pub(super) spare: Vec<learner::Action>,
+    /// Packets that came while the tree was being replaced.
+    pub(super) waiting: VecDeque<LeaderPacket>,
+    /// Room that they take.
+    pub(super) rooms: Vec<Room>,
+    pub(super) forwarded: ForwardedRequests,
+    /// Who waits for the answer to a `sync`, oldest first.
+    pub(super) syncs: VecDeque<Arc<Connection>>,
+    pub(super) revalidations: Revalidations,
+}
+
+/// The end of a role.
+pub(super) struct Draining {
+    pub(super) next: Next,
+    /// The tree is not to be trusted: it is loaded from disk before anything else happens.
+    pub(super) reloads: bool,
+}
+
+/// What follows a role.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Next {
+    /// An election.
+    Look,
+    /// An election after a pause: the same leader would be found again at once.
+    LookLater,
+    /// A reconfiguration has named the leader.
+    Follow(Sid),
+    /// A reconfiguration has named this server.
+    Lead,
+    /// Nothing: the server ends.
+    End,
+}
