@@ -96,6 +96,17 @@ pub struct EpochConfig {
     pub version: i64,
 }
 
+/// A learner as an operator sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ConnectedLearner {
+    /// Who it is; `None` until it has said so.
+    pub sid: Option<Sid>,
+    /// What it is.
+    pub kind: LearnerKind,
+    /// Whether it is up to date.
+    pub is_synced: bool,
+}
+
 /// A leader and its learners.
 ///
 /// Carry out actions in their order. Every record that is appended belongs to this value. After
@@ -231,6 +242,15 @@ impl Leader {
     /// Whether a reconfiguration is proposed and not committed yet.
     pub fn is_reconfiguring(&self) -> bool {
         self.reconfig.is_some()
+    }
+
+    /// Who is connected.
+    pub fn learners(&self) -> impl Iterator<Item = ConnectedLearner> {
+        self.links.values().map(|link| ConnectedLearner {
+            sid: link.sid,
+            kind: link.kind,
+            is_synced: link.state == LinkState::Broadcasting,
+        })
     }
 
     /// Participants that are up to date, this server left out: those whose logs a new

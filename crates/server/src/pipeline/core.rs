@@ -64,6 +64,8 @@ pub(crate) struct Core {
     requests: Vec<Submission>,
     /// What else has come in this turn.
     events: VecDeque<ToCore>,
+    /// Whether what operators are shown is out of date.
+    pub(super) is_role_stale: bool,
     pub(super) is_ending: bool,
     /// The disk has failed: nothing is done any more.
     pub(super) is_failed: bool,
@@ -183,6 +185,7 @@ impl Core {
             delivery: Delivery::default(),
             requests: Vec::new(),
             events: VecDeque::new(),
+            is_role_stale: false,
             is_ending: false,
             is_failed: false,
         }
@@ -200,6 +203,9 @@ impl Core {
             let now_ms = clock::session_ms();
             if self.deadline_ms().is_some_and(|at_ms| at_ms <= now_ms) {
                 self.handle_deadline();
+            }
+            if std::mem::take(&mut self.is_role_stale) {
+                self.publish_role();
             }
         }
         tracing::debug!(zxid = %self.last_zxid, "core thread ends");

@@ -9,10 +9,11 @@ use proto::{ErrorCode, Sid, Zxid};
 use storage::StorageError;
 use tree::{PrepareContext, SessionKind, Tree};
 use zab::Record;
-use zab::leader::NextConfig;
+use proto::quorum::QuorumVerifier;
+use zab::leader::{Leader, NextConfig};
 
 use config::members::MemberRole;
-use zab::learner::Learner;
+use zab::learner::{Learner, LearnerKind};
 
 use super::core::{Core, InFlight, Incoming, Order};
 use super::log::ToLog;
@@ -72,6 +73,7 @@ impl Core {
             PeerEvent::LearnerConnected { link, peer } => {
                 tracing::debug!(link = link.0, %peer, "a learner connects");
                 self.with_leader(|leader, now_ms, _| leader.handle_connected(link, now_ms));
+                self.is_role_stale = true;
             }
             PeerEvent::LearnerPackets {
                 link,
@@ -85,6 +87,7 @@ impl Core {
             PeerEvent::LearnerClosed { link, reason } => {
                 tracing::info!(link = link.0, %reason, "a learner's connection is gone");
                 self.with_leader(|leader, _, _| leader.handle_closed(link));
+                self.is_role_stale = true;
             }
             PeerEvent::SnapshotSent { link } => {
                 self.with_leader(|leader, now_ms, _| leader.handle_snapshot_sent(link, now_ms));
@@ -169,13 +172,13 @@ impl Core {
         let is_serving = self.shared.service.get() != Service::None;
         let (role, zab, leader) = match &self.role {
             Role::Leading(leading) => {
-                let learners = Learners::default();
-                let now_ms = clock::monotonic_ms();
+                let voters = member.keeper.committed().quorum();
+                let learners = learners(&leading.leader, &*voters);
                 let zab = match leading.leader.is_leading() {
                     true => ZabState::Broadcast,
                     false => ZabState::Discovery,
                 };
-                let since_ms = now_ms;
+                let since_ms = leading.since_ms;
                 (RoleNow::Leading { since_ms, learners }, zab, Some(me))
             }
             Role::Learning(learning) => {
@@ -458,6 +461,23 @@ impl Core {
 
 /// Exit code of what nobody has foreseen. Source: ExitCode.UNEXPECTED_ERROR.
 const EXIT_UNEXPECTED: u8 = 1;
+
+fn learners(leader: &Leader, voters: &dyn QuorumVerifier) -> Learners {
+    let mut learners = Learners::default();
+    for learner in leader.learners() {
+        learners.connected += 1;
+        match learner.kind {
+            LearnerKind::Follower if learner.is_synced => {
+                learners.synced_followers += 1;
+                let votes = learner.sid.is_some_and(|sid| voters.is_voter(sid));
+                learners.synced_non_voting_followers += u64::from(!votes);
+            }
+            LearnerKind::Observer if learner.is_synced => learners.synced_observers += 1,
+            LearnerKind::Follower | LearnerKind::Observer => {}
+        }
+    }
+    learners
+}
 
 /// An error transaction.
 fn refused(context: &PrepareContext<'_>, error: ErrorCode) -> TxnRecord {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use jute::{Encode, Reader};
+use proto::leader::LeaderPacket;
 use proto::learner::LearnerRequest;
 use proto::request::{Request, WriteRequest};
 use proto::{Epoch, ErrorCode, OpCode, Sid, Zxid};
@@ -48,6 +49,7 @@ impl Core {
         let leader = Leader::new(start, settings, clock::session_ms(), &mut actions);
         self.set_role(Role::Leading(Box::new(Leading {
             leader,
+            since_ms: clock::monotonic_ms(),
             spare: Vec::new(),
         })));
         self.carry_out_leader(actions);
@@ -93,7 +95,10 @@ impl Core {
             return;
         };
         match action {
-            Action::Send { to, packet } => member.port.send(to, &packet),
+            Action::Send { to, packet } => {
+                self.is_role_stale |= matches!(packet, LeaderPacket::UpToDate);
+                member.port.send(to, &packet);
+            }
             Action::Append(record) => self.append(&record),
             Action::Deliver(_) => self.committed += 1,
             Action::SendSnapshot { to, zxid } => {
@@ -106,6 +111,7 @@ impl Core {
             Action::Close { link, fault } => {
                 tracing::debug!(link = link.0, err = %fault, "closes a learner's connection");
                 member.port.close(link);
+                self.is_role_stale = true;
             }
             Action::SaveAcceptedEpoch(epoch) => {
                 if let Err(error) = member.save_accepted_epoch(epoch) {
@@ -179,11 +185,12 @@ impl Core {
             tracing::info!(sid = %member.keeper.me(), %epoch, "leading");
         }
         self.install_seen_config(designated_leader);
-        self.publish_role();
         let Some(member) = &self.member else { return };
-        if member.serves_clients_as_leader {
+        if member.serves_clients_as_leader && matches!(self.role, Role::Leading(_)) {
             shared.serve(Service::Deciding);
         }
+        shared.role.begin_leading();
+        self.publish_role();
         for session in orphans {
             tracing::warn!(%session, "ephemeral znodes of a session that is gone are deleted");
             self.incoming
@@ -255,6 +262,8 @@ impl Core {
         let zxid = leading.leader.next_zxid();
         let (in_flight, next) = self.prepare_at(tree, order, zxid, now_ms);
         let record = Record::new(zxid, in_flight.record.to_bytes());
+        let bytes = u32::try_from(record.txn.len()).unwrap_or(u32::MAX);
+        self.shared.role.proposed(bytes);
         let Role::Leading(leading) = &mut self.role else {
             return;
         };

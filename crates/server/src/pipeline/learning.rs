@@ -233,8 +233,8 @@ impl Core {
             member.mesh.epoch_active(epoch);
             tracing::info!(sid = %member.keeper.me(), %epoch, "in sync with the leader");
         }
-        self.publish_role();
         self.shared.serve(Service::Forwarding);
+        self.publish_role();
     }
 
     /// Passes a client's request on.

@@ -46,6 +46,8 @@ pub(super) enum Role {
 /// A leader at work.
 pub(super) struct Leading {
     pub(super) leader: Leader,
+    /// When it was elected, and then when the epoch was established, on the monotonic clock.
+    pub(super) since_ms: u64,
     /// Emptied and used again.
     pub(super) spare: Vec<leader::Action>,
 }
