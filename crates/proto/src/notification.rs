@@ -19,6 +19,10 @@ use crate::{ElectionRound, Epoch, Sid, Zxid};
 /// Longest frame on an election connection; a greater, zero or negative length closes it.
 pub const FRAME_BYTES_MAX: usize = 524_288;
 
+/// Longest text of a configuration that a notification has room for. With a longer one nobody
+/// could be elected.
+pub const CONFIG_BYTES_MAX: usize = FRAME_BYTES_MAX - 44;
+
 /// What a server is doing, as it tells others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PeerState {

@@ -6,6 +6,7 @@ mod checklist;
 mod every_setting;
 mod examples;
 mod precedence;
+mod reconfig;
 mod recorded;
 mod refusals;
 mod robustness;

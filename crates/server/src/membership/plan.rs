@@ -3,11 +3,15 @@
 //! Whether reconfig is on, and whether the client may, is for `tree::Overlay::prepare_reconfig`,
 //! which takes what this says in the middle of its own checks.
 //!
+//! Differs from Apache ZooKeeper: a list that is too long for a notification is refused, as nobody
+//! could be elected any more.
+//!
 //! Source: client-protocol.md 3.9 (PrepRequestProcessor, reconfig; Leader.isQuorumSynced).
 
 use std::collections::BTreeSet;
 
 use config::membership::Membership;
+use proto::notification::CONFIG_BYTES_MAX;
 use proto::request::ReconfigRequest;
 use proto::{ConfigVersion, ErrorCode, Sid, Zxid};
 
@@ -67,6 +71,12 @@ impl MembershipKeeper {
             tracing::info!(code = code.name(), reason = %fault, "reconfig refused");
             code
         })?;
+        list.version = ConfigVersion(facts.zxid.0);
+        let len = list.node_data().len();
+        if len > CONFIG_BYTES_MAX {
+            tracing::info!(len, "reconfig refused: no notification has room for the list");
+            return Err(ErrorCode::BadArguments);
+        }
         if !self.is_quorum_synced(&list, facts) {
             let synced = &facts.synced_followers;
             tracing::info!(
@@ -75,7 +85,6 @@ impl MembershipKeeper {
             );
             return Err(ErrorCode::NewConfigNoQuorum);
         }
-        list.version = ConfigVersion(facts.zxid.0);
         Ok(list)
     }
 

@@ -37,6 +37,4 @@ pub(super) const COMPLAINTS_WINDOW: Duration = Duration::from_secs(60);
 /// Longest sleep of a mesh that has nothing to do by the clock.
 pub(super) const IDLE: Duration = Duration::from_secs(3600);
 
-/// Bytes of a notification before its configuration: a longer one would be refused by its
-/// receivers.
-pub(super) const CONFIG_BYTES_MAX: usize = proto::notification::FRAME_BYTES_MAX - 44;
+pub(super) use proto::notification::CONFIG_BYTES_MAX;
