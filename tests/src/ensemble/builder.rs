@@ -136,6 +136,28 @@ impl EnsembleBuilder {
         Ok(ensemble)
     }
 
+    /// The same, the voter with the highest id first with as few others as elect it: it leads.
+    ///
+    /// # Errors
+    /// As [`prepare`](Self::prepare).
+    pub fn start_led_by_last_voter(&self) -> Result<Ensemble, Missing> {
+        let mut ensemble = self.prepare()?;
+        let voters = ensemble.voters();
+        let leader = *voters.last().expect("voters");
+        let (first, later) = voters.split_at(voters.len() / 2);
+        for &id in first.iter().chain([&leader]) {
+            ensemble.start(id);
+        }
+        assert_eq!(ensemble.wait_until_all_serve(), leader);
+        for id in ensemble.ids() {
+            if later.contains(&id) && id != leader || !voters.contains(&id) {
+                ensemble.start(id);
+            }
+        }
+        assert_eq!(ensemble.wait_until_all_serve(), leader);
+        Ok(ensemble)
+    }
+
     pub(super) fn launcher(&self, flavour: Flavour) -> Result<Launcher, Missing> {
         Launcher::new(flavour, &self.properties, None)
     }

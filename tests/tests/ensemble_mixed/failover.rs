@@ -1,0 +1,54 @@
+//! The leader dies under load, and one of the other kind takes over; and back.
+
+use tests::Flavour;
+use tests::ensemble::{Ensemble, Load, check};
+
+use crate::{PROGRESS, led, ours};
+
+/// Leaders are killed until each kind took over from the other one, at most so often.
+const KILLS_MAX: usize = 12;
+
+#[test]
+#[ignore = "ensembles of Zoarium are not served yet"]
+fn the_lead_goes_from_java_to_ours_and_back() {
+    let followers = [ours(), ours()];
+    let Some(mut ensemble) = led("fail-over", Flavour::Apache, &followers, |builder| builder)
+    else {
+        return;
+    };
+    let load = Load::start(&ensemble.addresses(&ensemble.ids()));
+    load.wait_for_progress(PROGRESS);
+    let (mut to_ours, mut to_java) = (false, false);
+    for _ in 0..KILLS_MAX {
+        let from = kill_leader(&mut ensemble, &load);
+        let leader = ensemble.wait_until_all_serve();
+        match (from.0, leader) {
+            (3, 1 | 2) => to_ours = true,
+            (1 | 2, 3) => to_java = true,
+            _ => {}
+        }
+        if to_ours && to_java {
+            break;
+        }
+    }
+    assert!(
+        to_ours && to_java,
+        "{KILLS_MAX} kills never changed the kind"
+    );
+    let report = load.finish();
+    println!("fail-over: {}", report.summary());
+    assert_eq!(report.sessions_lost(), 0);
+    check::nothing_is_lost(&ensemble, &report);
+}
+
+/// Kills the leader, lets the others go on, and starts it again as their follower. Gives the old
+/// leader's id and the next one's.
+fn kill_leader(ensemble: &mut Ensemble, load: &Load) -> (u64, u64) {
+    let leader = ensemble.wait_until_all_serve();
+    ensemble.member_mut(leader).kill();
+    let next = ensemble.wait_until_all_serve();
+    load.wait_for_progress(PROGRESS);
+    ensemble.start(leader);
+    assert_eq!(ensemble.wait_until_all_serve(), next);
+    (leader, next)
+}

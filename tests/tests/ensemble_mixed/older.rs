@@ -1,0 +1,33 @@
+//! Members of Apache ZooKeeper 3.8, which knows no zxids in watch events and older metrics.
+
+use tests::Flavour;
+use tests::ensemble::{EnsembleBuilder, Load, check};
+
+use crate::{PROGRESS, led, ours};
+
+#[test]
+#[ignore = "ensembles of Zoarium are not served yet"]
+fn a_server_of_3_8_follows_and_leads_ours() {
+    for (leader, learner) in [(ours(), Flavour::Apache38), (Flavour::Apache38, ours())] {
+        let with_observer = |builder: EnsembleBuilder| builder.observers(&[learner]);
+        let what = "ensembles with Apache ZooKeeper 3.8";
+        let Some(mut ensemble) = led(what, leader, &[learner, ours()], with_observer) else {
+            return;
+        };
+        let load = Load::start(&ensemble.addresses(&ensemble.ids()));
+        load.wait_for_progress(PROGRESS);
+        // The follower misses some, then the leader goes.
+        for id in [1, 3] {
+            ensemble.member_mut(id).kill();
+            ensemble.wait_until_all_serve();
+            load.wait_for_progress(PROGRESS);
+            ensemble.start(id);
+            ensemble.wait_until_all_serve();
+        }
+        load.wait_for_progress(PROGRESS);
+        let report = load.finish();
+        println!("{leader:?} with {learner:?}: {}", report.summary());
+        assert_eq!(report.sessions_lost(), 0);
+        check::nothing_is_lost(&ensemble, &report);
+    }
+}

@@ -1,0 +1,67 @@
+//! Members of either kind join and leave, whoever leads.
+
+use tests::ensemble::{Change, Duty, EnsembleBuilder, Load, check};
+
+use crate::{PROGRESS, both_ways, led};
+
+#[test]
+#[ignore = "ensembles of Zoarium are not served yet"]
+fn members_of_either_kind_join_and_leave_whoever_leads() {
+    for (leader, other) in both_ways() {
+        let what = "reconfiguration of mixed ensembles";
+        let dynamic = |builder: EnsembleBuilder| builder.dynamic();
+        let Some(mut ensemble) = led(what, leader, &[other, leader], dynamic) else {
+            return;
+        };
+        let load = Load::start(&ensemble.addresses(&[1, 2, 3]));
+        load.wait_for_progress(PROGRESS);
+        for (flavour, duty) in [(other, Duty::Participant), (other, Duty::Observer)] {
+            let id = ensemble.add(flavour, duty);
+            let mut servers: Vec<_> = ensemble.voters().into_iter().collect();
+            servers.retain(|other| *other != id);
+            let mut list: Vec<_> = servers
+                .into_iter()
+                .map(|id| (id, Duty::Participant))
+                .collect();
+            list.push((id, duty));
+            ensemble.configure(id, &list);
+            ensemble.start(id);
+            ensemble.wait_until_all_serve();
+            let line = ensemble.member(id).line(true);
+            let change = Change {
+                joining: vec![line.clone()],
+                ..Change::default()
+            };
+            let text = ensemble.reconfigure(1, &change);
+            assert!(text.contains(&line), "{text}");
+            ensemble.wait_until_all_serve();
+            load.wait_for_progress(PROGRESS);
+        }
+        // All of both kinds know the same list.
+        let first = ensemble.configuration(1).expect("a configuration");
+        for id in ensemble.ids() {
+            assert_eq!(
+                ensemble.configuration(id).as_ref(),
+                Some(&first),
+                "member {id}"
+            );
+        }
+        // The leader leaves with the observer: another one is named in its place.
+        let leaving = vec![ensemble.wait_until_all_serve(), 5];
+        let change = Change {
+            leaving: leaving.clone(),
+            ..Change::default()
+        };
+        let mut staying = ensemble.ids();
+        staying.retain(|id| !leaving.contains(id));
+        ensemble.reconfigure(staying[0], &change);
+        ensemble.wait_until_these_serve(&staying);
+        for id in leaving {
+            ensemble.member_mut(id).terminate();
+        }
+        load.wait_for_progress(PROGRESS);
+        let report = load.finish();
+        println!("{leader:?} leads: {}", report.summary());
+        check::nothing_is_lost(&ensemble, &report);
+    }
+}

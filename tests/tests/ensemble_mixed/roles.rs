@@ -1,0 +1,33 @@
+//! Each of the two leads the other's followers and observers, and all take writes.
+
+use tests::ensemble::{EnsembleBuilder, Load, LoadSettings, Role, check};
+
+use crate::{PROGRESS, both_ways, led};
+
+#[test]
+#[ignore = "ensembles of Zoarium are not served yet"]
+fn either_leads_the_others_followers_and_observers() {
+    for (leader, learner) in both_ways() {
+        let with_observer = |builder: EnsembleBuilder| builder.observers(&[learner]);
+        let what = "mixed ensembles";
+        let Some(ensemble) = led(what, leader, &[learner, learner], with_observer) else {
+            return;
+        };
+        let roles = ensemble.ids().into_iter();
+        let roles: Vec<_> = roles.filter_map(|id| ensemble.member(id).role()).collect();
+        let expected = [Role::Follower, Role::Follower, Role::Leader, Role::Observer];
+        assert_eq!(roles, expected);
+        // A writer at each: those of learners are forwarded.
+        let addresses = ensemble.addresses(&ensemble.ids());
+        let settings = LoadSettings {
+            writers: addresses.len(),
+            ..LoadSettings::default()
+        };
+        let load = Load::with(&addresses, &settings);
+        load.wait_for_progress(10 * PROGRESS);
+        let report = load.finish();
+        println!("{leader:?} leads {learner:?}: {}", report.summary());
+        assert_eq!(report.unknown(), 0);
+        check::nothing_is_lost(&ensemble, &report);
+    }
+}

@@ -1,0 +1,215 @@
+//! A learner that was away is brought up to date by DIFF, TRUNC or SNAP, either way round.
+
+use std::time::Duration;
+
+use proto::request::{Request, flags};
+use tests::ensemble::{Ensemble, EnsembleBuilder, Load, check};
+use tests::requests::create;
+use tests::{Flavour, RawSession, wait_for};
+
+use crate::{PROGRESS, both_ways, led};
+
+/// Transactions that a leader keeps in memory for learners that were away; Java takes no less.
+const IN_MEMORY: usize = 500;
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// How a learner was brought up to date.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Diff,
+    Truncated,
+    Snapshot,
+}
+
+/// What the leader or the learner, whichever is Java's, has logged of it since these lengths.
+fn ways(ensemble: &Ensemble, leader: u64, learner: u64, since: (usize, usize)) -> Vec<Way> {
+    let later = |id: u64, length: usize| ensemble.member(id).log().split_off(length);
+    let mut ways = Vec::new();
+    let (log, texts) = match ensemble.member(learner).flavour() {
+        Flavour::Zoarium => {
+            let texts = ["Sending DIFF", "Sending TRUNC", "Sending snapshot"];
+            (later(leader, since.0), texts)
+        }
+        _ => {
+            let truncates = "Truncating log to get in sync";
+            let texts = ["Getting a diff from", truncates, "Getting a snapshot"];
+            (later(learner, since.1), texts)
+        }
+    };
+    for (text, way) in texts.iter().zip([Way::Diff, Way::Truncated, Way::Snapshot]) {
+        if log.contains(text) {
+            ways.push(way);
+        }
+    }
+    ways
+}
+
+fn write(ensemble: &Ensemble, through: u64, top: &str, count: usize) {
+    let address = ensemble.member(through).client_address().to_string();
+    let mut session = RawSession::open(&address, None, 30_000)
+        .unwrap_or_else(|error| panic!("no session: {error}"));
+    for number in 0..count {
+        let path = format!("{top}{number:05}");
+        session.put(&Request::Write(create(
+            &path,
+            path.clone(),
+            flags::PERSISTENT,
+        )));
+    }
+    for _ in 0..count {
+        assert_eq!(session.take().expect("an answer").err, 0);
+    }
+    session.close().expect("the end of the session");
+}
+
+/// The lengths of two logs.
+fn marks(ensemble: &Ensemble, leader: u64, learner: u64) -> (usize, usize) {
+    let length = |id| ensemble.member(id).log().len();
+    (length(leader), length(learner))
+}
+
+/// A follower is away while so much is written, and comes back.
+fn away(leader: Flavour, learner: Flavour, count: usize, factor: &str, expected: Way) {
+    let build = |builder: EnsembleBuilder| {
+        builder
+            .property("zookeeper.commitLogCount", &IN_MEMORY.to_string())
+            // How large a diff from the log may be, as a part of the newest snapshot.
+            .property("zookeeper.snapshotSizeFactor", factor)
+    };
+    let what = "synchronisation of mixed ensembles";
+    let Some(mut ensemble) = led(what, leader, &[learner, leader], build) else {
+        return;
+    };
+    write(&ensemble, 1, "/before", 20);
+    ensemble.member_mut(1).terminate();
+    write(&ensemble, 2, "/meanwhile", count);
+    let since = marks(&ensemble, 3, 1);
+    ensemble.start(1);
+    assert_eq!(ensemble.wait_until_all_serve(), 3);
+    let what = format!("{learner:?} behind {leader:?} by {count}");
+    assert_eq!(ways(&ensemble, 3, 1, since), [expected], "{what}");
+    write(&ensemble, 1, "/after", 20);
+    let tree = check::same_trees(&ensemble, &[1, 2, 3]);
+    assert!(tree.znodes.len() > count);
+}
+
+#[test]
+#[ignore = "ensembles of Zoarium are not served yet"]
+fn a_few_transactions_are_a_diff_from_memory() {
+    for (leader, learner) in both_ways() {
+        away(leader, learner, 100, "-1", Way::Diff);
+    }
+}
+
+#[test]
+#[ignore = "ensembles of Zoarium are not served yet"]
+fn many_transactions_are_a_diff_from_the_log() {
+    for (leader, learner) in both_ways() {
+        away(leader, learner, 3 * IN_MEMORY, "1000", Way::Diff);
+    }
+}
+
+#[test]
+#[ignore = "ensembles of Zoarium are not served yet"]
+fn more_than_the_log_is_to_give_is_a_snapshot() {
+    for (leader, learner) in both_ways() {
+        away(leader, learner, 3 * IN_MEMORY, "-1", Way::Snapshot);
+    }
+}
+
+/// Under load, which makes the snapshot a fuzzy one.
+#[test]
+#[ignore = "ensembles of Zoarium are not served yet"]
+fn a_snapshot_is_sent_while_others_write() {
+    for (leader, learner) in both_ways() {
+        let build = |builder: EnsembleBuilder| {
+            builder
+                .property("zookeeper.commitLogCount", &IN_MEMORY.to_string())
+                .property("zookeeper.snapshotSizeFactor", "-1")
+                .observers(&[learner])
+        };
+        let Some(mut ensemble) = led("snapshots under load", leader, &[learner, leader], build)
+        else {
+            return;
+        };
+        let load = Load::start(&ensemble.addresses(&[2, 3]));
+        load.wait_for_progress(PROGRESS);
+        for id in [1, 4] {
+            ensemble.member_mut(id).kill();
+        }
+        load.wait_for_progress(IN_MEMORY as u64);
+        let since = [1, 4].map(|id| (id, marks(&ensemble, 3, id)));
+        for id in [1, 4] {
+            ensemble.start(id);
+        }
+        ensemble.wait_until_all_serve();
+        load.wait_for_progress(PROGRESS);
+        for (id, since) in since {
+            let ways = ways(&ensemble, 3, id, since);
+            assert!(ways.contains(&Way::Snapshot), "{id}: {ways:?}");
+        }
+        let report = load.finish();
+        println!("{leader:?} leads: {}", report.summary());
+        check::nothing_is_lost(&ensemble, &report);
+    }
+}
+
+/// A leader that is cut off logs what it cannot commit any more; its successors never saw that.
+fn leader_with_more(old: Flavour, successors: Flavour, writes_after: usize, expected: Way) {
+    let build = |builder: EnsembleBuilder| {
+        builder
+            .property("zookeeper.commitLogCount", &IN_MEMORY.to_string())
+            .in_network(3)
+    };
+    let what = "a leader that is cut off";
+    let Some(mut ensemble) = led(what, old, &[successors, successors], build) else {
+        return;
+    };
+    write(&ensemble, 1, "/before", 50);
+    ensemble.wait_for_equal_zxids(&[1, 2, 3]);
+    let address = ensemble.member(3).client_address().to_string();
+    let mut session = RawSession::open(&address, None, 30_000).expect("a session");
+    ensemble.network().cut(&[3], &[1, 2]);
+    for number in 0..20 {
+        let path = format!("/never{number}");
+        session.put(&Request::Write(create(&path, "", flags::PERSISTENT)));
+    }
+    session.flush().expect("requests are taken");
+    // The connection ends without an answer when the leader steps down.
+    assert!(session.take().is_err(), "acknowledged without a quorum");
+    let next = ensemble.wait_until_these_serve(&[1, 2]);
+    if writes_after > 0 {
+        write(&ensemble, next, "/after", writes_after);
+    }
+    ensemble.wait_until_none_serves(&[3]);
+    let since = marks(&ensemble, next, 3);
+    ensemble.network().heal();
+    assert_eq!(ensemble.wait_until_all_serve(), next);
+    let found = wait_for("word of the synchronisation", LIMIT, || {
+        let ways = ways(&ensemble, next, 3, since);
+        (!ways.is_empty()).then_some(ways)
+    });
+    assert!(
+        found.contains(&expected),
+        "{old:?} under {successors:?}: {found:?}"
+    );
+    let tree = check::same_trees(&ensemble, &[1, 2, 3]);
+    let is_phantom = |path: &&String| path.starts_with("/never");
+    assert_eq!(tree.znodes.keys().find(is_phantom), None);
+}
+
+#[test]
+#[ignore = "ensembles of Zoarium are not served yet"]
+fn what_only_a_cut_off_leader_has_is_truncated() {
+    for (old, successors) in both_ways() {
+        leader_with_more(old, successors, 0, Way::Truncated);
+    }
+}
+
+#[test]
+#[ignore = "ensembles of Zoarium are not served yet"]
+fn what_only_a_cut_off_leader_has_gives_way_to_a_later_epoch() {
+    for (old, successors) in both_ways() {
+        leader_with_more(old, successors, 50, Way::Snapshot);
+    }
+}
