@@ -48,6 +48,9 @@ pub(crate) enum PeerError {
     /// The snapshot that the leader sends is no good.
     #[error("{0}")]
     Snapshot(String),
+    /// Another history has taken the place of the one that was being sent.
+    #[error("the tree was replaced while it was sent")]
+    TreeReplaced,
     /// This side ends it; nobody is told.
     #[error("closed by this server")]
     ClosedHere,

@@ -86,10 +86,9 @@ impl Link {
         stall: Duration,
         sink: &EventSink,
     ) -> PeerError {
-        let closing = self.closing.subscribe();
         loop {
             let sent = match write_packets(&self.outbox, &mut stream, stall).await {
-                Ok(zxid) => send_tree(shared, zxid, &mut stream, stall, &closing).await,
+                Ok(zxid) => send_tree(shared, zxid, &mut stream, stall).await,
                 Err(error) => return error,
             };
             if let Err(error) = sent {

@@ -118,8 +118,6 @@ impl LearnerPort {
 
     /// Ends the term: connections are refused from here on, and those that are there are dropped with
     /// all that waits for them.
-    ///
-    /// Must come before the tree is replaced: after it no snapshot is made of the tree any more.
     pub(crate) fn close_all(&self) {
         let mut term = self.0.term.lock();
         term.number += 1;

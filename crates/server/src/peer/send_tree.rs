@@ -7,7 +7,6 @@ use proto::Zxid;
 use proto::leader::{LeaderPacket, SNAPSHOT_SIGNATURE};
 use proto::packet::QuorumPacket;
 use tokio::io::AsyncWrite;
-use tokio::sync::watch;
 
 use super::PeerError;
 use super::outbox::write_all;
@@ -20,17 +19,15 @@ use crate::shared::Shared;
 /// fuzzy: it has everything up to `zxid` and parts of what is sent behind it.
 ///
 /// A term that has ended may be followed by another tree in the same place, to which the cursor
-/// means nothing. That is why `closing` is looked at under the lock: the role is ended before
-/// the tree is replaced, so whoever finds it open here has the tree that it began with.
+/// means nothing. The connection is about to be closed then.
 ///
 /// # Errors
-/// If the connection breaks or stalls, or the role has ended.
+/// If the connection breaks or stalls, or the tree was replaced.
 pub(super) async fn send_tree<W: AsyncWrite + Unpin>(
     shared: &Shared,
     zxid: Zxid,
     stream: &mut W,
     stall: Duration,
-    closing: &watch::Receiver<bool>,
 ) -> Result<u64, PeerError> {
     let begun = Instant::now();
     let mut chunk = Vec::with_capacity(limits::SNAPSHOT_CHUNK_BYTES);
@@ -40,10 +37,12 @@ pub(super) async fn send_tree<W: AsyncWrite + Unpin>(
     loop {
         let more = {
             let tree = shared.tree.read();
-            if *closing.borrow() {
-                return Err(PeerError::ClosedHere);
+            let generation = shared.tree_generation();
+            let (cursor, begun_in) =
+                cursor.get_or_insert_with(|| (tree.start_snapshot(), generation));
+            if generation != *begun_in {
+                return Err(PeerError::TreeReplaced);
             }
-            let cursor = cursor.get_or_insert_with(|| tree.start_snapshot());
             tree.snapshot_chunk(cursor, limits::SNAPSHOT_CHUNK_BYTES, &mut chunk)
         };
         if !more {

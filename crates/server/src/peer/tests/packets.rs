@@ -1,0 +1,176 @@
+//! Packets between a leader and its learners, and when there is a port at all.
+
+use std::net::TcpStream;
+use std::time::Duration;
+
+use bytes::Bytes;
+use proto::leader::LeaderPacket;
+use proto::learner::LearnerPacket;
+use proto::{Epoch, Zxid};
+
+use super::support::{Site, introduction, is_closed, listen_on, raw_learner, write_packet};
+use crate::peer::{ListenSettings, PeerEvent, encode};
+
+fn proposal(number: i64, len: usize) -> LeaderPacket {
+    LeaderPacket::Proposal {
+        zxid: Zxid(number),
+        txn: Bytes::from(vec![number as u8; len]),
+    }
+}
+
+#[test]
+fn packets_go_both_ways_in_order() {
+    let site = Site::new();
+    let (port, address) = site.open_port();
+    let connection = site.dial(7, &[address]);
+    // What is said before the connection is there waits for it.
+    connection.send(&introduction(2));
+    site.leader_connected();
+    let link = site.learner_connected();
+    assert_eq!(site.learner_packets(1), [introduction(2)]);
+
+    let mut sent = vec![LeaderPacket::leader_info(Epoch(4))];
+    // Small ones that are written together, and ones that are larger than a write and a read.
+    sent.extend((1..200).map(|number| proposal(number, 100)));
+    sent.extend((200..210).map(|number| proposal(number, 300 << 10)));
+    sent.push(LeaderPacket::UpToDate);
+    for (at, packet) in sent.iter().enumerate() {
+        match at % 2 {
+            0 => port.send(link, packet),
+            _ => port.send_bytes(link, encode(packet)),
+        }
+    }
+    assert_eq!(site.leader_packets(sent.len()), sent);
+
+    let answers: Vec<_> = (0..500)
+        .map(|zxid| LearnerPacket::Ack { zxid: Zxid(zxid) })
+        .collect();
+    for packet in &answers {
+        connection.send(packet);
+    }
+    assert_eq!(site.learner_packets(answers.len()), answers);
+}
+
+#[test]
+fn each_side_hears_once_that_the_other_is_gone() {
+    let site = Site::new();
+    let (port, address) = site.open_port();
+    let connection = site.dial(1, &[address]);
+    let link = site.learner_connected();
+    site.leader_connected();
+    drop(connection);
+    assert!(site.learner_closed(link).contains("has closed"));
+
+    let connection = site.dial(2, &[address]);
+    let link = site.learner_connected();
+    site.leader_connected();
+    port.close(link);
+    match site.at_learner() {
+        PeerEvent::LeaderClosed { attempt: 2, .. } => {}
+        other => panic!("{other:?}"),
+    }
+    // Orders for what is gone do nothing, and who has ended it himself is not told.
+    connection.send(&introduction(1));
+    port.send(link, &LeaderPacket::UpToDate);
+    port.send_snapshot(link, Zxid(1));
+    port.read_log(link, Zxid(1), Zxid(2));
+    port.close(link);
+    drop(connection);
+    let next = site.dial(3, &[address]);
+    assert!(matches!(
+        site.at_leader(),
+        PeerEvent::LearnerConnected { .. }
+    ));
+    assert!(matches!(
+        site.at_learner(),
+        PeerEvent::LeaderConnected { attempt: 3 }
+    ));
+    drop(next);
+}
+
+#[test]
+fn learners_are_refused_outside_of_a_term_and_no_link_is_numbered_twice() {
+    let site = Site::new();
+    let (port, address) = site.open_port();
+    port.listen_on(listen_on("127.0.0.1", address.port()));
+    let mut numbers = Vec::new();
+    for _ in 0..3 {
+        let learners = [raw_learner(address), raw_learner(address)];
+        numbers.extend(learners.iter().map(|_| site.learner_connected()));
+        port.close_all();
+        assert!(learners.iter().all(is_closed));
+        assert!(TcpStream::connect(address).is_err());
+        // The same address at once, though connections were open on it.
+        assert_eq!(port.open().unwrap(), [address]);
+    }
+    let count = numbers.len();
+    numbers.sort();
+    numbers.dedup();
+    assert_eq!((numbers.len(), count), (6, 6));
+    // A term that begins anew ends the one before.
+    let learner = raw_learner(address);
+    site.learner_connected();
+    port.open().unwrap();
+    assert!(is_closed(&learner));
+    drop(port);
+    assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn all_addresses_are_listened_on_and_one_is_enough() {
+    let site = Site::new();
+    let mut listen = listen_on("127.0.0.1", 0);
+    // An address of documentation, which is nobody's, and a name.
+    listen.addresses.extend(listen_on("192.0.2.1", 0).addresses);
+    listen.addresses.extend(listen_on("localhost", 0).addresses);
+    let port = site.port_at(listen.clone());
+    let addresses = port.open().unwrap();
+    assert_eq!(addresses.len(), 2);
+    for address in addresses {
+        let learner = raw_learner(address);
+        site.learner_connected();
+        drop(learner);
+        assert!(matches!(site.at_leader(), PeerEvent::LearnerClosed { .. }));
+    }
+    listen.addresses = listen_on("192.0.2.1", 0).addresses;
+    port.listen_on(listen);
+    assert!(port.open().is_err());
+}
+
+#[test]
+fn with_quorum_listen_on_all_ips_only_the_port_counts() {
+    let site = Site::new();
+    let port = site.port_at(ListenSettings {
+        on_all_ips: true,
+        ..listen_on("192.0.2.1", 0)
+    });
+    let addresses = port.open().unwrap();
+    assert_eq!(addresses.len(), 1);
+    assert!(addresses[0].ip().is_unspecified());
+    let learner = raw_learner(([127, 0, 0, 1], addresses[0].port()).into());
+    let link = site.learner_connected();
+    write_packet(&learner, introduction(1));
+    assert_eq!(site.learner_packets(1), [introduction(1)]);
+    drop(learner);
+    site.learner_closed(link);
+}
+
+#[test]
+fn after_a_cut_is_ordered_packets_go_on_and_a_late_snap_is_only_a_packet() {
+    let site = Site::new();
+    let (port, address) = site.open_port();
+    let connection = site.dial(1, &[address]);
+    let link = site.learner_connected();
+    site.leader_connected();
+    let sent = [
+        LeaderPacket::Trunc { zxid: Zxid(5) },
+        LeaderPacket::Snap { zxid: Zxid(6) },
+        LeaderPacket::UpToDate,
+    ];
+    for packet in &sent {
+        port.send(link, packet);
+    }
+    assert_eq!(site.leader_packets(3), sent);
+    drop(connection);
+    assert!(site.at_learner_within(Duration::from_millis(1)).is_none());
+}

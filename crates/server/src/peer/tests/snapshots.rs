@@ -1,0 +1,205 @@
+//! The tree on its way from a leader to a learner.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use jute::{Encode, put_str};
+use proto::leader::{LeaderPacket, SNAPSHOT_SIGNATURE};
+use proto::{Epoch, Zxid};
+use zab::leader::LinkId;
+
+use super::support::{
+    Content, Site, bytes_of, grown_tree, is_closed, raw_leader, raw_learner, write_packet,
+};
+use crate::peer::{LearnerPort, PeerEvent};
+
+const ZXID: Zxid = Zxid(0x5_0000_1234);
+
+fn new_leader() -> LeaderPacket {
+    let zxid = Zxid::new(Epoch(6), 0);
+    LeaderPacket::NewLeader { zxid, config: None }
+}
+
+fn body_of(tree: &tree::Tree) -> Vec<u8> {
+    let (mut cursor, mut bytes) = (tree.start_snapshot(), Vec::new());
+    while tree.snapshot_chunk(&mut cursor, 1 << 20, &mut bytes) {}
+    bytes
+}
+
+fn signature() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    put_str(Some(SNAPSHOT_SIGNATURE), &mut bytes);
+    bytes
+}
+
+#[test]
+fn a_tree_arrives_equal_and_in_its_place_among_the_packets() {
+    let site = Site::new();
+    site.shared().replace_tree(grown_tree(ZXID, 5000, 200));
+    let (port, address) = site.open_port();
+    let connection = site.dial(1, &[address]);
+    let link = site.learner_connected();
+    site.leader_connected();
+    port.send(link, &LeaderPacket::leader_info(Epoch(6)));
+    port.send_snapshot(link, ZXID);
+    let behind = [new_leader(), LeaderPacket::UpToDate];
+    behind.iter().for_each(|packet| port.send(link, packet));
+    let expected = [
+        LeaderPacket::leader_info(Epoch(6)),
+        LeaderPacket::Snap { zxid: ZXID },
+    ];
+    assert_eq!(site.leader_packets(2), expected);
+    connection.receive_snapshot();
+    let tree = site.snapshot_received();
+    assert_eq!(site.leader_packets(2), behind);
+    assert!(matches!(site.at_leader(), PeerEvent::SnapshotSent { link: sent } if sent == link));
+
+    let sent = site.shared().tree.read();
+    assert!(sent.node_count() > 5000 && sent.sessions().len() == 50);
+    assert!(sent.ephemerals_count() > 0);
+    assert_eq!(tree.last_zxid(), ZXID);
+    assert_eq!(tree.digest(), sent.digest());
+    assert_eq!(Content::of_tree(&tree), Content::of_tree(&sent));
+}
+
+#[test]
+fn the_bytes_are_those_of_a_java_leader() {
+    let site = Site::new();
+    site.shared().replace_tree(grown_tree(ZXID, 30, 10));
+    let (port, address) = site.open_port();
+    let mut learner = raw_learner(address);
+    let link = site.learner_connected();
+    port.send_snapshot(link, ZXID);
+    port.send(link, &new_leader());
+    // SNAP, sessions, ACL map, znodes, "/", "BenWasHere": nothing else, in this order.
+    let expected = [
+        bytes_of(LeaderPacket::Snap { zxid: ZXID }),
+        body_of(&site.shared().tree.read()),
+        signature(),
+        bytes_of(new_leader()),
+    ]
+    .concat();
+    let mut read = vec![0; expected.len()];
+    learner.read_exact(&mut read).unwrap();
+    assert_eq!(read, expected);
+}
+
+/// A learner that has taken the first bytes of a snapshot which no socket buffer holds.
+fn within_a_snapshot(site: &Site) -> (LearnerPort, LinkId, TcpStream) {
+    site.shared().replace_tree(grown_tree(ZXID, 400, 128 << 10));
+    let (port, address) = site.open_port();
+    let mut learner = raw_learner(address);
+    let link = site.learner_connected();
+    port.send_snapshot(link, ZXID);
+    learner.read_exact(&mut [0; 1000]).unwrap();
+    (port, link, learner)
+}
+
+#[test]
+fn a_link_is_closed_while_its_snapshot_is_sent() {
+    let site = Site::new();
+    let (port, link, learner) = within_a_snapshot(&site);
+    port.close(link);
+    assert!(is_closed(&learner));
+    let (port, _, learner) = within_a_snapshot(&site);
+    port.close_all();
+    assert!(is_closed(&learner));
+    // Neither was sent, and the end of neither is news.
+    assert!(site.at_leader_within(Duration::from_millis(50)).is_none());
+}
+
+#[test]
+fn a_learner_goes_while_it_is_sent_a_snapshot() {
+    let site = Site::new();
+    let (_port, link, learner) = within_a_snapshot(&site);
+    drop(learner);
+    site.learner_closed(link);
+}
+
+#[test]
+fn another_tree_in_its_place_is_not_sent() {
+    let site = Site::new();
+    let (_port, link, learner) = within_a_snapshot(&site);
+    site.shared().replace_tree(grown_tree(ZXID, 3, 1));
+    assert!(is_closed(&learner));
+    let reason = site.learner_closed(link);
+    assert!(reason.contains("replaced"), "{reason}");
+}
+
+/// A learner that has got a SNAP packet and waits for this.
+fn receive(site: &Site, attempt: u64, bytes: &[u8]) -> String {
+    let (listener, leader) = raw_leader();
+    let connection = site.dial(attempt, &[leader]);
+    let (mut stream, _) = listener.accept().unwrap();
+    site.leader_connected();
+    write_packet(&stream, LeaderPacket::Snap { zxid: ZXID });
+    assert_eq!(site.leader_packets(1), [LeaderPacket::Snap { zxid: ZXID }]);
+    connection.receive_snapshot();
+    // A learner that has seen enough closes.
+    let _ = stream.write_all(bytes);
+    drop(stream);
+    site.snapshot_damaged()
+}
+
+#[test]
+fn a_snapshot_that_is_no_good_is_reported() {
+    let site = Site::new();
+    let body = body_of(&grown_tree(ZXID, 100, 10));
+    let cut = receive(&site, 1, &body[..body.len() / 2]);
+    assert!(cut.contains("ends early"), "{cut}");
+    let unsigned = receive(&site, 2, &body);
+    assert!(unsigned.contains("ends within"), "{unsigned}");
+    for wrong in [&b"BenWasThere"[..], b"BenWasGone", b""] {
+        let mut signed = body.clone();
+        (wrong.len() as i32).encode(&mut signed);
+        signed.extend_from_slice(wrong);
+        let reason = receive(&site, 3, &signed);
+        assert!(reason.contains("signature"), "{reason}");
+    }
+    let mut twice = body.clone();
+    // The end marker becomes the root once more.
+    twice.truncate(body.len() - 5);
+    twice.extend_from_slice(&[0; 4 + 4 + 8 + 60]);
+    let reason = receive(&site, 4, &twice);
+    assert!(reason.contains("twice"), "{reason}");
+    let long = receive(&site, 5, &[&[0; 8][..], &i32::MAX.to_be_bytes()].concat());
+    assert!(long.contains("unreasonable length"), "{long}");
+    let many = receive(&site, 6, &i32::MAX.to_be_bytes());
+    assert!(many.contains("ends early"), "{many}");
+}
+
+#[test]
+fn a_snapshot_that_comes_slowly_is_heard_of_and_can_be_given_up() {
+    let site = Site::new();
+    let (listener, leader) = raw_leader();
+    let connection = site.dial(1, &[leader]);
+    let (mut stream, _) = listener.accept().unwrap();
+    site.leader_connected();
+    write_packet(&stream, LeaderPacket::Snap { zxid: ZXID });
+    site.leader_packets(1);
+    // Nothing is read before the core wants it.
+    let body = body_of(&grown_tree(ZXID, 1000, 100));
+    stream.write_all(&body[..100]).unwrap();
+    assert!(site.at_learner_within(Duration::from_millis(20)).is_none());
+    connection.receive_snapshot();
+    let mut pieces = body[100..].chunks(10);
+    let event = loop {
+        stream.write_all(pieces.next().unwrap()).unwrap();
+        if let Some(event) = site.at_learner_within(Duration::from_millis(5)) {
+            break event;
+        }
+    };
+    assert!(
+        matches!(event, PeerEvent::SnapshotProgress { attempt: 1 }),
+        "{event:?}"
+    );
+    drop(connection);
+    assert!(is_closed(&stream));
+    while let Some(event) = site.at_learner_within(Duration::from_millis(20)) {
+        assert!(
+            matches!(event, PeerEvent::SnapshotProgress { .. }),
+            "{event:?}"
+        );
+    }
+}
