@@ -1,0 +1,321 @@
+//! Servers, clients and everything between them, from one seed.
+
+mod ending;
+mod weather;
+
+use crate::Mutant;
+use crate::client::Client;
+use crate::disk::{INJECTED, SimDisk};
+use crate::network::Place;
+use crate::plan::{MS, Plan, SECOND};
+use crate::queue::{Event, Micros};
+use crate::server::{Birth, Server};
+use crate::world::World;
+
+/// A machine: a disk, and a process on it while it runs.
+pub(crate) struct Machine {
+    pub(crate) disk: SimDisk,
+    pub(crate) process: Option<Box<Server>>,
+    lives: u64,
+    /// A bit of its disk has flipped: it may refuse to start.
+    is_rotten: bool,
+    /// It has refused to start and waits for somebody to look after it.
+    has_refused: bool,
+    /// Its disk was replaced: it must not vote before it has synchronised.
+    was_wiped: bool,
+}
+
+pub(crate) struct Ensemble {
+    pub(crate) world: World,
+    pub(crate) machines: Vec<Machine>,
+    pub(crate) clients: Vec<Client>,
+    healed_at: Option<Micros>,
+}
+
+impl Ensemble {
+    /// All machines are off.
+    pub(crate) fn new(seed: u64, plan: Plan, prints: bool) -> Self {
+        let mut world = World::new(seed, plan, prints);
+        let machine = || Machine {
+            disk: SimDisk::default(),
+            process: None,
+            lives: 0,
+            is_rotten: false,
+            has_refused: false,
+            was_wiped: false,
+        };
+        let machines = (0..world.plan.servers()).map(|_| machine()).collect();
+        let clients = (0..world.plan.clients).map(|index| Client::new(index, &mut world));
+        let clients: Vec<Client> = clients.collect();
+        for client in 0..clients.len() {
+            world.queue.after(SECOND / 2, Event::ClientWake { client });
+        }
+        Self {
+            machines,
+            clients,
+            healed_at: None,
+            world,
+        }
+    }
+
+    /// Switches all machines on.
+    pub(crate) fn start_all(&mut self) {
+        for server in 0..self.machines.len() {
+            let delay = self.world.random.range(0, 50 * MS);
+            self.world.queue.after(delay, Event::Start { server });
+        }
+    }
+
+    /// Lets time pass; stops early at a violation.
+    pub(crate) fn run(&mut self, duration: Micros) {
+        let end = self.world.now() + duration;
+        while self.world.checks.violation.is_none()
+            && let Some(event) = self.world.queue.next(end)
+        {
+            self.happen(event);
+        }
+    }
+
+    /// Lets time pass until something is so. `false`: it never was.
+    pub(crate) fn run_until(&mut self, longest: Micros, is_so: impl Fn(&Self) -> bool) -> bool {
+        let end = self.world.now() + longest;
+        while self.world.checks.violation.is_none() {
+            if is_so(self) {
+                return true;
+            }
+            match self.world.queue.next(end) {
+                Some(event) => self.happen(event),
+                None => return is_so(self),
+            }
+        }
+        false
+    }
+
+    fn happen(&mut self, event: Event) {
+        match event {
+            Event::Arrival { connection, lane } => self.arrive(connection, lane),
+            Event::Dialled { connection } => self.dialled(connection),
+            Event::Broken { connection, end } => self.broken(connection, end),
+            Event::Wake { server, life } => {
+                self.with(server, life, |server, world| server.handle_wake(world));
+            }
+            Event::DiskDone { server, life, job } => {
+                self.with(server, life, |server, world| server.handle_disk(job, world));
+            }
+            Event::ClientWake { client } => {
+                if let Some(client) = self.clients.get_mut(client) {
+                    client.handle_wake(&mut self.world);
+                }
+            }
+            Event::Weather => self.blow(),
+            Event::Start { server } => self.start(server),
+        }
+        self.judge_expired();
+    }
+
+    /// Lets a process do something, if it is still there.
+    pub(crate) fn with(
+        &mut self,
+        index: usize,
+        life: u64,
+        step: impl FnOnce(&mut Server, &mut World),
+    ) {
+        let Some(process) = self.machines.get_mut(index).and_then(|machine| machine.process.as_mut())
+        else {
+            return;
+        };
+        if process.life != life {
+            return;
+        }
+        step(process, &mut self.world);
+        if process.ended.is_none() {
+            process.settle(&mut self.world);
+        }
+        if let Some(reason) = process.ended.clone() {
+            self.world.say(format!("server {}", index + 1), || format!("exits: {reason}"));
+            self.kill(index);
+            let delay = self.world.random.range(100 * MS, 2 * SECOND);
+            self.world.queue.after(delay, Event::Start { server: index });
+        }
+    }
+
+    fn arrive(&mut self, number: u64, lane: usize) {
+        let Some(connection) = self.world.network.get(number) else {
+            return;
+        };
+        let to = connection.ends[1 - lane];
+        let may_take = match to {
+            Place::Server { server, .. } => {
+                let process = self.machines.get(server).and_then(|machine| machine.process.as_ref());
+                process.is_none_or(|process| process.may_take(number))
+            }
+            Place::Client(_) => true,
+        };
+        let World { network, queue, .. } = &mut self.world;
+        let Some((to, message)) = network.arrive(number, lane, may_take, queue) else {
+            return;
+        };
+        match to {
+            Place::Server { server, life } => self.with(server, life, |server, world| {
+                server.handle_message(number, message, world);
+            }),
+            Place::Client(client) => {
+                if let Some(client) = self.clients.get_mut(client) {
+                    client.handle_message(number, message, &mut self.world);
+                }
+            }
+        }
+    }
+
+    fn dialled(&mut self, number: u64) {
+        let Some(connection) = self.world.network.get(number) else {
+            return;
+        };
+        let (port, [from, to]) = (connection.port, connection.ends);
+        let target = to.server().and_then(|to| {
+            let process = self.machines.get(to)?.process.as_ref()?;
+            process.listens(port).then_some(process.place())
+        });
+        let is_cut = match (from.server(), to.server()) {
+            (Some(from), Some(to)) => {
+                let network = &self.world.network;
+                network.is_cut(from, to) || network.is_cut(to, from)
+            }
+            _ => false,
+        };
+        let target = target.filter(|_| !is_cut);
+        if let Some(Place::Server { server, life }) = target {
+            self.world.network.open(number, Place::Server { server, life });
+            self.with(server, life, |server, world| server.handle_accepted(number, port, world));
+        }
+        let is_open = target.is_some();
+        match from {
+            Place::Server { server, life } => {
+                self.with(server, life, |server, world| {
+                    server.handle_dialled(number, port, is_open, world);
+                });
+            }
+            Place::Client(client) => {
+                if let Some(client) = self.clients.get_mut(client) {
+                    client.handle_dialled(number, is_open, &mut self.world);
+                }
+            }
+        }
+    }
+
+    fn broken(&mut self, number: u64, end: usize) {
+        let Some(connection) = self.world.network.get(number) else {
+            return;
+        };
+        if !connection.is_open[end] {
+            return;
+        }
+        let place = connection.ends[end];
+        self.world.network.vanish(number, end);
+        match place {
+            Place::Server { server, life } => self.with(server, life, |server, world| {
+                server.handle_closed(number, world);
+            }),
+            Place::Client(client) => {
+                if let Some(client) = self.clients.get_mut(client) {
+                    client.handle_closed(number, &mut self.world);
+                }
+            }
+        }
+    }
+
+    /// Starts a process, if none runs.
+    pub(crate) fn start(&mut self, index: usize) {
+        let Some(machine) = self.machines.get_mut(index) else {
+            return;
+        };
+        if machine.process.is_some() || machine.has_refused {
+            return;
+        }
+        machine.lives += 1;
+        let birth = Birth {
+            index,
+            life: machine.lives,
+            may_be_empty: !machine.was_wiped,
+        };
+        let name = format!("server {}", index + 1);
+        match Server::boot(birth, &machine.disk, &mut self.world) {
+            Ok(server) => {
+                self.world.say(&name, || format!("starts at {}", server.last_logged()));
+                let life = server.life;
+                machine.process = Some(Box::new(server));
+                self.with(index, life, |_, _| {});
+            }
+            Err(error) if machine.disk.is_full() || error.contains(INJECTED) => {
+                self.world.say(&name, || format!("cannot start: {error}"));
+                self.world.queue.after(SECOND, Event::Start { server: index });
+            }
+            Err(error) if machine.is_rotten => {
+                self.world.say(&name, || format!("refuses to start: {error}"));
+                machine.has_refused = true;
+            }
+            Err(error) => {
+                let text = format!("{name} does not start again: {error}");
+                self.world.checks.fail("recovery after any crash", text);
+            }
+        }
+    }
+
+    /// The process is gone; the system closes its connections, and keeps what it wrote.
+    pub(crate) fn kill(&mut self, index: usize) {
+        let Some(process) = self.machines.get_mut(index).and_then(|machine| machine.process.take())
+        else {
+            return;
+        };
+        self.world.say(format!("server {}", index + 1), || "is killed".into());
+        for (connection, end) in self.world.network.of(process.place()) {
+            let World { network, queue, .. } = &mut self.world;
+            network.close(connection, end, queue);
+        }
+        drop(process);
+        self.machines[index].disk.process_ends();
+    }
+
+    /// The power goes: nobody hears of it, and what was not synced may be gone.
+    pub(crate) fn lose_power(&mut self, index: usize) {
+        let Some(mut process) = self.machines.get_mut(index).and_then(|machine| machine.process.take())
+        else {
+            return;
+        };
+        self.world.say(format!("server {}", index + 1), || "loses power".into());
+        let disk = self.machines[index].disk.clone();
+        if self.world.random.percent(60) {
+            // In the middle of what it was about to write.
+            let changes = self.world.random.below(4) as u64;
+            disk.die_after(changes, self.world.random.below(300));
+            process.finish_disk_jobs(&mut self.world);
+        }
+        for (connection, end) in self.world.network.of(process.place()) {
+            let other = 1 - end;
+            self.world.network.vanish(connection, end);
+            let delay = self.world.random.range(MS, 800 * MS);
+            let event = Event::Broken {
+                connection,
+                end: other,
+            };
+            self.world.queue.after(delay, event);
+        }
+        drop(process);
+        disk.lose_power(&mut self.world.random);
+    }
+
+    pub(crate) fn process(&self, index: usize) -> Option<&Server> {
+        self.machines.get(index)?.process.as_deref()
+    }
+
+    /// Who leads, if anybody does.
+    pub(crate) fn leader(&self) -> Option<usize> {
+        let mut indices = 0..self.machines.len();
+        indices.find(|index| self.process(*index).is_some_and(Server::is_leading))
+    }
+
+    pub(crate) fn is(&self, mutant: Mutant) -> bool {
+        self.world.is(mutant)
+    }
+}
+

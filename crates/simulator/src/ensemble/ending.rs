@@ -1,0 +1,169 @@
+//! Everything is mended, and then everything must be well.
+
+use super::{Ensemble, Machine};
+use crate::invariants::liveness::{self, Standing};
+use crate::invariants::{ephemerals, reads};
+use crate::plan::{MS, SECOND};
+use crate::queue::{Event, Micros};
+use crate::server::Server;
+use crate::world::World;
+use proto::{SessionId, Zxid};
+
+/// How long it may take until everything is well.
+const PATIENCE: Micros = 60 * SECOND;
+/// After the mending, old troubles may still let a session expire for so long.
+const GRACE: Micros = 8 * SECOND;
+
+impl Ensemble {
+    /// Ends the storm. Nothing breaks any more.
+    pub(crate) fn heal(&mut self) {
+        self.world.say("weather", || "everything is mended".into());
+        self.world.is_healed = true;
+        self.healed_at = Some(self.world.now());
+        let World { network, queue, .. } = &mut self.world;
+        network.heal(queue);
+        for index in 0..self.machines.len() {
+            self.machines[index].disk.set_full(false);
+            let delay = self.world.random.range(0, 100 * MS);
+            self.world.queue.after(delay, Event::Start { server: index });
+        }
+        for client in &mut self.clients {
+            client.progress = 0;
+        }
+    }
+
+    /// Waits until everything is well, then until nothing is under way, then looks at everything.
+    pub(crate) fn must_be_well(&mut self) {
+        let end = self.world.now() + PATIENCE;
+        while self.world.now() < end && self.world.checks.violation.is_none() {
+            self.run(100 * MS);
+            self.look_after();
+            if self.world.now() > end - PATIENCE + GRACE / 2 && self.is_well().is_ok() {
+                break;
+            }
+        }
+        self.be_quiet();
+        let well = self.is_well();
+        self.world.checks.hold(liveness::NAME, well);
+        self.compare_trees();
+    }
+
+    fn is_well(&self) -> Result<(), String> {
+        let standing = |machine: &Machine| match &machine.process {
+            None => Standing {
+                doing: "down".into(),
+                leads: false,
+                serves: false,
+                last: Zxid::ZERO,
+            },
+            Some(process) => Standing {
+                doing: process.doing(),
+                leads: process.is_leading(),
+                serves: process.is_serving(),
+                last: self.world.checks.history.end_of_tree(process.tree.last_zxid()),
+            },
+        };
+        let servers: Vec<Standing> = self.machines.iter().map(standing).collect();
+        let progress: Vec<usize> = self.clients.iter().map(|client| client.progress).collect();
+        let is_level = |server: &Standing| server.last == self.world.checks.history_end();
+        if !self.clients.iter().all(|client| client.is_quiet) && !servers.iter().all(is_level) {
+            // Something is always under way while clients ask.
+            let level = servers.into_iter().map(|mut server| {
+                server.last = self.world.checks.history_end();
+                server
+            });
+            let level: Vec<Standing> = level.collect();
+            return liveness::is_well(&level, &progress, self.world.checks.history_end());
+        }
+        liveness::is_well(&servers, &progress, self.world.checks.history_end())
+    }
+
+    /// What an operator does.
+    fn look_after(&mut self) {
+        if std::mem::take(&mut self.world.is_epoch_behind)
+            && let Some(leader) = self.leader()
+            && let Some(life) = self.process(leader).map(|leader| leader.life)
+        {
+            self.with(leader, life, Server::step_down);
+        }
+        let others_are_well = self.machines.iter().enumerate().all(|(index, machine)| {
+            machine.has_refused || self.process(index).is_some_and(Server::is_serving)
+        });
+        if !others_are_well || self.leader().is_none() {
+            return;
+        }
+        for index in 0..self.machines.len() {
+            if self.machines[index].has_refused {
+                self.world.say(format!("server {}", index + 1), || "gets an empty disk".into());
+                self.machines[index].disk.wipe();
+                self.machines[index].has_refused = false;
+                self.machines[index].is_rotten = false;
+                self.machines[index].was_wiped = true;
+                self.start(index);
+                return;
+            }
+        }
+    }
+
+    fn be_quiet(&mut self) {
+        for client in &mut self.clients {
+            client.is_quiet = true;
+        }
+        for _ in 0..100 {
+            self.run(100 * MS);
+            let is_idle = self.clients.iter().all(crate::client::Client::is_idle);
+            if is_idle && self.is_well().is_ok() {
+                return;
+            }
+        }
+    }
+
+    /// Every server has every committed change, by the model's word.
+    fn compare_trees(&mut self) {
+        let World { checks, .. } = &mut self.world;
+        if checks.violation.is_some() {
+            return;
+        }
+        let watches = parking_lot::Mutex::default();
+        for process in self.machines.iter().filter_map(|machine| machine.process.as_deref()) {
+            checks.serves(process.sid, &process.tree);
+            let held = ephemerals::at_the_end(process.sid, &process.tree, &checks.history);
+            checks.hold(ephemerals::NAME, held);
+            let paths: Vec<String> = checks.history.paths().map(|(path, _)| path.to_owned()).collect();
+            for path in paths {
+                let request = proto::request::ReadRequest::GetData(proto::request::PathWatchRequest {
+                    path: Some(path.as_str().into()),
+                    watch: false,
+                });
+                let caller = tree::Caller {
+                    session: SessionId::NONE,
+                    watcher: tree::WatcherId(0),
+                    identities: &[],
+                };
+                let mut body = Vec::new();
+                let result = process.tree.read(&request, &caller, &watches, &mut body);
+                let result = result.map(|()| bytes::Bytes::from(body));
+                let held = reads::read(&request, checks.history_end(), &result, &checks.history);
+                checks.hold(reads::NAME, held);
+            }
+        }
+    }
+
+    /// In fine weather no session expires whose client is connected.
+    pub(super) fn judge_expired(&mut self) {
+        for session in std::mem::take(&mut self.world.checks.expired) {
+            let grown_up = self.healed_at.map(|at| at + GRACE);
+            let now = self.world.now();
+            if grown_up.is_none_or(|grown_up| now < grown_up) {
+                continue;
+            }
+            let is_there = self.clients.iter().any(|client| {
+                let since = client.connected_since.filter(|_| client.session == session);
+                since.is_some_and(|since| since + GRACE / 2 < now) && client.asleep_until < now - GRACE
+            });
+            if is_there {
+                self.world.checks.hold(liveness::NAME, liveness::expired_in_use(session));
+            }
+        }
+    }
+}

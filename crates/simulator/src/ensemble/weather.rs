@@ -1,0 +1,191 @@
+//! What goes wrong, and how it ends.
+
+use super::Ensemble;
+use crate::client::SLEEP_MAX;
+use crate::disk::SyncFault;
+use crate::plan::{MS, SECOND};
+use crate::queue::Event;
+
+impl Ensemble {
+    /// The storm begins.
+    pub(crate) fn begin_weather(&mut self) {
+        self.world.queue.after(SECOND, Event::Weather);
+    }
+
+    /// Something goes wrong, or gets better.
+    pub(super) fn blow(&mut self) {
+        if self.world.is_healed {
+            return;
+        }
+        let pause = self.world.plan.pause;
+        let next = self.world.random.range(pause / 4, 2 * pause);
+        self.world.queue.after(next, Event::Weather);
+        let has_bad_disks = self.world.plan.has_bad_disks;
+        match self.world.random.below(100) {
+            0..=14 => self.stop(true),
+            15..=21 => self.stop(false),
+            22..=33 => self.cut_some(),
+            34..=39 => self.isolate_one(),
+            40..=47 => {
+                let World { network, queue, .. } = &mut self.world;
+                network.heal(queue);
+            }
+            48..=57 => self.break_some(false),
+            58..=63 => self.break_some(true),
+            64..=73 => self.disturb_client(),
+            74..=81 if has_bad_disks => self.spoil_disk(),
+            82..=84 if has_bad_disks => self.rot(),
+            85..=88 => self.stop_leader(),
+            _ => self.start_some(),
+        }
+    }
+
+    fn any_server(&mut self) -> usize {
+        self.world.random.below(self.machines.len())
+    }
+
+    /// A process ends, by a kill or with its machine; it comes back later.
+    fn stop(&mut self, with_power: bool) {
+        let index = self.any_server();
+        self.stop_one(index, with_power);
+    }
+
+    fn stop_one(&mut self, index: usize, with_power: bool) {
+        if with_power {
+            self.lose_power(index);
+        } else {
+            self.kill(index);
+        }
+        let longest = if self.world.random.percent(70) { 500 * MS } else { 5 * SECOND };
+        let delay = self.world.random.range(10 * MS, longest);
+        self.world.queue.after(delay, Event::Start { server: index });
+    }
+
+    /// The leader goes, or all do at once.
+    fn stop_leader(&mut self) {
+        let with_power = self.world.random.percent(70);
+        if self.world.random.percent(30) {
+            for index in 0..self.machines.len() {
+                self.stop_one(index, with_power);
+            }
+        } else if let Some(leader) = self.leader() {
+            self.stop_one(leader, with_power);
+        }
+    }
+
+    fn start_some(&mut self) {
+        let index = self.any_server();
+        self.start(index);
+    }
+
+    /// Cuts a path, one way or both.
+    fn cut_some(&mut self) {
+        let (one, other) = (self.any_server(), self.any_server());
+        if one == other {
+            return;
+        }
+        self.world.say("network", || format!("{} to {} is cut", one + 1, other + 1));
+        self.world.network.cut(one, other);
+        if self.world.random.percent(60) {
+            self.world.network.cut(other, one);
+        }
+        self.break_cut();
+    }
+
+    /// Cuts a server off, or the ensemble in two.
+    fn isolate_one(&mut self) {
+        let count = self.machines.len();
+        let mut inside: Vec<usize> = vec![self.any_server()];
+        if self.world.random.percent(50) {
+            inside = (0..count).filter(|_| self.world.random.percent(50)).collect();
+        }
+        self.world.say("network", || format!("{inside:?} (from 0) are cut off"));
+        for one in &inside {
+            for other in (0..count).filter(|other| !inside.contains(other)) {
+                self.world.network.cut(*one, other);
+                self.world.network.cut(other, *one);
+            }
+        }
+        self.break_cut();
+    }
+
+    /// Some connections over cut paths break, each end by itself; the rest stands still.
+    fn break_cut(&mut self) {
+        for connection in self.world.network.between_servers(true) {
+            for end in 0..2 {
+                if self.world.random.percent(60) {
+                    let delay = self.world.random.range(MS, 3 * SECOND);
+                    self.world.queue.after(delay, Event::Broken { connection, end });
+                }
+            }
+        }
+    }
+
+    /// One connection between servers breaks at both ends, or many do.
+    fn break_some(&mut self, are_many: bool) {
+        let connections = self.world.network.between_servers(false);
+        let chosen = self.world.random.below(connections.len());
+        for (at, connection) in connections.into_iter().enumerate() {
+            if at == chosen || (are_many && self.world.random.percent(30)) {
+                for end in 0..2 {
+                    let delay = self.world.random.range(0, 100 * MS);
+                    self.world.queue.after(delay, Event::Broken { connection, end });
+                }
+            }
+        }
+    }
+
+    /// A client's connection breaks, or the client sleeps for a while.
+    fn disturb_client(&mut self) {
+        let chosen = self.world.random.below(self.clients.len());
+        let sleeps = self.world.random.percent(30);
+        let now = self.world.now();
+        let sleep = self.world.random.range(MS, SLEEP_MAX);
+        let lag = self.world.random.range(0, 200 * MS);
+        let Some(client) = self.clients.get_mut(chosen) else {
+            return;
+        };
+        if sleeps {
+            client.asleep_until = now + sleep;
+        } else if let Some(connection) = client.connection {
+            // What it has sent may still arrive.
+            let event = Event::Broken { connection, end: 1 };
+            self.world.queue.after(lag, event);
+            let event = Event::Broken { connection, end: 0 };
+            self.world.queue.after(0, event);
+        }
+    }
+
+    /// The next sync of somebody fails, or a disk is full for a while.
+    fn spoil_disk(&mut self) {
+        let index = self.any_server();
+        let disk = self.machines[index].disk.clone();
+        if self.world.random.percent(70) {
+            let fault = if self.world.random.percent(50) {
+                SyncFault::Fails
+            } else {
+                SyncFault::FailsAndForgets
+            };
+            disk.fail_next_sync(fault);
+        } else {
+            disk.set_full(true);
+            self.world.say(format!("server {}", index + 1), || "has a full disk".into());
+        }
+    }
+
+    /// A bit flips on the disk of a server, of few enough servers.
+    fn rot(&mut self) {
+        let index = self.any_server();
+        let voters = self.world.plan.voters;
+        let rotten = self.machines[..voters].iter().filter(|machine| machine.is_rotten).count();
+        if rotten + 1 > (voters - 1) / 2 && !self.machines[index].is_rotten {
+            return;
+        }
+        if let Some(path) = self.machines[index].disk.rot(&mut self.world.random) {
+            self.machines[index].is_rotten = true;
+            self.world.say(format!("server {}", index + 1), || format!("{} rots", path.display()));
+        }
+    }
+}
+
+use crate::world::World;

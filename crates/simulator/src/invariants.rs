@@ -1,0 +1,16 @@
+//! What must hold whatever happens. One file each.
+
+pub(crate) mod acknowledged;
+pub(crate) mod digest;
+pub(crate) mod ephemerals;
+pub(crate) mod fifo;
+pub(crate) mod liveness;
+pub(crate) mod one_leader;
+pub(crate) mod prefix;
+pub(crate) mod primary_order;
+pub(crate) mod reads;
+pub(crate) mod session_owner;
+pub(crate) mod watches;
+
+/// `Err` says how it is broken.
+pub(crate) type Held = Result<(), String>;

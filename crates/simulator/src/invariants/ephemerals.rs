@@ -1,0 +1,53 @@
+//! Ephemerals are gone with their session, and none comes without one.
+
+use proto::txn::{Txn, TxnRecord};
+use proto::{SessionId, Sid};
+use tree::Tree;
+
+use super::Held;
+use crate::history::History;
+
+pub(crate) const NAME: &str = "ephemerals gone with their session";
+
+/// A server that serves has applied this.
+pub(crate) fn applied(sid: Sid, txn: &TxnRecord, tree: &Tree) -> Held {
+    let session = txn.header.session;
+    if !matches!(txn.txn, Txn::CloseSession { .. }) {
+        return Ok(());
+    }
+    let left = tree.ephemerals().find(|(owner, _)| *owner == session);
+    match left.and_then(|(_, mut paths)| paths.next()) {
+        Some(path) => Err(format!("session {session} is closed on server {sid}, {path} is still there")),
+        None => Ok(()),
+    }
+}
+
+/// The last transaction of the history is this.
+pub(crate) fn committed(txn: &TxnRecord, history: &History) -> Held {
+    let session = txn.header.session;
+    let makes_ephemeral = match &txn.txn {
+        Txn::Create(create) | Txn::Create2(create) => create.ephemeral,
+        _ => false,
+    };
+    if makes_ephemeral && !history.sessions.contains(&session) {
+        let zxid = txn.header.zxid;
+        return Err(format!("{zxid} makes an ephemeral of session {session}, which is no more"));
+    }
+    Ok(())
+}
+
+/// Everything is quiet: who owns something lives.
+pub(crate) fn at_the_end(sid: Sid, tree: &Tree, history: &History) -> Held {
+    for (owner, mut paths) in tree.ephemerals() {
+        if !history.sessions.contains(&owner) {
+            let path = paths.next().map(|path| path.to_string());
+            return Err(format!("{path:?} on server {sid} belongs to session {owner}, which is no more"));
+        }
+    }
+    let count: usize = history.sessions.iter().map(|session: &SessionId| history.owned(*session)).sum();
+    if count != tree.ephemerals_count() {
+        let found = tree.ephemerals_count();
+        return Err(format!("server {sid} has {found} ephemerals, committed are {count}"));
+    }
+    Ok(())
+}

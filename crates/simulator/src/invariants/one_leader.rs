@@ -1,0 +1,28 @@
+//! At most one leader an epoch.
+
+use std::collections::BTreeMap;
+
+use proto::{Epoch, Sid};
+
+use super::Held;
+
+/// Who led in each epoch.
+#[derive(Debug, Default)]
+pub(crate) struct OneLeader(BTreeMap<Epoch, Sid>);
+
+impl OneLeader {
+    pub(crate) const NAME: &str = "one leader an epoch";
+
+    /// A server has established an epoch.
+    pub(crate) fn leads(&mut self, sid: Sid, epoch: Epoch) -> Held {
+        match self.0.insert(epoch, sid) {
+            Some(other) => Err(format!("servers {other} and {sid} lead in epoch {epoch}")),
+            None => Ok(()),
+        }
+    }
+
+    /// Epochs that had a leader.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+}

@@ -1,0 +1,46 @@
+//! No session with two owners: once a request that came over a session's newer connection is
+//! committed, none of an older connection is.
+
+use std::collections::BTreeMap;
+
+use proto::SessionId;
+use proto::txn::{Txn, TxnRecord};
+
+use super::Held;
+use crate::history::has_failed;
+
+/// Over which connection of its session each request went.
+#[derive(Debug, Default)]
+pub(crate) struct SessionOwner {
+    asked: BTreeMap<(SessionId, i32), u64>,
+    newest: BTreeMap<SessionId, u64>,
+}
+
+impl SessionOwner {
+    pub(crate) const NAME: &str = "no session with two owners";
+
+    /// A client sends a request over this connection, the nth of its session.
+    pub(crate) fn asks(&mut self, session: SessionId, cxid: i32, connection: u64) {
+        self.asked.insert((session, cxid), connection);
+    }
+
+    pub(crate) fn committed(&mut self, txn: &TxnRecord) -> Held {
+        let (session, cxid) = (txn.header.session, txn.header.cxid);
+        // Anybody may end a session.
+        if has_failed(&txn.txn) || matches!(txn.txn, Txn::CloseSession { .. }) {
+            return Ok(());
+        }
+        let Some(connection) = self.asked.get(&(session, cxid)).copied() else {
+            return Ok(());
+        };
+        let newest = self.newest.entry(session).or_insert(connection);
+        if connection < *newest {
+            return Err(format!(
+                "request {cxid} of session {session} came over connection {connection}, but one of \
+                 connection {newest} was committed before it"
+            ));
+        }
+        *newest = connection;
+        Ok(())
+    }
+}

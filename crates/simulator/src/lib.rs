@@ -1,0 +1,93 @@
+//! Whole ensembles in one thread, from one number.
+//!
+//! Three to seven servers, each the real cores (`election`, `zab`, `session`, `tree`) over the real
+//! `storage`, live on a simulated disk, network and clock. Clients write, read, watch, lose their
+//! connections and come back elsewhere. Machines lose power in the middle of a write, processes are
+//! killed, paths are cut (also one way), connections break, syncs fail, disks fill up and bits flip.
+//! Then everything is mended and must be well. What happens follows from the seed alone.
+//!
+//! * [`run`] runs one seed; the binary runs many.
+//! * `invariants` are what must hold, one file each; `history` is what was committed, as an
+//!   onlooker knows it.
+//! * [`Mutant`]s are hosts that do not do their duty: each must be caught, else the invariants
+//!   prove nothing.
+//! * [`scenarios`] are the order bugs that Apache ZooKeeper has had, step by step, each with its
+//!   mutant.
+//!
+//! A host here does what the real server does, but with the least code: there are no threads, no
+//! sockets and no real time. What it relies on is what the cores' documentation asks of a host.
+
+mod checks;
+mod client;
+mod disk;
+mod ensemble;
+mod history;
+mod invariants;
+mod mutant;
+mod network;
+mod plan;
+mod queue;
+mod quorum;
+mod random;
+mod server;
+mod wire;
+mod world;
+
+pub use checks::Violation;
+pub use mutant::Mutant;
+
+use ensemble::Ensemble;
+use plan::Plan;
+use random::Random;
+
+/// What a run did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// Transactions committed.
+    pub committed: usize,
+    /// Writes that clients were told to be done.
+    pub acknowledged: usize,
+    /// Epochs established.
+    pub epochs: usize,
+    /// Events.
+    pub events: u64,
+    /// The first promise that was broken.
+    pub violation: Option<Violation>,
+}
+
+/// Runs one seed to its end, or to the first violation. With `prints` every step goes to standard
+/// output.
+pub fn run(seed: u64, mutant: Mutant, prints: bool) -> Report {
+    let plan = Plan::drawn(&mut Random::new(!seed), mutant);
+    if prints {
+        println!("{plan:?}");
+    }
+    let storm = plan.storm;
+    let mut ensemble = Ensemble::new(seed, plan, prints);
+    ensemble.start_all();
+    ensemble.begin_weather();
+    ensemble.run(storm);
+    ensemble.heal();
+    ensemble.must_be_well();
+    report(&ensemble)
+}
+
+/// The command that repeats a seed with every step printed.
+pub fn repeat_command(seed: u64, mutant: Mutant) -> String {
+    let mutant = match mutant {
+        Mutant::None => String::new(),
+        mutant => format!(" --mutant {}", mutant.name()),
+    };
+    format!("cargo run --release -p simulator -- --seed {seed}{mutant}")
+}
+
+fn report(ensemble: &Ensemble) -> Report {
+    let checks = &ensemble.world.checks;
+    Report {
+        committed: checks.history.entries.len(),
+        acknowledged: checks.acknowledged.len(),
+        epochs: checks.one_leader.len(),
+        events: ensemble.world.queue.taken,
+        violation: checks.violation.clone(),
+    }
+}

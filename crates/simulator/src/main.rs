@@ -1,0 +1,110 @@
+//! Runs seeds: one with every step printed, or as many as wanted.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use clap::Parser;
+use simulator::{Mutant, Report, repeat_command, run};
+
+/// Whole ensembles of ZooKeeper servers, simulated from one number each.
+#[derive(Debug, Parser)]
+#[command(version)]
+struct Arguments {
+    /// Runs this seed only, and prints every step.
+    #[arg(long, conflicts_with_all = ["seeds", "from"])]
+    seed: Option<u64>,
+    /// How many seeds to run.
+    #[arg(long, default_value_t = 1000)]
+    seeds: u64,
+    /// The first of them; by default one that nobody has run before.
+    #[arg(long)]
+    from: Option<u64>,
+    /// Runs a host with this deliberate bug.
+    #[arg(long)]
+    mutant: Option<String>,
+    /// Runs all seeds whatever is found.
+    #[arg(long)]
+    keep_going: bool,
+    /// Leaves the steps of a single seed out.
+    #[arg(long)]
+    quiet: bool,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let mutant = match &arguments.mutant {
+        None => Mutant::None,
+        Some(name) => match Mutant::by_name(name) {
+            Some(mutant) => mutant,
+            None => {
+                let names: Vec<String> = Mutant::all().map(|mutant| mutant.name()).collect();
+                eprintln!("no mutant {name:?}; there are {}", names.join(", "));
+                return ExitCode::from(2);
+            }
+        },
+    };
+    match arguments.seed {
+        Some(seed) => {
+            let report = run(seed, mutant, !arguments.quiet);
+            println!("{report:?}");
+            ExitCode::from(u8::from(report.violation.is_some()))
+        }
+        None => run_many(&arguments, mutant),
+    }
+}
+
+/// Seeds that nobody has run: the time in milliseconds, with room for more behind it.
+fn fresh() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let millis = since.map_or(0, |since| since.as_millis());
+    u64::try_from(millis).unwrap_or(0) << 16
+}
+
+fn run_many(arguments: &Arguments, mutant: Mutant) -> ExitCode {
+    let from = arguments.from.unwrap_or_else(fresh);
+    let begun = Instant::now();
+    let mut total = Total::default();
+    println!("{} seeds from {from}", arguments.seeds);
+    for seed in from..from.saturating_add(arguments.seeds) {
+        let report = run(seed, mutant, false);
+        total.add(&report);
+        if let Some(violation) = &report.violation {
+            println!("\nseed {seed}: {}: {}", violation.invariant, violation.text);
+            println!("  {}", repeat_command(seed, mutant));
+            if !arguments.keep_going {
+                break;
+            }
+        }
+        if total.seeds.is_multiple_of(100) {
+            print!("\r{} seeds, {} failed, {:.0} s ", total.seeds, total.failed, begun.elapsed().as_secs_f64());
+            // Nobody to show it to is no reason to stop.
+            drop(std::io::stdout().flush());
+        }
+    }
+    let seconds = begun.elapsed().as_secs_f64();
+    println!("\r{total:?} in {seconds:.0} s");
+    ExitCode::from(u8::from(total.failed > 0))
+}
+
+/// Sums over all seeds.
+#[derive(Debug, Default)]
+struct Total {
+    seeds: u64,
+    failed: u64,
+    committed: usize,
+    acknowledged: usize,
+    epochs: usize,
+    events: u64,
+}
+
+impl Total {
+    fn add(&mut self, report: &Report) {
+        self.seeds += 1;
+        self.failed += u64::from(report.violation.is_some());
+        self.committed += report.committed;
+        self.acknowledged += report.acknowledged;
+        self.epochs += report.epochs;
+        self.events += report.events;
+    }
+}

@@ -1,0 +1,136 @@
+//! Deliberate bugs: each breaks one duty of a host, and must be caught.
+//!
+//! They live in the simulated host, around the cores, never in them: what a core was asked and
+//! answered is withheld, reordered or made up. [`LIST`] names for each a few seeds that catch it;
+//! `tests/mutants.rs` runs them.
+
+/// One duty that is not done. `None`: all are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Mutant {
+    /// All duties are done.
+    #[default]
+    None,
+    /// A record counts as on disk as soon as it is appended.
+    AckBeforeSync,
+    /// TRUNC is reported as done, and nothing is cut.
+    SkipTruncate,
+    /// The log is cut, the tree is not loaded again.
+    TruncateKeepsTree,
+    /// Half of the voters are a quorum.
+    QuorumOffByOne,
+    /// The accepted epoch is promised and not written.
+    AcceptedEpochNotSaved,
+    /// The current epoch is reported as written, and is not.
+    CurrentEpochNotSaved,
+    /// ZOOKEEPER-3023: NEWLEADER is acknowledged before the snapshot is on disk.
+    NewLeaderBeforeSnapshot,
+    /// The old log stays behind a snapshot that came from the leader.
+    OldLogBehindSnapshot,
+    /// Two commits of one step change places.
+    CommitsOutOfOrder,
+    /// A follower applies what is only proposed.
+    AppliesProposals,
+    /// The leader takes NEWLEADER's acknowledgements for granted.
+    NewLeaderQuorumSkipped,
+    /// The first transaction behind DIFF is left out.
+    DiffFromWrongPoint,
+    /// A learner does not tell its leader which sessions it heard from.
+    TouchLost,
+    /// Events are sent after the replies that follow.
+    WatchAfterReply,
+    /// closeSession leaves the ephemerals.
+    EphemeralsStay,
+    /// Who holds a session's connection is not looked at.
+    OwnerIgnored,
+    /// Reads overtake the writes before them.
+    ReadsOvertakeWrites,
+    /// Replies go out before the transaction is committed.
+    ReplyBeforeCommit,
+    /// What recovery found in the log is not synced.
+    RecoveredLogNotSynced,
+    /// Votes name what was applied, not what was logged.
+    VotesByApplied,
+    /// A snapshot is named after its end, not after its beginning.
+    SnapshotNamedTooLate,
+    /// A failed sync is taken for a good one.
+    FailedSyncIgnored,
+    /// A client is served by a server that has seen less than it.
+    ServesThePast,
+    /// ZOOKEEPER-2846: log files with a hole are served from.
+    LogWithHoleServed,
+    /// ZOOKEEPER-3526: the committed log survives a snapshot that goes beyond it.
+    CommittedLogKeptOverSnapshot,
+    /// ZOOKEEPER-3911: what DIFF brought is acknowledged with NEWLEADER and logged afterwards.
+    HistoryLoggedAfterAck,
+    /// ZOOKEEPER-4394: a commit between NEWLEADER and UPTODATE is lost.
+    CommitBeforeUpToDateLost,
+    /// ZOOKEEPER-4643: the current epoch is written before the history.
+    EpochBeforeHistory,
+    /// ZOOKEEPER-4646: NEWLEADER is acknowledged while the history is still being written.
+    HistoryAckedBeforeSync,
+    /// ZOOKEEPER-4685: a proposal is acknowledged before NEWLEADER is.
+    ProposalAckedBeforeNewLeader,
+    /// ZOOKEEPER-4712: the writer of the last role goes on in the next.
+    OldLogWriterLives,
+    /// ZOOKEEPER-4785: proposals that came before UPTODATE are acknowledged without being synced.
+    SyncProposalsAckedBeforeSync,
+    /// ZOOKEEPER-4925: what DIFF brought is missing in the committed log.
+    DiffNotInCommittedLog,
+    /// ZOOKEEPER-1818: a leader goes on naming the epoch it was elected with.
+    LeaderKeepsElectedEpoch,
+}
+
+/// All of them.
+const ALL: &[Mutant] = &[
+    Mutant::AckBeforeSync,
+    Mutant::SkipTruncate,
+    Mutant::TruncateKeepsTree,
+    Mutant::QuorumOffByOne,
+    Mutant::AcceptedEpochNotSaved,
+    Mutant::CurrentEpochNotSaved,
+    Mutant::NewLeaderBeforeSnapshot,
+    Mutant::OldLogBehindSnapshot,
+    Mutant::CommitsOutOfOrder,
+    Mutant::AppliesProposals,
+    Mutant::NewLeaderQuorumSkipped,
+    Mutant::DiffFromWrongPoint,
+    Mutant::TouchLost,
+    Mutant::WatchAfterReply,
+    Mutant::EphemeralsStay,
+    Mutant::OwnerIgnored,
+    Mutant::ReadsOvertakeWrites,
+    Mutant::ReplyBeforeCommit,
+    Mutant::RecoveredLogNotSynced,
+    Mutant::VotesByApplied,
+    Mutant::SnapshotNamedTooLate,
+    Mutant::FailedSyncIgnored,
+    Mutant::ServesThePast,
+    Mutant::LogWithHoleServed,
+    Mutant::CommittedLogKeptOverSnapshot,
+    Mutant::HistoryLoggedAfterAck,
+    Mutant::CommitBeforeUpToDateLost,
+    Mutant::EpochBeforeHistory,
+    Mutant::HistoryAckedBeforeSync,
+    Mutant::ProposalAckedBeforeNewLeader,
+    Mutant::OldLogWriterLives,
+    Mutant::SyncProposalsAckedBeforeSync,
+    Mutant::DiffNotInCommittedLog,
+    Mutant::LeaderKeepsElectedEpoch,
+];
+
+impl Mutant {
+    /// All deliberate bugs.
+    pub fn all() -> impl Iterator<Item = Self> {
+        ALL.iter().copied()
+    }
+
+    /// Its name on the command line.
+    pub fn name(self) -> String {
+        format!("{self:?}")
+    }
+
+    /// The one with this name.
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::all().find(|mutant| mutant.name().eq_ignore_ascii_case(name))
+    }
+}

@@ -1,0 +1,295 @@
+//! Connections: in order each, and in no order among each other.
+//!
+//! A path between two servers can be cut, also one way only. What is under way on it then stays
+//! where it is until the path heals or the connection breaks, as with TCP. Who closes a connection
+//! is not heard of beyond a cut.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use bytes::Bytes;
+use proto::Sid;
+use proto::leader::LeaderPacket;
+use proto::learner::LearnerPacket;
+use proto::notification::Notification;
+
+use crate::queue::{Event, Micros, Queue};
+use crate::random::Random;
+use crate::wire::{ToClient, ToServer};
+
+/// One end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Place {
+    /// A process of a server.
+    Server { server: usize, life: u64 },
+    /// A client.
+    Client(usize),
+}
+
+impl Place {
+    pub(crate) fn server(self) -> Option<usize> {
+        match self {
+            Self::Server { server, .. } => Some(server),
+            Self::Client(_) => None,
+        }
+    }
+}
+
+/// Which port was dialled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Port {
+    Election,
+    Quorum,
+    Client,
+}
+
+/// What travels.
+#[derive(Debug, Clone)]
+pub(crate) enum Message {
+    Hello(Sid),
+    Vote(Box<Notification>),
+    Down(LeaderPacket),
+    /// Some bytes of the snapshot behind a SNAP packet.
+    SnapshotBytes(Bytes),
+    /// Its signature.
+    SnapshotEnd,
+    Up(LearnerPacket),
+    ToServer(Box<ToServer>),
+    ToClient(ToClient),
+    /// The sender hung up.
+    End,
+}
+
+#[derive(Debug, Default)]
+struct Lane {
+    messages: VecDeque<(Micros, Message)>,
+    last_at: Micros,
+    /// An arrival is in the queue of events.
+    is_scheduled: bool,
+}
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) port: Port,
+    pub(crate) ends: [Place; 2],
+    pub(crate) is_open: [bool; 2],
+    lanes: [Lane; 2],
+    /// Longest way of a message here.
+    delay: Micros,
+}
+
+/// All connections and the paths between servers.
+#[derive(Debug)]
+pub(crate) struct Network {
+    connections: BTreeMap<u64, Connection>,
+    last_number: u64,
+    /// From whom to whom nothing gets through.
+    cuts: BTreeSet<(usize, usize)>,
+    random: Random,
+    pub(crate) delay: Micros,
+}
+
+impl Network {
+    pub(crate) fn new(random: Random, delay: Micros) -> Self {
+        Self {
+            connections: BTreeMap::new(),
+            last_number: 0,
+            cuts: BTreeSet::new(),
+            random,
+            delay,
+        }
+    }
+
+    /// Dials; the answer is [`Event::Dialled`].
+    pub(crate) fn dial(&mut self, port: Port, from: Place, to: Place, queue: &mut Queue) -> u64 {
+        self.last_number += 1;
+        let number = self.last_number;
+        // Some connections are much slower than others.
+        let slowness = self.random.range(1, 4);
+        let connection = Connection {
+            port,
+            ends: [from, to],
+            is_open: [false; 2],
+            lanes: Default::default(),
+            delay: self.delay * slowness,
+        };
+        let delay = self.random.range(100, 2 * connection.delay + 101);
+        self.connections.insert(number, connection);
+        queue.after(delay, Event::Dialled { connection: number });
+        number
+    }
+
+    pub(crate) fn get(&self, number: u64) -> Option<&Connection> {
+        self.connections.get(&number)
+    }
+
+    /// The dial succeeded; its goal is the process with this life.
+    pub(crate) fn open(&mut self, number: u64, at: Place) {
+        if let Some(connection) = self.connections.get_mut(&number) {
+            connection.ends[1] = at;
+            connection.is_open = [true; 2];
+        }
+    }
+
+    pub(crate) fn forget(&mut self, number: u64) {
+        self.connections.remove(&number);
+    }
+
+    /// Sends from one end to the other. Nothing, if the connection is closed at this end.
+    pub(crate) fn send(&mut self, number: u64, from_end: usize, message: Message, queue: &mut Queue) {
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return;
+        };
+        if !connection.is_open[from_end] {
+            return;
+        }
+        let delay = self.random.range(50, connection.delay + 51);
+        let lane = &mut connection.lanes[from_end];
+        lane.last_at = lane.last_at.max(queue.now + delay);
+        lane.messages.push_back((lane.last_at, message));
+        if !lane.is_scheduled {
+            lane.is_scheduled = true;
+            let event = Event::Arrival {
+                connection: number,
+                lane: from_end,
+            };
+            queue.at(lane.last_at, event);
+        }
+    }
+
+    /// Messages that the other end has not taken.
+    pub(crate) fn backlog(&self, number: u64, from_end: usize) -> usize {
+        let connection = self.connections.get(&number);
+        connection.map_or(0, |connection| connection.lanes[from_end].messages.len())
+    }
+
+    /// Hangs up at one end. The other end learns of it behind what was sent before.
+    pub(crate) fn close(&mut self, number: u64, end: usize, queue: &mut Queue) {
+        self.send(number, end, Message::End, queue);
+        if let Some(connection) = self.connections.get_mut(&number) {
+            connection.is_open[end] = false;
+            connection.lanes[1 - end].messages.clear();
+            self.drop_if_closed(number);
+        }
+    }
+
+    /// One end is gone without a word.
+    pub(crate) fn vanish(&mut self, number: u64, end: usize) {
+        if let Some(connection) = self.connections.get_mut(&number) {
+            connection.is_open[end] = false;
+            for lane in &mut connection.lanes {
+                lane.messages.clear();
+            }
+            self.drop_if_closed(number);
+        }
+    }
+
+    fn drop_if_closed(&mut self, number: u64) {
+        let is_gone = |connection: &Connection| {
+            connection.is_open == [false; 2]
+                && connection.lanes.iter().all(|lane| lane.messages.is_empty())
+        };
+        if self.connections.get(&number).is_some_and(is_gone) {
+            self.connections.remove(&number);
+        }
+    }
+
+    /// The message that arrives now, and where; `None` if nothing can be taken yet.
+    ///
+    /// `may_take` says whether the receiver reads; if not, [`Network::resume`] is called later.
+    pub(crate) fn arrive(
+        &mut self,
+        number: u64,
+        from_end: usize,
+        may_take: bool,
+        queue: &mut Queue,
+    ) -> Option<(Place, Message)> {
+        let connection = self.connections.get_mut(&number)?;
+        let [from, to] = [connection.ends[from_end], connection.ends[1 - from_end]];
+        let is_cut = match (from.server(), to.server()) {
+            (Some(from), Some(to)) => self.cuts.contains(&(from, to)),
+            _ => false,
+        };
+        let lane = &mut connection.lanes[from_end];
+        lane.is_scheduled = false;
+        if !connection.is_open[1 - from_end] {
+            lane.messages.clear();
+            self.drop_if_closed(number);
+            return None;
+        }
+        if is_cut || !may_take {
+            return None;
+        }
+        let (at, _) = lane.messages.front()?;
+        let event = Event::Arrival {
+            connection: number,
+            lane: from_end,
+        };
+        if *at > queue.now {
+            lane.is_scheduled = true;
+            queue.at(*at, event);
+            return None;
+        }
+        let (_, message) = lane.messages.pop_front()?;
+        if let Some((at, _)) = lane.messages.front() {
+            lane.is_scheduled = true;
+            queue.at(*at, event);
+        }
+        self.drop_if_closed(number);
+        Some((to, message))
+    }
+
+    /// A receiver reads again.
+    pub(crate) fn resume(&mut self, number: u64, from_end: usize, queue: &mut Queue) {
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return;
+        };
+        let lane = &mut connection.lanes[from_end];
+        if let Some((at, _)) = lane.messages.front()
+            && !lane.is_scheduled
+        {
+            lane.is_scheduled = true;
+            let event = Event::Arrival {
+                connection: number,
+                lane: from_end,
+            };
+            queue.at(*at, event);
+        }
+    }
+
+    pub(crate) fn is_cut(&self, from: usize, to: usize) -> bool {
+        self.cuts.contains(&(from, to))
+    }
+
+    pub(crate) fn cut(&mut self, from: usize, to: usize) {
+        self.cuts.insert((from, to));
+    }
+
+    pub(crate) fn heal(&mut self, queue: &mut Queue) {
+        self.cuts.clear();
+        let numbers: Vec<u64> = self.connections.keys().copied().collect();
+        for number in numbers {
+            self.resume(number, 0, queue);
+            self.resume(number, 1, queue);
+        }
+    }
+
+    /// Connections with an end in this process, and which end that is.
+    pub(crate) fn of(&self, place: Place) -> Vec<(u64, usize)> {
+        let ends = |(number, connection): (&u64, &Connection)| {
+            let end = connection.ends.iter().position(|end| *end == place)?;
+            Some((*number, end))
+        };
+        self.connections.iter().filter_map(ends).collect()
+    }
+
+    /// Open connections that go over a cut path, or any between servers.
+    pub(crate) fn between_servers(&self, only_cut: bool) -> Vec<u64> {
+        let wanted = |(number, connection): (&u64, &Connection)| {
+            let one = connection.ends[0].server()?;
+            let other = connection.ends[1].server()?;
+            let is_cut = self.is_cut(one, other) || self.is_cut(other, one);
+            (connection.is_open == [true; 2] && (is_cut || !only_cut)).then_some(*number)
+        };
+        self.connections.iter().filter_map(wanted).collect()
+    }
+}

@@ -1,0 +1,106 @@
+//! What a seed decides before anything happens.
+
+use crate::mutant::Mutant;
+use crate::queue::Micros;
+use crate::random::Random;
+
+pub(crate) const MS: Micros = 1000;
+pub(crate) const SECOND: Micros = 1000 * MS;
+
+/// Size and temper of an ensemble.
+#[derive(Debug, Clone)]
+pub(crate) struct Plan {
+    pub(crate) mutant: Mutant,
+    pub(crate) voters: usize,
+    pub(crate) observers: usize,
+    pub(crate) clients: usize,
+    /// Longest way of a message, at most four times that on a slow connection.
+    pub(crate) delay: Micros,
+    /// How long a sync takes at most.
+    pub(crate) sync: Micros,
+    /// How long the storm lasts.
+    pub(crate) storm: Micros,
+    /// Between two blows, on average.
+    pub(crate) pause: Micros,
+    /// Transactions kept in memory.
+    pub(crate) committed_len: usize,
+    /// Transactions between two snapshots.
+    pub(crate) snap_count: u64,
+    /// Bytes of a step of a snapshot.
+    pub(crate) chunk_bytes: usize,
+    pub(crate) force_snapshot: bool,
+    pub(crate) use_disk_log: bool,
+    /// Whether disks may rot, fail and fill up.
+    pub(crate) has_bad_disks: bool,
+    /// Between two requests of a client.
+    pub(crate) think: Micros,
+    pub(crate) tick_ms: i64,
+}
+
+impl Plan {
+    /// Anything.
+    pub(crate) fn drawn(random: &mut Random, mutant: Mutant) -> Self {
+        let voters = random.pick(&[3, 3, 3, 3, 4, 5, 5, 6, 7]).unwrap_or(3);
+        let observers = random.pick(&[0, 0, 1, 1, 2]).unwrap_or(0).min(7 - voters);
+        Self {
+            mutant,
+            voters,
+            observers,
+            clients: 2 + random.below(4),
+            delay: random.pick(&[MS, 5 * MS, 20 * MS]).unwrap_or(MS),
+            sync: random.pick(&[MS, 10 * MS, 50 * MS]).unwrap_or(MS),
+            storm: random.range(8, 20) * SECOND,
+            pause: random.pick(&[200, 500, 1200, 3000]).unwrap_or(500) * MS,
+            committed_len: random.pick(&[1, 2, 5, 20, 500]).unwrap_or(500),
+            snap_count: random.pick(&[4, 10, 40, 1000]).unwrap_or(40),
+            chunk_bytes: random.pick(&[100, 1000, 100_000]).unwrap_or(1000),
+            force_snapshot: random.percent(10),
+            use_disk_log: random.percent(90),
+            has_bad_disks: random.percent(40),
+            think: random.pick(&[5, 30, 100]).unwrap_or(30) * MS,
+            tick_ms: 200,
+        }
+    }
+
+    /// Three quiet voters: what a script begins with.
+    pub(crate) fn quiet(mutant: Mutant) -> Self {
+        Self {
+            mutant,
+            voters: 3,
+            observers: 0,
+            clients: 0,
+            delay: MS,
+            sync: MS,
+            storm: 0,
+            pause: SECOND,
+            committed_len: 500,
+            snap_count: 1000,
+            chunk_bytes: 100_000,
+            force_snapshot: false,
+            use_disk_log: true,
+            has_bad_disks: false,
+            think: 20 * MS,
+            tick_ms: 200,
+        }
+    }
+
+    pub(crate) fn servers(&self) -> usize {
+        self.voters + self.observers
+    }
+
+    pub(crate) fn zab(&self) -> zab::Settings {
+        zab::Settings {
+            force_snapshot: self.force_snapshot,
+            use_disk_log: self.use_disk_log,
+            ..zab::Settings::new(self.tick_ms, 10, 5)
+        }
+    }
+
+    pub(crate) fn election(&self) -> election::Settings {
+        election::Settings {
+            notification_interval_max_ms: 1600,
+            settle_ms: 60,
+            ..election::Settings::default()
+        }
+    }
+}

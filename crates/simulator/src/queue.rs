@@ -1,0 +1,84 @@
+//! What is going to happen, and when.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// Microseconds since the beginning.
+pub(crate) type Micros = i64;
+
+/// Something that happens at a moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Event {
+    /// The oldest message of a lane may have arrived.
+    Arrival { connection: u64, lane: usize },
+    /// A dial has reached its goal, or not.
+    Dialled { connection: u64 },
+    /// One end learns that the connection is gone.
+    Broken { connection: u64, end: usize },
+    /// A server looks at its deadlines.
+    Wake { server: usize, life: u64 },
+    /// A server's disk has done what it was asked.
+    DiskDone { server: usize, life: u64, job: u64 },
+    /// A client looks at its deadlines.
+    ClientWake { client: usize },
+    /// The weather does something.
+    Weather,
+    /// A server that is down is started.
+    Start { server: usize },
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Entry {
+    at: Micros,
+    number: u64,
+    event: Event,
+}
+
+impl Ord for Entry {
+    /// Reversed: the heap gives the greatest first.
+    fn cmp(&self, other: &Self) -> Ordering {
+        (other.at, other.number).cmp(&(self.at, self.number))
+    }
+}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// Events in the order of their times; of equal times in the order they were put in.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    entries: BinaryHeap<Entry>,
+    number: u64,
+    pub(crate) now: Micros,
+    pub(crate) taken: u64,
+}
+
+impl Queue {
+    pub(crate) fn at(&mut self, at: Micros, event: Event) {
+        self.number += 1;
+        let (at, number) = (at.max(self.now), self.number);
+        self.entries.push(Entry { at, number, event });
+    }
+
+    pub(crate) fn after(&mut self, delay: Micros, event: Event) {
+        self.at(self.now + delay, event);
+    }
+
+    /// The next event, if it happens up to `end`; time moves on to it, or to the end.
+    pub(crate) fn next(&mut self, end: Micros) -> Option<Event> {
+        match self.entries.peek() {
+            Some(entry) if entry.at <= end => {}
+            _ => {
+                self.now = self.now.max(end);
+                return None;
+            }
+        }
+        let entry = self.entries.pop()?;
+        self.now = entry.at;
+        self.taken += 1;
+        Some(entry.event)
+    }
+}

@@ -1,0 +1,40 @@
+//! What clients and servers say to each other. The bodies are ZooKeeper's own bytes.
+
+use bytes::Bytes;
+use jute::Str;
+use proto::request::Request;
+use proto::watch::EventType;
+use proto::{ErrorCode, SessionId, Zxid};
+
+/// From a client.
+#[derive(Debug, Clone)]
+pub(crate) enum ToServer {
+    /// The handshake.
+    Connect {
+        /// To go on with; 0 for a new one.
+        session: SessionId,
+        timeout_ms: i32,
+        last_zxid: Zxid,
+    },
+    /// A request with its number.
+    Request { cxid: i32, request: Request },
+}
+
+/// From a server.
+#[derive(Debug, Clone)]
+pub(crate) enum ToClient {
+    /// The handshake's answer; session 0: it has expired.
+    Connected { session: SessionId },
+    /// A watch has fired. The zxid is that of the change, -1 if it was missed.
+    Event {
+        event_type: EventType,
+        path: Str,
+        zxid: Zxid,
+    },
+    /// The answer to a request.
+    Reply {
+        cxid: i32,
+        zxid: Zxid,
+        result: Result<Bytes, ErrorCode>,
+    },
+}

@@ -1,0 +1,77 @@
+//! What all servers and clients share: time, network, chance, and what is watched.
+
+use crate::checks::Checks;
+use crate::mutant::Mutant;
+use crate::network::{Message, Network, Place};
+use crate::plan::Plan;
+use crate::queue::{Micros, Queue};
+use crate::random::Random;
+
+pub(crate) struct World {
+    pub(crate) plan: Plan,
+    pub(crate) queue: Queue,
+    pub(crate) network: Network,
+    pub(crate) random: Random,
+    pub(crate) checks: Checks,
+    pub(crate) prints: bool,
+    /// Whether everything is mended: nothing breaks any more.
+    pub(crate) is_healed: bool,
+    /// A learner found a leader whose epoch is behind what it has promised. As with Apache
+    /// ZooKeeper it stays outside until the leader changes.
+    pub(crate) is_epoch_behind: bool,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, plan: Plan, prints: bool) -> Self {
+        let mut random = Random::new(seed);
+        let network = Network::new(Random::new(random.next()), plan.delay);
+        Self {
+            network,
+            queue: Queue::default(),
+            random,
+            checks: Checks::default(),
+            prints,
+            is_healed: false,
+            is_epoch_behind: false,
+            plan,
+        }
+    }
+
+    pub(crate) fn is(&self, mutant: Mutant) -> bool {
+        self.plan.mutant == mutant
+    }
+
+    pub(crate) fn now(&self) -> Micros {
+        self.queue.now
+    }
+
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.queue.now / 1000
+    }
+
+    /// One line of the trace.
+    pub(crate) fn say(&self, who: impl std::fmt::Display, line: impl FnOnce() -> String) {
+        if self.prints {
+            let (seconds, micros) = (self.now() / 1_000_000, self.now() % 1_000_000);
+            println!("{seconds:3}.{micros:06} {who}: {}", line());
+        }
+    }
+
+    /// Sends from this place.
+    pub(crate) fn send(&mut self, from: Place, connection: u64, message: Message) {
+        if let Some(end) = self.end(connection, from) {
+            self.network.send(connection, end, message, &mut self.queue);
+        }
+    }
+
+    pub(crate) fn close(&mut self, at: Place, connection: u64) {
+        if let Some(end) = self.end(connection, at) {
+            self.network.close(connection, end, &mut self.queue);
+        }
+    }
+
+    fn end(&self, connection: u64, place: Place) -> Option<usize> {
+        let ends = self.network.get(connection)?.ends;
+        ends.iter().position(|end| *end == place)
+    }
+}
