@@ -1,38 +1,47 @@
 //! The one task that owns the election: receives, calls, carries out.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use config::members::MemberRole;
 use config::membership::Membership;
-use election::links::{CloseReason, ConnectionId, LinkAction, Links};
-use election::{Action, Candidate, Election, Heard, Role};
-use proto::Sid;
+use election::links::{ConnectionId, LinkAction, Links};
+use election::{Action, Candidate, Election, Heard, Role, Vote};
 use proto::hello::{Endpoint, Hello};
 use proto::notification::{Notification, PeerState};
+use proto::{Epoch, Sid};
 use tokio::net::TcpStream;
-use tokio::sync::{mpsc, watch};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 
-use super::complaints::Complaints;
+use super::connections::{Connections, Undecided};
 use super::dial::{Call, DialError};
 use super::electorate::{self, ElectorateError, Lists};
 use super::limits::{IDLE, INPUTS_MAX};
-use super::link::{Link, LinkEnd};
+use super::link::LinkEnd;
 use super::listener::{self, BindError, Door};
 use super::oracle::OracleFile;
 use super::refusal::Refusal;
 use super::settings::MeshSettings;
-use super::{EventSink, MeshEvent, MeshStart, ToMesh};
+use super::{EventSink, MeshEvent, MeshStart};
 use crate::clock;
 use crate::metrics::Metrics;
 
-/// What comes from the handle.
+/// What comes from the handle. A configuration must be told before what depends on it.
 #[derive(Debug)]
 pub(super) enum Order {
-    Tell(ToMesh),
+    Look(Candidate),
+    EpochActive(Epoch),
+    Appoint(PeerState, Vote),
+    Configure {
+        committed: Membership,
+        proposed: Option<Membership>,
+        role: MemberRole,
+    },
+    OracleNeeded(bool),
     Stop,
 }
 
@@ -74,21 +83,6 @@ enum Work {
     Adopt(Sid, Box<Heard>),
 }
 
-/// A connection whose fate is decided.
-struct Kept {
-    sid: Sid,
-    task: AbortHandle,
-    outgoing: watch::Sender<Option<Notification>>,
-}
-
-/// A connection whose fate [`Links`] decides in the same step.
-struct Undecided {
-    stream: TcpStream,
-    /// Who connected; nobody if we did.
-    peer: Option<SocketAddr>,
-    rest: Vec<u8>,
-}
-
 pub(super) struct Actor {
     settings: Arc<MeshSettings>,
     lists: Lists,
@@ -102,15 +96,10 @@ pub(super) struct Actor {
     /// When the server began to look, if it does.
     looking_since: Option<i64>,
     work: VecDeque<Work>,
-    undecided: BTreeMap<ConnectionId, Undecided>,
-    kept: BTreeMap<ConnectionId, Kept>,
-    last_connection: u64,
-    unreachable: BTreeMap<Sid, Complaints>,
+    connections: Connections,
     orders: mpsc::UnboundedReceiver<Order>,
     inputs: mpsc::Receiver<Input>,
     door: Door,
-    /// Links and dials.
-    tasks: JoinSet<()>,
     listeners: JoinSet<BindError>,
     metrics: Arc<Metrics>,
     sink: EventSink,
@@ -128,6 +117,11 @@ impl Actor {
         let candidate = start.candidate;
         let electorate = lists.electorate()?;
         let (sender, inputs) = mpsc::channel(INPUTS_MAX);
+        let door = Door {
+            settings: settings.clone(),
+            inputs: sender,
+            complaints: Arc::default(),
+        };
         let mut actor = Self {
             role,
             own: lists.own_endpoints(me).unwrap_or_default(),
@@ -138,19 +132,11 @@ impl Actor {
             oracle: settings.oracle_path.clone().map(OracleFile::new),
             looking_since: None,
             work: VecDeque::new(),
-            undecided: BTreeMap::new(),
-            kept: BTreeMap::new(),
-            last_connection: 0,
-            unreachable: BTreeMap::new(),
+            connections: Connections::new(door.clone()),
             orders,
             inputs,
-            door: Door {
-                settings: settings.clone(),
-                inputs: sender,
-                complaints: Arc::default(),
-            },
+            door,
             settings,
-            tasks: JoinSet::new(),
             listeners: JoinSet::new(),
             metrics: start.metrics,
             sink: start.sink,
@@ -167,15 +153,15 @@ impl Actor {
             tokio::select! {
                 biased;
                 order = self.orders.recv() => match order {
-                    Some(Order::Tell(message)) => self.handle_order(message).await,
                     Some(Order::Stop) | None => break,
+                    Some(order) => self.handle_order(order).await,
                 },
                 input = self.inputs.recv() => {
                     if let Some(input) = input {
                         self.handle_input(input);
                     }
                 }
-                Some(_) = self.tasks.join_next(), if !self.tasks.is_empty() => continue,
+                () = self.connections.reap() => continue,
                 Some(ended) = self.listeners.join_next(), if !self.listeners.is_empty() => {
                     self.handle_listener_end(ended.ok());
                 }
@@ -184,7 +170,7 @@ impl Actor {
             self.carry_out().await;
         }
         self.listeners.shutdown().await;
-        self.tasks.shutdown().await;
+        self.connections.shutdown().await;
     }
 
     fn pause(&self) -> Duration {
@@ -217,28 +203,32 @@ impl Actor {
         self.carry_out().await;
     }
 
-    async fn handle_order(&mut self, message: ToMesh) {
-        match message {
-            ToMesh::Look { candidate } => {
+    async fn handle_order(&mut self, order: Order) {
+        match order {
+            Order::Look(candidate) => {
                 self.candidate = candidate;
                 self.looking_since = Some(clock::session_ms());
                 self.start_round();
             }
-            ToMesh::EpochActive(epoch) => self.election.handle_epoch_active(epoch),
-            ToMesh::Appoint { state, vote } => {
+            Order::EpochActive(epoch) => self.election.handle_epoch_active(epoch),
+            Order::Appoint(state, vote) => {
                 self.looking_since = None;
                 self.election.appoint(state, vote);
             }
-            ToMesh::Configure {
+            Order::Configure {
                 committed,
                 proposed,
                 role,
-            } => self.configure(Lists::new(committed, proposed), role).await,
-            ToMesh::OracleNeeded(is_needed) => {
+            } => {
+                let role = electorate::role(role);
+                self.configure(Lists::new(committed, proposed), role).await;
+            }
+            Order::OracleNeeded(is_needed) => {
                 if let Some(oracle) = &mut self.oracle {
                     oracle.set_needed(is_needed);
                 }
             }
+            Order::Stop => {}
         }
     }
 
@@ -272,7 +262,7 @@ impl Actor {
     /// All but the election itself.
     async fn install(&mut self, lists: Lists) {
         self.links.set_members(lists.sids());
-        self.unreachable.clear();
+        self.connections.forget_unreachable(|_| true);
         let own = lists.own_endpoints(self.settings.me);
         self.lists = lists;
         if let Some(own) = own.filter(|own| *own != self.own) {
@@ -301,7 +291,7 @@ impl Actor {
             }
         };
         tracing::info!(%from, version = %seen.version, "newer member list of another server taken over");
-        let is_different = electorate::is_different(&self.lists.committed, &seen);
+        let is_different = !self.lists.committed.has_same_members(&seen);
         self.install(lists).await;
         self.role = electorate::role_in(&seen, self.settings.me);
         let membership = seen;
@@ -321,6 +311,7 @@ impl Actor {
 
     fn handle_input(&mut self, input: Input) {
         let mut out = Vec::new();
+        let now_ms = clock::session_ms();
         match input {
             Input::Hello {
                 stream,
@@ -330,41 +321,38 @@ impl Actor {
             } => {
                 tracing::debug!(%peer, sid = %hello.sid, "election connection");
                 let peer = Some(peer);
-                let connection = self.number(Undecided { stream, peer, rest });
+                let connection = self.connections.number(Undecided { stream, peer, rest });
                 self.links.handle_hello(connection, &hello, &mut out);
             }
             Input::Dialled { sid, result } => match result {
                 Ok(stream) => {
-                    self.unreachable.remove(&sid);
+                    self.connections
+                        .forget_unreachable(|unreachable| unreachable == sid);
                     let (peer, rest) = (None, Vec::new());
-                    let connection = self.number(Undecided { stream, peer, rest });
-                    let now_ms = clock::session_ms();
+                    let connection = self.connections.number(Undecided { stream, peer, rest });
                     self.links.handle_dialled(sid, connection, now_ms, &mut out);
                 }
-                Err(error) => self.handle_dial_failed(sid, &error),
+                Err(error) => {
+                    if self.lists.sids().contains(&sid) {
+                        self.connections.tell_unreachable(sid, &error);
+                    }
+                    self.links.handle_dial_failed(sid, now_ms);
+                }
             },
             Input::Heard { connection, heard } => {
                 // A replaced connection may still have had something to say.
-                if let Some(sid) = self.kept.get(&connection).map(|kept| kept.sid) {
+                if let Some(sid) = self.connections.sid(connection) {
                     tracing::trace!(%sid, notification = ?heard.notification, "heard");
                     self.hear(sid, *heard);
                 }
             }
             Input::Closed { connection, end } => {
-                if let Some(kept) = self.kept.remove(&connection) {
-                    self.tell_end(kept.sid, &end);
+                if self.connections.handle_end(connection, &end) {
                     self.links.handle_closed(connection, &mut out);
                 }
             }
         }
         self.queue_links(out);
-    }
-
-    fn number(&mut self, undecided: Undecided) -> ConnectionId {
-        self.last_connection += 1;
-        let connection = ConnectionId(self.last_connection);
-        self.undecided.insert(connection, undecided);
-        connection
     }
 
     fn hear(&mut self, from: Sid, heard: Heard) {
@@ -441,71 +429,30 @@ impl Actor {
 
     fn obey_link(&mut self, action: LinkAction) {
         match action {
-            LinkAction::Dial { sid, at } => self.dial(sid, at),
+            LinkAction::Dial { sid, mut at } => {
+                at.extend(self.lists.election_endpoints(sid));
+                self.connections.dial(Call {
+                    sid,
+                    at,
+                    own: self.own.clone(),
+                    settings: self.settings.clone(),
+                });
+            }
             LinkAction::Keep { connection, sid } => {
-                self.keep(connection, sid);
+                self.connections.keep(connection, sid);
                 let mut out = Vec::new();
                 self.election.handle_peer_up(sid, &mut out);
                 self.queue_actions(out);
             }
-            LinkAction::Close { connection, reason } => {
-                if let Some(kept) = self.kept.remove(&connection) {
-                    kept.task.abort();
-                }
-                if let Some(undecided) = self.undecided.remove(&connection) {
-                    self.tell_close(&undecided, reason);
-                }
-            }
+            LinkAction::Close { connection, reason } => self.connections.close(connection, reason),
             LinkAction::Down { sid } => {
                 self.election.handle_peer_down(sid, clock::session_ms());
             }
             LinkAction::Write {
                 connection,
                 notification,
-            } => {
-                if let Some(kept) = self.kept.get(&connection) {
-                    kept.outgoing.send_replace(Some(notification));
-                }
-            }
+            } => self.connections.write(connection, notification),
         }
-    }
-
-    fn dial(&mut self, sid: Sid, mut at: Vec<Endpoint>) {
-        at.extend(self.lists.election_endpoints(sid));
-        let call = Call {
-            sid,
-            at,
-            own: self.own.clone(),
-            settings: self.settings.clone(),
-        };
-        let inputs = self.door.inputs.clone();
-        self.tasks.spawn(async move {
-            let result = call.dial().await;
-            let _ = inputs.send(Input::Dialled { sid, result }).await;
-        });
-    }
-
-    fn keep(&mut self, connection: ConnectionId, sid: Sid) {
-        let Some(undecided) = self.undecided.remove(&connection) else {
-            return;
-        };
-        let (outgoing, receiver) = watch::channel(None);
-        let link = Link {
-            connection,
-            sid,
-            rest: undecided.rest,
-            outgoing: receiver,
-            inputs: self.door.inputs.clone(),
-            settings: self.settings.clone(),
-            complaints: self.door.complaints.clone(),
-        };
-        let task = self.tasks.spawn(link.run(undecided.stream));
-        let kept = Kept {
-            sid,
-            task,
-            outgoing,
-        };
-        self.kept.insert(connection, kept);
     }
 
     fn listen(&mut self) {
@@ -523,52 +470,6 @@ impl Actor {
         tracing::error!(err = %error, "election port not bound");
         if self.listeners.is_empty() {
             (self.sink)(MeshEvent::Failed { error });
-        }
-    }
-
-    fn handle_dial_failed(&mut self, sid: Sid, error: &DialError) {
-        let complaints = self.unreachable.entry(sid).or_default();
-        if let Some(left_out) = complaints.admit() {
-            tracing::warn!(%sid, err = %error, left_out, "server not reached for an election");
-        }
-        self.links.handle_dial_failed(sid, clock::session_ms());
-        self.unreachable
-            .retain(|sid, _| self.lists.sids().contains(sid));
-    }
-
-    fn tell_end(&self, sid: Sid, end: &LinkEnd) {
-        match end {
-            LinkEnd::Closed => tracing::debug!(%sid, "election connection closed"),
-            _ => {
-                if let Some(left_out) = self.door.complaints.admit() {
-                    tracing::warn!(%sid, err = %end, left_out, "election connection broken");
-                }
-            }
-        }
-    }
-
-    fn tell_close(&self, undecided: &Undecided, reason: CloseReason) {
-        let peer = undecided.peer.map(|peer| peer.to_string());
-        let peer = peer.unwrap_or_default();
-        let me = self.settings.me;
-        match reason {
-            CloseReason::OwnSid => {
-                if let Some(left_out) = self.door.complaints.admit() {
-                    tracing::warn!(sid = %me, peer, left_out, "another server has this server's id: each needs its own in dataDir/myid");
-                }
-            }
-            CloseReason::TooManyStrangers => {
-                if let Some(left_out) = self.door.complaints.admit() {
-                    tracing::warn!(
-                        peer,
-                        left_out,
-                        "election connection closed: too many servers outside the member list"
-                    );
-                }
-            }
-            CloseReason::Knocked | CloseReason::CallBack | CloseReason::Replaced => {
-                tracing::debug!(peer, %reason, "election connection closed");
-            }
         }
     }
 }

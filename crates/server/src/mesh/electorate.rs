@@ -1,6 +1,7 @@
 //! Member lists as the election understands them.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use config::members::{Member, MemberAddress, MemberRole};
@@ -9,25 +10,13 @@ use election::{Electorate, Heard, MemberList, Role};
 use proto::Sid;
 use proto::hello::Endpoint;
 use proto::notification::Notification;
-use proto::quorum::{GroupId, Hierarchical, Majority, QuorumFault, QuorumVerifier};
+use proto::quorum::QuorumVerifier;
 
 use super::limits::CONFIG_BYTES_MAX;
-
-/// The quorum system of a member list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Quorum {
-    /// Every participant has one vote.
-    Majority(Majority),
-    /// The list has groups or weights.
-    Hierarchical(Hierarchical),
-}
 
 /// Why nobody can be elected by a member list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ElectorateError {
-    /// Its groups are no quorum system.
-    #[error(transparent)]
-    Quorum(#[from] QuorumFault),
     /// It has observers at most.
     #[error("the member list names no participant")]
     NoParticipants,
@@ -37,45 +26,6 @@ pub(crate) enum ElectorateError {
         /// Bytes of the text.
         len: usize,
     },
-}
-
-impl Quorum {
-    /// The quorum system of a list.
-    ///
-    /// # Errors
-    /// If the groups are none.
-    pub(crate) fn of(list: &Membership) -> Result<Self, QuorumFault> {
-        let voters = list.participants().map(|member| member.sid);
-        let Some(hierarchy) = &list.hierarchy else {
-            return Ok(Self::Majority(Majority::new(voters)));
-        };
-        let groups = hierarchy.group_of.iter();
-        let groups = groups.map(|(sid, group)| (GroupId(*group), vec![*sid]));
-        let weights = hierarchy.weight_of.iter();
-        let weights = weights.map(|(sid, weight)| (*sid, *weight));
-        Hierarchical::new(voters, groups, weights).map(Self::Hierarchical)
-    }
-
-    fn verifier(&self) -> &dyn QuorumVerifier {
-        match self {
-            Self::Majority(majority) => majority,
-            Self::Hierarchical(hierarchical) => hierarchical,
-        }
-    }
-}
-
-impl QuorumVerifier for Quorum {
-    fn voters(&self) -> &BTreeSet<Sid> {
-        self.verifier().voters()
-    }
-
-    fn weight(&self, sid: Sid) -> u64 {
-        self.verifier().weight(sid)
-    }
-
-    fn is_quorum(&self, has: &dyn Fn(Sid) -> bool) -> bool {
-        self.verifier().is_quorum(has)
-    }
 }
 
 /// The lists that decide an election: the committed one, and a newer one that was proposed.
@@ -141,31 +91,16 @@ impl Lists {
 }
 
 /// What a server is by a list. A server that the list does not name follows without a vote.
-pub(crate) fn role_in(list: &Membership, me: Sid) -> Role {
+pub(super) fn role_in(list: &Membership, me: Sid) -> Role {
     let member = list.members.get(&me);
-    match member.map(|member| member.role) {
-        Some(MemberRole::Observer) => Role::Observer,
-        Some(MemberRole::Participant) | None => Role::Participant,
-    }
+    role(member.map(|member| member.role).unwrap_or_default())
 }
 
-/// Whether two lists differ in more than their version: servers, roles, addresses, groups or
-/// weights.
-///
-/// Source: ensemble-protocol.md 2.3 (QuorumMaj.equals, QuorumHierarchical.equals).
-pub(super) fn is_different(one: &Membership, other: &Membership) -> bool {
-    let key = |list: &Membership| {
-        let members = list.members.values();
-        let members: Vec<Member> = members
-            .map(|member| {
-                let mut member = member.clone();
-                member.addresses.sort_unstable();
-                member
-            })
-            .collect();
-        (members, list.hierarchy.clone())
-    };
-    one.version != other.version && key(one) != key(other)
+pub(super) fn role(role: MemberRole) -> Role {
+    match role {
+        MemberRole::Observer => Role::Observer,
+        MemberRole::Participant => Role::Participant,
+    }
 }
 
 /// A message with its member list; a text that is none does not hurt the rest.
@@ -190,8 +125,8 @@ pub(super) fn read_list(
     Membership::parse(text, multi_address_enabled).ok()
 }
 
-fn quorum(list: &Membership) -> Result<Quorum, ElectorateError> {
-    let quorum = Quorum::of(list)?;
+fn quorum(list: &Membership) -> Result<Arc<dyn QuorumVerifier>, ElectorateError> {
+    let quorum = list.quorum();
     if quorum.voters().is_empty() {
         return Err(ElectorateError::NoParticipants);
     }
@@ -221,20 +156,6 @@ mod tests {
     const THREE: &str = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2:observer\nversion=5";
 
     #[test]
-    fn groups_make_a_hierarchical_quorum() {
-        let groups = "server.1=a:1:2\nserver.2=b:1:2\nserver.3=c:1:2\n\
-                      group.1=1\ngroup.2=2:3\nweight.3=0";
-        let quorum = Quorum::of(&list(groups)).unwrap();
-        assert!(matches!(quorum, Quorum::Hierarchical(_)));
-        assert!(quorum.is_quorum(&|sid| sid != Sid(3)));
-        assert!(!quorum.is_quorum(&|sid| sid != Sid(2)));
-        assert_eq!((quorum.weight(Sid(3)), quorum.weight(Sid(1))), (0, 1));
-        let majority = Quorum::of(&list(THREE)).unwrap();
-        assert!(matches!(majority, Quorum::Majority(_)));
-        assert_eq!(majority.voters().len(), 2);
-    }
-
-    #[test]
     fn a_list_by_which_nobody_can_be_elected_is_refused() {
         let observers = Lists::new(list("server.1=a:1:2:observer"), None);
         assert_eq!(
@@ -262,25 +183,6 @@ mod tests {
         let lists = Lists::new(newer, Some(list(THREE)));
         assert_eq!((voters(&lists), lists.sids().len()), (2, 2));
         assert_eq!(lists.own_endpoints(Sid(3)), None);
-    }
-
-    #[test]
-    fn lists_of_different_versions_are_compared_by_what_they_say() {
-        let first = list("server.1=a:1:2|b:1:2\nversion=1");
-        for (text, expected) in [
-            ("server.1=b:1:2|a:1:2\nversion=2", false),
-            ("server.1=b:1:2\nversion=1", false),
-            ("server.1=b:1:2\nversion=2", true),
-            ("server.1=a:1:2|b:1:2;0.0.0.0:2181\nversion=2", true),
-            ("server.1=a:1:2:observer|b:1:2\nversion=2", true),
-            (
-                "server.1=a:1:2|b:1:2\nweight.1=1\ngroup.1=1\nversion=2",
-                true,
-            ),
-            ("server.1=a:1:2|b:1:2\nserver.2=c:1:2\nversion=2", true),
-        ] {
-            assert_eq!(is_different(&first, &list(text)), expected, "{text}");
-        }
     }
 
     #[test]

@@ -3,7 +3,6 @@
 //! A task reads and writes; what is to be written is a value that newer ones replace.
 
 use std::io::{self, Cursor};
-use std::sync::Arc;
 use std::time::Duration;
 
 use election::links::ConnectionId;
@@ -12,12 +11,12 @@ use proto::notification::{FRAME_BYTES_MAX, Notification};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::actor::Input;
-use super::complaints::Complaints;
 use super::electorate;
+use super::listener::Door;
 use super::settings::MeshSettings;
 
 /// A connection to be run.
@@ -30,9 +29,7 @@ pub(super) struct Link {
     pub(super) rest: Vec<u8>,
     /// The newest message that is to be written.
     pub(super) outgoing: watch::Receiver<Option<Notification>>,
-    pub(super) inputs: mpsc::Sender<Input>,
-    pub(super) settings: Arc<MeshSettings>,
-    pub(super) complaints: Arc<Complaints>,
+    pub(super) door: Door,
 }
 
 /// Why a connection ended.
@@ -86,12 +83,16 @@ impl Link {
             end = transmit(write, outgoing) => end,
         };
         let connection = self.connection;
-        let _ = self.inputs.send(Input::Closed { connection, end }).await;
+        let _ = self
+            .door
+            .inputs
+            .send(Input::Closed { connection, end })
+            .await;
     }
 
     async fn receive(&self, mut reader: impl AsyncRead + Unpin) -> LinkEnd {
         loop {
-            match read_frame(&mut reader, self.settings.read_timeout).await {
+            match read_frame(&mut reader, self.door.settings.read_timeout).await {
                 Ok(frame) => self.hand_in(frame).await,
                 Err(end) => return end,
             }
@@ -101,13 +102,17 @@ impl Link {
     async fn hand_in(&self, frame: Vec<u8>) {
         match Notification::decode(frame.into()) {
             Ok(notification) => {
-                let heard = electorate::read(notification, self.settings.multi_address);
+                let heard = electorate::read(notification, self.door.settings.multi_address);
                 let (connection, heard) = (self.connection, Box::new(heard));
                 // If nobody takes it, the server stops.
-                let _ = self.inputs.send(Input::Heard { connection, heard }).await;
+                let _ = self
+                    .door
+                    .inputs
+                    .send(Input::Heard { connection, heard })
+                    .await;
             }
             Err(error) => {
-                if let Some(left_out) = self.complaints.admit() {
+                if let Some(left_out) = self.door.complaints.admit() {
                     let sid = self.sid;
                     tracing::warn!(%sid, err = %error, left_out, "malformed notification");
                 }

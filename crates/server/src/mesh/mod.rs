@@ -1,7 +1,7 @@
 //! The election mesh: this server's part in elections, over real sockets and clocks.
 //!
 //! ```text
-//!   role driver --ToMesh--> +-------+ <--Input-- listener (one task an own address)
+//!   role driver --orders--> +-------+ <--Input-- listener (one task an own address)
 //!                           | actor |              \__ greetings: who is there?
 //!               <-MeshEvent-|       | <--Input-- links (one task a connection)
 //!                           +-------+ --newest message--> links
@@ -16,6 +16,7 @@
 
 mod actor;
 mod complaints;
+mod connections;
 mod dial;
 mod electorate;
 mod limits;
@@ -29,52 +30,20 @@ mod tests;
 
 use std::sync::Arc;
 
+use config::members::MemberRole;
 use config::membership::Membership;
-use election::{Candidate, Role, Vote};
+use election::{Candidate, Vote};
 use proto::notification::PeerState;
 use proto::{ElectionRound, Epoch, Sid};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
-pub(crate) use electorate::{ElectorateError, Quorum, role_in};
+pub(crate) use electorate::ElectorateError;
 pub(crate) use listener::BindError;
 pub(crate) use settings::MeshSettings;
 
 use crate::metrics::Metrics;
 use actor::{Actor, Order};
-
-/// What the mesh is told. A configuration must be told before what depends on it.
-#[derive(Debug)]
-pub(crate) enum ToMesh {
-    /// Begin a round: the server has started, or its role has ended. Answered by
-    /// [`MeshEvent::Elected`], in time.
-    Look {
-        /// What is in the log now.
-        candidate: Candidate,
-    },
-    /// The epoch of the leader is established.
-    EpochActive(Epoch),
-    /// Take a role without an election, as a reconfiguration can order.
-    Appoint {
-        /// The role.
-        state: PeerState,
-        /// The leader, and what later answers say of it.
-        vote: Vote,
-    },
-    /// Other configurations apply. A round under way goes on, unless this server changes between
-    /// having a vote and having none: then it begins anew.
-    Configure {
-        /// The one in effect.
-        committed: Membership,
-        /// The last one seen; it counts if it is newer.
-        proposed: Option<Membership>,
-        /// What this server is by the first; see [`role_in`].
-        role: Role,
-    },
-    /// Whether the oracle of an ensemble of two is asked: at first, and on a leader as long as no
-    /// follower has joined it.
-    OracleNeeded(bool),
-}
 
 /// What the mesh tells.
 #[derive(Debug)]
@@ -143,14 +112,54 @@ impl Mesh {
         Ok(Self { orders, task })
     }
 
-    /// Tells it something. From any thread; what a mesh is told after its end is lost.
-    pub(crate) fn tell(&self, message: ToMesh) {
-        let _ = self.orders.send(Order::Tell(message));
+    /// Begins a round: the server has started, or its role has ended. Answered by
+    /// [`MeshEvent::Elected`], in time. `candidate` says what is in the log now.
+    pub(crate) fn look(&self, candidate: Candidate) {
+        self.order(Order::Look(candidate));
+    }
+
+    /// The epoch of the leader is established.
+    pub(crate) fn epoch_active(&self, epoch: Epoch) {
+        self.order(Order::EpochActive(epoch));
+    }
+
+    /// Gives the server a role without an election, as a reconfiguration can order.
+    pub(crate) fn appoint(&self, state: PeerState, vote: Vote) {
+        self.order(Order::Appoint(state, vote));
+    }
+
+    /// Other configurations apply: the one in effect, and the last one seen, which counts if it is
+    /// newer. `role` is this server's part in the first. A round under way goes on, unless this
+    /// server changes between having a vote and having none: then it begins anew.
+    ///
+    /// If nobody can be elected by them, that is logged, and the earlier ones stay.
+    pub(crate) fn configure(
+        &self,
+        committed: Membership,
+        proposed: Option<Membership>,
+        role: MemberRole,
+    ) {
+        self.order(Order::Configure {
+            committed,
+            proposed,
+            role,
+        });
+    }
+
+    /// Whether the oracle of an ensemble of two is asked: at first it is, and on a leader for as
+    /// long as no follower has joined it.
+    pub(crate) fn set_oracle_needed(&self, is_needed: bool) {
+        self.order(Order::OracleNeeded(is_needed));
+    }
+
+    /// From any thread; what a mesh is told after its end is lost.
+    fn order(&self, order: Order) {
+        let _ = self.orders.send(order);
     }
 
     /// Closes all connections and the port, and waits until they are closed.
     pub(crate) async fn stop(mut self) {
-        let _ = self.orders.send(Order::Stop);
+        self.order(Order::Stop);
         if let Err(error) = (&mut self.task).await {
             tracing::error!(err = %error, "the election mesh ended by a panic");
         }

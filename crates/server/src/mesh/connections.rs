@@ -1,0 +1,179 @@
+//! The sockets behind the numbers that [`election::links::Links`] decides about.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use election::links::{CloseReason, ConnectionId};
+use proto::Sid;
+use proto::notification::Notification;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::task::{AbortHandle, JoinSet};
+
+use super::actor::Input;
+use super::complaints::Complaints;
+use super::dial::{Call, DialError};
+use super::link::{Link, LinkEnd};
+use super::listener::Door;
+
+/// All connections, and the tasks that run or open them. Dropping it ends them.
+#[derive(Debug)]
+pub(super) struct Connections {
+    door: Door,
+    last: u64,
+    undecided: BTreeMap<ConnectionId, Undecided>,
+    kept: BTreeMap<ConnectionId, Kept>,
+    unreachable: BTreeMap<Sid, Complaints>,
+    tasks: JoinSet<()>,
+}
+
+/// A connection whose fate is decided in the same step.
+#[derive(Debug)]
+pub(super) struct Undecided {
+    pub(super) stream: TcpStream,
+    /// Who connected; nobody if we did.
+    pub(super) peer: Option<SocketAddr>,
+    /// What came behind the hello.
+    pub(super) rest: Vec<u8>,
+}
+
+#[derive(Debug)]
+struct Kept {
+    sid: Sid,
+    task: AbortHandle,
+    outgoing: watch::Sender<Option<Notification>>,
+}
+
+impl Connections {
+    pub(super) fn new(door: Door) -> Self {
+        Self {
+            door,
+            last: 0,
+            undecided: BTreeMap::new(),
+            kept: BTreeMap::new(),
+            unreachable: BTreeMap::new(),
+            tasks: JoinSet::new(),
+        }
+    }
+
+    /// Opens a connection; the end of the attempt comes as [`Input::Dialled`].
+    pub(super) fn dial(&mut self, call: Call) {
+        let inputs = self.door.inputs.clone();
+        self.tasks.spawn(async move {
+            let (sid, result) = (call.sid, call.dial().await);
+            // If nobody takes it, the server stops.
+            let _ = inputs.send(Input::Dialled { sid, result }).await;
+        });
+    }
+
+    /// Says why a server was not reached, though not each time.
+    pub(super) fn tell_unreachable(&mut self, sid: Sid, error: &DialError) {
+        let complaints = self.unreachable.entry(sid).or_default();
+        if let Some(left_out) = complaints.admit() {
+            tracing::warn!(%sid, err = %error, left_out, "server not reached for an election");
+        }
+    }
+
+    /// A server was reached, or may no longer be a member.
+    pub(super) fn forget_unreachable(&mut self, is_forgotten: impl Fn(Sid) -> bool) {
+        self.unreachable.retain(|sid, _| !is_forgotten(*sid));
+    }
+
+    /// A number for a connection, which must be kept or closed in the same step.
+    pub(super) fn number(&mut self, undecided: Undecided) -> ConnectionId {
+        self.last += 1;
+        let connection = ConnectionId(self.last);
+        self.undecided.insert(connection, undecided);
+        connection
+    }
+
+    /// Reads and writes from now on; what is read comes as [`Input::Heard`].
+    pub(super) fn keep(&mut self, connection: ConnectionId, sid: Sid) {
+        let Some(undecided) = self.undecided.remove(&connection) else {
+            return;
+        };
+        let (outgoing, receiver) = watch::channel(None);
+        let link = Link {
+            connection,
+            sid,
+            rest: undecided.rest,
+            outgoing: receiver,
+            door: self.door.clone(),
+        };
+        let task = self.tasks.spawn(link.run(undecided.stream));
+        let kept = Kept {
+            sid,
+            task,
+            outgoing,
+        };
+        self.kept.insert(connection, kept);
+    }
+
+    /// Writes this, in place of what was not written yet.
+    pub(super) fn write(&self, connection: ConnectionId, notification: Notification) {
+        if let Some(kept) = self.kept.get(&connection) {
+            kept.outgoing.send_replace(Some(notification));
+        }
+    }
+
+    pub(super) fn close(&mut self, connection: ConnectionId, reason: CloseReason) {
+        if let Some(kept) = self.kept.remove(&connection) {
+            tracing::debug!(sid = %kept.sid, %reason, "election connection closed");
+            kept.task.abort();
+        }
+        if let Some(undecided) = self.undecided.remove(&connection) {
+            self.tell_close(undecided.peer, reason);
+        }
+    }
+
+    /// Whose connection it is; nobody's if it was replaced or closed.
+    pub(super) fn sid(&self, connection: ConnectionId) -> Option<Sid> {
+        self.kept.get(&connection).map(|kept| kept.sid)
+    }
+
+    /// The connection ended by itself. False if it was closed before.
+    pub(super) fn handle_end(&mut self, connection: ConnectionId, end: &LinkEnd) -> bool {
+        let Some(Kept { sid, .. }) = self.kept.remove(&connection) else {
+            return false;
+        };
+        match end {
+            LinkEnd::Closed => tracing::debug!(%sid, "election connection closed"),
+            _ => {
+                if let Some(left_out) = self.door.complaints.admit() {
+                    tracing::warn!(%sid, err = %end, left_out, "election connection broken");
+                }
+            }
+        }
+        true
+    }
+
+    /// Waits for the next task that ends; for ever if there is none.
+    pub(super) async fn reap(&mut self) {
+        match self.tasks.is_empty() {
+            true => std::future::pending().await,
+            false => drop(self.tasks.join_next().await),
+        }
+    }
+
+    pub(super) async fn shutdown(mut self) {
+        self.tasks.shutdown().await;
+    }
+
+    fn tell_close(&self, peer: Option<SocketAddr>, reason: CloseReason) {
+        let peer = peer.map(|peer| peer.to_string()).unwrap_or_default();
+        let complaint = match reason {
+            CloseReason::OwnSid => {
+                "another server has this server's id: each needs its own in dataDir/myid"
+            }
+            CloseReason::TooManyStrangers => {
+                "election connection closed: too many servers outside the member list"
+            }
+            CloseReason::Knocked | CloseReason::CallBack | CloseReason::Replaced => {
+                return tracing::debug!(peer, %reason, "election connection closed");
+            }
+        };
+        if let Some(left_out) = self.door.complaints.admit() {
+            tracing::warn!(me = %self.door.settings.me, peer, left_out, "{complaint}");
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! From three servers to five by member lists, in the wrong order and in the right one.
+//!
+//! Source: ensemble-scenarios.md 4.
+
+use super::*;
+use proto::notification::PeerState::{Following, Leading};
+
+/// What every server has once the first leader has served.
+const SYNCED: Candidate = Candidate {
+    zxid: Some(Zxid(1)),
+    peer_epoch: Epoch(1),
+};
+
+struct Growth {
+    three: Membership,
+    five: Membership,
+    is_guarded: bool,
+}
+
+impl Growth {
+    fn new(is_guarded: bool) -> Self {
+        let town = Town::new(1..=5);
+        Self {
+            three: town.list(&[1, 2, 3], &[], 0),
+            five: town.list(&[1, 2, 3, 4, 5], &[], 0),
+            is_guarded,
+        }
+    }
+
+    fn start(&self, me: i64, list: &Membership, candidate: Candidate) -> Peer {
+        let mut settings = settings(me);
+        settings.election.membership_guard = self.is_guarded;
+        Peer::with(settings, list, candidate)
+    }
+
+    /// Servers 1 to 3 with the list of three, led by 2, and 4 and 5 with the list of five, which
+    /// follow.
+    async fn begin(&self) -> BTreeMap<i64, Peer> {
+        let mut peers = BTreeMap::new();
+        for me in 1..=3 {
+            let candidate = zxid(if me == 2 { 1 } else { 0 });
+            peers.insert(me, self.start(me, &self.three, candidate));
+        }
+        for (me, peer) in &mut peers {
+            let expected = if *me == 2 { Leading } else { Following };
+            assert_eq!(peer.elected().await, (expected, 2));
+            peer.mesh.epoch_active(Epoch(1));
+        }
+        for me in [4, 5] {
+            let mut peer = self.start(me, &self.five, zxid(0));
+            assert_eq!(peer.elected().await, (Following, 2));
+            peer.mesh.epoch_active(Epoch(1));
+            peers.insert(me, peer);
+        }
+        peers
+    }
+
+    /// The leader stops first; the others look again. 1 and 3 elect 3.
+    async fn lose_leader(&self, peers: &mut BTreeMap<i64, Peer>) {
+        peers.remove(&2).unwrap().mesh.stop().await;
+        for peer in peers.values() {
+            peer.mesh.look(SYNCED);
+        }
+        assert_eq!(peers.get_mut(&1).unwrap().elected().await, (Following, 3));
+        assert_eq!(peers.get_mut(&3).unwrap().elected().await, (Leading, 3));
+        for sid in [1, 3] {
+            peers[&sid].mesh.epoch_active(Epoch(2));
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_the_guard_the_wrong_order_makes_two_leaders() {
+    let growth = Growth::new(false);
+    let mut peers = growth.begin().await;
+    growth.lose_leader(&mut peers).await;
+    let mut second = growth.start(2, &growth.five, SYNCED);
+    assert_eq!(second.elected().await, (Following, 5));
+    assert_eq!(peers.get_mut(&4).unwrap().elected().await, (Following, 5));
+    assert_eq!(peers.get_mut(&5).unwrap().elected().await, (Leading, 5));
+    assert!(peers.get_mut(&3).unwrap().is_silent(), "3 leads as well");
+}
+
+#[tokio::test]
+async fn with_the_guard_the_wrong_order_ends_with_one_leader_and_a_message() {
+    let (log, _guard) = Log::capture();
+    let growth = Growth::new(true);
+    let mut peers = growth.begin().await;
+    growth.lose_leader(&mut peers).await;
+    let mut second = growth.start(2, &growth.five, SYNCED);
+    log.wait("server 5 is not made leader: server 3 leads already")
+        .await;
+    let refusals = log.lines("is not made leader");
+    let line = &refusals[0];
+    for part in [
+        "WARN",
+        "only in ours: 4, 5; only in theirs: none",
+        "ours=1,2,3,4,5",
+        "theirs=1,2,3 ",
+    ] {
+        assert!(line.contains(part), "{line}");
+    }
+    // The way out: the others get the list of five, the leader last, and find one leader.
+    for sid in [1, 3] {
+        peers.remove(&sid).unwrap().mesh.stop().await;
+        peers.insert(sid, growth.start(sid, &growth.five, SYNCED));
+    }
+    let mut leaders = Vec::new();
+    for peer in peers.values_mut().chain([&mut second]) {
+        leaders.push(peer.elected().await.1);
+    }
+    leaders.dedup();
+    assert_eq!(leaders.len(), 1, "{leaders:?}");
+    assert!(
+        log.lines("is not made leader").len() <= 5,
+        "said again and again"
+    );
+}
+
+#[tokio::test]
+async fn in_the_right_order_the_leader_stays_until_it_is_last() {
+    let (log, _guard) = Log::capture();
+    let growth = Growth::new(true);
+    let mut peers = growth.begin().await;
+    for sid in [1, 3] {
+        peers.remove(&sid).unwrap().mesh.stop().await;
+        let mut back = growth.start(sid, &growth.five, SYNCED);
+        assert_eq!(back.elected().await, (Following, 2));
+        back.mesh.epoch_active(Epoch(1));
+        peers.insert(sid, back);
+    }
+    assert!(peers.get_mut(&2).unwrap().is_silent());
+    peers.remove(&2).unwrap().mesh.stop().await;
+    let mut again = zxid(1);
+    again.peer_epoch = Epoch(1);
+    for peer in peers.values() {
+        peer.mesh.look(again);
+    }
+    for (sid, peer) in &mut peers {
+        let expected = if *sid == 5 { Leading } else { Following };
+        assert_eq!(peer.elected().await, (expected, 5));
+    }
+    assert!(log.lines("is not made leader").is_empty());
+}

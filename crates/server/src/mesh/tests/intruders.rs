@@ -1,0 +1,239 @@
+//! What else comes over the election port: noise, lies, and servers with a wrong `myid`.
+
+use proto::notification::{FRAME_BYTES_MAX, Form};
+
+use super::super::limits::{COMPLAINTS_MAX, GREETINGS_MAX};
+use super::*;
+use proto::notification::PeerState::{Following, Leading, Looking};
+
+/// A server of three that is alone, and a port of another to be played.
+fn alone() -> (Town, Peer) {
+    let town = Town::new(1..=3);
+    let list = town.list(&[1, 2, 3], &[], 0);
+    let peer = Peer::start(1, &list, zxid(5));
+    (town, peer)
+}
+
+fn vote(leader: i64) -> Notification {
+    Notification {
+        state: Looking,
+        leader: Sid(leader),
+        zxid: Zxid(0),
+        round: ElectionRound(1),
+        peer_epoch: Epoch(0),
+        form: Form::Versioned {
+            version: 2,
+            config: None,
+        },
+    }
+}
+
+/// It still answers as it should.
+async fn assert_sane(port: u16) {
+    let mut script = Script::greet(port, 3).await;
+    let heard = script.heard().await;
+    assert_eq!(
+        (heard.state, heard.leader, heard.zxid),
+        (Looking, Sid(1), Zxid(5))
+    );
+}
+
+#[tokio::test]
+async fn noise_is_closed_and_told_in_few_lines() {
+    let (log, _guard) = Log::capture();
+    let (town, _peer) = alone();
+    let port = town.port(1);
+    let mut seed = 0x9e37_79b9_7f4a_7c15_u64;
+    for round in 0..200 {
+        let mut script = Script::connect(port).await;
+        let mut noise = Vec::new();
+        for _ in 0..64 {
+            seed ^= seed << 13;
+            seed ^= seed >> 7;
+            seed ^= seed << 17;
+            noise.extend(seed.to_be_bytes());
+        }
+        // No sid of before 3.5, which anything positive would be.
+        noise[0] |= 0x80;
+        noise.truncate(8 + round);
+        // It may be closed before all is written.
+        let _ = script.stream.write_all(&noise).await;
+        script.closed().await;
+    }
+    assert_sane(port).await;
+    let told = log.lines("election connection closed").len();
+    let bound = usize::try_from(COMPLAINTS_MAX).unwrap();
+    assert!((1..=bound).contains(&told), "{told} lines");
+    assert!(!log.lines("unknown version").is_empty());
+}
+
+#[tokio::test]
+async fn wrong_hellos_are_closed() {
+    let (town, _peer) = alone();
+    let port = town.port(1);
+    let hello = |version: i64, len: i32, text: &str| {
+        let sid = 9i64.to_be_bytes();
+        [
+            &version.to_be_bytes()[..],
+            &sid,
+            &len.to_be_bytes(),
+            text.as_bytes(),
+        ]
+        .concat()
+    };
+    for bytes in [
+        hello(-65537, 15, "127.0.0.1:25209"),
+        hello(-65536, 0, ""),
+        hello(-65536, -1, ""),
+        hello(-65536, 2049, ""),
+        hello(-65536, 9, "127.0.0.1"),
+        hello(-65535, 11, "127.0.0.1:x"),
+    ] {
+        let mut script = Script::connect(port).await;
+        script.write(&bytes).await;
+        script.closed().await;
+    }
+    assert_sane(port).await;
+}
+
+#[tokio::test]
+async fn half_a_hello_is_closed_in_time() {
+    let town = Town::new(1..=3);
+    let list = town.list(&[1, 2, 3], &[], 0);
+    let settings = MeshSettings {
+        read_timeout: Duration::from_millis(100),
+        ..settings(1)
+    };
+    let _peer = Peer::with(settings, &list, zxid(5));
+    let mut silent = Script::connect(town.port(1)).await;
+    let mut half = Script::connect(town.port(1)).await;
+    half.write(&(-65536i64).to_be_bytes()).await;
+    silent.closed().await;
+    half.closed().await;
+    // Once it is known who is there, silence is no fault, but half a message is.
+    let mut known = Script::greet(town.port(1), 3).await;
+    known.heard().await;
+    let mut stalled = Script::greet(town.port(1), 9).await;
+    stalled.write(&[0, 0, 0, 40, 0]).await;
+    stalled.closed().await;
+    known.say(&vote(3)).await;
+    loop {
+        if known.heard().await.zxid == Zxid(5) {
+            break;
+        }
+    }
+}
+
+/// Those who say nothing do not keep others out.
+#[tokio::test]
+async fn a_crowd_that_says_nothing_gives_way() {
+    let (town, _peer) = alone();
+    let mut crowd = Vec::new();
+    for _ in 0..GREETINGS_MAX + 20 {
+        crowd.push(Script::connect(town.port(1)).await);
+    }
+    crowd[0].closed().await;
+    assert_sane(town.port(1)).await;
+}
+
+#[tokio::test]
+async fn a_message_with_a_wrong_length_ends_its_connection_only() {
+    let (log, _guard) = Log::capture();
+    let (town, _peer) = alone();
+    let mut good = Script::greet(town.port(1), 3).await;
+    good.heard().await;
+    let too_long = i32::try_from(FRAME_BYTES_MAX + 1).unwrap();
+    for len in [0, -1, too_long, i32::MAX] {
+        let mut script = Script::greet(town.port(1), 2).await;
+        script.heard().await;
+        script.write(&len.to_be_bytes()).await;
+        script.closed().await;
+    }
+    log.wait("a message of 524289 bytes").await;
+    // A vote that is better: it is taken and told to the others.
+    let better = Notification {
+        zxid: Zxid(9),
+        ..vote(3)
+    };
+    good.say(&better).await;
+    while good.heard().await.leader != Sid(3) {}
+}
+
+#[tokio::test]
+async fn a_malformed_message_is_dropped_and_the_connection_stays() {
+    let (log, _guard) = Log::capture();
+    let (town, _peer) = alone();
+    let mut script = Script::greet(town.port(1), 3).await;
+    script.heard().await;
+    for len in [1i32, 27, 29, 36] {
+        let body = vec![0; usize::try_from(len).unwrap()];
+        script
+            .write(&[&len.to_be_bytes()[..], &body].concat())
+            .await;
+    }
+    // A list that is none does not hurt the vote.
+    let better = Notification {
+        zxid: Zxid(9),
+        form: Form::Versioned {
+            version: 2,
+            config: Some(b"nonsense".to_vec().into()),
+        },
+        ..vote(3)
+    };
+    script.say(&better).await;
+    while script.heard().await.leader != Sid(3) {}
+    assert!(!log.lines("malformed notification").is_empty());
+}
+
+/// The longest message that is allowed, from many servers that nobody knows.
+#[tokio::test]
+async fn strangers_are_answered_whatever_they_say() {
+    let (town, _peer) = alone();
+    for sid in [100, 101, 102] {
+        let mut stranger = Script::greet(town.port(1), sid).await;
+        let lie = Notification {
+            form: Form::Versioned {
+                version: 2,
+                config: Some(vec![b'x'; FRAME_BYTES_MAX - 44].into()),
+            },
+            ..vote(sid)
+        };
+        stranger.say(&lie).await;
+        let answer = stranger.heard().await;
+        assert_eq!((answer.state, answer.leader), (Looking, Sid(1)));
+    }
+}
+
+#[tokio::test]
+async fn two_servers_with_one_myid_are_told_and_do_not_storm() {
+    let (log, _guard) = Log::capture();
+    let town = Town::new([1, 2, 3]);
+    let list = town.list(&[1, 2, 3], &[], 0);
+    // Another machine's server that was given the 3 of its neighbour.
+    let elsewhere = Town {
+        election_ports: BTreeMap::from([(1, town.port(1)), (2, town.port(2)), (3, free_port())]),
+    };
+    let mut peers = vec![
+        Peer::start(1, &list, zxid(0)),
+        Peer::start(2, &list, zxid(0)),
+    ];
+    let mut third = Peer::start(3, &list, zxid(0));
+    for peer in &mut peers {
+        assert_eq!(peer.elected().await, (Following, 3));
+    }
+    assert_eq!(third.elected().await, (Leading, 3));
+    // It takes over the connections of the real one, and hears that 3, which it is, leads.
+    let mut twin = Peer::start(3, &elsewhere.list(&[1, 2, 3], &[], 0), zxid(0));
+    for port in [town.port(3), elsewhere.port(3)] {
+        let mut script = Script::greet(port, 3).await;
+        script.closed().await;
+    }
+    log.wait("another server has this server's id").await;
+    let line = &log.lines("another server has this server's id")[0];
+    assert!(line.contains("WARN") && line.contains("me=3"), "{line}");
+    // All goes on, and nobody is told anything again and again.
+    let quiet = timeout(Duration::from_secs(2), twin.events.recv()).await;
+    drop(quiet);
+    let lines = log.lines("").len();
+    assert!(lines < 40, "{lines} lines: {:#?}", log.lines(""));
+}

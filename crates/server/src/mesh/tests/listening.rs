@@ -1,0 +1,114 @@
+//! Where a mesh listens.
+
+use tokio::net::TcpListener;
+
+use super::*;
+use config::members::MemberRole;
+use proto::notification::PeerState::Looking;
+
+#[tokio::test]
+async fn a_port_that_stays_taken_ends_the_server() {
+    let town = Town::new([1, 2]);
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, town.port(1))).await;
+    let settings = MeshSettings {
+        bind_attempts: Some(2),
+        ..settings(1)
+    };
+    let mut peer = Peer::with(settings, &town.list(&[1, 2], &[], 0), zxid(0));
+    match peer.event().await {
+        MeshEvent::Failed { error } => {
+            let text = error.to_string();
+            let place = format!("elections on 127.0.0.1:{} after 2 attempts", town.port(1));
+            assert!(text.contains(&place), "{text}");
+        }
+        other => panic!("{other:?}"),
+    }
+    drop(taken);
+}
+
+#[tokio::test]
+async fn a_host_that_is_not_known_ends_the_server() {
+    let list = "server.1=host.invalid:1:2\nserver.2=127.0.0.1:1:2\nversion=0";
+    let list = Membership::parse(list, false).unwrap();
+    let settings = MeshSettings {
+        bind_attempts: Some(1),
+        ..settings(1)
+    };
+    let mut peer = Peer::with(settings, &list, zxid(0));
+    let event = peer.event().await;
+    assert!(matches!(event, MeshEvent::Failed { .. }), "{event:?}");
+}
+
+#[tokio::test]
+async fn a_port_that_becomes_free_is_taken() {
+    let town = Town::new([1, 2]);
+    let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, town.port(1))).await;
+    let (log, _guard) = Log::capture();
+    let settings = MeshSettings {
+        bind_attempts: None,
+        ..settings(1)
+    };
+    let _peer = Peer::with(settings, &town.list(&[1, 2], &[], 0), zxid(0));
+    log.wait("cannot listen for elections, trying again").await;
+    drop(taken);
+    log.wait("listening for elections").await;
+    Script::greet(town.port(1), 2).await.heard().await;
+}
+
+#[tokio::test]
+async fn a_new_address_is_listened_on_in_place_of_the_old_one() {
+    let town = Town::new([1, 2]);
+    let moved = Town {
+        election_ports: BTreeMap::from([(1, free_port()), (2, town.port(2))]),
+    };
+    let peer = Peer::start(1, &town.list(&[1, 2], &[], 0), zxid(0));
+    let mut script = Script::greet(town.port(1), 2).await;
+    script.heard().await;
+    let list = moved.list(&[1, 2], &[], 5);
+    peer.mesh
+        .configure(list.clone(), None, MemberRole::Participant);
+    let mut other = Script::greet(moved.port(1), 2).await;
+    let heard = other.heard().await;
+    assert_eq!(heard.config().unwrap(), list.node_data().as_bytes());
+    TcpListener::bind((Ipv4Addr::LOCALHOST, town.port(1)))
+        .await
+        .unwrap();
+    // The newer connection of the same server took the place of the older one.
+    script.closed().await;
+}
+
+#[tokio::test]
+async fn a_list_without_this_server_leaves_it_where_it_is() {
+    let town = Town::new([1, 2, 3]);
+    let peer = Peer::start(1, &town.list(&[1, 2], &[], 0), zxid(0));
+    peer.mesh
+        .configure(town.list(&[2, 3], &[], 5), None, MemberRole::Participant);
+    let mut script = Script::greet(town.port(1), 2).await;
+    assert_eq!(script.heard().await.state, Looking);
+}
+
+#[tokio::test]
+async fn on_every_address_if_told_so() {
+    let town = Town::new([1, 2]);
+    let settings = MeshSettings {
+        listen_on_all_ips: true,
+        ..settings(1)
+    };
+    let _peer = Peer::with(settings, &town.list(&[1, 2], &[], 0), zxid(0));
+    Script::greet(town.port(1), 2).await.heard().await;
+    let taken = TcpListener::bind(("127.0.0.2", town.port(1))).await;
+    assert!(taken.is_err());
+}
+
+#[tokio::test]
+async fn after_stop_the_port_is_free_and_connections_are_closed() {
+    let town = Town::new([1, 2]);
+    let peer = Peer::start(1, &town.list(&[1, 2], &[], 0), zxid(0));
+    let mut script = Script::greet(town.port(1), 2).await;
+    script.heard().await;
+    peer.mesh.stop().await;
+    TcpListener::bind((Ipv4Addr::LOCALHOST, town.port(1)))
+        .await
+        .unwrap();
+    script.closed().await;
+}
