@@ -16,6 +16,7 @@
 
 mod apache;
 mod command;
+mod conformance;
 mod dump;
 pub mod ensemble;
 mod foreign;
@@ -34,6 +35,7 @@ mod zoarium;
 
 pub use apache::{apache_3_8_class_path, apache_class_path, java_tool};
 pub use command::{fetch, find_tool, run};
+pub use conformance::{Comparison, Conformance};
 pub use dump::{Dump, Znode};
 pub use foreign::prepare;
 pub use launcher::Flavour;

@@ -18,6 +18,7 @@ pub struct EnsembleBuilder {
     observers: Vec<Flavour>,
     settings: Vec<(String, String)>,
     properties: Vec<(String, String)>,
+    template: Option<String>,
     pub(super) is_dynamic: bool,
     places_in_network: Option<u8>,
 }
@@ -31,6 +32,7 @@ impl EnsembleBuilder {
             observers: Vec::new(),
             settings: Vec::new(),
             properties: Vec::new(),
+            template: None,
             is_dynamic: false,
             places_in_network: None,
         };
@@ -72,6 +74,15 @@ impl EnsembleBuilder {
     #[must_use]
     pub fn property(mut self, key: &str, value: &str) -> EnsembleBuilder {
         self.properties.push((key.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Uses this text instead of the settings, with `@PORT@` and `@DATADIR@` filled in, and client
+    /// addresses in the list of servers.
+    #[must_use]
+    pub fn template(mut self, text: &str) -> EnsembleBuilder {
+        self.template = Some(text.to_owned());
+        self.is_dynamic = true;
         self
     }
 
@@ -171,7 +182,13 @@ impl EnsembleBuilder {
 
     /// The zoo.cfg of a member whose list has these lines.
     pub(super) fn zoo_cfg(&self, member: &Member, lines: &[String]) -> String {
-        let mut text = format!("dataDir={}\n", member.data_dir().display());
+        let data_dir = member.data_dir().display().to_string();
+        let mut text = match &self.template {
+            Some(template) => template
+                .replace("@PORT@", &member.client_address().port().to_string())
+                .replace("@DATADIR@", &data_dir),
+            None => format!("dataDir={data_dir}\n"),
+        };
         if !self.is_dynamic {
             let address = member.client_address();
             write!(
@@ -185,7 +202,8 @@ impl EnsembleBuilder {
         if member.duty == Duty::Observer {
             text.push_str("peerType=observer\n");
         }
-        for (key, value) in &self.settings {
+        let settings = self.settings.iter().filter(|_| self.template.is_none());
+        for (key, value) in settings {
             writeln!(text, "{key}={value}").expect("a string takes everything");
         }
         for line in lines {

@@ -1,0 +1,149 @@
+//! The shared wire conformance suite, run against one server.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use crate::command::{find_tool, run};
+use crate::layout::shared_dir;
+use crate::skip::Missing;
+
+/// Longest time for all cases; Apache ZooKeeper takes half a minute.
+const LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// The suite's scripts, and what runs them.
+#[derive(Debug, Clone)]
+pub struct Conformance {
+    dir: PathBuf,
+    python: PathBuf,
+}
+
+/// How a server's answers compare with the recorded ones.
+#[derive(Debug, Clone)]
+pub struct Comparison {
+    /// Cases that match.
+    pub matching: usize,
+    /// Cases that were compared.
+    pub all: usize,
+    /// The names of the others.
+    pub different: BTreeSet<String>,
+    /// All of it in words.
+    pub report: String,
+}
+
+impl Conformance {
+    /// Looks for the suite.
+    ///
+    /// # Errors
+    /// [`Missing`] where the suite or Python is not there.
+    pub fn find() -> Result<Conformance, Missing> {
+        let dir = shared_dir().map(|dir| dir.join("conformance"));
+        let dir = dir.filter(|dir| dir.is_dir());
+        Ok(Conformance {
+            dir: dir.ok_or_else(|| Missing("../shared/conformance is not there".to_owned()))?,
+            python: find_tool("python3")?,
+        })
+    }
+
+    /// The zoo.cfg that the suite expects, with places for port and directory.
+    ///
+    /// # Errors
+    /// [`Missing`] if it cannot be read.
+    pub fn template(&self) -> Result<String, Missing> {
+        let template = self.dir.join("zoo.cfg.template");
+        std::fs::read_to_string(&template)
+            .map_err(|error| Missing(format!("{}: {error}", template.display())))
+    }
+
+    fn script(&self, name: &str) -> Command {
+        let mut command = Command::new(&self.python);
+        // The shared folder may not be written to.
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        command.arg(self.dir.join(name));
+        command
+    }
+
+    /// Runs the cases against the server at `address` and compares the answers, with arguments for
+    /// the two scripts besides. Panics if the suite does not end or says nothing.
+    pub fn compare(&self, address: &str, to_run: &[&str], to_compare: &[&str]) -> Comparison {
+        let results = tempfile::NamedTempFile::new().expect("make a file for the results");
+        let mut cases = self.script("run.py");
+        cases.args(["--wait", "10", "--server", address]);
+        cases.args(to_run).arg("--out").arg(results.path());
+        if let Err(failure) = run(&mut cases, LIMIT) {
+            panic!("the suite did not end: {failure}");
+        }
+        let mut comparison = self.script("diff.py");
+        comparison.args(to_compare);
+        comparison.arg(self.dir.join("golden/zk-3.9.5.json"));
+        comparison.arg(results.path());
+        // It ends with code 1 when cases differ; its report is looked at either way.
+        let report = run(&mut comparison, LIMIT).unwrap_or_else(|report| report);
+        let Some((matching, all)) = score(&report) else {
+            panic!("no result:\n{report}")
+        };
+        let different: BTreeSet<String> = mismatches(&report).map(str::to_owned).collect();
+        assert_eq!(
+            matching + different.len(),
+            all,
+            "the report is not understood:\n{report}"
+        );
+        Comparison {
+            matching,
+            all,
+            different,
+            report,
+        }
+    }
+}
+
+impl Comparison {
+    /// Panics unless exactly these cases differ: also a difference that is gone must leave the
+    /// list.
+    pub fn assert_only_different(&self, deliberate: &[&str]) {
+        let deliberate: BTreeSet<String> = deliberate.iter().map(|&name| name.to_owned()).collect();
+        let Comparison {
+            matching,
+            all,
+            report,
+            ..
+        } = self;
+        assert_eq!(
+            self.different, deliberate,
+            "{matching} of {all} cases match:\n{report}"
+        );
+    }
+}
+
+/// The names of the cases that `diff.py` lists as different.
+fn mismatches(report: &str) -> impl Iterator<Item = &str> {
+    let listed = report
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix("MISMATCH "));
+    listed.filter_map(|line| line.split_whitespace().next())
+}
+
+/// The two numbers of the closing line `N of M cases match`.
+fn score(report: &str) -> Option<(usize, usize)> {
+    let line = report
+        .lines()
+        .rev()
+        .find_map(|line| line.strip_suffix(" cases match"))?;
+    let (matching, all) = line.split_once(" of ")?;
+    Some((matching.parse().ok()?, all.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reports_are_understood() {
+        let report = "== acl\n  MISMATCH acl_order [cases]\n    x: reference 1\n\nacl  1 of   2\n\
+                      1 of 2 cases match\n";
+        assert_eq!(score(report), Some((1, 2)));
+        assert_eq!(mismatches(report).collect::<Vec<_>>(), ["acl_order"]);
+        assert_eq!(score("no session from 127.0.0.1:1\n"), None);
+    }
+}

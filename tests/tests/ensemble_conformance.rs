@@ -1,0 +1,80 @@
+//! The shared wire conformance suite through each kind of member of an ensemble of three voters and
+//! an observer.
+
+use std::time::Duration;
+
+use proto::request::{Request, flags};
+use tests::ensemble::{Ensemble, EnsembleBuilder, Role};
+use tests::requests::create;
+use tests::{Conformance, Flavour, RawSession, or_skip};
+
+/// Cases in which Zoarium answers otherwise on purpose; `docs/COMPATIBILITY.md` has the reasons.
+const DELIBERATE_DIFFERENCES: &[&str] = &[];
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn ensemble(suite: &Conformance) -> Option<Ensemble> {
+    let flavour = Flavour::under_test();
+    let template = or_skip("conformance of ensembles", suite.template())?;
+    let builder = EnsembleBuilder::new(&[flavour; 3])
+        .observers(&[flavour])
+        .template(&template)
+        // Apache ZooKeeper takes this one only as a property.
+        .property("znode.container.checkIntervalMs", "500");
+    or_skip(
+        "conformance of ensembles",
+        builder.start_led_by_last_voter(),
+    )
+}
+
+fn matches_through(id: u64, role: Role, name: &str) {
+    let Some(suite) = or_skip("conformance of ensembles", Conformance::find()) else {
+        return;
+    };
+    let Some(ensemble) = ensemble(&suite) else {
+        return;
+    };
+    let member = ensemble.member(id);
+    assert_eq!(member.role(), Some(role));
+    let mut to_run = vec!["--role", name];
+    let mut to_compare = to_run.clone();
+    if Flavour::under_test() != Flavour::Zoarium {
+        // Such a request ends the work of Java's ensembles for good.
+        to_run.extend(["--not-area", "malformed"]);
+        to_compare.push("--only-run");
+    }
+    let address = member.client_address().to_string();
+    let comparison = suite.compare(&address, &to_run, &to_compare);
+    comparison.assert_only_different(DELIBERATE_DIFFERENCES);
+    let all = comparison.all;
+    assert!(all >= 300, "only {all} cases were compared");
+    // Whatever came, malformed requests too: all members go on as they were.
+    assert_eq!(ensemble.wait_until_all_serve(), 3);
+    for id in ensemble.ids() {
+        let address = ensemble.member(id).client_address().to_string();
+        let mut session = RawSession::open(&address, None, 4000).expect("a session");
+        session.set_patience(PATIENCE);
+        let path = format!("/after{id}");
+        let request = Request::Write(create(&path, "", flags::PERSISTENT));
+        assert_eq!(session.call(&request).expect("an answer").err, 0);
+        session.close().expect("the end of the session");
+    }
+}
+
+#[test]
+#[ignore = "ensembles of Zoarium are not served yet"]
+fn every_shared_case_matches_through_the_leader() {
+    matches_through(3, Role::Leader, "leader");
+}
+
+#[test]
+#[ignore = "ensembles of Zoarium are not served yet"]
+fn every_shared_case_matches_through_a_follower() {
+    matches_through(1, Role::Follower, "follower");
+}
+
+#[test]
+#[ignore = "ensembles of Zoarium are not served yet"]
+fn every_shared_case_matches_through_an_observer() {
+    matches_through(4, Role::Observer, "observer");
+}
