@@ -7,7 +7,7 @@
 use jute::Limits;
 use proto::Zxid;
 use storage::{
-    DataDirs, LogFile, LoggedTxn, LoggedTxns, RealDisk, StorageError, list_logs, list_snapshots,
+    DataDirs, LogFile, LoggedTxns, RealDisk, StorageError, list_logs, list_snapshots,
     read_txns_from,
 };
 use zab::Record;
@@ -71,12 +71,12 @@ impl LogAccess {
         };
         let mut bytes = 0;
         while bytes < limits::LOG_PAGE_BYTES && at.last.zxid < upto {
-            let Some(txn) = at.txns.next().transpose()? else {
+            let Some(record) = next(&mut at.txns)? else {
                 break;
             };
-            at.last = record(txn);
-            bytes += at.last.txn.len();
-            records.push(at.last.clone());
+            bytes += record.txn.len();
+            records.push(record.clone());
+            at.last = record;
         }
         *cursor = Some(at);
         Ok(records)
@@ -84,40 +84,34 @@ impl LogAccess {
 
     /// Begins at the last record that is not behind `from`, and gives what was read on the way.
     fn find(&self, from: Zxid) -> Result<(LogCursor, Vec<Record>), Unusable> {
-        let too_short = || Unusable::TooShort { from };
-        let mut txns = read_txns_from(&DISK, &self.dirs, from, self.limits)?;
-        if let Some(txn) = txns.next().transpose()?
-            && txn.record.header.zxid == from
+        let mut txns = self.read(from)?;
+        if let Some(first) = next(&mut txns)?
+            && first.zxid == from
         {
-            let last = record(txn);
-            let records = vec![last.clone()];
-            return Ok((LogCursor { txns, last }, records));
+            let records = vec![first.clone()];
+            return Ok((LogCursor { txns, last: first }, records));
         }
-        // The learner has logged what this server has not. Its place is found from the front of the
-        // files; an empty one may stand before it.
+        // The learner has logged what this server has not. Its place is found from the front of a
+        // file; one that has lost its records to a crash may stand before the right one.
         for file in self.files_upto(from)?.iter().rev() {
-            let mut txns = read_txns_from(&DISK, &self.dirs, file.zxid, self.limits)?;
-            let mut before: Option<Record> = None;
-            loop {
-                let next = txns.next().transpose()?.map(record);
-                match (before.take(), next) {
-                    (last, Some(next)) if next.zxid <= from => {
-                        drop(last);
-                        before = Some(next);
-                    }
-                    (Some(last), Some(next)) => {
-                        let records = vec![last, next.clone()];
-                        return Ok((LogCursor { txns, last: next }, records));
-                    }
-                    (Some(last), None) => {
-                        let records = vec![last.clone()];
-                        return Ok((LogCursor { txns, last }, records));
-                    }
-                    (None, _) => break,
-                }
+            let mut txns = self.read(file.zxid)?;
+            let mut before = None;
+            let mut behind = next(&mut txns)?;
+            while let Some(record) = behind.take_if(|record| record.zxid <= from) {
+                before = Some(record);
+                behind = next(&mut txns)?;
+            }
+            if let Some(before) = before {
+                let last = behind.clone().unwrap_or_else(|| before.clone());
+                let records = std::iter::once(before).chain(behind).collect();
+                return Ok((LogCursor { txns, last }, records));
             }
         }
-        Err(too_short())
+        Err(Unusable::TooShort { from })
+    }
+
+    fn read(&self, from: Zxid) -> Result<LoggedTxns<'static, RealDisk>, StorageError> {
+        read_txns_from(&DISK, &self.dirs, from, self.limits)
     }
 
     /// The files that begin at or before a zxid, in order.
@@ -150,6 +144,7 @@ impl LogAccess {
     }
 }
 
-fn record(txn: LoggedTxn) -> Record {
-    Record::new(txn.record.header.zxid, txn.payload)
+fn next(txns: &mut LoggedTxns<'static, RealDisk>) -> Result<Option<Record>, StorageError> {
+    let txn = txns.next().transpose()?;
+    Ok(txn.map(|txn| Record::new(txn.record.header.zxid, txn.payload)))
 }

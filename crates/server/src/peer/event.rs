@@ -14,7 +14,8 @@ use zab::leader::LinkId;
 use super::PeerError;
 use crate::limits;
 
-/// Takes events, in the order of their connection. It is called by tasks and must not wait.
+/// Takes events, in the order of their connection. It is called by tasks, and by the core's own
+/// thread where an order fails at once, so it must not wait.
 pub(crate) type EventSink = Arc<dyn Fn(PeerEvent) + Send + Sync>;
 
 /// What happened on a connection between members.

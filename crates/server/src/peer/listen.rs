@@ -29,8 +29,8 @@ pub(crate) struct ListenSettings {
 /// Connections that the kernel keeps for the accepting task.
 const BACKLOG: i32 = 1024;
 
-/// A listening socket that can be closed at once, by whoever ends the term, while a task waits on
-/// it.
+/// A listening socket that whoever ends the term can close at once, though a task waits on it: the
+/// address is free for the next term then.
 #[derive(Debug)]
 pub(super) struct Door(Mutex<Option<TcpListener>>);
 

@@ -16,6 +16,7 @@ use proto::packet::QuorumPacket;
 use storage::DataDirs;
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
 use zab::leader::LinkId;
 
 use super::catch_up::LogAccess;
@@ -65,7 +66,7 @@ struct Port {
 struct Term {
     /// Counts the terms, so that a connection that was accepted in an earlier one is known.
     number: u64,
-    doors: Vec<Arc<Door>>,
+    doors: Vec<(Arc<Door>, AbortHandle)>,
     links: HashMap<LinkId, Arc<Link>>,
 }
 
@@ -109,8 +110,8 @@ impl LearnerPort {
             tracing::info!(%address, "listening for learners");
             let port = self.0.clone();
             let accepting = port.accept(door.clone(), term.number);
-            self.0.runtime.spawn(accepting);
-            term.doors.push(door);
+            let accepting = self.0.runtime.spawn(accepting).abort_handle();
+            term.doors.push((door, accepting));
             addresses.push(address);
         }
         Ok(addresses)
@@ -121,8 +122,10 @@ impl LearnerPort {
     pub(crate) fn close_all(&self) {
         let mut term = self.0.term.lock();
         term.number += 1;
-        for door in term.doors.drain(..) {
+        for (door, accepting) in term.doors.drain(..) {
             door.close();
+            // A socket that is closed here wakes nobody.
+            accepting.abort();
         }
         for (_, link) in term.links.drain() {
             link.close();

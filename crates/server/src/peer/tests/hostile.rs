@@ -19,7 +19,8 @@ const KERNEL_BYTES: usize = 24 << 20;
 
 const FLOOD_BYTES: usize = 64 << 20;
 
-/// Writes `packet` over and over until nothing is taken for a while, or `most` bytes are written.
+/// Writes `packet` over and over until nothing is taken for a while, or `most` bytes are written;
+/// the last one may be cut. Gives the bytes.
 fn flood(mut stream: &TcpStream, packet: &[u8], most: usize) -> usize {
     let block = packet.repeat((64 << 10) / packet.len());
     let mut written = 0;
@@ -39,12 +40,6 @@ fn flood(mut stream: &TcpStream, packet: &[u8], most: usize) -> usize {
                 break;
             }
         }
-    }
-    // Ends with a whole packet.
-    stream.set_write_timeout(None).unwrap();
-    let rest = (packet.len() - at % packet.len()) % packet.len();
-    if written < most && rest > 0 {
-        return written;
     }
     written
 }

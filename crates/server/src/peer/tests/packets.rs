@@ -117,6 +117,22 @@ fn learners_are_refused_outside_of_a_term_and_no_link_is_numbered_twice() {
 }
 
 #[test]
+fn nothing_is_left_of_a_port_and_its_connections() {
+    let site = Site::new();
+    let (port, address) = site.open_port();
+    let learners = [raw_learner(address), raw_learner(address)];
+    let connections = [site.dial(1, &[address]), site.dial(2, &[address])];
+    let links: Vec<_> = (0..4).map(|_| site.learner_connected()).collect();
+    write_packet(&learners[0], introduction(1));
+    site.learner_packets(1);
+    port.close(links[0]);
+    port.close_all();
+    port.open().unwrap();
+    drop((port, connections));
+    site.wait_for_silence();
+}
+
+#[test]
 fn all_addresses_are_listened_on_and_one_is_enough() {
     let site = Site::new();
     let mut listen = listen_on("127.0.0.1", 0);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use config::members::HostPort;
 use crossbeam_channel::{Receiver, Sender};
@@ -36,6 +36,8 @@ pub(super) struct Site {
     server: Option<Server>,
     learners: (Sender<PeerEvent>, Receiver<PeerEvent>),
     leaders: (Sender<PeerEvent>, Receiver<PeerEvent>),
+    /// Held by everything that tells something.
+    tellers: Arc<()>,
     pub(super) stall: Duration,
     pub(super) dial: DialSettings,
 }
@@ -55,6 +57,7 @@ impl Site {
             server: Some(server),
             learners: crossbeam_channel::unbounded(),
             leaders: crossbeam_channel::unbounded(),
+            tellers: Arc::new(()),
             stall: PATIENCE,
             dial: DialSettings {
                 retry_delay: Duration::from_millis(20),
@@ -80,7 +83,7 @@ impl Site {
             snapshot_size_factor: Some(0.0),
         };
         let runtime = self.runtime.handle().clone();
-        let sink = sink(&self.learners.0);
+        let sink = self.sink(&self.learners.0);
         LearnerPort::new(runtime, self.shared().clone(), listen, settings, sink)
     }
 
@@ -105,7 +108,25 @@ impl Site {
             tree: Arc::new(tree_settings()),
         };
         let runtime = self.runtime.handle().clone();
-        Dialer::new(runtime, settings, sink(&self.leaders.0))
+        Dialer::new(runtime, settings, self.sink(&self.leaders.0))
+    }
+
+    fn sink(&self, events: &Sender<PeerEvent>) -> EventSink {
+        let (events, teller) = (events.clone(), self.tellers.clone());
+        Arc::new(move |event| {
+            let _alive = &teller;
+            // A test that is over takes none.
+            let _ = events.send(event);
+        })
+    }
+
+    /// Waits until every task and thread of the ports and connections is gone.
+    pub(super) fn wait_for_silence(&self) {
+        let begun = Instant::now();
+        while Arc::strong_count(&self.tellers) > 1 {
+            assert!(begun.elapsed() < PATIENCE, "something is left");
+            std::thread::yield_now();
+        }
     }
 
     /// The next thing that the leader's side tells.
@@ -208,14 +229,6 @@ impl Drop for Site {
             self.runtime.block_on(server.stop());
         }
     }
-}
-
-fn sink(events: &Sender<PeerEvent>) -> EventSink {
-    let events = events.clone();
-    Arc::new(move |event| {
-        // A test that is over takes none.
-        let _ = events.send(event);
-    })
 }
 
 pub(super) fn listen_on(host: &str, port: u16) -> ListenSettings {
