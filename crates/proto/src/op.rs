@@ -43,7 +43,7 @@ macro_rules! opcodes {
                 match self { $( Self::$name => $wire, )+ }
             }
 
-            /// Its four-letter form in `cons` (`lop=`).
+            /// Its short form in `cons` (`lop=`). Source: FinalRequestProcessor.
             pub fn short_name(self) -> &'static str {
                 match self { $( Self::$name => $short, )+ }
             }
@@ -93,15 +93,15 @@ opcodes! {
     CheckWatches        17 "checkWatches"        "CHKW" Read       "CheckWatchesRequest"        "none"                      "3.5";
     RemoveWatches       18 "removeWatches"       "REMW" Read       "RemoveWatchesRequest"       "none"                      "3.5";
     CreateContainer     19 "createContainer"     "CREA" Write      "CreateRequest"              "Create2Response"           "3.5";
-    DeleteContainer     20 "deleteContainer"     "DELC" Write      "DeleteContainerRequest"     "none"                      "3.5";
+    DeleteContainer     20 "deleteContainer"     "DELE" Write      "DeleteContainerRequest"     "none"                      "3.5";
     CreateTtl           21 "createTTL"           "CREA" Write      "CreateTtlRequest"           "Create2Response"           "3.5";
-    MultiRead           22 "multiRead"           "MULT" Read       "MultiRequest"               "MultiResponse"             "3.6";
+    MultiRead           22 "multiRead"           "MLTR" Read       "MultiRequest"               "MultiResponse"             "3.6";
     Auth               100 "auth"                "AUTH" Connection "AuthPacket"                 "none"                      "3.4";
     SetWatches         101 "setWatches"          "SETW" Read       "SetWatches"                 "none"                      "3.4";
     Sasl               102 "sasl"                "SASL" Connection "SaslRequest"                "SaslResponse"              "3.4";
     GetEphemerals      103 "getEphemerals"       "GETE" Read       "GetEphemeralsRequest"       "GetEphemeralsResponse"     "3.6";
-    GetAllChildrenNumber 104 "getAllChildrenNumber" "GETAC" Read   "GetAllChildrenNumberRequest" "GetAllChildrenNumberResponse" "3.6";
-    SetWatches2        105 "setWatches2"         "SETW" Read       "SetWatches2"                "none"                      "3.6";
+    GetAllChildrenNumber 104 "getAllChildrenNumber" "GETACN" Read  "GetAllChildrenNumberRequest" "GetAllChildrenNumberResponse" "3.6";
+    SetWatches2        105 "setWatches2"         "STW2" Read       "SetWatches2"                "none"                      "3.6";
     AddWatch           106 "addWatch"            "ADDW" Read       "AddWatchRequest"            "ErrorResponse"             "3.6";
     WhoAmI             107 "whoAmI"              "HOMI" Read       "none"                       "WhoAmIResponse"            "3.7";
 }

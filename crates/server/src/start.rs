@@ -73,6 +73,7 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
     let (core_sender, inbox) = crossbeam_channel::unbounded();
     let metrics = Arc::new(Metrics::default());
     metrics.digest_mismatches_count.add(digest_mismatches);
+    metrics.loaded(&recovered);
     let (sessions, service, orphans) = match config.ensemble {
         Some(_) => (Sessions::reporting(), Service::None, Vec::new()),
         None => {

@@ -74,6 +74,7 @@ async fn submit(shared: &Arc<Shared>, session: SessionId, request: WriteRequest)
         origin: None,
         session,
         cxid: 0,
+        received_ms: clock::monotonic_ms(),
         identities: Arc::from([]),
         request,
         body: bytes::Bytes::new(),

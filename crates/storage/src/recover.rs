@@ -10,6 +10,7 @@
 //! Source: storage-formats.md sections 5 and 9 (FileTxnSnapLog.restore, ZKDatabase.loadDataBase).
 
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use jute::Limits;
 use proto::Zxid;
@@ -78,6 +79,10 @@ pub struct Recovered {
     /// Whether the `initialize` marker was there. With data it is removed at once; for a new
     /// database call [`remove_initialize_marker`] when the first snapshot is written.
     pub has_marker: bool,
+    /// How long the snapshot took, from the search for it.
+    pub snapshot_time: Duration,
+    /// How long the log after it took.
+    pub replay_time: Duration,
     /// What an operator should read, in words.
     pub warnings: Vec<String>,
 }
@@ -108,7 +113,9 @@ pub fn recover<D: Disk, S: State>(
         .read_small(&marker, usize::MAX)
         .map_err(io_error("read", &marker))?
         .is_some();
+    let begun = Instant::now();
     let (loaded, rejected) = load_snapshot(disk, dirs, settings, state)?;
+    let snapshot_time = begun.elapsed();
     if loaded.is_none() {
         refuse_unexplained(disk, dirs, settings, &rejected)?;
         state.begin();
@@ -118,12 +125,14 @@ pub fn recover<D: Disk, S: State>(
         Some((file, _)) => described("snapshot", &file.path),
         None => "the empty database".into(),
     };
+    let begun = Instant::now();
     let mut txns = LoggedTxns::open(disk, dirs, base.next(), Some(holder), settings.limits)?;
     let mut txns_replayed = 0;
     for txn in txns.by_ref() {
         state.txn(&txn?.record);
         txns_replayed += 1;
     }
+    let replay_time = begun.elapsed();
     let reached = txns.last_zxid();
     let torn_tail = txns.torn_tail().map(|(path, tail)| (path.clone(), tail));
     refuse_lost(&rejected, reached)?;
@@ -162,6 +171,8 @@ pub fn recover<D: Disk, S: State>(
         torn_tail,
         empty,
         has_marker,
+        snapshot_time,
+        replay_time,
         warnings,
     })
 }

@@ -39,7 +39,8 @@ pub struct ConnectionFigures {
     pub received: u64,
     /// Packets to the client.
     pub sent: u64,
-    /// Short name of the operation answered last; `NA` before the first.
+    /// Short name of the operation answered last; `NA` before the first, and after one that was
+    /// refused before it was carried out.
     pub last_op: &'static str,
     /// The client's number of its last request; -1 if there was none since a reset.
     pub last_cxid: i64,
@@ -91,14 +92,23 @@ impl ConnectionStats {
 
     /// Notes the reply to a request that came at `received_ms` and was answered at
     /// `answered_ms` of the monotonic clock. Reserved xids (pings and the like) leave the last
-    /// cxid as it is: it is to show the client's last real request.
-    pub fn answered(&self, xid: Xid, zxid: Zxid, op: OpCode, received_ms: u64, answered_ms: u64) {
+    /// cxid as it is: it is to show the client's last real request. Without an operation `NA` is
+    /// shown.
+    pub fn answered(
+        &self,
+        xid: Xid,
+        zxid: Zxid,
+        op: impl Into<Option<OpCode>>,
+        received_ms: u64,
+        answered_ms: u64,
+    ) {
         let latency = answered_ms.saturating_sub(received_ms);
         if xid.0 >= 0 {
             self.last_cxid.store(i64::from(xid.0), Relaxed);
         }
         self.last_zxid.store(zxid.0, Relaxed);
-        self.last_op.store(op.number(), Relaxed);
+        let number = op.into().map_or(NO_OPERATION, OpCode::number);
+        self.last_op.store(number, Relaxed);
         self.last_response_ms.store(answered_ms, Relaxed);
         self.last_latency_ms.store(latency, Relaxed);
         if latency < self.min_latency_ms.load(Relaxed) {

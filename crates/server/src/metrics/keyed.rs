@@ -79,6 +79,16 @@ impl<T: Tally> Keyed<T> {
         }
     }
 
+    /// Adds what `tally` has seen under `key`.
+    pub fn merge(&self, key: &str, tally: &T) {
+        let mut tallies = self.0.mine().lock();
+        if let Some(known) = tallies.get_mut(key) {
+            known.merge(tally);
+        } else if tallies.len() < KEYS_MAX {
+            tallies.entry(key.into()).or_default().merge(tally);
+        }
+    }
+
     /// What was recorded since the last reset, in the order of the keys.
     pub fn get(&self) -> BTreeMap<String, T> {
         let mut all = BTreeMap::<String, T>::new();
@@ -133,6 +143,9 @@ mod tests {
         (0..2 * KEYS_MAX).for_each(|i| set.record(&i.to_string(), 1));
         assert_eq!(set.get().len(), KEYS_MAX);
         set.record("0", 1);
-        assert_eq!(set.get()["0"], 2);
+        set.merge("0", &5);
+        set.merge("one too many", &5);
+        assert_eq!(set.get()["0"], 7);
+        assert_eq!(set.get().len(), KEYS_MAX);
     }
 }

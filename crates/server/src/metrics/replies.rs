@@ -1,5 +1,10 @@
 //! Replies and events counted by the batch.
 
+use proto::request::ReadRequest;
+use proto::txn::TxnRecord;
+
+use super::namespaces::Namespaces;
+
 /// Latencies below this many ms are counted in place; longer ones are rare.
 const SHORT_MS: usize = 16;
 
@@ -17,6 +22,10 @@ pub struct Replies {
     pub(super) sizes: Option<Sizes>,
     pub(super) reads: Latencies,
     pub(super) updates: Latencies,
+    /// From the stamps of transactions to their changes here.
+    pub(super) propagation: Latencies,
+    pub(super) read_from: Namespaces,
+    pub(super) written_to: Namespaces,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -33,7 +42,7 @@ pub(super) struct Latencies {
 }
 
 impl Latencies {
-    fn record(&mut self, latency_ms: u64) {
+    pub(super) fn record(&mut self, latency_ms: u64) {
         let short = usize::try_from(latency_ms)
             .ok()
             .and_then(|ms| self.short.get_mut(ms));
@@ -62,6 +71,20 @@ impl Replies {
     /// Notes how long the reply to a request took that made a transaction.
     pub fn update(&mut self, latency_ms: u64) {
         self.updates.record(latency_ms);
+    }
+
+    /// Notes the reply `body` of a read that was answered.
+    pub fn read_from(&mut self, request: &ReadRequest, body: &[u8]) {
+        self.read_from.read(request, body);
+    }
+
+    /// Notes a transaction that was applied at `now_ms` of the wall clock. One whose stamp lies
+    /// ahead of it says nothing about time. Source: FinalRequestProcessor.applyRequest.
+    pub fn applied(&mut self, record: &TxnRecord, now_ms: i64) {
+        if let Ok(latency_ms) = u64::try_from(now_ms.saturating_sub(record.header.time_ms)) {
+            self.propagation.record(latency_ms);
+        }
+        self.written_to.write(&record.txn);
     }
 
     /// Notes the bytes of a reply, the length before it not counted.

@@ -99,6 +99,11 @@ impl ServerStats {
         for (latency_ms, times) in replies.updates.counts() {
             metrics.updatelatency.record_many(latency_ms, times);
         }
+        for (latency_ms, times) in replies.propagation.counts() {
+            metrics.propagation_latency.record_many(latency_ms, times);
+        }
+        replies.read_from.hand_over(&metrics.read_per_namespace);
+        replies.written_to.hand_over(&metrics.write_per_namespace);
         if let Some(sizes) = replies.sizes {
             self.packets_sent.add(replies.sent);
             metrics.response_bytes.add(replies.reply_bytes);

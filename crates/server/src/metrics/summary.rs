@@ -76,9 +76,9 @@ struct AtomicMoments {
 }
 
 impl AtomicMoments {
-    fn record(&self, value: u64) {
-        self.count.fetch_add(1, Ordering::Relaxed);
-        self.total.record(value, 1);
+    fn record(&self, value: u64, times: u64) {
+        self.count.fetch_add(times, Ordering::Relaxed);
+        self.total.record(value, times);
     }
 
     fn get(&self) -> Moments {
@@ -169,7 +169,14 @@ impl Summary {
 
     /// Adds a value.
     pub fn record(&self, value: u64) {
-        self.0.mine().record(value);
+        self.record_many(value, 1);
+    }
+
+    /// Adds a value that came `times` times, at the cost of one.
+    pub fn record_many(&self, value: u64, times: u64) {
+        if times > 0 {
+            self.0.mine().record(value, times);
+        }
     }
 
     /// What was recorded since the last reset.

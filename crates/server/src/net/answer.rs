@@ -66,9 +66,14 @@ impl Desk<'_> {
             watcher: self.connection.id,
             identities,
         };
-        self.reply(state, replies, asked, zxid, |out| {
+        let mut body = state.outbox.len();
+        let err = self.reply(state, replies, asked, zxid, |out| {
+            body = out.len();
             self.tree.read(request, &caller, watches, out)
         });
+        if err == ErrorCode::Ok {
+            replies.read_from(request, state.outbox.get(body..).unwrap_or_default());
+        }
     }
 
     /// Answers everything at the head of the queue that waits for no transaction.
@@ -89,17 +94,21 @@ impl Desk<'_> {
                 } => {
                     self.read(state, replies, asked, &request, &identities);
                 }
-                Work::Sync { path } => self.reply(state, replies, asked, zxid, |out| {
-                    path.encode(out);
-                    Ok(())
-                }),
-                Work::Refuse(err) => self.reply(state, replies, asked, zxid, |_| Err(err)),
+                Work::Sync { path } => {
+                    self.reply(state, replies, asked, zxid, |out| {
+                        path.encode(out);
+                        Ok(())
+                    });
+                }
+                Work::Refuse(err) => {
+                    self.reply(state, replies, asked, zxid, |_| Err(err));
+                }
                 Work::Write | Work::Handshake { .. } | Work::ForwardedSync { .. } => return,
             }
         }
     }
 
-    /// Appends a reply and notes it.
+    /// Appends a reply and notes it. Returns its error.
     pub(crate) fn reply(
         &self,
         state: &mut ConnectionState,
@@ -107,30 +116,48 @@ impl Desk<'_> {
         asked: Asked,
         zxid: Zxid,
         body: impl FnOnce(&mut Vec<u8>) -> Result<(), ErrorCode>,
-    ) {
+    ) -> ErrorCode {
         let start = state.outbox.len();
         let err = push_frame(&mut state.outbox, asked.xid, zxid, body);
         tracing::trace!(xid = %asked.xid, op = asked.op.name(), %zxid, err = %err, "answered");
-        self.note(replies, asked, zxid, state.outbox.len() - start);
+        self.note(replies, asked, zxid, err, state.outbox.len() - start);
+        err
     }
 
     /// Notes a reply of `bytes` that was appended to the outbox. The connection is locked.
-    pub(crate) fn note(&self, replies: &mut Replies, asked: Asked, zxid: Zxid, bytes: usize) {
+    ///
+    /// Credentials and what is no operation count as packets only: neither takes its turn.
+    /// Source: FinalRequestProcessor.processRequest, ServerStats.updateLatency.
+    pub(crate) fn note(
+        &self,
+        replies: &mut Replies,
+        asked: Asked,
+        zxid: Zxid,
+        err: ErrorCode,
+        bytes: usize,
+    ) {
         let Asked {
             xid,
             op,
             received_ms,
         } = asked;
+        replies.reply(bytes.saturating_sub(4));
+        let stats = &self.connection.stats;
+        stats.packets_sent(1);
+        let is_write = op.kind() == OpKind::Write;
+        if op.kind() == OpKind::Connection || op == OpCode::Error {
+            return;
+        }
         let latency_ms = self.now_ms.saturating_sub(received_ms);
-        if op.kind() == OpKind::Write {
+        let is_throttled = err == ErrorCode::ThrottledOp;
+        if (is_write || op == OpCode::CreateSession) && !is_throttled {
             replies.update(latency_ms);
         } else {
             replies.read(latency_ms);
         }
-        replies.reply(bytes.saturating_sub(4));
-        let stats = &self.connection.stats;
-        stats.packets_sent(1);
-        stats.answered(xid, zxid, op, received_ms, self.now_ms);
+        // What fails before it is carried out has no operation to show.
+        let is_refused = is_throttled || (is_write && err != ErrorCode::Ok);
+        stats.answered(xid, zxid, (!is_refused).then_some(op), received_ms, self.now_ms);
     }
 }
 

@@ -391,6 +391,7 @@ impl Intake<'_> {
             origin: Some(self.connection.clone()),
             session: self.connection.session(),
             cxid: asked.xid.0,
+            received_ms: asked.received_ms,
             identities: state.identities.clone(),
             request,
             body,
@@ -423,7 +424,24 @@ impl Intake<'_> {
         let peer = self.connection.peer.ip().to_canonical().to_string();
         let scheme = packet.scheme.as_deref();
         let settings = &self.desk.tree.settings().auth;
-        match tree::auth::authenticate(settings, scheme, packet.auth.as_deref(), &peer) {
+        let named = tree::auth::authenticate(settings, scheme, packet.auth.as_deref(), &peer);
+        if let Some(ensemble) = settings
+            .ensemble
+            .as_ref()
+            .filter(|_| scheme == Some("ensemble"))
+        {
+            let is_compared = !ensemble.names.is_empty()
+                && packet.auth.as_ref().is_some_and(|name| !name.is_empty());
+            let metrics = &self.shared.metrics;
+            metrics.ensemble_named(named.is_ok(), is_compared);
+            if named.is_err() {
+                // In silence, so that the client tries another server instead of giving up.
+                tracing::warn!(peer = %self.connection.peer, session = %self.connection.session(), "client belongs to another ensemble, closing connection");
+                state.ends_after_flush = true;
+                return self.connection.close();
+            }
+        }
+        match named {
             Ok(ids) => {
                 let mut identities = state.identities.to_vec();
                 identities.extend(ids.into_iter().filter(|id| !state.identities.contains(id)));

@@ -62,6 +62,7 @@ pub(crate) async fn first_frame<S: Stream>(
             }
         }
         if !fill(socket).await? {
+            shared.metrics.connection_drop_count.inc();
             return Ok(First::Nothing);
         }
     }
@@ -121,7 +122,7 @@ fn admitted(shared: &Shared, kind: Handshake) -> bool {
         .connection_token_deficit
         .record(deficit.into());
     if !admitted {
-        shared.metrics.connection_drop_count.inc();
+        shared.metrics.connection_rejected.inc();
     }
     admitted
 }
@@ -129,10 +130,11 @@ fn admitted(shared: &Shared, kind: Handshake) -> bool {
 /// Submits a new session under a permit of the caller; the connection goes on when it is
 /// committed.
 fn open(shared: &Arc<Shared>, connection: &Arc<Connection>, timeout_ms: i32, new_style: bool) {
+    let received_ms = clock::monotonic_ms();
     let asked = Asked {
         xid: Xid(0),
         op: OpCode::CreateSession,
-        received_ms: clock::monotonic_ms(),
+        received_ms,
     };
     let identities = {
         let mut state = connection.lock();
@@ -145,6 +147,7 @@ fn open(shared: &Arc<Shared>, connection: &Arc<Connection>, timeout_ms: i32, new
         origin: Some(connection.clone()),
         session,
         cxid: 0,
+        received_ms,
         identities,
         request: WriteRequest::CreateSession { timeout_ms },
         body: Bytes::copy_from_slice(&timeout_ms.to_be_bytes()),
@@ -160,6 +163,7 @@ fn reattach(
     new_style: bool,
 ) -> bool {
     let session = request.session_id;
+    shared.metrics.connection_revalidate_count.inc();
     // Before the password is looked at, as in Java: whoever knows the id can cut the connection,
     // and its owner then reattaches with the right password.
     shared.registry.close_session_connection(session);

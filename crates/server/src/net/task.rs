@@ -115,7 +115,10 @@ async fn requests<S: Stream>(
         tokio::select! {
             biased;
             () = connection.woken() => {}
-            readable = fill(socket), if may_read => if !readable? { return Ok(()) },
+            readable = fill(socket), if may_read => if !readable? {
+                shared.metrics.connection_drop_count.inc();
+                return Ok(());
+            },
         }
         if connection.is_closed() {
             return Ok(());

@@ -259,6 +259,13 @@ impl Core {
     /// Orders the requests of this turn, or passes them on.
     fn take_requests(&mut self) {
         let mut requests = std::mem::take(&mut self.requests);
+        let (count, begun_ms) = (requests.len(), clock::monotonic_ms());
+        let orders = matches!(self.role, Role::Alone(_) | Role::Leading(_));
+        if orders {
+            let since_ms = requests.iter().map(|request| request.received_ms);
+            let metrics = &self.shared.metrics;
+            metrics.preparing(begun_ms, since_ms, self.inbox.len());
+        }
         match self.role {
             Role::Alone(_) => {
                 let shared = self.shared.clone();
@@ -282,6 +289,10 @@ impl Core {
                     self.drop_order(submission.into());
                 }
             }
+        }
+        if orders {
+            let took_ms = clock::monotonic_ms() - begun_ms;
+            self.shared.metrics.prepared(count, took_ms);
         }
         // Kept for its memory.
         self.requests = requests;

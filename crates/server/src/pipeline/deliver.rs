@@ -21,6 +21,8 @@ pub(super) struct Delivery {
     woken: Vec<Arc<Connection>>,
     frame: Vec<u8>,
     replies: Replies,
+    /// The wall clock when the group began to be applied.
+    begun_ms: Option<i64>,
 }
 
 impl Delivery {
@@ -28,6 +30,8 @@ impl Delivery {
     pub(super) fn apply(&mut self, shared: &Shared, tree: &mut Tree, in_flight: &InFlight) {
         let record = &in_flight.record;
         let outcome = tree.apply(record, &mut shared.watches.lock(), &mut self.events);
+        let now_ms = *self.begun_ms.get_or_insert_with(clock::wall_ms);
+        self.replies.applied(record, now_ms);
         self.deliver_events(shared, tree);
         if let Some(connection) = &in_flight.origin {
             self.reply(shared, tree, connection, in_flight, &outcome);
@@ -48,6 +52,7 @@ impl Delivery {
     pub(super) fn count(&mut self, shared: &Shared) {
         shared.stats.replied(&self.replies);
         self.replies = Replies::default();
+        self.begun_ms = None;
     }
 
     fn touched(&mut self, connection: &Arc<Connection>) {
@@ -64,6 +69,8 @@ impl Delivery {
     /// Each event is encoded once and copied to every watcher that may see it.
     fn deliver_events(&mut self, shared: &Shared, tree: &Tree) {
         for event in std::mem::take(&mut self.events) {
+            let metrics = &shared.metrics;
+            metrics.event_fired(event.event_type, event.watchers.len());
             self.frame.clear();
             push_event_frame(&mut self.frame, event.event_type, event.path, event.zxid);
             for connection in shared.registry.each_of(&event.watchers) {
@@ -101,7 +108,8 @@ impl Delivery {
             let session = outcome_session(outcome, header.session, in_flight);
             open_connection(shared, connection, session, new_style);
             state = connection.lock();
-            desk.note(&mut self.replies, asked, zxid, CONNECT_RESPONSE_BYTES);
+            let bytes = CONNECT_RESPONSE_BYTES;
+            desk.note(&mut self.replies, asked, zxid, ErrorCode::Ok, bytes);
         } else if outcome.error() == ErrorCode::SessionMoved {
             // Not an answer that a client may see: it finds its session at the other server.
             drop(state);

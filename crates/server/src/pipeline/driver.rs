@@ -388,8 +388,20 @@ impl Core {
                 next_config = next;
                 record
             }
+            Ok(WriteRequest::CloseSession) => {
+                let begun_ms = clock::monotonic_ms();
+                let record = self
+                    .overlay
+                    .prepare(tree, &WriteRequest::CloseSession, &context);
+                let took_ms = clock::monotonic_ms() - begun_ms;
+                self.shared.metrics.close_session_prep_time.record(took_ms);
+                record
+            }
             Ok(request) => self.overlay.prepare(tree, request, &context),
         };
+        if let Ok(request) = &order.request {
+            self.shared.metrics.became(request, &record.txn);
+        }
         if let Txn::CreateSession { timeout_ms } = record.txn {
             let mut sessions = self.shared.sessions.lock();
             sessions.add(order.session, timeout_ms, clock::session_ms());

@@ -15,6 +15,7 @@ use super::snapshot::SnapshotRequests;
 use crate::clock;
 use crate::error::exit_code;
 use crate::failure::Failure;
+use crate::metrics::LogTimes;
 use crate::recovery::recover_tree;
 use crate::shared::Shared;
 
@@ -23,6 +24,8 @@ use crate::shared::Shared;
 pub(crate) struct LogGroup {
     pub(super) payloads: Vec<u8>,
     pub(super) records: Vec<(Zxid, Range<usize>)>,
+    /// Since when it waits, monotonic ms.
+    queued_ms: u64,
 }
 
 impl LogGroup {
@@ -50,6 +53,9 @@ impl LogGroup {
     }
 
     fn end(&mut self, zxid: Zxid, start: usize) {
+        if self.records.is_empty() {
+            self.queued_ms = clock::monotonic_ms();
+        }
         self.records.push((zxid, start..self.payloads.len()));
     }
 }
@@ -120,13 +126,14 @@ impl LogThread {
     /// next if that was taken and is no group.
     fn group(&mut self, first: &LogGroup) -> Result<Option<ToLog>, StorageError> {
         let started = Instant::now();
-        let mut appended = self.append(first)?;
+        let mut times = LogTimes::default();
+        let mut appended = self.append(first, &mut times)?;
         let mut last = first.last();
         let mut after = None;
         while appended < self.commit.batch_max {
             match self.next_of_group(started) {
                 Some(ToLog::Group(next)) => {
-                    appended += self.append(&next)?;
+                    appended += self.append(&next, &mut times)?;
                     last = next.last().or(last);
                 }
                 Some(other) => {
@@ -136,7 +143,7 @@ impl LogThread {
                 None => break,
             }
         }
-        self.sync()?;
+        self.sync(times)?;
         if let Some(zxid) = last {
             let _ = self.core.send(ToCore::Synced(zxid));
         }
@@ -168,6 +175,7 @@ impl LogThread {
             return Ok(());
         }
         let found = recover_tree(&self.shared.settings.config, &self.dirs)?;
+        self.shared.metrics.loaded(&found.recovered);
         let end = found.tree.last_zxid();
         let tree = Some(Box::new(found.tree));
         let _ = self.core.send(ToCore::Reloaded { tree, end });
@@ -190,7 +198,8 @@ impl LogThread {
         self.writer = LogWriter::new(self.disk.clone(), &self.dirs, settings);
     }
 
-    fn append(&mut self, group: &LogGroup) -> Result<usize, StorageError> {
+    fn append(&mut self, group: &LogGroup, times: &mut LogTimes) -> Result<usize, StorageError> {
+        let begun_ms = clock::monotonic_ms();
         for (zxid, range) in &group.records {
             let payload = group.payloads.get(range.clone()).unwrap_or_default();
             self.writer.append(*zxid, payload)?;
@@ -201,11 +210,16 @@ impl LogThread {
                 self.snapshots.request();
             }
         }
-        Ok(group.records.len())
+        let appended = group.records.len();
+        let marks_ms = [group.queued_ms, begun_ms, clock::monotonic_ms()];
+        times.appended(&self.shared.metrics, appended, marks_ms);
+        Ok(appended)
     }
 
-    fn sync(&mut self) -> Result<(), StorageError> {
+    fn sync(&mut self, times: LogTimes) -> Result<(), StorageError> {
+        let begun_ms = clock::monotonic_ms();
         let committed = self.writer.commit()?;
+        times.synced(&self.shared.metrics, [begun_ms, clock::monotonic_ms()]);
         let elapsed_ms = u64::try_from(committed.sync_time.as_millis()).unwrap_or(u64::MAX);
         self.shared.metrics.fsynctime.record(elapsed_ms);
         self.shared

@@ -41,8 +41,8 @@ pub(crate) use self::log::{GroupCommit, LogThread};
 pub(crate) use self::member::{Member, MemberStart, Ways};
 pub(crate) use self::revalidation::Revalidation;
 pub(crate) use self::snapshot::{SnapshotEnd, Snapshotter, compression};
-use crate::net::connection::{Connection, Identities};
 use crate::mesh::MeshEvent;
+use crate::net::connection::{Connection, Identities};
 use crate::net::large::LargeRequest;
 use crate::peer::PeerEvent;
 
@@ -52,6 +52,8 @@ pub(crate) struct Submission {
     pub(crate) origin: Option<Arc<Connection>>,
     pub(crate) session: SessionId,
     pub(crate) cxid: i32,
+    /// When the request came in, monotonic ms.
+    pub(crate) received_ms: u64,
     /// The caller's identities when the request came in.
     pub(crate) identities: Identities,
     pub(crate) request: WriteRequest,

@@ -8,5 +8,6 @@
 mod auth;
 mod hostile;
 mod limits;
+mod metrics;
 mod raw;
 mod stopping;

@@ -1,0 +1,197 @@
+//! Bytes read and written per namespace, counted by the batch.
+
+use jute::Str;
+use proto::request::ReadRequest;
+use proto::txn::Txn;
+
+use super::keyed::SummarySet;
+use super::summary::Moments;
+
+/// What is read from or written to namespaces in one go. A namespace is the first element of a
+/// path: `app` of `/app/locks/1`.
+///
+/// Clients stay in a namespace, so one request after another counts for the same: nothing shared
+/// is touched, nothing allocated and no name looked up until [`Self::hand_over`].
+#[derive(Debug, Default)]
+pub(super) struct Namespaces {
+    latest: Option<Namespace>,
+    before: Vec<Namespace>,
+}
+
+/// Counts of one namespace.
+#[derive(Debug)]
+struct Namespace {
+    /// A path in it; shares the memory of the request.
+    path: Str,
+    name_bytes: usize,
+    bytes: Moments,
+}
+
+impl Namespace {
+    fn name(&self) -> &str {
+        self.path.get(1..=self.name_bytes).unwrap_or_default()
+    }
+}
+
+/// Bytes that a `Stat` counts for. Source: DataTree.STAT_OVERHEAD_BYTES.
+const STAT_BYTES: usize = 68;
+/// Bytes of the length of a string, a buffer or a list.
+const LEN_BYTES: usize = 4;
+
+impl Namespaces {
+    /// Notes the reply `body` to a read, if it is of a kind that counts: path, data or names of
+    /// children, and stat. Source: DataTree.updateReadStat.
+    pub(super) fn read(&mut self, request: &ReadRequest, body: &[u8]) {
+        let (request, content) = match request {
+            ReadRequest::Exists(request) => (request, 0),
+            ReadRequest::GetData(request) => {
+                (request, body.len().saturating_sub(LEN_BYTES + STAT_BYTES))
+            }
+            ReadRequest::GetChildren(request) => (request, bytes_of_names(body, body.len())),
+            ReadRequest::GetChildren2(request) => {
+                let names = body.len().saturating_sub(STAT_BYTES);
+                (request, bytes_of_names(body, names))
+            }
+            _ => return,
+        };
+        if let Some(path) = &request.path {
+            self.note(path, content + STAT_BYTES);
+        }
+    }
+
+    /// Notes what a transaction changes: path and data. Source: DataTree.updateWriteStat.
+    pub(super) fn write(&mut self, txn: &Txn) {
+        let len = |data: &Option<bytes::Bytes>| data.as_ref().map_or(0, bytes::Bytes::len);
+        match txn {
+            Txn::Create(txn) | Txn::CreateV0(txn) | Txn::Create2(txn) => {
+                self.note(&txn.path, len(&txn.data));
+            }
+            Txn::CreateContainer(txn) => self.note(&txn.path, len(&txn.data)),
+            Txn::CreateTtl(txn) => self.note(&txn.path, len(&txn.data)),
+            Txn::SetData(txn) | Txn::Reconfig(txn) => self.note(&txn.path, len(&txn.data)),
+            Txn::Delete { path } | Txn::DeleteContainer { path } => self.note(path, 0),
+            Txn::CloseSession { paths: Some(paths) } => {
+                paths.iter().for_each(|path| self.note(path, 0));
+            }
+            Txn::Multi(txns) => txns.iter().for_each(|txn| self.write(txn)),
+            Txn::CloseSession { paths: None }
+            | Txn::CreateSession { .. }
+            | Txn::Error { .. }
+            | Txn::SetAcl(_)
+            | Txn::Check(_) => {}
+        }
+    }
+
+    fn note(&mut self, path: &Str, content: usize) {
+        let Some(name) = namespace(path) else { return };
+        let bytes = (path.len() + content) as u64;
+        if let Some(latest) = self.latest.as_mut().filter(|it| it.name() == name) {
+            latest.bytes.record(bytes);
+            return;
+        }
+        let mut namespace = Namespace {
+            name_bytes: name.len(),
+            path: path.clone(),
+            bytes: Moments::default(),
+        };
+        namespace.bytes.record(bytes);
+        self.before.extend(self.latest.replace(namespace));
+    }
+
+    /// Adds it all to the metric.
+    pub(super) fn hand_over(&self, to: &SummarySet) {
+        for namespace in self.before.iter().chain(&self.latest) {
+            to.merge(namespace.name(), &namespace.bytes);
+        }
+    }
+}
+
+/// The first element of a path; the root has none. Source: PathUtils.getTopNamespace.
+pub(super) fn namespace(path: &str) -> Option<&str> {
+    let names = path.strip_prefix('/').filter(|names| !names.is_empty())?;
+    names.split('/').next()
+}
+
+/// Bytes of the names in a list that is encoded in `list_bytes`.
+fn bytes_of_names(body: &[u8], list_bytes: usize) -> usize {
+    let count = body.first_chunk().copied().map(u32::from_be_bytes);
+    let lengths = (count.unwrap_or_default() as usize).saturating_mul(LEN_BYTES);
+    list_bytes.saturating_sub(LEN_BYTES).saturating_sub(lengths)
+}
+
+#[cfg(test)]
+mod tests {
+    use jute::Encode;
+    use proto::Stat;
+    use proto::request::{PathRequest, PathWatchRequest};
+    use proto::txn::{CreateTxn, SetDataTxn};
+
+    use super::*;
+
+    fn shown(namespaces: &Namespaces) -> Vec<(String, u64, u64)> {
+        let set = SummarySet::new(1);
+        namespaces.hand_over(&set);
+        let figures = set.get().into_iter();
+        figures.map(|(name, it)| (name, it.count, it.sum)).collect()
+    }
+
+    fn of(path: &'static str) -> PathWatchRequest {
+        PathWatchRequest {
+            path: Some(Str::from_static(path)),
+            watch: false,
+        }
+    }
+
+    #[test]
+    fn reads_count_path_content_and_stat() {
+        let mut namespaces = Namespaces::default();
+        let mut data = Vec::new();
+        jute::put_buffer(Some(b"12345"), &mut data);
+        Stat::default().encode(&mut data);
+        let mut children = Vec::new();
+        vec![Str::from_static("ab"), Str::from_static("c")].encode(&mut children);
+        namespaces.read(&ReadRequest::GetData(of("/app/x")), &data);
+        namespaces.read(&ReadRequest::Exists(of("/app")), &data[9..]);
+        namespaces.read(&ReadRequest::GetChildren(of("/app")), &children);
+        Stat::default().encode(&mut children);
+        namespaces.read(&ReadRequest::GetChildren2(of("/apple")), &children);
+        namespaces.read(&ReadRequest::Exists(of("/")), &data[9..]);
+        let path = of("/app").path;
+        namespaces.read(&ReadRequest::GetAcl(PathRequest { path }), &data);
+        let app = (6 + 5 + 68) + (4 + 68) + (4 + 3 + 68);
+        let apple = 6 + 3 + 68;
+        let expected = [("app".to_owned(), 3, app), ("apple".to_owned(), 1, apple)];
+        assert_eq!(shown(&namespaces), expected);
+    }
+
+    #[test]
+    fn a_body_that_is_too_short_counts_for_nothing() {
+        let mut namespaces = Namespaces::default();
+        for body in [&[][..], &[0xff; 4], &[0xff; 80]] {
+            namespaces.read(&ReadRequest::GetChildren(of("/a")), body);
+        }
+        assert_eq!(shown(&namespaces), [("a".to_owned(), 3, 3 * 70)]);
+    }
+
+    #[test]
+    fn writes_count_path_and_data_of_all_parts() {
+        let mut namespaces = Namespaces::default();
+        let create = Txn::Create(CreateTxn {
+            path: Str::from_static("/app/n"),
+            data: Some(bytes::Bytes::from_static(b"123")),
+            acl: Vec::new(),
+            ephemeral: false,
+            parent_cversion: 1,
+        });
+        let set = Txn::SetData(SetDataTxn {
+            path: Str::from_static("/other"),
+            data: None,
+            version: 1,
+        });
+        let path = Str::from_static("/app/n");
+        namespaces.write(&Txn::Multi(vec![create, set, Txn::Delete { path }]));
+        namespaces.write(&Txn::Error { code: -110 });
+        let expected = [("app".to_owned(), 2, 9 + 6), ("other".to_owned(), 1, 6)];
+        assert_eq!(shown(&namespaces), expected);
+    }
+}

@@ -1,0 +1,147 @@
+//! Notes that belong to several metrics, or to one of several.
+
+use std::time::Duration;
+
+use proto::ErrorCode;
+use proto::request::WriteRequest;
+use proto::txn::Txn;
+use proto::watch::EventType;
+use storage::Recovered;
+
+use super::Metrics;
+use super::namespaces::namespace;
+use super::replies::Latencies;
+
+impl Metrics {
+    /// Notes that a database was loaded from disk: `dbinittime`, `startup_*`.
+    /// Source: ZKDatabase.loadDataBase, FileTxnSnapLog.restore.
+    pub fn loaded(&self, recovered: &Recovered) {
+        let (snapshot, replay) = (recovered.snapshot_time, recovered.replay_time);
+        self.dbinittime.record(millis(snapshot + replay));
+        self.startup_snap_load_time.record(millis(snapshot));
+        if recovered.txns_replayed > 0 {
+            self.startup_txns_loaded.record(recovered.txns_replayed);
+            self.startup_txns_load_time.record(millis(replay));
+        }
+    }
+
+    /// Notes that an event went to so many watchers. Source: WatchManager.triggerWatch.
+    pub fn event_fired(&self, event_type: EventType, watchers: usize) {
+        let metric = match event_type {
+            EventType::NodeCreated => &self.node_created_watch_count,
+            EventType::NodeDeleted => &self.node_deleted_watch_count,
+            EventType::NodeDataChanged => &self.node_changed_watch_count,
+            EventType::NodeChildrenChanged => &self.node_children_watch_count,
+        };
+        metric.record(watchers as u64);
+    }
+
+    /// Notes an auth packet of the scheme `ensemble`: whether it was let in, and whether it named
+    /// an ensemble to a server that has names. Source: EnsembleAuthenticationProvider.
+    pub fn ensemble_named(&self, is_let_in: bool, is_compared: bool) {
+        match (is_let_in, is_compared) {
+            (false, _) => self.ensemble_auth_fail.inc(),
+            (true, true) => self.ensemble_auth_success.inc(),
+            (true, false) => self.ensemble_auth_skip.inc(),
+        }
+    }
+
+    /// Notes requests about to be prepared at `now_ms`: since when each has waited, and how many
+    /// messages wait behind them. Source: PrepRequestProcessor.run.
+    pub fn preparing(&self, now_ms: u64, since_ms: impl Iterator<Item = u64>, behind: usize) {
+        let mut waited = Latencies::default();
+        since_ms.for_each(|since_ms| waited.record(now_ms.saturating_sub(since_ms)));
+        for (waited_ms, times) in waited.counts() {
+            self.prep_processor_queue_time_ms
+                .record_many(waited_ms, times);
+            self.prep_processor_request_queued.add(times);
+        }
+        self.prep_processor_queue_size.record(behind as u64);
+    }
+
+    /// Notes that `count` requests were prepared in `took_ms` together.
+    /// Source: PrepRequestProcessor.pRequest.
+    pub fn prepared(&self, count: usize, took_ms: u64) {
+        let count = count as u64;
+        if let Some(each_ms) = took_ms.checked_div(count) {
+            self.prep_process_time.record_many(each_ms, count);
+        }
+    }
+
+    /// Notes that `request` became `txn`: a refusal for a quota's sake is counted.
+    pub fn became(&self, request: &WriteRequest, txn: &Txn) {
+        match (request, txn) {
+            // Either all parts are errors or none is.
+            (WriteRequest::Multi(Ok(requests)), Txn::Multi(parts))
+                if matches!(parts.first(), Some(Txn::Error { .. })) =>
+            {
+                let pairs = requests.iter().zip(parts);
+                pairs.for_each(|(request, txn)| self.refused(request, txn));
+            }
+            (_, Txn::Error { .. }) => self.refused(request, txn),
+            _ => {}
+        }
+    }
+
+    fn refused(&self, request: &WriteRequest, txn: &Txn) {
+        let path = match request {
+            WriteRequest::Create { request, .. } => &request.path,
+            WriteRequest::SetData(request) => &request.path,
+            _ => return,
+        };
+        let is_quota =
+            matches!(txn, Txn::Error { code } if *code == ErrorCode::QuotaExceeded.code());
+        let namespace = path.as_deref().and_then(namespace);
+        if let Some(namespace) = namespace.filter(|_| is_quota) {
+            self.quota_exceeded_error_per_namespace.record(namespace, 1);
+        }
+    }
+}
+
+/// Transactions on their way through the log, until the fsync they share.
+/// Source: SyncRequestProcessor.
+#[derive(Debug, Default)]
+pub struct LogTimes {
+    /// Since when each group waits, and how many transactions are in it.
+    groups: Vec<(u64, u64)>,
+}
+
+impl LogTimes {
+    /// Notes a group of `txns` that waited since `queued_ms`, from `begun_ms` to `ended_ms` was
+    /// appended, and now waits for its fsync.
+    pub fn appended(
+        &mut self,
+        metrics: &Metrics,
+        txns: usize,
+        [queued_ms, begun_ms, ended_ms]: [u64; 3],
+    ) {
+        let txns = txns as u64;
+        let waited_ms = begun_ms.saturating_sub(queued_ms);
+        let took_ms = ended_ms.saturating_sub(begun_ms);
+        if let Some(each_ms) = took_ms.checked_div(txns) {
+            metrics.sync_processor_request_queued.add(txns);
+            metrics.sync_processor_queue_size.record(txns);
+            metrics
+                .sync_processor_queue_time_ms
+                .record_many(waited_ms, txns);
+            metrics.sync_process_time.record_many(each_ms, txns);
+            self.groups.push((queued_ms, txns));
+        }
+    }
+
+    /// Notes that all of them are on disk, after an fsync from `begun_ms` to `ended_ms`.
+    pub fn synced(self, metrics: &Metrics, [begun_ms, ended_ms]: [u64; 2]) {
+        metrics
+            .sync_processor_queue_flush_time_ms
+            .record(ended_ms.saturating_sub(begun_ms));
+        for (queued_ms, txns) in self.groups {
+            metrics
+                .sync_processor_queue_and_flush_time_ms
+                .record_many(ended_ms.saturating_sub(queued_ms), txns);
+        }
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
