@@ -144,6 +144,23 @@ impl Reader {
         Ok(self.buffer()?.map(text::decode))
     }
 
+    /// A string as by [`Self::string`] that is likely to be `expected`: if it is, it holds no share
+    /// of the bytes.
+    pub fn string_likely(&mut self, expected: &'static str) -> Result<Option<Str>, DecodeError> {
+        let is_expected = expected.len() <= self.limits.field_bytes_max
+            && self.bytes.get(self.at..).is_some_and(|rest| {
+                rest.first_chunk().is_some_and(|len| {
+                    usize::try_from(i32::from_be_bytes(*len)) == Ok(expected.len())
+                        && rest[4..].starts_with(expected.as_bytes())
+                })
+            });
+        if !is_expected {
+            return self.string();
+        }
+        self.at += 4 + expected.len();
+        Ok(Some(Str::from_static(expected)))
+    }
+
     /// The count in front of a vector: `None` for -1, 0 for other negative counts.
     ///
     /// Source: experiment on 3.9.5 (client-protocol.md 1.1).
@@ -152,5 +169,36 @@ impl Reader {
             -1 => None,
             count => Some(usize::try_from(count).unwrap_or(0)),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_likely_string_reads_as_any_other() {
+        let cases: [&[u8]; 8] = [
+            b"\0\0\0\x05world!",
+            b"\0\0\0\x05worle!",
+            b"\0\0\0\x06world!",
+            b"\0\0\0\x04world!",
+            b"\0\0\0\x05worl",
+            b"\xff\xff\xff\xff",
+            b"\xff\xff\xff\xfe",
+            b"\0\0\0",
+        ];
+        for bytes in cases {
+            for field_bytes_max in [4, 100] {
+                let limits = Limits {
+                    field_bytes_max,
+                    ..Limits::default()
+                };
+                let mut plain = Reader::with_limits(bytes, limits);
+                let mut likely = plain.clone();
+                assert_eq!(likely.string_likely("world"), plain.string(), "{bytes:?}");
+                assert_eq!(likely.position(), plain.position(), "{bytes:?}");
+            }
+        }
     }
 }

@@ -6,8 +6,10 @@ use crate::Str;
 
 /// Text out of bytes that should be UTF-8; what is malformed becomes U+FFFD as in Java's decoder.
 pub fn decode(bytes: Bytes) -> Str {
-    match Str::try_from(bytes.clone()) {
-        Ok(valid) => valid,
+    // Checked once more by the conversion: cheaper than a second handle to a frame whose count of
+    // handles other threads change, too.
+    match std::str::from_utf8(&bytes) {
+        Ok(_) => Str::try_from(bytes).unwrap_or_default(),
         Err(_) => decode_lossy(&bytes).into(),
     }
 }
@@ -35,7 +37,7 @@ fn begins_surrogate(window: &[u8]) -> bool {
 /// Appends `text` as Java's server does: every UTF-16 unit on its own (CESU-8).
 pub(crate) fn encode(text: &str, out: &mut Vec<u8>) {
     // Only characters above U+FFFF start with a byte of 0xf0 or more.
-    if text.bytes().all(|byte| byte < 0xf0) {
+    if text.is_ascii() || text.bytes().all(|byte| byte < 0xf0) {
         out.extend_from_slice(text.as_bytes());
         return;
     }
@@ -64,6 +66,9 @@ fn encode_unit(unit: u16, out: &mut Vec<u8>) {
 
 /// Bytes that [`encode`] appends for `text`.
 pub(crate) fn encoded_len(text: &str) -> usize {
+    if text.is_ascii() {
+        return text.len();
+    }
     text.len() + 2 * text.bytes().filter(|byte| *byte >= 0xf0).count()
 }
 

@@ -1,6 +1,6 @@
 //! What requests, replies, transactions and files share.
 
-use jute::{DecodeRecord, EncodeRecord, Str};
+use jute::{Decode, DecodeError, DecodeRecord, EncodeRecord, Reader, Str};
 
 /// An identity: a scheme and an id within it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, EncodeRecord, DecodeRecord)]
@@ -55,7 +55,7 @@ pub mod perms {
 }
 
 /// An ACL entry as a client sent it: any part may be null. Same bytes as [`Acl`].
-#[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
+#[derive(Debug, Clone, PartialEq, Eq, EncodeRecord)]
 pub struct RequestAcl {
     /// Bits of [`perms`].
     pub perms: i32,
@@ -63,6 +63,19 @@ pub struct RequestAcl {
     pub scheme: Option<Str>,
     /// The id.
     pub id: Option<Str>,
+}
+
+impl Decode for RequestAcl {
+    const MIN_BYTES: usize = 12;
+
+    fn decode(input: &mut Reader) -> Result<Self, DecodeError> {
+        // Nearly all znodes are open to anyone.
+        Ok(Self {
+            perms: input.i32()?,
+            scheme: input.string_likely("world")?,
+            id: input.string_likely("anyone")?,
+        })
+    }
 }
 
 impl From<Acl> for RequestAcl {

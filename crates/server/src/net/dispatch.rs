@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, Bytes, BytesMut};
 use jute::{Decode, Limits, Reader};
 use proto::connect::{AuthPacket, RequestHeader, SaslToken};
 use proto::request::{ReadRequest, Request, WriteRequest};
@@ -106,8 +106,8 @@ pub(crate) fn split_frame(input: &mut BytesMut, limit: usize) -> Result<Option<B
     if input.len() - 4 < body {
         return Ok(None);
     }
-    let frame = input.split_to(4 + body).freeze();
-    Ok(Some(frame.slice(4..)))
+    input.advance(4);
+    Ok(Some(input.split_to(body).freeze()))
 }
 
 /// Decodes the complete frames of `input`, at most a batch of them.
