@@ -103,7 +103,7 @@ impl Preparation<'_> {
             .put(&parent_path, zxid, Some(parent), parent_digest);
         self.overlay.put(&path, zxid, Some(node), 0);
         if mode.is_ephemeral() {
-            self.overlay.note_ephemeral(self.context.session);
+            self.overlay.note_ephemeral(self.context.session, &path);
         }
         mode.txn(path, request, acl, parent_cversion)
     }

@@ -1,9 +1,11 @@
 //! What is proposed but not applied yet.
 
 use std::collections::VecDeque;
+use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use hashbrown::HashMap;
+use hashbrown::hash_table::Entry;
+use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use jute::Str;
 use proto::{Acl, SessionId, Zxid};
 
@@ -17,7 +19,9 @@ use crate::Tree;
 /// entry that stays too long says what the tree says, one that goes too early is a lie.
 #[derive(Debug)]
 pub struct Overlay {
-    nodes: HashMap<Str, Pending>,
+    hasher: DefaultHashBuilder,
+    /// By path.
+    nodes: HashTable<Pending>,
     /// One entry for each change, in order of zxids.
     changes: VecDeque<Change>,
     /// Ephemerals created in flight, in order of zxids.
@@ -31,22 +35,29 @@ pub struct Overlay {
 
 #[derive(Debug)]
 struct Pending {
+    path: Str,
+    /// Of the last change.
     zxid: Zxid,
     /// `None` if it is deleted.
     node: Option<PendingNode>,
 }
 
+/// Zxid and znode of a [`Pending`] before a change.
+type Replaced = (Zxid, Option<PendingNode>);
+
 #[derive(Debug)]
 struct Change {
     zxid: Zxid,
-    path: Str,
+    /// The hash of its path.
+    hash: u64,
     /// The owner of an ephemeral that it creates.
     owner: Option<SessionId>,
 }
 
 #[derive(Debug)]
 struct Undo {
-    replaced: Vec<(Str, Option<Pending>)>,
+    /// `None` where nothing was in flight.
+    replaced: Vec<(Str, Option<Replaced>)>,
     changes_len: usize,
     digest: u64,
 }
@@ -55,7 +66,8 @@ impl Overlay {
     /// Nothing is in flight.
     pub fn new(tree: &Tree) -> Self {
         Self {
-            nodes: HashMap::new(),
+            hasher: DefaultHashBuilder::default(),
+            nodes: HashTable::new(),
             changes: VecDeque::new(),
             ephemerals: HashMap::new(),
             digest: tree.digest(),
@@ -69,10 +81,10 @@ impl Overlay {
         while let Some(change) = self.changes.front()
             && change.zxid <= zxid
         {
-            if let Some(pending) = self.nodes.get(&change.path)
-                && pending.zxid <= zxid
-            {
-                self.nodes.remove(&change.path);
+            // Whatever is not newer is applied: two paths of one hash need not be told apart.
+            let is_applied = |pending: &Pending| pending.zxid <= zxid;
+            if let Ok(entry) = self.nodes.find_entry(change.hash, is_applied) {
+                entry.remove();
             }
             if let Some(owner) = change.owner {
                 self.forget_ephemeral(owner, VecDeque::pop_front);
@@ -96,7 +108,10 @@ impl Overlay {
         if self.nodes.is_empty() {
             return None;
         }
-        self.nodes.get(path).map(|pending| pending.node.as_ref())
+        let found = self
+            .nodes
+            .find(self.hash(path), |known| *known.path == *path);
+        found.map(|pending| pending.node.as_ref())
     }
 
     /// Notes that `path` becomes `node`, or goes; `old_digest` is what it had in the digest.
@@ -112,22 +127,34 @@ impl Overlay {
             .digest
             .wrapping_sub(old_digest.into())
             .wrapping_add(new_digest.into());
-        let replaced = self.nodes.insert(path.clone(), Pending { zxid, node });
+        let hash = self.hash(path);
+        let replaced = match self.entry(hash, path) {
+            Entry::Occupied(entry) => {
+                let pending = entry.into_mut();
+                let old_zxid = std::mem::replace(&mut pending.zxid, zxid);
+                Some((old_zxid, std::mem::replace(&mut pending.node, node)))
+            }
+            Entry::Vacant(entry) => {
+                let path = path.clone();
+                entry.insert(Pending { path, zxid, node });
+                None
+            }
+        };
         if let Some(undo) = &mut self.undo {
             undo.replaced.push((path.clone(), replaced));
         }
         self.changes.push_back(Change {
             zxid,
-            path: path.clone(),
+            hash,
             owner: None,
         });
     }
 
-    /// Notes that the znode put last is an ephemeral of `owner`.
-    pub(super) fn note_ephemeral(&mut self, owner: SessionId) {
+    /// Notes that the znode put last, at `path`, is an ephemeral of `owner`.
+    pub(super) fn note_ephemeral(&mut self, owner: SessionId, path: &Str) {
         if let Some(change) = self.changes.back_mut() {
             change.owner = Some(owner);
-            let created = (change.zxid, change.path.clone());
+            let created = (change.zxid, path.clone());
             self.ephemerals.entry(owner).or_default().push_back(created);
         }
     }
@@ -159,9 +186,15 @@ impl Overlay {
         };
         self.digest = undo.digest;
         for (path, replaced) in undo.replaced.into_iter().rev() {
+            let Entry::Occupied(mut entry) = self.entry(self.hash(&path), &path) else {
+                continue;
+            };
             match replaced {
-                Some(pending) => drop(self.nodes.insert(path, pending)),
-                None => drop(self.nodes.remove(&path)),
+                Some((zxid, node)) => {
+                    let pending = entry.get_mut();
+                    (pending.zxid, pending.node) = (zxid, node);
+                }
+                None => drop(entry.remove()),
             }
         }
         for change in self.changes.split_off(undo.changes_len).into_iter().rev() {
@@ -177,6 +210,17 @@ impl Overlay {
             self.last_acl = list.into();
         }
         Arc::clone(&self.last_acl)
+    }
+
+    fn hash(&self, path: &str) -> u64 {
+        self.hasher.hash_one(path)
+    }
+
+    fn entry(&mut self, hash: u64, path: &str) -> Entry<'_, Pending> {
+        let hasher = &self.hasher;
+        let is_it = |known: &Pending| *known.path == *path;
+        let hash_of = |known: &Pending| hasher.hash_one(&*known.path);
+        self.nodes.entry(hash, is_it, hash_of)
     }
 
     fn forget_ephemeral(
