@@ -8,15 +8,20 @@ use std::time::{Duration, Instant};
 use proto::ErrorCode;
 use proto::request::{Request, flags};
 
-use super::writer::{ALIVE, TOP, Writer, WriterReport};
+use super::writer::{ALIVE, Known, TOP, Writer, WriterReport};
 use super::{SESSION_TIMEOUT_MS, SETTLE_LIMIT};
 use crate::raw_session::RawSession;
-use crate::requests::create;
+use crate::requests::{create, delete};
 use crate::wait::{wait_for, wait_until};
+
+/// Deletions in flight when a load is removed.
+const REMOVED_TOGETHER: usize = 200;
 
 /// How many writers there are, and how they write.
 #[derive(Debug, Clone)]
 pub struct LoadSettings {
+    /// In front of the number in every writer's name: loads one after the other need different ones.
+    pub prefix: String,
     /// Writers, each with a session of its own.
     pub writers: usize,
     /// Requests that each has under way.
@@ -30,11 +35,18 @@ pub struct LoadSettings {
 impl Default for LoadSettings {
     fn default() -> LoadSettings {
         LoadSettings {
+            prefix: "w".to_owned(),
             writers: 3,
             depth: 4,
             pace: Duration::from_millis(8),
             patience: Duration::from_secs(3),
         }
+    }
+}
+
+impl LoadSettings {
+    fn name_of(&self, index: usize) -> String {
+        format!("{}{index}", self.prefix)
     }
 }
 
@@ -99,6 +111,28 @@ impl LoadReport {
         self.writers.iter().map(|writer| writer.sessions_lost).sum()
     }
 
+    /// Deletes everything that the writers left, through this session.
+    pub fn remove(&self, session: &mut RawSession) {
+        for writer in &self.writers {
+            let nodes = writer
+                .nodes
+                .iter()
+                .filter(|(_, known)| **known != Known::Absent);
+            let mut paths: Vec<_> = nodes.map(|(number, _)| writer.path(*number)).collect();
+            paths.extend([writer.register_path(), format!("{TOP}/{}", writer.name)]);
+            for some in paths.chunks(REMOVED_TOGETHER) {
+                for path in some {
+                    session.put(&Request::Write(delete(path, -1)));
+                }
+                for path in some {
+                    let answer = session.take().expect("an answer to a deletion");
+                    let gone = ErrorCode::from_i32(answer.err) == Some(ErrorCode::NoNode);
+                    assert!(answer.err == 0 || gone, "delete {path}: {answer:?}");
+                }
+            }
+        }
+    }
+
     /// One line about it.
     pub fn summary(&self) -> String {
         let lost: u64 = self
@@ -126,7 +160,7 @@ impl Load {
     /// Starts writers: each begins at another of these servers and goes on to the next one when it
     /// loses its connection.
     pub fn with(addresses: &[String], settings: &LoadSettings) -> Load {
-        prepare(addresses, settings.writers);
+        prepare(addresses, settings);
         let pulse = Pulse {
             last: Instant::now(),
             longest_gap: Duration::ZERO,
@@ -142,7 +176,8 @@ impl Load {
             let mut addresses = addresses.to_vec();
             let first = index % addresses.len();
             addresses.rotate_left(first);
-            let mut writer = Writer::new(index, addresses, Arc::clone(&shared));
+            let name = settings.name_of(index);
+            let mut writer = Writer::new(index, name, addresses, Arc::clone(&shared));
             writer.depth = settings.depth;
             writer.pace = settings.pace;
             writer.patience = settings.patience;
@@ -207,13 +242,12 @@ impl Drop for Load {
 }
 
 /// Makes the directories; asks again until a server takes it.
-fn prepare(addresses: &[String], writers: usize) {
+fn prepare(addresses: &[String], settings: &LoadSettings) {
     let mut paths = vec![TOP.to_owned(), ALIVE.to_owned()];
-    paths.extend((0..writers).map(|index| format!("{TOP}/w{index}")));
-    let registers: Vec<_> = (0..writers)
-        .map(|index| format!("{TOP}/w{index}/register"))
-        .collect();
-    paths.extend(registers);
+    for index in 0..settings.writers {
+        let top = format!("{TOP}/{}", settings.name_of(index));
+        paths.extend([top.clone(), format!("{top}/register")]);
+    }
     let mut tries = 0;
     wait_for("directories of the writers", SETTLE_LIMIT, || {
         let address = &addresses[tries % addresses.len()];

@@ -123,6 +123,11 @@ impl Member {
         self.process.is_some() && !self.is_paused
     }
 
+    /// Whether its process is there, paused or not.
+    pub fn is_running(&self) -> bool {
+        self.process.is_some()
+    }
+
     /// Where clients connect.
     pub fn client_address(&self) -> SocketAddr {
         (self.place.host, self.place.client).into()

@@ -105,10 +105,15 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(index: usize, addresses: Vec<String>, shared: Arc<Shared>) -> Writer {
+    pub(super) fn new(
+        index: usize,
+        name: String,
+        addresses: Vec<String>,
+        shared: Arc<Shared>,
+    ) -> Writer {
         Writer {
             report: WriterReport {
-                name: format!("w{index}"),
+                name,
                 ..WriterReport::default()
             },
             addresses,
