@@ -120,7 +120,6 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
         shared: shared.clone(),
         inbox,
         log: log_sender,
-        snapshots: snapshots.clone(),
         failure: failure.clone(),
         member,
     });

@@ -22,7 +22,6 @@ use super::deliver::Delivery;
 use super::log::{LogGroup, ToLog};
 use super::member::Member;
 use super::role::Role;
-use super::snapshot::SnapshotRequests;
 use super::{Submission, ToCore};
 use crate::failure::Failure;
 use crate::net::connection::{Connection, Identities};
@@ -35,7 +34,6 @@ pub(crate) struct Core {
     pub(super) shared: Arc<Shared>,
     inbox: Receiver<ToCore>,
     log: Sender<ToLog>,
-    pub(super) snapshots: SnapshotRequests,
     pub(super) failure: Failure,
     pub(super) role: Role,
     /// `None` if there is no ensemble.
@@ -64,6 +62,8 @@ pub(crate) struct Core {
     requests: Vec<Submission>,
     /// What else has come in this turn.
     events: VecDeque<ToCore>,
+    /// Whether the log thread is loading the tree.
+    pub(super) is_reloading: bool,
     /// Whether what operators are shown is out of date.
     pub(super) is_role_stale: bool,
     pub(super) is_ending: bool,
@@ -145,7 +145,6 @@ pub(crate) struct CoreStart {
     pub(crate) shared: Arc<Shared>,
     pub(crate) inbox: Receiver<ToCore>,
     pub(crate) log: Sender<ToLog>,
-    pub(crate) snapshots: SnapshotRequests,
     pub(crate) failure: Failure,
     /// `None` for a server that stands alone.
     pub(crate) member: Option<Box<Member>>,
@@ -168,7 +167,6 @@ impl Core {
             shared: start.shared,
             inbox: start.inbox,
             log: start.log,
-            snapshots: start.snapshots,
             failure: start.failure,
             role,
             member: start.member,
@@ -185,6 +183,7 @@ impl Core {
             delivery: Delivery::default(),
             requests: Vec::new(),
             events: VecDeque::new(),
+            is_reloading: false,
             is_role_stale: false,
             is_ending: false,
             is_failed: false,
@@ -318,7 +317,7 @@ impl Core {
             ToCore::Mesh(event) => self.handle_mesh(event),
             ToCore::Peer(event) => self.handle_peer(event),
             ToCore::Synced(zxid) => self.handle_synced(zxid),
-            ToCore::SnapshotWritten => self.handle_snapshot_written(),
+            ToCore::SnapshotWritten { attempt } => self.handle_snapshot_written(attempt),
             ToCore::Reloaded { tree, end } => self.handle_reloaded(tree, end),
             ToCore::LogFailed => {
                 self.shared.stop_serving();

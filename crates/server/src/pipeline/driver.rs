@@ -235,7 +235,8 @@ impl Core {
             Role::Learning(learning) => {
                 self.shared.permits.give_back(learning.forwarded.len());
                 if let Some(learner) = learning.learner {
-                    reloads = learner.is_tree_unsaved();
+                    // Until the snapshot has come whole the tree is still the one of before.
+                    reloads = learner.is_tree_unsaved() && learning.is_tree_replaced;
                     member.committed = learner.into_committed();
                 }
             }
@@ -261,10 +262,13 @@ impl Core {
             return;
         }
         let (next, reloads) = (draining.next, draining.reloads);
+        if self.is_reloading {
+            return;
+        }
         if reloads {
             self.undelivered.clear();
             self.in_flight.clear();
-            return self.to_log(ToLog::Reload { keep: None });
+            return self.reload(None);
         }
         self.apply_uncommitted();
         self.take_next(next);
@@ -280,8 +284,14 @@ impl Core {
         match next {
             Next::Look => member.look(),
             Next::LookLater => member.look_at_ms = Some(clock::session_ms() + PAUSE_MS),
-            Next::Follow(leader) => self.begin_learning(leader),
-            Next::Lead => self.begin_leading(),
+            Next::Follow(leader) => {
+                member.take_appointment(leader);
+                self.begin_learning(leader);
+            }
+            Next::Lead => {
+                member.take_appointment(member.keeper.me());
+                self.begin_leading();
+            }
             Next::End => {}
         }
         self.publish_role();
@@ -316,9 +326,16 @@ impl Core {
         self.apply_committed();
     }
 
+    /// Has the tree loaded from disk, after a cut if `keep` is given.
+    pub(super) fn reload(&mut self, keep: Option<Zxid>) {
+        self.is_reloading = true;
+        self.to_log(ToLog::Reload { keep });
+    }
+
     /// The log thread has loaded the tree from disk, after a cut or because it was not to be
     /// trusted. `tree` is `None` if the cut was refused and nothing is changed.
     pub(super) fn handle_reloaded(&mut self, tree: Option<Box<Tree>>, end: Zxid) {
+        self.is_reloading = false;
         if let Some(tree) = tree {
             self.replace_tree(*tree);
             if let Some(member) = &mut self.member {

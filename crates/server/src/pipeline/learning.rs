@@ -43,6 +43,7 @@ impl Core {
             leader,
             connection,
             learner: None,
+            is_tree_replaced: false,
             spare: Vec::new(),
             waiting: Default::default(),
             rooms: Vec::new(),
@@ -172,7 +173,7 @@ impl Core {
                 Err(error) => self.fail(&error),
             },
             Action::ReceiveSnapshot { .. } => learning.connection.receive_snapshot(),
-            Action::Truncate { zxid } => self.to_log(ToLog::Reload { keep: Some(zxid) }),
+            Action::Truncate { zxid } => self.reload(Some(zxid)),
             Action::WriteSnapshot => self.write_snapshot(),
             Action::Append(record) => self.append(&record),
             Action::Deliver(record) => self.delivered.push(record),
@@ -194,6 +195,9 @@ impl Core {
     pub(super) fn handle_snapshot_received(&mut self, tree: tree::Tree) {
         let zxid = tree.last_zxid();
         self.replace_tree(tree);
+        if let Role::Learning(learning) = &mut self.role {
+            learning.is_tree_replaced = true;
+        }
         if let Some(member) = &mut self.member {
             // What the files hold behind it is another history, or leads there with a hole.
             member.log_whole_from = zxid;
@@ -205,15 +209,25 @@ impl Core {
 
     /// The log thread has cut the log and loaded the tree again.
     pub(super) fn handle_truncated(&mut self, end: Zxid) {
+        if let Role::Learning(learning) = &mut self.role {
+            // What is committed from here on goes into the tree first.
+            learning.is_tree_replaced = true;
+        }
         self.with_learner(|learner, now_ms, out| learner.handle_truncated(end, now_ms, out));
         self.read_packets();
     }
 
     /// The snapshot that synchronisation asked for is on disk.
-    pub(super) fn handle_snapshot_written(&mut self) {
-        if let Some(member) = &mut self.member {
-            member.is_trusted = true;
+    pub(super) fn handle_snapshot_written(&mut self, attempt: u64) {
+        let (Role::Learning(learning), Some(member)) = (&mut self.role, &mut self.member) else {
+            return;
+        };
+        if learning.attempt != attempt {
+            // Of an earlier role: it says nothing of the tree that there is now.
+            return;
         }
+        learning.is_tree_replaced = false;
+        member.is_trusted = true;
         self.with_learner(|learner, _, out| learner.handle_snapshot_written(out));
         self.read_packets();
     }
@@ -221,9 +235,13 @@ impl Core {
     fn write_snapshot(&mut self) {
         let shared = self.shared.clone();
         let zxid = shared.tree.read().last_zxid();
-        // Nothing of another history may lie behind the snapshot when it is there.
-        self.to_log(ToLog::CutAfter(zxid));
-        self.snapshots.request_for_core();
+        if let Role::Learning(learning) = &self.role {
+            let attempt = learning.attempt;
+            self.to_log(ToLog::Snapshot {
+                last: zxid,
+                attempt,
+            });
+        }
     }
 
     fn serve_as_learner(&mut self, epoch: Epoch) {

@@ -70,9 +70,14 @@ pub(crate) enum ToLog {
         /// The last transaction to keep.
         keep: Option<Zxid>,
     },
-    /// The tree was replaced by a leader's: remove from the log what lies behind `last`, which is
-    /// another history, and go on in a new file.
-    CutAfter(Zxid),
+    /// The tree is a leader's, and becomes this server's history: remove from the log what lies
+    /// behind `last`, which nobody else has, go on in a new file, and then have a snapshot written.
+    Snapshot {
+        /// The tree's last transaction.
+        last: Zxid,
+        /// For the report.
+        attempt: u64,
+    },
 }
 
 /// When a group that is not full yet is synced all the same (`flushDelay`).
@@ -109,7 +114,9 @@ impl LogThread {
             let carried_out = match order {
                 ToLog::Group(group) => self.group(&group).map(|after| next = after),
                 ToLog::Reload { keep } => self.reload(keep),
-                ToLog::CutAfter(last) => self.cut_after(last),
+                ToLog::Snapshot { last, attempt } => self.cut_after(last).map(|()| {
+                    self.snapshots.request_for_core(attempt);
+                }),
             };
             if let Err(error) = carried_out {
                 // Nothing of this group is acknowledged: whether its bytes are on disk is unknown.

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use config::Config;
-use config::members::HostPort;
+use config::members::{HostPort, MemberRole};
+use proto::notification::PeerState;
 use proto::{Epoch, Sid, Zxid};
 use storage::{DataDirs, Epochs, RealDisk, StorageError};
 use zab::CommittedLog;
@@ -115,6 +116,21 @@ impl Member {
     /// Begins to look for a leader.
     pub(super) fn look(&self) {
         self.mesh.look(self.candidate());
+    }
+
+    /// A reconfiguration has named the leader: servers that look are told so from now on.
+    pub(super) fn take_appointment(&self, leader: Sid) {
+        let state = match self.keeper.role() {
+            MemberRole::Participant if leader == self.keeper.me() => PeerState::Leading,
+            MemberRole::Participant => PeerState::Following,
+            MemberRole::Observer => PeerState::Observing,
+        };
+        let vote = election::Vote {
+            leader,
+            zxid: self.last_logged,
+            peer_epoch: self.epochs.current,
+        };
+        self.mesh.appoint(state, vote);
     }
 
     /// Where a server waits for learners; `None` for one that no list names.

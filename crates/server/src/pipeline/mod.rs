@@ -93,7 +93,10 @@ pub(crate) enum ToCore {
         end: Zxid,
     },
     /// The snapshot that a learner waits for is on disk.
-    SnapshotWritten,
+    SnapshotWritten {
+        /// The one that asked for it.
+        attempt: u64,
+    },
     /// The log cannot be written any more: acknowledge nothing, end.
     LogFailed,
     /// End once everything proposed is applied.

@@ -61,6 +61,8 @@ pub(super) struct Learning {
     pub(super) connection: LeaderConnection,
     /// `None` until the connection is up.
     pub(super) learner: Option<Learner>,
+    /// Whether the tree may hold what is neither in the log nor in a snapshot yet.
+    pub(super) is_tree_replaced: bool,
     /// Emptied and used again.
     pub(super) spare: Vec<learner::Action>,
     /// Packets that came while the tree was being replaced.

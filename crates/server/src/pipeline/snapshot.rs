@@ -20,8 +20,8 @@ const EXIT_SNAPSHOT: u8 = 10;
 enum Reason {
     /// Enough was logged since the last one.
     Due,
-    /// A learner cannot go on without it: the core is told when it is on disk.
-    Synchronised,
+    /// The learner of this attempt cannot go on without it: the core is told when it is on disk.
+    Synchronised(u64),
 }
 
 /// Room for one of each.
@@ -46,9 +46,10 @@ impl SnapshotRequests {
     }
 
     /// Asks for a snapshot of the tree as it is from now on; the core is told when it is on disk.
-    /// To be asked for once at a time.
-    pub(crate) fn request_for_core(&self) {
-        let _ = self.requests.try_send(Reason::Synchronised);
+    /// Waits while earlier ones are not begun yet.
+    pub(crate) fn request_for_core(&self, attempt: u64) {
+        // One that waits already is of an earlier attempt; it is over soon.
+        let _ = self.requests.send(Reason::Synchronised(attempt));
     }
 }
 
@@ -130,8 +131,8 @@ impl Snapshotter {
                     self.failure.report(EXIT_SNAPSHOT);
                     return;
                 }
-                (Ok(Some(_)), Reason::Synchronised) => {
-                    let _ = self.core.send(ToCore::SnapshotWritten);
+                (Ok(Some(_)), Reason::Synchronised(attempt)) => {
+                    let _ = self.core.send(ToCore::SnapshotWritten { attempt });
                 }
                 (Ok(_), _) => {}
             }
