@@ -48,7 +48,7 @@ pub(super) enum Unusable {
 impl LogAccess {
     /// Some records: the first is the last one that is not behind `from`, none is behind `upto`.
     /// At least one follows it, unless the log ends or `upto` is reached. `cursor` is where the
-    /// last page has ended, and afterwards where this one does.
+    /// last page has ended if more was to come, and afterwards where this one does.
     ///
     /// # Errors
     /// If there is no such record, they are too many, or the log is damaged.
@@ -70,9 +70,13 @@ impl LogAccess {
             }
         };
         let mut bytes = 0;
-        while bytes < limits::LOG_PAGE_BYTES && at.last.zxid < upto {
+        while bytes < limits::LOG_PAGE_BYTES {
+            // At an end nothing is kept open: the log grows, and is looked at anew if that matters.
+            if at.last.zxid >= upto {
+                return Ok(records);
+            }
             let Some(record) = next(&mut at.txns)? else {
-                break;
+                return Ok(records);
             };
             bytes += record.txn.len();
             records.push(record.clone());

@@ -161,6 +161,10 @@ fn a_long_log_comes_in_pages_that_go_on_where_the_last_one_ended() {
     // At the end there is the last one and nothing more.
     let last = access.page(&mut cursor, end, zxid(1, 999)).unwrap();
     assert_eq!(zxids(&last), [end]);
+    // What is logged meanwhile is found.
+    write_log(&log.dirs(), &[&[zxid(1, 301)]], 10);
+    let more = access.page(&mut cursor, end, zxid(1, 301)).unwrap();
+    assert_eq!(zxids(&more), [end, zxid(1, 301)]);
     // Somewhere else the place is looked for again.
     let again = access.page(&mut cursor, all[2], all[4]).unwrap();
     assert_eq!(zxids(&again), all[2..5]);
