@@ -74,7 +74,10 @@ impl MembershipKeeper {
         list.version = ConfigVersion(facts.zxid.0);
         let len = list.node_data().len();
         if len > CONFIG_BYTES_MAX {
-            tracing::info!(len, "reconfig refused: no notification has room for the list");
+            tracing::info!(
+                len,
+                "reconfig refused: no notification has room for the list"
+            );
             return Err(ErrorCode::BadArguments);
         }
         if !self.is_quorum_synced(&list, facts) {

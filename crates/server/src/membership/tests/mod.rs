@@ -1,0 +1,108 @@
+//! The keeper of member lists.
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+mod files;
+mod lists;
+mod plans;
+mod recorded;
+
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+
+use config::{Config, Surroundings, SystemProperties};
+
+use super::*;
+
+/// Three servers that say where their clients go.
+const THREE: &str = "server.1=127.0.0.1:101:201:participant;127.0.0.1:301\n\
+                     server.2=127.0.0.1:102:202:participant;127.0.0.1:302\n\
+                     server.3=127.0.0.1:103:203:participant;127.0.0.1:303\n";
+
+/// A directory with a zoo.cfg.
+struct Server {
+    dir: tempfile::TempDir,
+    my_id: i64,
+}
+
+impl Server {
+    /// Server `my_id` with these lines in its zoo.cfg.
+    fn new(my_id: i64, zoo_cfg: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("zoo.cfg"), zoo_cfg).unwrap();
+        Self { dir, my_id }
+    }
+
+    /// One of [`THREE`], with reconfig on and these lines.
+    fn of_three(my_id: i64, lines: &str) -> Self {
+        Self::new(
+            my_id,
+            &format!("{BASE}reconfigEnabled=true\n{lines}{THREE}"),
+        )
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// Names of all files but zoo.cfg, without that at their beginning, in order.
+    fn others(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.dir.path()).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter_map(|name| Some(name.strip_prefix("zoo.cfg.")?.to_owned()))
+            .collect();
+        names.sort();
+        names
+    }
+
+    fn config(&self) -> Config {
+        let flags = SystemProperties::new();
+        Config::load(&self.path("zoo.cfg"), flags, &mut WithMyId(self.my_id)).unwrap()
+    }
+
+    fn start(&self) -> MembershipKeeper {
+        MembershipKeeper::new(&self.config()).unwrap()
+    }
+}
+
+/// One of [`THREE`] with these lines, without files.
+fn keeper(my_id: i64, lines: &str) -> MembershipKeeper {
+    let mut config = Server::of_three(my_id, lines).config();
+    config.source = None;
+    MembershipKeeper::new(&config).unwrap()
+}
+
+/// What every zoo.cfg needs.
+const BASE: &str = "dataDir=data\ninitLimit=10\nsyncLimit=5\n";
+
+/// The real files, but `myid` holds this.
+struct WithMyId(i64);
+
+impl Surroundings for WithMyId {
+    fn read(&mut self, path: &Path, _limit: usize) -> io::Result<Vec<u8>> {
+        if path.ends_with("myid") {
+            Ok(self.0.to_string().into_bytes())
+        } else {
+            fs::read(path)
+        }
+    }
+
+    fn resolve(&mut self, _host: &str) -> io::Result<IpAddr> {
+        Ok(Ipv4Addr::LOCALHOST.into())
+    }
+}
+
+fn list(text: &str) -> Membership {
+    Membership::parse(text, true).unwrap()
+}
+
+/// [`THREE`] with this version, in hex.
+fn three(version: &str) -> Membership {
+    list(&format!("{THREE}version={version}"))
+}
