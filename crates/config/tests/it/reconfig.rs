@@ -3,6 +3,7 @@
 
 use config::membership::Membership;
 use config::reconfig::Rules;
+use proptest::prelude::*;
 use proto::{ErrorCode, Sid};
 
 const THREE: &str = "server.1=127.0.0.1:101:201:participant;127.0.0.1:301\n\
@@ -217,4 +218,51 @@ fn ten_thousand_servers_join_in_no_time() {
     let joining: Vec<String> = (10..10_010).map(join).collect();
     let joined = joined(THREE, &joining.join(",")).unwrap();
     assert_eq!(joined.members.len(), 10_003);
+}
+
+/// Pieces that lists are made of, in no sensible order.
+fn pieces() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        Just("server."),
+        Just("group.1"),
+        Just("weight.1"),
+        Just("version"),
+        Just("10.0.0.1"),
+        Just("[::1]"),
+        Just("observer"),
+        Just("participant"),
+        Just(THREE),
+        Just("\\n"),
+        Just("\\u000a"),
+        Just("\u{436}"),
+        proptest::sample::select(vec![
+            "1", "2", "9", "=", ":", ";", ",", "\n", "|", "\\", " ", "#", "-",
+        ]),
+    ];
+    proptest::collection::vec(piece, 0..24).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_accepted_is_read_back_as_it_is(
+        joining in pieces(),
+        leaving in pieces(),
+        new_members in pieces(),
+        standalone_enabled: bool,
+        multi_address_enabled: bool,
+    ) {
+        let rules = Rules { multi_address_enabled, standalone_enabled };
+        let accepted = [
+            Membership::replacement(&new_members, rules),
+            Membership::replacement(&format!("{THREE}\nserver.4=h:1:2:observer\n{new_members}"), rules),
+            list(THREE).changed(Some(&joining), Some(&leaving), rules),
+            list(THREE).changed(Some(&format!("server.4={joining}:1:2;3")), None, rules),
+        ];
+        for accepted in accepted.into_iter().flatten() {
+            let read = Membership::parse(&accepted.node_data(), multi_address_enabled);
+            prop_assert!(read.as_ref().is_ok_and(|read| read.has_same_members(&accepted)), "{read:?}");
+            let file = Membership::parse(&accepted.file_text(true), multi_address_enabled);
+            prop_assert!(file.is_ok_and(|file| file.has_same_members(&accepted)));
+        }
+    }
 }

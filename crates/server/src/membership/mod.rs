@@ -11,7 +11,7 @@
 //! votes by an old list.
 //!
 //! With `reconfigEnabled=false` lists of others are neither seen nor installed, and no file is
-//! written: the list is that of zoo.cfg, version 0, for ever.
+//! written: the list is the one that the server started with.
 //!
 //! Source: ensemble-protocol.md 2.3, 2.4, 13, 18 (QuorumPeer.setLastSeenQuorumVerifier,
 //! setQuorumVerifier, processReconfig; Leader.lead).
