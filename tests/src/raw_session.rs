@@ -114,6 +114,13 @@ impl RawSession {
         self.put_record(xid, request.op(), &record);
     }
 
+    /// The same with a record that may be none.
+    pub fn put_bytes(&mut self, op: OpCode, record: &[u8]) {
+        let xid = Xid(self.next_xid);
+        self.next_xid += 1;
+        self.put_record(xid, op, record);
+    }
+
     fn put_record(&mut self, xid: Xid, op: OpCode, record: &[u8]) {
         let out = self.connection.wire.outbound();
         put_request(xid, op.number(), out, |out| out.extend_from_slice(record));

@@ -1,0 +1,108 @@
+//! Requests of clients that do not decode, sent to any member.
+//!
+//! One of them is enough for a Java ensemble: its leader commits nothing any more. The member that
+//! gets it must answer it and never forward it, and a leader of ours must go on when a Java learner
+//! forwarded one.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+use proto::OpCode;
+use proto::request::{Request, flags};
+use tests::ensemble::{Ensemble, EnsembleBuilder, Load, check};
+use tests::requests::create;
+use tests::{Flavour, RawSession, or_skip};
+
+use crate::{PROGRESS, ours};
+
+/// Longer than any answer takes.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Operations that become transactions, whose bodies the leader decodes.
+const WRITES: [OpCode; 10] = [
+    OpCode::Create,
+    OpCode::Create2,
+    OpCode::CreateContainer,
+    OpCode::CreateTtl,
+    OpCode::Delete,
+    OpCode::SetData,
+    OpCode::SetAcl,
+    OpCode::Multi,
+    OpCode::Reconfig,
+    OpCode::Sync,
+];
+
+/// Bodies that are no record of this operation.
+fn bodies(rng: &mut Rng) -> [Vec<u8>; 4] {
+    let negative = [0xff, 0xff, 0xff, 0xf0];
+    let long = [0x7f, 0xff, 0xff, 0xff, b'/', b'a'];
+    let random = std::iter::repeat_with(|| rng.u8(128..)).take(40).collect();
+    [Vec::new(), negative.to_vec(), long.to_vec(), random]
+}
+
+/// Sends each of them in a session of its own: the server may end the connection.
+fn send_to(ensemble: &Ensemble, id: u64) {
+    let mut rng = Rng::with_seed(id);
+    let address = ensemble.member(id).client_address().to_string();
+    for op in WRITES {
+        for body in bodies(&mut rng) {
+            let mut session = RawSession::open(&address, None, 10_000)
+                .unwrap_or_else(|error| panic!("member {id} takes no session: {error}"));
+            session.set_patience(PATIENCE);
+            session.put_bytes(op, &body);
+            match session.take() {
+                Ok(answer) => assert_ne!(answer.err, 0, "{op:?} {body:x?} at member {id}"),
+                Err(lost) => {
+                    let silent = lost.0.contains("no answer within");
+                    assert!(!silent, "{op:?} {body:x?} is not answered by member {id}");
+                    continue;
+                }
+            }
+            // The session goes on.
+            let path = format!("/m{id}-");
+            let request = Request::Write(create(&path, "", flags::EPHEMERAL_SEQUENTIAL));
+            let answer = session.call(&request);
+            let answer = answer.unwrap_or_else(|lost| panic!("{op:?} at member {id}: {lost:?}"));
+            assert_eq!(answer.err, 0);
+            session.close().expect("the end of the session");
+        }
+    }
+}
+
+fn survives(leader: Flavour, followers: &[Flavour], through: &[u64]) {
+    let mut voters = followers.to_vec();
+    voters.push(leader);
+    let builder = EnsembleBuilder::new(&voters).observers(&[ours()]);
+    let started = builder.start_led_by_last_voter();
+    let Some(ensemble) = or_skip("requests that do not decode", started) else {
+        return;
+    };
+    let load = Load::start(&ensemble.addresses(&ensemble.ids()));
+    load.wait_for_progress(PROGRESS);
+    for &id in through {
+        send_to(&ensemble, id);
+        load.wait_for_progress(PROGRESS);
+        assert_eq!(ensemble.leaders(), [3]);
+    }
+    let report = load.finish();
+    assert_eq!(report.unknown(), 0);
+    check::nothing_is_lost(&ensemble, &report);
+}
+
+#[test]
+#[ignore = "ensembles of Zoarium are not served yet"]
+fn an_ensemble_goes_on_whoever_gets_them() {
+    survives(ours(), &[ours(), ours()], &[1, 2, 3, 4]);
+}
+
+#[test]
+#[ignore = "ensembles of Zoarium are not served yet"]
+fn ours_keep_them_from_a_java_leader() {
+    survives(Flavour::Apache, &[ours(), ours()], &[1, 2, 4]);
+}
+
+#[test]
+#[ignore = "ensembles of Zoarium are not served yet"]
+fn a_leader_of_ours_goes_on_when_java_forwards_them() {
+    survives(ours(), &[Flavour::Apache, ours()], &[1]);
+}

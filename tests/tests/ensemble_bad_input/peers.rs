@@ -1,0 +1,346 @@
+//! To the election and quorum ports.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use tests::ensemble::{Ensemble, EnsembleBuilder, Load, check};
+use tests::{Flavour, or_skip, wait_for};
+
+use crate::words::{
+    ACK, ACKEPOCH, Bytes, FOLLOWERINFO, HANDSHAKE, LEADERINFO, OBSERVERINFO, PING, PROPOSAL,
+    REQUEST, REVALIDATE, handshake, learner_info, notification, packet,
+};
+use crate::{PROGRESS, ours};
+
+/// Longer than the time that a peer has for a handshake, a packet or an answer here.
+const CLOSED_WITHIN: Duration = Duration::from_secs(20);
+/// An id that no list has.
+const STRANGER: i64 = 77;
+
+/// What must become of a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Fate {
+    /// The server closes it, and says why.
+    Closed,
+    /// The server may keep it: nothing about it is wrong yet, or it is only ignored.
+    Any,
+}
+
+struct Case {
+    what: &'static str,
+    bytes: Vec<u8>,
+    fate: Fate,
+}
+
+fn case(what: &'static str, bytes: Bytes, fate: Fate) -> Case {
+    let bytes = bytes.0;
+    Case { what, bytes, fate }
+}
+
+/// Three voters and an observer of the kind under test.
+fn ensemble() -> Option<Ensemble> {
+    let builder = EnsembleBuilder::new(&[ours(); 3]).observers(&[ours()]);
+    or_skip("wrong input from peers", builder.start_led_by_last_voter())
+}
+
+/// Sends the bytes to each of these ports, one case after the other, and looks after each that the
+/// ensemble goes on with the same leader.
+fn throw(ensemble: &Ensemble, load: &Load, ports: &[(u64, SocketAddr)], cases: &[Case]) {
+    for case in cases {
+        for &(id, address) in ports {
+            let before = ensemble.member(id).log().len();
+            let mut stream = TcpStream::connect(address).expect("a connection");
+            let local = stream.local_addr().expect("an address of its own");
+            // It may be closed before all is taken.
+            stream.write_all(&case.bytes).ok();
+            if case.fate == Fate::Closed {
+                let closed = reads_end(&mut stream, CLOSED_WITHIN);
+                assert!(closed, "member {id} keeps a link with {}", case.what);
+                if ensemble.member(id).flavour() == Flavour::Zoarium {
+                    let port = local.port().to_string();
+                    wait_for(&format!("word about {}", case.what), CLOSED_WITHIN, || {
+                        let log = ensemble.member(id).log().split_off(before);
+                        log.contains(&port).then_some(())
+                    });
+                }
+            }
+        }
+        load.wait_for_progress(PROGRESS);
+        assert_eq!(ensemble.leaders(), [3], "after {}", case.what);
+    }
+}
+
+/// Whether the other side ends the connection in time, whatever it says before.
+fn reads_end(stream: &mut TcpStream, limit: Duration) -> bool {
+    let deadline = Instant::now() + limit;
+    let mut buffer = [0; 4096];
+    while let Some(left) = deadline.checked_duration_since(Instant::now()) {
+        let left = left.max(Duration::from_millis(1));
+        stream.set_read_timeout(Some(left)).expect("a time limit");
+        match stream.read(&mut buffer) {
+            Ok(0) => return true,
+            Ok(_) => {}
+            Err(error) => {
+                use std::io::ErrorKind::{TimedOut, WouldBlock};
+                return !matches!(error.kind(), TimedOut | WouldBlock);
+            }
+        }
+    }
+    false
+}
+
+fn random(rng: &mut Rng, count: usize) -> Bytes {
+    let bytes = std::iter::repeat_with(|| rng.u8(..)).take(count);
+    Bytes(bytes.collect())
+}
+
+fn goes_on(ensemble: &Ensemble, load: Load) {
+    let report = load.finish();
+    assert_eq!(report.sessions_lost(), 0);
+    assert_eq!(report.unknown(), 0, "a connection of a client was lost");
+    check::nothing_is_lost(ensemble, &report);
+}
+
+#[test]
+#[ignore = "ensembles of Zoarium are not served yet"]
+fn the_election_port_survives_wrong_handshakes_and_messages() {
+    use Fate::{Any, Closed};
+    let Some(ensemble) = ensemble() else { return };
+    let load = Load::start(&ensemble.addresses(&ensemble.ids()));
+    let ids = [1, 2, 3, 4];
+    let ports = ids.map(|id| (id, ensemble.member(id).election_address()));
+    let mut rng = Rng::with_seed(4);
+    let here = "127.0.0.1:1";
+    let start = || Bytes::default().long(HANDSHAKE).long(STRANGER);
+    let stranger = || handshake(STRANGER, here);
+    let vote = |state| notification(state, STRANGER, i64::MAX, i64::MAX, i64::MAX);
+    let cases = [
+        // The first bit makes it a protocol version.
+        case(
+            "an unknown version",
+            Bytes::default().long(-7).long(STRANGER).sized(b"a:1"),
+            Closed,
+        ),
+        case(
+            "random bytes",
+            Bytes::default()
+                .long(i64::MIN)
+                .raw(&random(&mut rng, 4000).0),
+            Closed,
+        ),
+        case("no address", start().int(0), Closed),
+        case("a negative length of the address", start().int(-1), Closed),
+        case("a long address", start().int(2049), Closed),
+        case(
+            "an address without a port",
+            start().sized(b"localhost"),
+            Closed,
+        ),
+        case(
+            "an address with a wrong port",
+            start().sized(b"localhost:x"),
+            Closed,
+        ),
+        case(
+            "an address that is no text",
+            start().sized(&[0xff, 0xfe, 0xfd]),
+            Closed,
+        ),
+        case("half a handshake", start(), Any),
+        case("nothing", Bytes::default(), Any),
+        case("a stranger's empty frame", stranger().int(0), Closed),
+        case("a stranger's negative frame", stranger().int(-1), Closed),
+        case("a stranger's large frame", stranger().int(524_289), Closed),
+        case(
+            "a stranger's short message",
+            stranger().sized(&[0; 27]),
+            Any,
+        ),
+        case(
+            "a stranger's random message",
+            stranger().sized(&random(&mut rng, 300).0),
+            Any,
+        ),
+        case(
+            "a stranger who looks with the best vote",
+            stranger().raw(&vote(0).0),
+            Any,
+        ),
+        case("a stranger who leads", stranger().raw(&vote(2).0), Any),
+        case("an unknown state", stranger().raw(&vote(9).0), Any),
+    ];
+    throw(&ensemble, &load, &ports, &cases);
+    // By a voter's name: its own link is replaced, which it mends.
+    let mut as_voter = Vec::new();
+    for (id, address) in ports {
+        let others = ids.into_iter().filter(|other| *other > id);
+        as_voter.extend(others.map(|other| (id, address, i64::try_from(other).unwrap_or(0))));
+    }
+    for (id, address, other) in as_voter {
+        for bytes in [
+            handshake(other, here).raw(&vote(0).0),
+            handshake(other, here).raw(&random(&mut rng, 500).0),
+        ] {
+            let case = case("what a voter never says", bytes, Any);
+            throw(&ensemble, &load, &[(id, address)], &[case]);
+        }
+    }
+    let own = ports.map(|(id, address)| {
+        let sid = i64::try_from(id).unwrap_or(0);
+        (id, address, case("its own id", handshake(sid, here), Any))
+    });
+    for (id, address, case) in own {
+        throw(&ensemble, &load, &[(id, address)], &[case]);
+    }
+    goes_on(&ensemble, load);
+}
+
+#[test]
+#[ignore = "ensembles of Zoarium are not served yet"]
+fn the_quorum_port_survives_wrong_packets() {
+    use Fate::{Any, Closed};
+    let Some(ensemble) = ensemble() else { return };
+    let load = Load::start(&ensemble.addresses(&ensemble.ids()));
+    let leader = [(3, ensemble.member(3).quorum_address())];
+    let mut rng = Rng::with_seed(5);
+    let info = |epoch| learner_info(FOLLOWERINFO, STRANGER, 0x10000, epoch);
+    // Past the handshake: what follows is read by a leader that serves this learner.
+    let joined = |next: Bytes| {
+        let epoch = Bytes::default().int(0);
+        let next = packet(ACKEPOCH, 0, Some(&epoch.0)).raw(&next.0);
+        info(0).raw(&next.0)
+    };
+    let large = || Bytes::default().int(ACK).long(0).int(2_097_151);
+    let version_ahead = Bytes::default().long(STRANGER).int(0x10000).long(i64::MAX);
+    let cases = [
+        case("random bytes", random(&mut rng, 4000), Closed),
+        case("an unknown first packet", packet(99, 0, None), Closed),
+        case("an ACK first", packet(ACK, 0, None), Closed),
+        case(
+            "a leader's packet first",
+            packet(LEADERINFO, 0, Some(&[0, 1, 0, 0])),
+            Closed,
+        ),
+        case("an oversized first packet", large().raw(&[0; 100]), Closed),
+        case(
+            "a negative length",
+            Bytes::default().int(FOLLOWERINFO).long(0).int(-2),
+            Closed,
+        ),
+        case(
+            "a short learner info",
+            packet(FOLLOWERINFO, 0, Some(&[1, 2, 3])),
+            Any,
+        ),
+        case(
+            "a configuration ahead",
+            packet(FOLLOWERINFO, 0, Some(&version_ahead.0)),
+            Closed,
+        ),
+        case("an epoch far above", info(i64::from(i32::MAX)), Any),
+        case(
+            "an old protocol",
+            learner_info(FOLLOWERINFO, STRANGER, 1, 0),
+            Any,
+        ),
+        case(
+            "a protocol to come",
+            learner_info(OBSERVERINFO, STRANGER, i32::MAX, 0),
+            Any,
+        ),
+        case(
+            "another packet for ACKEPOCH",
+            info(0).raw(&packet(PING, 0, None).0),
+            Closed,
+        ),
+        case(
+            "an ACKEPOCH without data",
+            info(0).raw(&packet(ACKEPOCH, 0, None).0),
+            Closed,
+        ),
+        case("an oversized packet", joined(large()), Closed),
+        case("an unknown packet", joined(packet(99, 0, None)), Any),
+        case(
+            "a PROPOSAL of a learner",
+            joined(packet(PROPOSAL, 1 << 40, Some(&[0; 50]))),
+            Any,
+        ),
+        case(
+            "a short REQUEST",
+            joined(packet(REQUEST, 0, Some(&[1, 2]))),
+            Closed,
+        ),
+        case(
+            "a REVALIDATE without data",
+            joined(packet(REVALIDATE, 0, None)),
+            Closed,
+        ),
+        case(
+            "a PING of odd length",
+            joined(packet(PING, 0, Some(&[0; 13]))),
+            Closed,
+        ),
+        case(
+            "random bytes of a learner",
+            joined(random(&mut rng, 3000)),
+            Any,
+        ),
+        case(
+            "half a packet",
+            joined(Bytes::default().int(REQUEST).int(7)),
+            Any,
+        ),
+        case("nothing", Bytes::default(), Any),
+    ];
+    throw(&ensemble, &load, &leader, &cases);
+    // A follower does not listen there, or closes.
+    goes_on(&ensemble, load);
+}
+
+/// Connections that send nothing, or nothing further, neither pile up nor keep out those of peers.
+#[test]
+#[ignore = "ensembles of Zoarium are not served yet"]
+fn silent_peers_keep_nobody_out() {
+    if ours() != Flavour::Zoarium {
+        // Java reads handshakes one after the other.
+        return;
+    }
+    let Some(mut ensemble) = ensemble() else {
+        return;
+    };
+    let load = Load::start(&ensemble.addresses(&ensemble.ids()));
+    let mut silent = Vec::new();
+    for id in [1, 2, 3] {
+        let member = ensemble.member(id);
+        for _ in 0..60 {
+            let election = TcpStream::connect(member.election_address());
+            silent.push(election.expect("a connection"));
+        }
+        if id == 3 {
+            for number in 0..60 {
+                let quorum = TcpStream::connect(member.quorum_address());
+                let mut quorum = quorum.expect("a connection");
+                if number % 2 == 0 {
+                    let info = learner_info(FOLLOWERINFO, STRANGER + number, 0x10000, 0);
+                    quorum.write_all(&info.0).expect("the packet is taken");
+                }
+                silent.push(quorum);
+            }
+        }
+    }
+    load.wait_for_progress(PROGRESS);
+    // A follower and then the leader go and come back past them.
+    for id in [1, 3] {
+        ensemble.member_mut(id).kill();
+        ensemble.wait_until_all_serve();
+        load.wait_for_progress(PROGRESS);
+        ensemble.start(id);
+        ensemble.wait_until_all_serve();
+    }
+    load.wait_for_progress(PROGRESS);
+    drop(silent);
+    let report = load.finish();
+    check::nothing_is_lost(&ensemble, &report);
+}
