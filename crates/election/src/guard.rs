@@ -5,7 +5,8 @@
 //! both leaders take writes (ensemble-scenarios.md 4). Yet the servers that would make the second
 //! leader have been told of the first: it answers them, and its list is in the answer. The guard
 //! remembers those answers. Before a server acts on a quorum of lookers it asks the witnesses
-//! again, and goes on only if none answers.
+//! again, and goes on only if none answers. Whoever has not agreed is asked as soon as a quorum has:
+//! it may have become a leader since it was last told of our vote.
 //!
 //! A leader's own answer counts. That of a follower counts only if its leader is outside our list,
 //! because then nobody asks the leader itself. Lists of reconfigurations are ordered by version:

@@ -136,13 +136,33 @@ impl Election {
         }
         let ballot = Ballot::looking(vote, self.round);
         self.ballots.insert(from, ballot);
-        self.weigh(now_ms);
+        self.weigh_and_ask(now_ms, out);
     }
 
-    /// Looks whether the votes of this round still agree, or do so now.
-    pub(crate) fn weigh(&mut self, now_ms: i64) {
-        let Some(looking) = &mut self.looking else {
+    /// As [`Election::weigh`]. Once a quorum agrees, the guard asks the others: one of them may
+    /// have become a leader by another list since it was told of this vote.
+    fn weigh_and_ask(&mut self, now_ms: i64, out: &mut Vec<Action>) {
+        let has_agreed = self.weigh(now_ms);
+        let Some(proposal) = self.proposal().filter(|_| has_agreed) else {
             return;
+        };
+        if self.settings.membership_guard {
+            let question = Ballot::looking(proposal, self.round);
+            let agrees = |sid: &Sid| {
+                let cast = self.ballots.get(sid);
+                cast.is_some_and(|cast| cast.agrees_with(&question))
+            };
+            let others = self.electorate.voters().iter();
+            let others = others.filter(|sid| **sid != self.me && !agrees(sid));
+            out.extend(others.map(|sid| self.send(*sid, question)));
+        }
+    }
+
+    /// Looks whether the votes of this round still agree, or do so now; true if they did not
+    /// before.
+    pub(crate) fn weigh(&mut self, now_ms: i64) -> bool {
+        let Some(looking) = &mut self.looking else {
+            return false;
         };
         let ballot = Ballot::looking(looking.proposal, self.round);
         if !self
@@ -155,7 +175,9 @@ impl Election {
                 until_ms: now_ms.saturating_add(self.settings.settle_ms),
                 asked_at_ms: None,
             });
+            return true;
         }
+        false
     }
 
     /// Somebody has a role: in this round, or in one this server knows nothing of.
@@ -179,7 +201,7 @@ impl Election {
         }
         if leader == self.me && self.is_guarded() {
             // Servers without the guard follow already; that makes one more leader no better.
-            return self.weigh(now_ms);
+            return self.weigh_and_ask(now_ms, out);
         }
         if ballot.round == self.round && self.joins(&self.ballots, &ballot) {
             return self.decide(ballot, out);
