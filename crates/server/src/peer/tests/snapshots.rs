@@ -4,9 +4,12 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use jute::{Encode, put_str};
+use bytes::Bytes;
+use jute::{Decode, Encode, Reader, put_str};
 use proto::leader::{LeaderPacket, SNAPSHOT_SIGNATURE};
-use proto::{Epoch, Zxid};
+use proto::txn::{CreateTxn, SetDataTxn, Txn, TxnHeader, TxnRecord};
+use proto::{Acl, Epoch, Id, SessionId, Zxid};
+use tree::Watches;
 use zab::leader::LinkId;
 
 use super::support::{
@@ -59,6 +62,81 @@ fn a_tree_arrives_equal_and_in_its_place_among_the_packets() {
     assert!(sent.node_count() > 5000 && sent.sessions().len() == 50);
     assert!(sent.ephemerals_count() > 0);
     assert_eq!(tree.last_zxid(), ZXID);
+    assert_eq!(tree.digest(), sent.digest());
+    assert_eq!(Content::of_tree(&tree), Content::of_tree(&sent));
+}
+
+/// A change of a tree made by [`grown_tree`], and its place in the history.
+fn change(number: i64) -> TxnRecord {
+    let znode = |at: i64| jute::Str::from(format!("/top-{:06}/n-{at}", at - at % 10));
+    let txn = match number % 3 {
+        0 => Txn::Create(CreateTxn {
+            path: format!("/new-{number}").into(),
+            data: Some(Bytes::from_static(b"new")),
+            acl: vec![Acl {
+                perms: number as i32 % 31,
+                id: Id {
+                    scheme: "world".into(),
+                    id: "anyone".into(),
+                },
+            }],
+            ephemeral: false,
+            parent_cversion: number as i32,
+        }),
+        1 => Txn::Delete {
+            path: znode(10 * number + 1),
+        },
+        _ => Txn::SetData(SetDataTxn {
+            path: znode(10 * number + 2),
+            data: None,
+            version: 4,
+        }),
+    };
+    let header = TxnHeader {
+        session: SessionId(1),
+        cxid: 0,
+        zxid: Zxid(ZXID.0 + 1 + number),
+        time_ms: 1_700_000_000_000 + number,
+        op: txn.op().number(),
+    };
+    TxnRecord {
+        header,
+        txn,
+        digest: None,
+    }
+}
+
+#[test]
+fn what_changes_while_the_tree_is_sent_comes_behind_it() {
+    let site = Site::new();
+    site.shared().replace_tree(grown_tree(ZXID, 3000, 16 << 10));
+    let (port, address) = site.open_port();
+    let connection = site.dial(1, &[address]);
+    let link = site.learner_connected();
+    port.send_snapshot(link, ZXID);
+    let (mut watches, mut events) = (Watches::default(), Vec::new());
+    let changes: Vec<_> = (0..290).map(change).collect();
+    // The learner takes nothing yet, so most of the tree is still to be read.
+    site.leader_connected();
+    site.leader_packets(1);
+    for record in &changes {
+        let mut tree = site.shared().tree.write();
+        tree.apply(record, &mut watches, &mut events);
+        drop(tree);
+        let (zxid, txn) = (record.header.zxid, record.to_bytes());
+        port.send(link, &LeaderPacket::Proposal { zxid, txn });
+    }
+    connection.receive_snapshot();
+    let mut tree = site.snapshot_received();
+    assert_eq!(tree.last_zxid(), ZXID);
+    for packet in site.leader_packets(changes.len()) {
+        let LeaderPacket::Proposal { txn, .. } = packet else {
+            panic!("{packet:?}");
+        };
+        let record = TxnRecord::decode(&mut Reader::new(txn)).unwrap();
+        tree.apply(&record, &mut watches, &mut events);
+    }
+    let sent = site.shared().tree.read();
     assert_eq!(tree.digest(), sent.digest());
     assert_eq!(Content::of_tree(&tree), Content::of_tree(&sent));
 }
