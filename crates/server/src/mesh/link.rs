@@ -49,7 +49,20 @@ pub(super) enum LinkEnd {
     Stalled,
     /// The system's answer.
     #[error(transparent)]
-    Io(#[from] io::Error),
+    Io(io::Error),
+}
+
+impl From<io::Error> for LinkEnd {
+    /// A process that ends, or a newer connection that takes this one's place, shows in many ways.
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof
+            | io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::ConnectionAborted => Self::Closed,
+            _ => Self::Io(error),
+        }
+    }
 }
 
 /// Options of an election connection, from whichever side.
@@ -126,11 +139,7 @@ async fn read_frame(
     reader: &mut (impl AsyncRead + Unpin),
     limit: Duration,
 ) -> Result<Vec<u8>, LinkEnd> {
-    let len = match reader.read_i32().await {
-        Ok(len) => len,
-        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(LinkEnd::Closed),
-        Err(error) => return Err(error.into()),
-    };
+    let len = reader.read_i32().await?;
     let wanted = match usize::try_from(len) {
         Ok(wanted @ 1..=FRAME_BYTES_MAX) => wanted,
         _ => return Err(LinkEnd::Length { len }),
@@ -158,7 +167,7 @@ async fn transmit(
             notification.encode_frame(&mut bytes);
         }
         if let Err(error) = writer.write_all(&bytes).await {
-            return LinkEnd::Io(error);
+            return error.into();
         }
     }
     LinkEnd::Closed

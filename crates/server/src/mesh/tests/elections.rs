@@ -66,7 +66,7 @@ async fn a_server_that_comes_back_joins_the_leader() {
         back.mesh.epoch_active(Epoch(1));
         peers.insert(sid, back);
     }
-    assert!(peers.get_mut(&3).unwrap().is_silent());
+    assert!(peers.get_mut(&3).unwrap().is_settled());
 }
 
 #[tokio::test]

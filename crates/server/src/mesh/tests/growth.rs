@@ -78,7 +78,7 @@ async fn without_the_guard_the_wrong_order_makes_two_leaders() {
     assert_eq!(second.elected().await, (Following, 5));
     assert_eq!(peers.get_mut(&4).unwrap().elected().await, (Following, 5));
     assert_eq!(peers.get_mut(&5).unwrap().elected().await, (Leading, 5));
-    assert!(peers.get_mut(&3).unwrap().is_silent(), "3 leads as well");
+    assert!(peers.get_mut(&3).unwrap().is_settled(), "3 leads as well");
 }
 
 #[tokio::test]
@@ -129,7 +129,7 @@ async fn in_the_right_order_the_leader_stays_until_it_is_last() {
         back.mesh.epoch_active(Epoch(1));
         peers.insert(sid, back);
     }
-    assert!(peers.get_mut(&2).unwrap().is_silent());
+    assert!(peers.get_mut(&2).unwrap().is_settled());
     peers.remove(&2).unwrap().mesh.stop().await;
     let mut again = zxid(1);
     again.peer_epoch = Epoch(1);

@@ -156,8 +156,11 @@ impl Peer {
         }
     }
 
-    fn is_silent(&mut self) -> bool {
-        self.events.try_recv().is_err()
+    /// Whether it has kept its role.
+    fn is_settled(&mut self) -> bool {
+        let events = std::iter::from_fn(|| self.events.try_recv().ok());
+        let mut others = events.filter(|event| !matches!(event, MeshEvent::SupporterLooks { .. }));
+        others.next().is_none()
     }
 }
 
@@ -266,7 +269,9 @@ impl Log {
                 sleep(POLL).await;
             }
         };
-        timeout(PATIENCE, found).await.expect("a line in time");
+        if timeout(PATIENCE, found).await.is_err() {
+            panic!("no line with {part:?} in time: {:#?}", self.lines(""));
+        }
     }
 }
 
