@@ -139,6 +139,7 @@ pub(crate) fn tree_settings(config: &Config) -> TreeSettings {
         enforce_quota: features.enforce_quota,
         skip_acl: features.skip_acl,
         close_session_paths: config.storage.close_session_txn_enabled,
+        record_bytes_max: field_limits(config).field_bytes_max,
         reconfig_enabled: features.reconfig_enabled,
         standalone: config.ensemble.is_none(),
         auth: auth_settings(config),

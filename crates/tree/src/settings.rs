@@ -18,6 +18,9 @@ pub struct TreeSettings {
     pub skip_acl: bool,
     /// `zookeeper.closeSessionTxn.enabled`: closeSession transactions list the ephemerals.
     pub close_session_paths: bool,
+    /// Bytes of the longest record that every reader of a log takes: `jute.maxbuffer` and its
+    /// extra size. A closeSession beyond it is made without its list.
+    pub record_bytes_max: usize,
     /// `reconfigEnabled`.
     pub reconfig_enabled: bool,
     /// Whether this server is no member of an ensemble.
@@ -35,6 +38,7 @@ impl Default for TreeSettings {
             enforce_quota: false,
             skip_acl: false,
             close_session_paths: true,
+            record_bytes_max: jute::Limits::default().field_bytes_max,
             reconfig_enabled: false,
             standalone: true,
             auth: AuthSettings::default(),

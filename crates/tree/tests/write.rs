@@ -312,6 +312,32 @@ fn a_session_without_list_ends_the_same() {
 }
 
 #[test]
+fn a_list_that_no_reader_would_take_is_left_out() {
+    let ends_with_list = |record_bytes_max: usize| {
+        let mut host = Host::with(TreeSettings {
+            record_bytes_max,
+            ..settings()
+        });
+        host.write(create_flags("/e", flags::EPHEMERAL));
+        host.propose(&create_flags("/\u{1f600}", flags::EPHEMERAL));
+        let record = host.propose(&WriteRequest::CloseSession);
+        host.commit();
+        assert!(!host.exists("/e") && !host.exists("/\u{1f600}"));
+        assert_eq!(host.tree.sessions().len(), 0);
+        let Txn::CloseSession { paths } = &record.txn else {
+            panic!("{record:?}");
+        };
+        assert_eq!(paths.is_some(), record.digest.is_some());
+        paths
+            .is_some()
+            .then(|| jute::Encode::to_bytes(&record).len())
+    };
+    let bytes = ends_with_list(1000).unwrap();
+    assert_eq!(ends_with_list(bytes), Some(bytes));
+    assert_eq!(ends_with_list(bytes - 1), None);
+}
+
+#[test]
 fn ephemerals_deleted_and_created_again_in_flight_are_listed_once() {
     let mut host = Host::new();
     host.write(create_flags("/e", flags::EPHEMERAL));

@@ -40,7 +40,7 @@ fn open(flavour: Flavour, dir: &Path, with_many: bool) -> Result<(Server, State)
     Ok((server, state))
 }
 
-fn check_digests(server: &Server) {
+pub(crate) fn check_digests(server: &Server) {
     let count = server.metric("digest_mismatches_count");
     assert_eq!(count.as_deref(), Some("0"));
     let log = server.log();

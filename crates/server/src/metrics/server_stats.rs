@@ -15,7 +15,7 @@ use super::summary::{BufferSizes, BufferStats, Moments};
 #[derive(Debug)]
 pub struct ServerStats {
     metrics: Arc<Metrics>,
-    started_ms: u64,
+    started_ms: AtomicU64,
     packets_received: Counter,
     packets_sent: Counter,
     response_sizes: BufferStats,
@@ -54,7 +54,7 @@ impl ServerStats {
         let shards = std::thread::available_parallelism().map_or(1, usize::from);
         Self {
             metrics,
-            started_ms,
+            started_ms: AtomicU64::new(started_ms),
             packets_received: Counter::new(shards),
             packets_sent: Counter::new(shards),
             response_sizes: BufferStats::new(shards),
@@ -147,8 +147,26 @@ impl ServerStats {
             non_mtls_local: self.non_mtls_local.load(Ordering::Relaxed),
             non_mtls_remote: self.non_mtls_remote.load(Ordering::Relaxed),
             slow_fsyncs: self.slow_fsyncs.load(Ordering::Relaxed),
-            uptime_ms: now_ms.saturating_sub(self.started_ms),
+            uptime_ms: now_ms.saturating_sub(self.started_ms.load(Ordering::Relaxed)),
         }
+    }
+
+    /// A role begins to serve at `now_ms` of the monotonic clock: the counts start again, as those
+    /// of a server that Java makes for each role. What [`Metrics`] holds goes on.
+    pub fn begin(&self, now_ms: u64) {
+        self.started_ms.store(now_ms, Ordering::Relaxed);
+        self.packets_received.reset();
+        self.packets_sent.reset();
+        self.response_sizes.reset();
+        let counts = [
+            &self.auth_failed,
+            &self.non_mtls_local,
+            &self.non_mtls_remote,
+            &self.slow_fsyncs,
+        ];
+        counts
+            .into_iter()
+            .for_each(|count| count.store(0, Ordering::Relaxed));
     }
 
     /// What `srst` does: packets, latency, sizes and all of [`Metrics`] start again; failed
@@ -202,6 +220,21 @@ mod tests {
                 max: 300
             }
         );
+    }
+
+    #[test]
+    fn a_role_begins_at_zero() {
+        let stats = ServerStats::new(Arc::new(Metrics::with_shards(1)), 0);
+        stats.packets_received(3);
+        stats.response_size(100);
+        stats.auth_failed();
+        stats.read_answered(9);
+        stats.begin(700);
+        let figures = stats.get(710);
+        let counts = (figures.packets_received, figures.auth_failed);
+        assert_eq!((counts, figures.uptime_ms), ((0, 0), 10));
+        assert_eq!(figures.response_sizes, BufferSizes::NONE);
+        assert_eq!(figures.latency.max(), 9);
     }
 
     #[test]

@@ -6,6 +6,22 @@ use proto::txn::Txn;
 use super::Preparation;
 use crate::path;
 
+/// Bytes of a transaction's header, of the digest behind it, and of a length.
+const HEADER_BYTES: usize = 32;
+const DIGEST_BYTES: usize = 12;
+const LEN_BYTES: usize = 4;
+
+/// Bytes of a closeSession with this list in a log. Apache ZooKeeper writes records that it then
+/// refuses to read (ZOOKEEPER-4306).
+fn record_bytes(paths: &[Str]) -> usize {
+    // Characters of four bytes are written as two surrogates of three each.
+    let surrogates = |path: &Str| path.bytes().filter(|byte| *byte >= 0xf0).count() * 2;
+    let texts = paths
+        .iter()
+        .map(|path| LEN_BYTES + path.len() + surrogates(path));
+    HEADER_BYTES + LEN_BYTES + texts.sum::<usize>() + DIGEST_BYTES
+}
+
 impl Preparation<'_> {
     /// The list holds what the session will own: its ephemerals in the tree without those being
     /// deleted, and those being created.
@@ -20,7 +36,13 @@ impl Preparation<'_> {
                 self.note_deleted(path, &node, &parent_path, parent);
             }
         }
-        let is_listed = self.tree.settings.close_session_paths;
+        let settings = &self.tree.settings;
+        let is_readable = record_bytes(&paths) <= settings.record_bytes_max;
+        if !is_readable {
+            let session = self.context.session;
+            tracing::info!(%session, ephemerals = paths.len(), "closeSession without its list, which is beyond jute.maxbuffer");
+        }
+        let is_listed = settings.close_session_paths && is_readable;
         Txn::CloseSession {
             paths: is_listed.then_some(paths),
         }
