@@ -20,7 +20,7 @@ use super::event::Rooms;
 use super::outbox::{Outbox, write_packets};
 use super::reader::PacketReader;
 use super::receive::{Receiving, receive};
-use super::{EventSink, PeerError, PeerEvent};
+use super::{EventSink, PeerEvent};
 
 /// What a learner's side is told of the configuration.
 #[derive(Debug, Clone)]

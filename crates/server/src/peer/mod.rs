@@ -47,4 +47,4 @@ pub(crate) use dial::DialSettings;
 pub(crate) use error::PeerError;
 pub(crate) use event::{EventSink, PeerEvent, Room};
 pub(crate) use listen::ListenSettings;
-pub(crate) use port::{LearnerPort, PortSettings, encode};
+pub(crate) use port::{LearnerPort, PortSettings};

@@ -39,11 +39,6 @@ pub(crate) struct PortSettings {
     pub(crate) snapshot_size_factor: Option<f64>,
 }
 
-/// A packet as bytes, to be sent to several learners.
-pub(crate) fn encode(packet: &LeaderPacket) -> Bytes {
-    QuorumPacket::from(packet.clone()).to_bytes()
-}
-
 /// The port at which learners find their leader.
 ///
 /// It is open for a term at a time. What is ordered for a link that is gone is ignored: its
@@ -59,6 +54,7 @@ struct Port {
     settings: PortSettings,
     sink: EventSink,
     links_made: AtomicU64,
+    last_sent: Mutex<Option<(LeaderPacket, Bytes)>>,
     term: Mutex<Term>,
 }
 
@@ -86,6 +82,7 @@ impl LearnerPort {
             settings,
             sink,
             links_made: AtomicU64::new(0),
+            last_sent: Mutex::new(None),
             term: Mutex::default(),
         }))
     }
@@ -120,6 +117,7 @@ impl LearnerPort {
     /// Ends the term: connections are refused from here on, and those that are there are dropped with
     /// all that waits for them.
     pub(crate) fn close_all(&self) {
+        *self.0.last_sent.lock() = None;
         let mut term = self.0.term.lock();
         term.number += 1;
         for (door, accepting) in term.doors.drain(..) {
@@ -132,15 +130,10 @@ impl LearnerPort {
         }
     }
 
-    /// Sends a packet.
+    /// Sends a packet. One that goes to several learners, one after the other, is encoded once.
     pub(crate) fn send(&self, link: LinkId, packet: &LeaderPacket) {
-        self.send_bytes(link, encode(packet));
-    }
-
-    /// Sends what [`encode`] has made.
-    pub(crate) fn send_bytes(&self, link: LinkId, packet: Bytes) {
         if let Some(to) = self.0.link(link)
-            && let Err(error) = to.outbox.push(packet)
+            && let Err(error) = to.outbox.push(self.0.encode(packet))
         {
             self.0.end(&to, error);
         }
@@ -187,6 +180,18 @@ impl Drop for LearnerPort {
 impl Port {
     fn link(&self, id: LinkId) -> Option<Arc<Link>> {
         self.term.lock().links.get(&id).cloned()
+    }
+
+    fn encode(&self, packet: &LeaderPacket) -> Bytes {
+        let mut last = self.last_sent.lock();
+        if let Some((sent, bytes)) = &*last
+            && sent == packet
+        {
+            return bytes.clone();
+        }
+        let bytes = QuorumPacket::from(packet.clone()).to_bytes();
+        *last = Some((packet.clone(), bytes.clone()));
+        bytes
     }
 
     async fn accept(self: Arc<Self>, door: Arc<Door>, term: u64) {

@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use jute::{Encode, Limits};
+use proto::leader::LeaderPacket;
 use proto::txn::{SetDataTxn, Txn, TxnHeader, TxnRecord};
 use proto::{OpCode, SessionId, Zxid};
 use storage::{DataDirs, LogSettings, LogWriter, RealDisk};
 use zab::Record;
 use zab::leader::LinkId;
 
-use super::support::{Site, raw_learner};
+use super::support::{Site, bytes_of, raw_learner};
 use crate::limits;
 use crate::peer::PeerEvent;
 use crate::peer::catch_up::{LogAccess, LogCursor};
@@ -208,12 +209,15 @@ fn the_port_reads_the_log_once_there_is_room_on_the_connection() {
     port.read_log(link, zxid(0, 5), all[2]);
     assert_eq!(records(&site, link), None);
 
-    let backlog = Bytes::from(vec![0; 48 << 20]);
-    port.send_bytes(link, backlog.clone());
-    port.send_bytes(link, backlog.clone());
+    let backlog = LeaderPacket::Proposal {
+        zxid: all[1],
+        txn: Bytes::from(vec![0; 48 << 20]),
+    };
+    port.send(link, &backlog);
+    port.send(link, &backlog);
     port.read_log(link, all[1], all[2]);
     assert!(site.at_leader_within(Duration::from_millis(50)).is_none());
-    let mut taken = vec![0; backlog.len()];
+    let mut taken = bytes_of(backlog);
     for _ in 0..2 {
         std::io::Read::read_exact(&mut learner, &mut taken).unwrap();
     }

@@ -12,12 +12,15 @@ use proto::{Epoch, Zxid};
 
 use super::support::{Site, bytes_of, introduction, raw_leader, raw_learner, write_packet};
 use crate::limits;
-use crate::peer::{PeerEvent, encode};
+use crate::peer::PeerEvent;
 
 /// What the kernel may hold of a connection on the loopback device, both ends.
 const KERNEL_BYTES: usize = 24 << 20;
 
 const FLOOD_BYTES: usize = 64 << 20;
+
+/// A large transaction.
+const TXN_BYTES: usize = 1 << 20;
 
 /// Writes `packet` over and over until nothing is taken for a while, or `most` bytes are written;
 /// the last one may be cut. Gives the bytes.
@@ -125,14 +128,13 @@ fn a_learner_that_does_not_read_is_dropped_and_no_other() {
         config: None,
     };
     port.send(link, &new_leader);
-    // Shared by all queues, so the test takes no memory for it either.
-    let packet = encode(&LeaderPacket::Proposal {
+    let packet = LeaderPacket::Proposal {
         zxid: Zxid(1),
-        txn: Bytes::from(vec![0; 1 << 20]),
-    });
-    let most = (limits::PEER_QUEUE_BYTES_MAX + KERNEL_BYTES) / packet.len() + 1;
+        txn: Bytes::from(vec![0; TXN_BYTES]),
+    };
+    let most = (limits::PEER_QUEUE_BYTES_MAX + KERNEL_BYTES) / TXN_BYTES + 1;
     for _ in 0..most {
-        port.send_bytes(link, packet.clone());
+        port.send(link, &packet);
     }
     let reason = site.learner_closed(link);
     assert!(reason.contains("too slow"), "{reason}");
@@ -148,12 +150,12 @@ fn a_learner_that_takes_nothing_is_dropped_after_a_while() {
     let (port, address) = site.open_port();
     let learner = raw_learner(address);
     let link = site.learner_connected();
-    let packet = encode(&LeaderPacket::Proposal {
+    let packet = LeaderPacket::Proposal {
         zxid: Zxid(1),
-        txn: Bytes::from(vec![0; 1 << 20]),
-    });
-    for _ in 0..KERNEL_BYTES / packet.len() {
-        port.send_bytes(link, packet.clone());
+        txn: Bytes::from(vec![0; TXN_BYTES]),
+    };
+    for _ in 0..KERNEL_BYTES / TXN_BYTES {
+        port.send(link, &packet);
     }
     let reason = site.learner_closed(link);
     assert!(reason.contains("nothing could be sent"), "{reason}");

@@ -1,5 +1,6 @@
 //! Packets between a leader and its learners, and when there is a port at all.
 
+use std::io::Read;
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -8,8 +9,10 @@ use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
 use proto::{Epoch, Zxid};
 
-use super::support::{Site, introduction, is_closed, listen_on, raw_learner, write_packet};
-use crate::peer::{ListenSettings, PeerEvent, encode};
+use super::support::{
+    Site, bytes_of, introduction, is_closed, listen_on, raw_learner, write_packet,
+};
+use crate::peer::{ListenSettings, PeerEvent};
 
 fn proposal(number: i64, len: usize) -> LeaderPacket {
     LeaderPacket::Proposal {
@@ -34,11 +37,8 @@ fn packets_go_both_ways_in_order() {
     sent.extend((1..200).map(|number| proposal(number, 100)));
     sent.extend((200..210).map(|number| proposal(number, 300 << 10)));
     sent.push(LeaderPacket::UpToDate);
-    for (at, packet) in sent.iter().enumerate() {
-        match at % 2 {
-            0 => port.send(link, packet),
-            _ => port.send_bytes(link, encode(packet)),
-        }
+    for packet in &sent {
+        port.send(link, packet);
     }
     assert_eq!(site.leader_packets(sent.len()), sent);
 
@@ -49,6 +49,25 @@ fn packets_go_both_ways_in_order() {
         connection.send(packet);
     }
     assert_eq!(site.learner_packets(answers.len()), answers);
+}
+
+#[test]
+fn what_goes_to_all_learners_reaches_each() {
+    let site = Site::new();
+    let (port, address) = site.open_port();
+    let mut learners = [raw_learner(address), raw_learner(address)];
+    let links = [site.learner_connected(), site.learner_connected()];
+    let mut sent = vec![proposal(1, 100), proposal(1, 101), proposal(1, 101)];
+    sent.extend([2, 3, 2].map(|zxid| LeaderPacket::Commit { zxid: Zxid(zxid) }));
+    for packet in &sent {
+        links.iter().for_each(|link| port.send(*link, packet));
+    }
+    let expected: Vec<u8> = sent.into_iter().flat_map(bytes_of).collect();
+    for learner in &mut learners {
+        let mut read = vec![0; expected.len()];
+        learner.read_exact(&mut read).unwrap();
+        assert_eq!(read, expected);
+    }
 }
 
 #[test]
