@@ -22,7 +22,6 @@ mod membership;
 mod mesh;
 pub mod metrics;
 mod net;
-#[allow(dead_code, unused_imports, reason = "wired in by the role driver")]
 mod peer;
 mod permits;
 mod pipeline;
