@@ -88,15 +88,15 @@ impl Checks {
         self.hold(ephemerals::NAME, lives);
     }
 
-    /// A server has established an epoch. `tail` is what its log holds behind the end of what was
-    /// committed: now that is committed too.
-    pub(crate) fn leads(&mut self, sid: Sid, epoch: Epoch, tree: &Tree, tail: Vec<Record>) {
+    /// A server has established an epoch: what its history holds behind the end of what was
+    /// committed is committed now. Digests tell whether its tree is made of it.
+    pub(crate) fn leads(&mut self, sid: Sid, epoch: Epoch, tree: &Tree) {
         let held = self.one_leader.leads(sid, epoch);
         self.hold(OneLeader::NAME, held);
         let last = self.history.end_of_tree(tree.last_zxid());
         self.hold(Acknowledged::NAME, self.acknowledged.leads(sid, last, &self.history));
-        for record in tail.iter().filter(|record| record.zxid <= last) {
-            self.commit(record);
+        for record in self.primary_order.between(self.history.end(), last) {
+            self.commit(&record);
         }
         self.serves(sid, tree);
         if self.history.end() != last {

@@ -52,6 +52,8 @@ pub enum Mutant {
     VotesByApplied,
     /// A snapshot is named after its end, not after its beginning.
     SnapshotNamedTooLate,
+    /// A snapshot that was begun in one role is finished in the next.
+    SnapshotOutlivesRole,
     /// A failed sync is taken for a good one.
     FailedSyncIgnored,
     /// A client is served by a server that has seen less than it.
@@ -103,6 +105,7 @@ const ALL: &[Mutant] = &[
     Mutant::RecoveredLogNotSynced,
     Mutant::VotesByApplied,
     Mutant::SnapshotNamedTooLate,
+    Mutant::SnapshotOutlivesRole,
     Mutant::FailedSyncIgnored,
     Mutant::ServesThePast,
     Mutant::LogWithHoleServed,

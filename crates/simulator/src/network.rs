@@ -213,6 +213,11 @@ impl Network {
         lane.is_scheduled = false;
         if !connection.is_open[1 - from_end] {
             lane.messages.clear();
+            if connection.is_open[from_end] && !is_cut {
+                // Whoever sends to a closed end is told so.
+                let (connection, end) = (number, from_end);
+                queue.after(1000, Event::Broken { connection, end });
+            }
             self.drop_if_closed(number);
             return None;
         }

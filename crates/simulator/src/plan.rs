@@ -49,15 +49,15 @@ impl Plan {
             clients: 2 + random.below(4),
             delay: random.pick(&[MS, 5 * MS, 20 * MS]).unwrap_or(MS),
             sync: random.pick(&[MS, 10 * MS, 50 * MS]).unwrap_or(MS),
-            storm: random.range(8, 20) * SECOND,
-            pause: random.pick(&[200, 500, 1200, 3000]).unwrap_or(500) * MS,
+            storm: random.range(5, 13) * SECOND,
+            pause: random.pick(&[150, 300, 600, 1500]).unwrap_or(500) * MS,
             committed_len: random.pick(&[1, 2, 5, 20, 500]).unwrap_or(500),
             snap_count: random.pick(&[4, 10, 40, 1000]).unwrap_or(40),
             chunk_bytes: random.pick(&[100, 1000, 100_000]).unwrap_or(1000),
             force_snapshot: random.percent(10),
             use_disk_log: random.percent(90),
             has_bad_disks: random.percent(40),
-            think: random.pick(&[5, 30, 100]).unwrap_or(30) * MS,
+            think: random.pick(&[15, 40, 150]).unwrap_or(40) * MS,
             tick_ms: 200,
         }
     }

@@ -382,6 +382,11 @@ impl Server {
     fn drop_role(&mut self, reason: &str, world: &mut World) {
         world.say(self.sid, || format!("ends its role: {reason}"));
         self.close_desk(world);
+        // What follows goes into the tree without being committed, and must not get into a snapshot:
+        // TRUNC would cut the log, and the snapshot, named after an earlier zxid, would stay.
+        if !world.is(crate::Mutant::SnapshotOutlivesRole) {
+            self.snapshot = None;
+        }
         let mut is_tree_bad = false;
         match std::mem::replace(&mut self.role, Role::Looking) {
             Role::Learning(learning) => {

@@ -12,7 +12,7 @@ use proto::{SessionId, Zxid};
 /// How long it may take until everything is well.
 const PATIENCE: Micros = 60 * SECOND;
 /// After the mending, old troubles may still let a session expire for so long.
-const GRACE: Micros = 8 * SECOND;
+const GRACE: Micros = 6 * SECOND;
 
 impl Ensemble {
     /// Ends the storm. Nothing breaks any more.

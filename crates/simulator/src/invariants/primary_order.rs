@@ -31,6 +31,16 @@ impl PrimaryOrder {
         Ok(())
     }
 
+    /// Proposals behind `end` of a history that ends at `last`. Whatever another epoch left behind
+    /// was committed or dropped before the epoch of `last` had a proposal.
+    pub(crate) fn between(&self, end: Zxid, last: Zxid) -> Vec<Record> {
+        let epoch = last.epoch();
+        let proposals = self.0.get(&epoch).map_or(&[][..], |(_, proposals)| proposals);
+        let numbered = (1..).map(|counter| Zxid::new(epoch, counter)).zip(proposals);
+        let between = numbered.filter(|(zxid, _)| *zxid > end && *zxid <= last);
+        between.map(|(zxid, txn)| Record::new(zxid, txn.clone())).collect()
+    }
+
     /// This is committed behind `last`.
     pub(crate) fn commits(&self, record: &Record, last: Zxid) -> Held {
         let zxid = record.zxid;

@@ -58,7 +58,7 @@ impl Server {
             let is_live = office.tracker.contains(session) && !office.tracker.is_closing(session);
             return is_live.then_some(SessionKind::Global).ok_or(ErrorCode::SessionExpired);
         }
-        office.tracker.check(session, owner).map(|()| SessionKind::Global)
+        office.tracker.check(session, owner).map(|_| SessionKind::Global)
     }
 
     /// Makes a transaction and proposes it. `false`: this server does not lead.

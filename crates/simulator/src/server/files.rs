@@ -10,9 +10,6 @@ use crate::Mutant;
 use crate::disk::SimDisk;
 use crate::world::World;
 
-/// Records that are handed to the leader's core at once.
-const RECORDS_MAX: usize = 3;
-
 impl Server {
     pub(super) fn save_accepted(&mut self, epoch: Epoch, world: &mut World) {
         let delay = self.sync_delay(world);
@@ -128,7 +125,9 @@ impl Server {
 
     /// A few records for the leader's core, the first being the last one not behind `from`.
     pub(super) fn read_log(&mut self, to: u64, from: Zxid, upto: Zxid, world: &mut World) {
-        let records = self.records_around(from, upto);
+        // Few or many at once.
+        let records_max = if world.random.percent(50) { 3 } else { 1000 };
+        let records = self.records_around(from, upto, records_max);
         world.say(self.sid, || match &records {
             Some(records) => format!("has read {} records from {from} to {upto}", records.len()),
             None => format!("cannot read its log from {from}"),
@@ -140,7 +139,7 @@ impl Server {
         });
     }
 
-    fn records_around(&self, from: Zxid, upto: Zxid) -> Option<Vec<Record>> {
+    fn records_around(&self, from: Zxid, upto: Zxid, records_max: usize) -> Option<Vec<Record>> {
         let limits = jute::Limits::default();
         let logs = list_logs(&*self.disk, &self.dirs.log).ok()?;
         // The file that may hold the one before.
@@ -154,7 +153,7 @@ impl Server {
                 records.clear();
             }
             records.push(Record::new(zxid, txn.payload));
-            if records.len() > RECORDS_MAX || zxid > upto {
+            if records.len() > records_max || zxid > upto {
                 break;
             }
         }

@@ -155,7 +155,7 @@ impl Server {
 
     /// Every server was brought to this leader's history, which is therefore committed.
     fn take_office(&mut self, epoch: Epoch, world: &mut World) {
-        world.checks.leads(self.sid, epoch, &self.tree, self.tail(world));
+        world.checks.leads(self.sid, epoch, &self.tree);
         if !world.is(Mutant::LeaderKeepsElectedEpoch) {
             self.election.handle_epoch_active(epoch);
         }
@@ -180,15 +180,6 @@ impl Server {
         for orphan in self.tree.orphan_owners() {
             self.close_session(orphan, world);
         }
-    }
-
-    /// The end of its history, as far as it is not known to be committed yet.
-    fn tail(&self, world: &World) -> Vec<zab::Record> {
-        let from = world.checks.history_end().next();
-        let limits = jute::Limits::default();
-        let txns = storage::read_txns_from(&*self.disk, &self.dirs, from, limits);
-        let read = txns.into_iter().flatten().map_while(Result::ok);
-        read.map(|txn| zab::Record::new(txn.record.header.zxid, txn.payload)).collect()
     }
 
     fn send_down(&mut self, to: LinkId, packet: LeaderPacket, world: &mut World) {
