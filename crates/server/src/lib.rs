@@ -15,6 +15,7 @@ mod error;
 mod failure;
 pub mod fourlw;
 mod limits;
+mod local_sessions;
 mod member;
 #[allow(dead_code, unused_imports, reason = "wired in by the role driver")]
 mod membership;

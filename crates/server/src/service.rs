@@ -12,6 +12,8 @@ pub(crate) enum Service {
     Deciding = 1,
     /// They go up to the leader.
     Forwarding = 2,
+    /// There is no leader: reads are answered to clients that can do with them.
+    ReadOnly = 3,
 }
 
 /// The present [`Service`], for every connection to look at.
@@ -27,6 +29,7 @@ impl ServiceSwitch {
         match self.0.load(Ordering::Acquire) {
             1 => Service::Deciding,
             2 => Service::Forwarding,
+            3 => Service::ReadOnly,
             _ => Service::None,
         }
     }

@@ -1,60 +1,138 @@
 //! The sessions that this server has a part in, whatever its role.
 //!
-//! One server decides when a session is over: the one that stands alone, or the leader. The others
-//! note which sessions they have heard from, and tell the leader whenever it pings.
+//! One server decides when a global session is over: the one that stands alone, or the leader. The
+//! others note which sessions they have heard from, and tell the leader whenever it pings. A local
+//! session is known to the server it was made at, and nobody else decides about it.
 //!
 //! Source: client-protocol.md 11, ensemble-protocol.md 15.3 (SessionTrackerImpl,
-//! LeaderSessionTracker, LearnerSessionTracker).
+//! LeaderSessionTracker, LearnerSessionTracker, LocalSessionTracker).
 
 use std::collections::{BTreeMap, HashMap};
 
 use proto::learner::Touch;
 use proto::{ErrorCode, SessionId};
-use session::{Owner, SessionTracker};
+use session::{Kind, Owner, Role, SessionTracker};
+use tree::SessionKind;
 
 /// Sessions, as far as this server's role concerns itself with them.
 pub(crate) enum Sessions {
-    /// This server decides: it expires them.
+    /// This server decides about all that it knows.
     Deciding(SessionTracker),
-    /// Another one does: those heard from since its last PING, each with its timeout in ms.
-    Reporting(HashMap<SessionId, i32>),
+    /// It decides about local ones only.
+    Reporting(Reporting),
+}
+
+/// What a learner, or a server that serves reads only, knows of sessions.
+pub(crate) struct Reporting {
+    /// Global sessions heard from since the leader's last PING, each with its timeout in ms.
+    touched: HashMap<SessionId, i32>,
+    local: SessionTracker,
+}
+
+/// Sessions whose time is up.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Expired {
+    /// Marked closing: a transaction ends them.
+    pub(crate) global: Vec<SessionId>,
+    /// Over.
+    pub(crate) local: Vec<SessionId>,
 }
 
 impl Sessions {
     /// Those of a learner, none heard from.
-    pub(crate) fn reporting() -> Self {
-        Self::Reporting(HashMap::new())
+    pub(crate) fn reporting(tick_ms: i64) -> Self {
+        Self::Reporting(Reporting {
+            touched: HashMap::new(),
+            // Asked about its own sessions only, for which it is the one server there is.
+            local: SessionTracker::new(tick_ms, Role::Standalone),
+        })
     }
 
-    /// Begins a session, or touches one that is known.
+    /// Whoever decides about the session if it is local.
+    fn tracker(&self) -> &SessionTracker {
+        match self {
+            Self::Deciding(tracker) => tracker,
+            Self::Reporting(known) => &known.local,
+        }
+    }
+
+    fn tracker_mut(&mut self) -> &mut SessionTracker {
+        match self {
+            Self::Deciding(tracker) => tracker,
+            Self::Reporting(known) => &mut known.local,
+        }
+    }
+
+    /// Begins a global session, or makes a local one global, or touches one that is known.
     pub(crate) fn add(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) {
         match self {
             Self::Deciding(tracker) => {
                 tracker.add(id, timeout_ms, now_ms);
             }
-            Self::Reporting(touched) => {
-                touched.insert(id, timeout_ms);
+            Self::Reporting(known) => {
+                known.local.remove(id);
+                known.touched.insert(id, timeout_ms);
             }
         }
+    }
+
+    /// Begins a session that no other server will hear of.
+    pub(crate) fn add_local(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) {
+        let tracker = self.tracker_mut();
+        tracker.add_local(id, timeout_ms, now_ms);
+        tracker.set_owner(id, Owner::THIS_SERVER);
     }
 
     /// The session was heard from. `false` if it is known to be over.
     pub(crate) fn touch(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
         match self {
             Self::Deciding(tracker) => tracker.touch(id, timeout_ms, now_ms),
-            Self::Reporting(touched) => {
-                touched.insert(id, timeout_ms);
+            Self::Reporting(known) => {
+                if !known.local.touch(id, timeout_ms, now_ms) {
+                    known.touched.insert(id, timeout_ms);
+                }
                 true
             }
         }
     }
 
-    /// Whether `owner` may use the session; a learner leaves that to its leader.
-    pub(crate) fn check(&mut self, id: SessionId, owner: Owner) -> Result<(), ErrorCode> {
-        match self {
-            Self::Deciding(tracker) => tracker.check(id, owner),
-            Self::Reporting(_) => Ok(()),
+    /// The session comes back on another connection to this server. `false` if it is over, or
+    /// another server would have to know.
+    pub(crate) fn renew(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
+        let tracker = self.tracker_mut();
+        tracker.touch(id, timeout_ms, now_ms) && tracker.set_owner(id, Owner::THIS_SERVER)
+    }
+
+    /// Whether the session is local: to this server, and not on its way to become global.
+    pub(crate) fn is_local(&self, id: SessionId) -> bool {
+        let session = self.tracker().get(id);
+        session.is_some_and(|session| session.kind == Kind::Local)
+    }
+
+    /// Begins to make a local session global: the timeout that its createSession must carry.
+    /// `None` for every other session.
+    pub(crate) fn upgrade(&mut self, id: SessionId) -> Option<i32> {
+        let timeout_ms = self.tracker_mut().upgrade(id)?;
+        if let Self::Reporting(known) = self {
+            // From the createSession on it is the leader's, which hears of it meanwhile.
+            known.local.remove(id);
+            known.touched.insert(id, timeout_ms);
         }
+        Some(timeout_ms)
+    }
+
+    /// Whether `owner` may write for the session, and what kind it is; a learner leaves that to
+    /// its leader.
+    pub(crate) fn check(&mut self, id: SessionId, owner: Owner) -> Result<SessionKind, ErrorCode> {
+        let Self::Deciding(tracker) = self else {
+            return Ok(SessionKind::Global);
+        };
+        Ok(match tracker.check(id, owner)? {
+            // The createSession is in front of whatever is checked now.
+            Some(Kind::Global | Kind::Upgrading) => SessionKind::Global,
+            Some(Kind::Local) => SessionKind::Local,
+            None => SessionKind::Elsewhere,
+        })
     }
 
     /// The session's connection is held by `owner` now. `false` if it is over.
@@ -63,6 +141,13 @@ impl Sessions {
             Self::Deciding(tracker) => tracker.set_owner(id, owner),
             Self::Reporting(_) => true,
         }
+    }
+
+    /// A learner's client came with the session: touches it and gives it to `owner`. `false` if it
+    /// is over, or local and so no use to another server.
+    pub(crate) fn move_to(&mut self, touch: Touch, owner: Owner, now_ms: i64) -> bool {
+        let id = touch.session;
+        !self.is_local(id) && self.touch(id, touch.timeout_ms, now_ms) && self.set_owner(id, owner)
     }
 
     /// The session's end is decided.
@@ -74,46 +159,51 @@ impl Sessions {
 
     /// The session is over.
     pub(crate) fn remove(&mut self, id: SessionId) {
-        match self {
-            Self::Deciding(tracker) => {
-                tracker.remove(id);
-            }
-            Self::Reporting(touched) => {
-                touched.remove(&id);
-            }
+        self.tracker_mut().remove(id);
+        if let Self::Reporting(known) = self {
+            known.touched.remove(&id);
         }
     }
 
-    /// Sessions whose time is up, marked closing; none where another server decides.
-    pub(crate) fn expire(&mut self, now_ms: i64) -> Vec<SessionId> {
-        match self {
-            Self::Deciding(tracker) => tracker.expire(now_ms),
-            Self::Reporting(_) => Vec::new(),
+    /// Takes the sessions whose time is up; of those about which another server decides, none.
+    pub(crate) fn expire(&mut self, now_ms: i64) -> Expired {
+        let tracker = self.tracker_mut();
+        let mut expired = Expired::default();
+        for id in tracker.expire(now_ms) {
+            if tracker.get(id).is_some_and(|session| session.kind == Kind::Local) {
+                tracker.remove(id);
+                expired.local.push(id);
+            } else {
+                expired.global.push(id);
+            }
         }
+        expired
     }
 
     /// When `expire` may have something next.
     pub(crate) fn next_deadline(&self) -> Option<i64> {
-        match self {
-            Self::Deciding(tracker) => tracker.next_deadline(),
-            Self::Reporting(_) => None,
-        }
+        self.tracker().next_deadline()
     }
 
-    /// Live sessions by the time they expire; nothing where another server decides.
-    pub(crate) fn by_deadline(&self) -> BTreeMap<i64, Vec<SessionId>> {
-        match self {
-            Self::Deciding(tracker) => tracker.by_deadline(),
-            Self::Reporting(_) => BTreeMap::new(),
-        }
+    /// Live local sessions, or the global ones that this server decides about, by the time they
+    /// expire.
+    pub(crate) fn by_deadline(&self, local: bool) -> BTreeMap<i64, Vec<SessionId>> {
+        self.tracker().by_deadline(local)
     }
 
-    /// Takes those heard from since the last call, for the answer to a PING.
+    /// How many local sessions there are. Visits every session.
+    pub(crate) fn local_count(&self) -> usize {
+        let sessions = self.tracker().iter();
+        sessions.filter(|(_, session)| session.kind == Kind::Local).count()
+    }
+
+    /// Takes the global sessions heard from since the last call, for the answer to a PING.
     pub(crate) fn take_touched(&mut self) -> Vec<Touch> {
-        let Self::Reporting(touched) = self else {
+        let Self::Reporting(known) = self else {
             return Vec::new();
         };
-        touched
+        known
+            .touched
             .drain()
             .map(|(session, timeout_ms)| Touch {
                 session,
@@ -124,22 +214,5 @@ impl Sessions {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_learner_reports_each_session_once() {
-        let mut sessions = Sessions::reporting();
-        assert!(sessions.touch(SessionId(1), 4000, 10));
-        assert!(sessions.touch(SessionId(1), 4000, 20));
-        sessions.add(SessionId(2), 6000, 20);
-        sessions.remove(SessionId(2));
-        let touch = Touch {
-            session: SessionId(1),
-            timeout_ms: 4000,
-        };
-        assert_eq!(sessions.take_touched(), [touch]);
-        assert_eq!(sessions.take_touched(), []);
-        assert_eq!(sessions.expire(i64::MAX), []);
-    }
-}
+#[path = "sessions_tests.rs"]
+mod tests;

@@ -30,6 +30,11 @@ pub(crate) struct Settings {
     pub(crate) tick_ms: u64,
     pub(crate) min_session_timeout_ms: i32,
     pub(crate) max_session_timeout_ms: i32,
+    /// Whether new sessions are known to this server only (`localSessionsEnabled`); no server that
+    /// stands alone has such.
+    pub(crate) local_sessions: bool,
+    /// Whether they become global when they need to (`localSessionsUpgradingEnabled`).
+    pub(crate) upgrades_sessions: bool,
     /// Top byte of new session ids: the low one of `myid`, 1 on a standalone server.
     pub(crate) session_server_id: u8,
     /// Requests in the pipeline (`globalOutstandingLimit`, `request_throttle_max_requests`).
@@ -83,6 +88,8 @@ impl Settings {
             tick_ms: config.tick_time_ms.into(),
             min_session_timeout_ms: as_i32(sessions.min_timeout_ms),
             max_session_timeout_ms: as_i32(sessions.max_timeout_ms),
+            local_sessions: config.ensemble.is_some() && sessions.local_enabled,
+            upgrades_sessions: sessions.local_upgrading_enabled,
             session_server_id: config.ensemble.as_ref().map_or(STANDALONE_SERVER_ID, |ensemble| {
                 ensemble.my_id.0.to_le_bytes()[0]
             }),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use crossbeam_channel::Sender;
 use parking_lot::{Mutex, RwLock};
 use proto::SessionId;
-use session::{Owner, SessionIds};
+use session::SessionIds;
 use tree::{Tree, Watches};
 
 use crate::clock;
@@ -85,8 +85,13 @@ impl Shared {
 
     /// Hands a write to the core. The caller has taken a permit for it, so there is room.
     pub(crate) fn submit(&self, submission: Submission) {
+        self.submit_all(vec![submission]);
+    }
+
+    /// Hands writes to the core, in order and at once. The caller has taken a permit for each.
+    pub(crate) fn submit_all(&self, submissions: Vec<Submission>) {
         // Fails only when the core is gone: the server is ending and nobody waits for an answer.
-        let _ = self.core.send(ToCore::Submit(submission));
+        let _ = self.core.send(ToCore::Submit(submissions));
     }
 
     /// Hands a learner's sync to the core, to be passed on.
@@ -105,9 +110,11 @@ impl Shared {
     }
 
     /// Serves nobody: every connection ends without another answer, those that are being made
-    /// too. Whoever reads the tree after this finds its connection closed.
+    /// too. Whoever reads the tree after this finds its connection closed. Local sessions are
+    /// over, and of the others it is another server's to decide.
     pub(crate) fn stop_serving(&self) {
         self.service.set(Service::None);
+        *self.sessions.lock() = Sessions::reporting(self.settings.tick_ms.cast_signed());
         for connection in self.registry.all() {
             connection.close();
         }
@@ -130,21 +137,22 @@ impl Shared {
 
     /// Makes an id for a new session and starts its clock.
     pub(crate) fn new_session(&self, timeout_ms: i32) -> SessionId {
-        let id = self.session_ids.lock().next();
+        let id = self.new_session_id();
         self.sessions
             .lock()
             .add(id, timeout_ms, clock::session_ms());
         id
     }
 
-    /// Touches a session that comes back on a new connection. False if it is over.
+    pub(crate) fn new_session_id(&self) -> SessionId {
+        self.session_ids.lock().next()
+    }
+
+    /// Touches a session that comes back on a new connection. False if it is over, or another
+    /// server would have to know.
     pub(crate) fn renew_session(&self, session: SessionId, timeout_ms: i32) -> bool {
-        let mut sessions = self.sessions.lock();
-        let lives = sessions.touch(session, timeout_ms, clock::session_ms());
-        if lives {
-            sessions.set_owner(session, Owner::THIS_SERVER);
-        }
-        lives
+        let now_ms = clock::session_ms();
+        self.sessions.lock().renew(session, timeout_ms, now_ms)
     }
 
     /// Notes that a connection's session has sent something. False if it is over.

@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use config::Config;
+use parking_lot::Mutex;
 use session::{Owner, Role, SessionTracker};
 use storage::{
     DataDirs, Empty, LogSettings, LogWriter, OpenOptions, RealDisk, Recovered, SnapTrigger,
@@ -19,7 +20,7 @@ use crate::error::StartError;
 use crate::failure::Failure;
 use crate::metrics::Metrics;
 use crate::net::listener;
-use crate::pipeline::{Core, CoreStart, LogThread, Snapshotter};
+use crate::pipeline::{Core, CoreStart, LogFile, LogThread, Snapshotter};
 use crate::recovery::{RecoveredTree, recover_tree};
 use crate::server::{Server, Started};
 use crate::service::Service;
@@ -75,7 +76,10 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
     metrics.digest_mismatches_count.add(digest_mismatches);
     metrics.loaded(&recovered);
     let (sessions, service, orphans) = match config.ensemble {
-        Some(_) => (Sessions::reporting(), Service::None, Vec::new()),
+        Some(_) => {
+            let sessions = Sessions::reporting(settings.tick_ms.cast_signed());
+            (sessions, Service::None, Vec::new())
+        }
         None => {
             let sessions = track_sessions(&settings, &tree);
             (sessions, Service::Deciding, tree.orphan_owners())
@@ -116,16 +120,8 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
         &core_sender,
     )?;
     let (log_sender, log_orders) = crossbeam_channel::bounded(limits::LOG_GROUPS_MAX);
-    let core = Core::new(CoreStart {
+    let log_file = Arc::new(Mutex::new(LogFile {
         shared: shared.clone(),
-        inbox,
-        log: log_sender,
-        failure: failure.clone(),
-        member,
-    });
-    let log = LogThread {
-        shared: shared.clone(),
-        orders: log_orders,
         core: core_sender.clone(),
         writer: LogWriter::new(disk.clone(), &dirs, log_settings(&config)),
         disk: disk.clone(),
@@ -133,8 +129,20 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
         log_settings: log_settings(&config),
         trigger: snap_trigger(&config),
         snapshots,
-        commit: shared.settings.group_commit,
         failure: failure.clone(),
+    }));
+    let core = Core::new(CoreStart {
+        shared: shared.clone(),
+        inbox,
+        log: log_sender,
+        log_file: log_file.clone(),
+        failure: failure.clone(),
+        member,
+    });
+    let log = LogThread {
+        orders: log_orders,
+        commit: shared.settings.group_commit,
+        file: log_file,
     };
     let threads = vec![
         spawn("core", move || core.run())?,

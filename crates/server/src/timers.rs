@@ -31,7 +31,12 @@ pub(crate) async fn expire_sessions(shared: Arc<Shared>) {
             }
         }
         let expired = shared.sessions.lock().expire(clock::session_ms());
-        for session in expired {
+        for session in expired.local {
+            tracing::info!(%session, "local session expires");
+            shared.metrics.stale_sessions_expired.inc();
+            shared.registry.close_session_connection(session);
+        }
+        for session in expired.global {
             tracing::info!(%session, "session expires");
             shared.metrics.stale_sessions_expired.inc();
             submit(&shared, session, WriteRequest::CloseSession).await;
@@ -49,6 +54,10 @@ pub(crate) async fn sweep_containers(shared: Arc<Shared>) {
     rounds.tick().await;
     loop {
         rounds.tick().await;
+        if !shared.role.get().expires_sessions() {
+            // Another server's business.
+            continue;
+        }
         let never_used_ms = settings.max_never_used_ms;
         let candidates = shared
             .tree
@@ -79,6 +88,7 @@ async fn submit(shared: &Arc<Shared>, session: SessionId, request: WriteRequest)
         request,
         body: bytes::Bytes::new(),
         large: None,
+        upgrade_ms: None,
     });
 }
 

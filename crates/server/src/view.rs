@@ -27,6 +27,10 @@ impl LiveView {
         Self { shared }
     }
 
+    fn has_local_sessions(&self) -> bool {
+        self.shared.makes_local_sessions(self.shared.service.get())
+    }
+
     fn sessions_by_connection(&self) -> BTreeMap<tree::WatcherId, SessionId> {
         let all = self.shared.registry.all();
         all.iter()
@@ -57,6 +61,10 @@ impl View for LiveView {
 
     fn state(&self) -> State {
         let watch_count = self.shared.watches.lock().count() as u64;
+        let local_sessions = match self.has_local_sessions() {
+            true => self.shared.sessions.lock().local_count() as u64,
+            false => 0,
+        };
         let connections = self.shared.registry.len() as u64;
         let tree = self.shared.tree.read();
         State {
@@ -67,6 +75,7 @@ impl View for LiveView {
             ephemerals_count: tree.ephemerals_count() as u64,
             approximate_data_size: u64::try_from(tree.approximate_data_size()).unwrap_or(0),
             global_sessions: tree.sessions().len() as u64,
+            local_sessions,
             connection_drop_probability: self.shared.handshakes.lock().drop_probability(),
             ..State::default()
         }
@@ -143,21 +152,20 @@ impl View for LiveView {
     }
 
     fn sessions(&self) -> Sessions {
-        if !self.shared.role.get().expires_sessions() {
-            let known = self.shared.tree.read().sessions().collect();
-            return Sessions {
-                local: None,
-                global: GlobalSessions::Known(known),
-            };
-        }
-        let by_deadline = self.shared.sessions.lock().by_deadline();
-        let sets = by_deadline
-            .into_iter()
-            .map(|(deadline_ms, ids)| (u64::try_from(deadline_ms).unwrap_or(0), ids))
-            .collect();
+        let by_deadline = |local: bool| {
+            let sets = self.shared.sessions.lock().by_deadline(local).into_iter();
+            let sets = sets.map(|(at_ms, ids)| (u64::try_from(at_ms).unwrap_or(0), ids));
+            ExpirySets {
+                sets: sets.collect(),
+            }
+        };
+        let global = match self.shared.role.get().expires_sessions() {
+            true => GlobalSessions::Expired(by_deadline(false)),
+            false => GlobalSessions::Known(self.shared.tree.read().sessions().collect()),
+        };
         Sessions {
-            local: None,
-            global: GlobalSessions::Expired(ExpirySets { sets }),
+            local: self.has_local_sessions().then(|| by_deadline(true)),
+            global,
         }
     }
 

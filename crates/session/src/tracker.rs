@@ -179,8 +179,11 @@ impl SessionTracker {
         Some(session)
     }
 
-    /// Whether a request that `owner` passed on for the session may go on. The first owner to ask
-    /// becomes the session's owner.
+    /// Whether a request that `owner` passed on for the session may go on, and which servers know
+    /// the session: `None` if it is unknown here and may be local to another server. The first
+    /// owner to ask becomes the session's owner.
+    ///
+    /// Only a global session may own ephemerals.
     ///
     /// # Errors
     /// * `SessionExpired`: it is closing; or unknown to a leader, unless it may be a local session
@@ -188,8 +191,9 @@ impl SessionTracker {
     /// * `SessionMoved`: somebody else holds its connection.
     /// * `UnknownSession`: unknown to a standalone server.
     ///
-    /// Source: client-protocol.md 3.3 (SessionTrackerImpl, LeaderSessionTracker.checkSession).
-    pub fn check(&mut self, id: SessionId, owner: Owner) -> Result<(), ErrorCode> {
+    /// Source: client-protocol.md 3.3 (SessionTrackerImpl, LeaderSessionTracker.checkSession and
+    /// checkGlobalSession).
+    pub fn check(&mut self, id: SessionId, owner: Owner) -> Result<Option<Kind>, ErrorCode> {
         let Some(session) = self.sessions.get_mut(&id) else {
             return match self.role {
                 Role::Standalone => Err(ErrorCode::UnknownSession),
@@ -200,7 +204,7 @@ impl SessionTracker {
                     let made_here = id.0.to_be_bytes()[0] == server_id;
                     let may_be_elsewhere = local_sessions && !made_here;
                     may_be_elsewhere
-                        .then_some(())
+                        .then_some(None)
                         .ok_or(ErrorCode::SessionExpired)
                 }
             };
@@ -209,27 +213,9 @@ impl SessionTracker {
             return Err(ErrorCode::SessionExpired);
         }
         match session.owner.get_or_insert(owner) {
-            current if *current == owner => Ok(()),
+            current if *current == owner => Ok(Some(session.kind)),
             _ => Err(ErrorCode::SessionMoved),
         }
-    }
-
-    /// As [`check`](Self::check), for a request that only a global session may make: the creation
-    /// of an ephemeral znode.
-    ///
-    /// # Errors
-    /// Those of `check`, but `SessionExpired` for every unknown session; and
-    /// `EphemeralOnLocalSession`.
-    ///
-    /// Source: SessionTrackerImpl, LeaderSessionTracker.checkGlobalSession.
-    pub fn check_global(&mut self, id: SessionId, owner: Owner) -> Result<(), ErrorCode> {
-        let Some(session) = self.sessions.get(&id) else {
-            return Err(ErrorCode::SessionExpired);
-        };
-        if session.kind != Kind::Global && !session.is_closing {
-            return Err(ErrorCode::EphemeralOnLocalSession);
-        }
-        self.check(id, owner)
     }
 
     /// The session's connection is now held by `owner`: it was made or renewed there. `false` if
@@ -326,12 +312,14 @@ impl SessionTracker {
         self.sessions.iter().map(|(id, session)| (*id, session))
     }
 
-    /// Live sessions by the time they expire, ids in order: what `dump` prints. Visits every
-    /// session.
-    pub fn by_deadline(&self) -> BTreeMap<i64, Vec<SessionId>> {
+    /// Live sessions that are local, or those that are not, by the time they expire, ids in
+    /// order: what `dump` prints. Visits every session.
+    pub fn by_deadline(&self, local: bool) -> BTreeMap<i64, Vec<SessionId>> {
         let mut sets = BTreeMap::<i64, Vec<SessionId>>::new();
         for (id, session) in self.iter().filter(|(_, session)| !session.is_closing) {
-            sets.entry(session.deadline_ms).or_default().push(id);
+            if (session.kind == Kind::Local) == local {
+                sets.entry(session.deadline_ms).or_default().push(id);
+            }
         }
         for ids in sets.values_mut() {
             ids.sort_unstable();

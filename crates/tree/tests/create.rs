@@ -330,6 +330,16 @@ fn row_274_ephemerals_need_a_global_session() {
 }
 
 #[test]
+fn an_ephemeral_of_another_servers_local_session_is_refused() {
+    let mut host = Host::new();
+    host.session_check = Ok(SessionKind::Elsewhere);
+    assert_eq!(host.code(create_flags("/e", flags::EPHEMERAL)), -112);
+    assert_eq!(host.code(create("/a")), 0);
+    let results = host.results(vec![create("/b"), create_flags("/e", flags::EPHEMERAL)]);
+    assert_eq!(results, [0, -112]);
+}
+
+#[test]
 fn a_session_that_is_over_is_noticed_behind_the_flags() {
     let mut host = Host::new();
     host.session_check = Err(ErrorCode::SessionExpired);

@@ -103,7 +103,16 @@ impl Desk<'_> {
                 Work::Refuse(err) => {
                     self.reply(state, replies, asked, zxid, |_| Err(err));
                 }
-                Work::Write | Work::Handshake { .. } | Work::ForwardedSync { .. } => return,
+                Work::CloseLocal => {
+                    self.shared.end_local_session(self.connection.session());
+                    self.reply(state, replies, asked, zxid, |_| Ok(()));
+                    state.ends_after_flush = true;
+                    state.queue.clear();
+                }
+                Work::Write
+                | Work::WriteInVain(_)
+                | Work::Handshake { .. }
+                | Work::ForwardedSync { .. } => return,
             }
         }
     }

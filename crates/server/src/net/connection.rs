@@ -39,6 +39,8 @@ pub(crate) struct Connection {
     pub(crate) stats: ConnectionStats,
     session: AtomicI64,
     timeout_ms: AtomicI32,
+    /// Whether the server had no leader at the handshake; the connection ends when it finds one.
+    read_only: AtomicBool,
     /// Set once nothing more is to be read or answered; the task then ends.
     closed: AtomicBool,
     state: Mutex<ConnectionState>,
@@ -66,6 +68,10 @@ pub(crate) struct Queued {
 pub(crate) enum Work {
     /// A transaction that is under way.
     Write,
+    /// The same, to be answered by this error whatever it is.
+    WriteInVain(ErrorCode),
+    /// The end of a local session: needs no transaction, only its place in the order.
+    CloseLocal,
     /// A new session that is under way; answered by a handshake response instead of a reply.
     Handshake {
         /// Whether the client sent the read-only byte and so expects it back.
@@ -89,7 +95,10 @@ impl Work {
     pub(crate) fn waits_for_core(&self) -> bool {
         matches!(
             self,
-            Self::Write | Self::Handshake { .. } | Self::ForwardedSync { .. }
+            Self::Write
+                | Self::WriteInVain(_)
+                | Self::Handshake { .. }
+                | Self::ForwardedSync { .. }
         )
     }
 }
@@ -102,6 +111,7 @@ impl Connection {
             stats: ConnectionStats::new(clock::wall_ms()),
             session: AtomicI64::new(0),
             timeout_ms: AtomicI32::new(0),
+            read_only: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             state: Mutex::new(ConnectionState {
                 queue: VecDeque::new(),
@@ -126,6 +136,15 @@ impl Connection {
     pub(crate) fn set_session(&self, session: SessionId, timeout_ms: i32) {
         self.timeout_ms.store(timeout_ms, Ordering::Relaxed);
         self.session.store(session.0, Ordering::Release);
+    }
+
+    /// Whether nothing but reads is answered.
+    pub(crate) fn is_read_only(&self) -> bool {
+        self.read_only.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_read_only(&self) {
+        self.read_only.store(true, Ordering::Relaxed);
     }
 
     /// Takes the state's lock; the tree's lock, if needed, must be held already.
@@ -171,6 +190,12 @@ impl Connection {
 }
 
 impl ConnectionState {
+    /// Whether the end of a local session waits for its turn: nothing comes behind it.
+    pub(crate) fn is_closing_local(&self) -> bool {
+        let newest = self.queue.back();
+        newest.is_some_and(|queued| matches!(queued.work, Work::CloseLocal))
+    }
+
     /// Appends the server's half of the handshake.
     pub(crate) fn push_connect_response(&mut self, response: &ConnectResponse) {
         let start = begin_frame(&mut self.outbox);
@@ -179,17 +204,21 @@ impl ConnectionState {
     }
 }
 
+/// A handshake response with the read-only byte, its length included.
+pub(crate) const CONNECT_RESPONSE_BYTES: usize = 41;
+
 /// The handshake response for a session that is (or is not) there.
 pub(crate) fn connect_response(
     session: Option<(SessionId, i32)>,
     new_style: bool,
+    is_read_only: bool,
 ) -> ConnectResponse {
     let (session_id, timeout_ms) = session.unwrap_or((SessionId::NONE, 0));
     let password = match session {
         Some((id, _)) => Bytes::copy_from_slice(&session::password(id)),
         None => Bytes::from_static(&[0; 16]),
     };
-    let read_only = new_style.then_some(false);
+    let read_only = new_style.then_some(is_read_only);
     ConnectResponse {
         protocol_version: 0,
         timeout_ms,

@@ -13,6 +13,7 @@ use super::answer::{Asked, Desk, UNDECODABLE};
 use super::connection::{Connection, ConnectionState, Queued, Work};
 use super::large::{LargeRequest, TooMuch};
 use crate::limits;
+use crate::local_sessions::WriteStep;
 use crate::metrics::Replies;
 use crate::pipeline::{ForwardedSync, Submission};
 use crate::service::Service;
@@ -217,12 +218,13 @@ pub(crate) fn handle_batch(
         now_ms,
     };
     let is_late = batch.is_late;
-    let intake = Intake {
+    let mut intake = Intake {
         shared,
         connection,
         desk: &desk,
         now_ms,
         is_late,
+        submissions: Vec::with_capacity(batch.writes),
     };
     let mut handled = 0;
     while !state.ends_after_flush && state.outbox.len() < limits::OUTBOX_BYTES_SOFT {
@@ -240,6 +242,8 @@ pub(crate) fn handle_batch(
         state.ends_after_flush = true;
     }
     connection.stats.packets_received(handled);
+    // Under the tree's lock: nothing is submitted by a connection that a changed role has closed.
+    intake.hand_over();
     drop(state);
     drop(tree);
     shared.stats.packets_received(handled);
@@ -257,17 +261,28 @@ struct Intake<'a> {
     desk: &'a Desk<'a>,
     now_ms: u64,
     is_late: bool,
+    /// Writes for the core, which gets them in one message. See [`Intake::hand_over`].
+    submissions: Vec<Submission>,
 }
 
 impl Intake<'_> {
     /// Whether a permit went on with a submission.
-    fn handle(&self, state: &mut ConnectionState, replies: &mut Replies, parsed: Parsed) -> bool {
+    fn handle(
+        &mut self,
+        state: &mut ConnectionState,
+        replies: &mut Replies,
+        parsed: Parsed,
+    ) -> bool {
         let Parsed {
             xid,
             kind,
             body,
             large,
         } = parsed;
+        if state.is_closing_local() {
+            // As behind any closeSession.
+            return false;
+        }
         if !matches!(kind, Kind::Auth(_) | Kind::Sasl) && !self.is_let_in(&state.identities) {
             tracing::warn!(peer = %self.connection.peer, session = %self.connection.session(), "client has not authenticated by a scheme of enforce.auth.schemes, closing connection");
             self.refuse(
@@ -287,8 +302,12 @@ impl Intake<'_> {
         }
         match kind {
             Kind::Write(request) => {
-                self.submit(state, self.asked(xid, request.op()), request, body, large);
-                return true;
+                let asked = self.asked(xid, request.op());
+                return self.write(state, replies, asked, request, (body, large));
+            }
+            Kind::Sync(_) if self.connection.is_read_only() => {
+                let work = Work::Refuse(ErrorCode::NotReadOnly);
+                self.enqueue(state, replies, self.asked(xid, OpCode::Sync), work);
             }
             Kind::Read(op, request) if state.queue.is_empty() => {
                 let identities = state.identities.clone();
@@ -307,6 +326,7 @@ impl Intake<'_> {
                 let work = Work::ForwardedSync { path: path.clone() };
                 let asked = self.asked(xid, OpCode::Sync);
                 state.queue.push_back(Queued { asked, work });
+                self.hand_over();
                 self.shared.forward_sync(ForwardedSync {
                     connection: self.connection.clone(),
                     cxid: xid.0,
@@ -323,7 +343,11 @@ impl Intake<'_> {
                 );
             }
             Kind::Undecodable(op) => {
-                let work = Work::Refuse(UNDECODABLE);
+                let is_refused = self.connection.is_read_only() && op.kind() != OpKind::Read;
+                let work = Work::Refuse(match is_refused {
+                    true => ErrorCode::NotReadOnly,
+                    false => UNDECODABLE,
+                });
                 self.enqueue(state, replies, self.asked(xid, op), work);
             }
             Kind::Auth(packet) => self.authenticate(state, replies, xid, &packet),
@@ -375,19 +399,45 @@ impl Intake<'_> {
         state.ends_after_flush = true;
     }
 
-    fn submit(
-        &self,
+    /// Sends the core what has gathered. Anything else that is sent to it on behalf of this
+    /// connection must come behind.
+    fn hand_over(&mut self) {
+        if !self.submissions.is_empty() {
+            let gathered = std::mem::take(&mut self.submissions);
+            self.shared.submit_all(gathered);
+        }
+    }
+
+    /// Whether a permit went on with a submission. `frame` is the record as it came, and its share
+    /// in the large requests.
+    fn write(
+        &mut self,
         state: &mut ConnectionState,
+        replies: &mut Replies,
         asked: Asked,
         request: WriteRequest,
-        body: Bytes,
-        large: Option<LargeRequest>,
-    ) {
-        state.queue.push_back(Queued {
-            asked,
-            work: Work::Write,
-        });
-        self.shared.submit(Submission {
+        frame: (Bytes, Option<LargeRequest>),
+    ) -> bool {
+        let mut upgrade_ms = None;
+        let work = match self.shared.write_step(self.connection, &request) {
+            WriteStep::Order => Work::Write,
+            WriteStep::UpgradeAndOrder(timeout_ms) => {
+                upgrade_ms = Some(timeout_ms);
+                Work::Write
+            }
+            WriteStep::OrderInVain(err) => Work::WriteInVain(err),
+            WriteStep::CloseLocal => {
+                self.enqueue(state, replies, asked, Work::CloseLocal);
+                return false;
+            }
+            WriteStep::Refuse(err) => {
+                self.enqueue(state, replies, asked, Work::Refuse(err));
+                return false;
+            }
+        };
+        state.queue.push_back(Queued { asked, work });
+        let (body, large) = frame;
+        self.submissions.push(Submission {
             origin: Some(self.connection.clone()),
             session: self.connection.session(),
             cxid: asked.xid.0,
@@ -396,7 +446,9 @@ impl Intake<'_> {
             request,
             body,
             large,
+            upgrade_ms,
         });
+        true
     }
 
     /// Queues `work` behind what is under way; answers it at once if nothing is.

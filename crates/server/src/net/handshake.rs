@@ -7,15 +7,16 @@ use bytes::Bytes;
 use jute::{Decode, Reader};
 use proto::connect::ConnectRequest;
 use proto::request::WriteRequest;
-use proto::{OpCode, SessionId, Xid};
+use proto::{ErrorCode, OpCode, SessionId, Xid};
 
-use super::answer::Asked;
-use super::connection::{Connection, Queued, Work, connect_response};
+use super::answer::{Asked, Desk};
+use super::connection::{CONNECT_RESPONSE_BYTES, Connection, Queued, Work, connect_response};
 use super::dispatch::split_frame;
 use super::task::{Socket, Stream, fill};
 use super::throttle::Handshake;
 use crate::clock;
 use crate::fourlw::Word;
+use crate::metrics::Replies;
 use crate::pipeline::{Revalidation, Submission};
 use crate::service::Service;
 use crate::shared::Shared;
@@ -79,17 +80,27 @@ pub(crate) async fn connect(
     shared.stats.packets_received(1);
     connection.stats.packets_received(1);
     shared.metrics.connection_request_count.inc();
-    if shared.service.get() == Service::None {
+    let service = shared.service.get();
+    if service == Service::None {
         tracing::debug!(peer = %connection.peer, "no leader, closing connection");
         return false;
     }
+    let is_local = shared.makes_local_sessions(service);
     let kind = match request.session_id {
+        SessionId::NONE if is_local => Handshake::NewLocal,
         SessionId::NONE => Handshake::New,
         _ => Handshake::Renewal,
     };
     if !admitted(shared, kind) {
         tracing::warn!(peer = %connection.peer, "too many handshakes, closing connection (connection_throttle_tokens)");
         return false;
+    }
+    if service == Service::ReadOnly {
+        if request.read_only != Some(true) {
+            tracing::info!(peer = %connection.peer, "no leader, and the client cannot do with reads, closing connection");
+            return false;
+        }
+        connection.set_read_only();
     }
     let last_zxid = shared.tree.read().last_zxid();
     if request.last_zxid_seen > last_zxid {
@@ -104,11 +115,23 @@ pub(crate) async fn connect(
     );
     let new_style = request.read_only.is_some();
     if request.session_id == SessionId::NONE {
+        if is_local {
+            open_local(shared, connection, timeout_ms, new_style);
+            return true;
+        }
         shared.permits.take(1).await;
         open(shared, connection, timeout_ms, new_style);
         return true;
     }
-    reattach(shared, connection, request, timeout_ms, new_style)
+    let session = request.session_id;
+    let back = Return {
+        service,
+        session,
+        timeout_ms,
+        is_owner: session::password_matches(session, request.password.as_deref()),
+        new_style,
+    };
+    reattach(shared, connection, &back)
 }
 
 fn admitted(shared: &Shared, kind: Handshake) -> bool {
@@ -152,23 +175,64 @@ fn open(shared: &Arc<Shared>, connection: &Arc<Connection>, timeout_ms: i32, new
         request: WriteRequest::CreateSession { timeout_ms },
         body: Bytes::copy_from_slice(&timeout_ms.to_be_bytes()),
         large: None,
+        upgrade_ms: None,
     });
 }
 
-fn reattach(
-    shared: &Shared,
-    connection: &Arc<Connection>,
-    request: &ConnectRequest,
+/// Starts a session that needs no transaction.
+fn open_local(shared: &Shared, connection: &Connection, timeout_ms: i32, new_style: bool) {
+    let session = shared.new_local_session(timeout_ms);
+    tracing::info!(peer = %connection.peer, %session, timeout_ms, "local session established");
+    answer(shared, connection, Some((session, timeout_ms)), new_style);
+    let tree = shared.tree.read();
+    let now_ms = clock::monotonic_ms();
+    let desk = Desk {
+        shared,
+        tree: &tree,
+        connection,
+        now_ms,
+    };
+    let asked = Asked {
+        xid: Xid(0),
+        op: OpCode::CreateSession,
+        received_ms: now_ms,
+    };
+    let mut replies = Replies::default();
+    let state = connection.lock();
+    let zxid = tree.last_zxid();
+    desk.note(&mut replies, asked, zxid, ErrorCode::Ok, CONNECT_RESPONSE_BYTES);
+    drop(state);
+    shared.stats.replied(&replies);
+}
+
+/// A client that comes back with a session.
+struct Return {
+    service: Service,
+    session: SessionId,
+    /// Negotiated on this connection.
     timeout_ms: i32,
+    /// Whether it has the session's password.
+    is_owner: bool,
     new_style: bool,
-) -> bool {
-    let session = request.session_id;
-    shared.metrics.connection_revalidate_count.inc();
+}
+
+/// False if the connection is to end after its outbox.
+fn reattach(shared: &Shared, connection: &Arc<Connection>, back: &Return) -> bool {
+    let &Return {
+        service,
+        session,
+        timeout_ms,
+        is_owner,
+        new_style,
+    } = back;
+    if service == Service::ReadOnly && shared.tree.read().session_timeout_ms(session).is_some() {
+        tracing::info!(peer = %connection.peer, %session, "no leader to say whether the session lives, closing connection");
+        return false;
+    }
     // Before the password is looked at, as in Java: whoever knows the id can cut the connection,
     // and its owner then reattaches with the right password.
     shared.registry.close_session_connection(session);
-    let is_owner = session::password_matches(session, request.password.as_deref());
-    if is_owner && shared.service.get() == Service::Forwarding {
+    if is_owner && service == Service::Forwarding && !shared.is_local(session) {
         shared.revalidate(Revalidation {
             connection: connection.clone(),
             session,
@@ -177,14 +241,16 @@ fn reattach(
         });
         return true;
     }
-    let known = is_owner && shared.renew_session(session, timeout_ms);
-    finish_renewal(
-        shared,
-        connection,
-        session,
-        known.then_some(timeout_ms),
-        new_style,
-    );
+    shared.metrics.connection_revalidate_count.inc();
+    let known = is_owner
+        && match service {
+            Service::ReadOnly => shared.renew_read_only(session, timeout_ms),
+            Service::None | Service::Deciding | Service::Forwarding => {
+                shared.renew_session(session, timeout_ms)
+            }
+        };
+    let timeout_ms = known.then_some(timeout_ms);
+    finish_renewal(shared, connection, session, timeout_ms, new_style);
     known
 }
 
@@ -198,18 +264,29 @@ pub(crate) fn finish_renewal(
     new_style: bool,
 ) {
     if let Some(timeout_ms) = timeout_ms {
-        shared.registry.bind(connection, session);
-        connection.set_session(session, timeout_ms);
         tracing::info!(peer = %connection.peer, %session, timeout_ms, "session renewed");
     } else {
         tracing::info!(peer = %connection.peer, %session, "session is over or its password is wrong");
     }
     let renewed = timeout_ms.map(|timeout_ms| (session, timeout_ms));
-    let response = connect_response(renewed, new_style);
-    let mut state = connection.lock();
-    state.ends_after_flush = timeout_ms.is_none();
-    state.push_connect_response(&response);
+    answer(shared, connection, renewed, new_style);
     connection.stats.packets_sent(1);
-    drop(state);
     shared.stats.packets_sent(1);
+}
+
+/// Gives the connection its session and says so, or says that there is none and ends it.
+fn answer(
+    shared: &Shared,
+    connection: &Connection,
+    session: Option<(SessionId, i32)>,
+    new_style: bool,
+) {
+    if let Some((id, timeout_ms)) = session {
+        shared.registry.bind(connection, id);
+        connection.set_session(id, timeout_ms);
+    }
+    let response = connect_response(session, new_style, connection.is_read_only());
+    let mut state = connection.lock();
+    state.ends_after_flush = session.is_none();
+    state.push_connect_response(&response);
 }

@@ -22,6 +22,8 @@ pub(crate) struct TokenBucket {
 pub(crate) enum Handshake {
     /// A new session.
     New,
+    /// A new session that no other server hears of.
+    NewLocal,
     /// A session that comes back.
     Renewal,
 }
@@ -49,6 +51,7 @@ impl TokenBucket {
         let cost = match (&self.settings.weights, handshake) {
             (None, _) => 1,
             (Some(weights), Handshake::New) => weights.global,
+            (Some(weights), Handshake::NewLocal) => weights.local,
             (Some(weights), Handshake::Renewal) => weights.renew,
         };
         if chance < self.drop_probability || self.tokens < cost {

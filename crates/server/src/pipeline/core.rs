@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, TrySendError};
-use parking_lot::RwLockWriteGuard;
+use parking_lot::{Mutex, RwLockWriteGuard};
 use proto::request::WriteRequest;
 use proto::txn::TxnRecord;
 use proto::{ErrorCode, OpCode, SessionId, Sid, Zxid};
@@ -19,7 +19,7 @@ use zab::broadcast::Proposals;
 use zab::leader::LinkId;
 
 use super::deliver::Delivery;
-use super::log::{LogGroup, ToLog};
+use super::log::{LogFile, LogGroup, ToLog};
 use super::member::Member;
 use super::role::Role;
 use super::{Submission, ToCore};
@@ -34,6 +34,9 @@ pub(crate) struct Core {
     pub(super) shared: Arc<Shared>,
     inbox: Receiver<ToCore>,
     log: Sender<ToLog>,
+    log_file: Arc<Mutex<LogFile>>,
+    /// The last record handed to the log thread or written here.
+    pub(super) handed: Zxid,
     pub(super) failure: Failure,
     pub(super) role: Role,
     /// `None` if there is no ensemble.
@@ -145,6 +148,7 @@ pub(crate) struct CoreStart {
     pub(crate) shared: Arc<Shared>,
     pub(crate) inbox: Receiver<ToCore>,
     pub(crate) log: Sender<ToLog>,
+    pub(crate) log_file: Arc<Mutex<LogFile>>,
     pub(crate) failure: Failure,
     /// `None` for a server that stands alone.
     pub(crate) member: Option<Box<Member>>,
@@ -167,6 +171,8 @@ impl Core {
             shared: start.shared,
             inbox: start.inbox,
             log: start.log,
+            log_file: start.log_file,
+            handed: last_zxid,
             failure: start.failure,
             role,
             member: start.member,
@@ -236,7 +242,7 @@ impl Core {
         let mut next = Some(first);
         while let Some(message) = next {
             match message {
-                ToCore::Submit(submission) => self.requests.push(submission),
+                ToCore::Submit(batch) => self.requests.extend(batch),
                 event => self.events.push_back(event),
             }
             if self.requests.len() + self.events.len() >= limits::PREPARE_GROUP_MAX {
@@ -274,11 +280,16 @@ impl Core {
                     self.order_alone(&tree, submission.into(), now_ms);
                 }
                 drop(tree);
-                self.offer_group();
+                if self.may_sync_here() {
+                    self.sync_here();
+                } else {
+                    self.offer_group();
+                }
             }
             Role::Leading(_) => self.order_all(requests.drain(..)),
             Role::Learning(_) => {
                 for submission in requests.drain(..) {
+                    self.forward_upgrade(&submission);
                     let body = submission.body.clone();
                     self.forward(submission.into(), body);
                 }
@@ -353,17 +364,41 @@ impl Core {
         }
     }
 
+    /// Whether nothing else is under way, so that handing a small group over and back would cost
+    /// a lone writer two wake-ups and gain nothing.
+    fn may_sync_here(&self) -> bool {
+        self.group.len() <= limits::LOG_GROUP_SYNCED_BY_CORE_MAX
+            && self.handed == self.synced
+            && self.events.is_empty()
+            && self.inbox.is_empty()
+            && self.shared.settings.group_commit.flush_delay.is_zero()
+    }
+
+    fn sync_here(&mut self) {
+        let group = std::mem::take(&mut self.group);
+        let Some(last) = group.last() else { return };
+        let mut file = self.log_file.lock();
+        if let Err(error) = file.write(&group) {
+            file.fail(&error);
+            drop(file);
+            return self.handle_event(ToCore::LogFailed);
+        }
+        drop(file);
+        self.handed = last;
+        self.handle_synced(last);
+    }
+
     /// Hands the log what has gathered, unless it is still busy with earlier groups: its next
     /// `Synced` brings us back here.
     pub(super) fn offer_group(&mut self) {
-        if self.group.is_empty() {
+        let Some(last) = self.group.last() else {
             return;
-        }
+        };
         match self
             .log
             .try_send(ToLog::Group(std::mem::take(&mut self.group)))
         {
-            Ok(()) => {}
+            Ok(()) => self.handed = last,
             Err(TrySendError::Full(ToLog::Group(group))) => self.group = group,
             // The log thread is gone; `LogFailed` is on its way.
             Err(_) => {}
@@ -372,7 +407,7 @@ impl Core {
 
     /// Orders something of the log thread, behind all that was appended. Waits for room there:
     /// nobody is served meanwhile.
-    pub(super) fn to_log(&mut self, order: ToLog) {
+    pub(super) fn order_log(&mut self, order: ToLog) {
         if !self.group.is_empty() {
             let _ = self.log.send(ToLog::Group(std::mem::take(&mut self.group)));
         }

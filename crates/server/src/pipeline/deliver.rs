@@ -11,7 +11,9 @@ use super::core::InFlight;
 use crate::clock;
 use crate::metrics::Replies;
 use crate::net::answer::{Desk, push_event_frame};
-use crate::net::connection::{Connection, Queued, Work, connect_response};
+use crate::net::connection::{
+    CONNECT_RESPONSE_BYTES, Connection, Queued, Work, connect_response,
+};
 use crate::shared::Shared;
 
 /// Applies transactions and remembers whom to wake once the tree is free again.
@@ -103,7 +105,9 @@ impl Delivery {
         let Some(Queued { asked, work }) = state.queue.pop_front() else {
             return;
         };
-        if let Work::Handshake { new_style } = work {
+        if let Work::WriteInVain(err) = work {
+            desk.reply(&mut state, &mut self.replies, asked, zxid, |_| Err(err));
+        } else if let Work::Handshake { new_style } = work {
             drop(state);
             let session = outcome_session(outcome, header.session, in_flight);
             open_connection(shared, connection, session, new_style);
@@ -149,8 +153,7 @@ impl Delivery {
             now_ms: clock::monotonic_ms(),
         };
         let mut state = connection.lock();
-        let is_sync = |queued: &Queued| matches!(queued.work, Work::ForwardedSync { .. });
-        match state.queue.pop_front_if(|queued| is_sync(queued)) {
+        match state.queue.pop_front() {
             Some(Queued {
                 asked,
                 work: Work::ForwardedSync { path },
@@ -198,9 +201,6 @@ impl Delivery {
     }
 }
 
-/// A handshake response with the read-only byte, its length included.
-const CONNECT_RESPONSE_BYTES: usize = 41;
-
 fn outcome_session(
     outcome: &Outcome,
     session: SessionId,
@@ -230,6 +230,6 @@ fn open_connection(
         tracing::info!(peer = %connection.peer, session = %id, timeout_ms, "session established");
     }
     let mut state = connection.lock();
-    state.push_connect_response(&connect_response(session, new_style));
+    state.push_connect_response(&connect_response(session, new_style, false));
     state.ends_after_flush |= session.is_none();
 }

@@ -36,6 +36,7 @@ impl Core {
         if let Some(member) = &self.member {
             member.look();
             self.show_config();
+            self.plan_read_only();
         }
         self.publish_role();
     }
@@ -60,8 +61,14 @@ impl Core {
     fn take_role(&mut self, state: proto::notification::PeerState, leader: Sid) {
         use proto::notification::PeerState;
         match state {
-            PeerState::Leading => self.begin_leading(),
-            PeerState::Following | PeerState::Observing => self.begin_learning(leader),
+            PeerState::Leading => {
+                self.end_read_only();
+                self.begin_leading();
+            }
+            PeerState::Following | PeerState::Observing => {
+                self.end_read_only();
+                self.begin_learning(leader);
+            }
             PeerState::Looking | PeerState::Unknown(_) => {}
         }
     }
@@ -138,7 +145,12 @@ impl Core {
             Role::Alone(_) => None,
             Role::Leading(leading) => leading.leader.deadline_ms(),
             Role::Learning(learning) => learning.learner.as_ref()?.deadline_ms(),
-            Role::Looking | Role::Draining(_) => self.member.as_ref()?.look_at_ms,
+            Role::Draining(_) => None,
+            Role::Looking => {
+                let member = self.member.as_ref()?;
+                let deadlines = [member.look_at_ms, member.read_only_at_ms];
+                deadlines.into_iter().flatten().min()
+            }
         }
     }
 
@@ -161,6 +173,7 @@ impl Core {
                     member.look_at_ms = None;
                     member.look();
                 }
+                self.begin_read_only_if_due(now_ms);
             }
         }
     }
@@ -199,7 +212,11 @@ impl Core {
                 (role, zab, Some(learning.leader))
             }
             Role::Alone(_) | Role::Looking | Role::Draining(_) => {
-                (RoleNow::Looking, ZabState::Election, None)
+                let role = match self.shared.service.get() {
+                    Service::ReadOnly => RoleNow::ReadOnly,
+                    Service::None | Service::Deciding | Service::Forwarding => RoleNow::Looking,
+                };
+                (role, ZabState::Election, None)
             }
         };
         let members = Arc::new(member.keeper.committed().clone());
@@ -282,8 +299,14 @@ impl Core {
         member.last_logged = member.last_logged.max(self.appended);
         self.role = Role::Looking;
         match next {
-            Next::Look => member.look(),
-            Next::LookLater => member.look_at_ms = Some(clock::session_ms() + PAUSE_MS),
+            Next::Look => {
+                member.look();
+                self.plan_read_only();
+            }
+            Next::LookLater => {
+                member.look_at_ms = Some(clock::session_ms() + PAUSE_MS);
+                self.plan_read_only();
+            }
             Next::Follow(leader) => {
                 member.take_appointment(leader);
                 self.begin_learning(leader);
@@ -329,7 +352,7 @@ impl Core {
     /// Has the tree loaded from disk, after a cut if `keep` is given.
     pub(super) fn reload(&mut self, keep: Option<Zxid>) {
         self.is_reloading = true;
-        self.to_log(ToLog::Reload { keep });
+        self.order_log(ToLog::Reload { keep });
     }
 
     /// The log thread has loaded the tree from disk, after a cut or because it was not to be
@@ -449,8 +472,7 @@ impl Core {
             ) => Ok(SessionKind::Global),
             _ => {
                 let mut sessions = self.shared.sessions.lock();
-                let checked = sessions.check(order.session, order.owner);
-                checked.map(|()| SessionKind::Global)
+                sessions.check(order.session, order.owner)
             }
         }
     }

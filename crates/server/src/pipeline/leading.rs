@@ -153,13 +153,9 @@ impl Core {
                 }
             }
             Action::Revalidate { from, session } => {
-                let mut tracker = self.shared.sessions.lock();
-                let is_valid = tracker.touch(
-                    session.session,
-                    session.timeout_ms,
-                    clock::session_ms(),
-                ) && tracker.set_owner(session.session, owner_of(from));
-                drop(tracker);
+                let mut sessions = self.shared.sessions.lock();
+                let is_valid = sessions.move_to(session, owner_of(from), clock::session_ms());
+                drop(sessions);
                 let leader = &mut leading.leader;
                 leader.revalidated(from, session.session, is_valid, more);
                 self.shared.metrics.connection_revalidate_count.inc();
@@ -222,6 +218,9 @@ impl Core {
         let tree = shared.tree.read();
         let now_ms = clock::wall_ms();
         for submission in requests {
+            if let Some(upgrade) = submission.upgrade() {
+                self.propose(&tree, upgrade, now_ms, &mut actions);
+            }
             self.propose(&tree, submission.into(), now_ms, &mut actions);
         }
         drop(tree);

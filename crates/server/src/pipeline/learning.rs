@@ -237,7 +237,7 @@ impl Core {
         let zxid = shared.tree.read().last_zxid();
         if let Role::Learning(learning) = &self.role {
             let attempt = learning.attempt;
-            self.to_log(ToLog::Snapshot {
+            self.order_log(ToLog::Snapshot {
                 last: zxid,
                 attempt,
             });
@@ -245,7 +245,8 @@ impl Core {
     }
 
     fn serve_as_learner(&mut self, epoch: Epoch) {
-        *self.shared.sessions.lock() = Sessions::reporting();
+        let tick_ms = self.shared.settings.tick_ms.cast_signed();
+        *self.shared.sessions.lock() = Sessions::reporting(tick_ms);
         if let Some(member) = &mut self.member {
             member.truncation_failed_in = None;
             member.mesh.epoch_active(epoch);

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
 use jute::Encode;
+use parking_lot::Mutex;
 use proto::Zxid;
 use proto::txn::TxnRecord;
 use storage::{DataDirs, LogSettings, LogWriter, RealDisk, SnapTrigger, StorageError};
@@ -47,8 +48,12 @@ impl LogGroup {
         self.end(zxid, start);
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.records.len()
+    }
+
     /// Its last transaction.
-    fn last(&self) -> Option<Zxid> {
+    pub(super) fn last(&self) -> Option<Zxid> {
         self.records.last().map(|(zxid, _)| *zxid)
     }
 
@@ -93,8 +98,15 @@ pub(crate) struct GroupCommit {
 
 /// Appends groups, syncs them, tells the core.
 pub(crate) struct LogThread {
-    pub(crate) shared: Arc<Shared>,
     pub(crate) orders: Receiver<ToLog>,
+    pub(crate) commit: GroupCommit,
+    /// Shared with the core, which takes it only while this thread has nothing to do.
+    pub(crate) file: Arc<Mutex<LogFile>>,
+}
+
+/// The log being written, and what goes with each write.
+pub(crate) struct LogFile {
+    pub(crate) shared: Arc<Shared>,
     pub(crate) core: Sender<ToCore>,
     pub(crate) disk: Arc<RealDisk>,
     pub(crate) dirs: DataDirs,
@@ -102,27 +114,25 @@ pub(crate) struct LogThread {
     pub(crate) writer: LogWriter<RealDisk>,
     pub(crate) trigger: SnapTrigger,
     pub(crate) snapshots: SnapshotRequests,
-    pub(crate) commit: GroupCommit,
     pub(crate) failure: Failure,
 }
 
 impl LogThread {
     /// Runs until the core is gone, or until the log cannot be written.
-    pub(crate) fn run(mut self) {
+    pub(crate) fn run(self) {
         let mut next = None;
         while let Some(order) = next.take().or_else(|| self.orders.recv().ok()) {
+            let mut file = self.file.lock();
             let carried_out = match order {
-                ToLog::Group(group) => self.group(&group).map(|after| next = after),
-                ToLog::Reload { keep } => self.reload(keep),
-                ToLog::Snapshot { last, attempt } => self.cut_after(last).map(|()| {
-                    self.snapshots.request_for_core(attempt);
+                ToLog::Group(group) => self.group(&mut file, &group).map(|after| next = after),
+                ToLog::Reload { keep } => file.reload(keep),
+                ToLog::Snapshot { last, attempt } => file.cut_after(last).map(|()| {
+                    file.snapshots.request_for_core(attempt);
                 }),
             };
             if let Err(error) = carried_out {
-                // Nothing of this group is acknowledged: whether its bytes are on disk is unknown.
-                tracing::error!(err = %error, "cannot write the transaction log, stopping");
-                let _ = self.core.send(ToCore::LogFailed);
-                self.failure.report(exit_code(&error));
+                let _ = file.core.send(ToCore::LogFailed);
+                file.fail(&error);
                 return;
             }
         }
@@ -131,16 +141,16 @@ impl LogThread {
 
     /// Appends groups until one is full or nothing more waits, and syncs them. Returns what comes
     /// next if that was taken and is no group.
-    fn group(&mut self, first: &LogGroup) -> Result<Option<ToLog>, StorageError> {
+    fn group(&self, file: &mut LogFile, first: &LogGroup) -> Result<Option<ToLog>, StorageError> {
         let started = Instant::now();
         let mut times = LogTimes::default();
-        let mut appended = self.append(first, &mut times)?;
+        let mut appended = file.append(first, &mut times)?;
         let mut last = first.last();
         let mut after = None;
         while appended < self.commit.batch_max {
             match self.next_of_group(started) {
                 Some(ToLog::Group(next)) => {
-                    appended += self.append(&next, &mut times)?;
+                    appended += file.append(&next, &mut times)?;
                     last = next.last().or(last);
                 }
                 Some(other) => {
@@ -150,9 +160,9 @@ impl LogThread {
                 None => break,
             }
         }
-        self.sync(times)?;
+        file.sync(times)?;
         if let Some(zxid) = last {
-            let _ = self.core.send(ToCore::Synced(zxid));
+            let _ = file.core.send(ToCore::Synced(zxid));
         }
         Ok(after)
     }
@@ -166,6 +176,21 @@ impl LogThread {
         self.orders
             .recv_timeout(left.min(self.commit.poll_time))
             .ok()
+    }
+}
+
+impl LogFile {
+    /// Makes a group durable at once.
+    pub(super) fn write(&mut self, group: &LogGroup) -> Result<(), StorageError> {
+        let mut times = LogTimes::default();
+        self.append(group, &mut times)?;
+        self.sync(times)
+    }
+
+    /// Nothing of the group is acknowledged: whether its bytes are on disk is unknown.
+    pub(super) fn fail(&self, error: &StorageError) {
+        tracing::error!(err = %error, "cannot write the transaction log, stopping");
+        self.failure.report(exit_code(error));
     }
 
     /// Loads the tree from disk, after a cut if one is asked for. A cut that cannot be made leaves
@@ -201,8 +226,7 @@ impl LogThread {
 
     /// The next record begins a new file.
     fn renew_writer(&mut self) {
-        let settings = self.log_settings.clone();
-        self.writer = LogWriter::new(self.disk.clone(), &self.dirs, settings);
+        self.writer = LogWriter::new(self.disk.clone(), &self.dirs, self.log_settings);
     }
 
     fn append(&mut self, group: &LogGroup, times: &mut LogTimes) -> Result<usize, StorageError> {

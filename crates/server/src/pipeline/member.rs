@@ -9,6 +9,7 @@ use proto::{Epoch, Sid, Zxid};
 use storage::{DataDirs, Epochs, RealDisk, StorageError};
 use zab::CommittedLog;
 
+use super::read_only;
 use crate::membership::MembershipKeeper;
 use crate::mesh::Mesh;
 use crate::peer::{Dialer, LearnerPort, ListenSettings};
@@ -41,6 +42,10 @@ pub(crate) struct Member {
     pub(crate) attempt: u64,
     /// When to look for a leader again after a pause, ms.
     pub(crate) look_at_ms: Option<i64>,
+    /// After how long without a leader reads are served, ms; `None` for never.
+    pub(super) read_only_after_ms: Option<i64>,
+    /// When that is, while this server looks for one, ms.
+    pub(super) read_only_at_ms: Option<i64>,
 }
 
 /// What a member recovered.
@@ -96,6 +101,8 @@ impl Member {
             serves_clients_as_leader: ensemble.leader.serves_clients,
             attempt: 0,
             look_at_ms: None,
+            read_only_after_ms: read_only::grace_ms(config),
+            read_only_at_ms: None,
         })
     }
 

@@ -24,7 +24,9 @@ mod forwarded;
 mod leading;
 mod learning;
 mod log;
+mod local;
 mod member;
+mod read_only;
 mod revalidation;
 mod role;
 mod snapshot;
@@ -37,7 +39,7 @@ use proto::{SessionId, Zxid};
 use tree::Tree;
 
 pub(crate) use self::core::{Core, CoreStart};
-pub(crate) use self::log::{GroupCommit, LogThread};
+pub(crate) use self::log::{GroupCommit, LogFile, LogThread};
 pub(crate) use self::member::{Member, MemberStart, Ways};
 pub(crate) use self::revalidation::Revalidation;
 pub(crate) use self::snapshot::{SnapshotEnd, Snapshotter, compression};
@@ -61,6 +63,8 @@ pub(crate) struct Submission {
     pub(crate) body: Bytes,
     /// Held until the reply, if the request is large.
     pub(crate) large: Option<LargeRequest>,
+    /// The timeout of the session in ms, if it is local and must become global first.
+    pub(crate) upgrade_ms: Option<i32>,
 }
 
 /// A client's sync on its way to the leader.
@@ -73,8 +77,8 @@ pub(crate) struct ForwardedSync {
 
 /// What the core thread is told.
 pub(crate) enum ToCore {
-    /// Order this request.
-    Submit(Submission),
+    /// Order these requests, which came together.
+    Submit(Vec<Submission>),
     /// Pass this sync on to the leader.
     ForwardSync(ForwardedSync),
     /// Ask the leader about this session.

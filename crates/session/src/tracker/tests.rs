@@ -77,11 +77,11 @@ fn the_first_owner_keeps_a_session_until_it_is_set_anew() {
     let mut sessions = standalone();
     sessions.add(A, 4000, 0);
     assert_eq!(sessions.owner(A), None);
-    assert_eq!(sessions.check(A, LEARNER), Ok(()));
+    assert_eq!(sessions.check(A, LEARNER), Ok(Some(Kind::Global)));
     assert_eq!(sessions.owner(A), Some(LEARNER));
     assert_eq!(sessions.check(A, HERE), Err(ErrorCode::SessionMoved));
     assert!(sessions.set_owner(A, HERE));
-    assert_eq!(sessions.check(A, HERE), Ok(()));
+    assert_eq!(sessions.check(A, HERE), Ok(Some(Kind::Global)));
     assert_eq!(sessions.check(A, LEARNER), Err(ErrorCode::SessionMoved));
 }
 
@@ -91,11 +91,9 @@ fn a_closing_session_is_expired_for_everybody() {
         sessions.add(A, 4000, 0);
         sessions.set_owner(A, LEARNER);
         sessions.set_closing(A);
-        assert_eq!(sessions.check(A, HERE), Err(ErrorCode::SessionExpired));
-        assert_eq!(
-            sessions.check_global(A, LEARNER),
-            Err(ErrorCode::SessionExpired)
-        );
+        for owner in [HERE, LEARNER] {
+            assert_eq!(sessions.check(A, owner), Err(ErrorCode::SessionExpired));
+        }
     }
 }
 
@@ -109,35 +107,26 @@ fn an_unknown_session_is_judged_by_the_servers_role() {
             Err(ErrorCode::SessionExpired)
         );
     }
-    assert_eq!(leader(true).check(elsewhere, LEARNER), Ok(()));
+    assert_eq!(leader(true).check(elsewhere, LEARNER), Ok(None));
     assert_eq!(
         leader(true).check(A, LEARNER),
         Err(ErrorCode::SessionExpired),
         "made here, so not another server's local session"
     );
-    for mut sessions in [standalone(), leader(false), leader(true)] {
-        assert_eq!(
-            sessions.check_global(elsewhere, HERE),
-            Err(ErrorCode::SessionExpired)
-        );
-    }
 }
 
 #[test]
 fn a_local_session_is_upgraded_by_one_request_only() {
     let mut sessions = leader(true);
     sessions.add_local(A, 5000, 0);
-    assert_eq!(sessions.check(A, HERE), Ok(()));
-    assert_eq!(
-        sessions.check_global(A, HERE),
-        Err(ErrorCode::EphemeralOnLocalSession)
-    );
+    assert_eq!(sessions.check(A, HERE), Ok(Some(Kind::Local)));
     assert_eq!(sessions.upgrade(A), Some(5000));
+    assert_eq!(sessions.check(A, HERE), Ok(Some(Kind::Upgrading)));
     assert_eq!(sessions.upgrade(A), None);
     assert!(sessions.touch(A, 5000, 100), "still alive meanwhile");
     assert!(!sessions.add(A, 5000, 200));
     assert_eq!(sessions.get(A).map(|s| s.kind), Some(Kind::Global));
-    assert_eq!(sessions.check_global(A, HERE), Ok(()));
+    assert_eq!(sessions.check(A, HERE), Ok(Some(Kind::Global)));
     assert_eq!(sessions.upgrade(A), None);
     assert!(
         !sessions.add_local(A, 5000, 300),
@@ -165,14 +154,17 @@ fn the_dump_shows_live_sessions_under_their_true_deadlines() {
     }
     sessions.touch(SessionId(3), 4000, 2500);
     sessions.set_closing(SessionId(4));
-    let sets = sessions.by_deadline();
+    sessions.add_local(SessionId(5), 4000, 0);
+    let local = [(6000, vec![SessionId(5)])];
+    assert_eq!(sessions.by_deadline(true), BTreeMap::from(local));
+    let sets = sessions.by_deadline(false);
     let expected = [
         (6000, vec![SessionId(1)]),
         (8000, vec![SessionId(3)]),
         (10_000, vec![SessionId(2)]),
     ];
     assert_eq!(sets, BTreeMap::from(expected));
-    assert_eq!((sessions.len(), sessions.iter().count()), (4, 4));
+    assert_eq!((sessions.len(), sessions.iter().count()), (5, 5));
 }
 
 /// What the tracker must hold to, written the slow way.
@@ -266,7 +258,7 @@ proptest! {
             }
             prop_assert_eq!(sessions.len(), model.sessions.len());
             let live = model.sessions.values().filter(|s| !s.2).count();
-            prop_assert_eq!(sessions.by_deadline().values().map(Vec::len).sum::<usize>(), live);
+            prop_assert_eq!(sessions.by_deadline(false).values().map(Vec::len).sum::<usize>(), live);
         }
     }
 }

@@ -35,8 +35,14 @@ impl Preparation<'_> {
     ) -> Result<Txn, ErrorCode> {
         let settings = &self.tree.settings;
         let mode = Mode::of(op, request.flags, ttl, settings.extended_types, place)?;
-        if self.context.session_check? == SessionKind::Local && mode.has_ephemeral_flag {
-            return Err(ErrorCode::EphemeralOnLocalSession);
+        let session = self.context.session_check?;
+        if mode.has_ephemeral_flag {
+            match session {
+                SessionKind::Global => {}
+                SessionKind::Local => return Err(ErrorCode::EphemeralOnLocalSession),
+                // Its own server would have made it global first.
+                SessionKind::Elsewhere => return Err(ErrorCode::SessionExpired),
+            }
         }
         let (asked_path, split) = path::split_request(request.path.as_ref())?;
         let identities = self.context.identities;

@@ -46,8 +46,10 @@ pub struct PrepareContext<'a> {
 pub enum SessionKind {
     /// Known to the ensemble.
     Global,
-    /// Known to one server: can own no ephemerals.
+    /// Known to this server only: can own no ephemerals.
     Local,
+    /// If at all, known to one other server only: can own no ephemerals either.
+    Elsewhere,
 }
 
 /// Whether an operation stands alone or in a multi; creates differ.
