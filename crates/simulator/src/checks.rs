@@ -65,16 +65,17 @@ impl Checks {
     pub(crate) fn commits(&mut self, sid: Sid, record: &Record, last: Zxid) {
         let last = self.history.end_of_tree(last);
         self.hold(prefix::NAME, prefix::commits(sid, record, last, &self.history));
-        self.commit(record);
+        self.commit(record, record.zxid.epoch());
     }
 
-    fn commit(&mut self, record: &Record) {
+    /// This is committed in this epoch.
+    fn commit(&mut self, record: &Record, epoch: Epoch) {
         if self.violation.is_some() {
             return;
         }
         let held = self.primary_order.commits(record, self.history.end());
         self.hold(PrimaryOrder::NAME, held);
-        if let Err(text) = self.history.push(record) {
+        if let Err(text) = self.history.push(record, epoch) {
             return self.fail(prefix::NAME, text);
         }
         let Some(entry) = self.history.entries.last() else {
@@ -94,9 +95,14 @@ impl Checks {
         let held = self.one_leader.leads(sid, epoch);
         self.hold(OneLeader::NAME, held);
         let last = self.history.end_of_tree(tree.last_zxid());
-        self.hold(Acknowledged::NAME, self.acknowledged.leads(sid, last, &self.history));
+        let end = self.history.end_before(epoch);
+        self.hold(Acknowledged::NAME, self.acknowledged.leads(sid, last, end));
+        if self.one_leader.newest() > epoch {
+            // Its quorum has gone over to the next one; it does not know yet and commits nothing.
+            return self.serves(sid, tree);
+        }
         for record in self.primary_order.between(self.history.end(), last) {
-            self.commit(&record);
+            self.commit(&record, epoch);
         }
         self.serves(sid, tree);
         if self.history.end() != last {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use proto::txn::{CreateTxn, Txn, TxnRecord};
-use proto::{SessionId, Zxid};
+use proto::{Epoch, SessionId, Zxid};
 use zab::Record;
 
 use crate::server::decode;
@@ -15,6 +15,8 @@ use crate::server::decode;
 #[derive(Debug)]
 pub(crate) struct Entry {
     pub(crate) zxid: Zxid,
+    /// The epoch in which it was committed, its own or a later one.
+    pub(crate) epoch: Epoch,
     pub(crate) bytes: Bytes,
     pub(crate) txn: TxnRecord,
 }
@@ -71,13 +73,21 @@ impl History {
         self.entries.get(at)
     }
 
+    /// The end of what was committed before this epoch.
+    pub(crate) fn end_before(&self, epoch: Epoch) -> Zxid {
+        let at = self.entries.partition_point(|entry| entry.epoch < epoch);
+        let before = at.checked_sub(1).and_then(|at| self.entries.get(at));
+        before.map_or(Zxid::ZERO, |entry| entry.zxid)
+    }
+
     /// Adds the next one.
-    pub(crate) fn push(&mut self, record: &Record) -> Result<(), String> {
+    pub(crate) fn push(&mut self, record: &Record, epoch: Epoch) -> Result<(), String> {
         let txn = decode(record).ok_or_else(|| format!("{record} does not decode"))?;
         let zxid = record.zxid;
         self.change(zxid, txn.header.session, &txn.txn);
         self.entries.push(Entry {
             zxid,
+            epoch,
             bytes: record.txn.clone(),
             txn,
         });

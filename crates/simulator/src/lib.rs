@@ -29,6 +29,7 @@ mod plan;
 mod queue;
 mod quorum;
 mod random;
+pub mod scenarios;
 mod server;
 mod wire;
 mod world;

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
+use simulator::scenarios::SCENARIOS;
 use simulator::{Mutant, Report, repeat_command, run};
 
 /// Whole ensembles of ZooKeeper servers, simulated from one number each.
@@ -26,6 +27,9 @@ struct Arguments {
     /// Runs all seeds whatever is found.
     #[arg(long)]
     keep_going: bool,
+    /// Plays the script of this issue (its number) instead.
+    #[arg(long)]
+    scenario: Option<u32>,
     /// Leaves the steps of a single seed out.
     #[arg(long)]
     quiet: bool,
@@ -44,6 +48,9 @@ fn main() -> ExitCode {
             }
         },
     };
+    if let Some(issue) = arguments.scenario {
+        return play(issue, mutant);
+    }
     match arguments.seed {
         Some(seed) => {
             let report = run(seed, mutant, !arguments.quiet);
@@ -52,6 +59,16 @@ fn main() -> ExitCode {
         }
         None => run_many(&arguments, mutant),
     }
+}
+
+fn play(issue: u32, mutant: Mutant) -> ExitCode {
+    let Some(scenario) = SCENARIOS.iter().find(|scenario| scenario.issue == issue) else {
+        eprintln!("no script for issue {issue}");
+        return ExitCode::from(2);
+    };
+    let violation = scenario.play(mutant, true);
+    println!("ZOOKEEPER-{issue}: {}: {violation:?}", scenario.title);
+    ExitCode::from(u8::from(violation.is_some()))
 }
 
 /// Seeds that nobody has run: the time in milliseconds, with room for more behind it.

@@ -48,7 +48,7 @@ pub enum Mutant {
     ReplyBeforeCommit,
     /// What recovery found in the log is not synced.
     RecoveredLogNotSynced,
-    /// Votes name what was applied, not what was logged.
+    /// What was logged and not applied is forgotten with the role: votes do not name it.
     VotesByApplied,
     /// A snapshot is named after its end, not after its beginning.
     SnapshotNamedTooLate,

@@ -176,10 +176,20 @@ impl Network {
     pub(crate) fn vanish(&mut self, number: u64, end: usize) {
         if let Some(connection) = self.connections.get_mut(&number) {
             connection.is_open[end] = false;
-            for lane in &mut connection.lanes {
-                lane.messages.clear();
-            }
+            // What was sent before still arrives.
+            connection.lanes[1 - end].messages.clear();
             self.drop_if_closed(number);
+        }
+    }
+
+    /// What one end has sent is long on its way.
+    pub(crate) fn slow_down(&mut self, number: u64, from_end: usize, extra: Micros) {
+        if let Some(connection) = self.connections.get_mut(&number) {
+            let lane = &mut connection.lanes[from_end];
+            lane.last_at += extra;
+            for (at, _) in &mut lane.messages {
+                *at += extra;
+            }
         }
     }
 

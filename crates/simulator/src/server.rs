@@ -112,6 +112,25 @@ enum Job {
     },
 }
 
+/// A kind of job that a script can have held back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Held {
+    Sync,
+    SaveCurrent,
+    AdoptSnapshot,
+}
+
+impl Job {
+    fn held(&self) -> Option<Held> {
+        match self {
+            Self::Sync(_) => Some(Held::Sync),
+            Self::SaveCurrent(_) => Some(Held::SaveCurrent),
+            Self::AdoptSnapshot => Some(Held::AdoptSnapshot),
+            _ => None,
+        }
+    }
+}
+
 impl Server {
     pub(crate) fn place(&self) -> Place {
         Place::Server {
@@ -126,13 +145,9 @@ impl Server {
         logged.map_or(self.tree.last_zxid(), |zxid| zxid.max(self.tree.last_zxid()))
     }
 
-    fn candidate(&self, world: &World) -> Candidate {
-        let mut zxid = self.last_logged();
-        if world.is(crate::Mutant::VotesByApplied) {
-            zxid = self.tree.last_zxid();
-        }
+    fn candidate(&self) -> Candidate {
         Candidate {
-            zxid: (!self.is_untrusted).then_some(zxid),
+            zxid: (!self.is_untrusted).then_some(self.last_logged()),
             peer_epoch: self.epochs.current,
         }
     }
@@ -193,6 +208,10 @@ impl Server {
         let Some(job) = self.jobs.remove(&job) else {
             return;
         };
+        let held = job.held().map(|held| (self.index, held));
+        if held.is_some_and(|held| world.held.contains(&held)) {
+            return self.start_job(job, 1000, world);
+        }
         match job {
             Job::Sync(upto) => self.finish_sync(upto, world),
             Job::SaveAccepted(epoch) => self.finish_accepted(epoch, world),
@@ -409,7 +428,9 @@ impl Server {
         }
         self.jobs.retain(|_, job| matches!(job, Job::Snapshot));
         self.settle_log(world);
-        if is_tree_bad || world.random.percent(10) {
+        if world.is(crate::Mutant::VotesByApplied) {
+            self.undelivered.clear();
+        } else if is_tree_bad || world.random.percent(10) {
             self.reload(world);
         } else {
             self.catch_up_tree();
@@ -419,7 +440,7 @@ impl Server {
     /// The election decides what comes next.
     fn look(&mut self, world: &mut World) {
         self.role = Role::Looking;
-        let candidate = self.candidate(world);
+        let candidate = self.candidate();
         world.say(self.sid, || format!("looks, {candidate:?}"));
         self.elect(world, |election, now_ms, out| {
             election.start(candidate, now_ms, out);

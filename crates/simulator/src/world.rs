@@ -1,11 +1,14 @@
 //! What all servers and clients share: time, network, chance, and what is watched.
 
+use std::collections::BTreeSet;
+
 use crate::checks::Checks;
 use crate::mutant::Mutant;
 use crate::network::{Message, Network, Place};
 use crate::plan::Plan;
 use crate::queue::{Micros, Queue};
 use crate::random::Random;
+use crate::server::Held;
 
 pub(crate) struct World {
     pub(crate) plan: Plan,
@@ -14,6 +17,8 @@ pub(crate) struct World {
     pub(crate) random: Random,
     pub(crate) checks: Checks,
     pub(crate) prints: bool,
+    /// Disks that keep back what they are asked for, in scripts.
+    pub(crate) held: BTreeSet<(usize, Held)>,
     /// Whether everything is mended: nothing breaks any more.
     pub(crate) is_healed: bool,
     /// A learner found a leader whose epoch is behind what it has promised. As with Apache
@@ -31,6 +36,7 @@ impl World {
             random,
             checks: Checks::default(),
             prints,
+            held: BTreeSet::new(),
             is_healed: false,
             is_epoch_behind: false,
             plan,

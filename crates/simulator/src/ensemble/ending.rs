@@ -11,8 +11,10 @@ use proto::{SessionId, Zxid};
 
 /// How long it may take until everything is well.
 const PATIENCE: Micros = 60 * SECOND;
-/// After the mending, old troubles may still let a session expire for so long.
-const GRACE: Micros = 6 * SECOND;
+/// The weather is fine for at least so long.
+const FINE: Micros = 4 * SECOND;
+/// How long a client must have been there for its session not to expire.
+const THERE: Micros = SECOND;
 
 impl Ensemble {
     /// Ends the storm. Nothing breaks any more.
@@ -29,6 +31,7 @@ impl Ensemble {
         }
         for client in &mut self.clients {
             client.progress = 0;
+            client.asleep_until = 0;
         }
     }
 
@@ -38,7 +41,7 @@ impl Ensemble {
         while self.world.now() < end && self.world.checks.violation.is_none() {
             self.run(100 * MS);
             self.look_after();
-            if self.world.now() > end - PATIENCE + GRACE / 2 && self.is_well().is_ok() {
+            if self.world.now() > end - PATIENCE + FINE && self.is_well().is_ok() {
                 break;
             }
         }
@@ -152,14 +155,11 @@ impl Ensemble {
     /// In fine weather no session expires whose client is connected.
     pub(super) fn judge_expired(&mut self) {
         for session in std::mem::take(&mut self.world.checks.expired) {
-            let grown_up = self.healed_at.map(|at| at + GRACE);
-            let now = self.world.now();
-            if grown_up.is_none_or(|grown_up| now < grown_up) {
-                continue;
-            }
+            let (healed_at, now) = (self.healed_at, self.world.now());
             let is_there = self.clients.iter().any(|client| {
                 let since = client.connected_since.filter(|_| client.session == session);
-                since.is_some_and(|since| since + GRACE / 2 < now) && client.asleep_until < now - GRACE
+                let in_fine_weather = since.filter(|since| healed_at.is_some_and(|at| *since > at));
+                in_fine_weather.is_some_and(|since| since + THERE < now)
             });
             if is_there {
                 self.world.checks.hold(liveness::NAME, liveness::expired_in_use(session));

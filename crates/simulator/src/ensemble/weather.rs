@@ -141,16 +141,17 @@ impl Ensemble {
         let sleeps = self.world.random.percent(30);
         let now = self.world.now();
         let sleep = self.world.random.range(MS, SLEEP_MAX);
-        let lag = self.world.random.range(0, 200 * MS);
+        let lag = self.world.random.range(0, 600 * MS);
         let Some(client) = self.clients.get_mut(chosen) else {
             return;
         };
         if sleeps {
             client.asleep_until = now + sleep;
         } else if let Some(connection) = client.connection {
-            // What it has sent may still arrive.
+            // What it has sent may still arrive, even after it has come back elsewhere.
+            self.world.network.slow_down(connection, 0, lag);
             let event = Event::Broken { connection, end: 1 };
-            self.world.queue.after(lag, event);
+            self.world.queue.after(2 * lag, event);
             let event = Event::Broken { connection, end: 0 };
             self.world.queue.after(0, event);
         }

@@ -30,9 +30,9 @@ impl Acknowledged {
         Err(format!("request {cxid} of session {session} is acknowledged as {zxid}, which it is not"))
     }
 
-    /// A server has established its history, which ends at `last`.
-    pub(crate) fn leads(&self, sid: Sid, last: Zxid, history: &History) -> Held {
-        let end = history.end();
+    /// A server has established its history, which ends at `last`; what was committed in earlier
+    /// epochs ends at `end`.
+    pub(crate) fn leads(&self, sid: Sid, last: Zxid, end: Zxid) -> Held {
         if last >= end {
             return Ok(());
         }

@@ -62,7 +62,7 @@ impl Server {
     }
 
     /// Makes a transaction and proposes it. `false`: this server does not lead.
-    pub(super) fn propose(
+    pub(crate) fn propose(
         &mut self,
         owner: Owner,
         session: SessionId,
@@ -100,13 +100,7 @@ impl Server {
             identities: &[],
             session_check,
         };
-        let mut record = office.overlay.prepare(&self.tree, request, &context);
-        if world.is(Mutant::EphemeralsStay)
-            && let Txn::CloseSession { paths: Some(paths) } = &mut record.txn
-        {
-            paths.clear();
-            record.digest = None;
-        }
+        let record = office.overlay.prepare(&self.tree, request, &context);
         let record = Record::new(record.header.zxid, record.to_bytes());
         self.lead(world, |core, now_ms, out| {
             if core.propose(record, now_ms, out).is_err() {
@@ -182,12 +176,20 @@ impl Server {
 
     /// Applies what is committed; events go before the reply that follows from it.
     pub(super) fn apply(&mut self, record: &Record, world: &mut World) {
-        let Some(txn) = decode(record) else {
+        let Some(mut txn) = decode(record) else {
             let text = format!("server {}: {record} does not decode", self.sid);
             return world.checks.fail("transactions are whole", text);
         };
         let mut events = Vec::new();
+        let session = txn.header.session;
+        if world.is(Mutant::EphemeralsStay)
+            && let Txn::CloseSession { paths } = &mut txn.txn
+        {
+            *paths = Some(Vec::new());
+            txn.header.session = SessionId::NONE;
+        }
         let outcome = self.tree.apply(&txn, &mut self.watches.lock(), &mut events);
+        txn.header.session = session;
         if let Role::Leading(leading) = &mut self.role
             && let Some(office) = &mut leading.office
         {

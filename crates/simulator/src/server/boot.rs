@@ -192,7 +192,7 @@ fn committed_log(
     world: &mut World,
 ) -> Result<CommittedLog, StorageError> {
     let mut committed = CommittedLog::new(world.plan.committed_len);
-    if world.random.percent(20) {
+    if world.plan.forgets && world.random.percent(20) {
         return Ok(committed);
     }
     let from = storage::list_snapshots(disk, &dirs.snap)?

@@ -1,0 +1,239 @@
+//! The order bugs of Apache ZooKeeper, one script each.
+//!
+//! A script leads an ensemble to the moment at which the bug struck, by holding back disks, cutting
+//! paths and taking servers down. With a host that does its duty everything is well in the end;
+//! with the host of the script's mutant, which does what Apache ZooKeeper did, a promise breaks.
+//! So each script is green, and red without what guards against its bug.
+
+mod histories;
+mod holes;
+mod learners;
+
+use proto::request::{CreateRequest, WriteRequest, flags};
+use proto::{Acl, OpCode, SessionId, Zxid};
+use session::Owner;
+
+use crate::checks::Violation;
+use crate::ensemble::Ensemble;
+use crate::mutant::Mutant;
+use crate::plan::{MS, Plan, SECOND};
+use crate::server::{Held, Server};
+
+/// A bug, step by step.
+#[derive(Debug, Clone, Copy)]
+pub struct Scenario {
+    /// Its number, `ZOOKEEPER-...`.
+    pub issue: u32,
+    /// What goes wrong.
+    pub title: &'static str,
+    /// The host that does it wrong.
+    pub mutant: Mutant,
+    voters: usize,
+    script: fn(&mut Ensemble),
+}
+
+impl Scenario {
+    /// Plays it with this host.
+    pub fn play(&self, mutant: Mutant, prints: bool) -> Option<Violation> {
+        let plan = Plan {
+            voters: self.voters,
+            ..Plan::quiet(mutant)
+        };
+        let mut ensemble = Ensemble::new(u64::from(self.issue), plan, prints);
+        ensemble.start_all();
+        (self.script)(&mut ensemble);
+        ensemble.world.held.clear();
+        ensemble.heal();
+        ensemble.must_be_well();
+        ensemble.world.checks.violation
+    }
+}
+
+/// All twelve.
+pub const SCENARIOS: &[Scenario] = &[
+    Scenario {
+        issue: 1818,
+        title: "votes of a settled ensemble name different epochs, and nobody can join",
+        mutant: Mutant::LeaderKeepsElectedEpoch,
+        voters: 3,
+        script: learners::joins_a_settled_ensemble,
+    },
+    Scenario {
+        issue: 2846,
+        title: "log files with a hole behind a snapshot are served from",
+        mutant: Mutant::LogWithHoleServed,
+        voters: 5,
+        script: holes::files_behind_a_snapshot,
+    },
+    Scenario {
+        issue: 3023,
+        title: "NEWLEADER is acknowledged before the snapshot is on disk",
+        mutant: Mutant::NewLeaderBeforeSnapshot,
+        voters: 3,
+        script: histories::snapshot_not_on_disk,
+    },
+    Scenario {
+        issue: 3526,
+        title: "the committed log survives a snapshot that goes beyond it",
+        mutant: Mutant::CommittedLogKeptOverSnapshot,
+        voters: 5,
+        script: holes::committed_log_over_snapshot,
+    },
+    Scenario {
+        issue: 3911,
+        title: "what DIFF brought is logged only after NEWLEADER is acknowledged",
+        mutant: Mutant::HistoryLoggedAfterAck,
+        voters: 3,
+        script: histories::history_not_on_disk,
+    },
+    Scenario {
+        issue: 4394,
+        title: "a commit between NEWLEADER and UPTODATE is lost",
+        mutant: Mutant::CommitBeforeUpToDateLost,
+        voters: 3,
+        script: learners::commit_before_up_to_date,
+    },
+    Scenario {
+        issue: 4643,
+        title: "the current epoch is on disk before the history",
+        mutant: Mutant::EpochBeforeHistory,
+        voters: 3,
+        script: histories::epoch_before_history,
+    },
+    Scenario {
+        issue: 4646,
+        title: "NEWLEADER is acknowledged while the history is still being written",
+        mutant: Mutant::HistoryAckedBeforeSync,
+        voters: 3,
+        script: histories::history_not_on_disk,
+    },
+    Scenario {
+        issue: 4685,
+        title: "a proposal is acknowledged before NEWLEADER, and the leader drops the follower",
+        mutant: Mutant::ProposalAckedBeforeNewLeader,
+        voters: 3,
+        script: learners::proposal_before_new_leader,
+    },
+    Scenario {
+        issue: 4712,
+        title: "the log writer of the last role goes on in the next",
+        mutant: Mutant::OldLogWriterLives,
+        voters: 3,
+        script: learners::old_writer,
+    },
+    Scenario {
+        issue: 4785,
+        title: "proposals that came during synchronisation are acknowledged and not on disk",
+        mutant: Mutant::SyncProposalsAckedBeforeSync,
+        voters: 3,
+        script: histories::proposals_not_on_disk,
+    },
+    Scenario {
+        issue: 4925,
+        title: "what DIFF brought is missing in the committed log, and then in a follower",
+        mutant: Mutant::DiffNotInCommittedLog,
+        voters: 5,
+        script: holes::committed_log_after_diff,
+    },
+];
+
+/// Who writes in scripts.
+const WRITER: SessionId = SessionId(0x7e57);
+
+/// How long anything may take that must happen.
+const SOON: i64 = 6 * SECOND;
+
+impl Ensemble {
+    /// Waits for a leader; it must be this server.
+    fn led_by(&mut self, server: usize) {
+        if !self.run_until(SOON, |ensemble| ensemble.leader() == Some(server)) {
+            let leader = self.leader();
+            self.wrong(format!("server {} is to lead, {leader:?} (from 0) does", server + 1));
+        }
+    }
+
+    /// Waits until these serve.
+    fn served_by(&mut self, servers: &[usize]) {
+        let serves = |ensemble: &Self| {
+            let mut all = servers.iter().map(|server| ensemble.process(*server));
+            all.all(|process| process.is_some_and(Server::is_serving))
+        };
+        if !self.run_until(SOON, serves) {
+            self.wrong(format!("servers {servers:?} (from 0) are to serve"));
+        }
+    }
+
+    fn wrong(&mut self, text: String) {
+        self.world.checks.fail("liveness", text);
+    }
+
+    /// The leader proposes so many transactions.
+    fn propose(&mut self, leader: usize, count: usize) {
+        let Some(life) = self.process(leader).map(|process| process.life) else {
+            return self.wrong(format!("server {} does not run", leader + 1));
+        };
+        for _ in 0..count {
+            let number = self.world.queue.taken;
+            let open = WriteRequest::CreateSession { timeout_ms: 1 << 30 };
+            let create = WriteRequest::Create {
+                op: OpCode::Create,
+                request: CreateRequest {
+                    path: Some(format!("/n{number}-").into()),
+                    data: Some("x".into()),
+                    acl: proto::multi::request_acl([Acl::open()]),
+                    flags: flags::PERSISTENT_SEQUENTIAL,
+                },
+                ttl: -1,
+            };
+            self.with(leader, life, |server, world| {
+                if server.tree.session_timeout_ms(WRITER).is_none() {
+                    server.propose(Owner::THIS_SERVER, WRITER, 0, &open, world);
+                }
+                server.propose(Owner::THIS_SERVER, WRITER, 0, &create, world);
+            });
+            self.run(5 * MS);
+        }
+    }
+
+    /// The leader proposes so many transactions, which are committed.
+    fn write(&mut self, leader: usize, count: usize) {
+        let wanted = self.world.checks.history.entries.len() + count;
+        self.propose(leader, count);
+        if !self.run_until(SOON, |ensemble| ensemble.world.checks.history.entries.len() >= wanted) {
+            self.wrong(format!("writes of server {} are to be committed", leader + 1));
+        }
+        self.run(50 * MS);
+    }
+
+    /// Takes the power away; what was not synced is gone, jobs of the disk are not begun.
+    fn unplug(&mut self, server: usize) {
+        self.kill(server);
+        let disk = self.machines[server].disk.clone();
+        disk.lose_power(&mut self.world.random);
+    }
+
+    fn hold(&mut self, server: usize, held: Held) {
+        self.world.held.insert((server, held));
+    }
+
+    fn release(&mut self) {
+        self.world.held.clear();
+    }
+
+    /// Nobody else is reached by this server, nor reaches it.
+    fn cut_off(&mut self, server: usize) {
+        for other in (0..self.machines.len()).filter(|other| *other != server) {
+            self.world.network.cut(server, other);
+            self.world.network.cut(other, server);
+        }
+    }
+
+    fn mend(&mut self) {
+        let crate::world::World { network, queue, .. } = &mut self.world;
+        network.heal(queue);
+    }
+
+    fn committed(&self) -> Zxid {
+        self.world.checks.history_end()
+    }
+}

@@ -1,0 +1,57 @@
+//! Histories with a hole that no zxid shows, because a later epoch begins behind it.
+//!
+//! Servers 1 and 5 end in epoch 1. Epoch 2 goes on without them; server 5 is brought to its end, and
+//! leads in epoch 3. Then server 1 comes, and must be given epoch 2 as well.
+
+use crate::ensemble::Ensemble;
+
+/// Up to where server 5 is back, behind what was written in epoch 2.
+fn two_are_left_behind(ensemble: &mut Ensemble) {
+    ensemble.led_by(4);
+    ensemble.served_by(&[0, 1, 2, 3, 4]);
+    ensemble.write(4, 2);
+    ensemble.kill(0);
+    ensemble.kill(4);
+    ensemble.led_by(3);
+    ensemble.served_by(&[1, 2, 3]);
+    ensemble.write(3, 3);
+    ensemble.start(4);
+    ensemble.served_by(&[4]);
+}
+
+/// Server 5 leads, and server 1 comes back.
+fn the_first_comes_back(ensemble: &mut Ensemble) {
+    ensemble.kill(3);
+    ensemble.led_by(4);
+    ensemble.served_by(&[1, 2, 4]);
+    ensemble.write(4, 2);
+    ensemble.start(0);
+    ensemble.served_by(&[0]);
+}
+
+pub(super) fn files_behind_a_snapshot(ensemble: &mut Ensemble) {
+    ensemble.world.plan.committed_len = 1;
+    ensemble.world.plan.use_disk_log = false;
+    // Who runs already has more in memory.
+    for server in 0..5 {
+        ensemble.kill(server);
+    }
+    ensemble.start_all();
+    two_are_left_behind(ensemble);
+    ensemble.world.plan.use_disk_log = true;
+    the_first_comes_back(ensemble);
+}
+
+pub(super) fn committed_log_over_snapshot(ensemble: &mut Ensemble) {
+    ensemble.world.plan.force_snapshot = true;
+    two_are_left_behind(ensemble);
+    ensemble.write(3, 1);
+    ensemble.world.plan.force_snapshot = false;
+    the_first_comes_back(ensemble);
+}
+
+pub(super) fn committed_log_after_diff(ensemble: &mut Ensemble) {
+    two_are_left_behind(ensemble);
+    ensemble.write(3, 1);
+    the_first_comes_back(ensemble);
+}
