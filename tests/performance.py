@@ -21,7 +21,7 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
 ZOARIUM = os.path.join(TARGET, "release", "zoarium")
-JARS = os.path.join(ROOT, "target", "foreign", "apache", "*")
+JARS = os.path.join(TARGET, "foreign", "apache", "*")
 LOADS = [(op, sessions, pipeline) for op in ("get", "exists", "set", "create")
          for sessions, pipeline in ((16, 16), (128, 16))] + [("get", 1, 1), ("set", 1, 1)]
 
@@ -75,13 +75,27 @@ class Server:
             "java", "-Xmx4g", "-Dlogback.configurationFile=" + self.logging(), "-cp", JARS,
             "org.apache.zookeeper.server.quorum.QuorumPeerMain", cfg]
         log = open(os.path.join(self.home, "log"), "ab")
-        began = time.monotonic()
+        began, self.started = time.monotonic(), time.time()
         self.process = subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
         while not served_read(self.port):
             if self.process.poll() is not None or time.monotonic() - began > 300:
                 sys.exit("%s does not serve, see %s/log" % (self.name, self.home))
             time.sleep(0.005)
         return time.monotonic() - began
+
+    def wait_for_snapshot(self):
+        """Waits for the snapshot of the start, which may be written while clients are served."""
+        began, directory = time.monotonic(), os.path.join(self.home, "data", "version-2")
+        while True:
+            names = os.listdir(directory)
+            newest = max((name for name in names if name.startswith("snapshot.")),
+                         key=lambda name: int(name.split(".")[1], 16))
+            is_complete = not any(name.startswith("unfinished.snapshot.") for name in names)
+            if is_complete and os.stat(os.path.join(directory, newest)).st_mtime >= self.started:
+                return
+            if time.monotonic() - began > 300:
+                sys.exit("%s writes no snapshot, see %s/log" % (self.name, self.home))
+            time.sleep(0.05)
 
     def stop(self):
         self.process.terminate()
@@ -172,7 +186,7 @@ def memory(home, a):
         filled = server.resident()
         server.stop()
         restart = server.start()
-        time.sleep(3)   # the snapshot of the start is written meanwhile
+        server.wait_for_snapshot()
         again = server.resident()
         server.stop()
         figures.append((filled, (filled - empty) / a.znodes, again, restart))
