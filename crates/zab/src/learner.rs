@@ -232,7 +232,7 @@ impl Learner {
         if let Phase::Restoring(Restore::Snapshot(zxid)) = self.phase {
             self.committed.clear();
             // It may have run ahead, so what follows need not follow its zxid.
-            self.start_syncing(true, zxid, None);
+            self.start_syncing("SNAP", true, zxid, None);
         }
     }
 
@@ -250,7 +250,7 @@ impl Learner {
         if let Phase::Restoring(Restore::Truncate(wanted)) = self.phase {
             if end == wanted {
                 self.committed.truncate_after(end);
-                self.start_syncing(true, end, Some(end));
+                self.start_syncing("TRUNC", true, end, Some(end));
             } else {
                 let epoch = self.epoch;
                 self.leave(Fault::CannotTruncate { epoch, wanted, end }, out);
@@ -390,7 +390,7 @@ impl Learner {
             }
             LeaderPacket::Diff { .. } => {
                 let last = self.last_logged;
-                self.start_syncing(self.lacks_snapshot, last, Some(last));
+                self.start_syncing("DIFF", self.lacks_snapshot, last, Some(last));
             }
             LeaderPacket::Snap { zxid } => {
                 self.phase = Phase::Restoring(Restore::Snapshot(zxid));
@@ -405,9 +405,15 @@ impl Learner {
         Ok(())
     }
 
-    fn start_syncing(&mut self, needs_snapshot: bool, zxid: Zxid, last: Option<Zxid>) {
+    fn start_syncing(
+        &mut self,
+        by: &'static str,
+        needs_snapshot: bool,
+        zxid: Zxid,
+        last: Option<Zxid>,
+    ) {
         let (kind, epoch) = (self.kind, self.epoch);
-        tracing::info!(sid = %self.sid, %zxid, %epoch, needs_snapshot, "synchronising");
+        tracing::info!(sid = %self.sid, %zxid, %epoch, by, needs_snapshot, "synchronising");
         self.phase = Phase::Syncing(Synchronise::new(kind, epoch, needs_snapshot, last));
     }
 
