@@ -100,6 +100,11 @@ impl RawSession {
         &self.connection.accepted.session
     }
 
+    /// Whether the server said that it only reads.
+    pub fn is_read_only(&self) -> bool {
+        self.connection.accepted.read_only
+    }
+
     /// Requests that were put and not answered yet.
     pub fn unanswered(&self) -> usize {
         self.unanswered.len()

@@ -21,27 +21,24 @@ enum Way {
     Snapshot,
 }
 
-/// What the leader or the learner, whichever is Java's, has logged of it since these lengths.
-fn ways(ensemble: &Ensemble, leader: u64, learner: u64, since: (usize, usize)) -> Vec<Way> {
-    let later = |id: u64, length: usize| ensemble.member(id).log().split_off(length);
-    let mut ways = Vec::new();
-    let (log, texts) = match ensemble.member(learner).flavour() {
-        Flavour::Zoarium => {
-            let texts = ["Sending DIFF", "Sending TRUNC", "Sending snapshot"];
-            (later(leader, since.0), texts)
-        }
+/// What the learner has logged of it since its log had this length.
+fn ways(ensemble: &Ensemble, learner: u64, since: usize) -> Vec<Way> {
+    let member = ensemble.member(learner);
+    let log = member.log().split_off(since);
+    let texts = match member.flavour() {
+        Flavour::Zoarium => ["by=\"DIFF\"", "by=\"TRUNC\"", "by=\"SNAP\""],
         _ => {
             let truncates = "Truncating log to get in sync";
-            let texts = ["Getting a diff from", truncates, "Getting a snapshot"];
-            (later(learner, since.1), texts)
+            ["Getting a diff from", truncates, "Getting a snapshot"]
         }
     };
-    for (text, way) in texts.iter().zip([Way::Diff, Way::Truncated, Way::Snapshot]) {
-        if log.contains(text) {
-            ways.push(way);
-        }
-    }
-    ways
+    let ways = texts.iter().zip([Way::Diff, Way::Truncated, Way::Snapshot]);
+    let found = ways.filter(|(text, _)| log.contains(**text));
+    found.map(|(_, way)| way).collect()
+}
+
+fn log_length(ensemble: &Ensemble, id: u64) -> usize {
+    ensemble.member(id).log().len()
 }
 
 fn write(ensemble: &Ensemble, through: u64, top: &str, count: usize) {
@@ -62,12 +59,6 @@ fn write(ensemble: &Ensemble, through: u64, top: &str, count: usize) {
     session.close().expect("the end of the session");
 }
 
-/// The lengths of two logs.
-fn marks(ensemble: &Ensemble, leader: u64, learner: u64) -> (usize, usize) {
-    let length = |id| ensemble.member(id).log().len();
-    (length(leader), length(learner))
-}
-
 /// A follower is away while so much is written, and comes back.
 fn away(leader: Flavour, learner: Flavour, count: usize, factor: &str, expected: Way) {
     let build = |builder: EnsembleBuilder| {
@@ -83,11 +74,11 @@ fn away(leader: Flavour, learner: Flavour, count: usize, factor: &str, expected:
     write(&ensemble, 1, "/before", 20);
     ensemble.member_mut(1).terminate();
     write(&ensemble, 2, "/meanwhile", count);
-    let since = marks(&ensemble, 3, 1);
+    let since = log_length(&ensemble, 1);
     ensemble.start(1);
     assert_eq!(ensemble.wait_until_all_serve(), 3);
     let what = format!("{learner:?} behind {leader:?} by {count}");
-    assert_eq!(ways(&ensemble, 3, 1, since), [expected], "{what}");
+    assert_eq!(ways(&ensemble, 1, since), [expected], "{what}");
     write(&ensemble, 1, "/after", 20);
     let tree = check::same_trees(&ensemble, &[1, 2, 3]);
     assert!(tree.znodes.len() > count);
@@ -138,14 +129,14 @@ fn a_snapshot_is_sent_while_others_write() {
             ensemble.member_mut(id).kill();
         }
         load.wait_for_progress(IN_MEMORY as u64);
-        let since = [1, 4].map(|id| (id, marks(&ensemble, 3, id)));
+        let since = [1, 4].map(|id| (id, log_length(&ensemble, id)));
         for id in [1, 4] {
             ensemble.start(id);
         }
         ensemble.wait_until_all_serve();
         load.wait_for_progress(PROGRESS);
         for (id, since) in since {
-            let ways = ways(&ensemble, 3, id, since);
+            let ways = ways(&ensemble, id, since);
             assert!(ways.contains(&Way::Snapshot), "{id}: {ways:?}");
         }
         let report = load.finish();
@@ -182,11 +173,11 @@ fn leader_with_more(old: Flavour, successors: Flavour, writes_after: usize, expe
         write(&ensemble, next, "/after", writes_after);
     }
     ensemble.wait_until_none_serves(&[3]);
-    let since = marks(&ensemble, next, 3);
+    let since = log_length(&ensemble, 3);
     ensemble.network().heal();
     assert_eq!(ensemble.wait_until_all_serve(), next);
     let found = wait_for("word of the synchronisation", LIMIT, || {
-        let ways = ways(&ensemble, next, 3, since);
+        let ways = ways(&ensemble, 3, since);
         (!ways.is_empty()).then_some(ways)
     });
     assert!(
