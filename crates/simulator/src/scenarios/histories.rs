@@ -15,10 +15,13 @@ fn follower_takes_on(ensemble: &mut Ensemble, held: Held) {
     ensemble.cut_off(2);
     ensemble.propose(2, 1);
     ensemble.run(50 * MS);
-    ensemble.kill(2);
-    ensemble.kill(1);
+    // What is under way to them must not arrive.
+    for server in 0..3 {
+        ensemble.kill(server);
+    }
     ensemble.mend();
     ensemble.hold(0, held);
+    ensemble.start(0);
     ensemble.start(2);
     let is_led = |ensemble: &Ensemble| ensemble.leader() == Some(2);
     if !ensemble.run_until(3 * SECOND, is_led) {

@@ -4,14 +4,24 @@ use crate::ensemble::Ensemble;
 use crate::plan::{MS, SECOND};
 use crate::server::Held;
 
-/// Server 1 comes back to an ensemble that goes on without it.
+/// Server 3 comes back to an ensemble that has elected another leader without it, in a later round
+/// than its first.
 pub(super) fn joins_a_settled_ensemble(ensemble: &mut Ensemble) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);
-    ensemble.kill(0);
-    ensemble.write(2, 1);
-    ensemble.start(0);
-    ensemble.served_by(&[0]);
+    ensemble.kill(2);
+    ensemble.led_by(1);
+    ensemble.served_by(&[0, 1]);
+    ensemble.write(1, 1);
+    // The first time it still hears the votes of that round, which waited for it.
+    for _ in 0..2 {
+        ensemble.start(2);
+        ensemble.served_by(&[2]);
+        ensemble.kill(2);
+        ensemble.run(100 * MS);
+    }
+    ensemble.start(2);
+    ensemble.served_by(&[2]);
 }
 
 /// Server 1 has NEWLEADER and its disk is at work when something is committed.

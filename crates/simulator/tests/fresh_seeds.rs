@@ -1,0 +1,72 @@
+//! Seeds that nobody has run before: whatever they do, every promise holds.
+//!
+//! `ZOARIUM_SIMULATOR_FROM` repeats those of an earlier run, `ZOARIUM_SIMULATOR_SEEDS` runs more.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use simulator::{Mutant, Report, repeat_command, run};
+
+const SEEDS: u64 = 300;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// The time in milliseconds, with room for more seeds behind it.
+fn fresh() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let millis = since.expect("the clock is behind 1970").as_millis();
+    u64::try_from(millis).expect("a time of this age") << 16
+}
+
+/// Every thread takes the next seed until there is none.
+fn run_all(from: u64, count: u64) -> Vec<(u64, Report)> {
+    let next = AtomicU64::new(from);
+    let work = || {
+        let mut reports = Vec::new();
+        loop {
+            let seed = next.fetch_add(1, Ordering::Relaxed);
+            if seed >= from + count {
+                return reports;
+            }
+            reports.push((seed, run(seed, Mutant::None, false)));
+        }
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let joined = workers.into_iter().map(|worker| worker.join());
+        joined.flat_map(|reports| reports.expect("a worker")).collect()
+    })
+}
+
+#[test]
+fn every_promise_holds() {
+    let from = number("ZOARIUM_SIMULATOR_FROM").unwrap_or_else(fresh);
+    let count = number("ZOARIUM_SIMULATOR_SEEDS").unwrap_or(SEEDS);
+    println!("{count} seeds from {from}");
+    let reports = run_all(from, count);
+    let failed = reports.iter().filter_map(|(seed, report)| {
+        let violation = report.violation.as_ref()?;
+        let command = repeat_command(*seed, Mutant::None);
+        Some(format!("{}: {}\n  {command}", violation.invariant, violation.text))
+    });
+    let failed: Vec<String> = failed.collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    // Runs in which nothing happens hold every promise.
+    let sum = |of: fn(&Report) -> usize| reports.iter().map(|(_, report)| of(report)).sum::<usize>();
+    let committed = sum(|report| report.committed);
+    let acknowledged = sum(|report| report.acknowledged);
+    let epochs = sum(|report| report.epochs);
+    println!("{committed} committed, {acknowledged} acknowledged, {epochs} epochs");
+    let seeds = reports.len();
+    assert!(committed > 50 * seeds && acknowledged > 20 * seeds && epochs > 2 * seeds);
+}
+
+#[test]
+fn a_seed_repeats_itself() {
+    for seed in [7, 8] {
+        assert_eq!(run(seed, Mutant::None, false), run(seed, Mutant::None, false));
+    }
+}
