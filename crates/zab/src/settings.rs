@@ -9,6 +9,9 @@ pub struct Settings {
     pub init_limit: i64,
     /// `syncLimit`, ticks: how long a peer may be silent, and an acknowledgement outstanding.
     pub sync_limit: i64,
+    /// `zookeeper.leader.maxTimeToWaitForEpoch`, ms: a leader that has no quorum for its epoch
+    /// after that time gives up as soon as a voter that elected it looks for a leader again.
+    pub epoch_wait_max_ms: Option<i64>,
     /// `zookeeper.forceSnapshotSync`: every learner gets a snapshot.
     pub force_snapshot: bool,
     /// Whether learners may be caught up from the log files (`zookeeper.snapshotSizeFactor` is
@@ -28,6 +31,7 @@ impl Settings {
             tick_ms,
             init_limit,
             sync_limit,
+            epoch_wait_max_ms: None,
             force_snapshot: false,
             use_disk_log: true,
             snap_syncs_max: 10,

@@ -50,7 +50,10 @@ impl Core {
                 }
             }
             MeshEvent::ConfigSeen { membership, .. } => self.install_list(membership),
-            MeshEvent::SupporterLooks { .. } => {}
+            MeshEvent::SupporterLooks { sid } => {
+                tracing::debug!(%sid, "a voter that elected this server looks for a leader");
+                self.with_leader(|leader, now_ms, out| leader.handle_supporter_looks(now_ms, out));
+            }
             MeshEvent::Failed { error } => {
                 tracing::error!(err = %error, "elections cannot go on, stopping");
                 self.failure.report(EXIT_UNEXPECTED);
@@ -382,6 +385,8 @@ impl Core {
         self.undelivered.clear();
         self.in_flight.clear();
         (self.appended, self.synced, self.last_zxid) = (zxid, zxid, zxid);
+        // It is not in the log: each server puts it there (Learner.syncWithLeader).
+        self.show_config();
     }
 
     /// Hands a record to the log.

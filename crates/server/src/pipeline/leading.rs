@@ -283,6 +283,10 @@ impl Core {
 
     fn step_down(&mut self, reason: StepDown) {
         tracing::warn!(%reason, "leading is over");
+        if reason == StepDown::SupporterLooks {
+            let metrics = &self.shared.metrics;
+            metrics.quit_leading_due_to_disloyal_voter.inc();
+        }
         self.leave_role(Next::Look);
     }
 }

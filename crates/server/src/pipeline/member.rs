@@ -172,6 +172,7 @@ fn zab_settings(config: &Config, ensemble: &config::Ensemble) -> zab::Settings {
     let leader = &ensemble.leader;
     let ticks = |ticks: u32| i64::from(ticks);
     zab::Settings {
+        epoch_wait_max_ms: leader.max_time_to_wait_for_epoch_ms.map(i64::from),
         force_snapshot: leader.force_snapshot_sync,
         use_disk_log: config.storage.snapshot_size_factor.is_some(),
         snap_syncs_max: leader.max_concurrent_snap_syncs as usize,

@@ -223,6 +223,10 @@ pub enum StepDown {
     /// Not enough voters came within `initLimit`.
     #[error("no quorum of voters for a new epoch")]
     NoEpochQuorum,
+    /// No quorum came for long, and a voter that elected this server looks for a leader again
+    /// (`leader.maxTimeToWaitForEpoch`).
+    #[error("a voter has changed its mind before there was a quorum for a new epoch")]
+    SupporterLooks,
     /// Not enough voters accepted the epoch within `initLimit`.
     #[error("no quorum of voters accepted the epoch")]
     NoEpochAckQuorum,

@@ -48,6 +48,19 @@ impl Leader {
         }
     }
 
+    /// A voter that elected this server looks for a leader again. It would not have to if it had
+    /// found this one, so waiting for it to the end of `initLimit` may be in vain.
+    ///
+    /// Source: ensemble-protocol.md 16.3 (Leader.reportLookingSid).
+    pub fn handle_supporter_looks(&mut self, now_ms: i64, out: &mut Vec<Action>) {
+        let waited_ms = now_ms.saturating_sub(self.phase_since_ms);
+        let max_ms = self.settings.epoch_wait_max_ms;
+        let is_waiting = matches!(self.phase, Phase::Discovering { .. });
+        if is_waiting && max_ms.is_some_and(|max_ms| waited_ms > max_ms) {
+            self.step_down(StepDown::SupporterLooks, out);
+        }
+    }
+
     fn handle_half_tick(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         self.pings = self.pings.wrapping_add(1);
         if self.pings.is_multiple_of(2) && !self.is_in_touch_with_quorum() {

@@ -42,6 +42,7 @@ pub(crate) const SETTINGS: Settings = Settings {
     tick_ms: 100,
     init_limit: 10,
     sync_limit: 5,
+    epoch_wait_max_ms: None,
     force_snapshot: false,
     use_disk_log: true,
     snap_syncs_max: 10,
