@@ -47,8 +47,9 @@ impl fmt::Display for Refusal<'_> {
             f,
             "server {candidate} is not made leader: server {leader} leads already, and its member \
              list is another one (only in ours: {only_ours}; only in theirs: {only_theirs}). Give \
-             all servers the same server.N lines and restart them one by one, the leader last; \
-             zoarium.membershipGuard=false elects without this check"
+             this server the server.N lines of that leader and restart it, and then change the \
+             lists one server at a time, the leader last; zoarium.membershipGuard=false elects \
+             without this check"
         )
     }
 }
