@@ -22,6 +22,11 @@ fn ensemble(leader: Flavour, learner: Flavour, upgrading: bool) -> Option<Ensemb
         .setting("minSessionTimeout", "600");
     let ensemble = or_skip("local sessions", builder.start_led_by_last_voter())?;
     assert_eq!(ensemble.member(2).role(), Some(Role::Leader));
+    // Before the first transaction of an epoch the members' zxids differ.
+    let mut session = open(&ensemble, 2);
+    let created = write(&mut session, create("/start", "", flags::PERSISTENT));
+    assert_eq!(created.err, 0);
+    session.close().expect("the end of the session");
     Some(ensemble)
 }
 

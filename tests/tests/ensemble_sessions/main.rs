@@ -8,8 +8,7 @@ mod read_only;
 
 use std::time::Duration;
 
-use client::Error;
-use client::multi::{MultiResult, decode_results};
+use client::{Error, MultiResult, decode_results};
 use jute::Reader;
 use proto::request::{Request, WriteRequest};
 use tests::ensemble::Ensemble;
