@@ -64,7 +64,10 @@ impl Checks {
     /// A leader in office commits this; its tree ends at `last`.
     pub(crate) fn commits(&mut self, sid: Sid, record: &Record, last: Zxid) {
         let last = self.history.end_of_tree(last);
-        self.hold(prefix::NAME, prefix::commits(sid, record, last, &self.history));
+        self.hold(
+            prefix::NAME,
+            prefix::commits(sid, record, last, &self.history),
+        );
         self.commit(record, record.zxid.epoch());
     }
 
@@ -107,7 +110,8 @@ impl Checks {
         self.serves(sid, tree);
         if self.history.end() != last {
             let end = self.history.end();
-            let text = format!("server {sid} leads with a tree up to {last}, its log ends at {end}");
+            let text =
+                format!("server {sid} leads with a tree up to {last}, its log ends at {end}");
             self.fail(prefix::NAME, text);
         }
     }
@@ -122,7 +126,10 @@ impl Checks {
     /// A learner that serves delivers this.
     pub(crate) fn delivers(&mut self, sid: Sid, record: &Record, last: Zxid) {
         let last = self.history.end_of_tree(last);
-        self.hold(prefix::NAME, prefix::delivers(sid, record, last, &self.history));
+        self.hold(
+            prefix::NAME,
+            prefix::delivers(sid, record, last, &self.history),
+        );
     }
 
     /// A server that serves has applied this.
@@ -149,11 +156,16 @@ impl Checks {
     ) {
         self.hold(Fifo::NAME, fifo::replies(session, cxid, expected));
         self.hold(Fifo::NAME, fifo::sees(session, zxid, seen));
-        self.hold(watches::NAME, watches::reveals(session, zxid, armed, &self.history));
+        self.hold(
+            watches::NAME,
+            watches::reveals(session, zxid, armed, &self.history),
+        );
     }
 
     pub(crate) fn acknowledged(&mut self, zxid: Zxid, session: SessionId, cxid: i32) {
-        let held = self.acknowledged.acknowledge(zxid, session, cxid, &self.history);
+        let held = self
+            .acknowledged
+            .acknowledge(zxid, session, cxid, &self.history);
         self.hold(Acknowledged::NAME, held);
     }
 
@@ -163,6 +175,14 @@ impl Checks {
         zxid: Zxid,
         result: &Result<Bytes, ErrorCode>,
     ) {
-        self.hold(reads::NAME, reads::read(request, self.history.end_of_tree(zxid), result, &self.history));
+        self.hold(
+            reads::NAME,
+            reads::read(
+                request,
+                self.history.end_of_tree(zxid),
+                result,
+                &self.history,
+            ),
+        );
     }
 }

@@ -200,7 +200,11 @@ impl Client {
             at,
         });
         let message = ToServer::Request { cxid, request };
-        world.send(self.place(), connection, Message::ToServer(Box::new(message)));
+        world.send(
+            self.place(),
+            connection,
+            Message::ToServer(Box::new(message)),
+        );
     }
 
     fn ask_something(&mut self, world: &mut World) {
@@ -218,8 +222,14 @@ impl Client {
         match message {
             Message::ToClient(ToClient::Connected { session }) => self.connected(session, world),
             Message::ToClient(ToClient::Event {
-                event_type, path, ..
-            }) => self.watches.retain(|watch| !watch.is_met_by(event_type, &path)),
+                event_type,
+                path,
+                zxid,
+            }) => {
+                self.last_zxid = self.last_zxid.max(zxid);
+                self.watches
+                    .retain(|watch| !watch.is_met_by(event_type, &path));
+            }
             Message::ToClient(ToClient::Reply { cxid, zxid, result }) => {
                 self.hear_reply(cxid, zxid, &result, world);
             }
@@ -237,11 +247,15 @@ impl Client {
 
     fn connected(&mut self, session: SessionId, world: &mut World) {
         if session == SessionId::NONE {
-            world.say(self.name(), || format!("session {} has expired", self.session));
+            world.say(self.name(), || {
+                format!("session {} has expired", self.session)
+            });
             self.forget_session();
             return self.drop_connection(world);
         }
-        world.say(self.name(), || format!("is connected with session {session}"));
+        world.say(self.name(), || {
+            format!("is connected with session {session}")
+        });
         self.session = session;
         self.connections += 1;
         self.connected_since = Some(world.now());
@@ -251,8 +265,15 @@ impl Client {
         }
         self.stage = Stage::Rewatching;
         let paths = |is_of_children: bool| {
-            let these = self.watches.iter().filter(|watch| watch.is_of_children == is_of_children);
-            Some(these.map(|watch| Some(watch.path.as_str().into())).collect())
+            let these = self
+                .watches
+                .iter()
+                .filter(|watch| watch.is_of_children == is_of_children);
+            Some(
+                these
+                    .map(|watch| Some(watch.path.as_str().into()))
+                    .collect(),
+            )
         };
         let request = SetWatchesRequest {
             relative_zxid: self.last_zxid.0,
@@ -262,7 +283,11 @@ impl Client {
             persistent: Some(Vec::new()),
             persistent_recursive: Some(Vec::new()),
         };
-        self.ask(SET_WATCHES, Request::Read(ReadRequest::SetWatches(request)), world);
+        self.ask(
+            SET_WATCHES,
+            Request::Read(ReadRequest::SetWatches(request)),
+            world,
+        );
     }
 
     fn hear_reply(
@@ -276,7 +301,9 @@ impl Client {
         let expected = asked.as_ref().map(|asked| asked.cxid);
         let session = self.session;
         let order = (session, cxid, expected);
-        world.checks.replies(order, (zxid, self.last_zxid), &self.watches);
+        world
+            .checks
+            .replies(order, (zxid, self.last_zxid), &self.watches);
         self.last_zxid = self.last_zxid.max(zxid);
         let Some(Asked { request, at, .. }) = asked else {
             return;
@@ -288,7 +315,10 @@ impl Client {
         let took_ms = (world.now() - at) / 1000;
         world.say(self.name(), || {
             let code = result.as_ref().err();
-            format!("request {cxid} {} is answered after {took_ms} ms as of {zxid}: {code:?}", request.op().name())
+            format!(
+                "request {cxid} {} is answered after {took_ms} ms as of {zxid}: {code:?}",
+                request.op().name()
+            )
         });
         match request {
             Request::Write(WriteRequest::CloseSession) => {
@@ -322,7 +352,11 @@ fn watch_of(read: &ReadRequest, since: Zxid) -> Option<Armed> {
         ReadRequest::GetChildren(request) => (request, true),
         _ => return None,
     };
-    let path = request.path.as_deref().filter(|_| request.watch)?.to_owned();
+    let path = request
+        .path
+        .as_deref()
+        .filter(|_| request.watch)?
+        .to_owned();
     Some(Armed {
         path,
         is_of_children,
@@ -350,7 +384,11 @@ fn draw(client: usize, cxid: i32, world: &mut World) -> Request {
     let name = random.pick(&["x", "y", "z"]).unwrap_or("x");
     let path = format!("{dir}/{name}");
     let data = Bytes::from(format!("client {client} request {cxid} {}", random.next()));
-    let version = if random.percent(80) { -1 } else { i32::try_from(random.below(4)).unwrap_or(0) };
+    let version = if random.percent(80) {
+        -1
+    } else {
+        i32::try_from(random.below(4)).unwrap_or(0)
+    };
     let watch = random.percent(40);
     let read = |path: String| PathWatchRequest {
         path: Some(path.into()),

@@ -3,7 +3,6 @@
 mod ending;
 mod weather;
 
-use crate::Mutant;
 use crate::client::Client;
 use crate::disk::{INJECTED, SimDisk};
 use crate::network::Place;
@@ -120,7 +119,10 @@ impl Ensemble {
         life: u64,
         step: impl FnOnce(&mut Server, &mut World),
     ) {
-        let Some(process) = self.machines.get_mut(index).and_then(|machine| machine.process.as_mut())
+        let Some(process) = self
+            .machines
+            .get_mut(index)
+            .and_then(|machine| machine.process.as_mut())
         else {
             return;
         };
@@ -132,10 +134,14 @@ impl Ensemble {
             process.settle(&mut self.world);
         }
         if let Some(reason) = process.ended.clone() {
-            self.world.say(format!("server {}", index + 1), || format!("exits: {reason}"));
+            self.world.say(format!("server {}", index + 1), || {
+                format!("exits: {reason}")
+            });
             self.kill(index);
             let delay = self.world.random.range(100 * MS, 2 * SECOND);
-            self.world.queue.after(delay, Event::Start { server: index });
+            self.world
+                .queue
+                .after(delay, Event::Start { server: index });
         }
     }
 
@@ -146,7 +152,10 @@ impl Ensemble {
         let to = connection.ends[1 - lane];
         let may_take = match to {
             Place::Server { server, .. } => {
-                let process = self.machines.get(server).and_then(|machine| machine.process.as_ref());
+                let process = self
+                    .machines
+                    .get(server)
+                    .and_then(|machine| machine.process.as_ref());
                 process.is_none_or(|process| process.may_take(number))
             }
             Place::Client(_) => true,
@@ -185,8 +194,12 @@ impl Ensemble {
         };
         let target = target.filter(|_| !is_cut);
         if let Some(Place::Server { server, life }) = target {
-            self.world.network.open(number, Place::Server { server, life });
-            self.with(server, life, |server, world| server.handle_accepted(number, port, world));
+            self.world
+                .network
+                .open(number, Place::Server { server, life });
+            self.with(server, life, |server, world| {
+                server.handle_accepted(number, port, world)
+            });
         }
         let is_open = target.is_some();
         match from {
@@ -241,17 +254,21 @@ impl Ensemble {
         let name = format!("server {}", index + 1);
         match Server::boot(birth, &machine.disk, &mut self.world) {
             Ok(server) => {
-                self.world.say(&name, || format!("starts at {}", server.last_logged()));
+                self.world
+                    .say(&name, || format!("starts at {}", server.last_logged()));
                 let life = server.life;
                 machine.process = Some(Box::new(server));
                 self.with(index, life, |_, _| {});
             }
             Err(error) if machine.disk.is_full() || error.contains(INJECTED) => {
                 self.world.say(&name, || format!("cannot start: {error}"));
-                self.world.queue.after(SECOND, Event::Start { server: index });
+                self.world
+                    .queue
+                    .after(SECOND, Event::Start { server: index });
             }
             Err(error) if machine.is_rotten => {
-                self.world.say(&name, || format!("refuses to start: {error}"));
+                self.world
+                    .say(&name, || format!("refuses to start: {error}"));
                 machine.has_refused = true;
             }
             Err(error) => {
@@ -263,11 +280,15 @@ impl Ensemble {
 
     /// The process is gone; the system closes its connections, and keeps what it wrote.
     pub(crate) fn kill(&mut self, index: usize) {
-        let Some(process) = self.machines.get_mut(index).and_then(|machine| machine.process.take())
+        let Some(process) = self
+            .machines
+            .get_mut(index)
+            .and_then(|machine| machine.process.take())
         else {
             return;
         };
-        self.world.say(format!("server {}", index + 1), || "is killed".into());
+        self.world
+            .say(format!("server {}", index + 1), || "is killed".into());
         for (connection, end) in self.world.network.of(process.place()) {
             let World { network, queue, .. } = &mut self.world;
             network.close(connection, end, queue);
@@ -278,11 +299,15 @@ impl Ensemble {
 
     /// The power goes: nobody hears of it, and what was not synced may be gone.
     pub(crate) fn lose_power(&mut self, index: usize) {
-        let Some(mut process) = self.machines.get_mut(index).and_then(|machine| machine.process.take())
+        let Some(mut process) = self
+            .machines
+            .get_mut(index)
+            .and_then(|machine| machine.process.take())
         else {
             return;
         };
-        self.world.say(format!("server {}", index + 1), || "loses power".into());
+        self.world
+            .say(format!("server {}", index + 1), || "loses power".into());
         let disk = self.machines[index].disk.clone();
         if self.world.random.percent(60) {
             // In the middle of what it was about to write.
@@ -313,9 +338,4 @@ impl Ensemble {
         let mut indices = 0..self.machines.len();
         indices.find(|index| self.process(*index).is_some_and(Server::is_leading))
     }
-
-    pub(crate) fn is(&self, mutant: Mutant) -> bool {
-        self.world.is(mutant)
-    }
 }
-

@@ -105,7 +105,9 @@ impl History {
             }
             Txn::Create(create) | Txn::Create2(create) => self.create(zxid, session, create),
             Txn::Delete { path } => {
-                let owner = self.get(path, zxid).map_or(SessionId::NONE, |node| node.owner);
+                let owner = self
+                    .get(path, zxid)
+                    .map_or(SessionId::NONE, |node| node.owner);
                 if let Some(owned) = self.ephemerals.get_mut(&owner) {
                     let path: &str = path;
                     owned.remove(path);
@@ -113,7 +115,9 @@ impl History {
                 self.set(path, zxid, None);
             }
             Txn::SetData(set) => {
-                let owner = self.get(&set.path, zxid).map_or(SessionId::NONE, |node| node.owner);
+                let owner = self
+                    .get(&set.path, zxid)
+                    .map_or(SessionId::NONE, |node| node.owner);
                 let (data, version) = (set.data.clone(), set.version);
                 let state = NodeState {
                     data,
@@ -132,7 +136,11 @@ impl History {
     }
 
     fn create(&mut self, zxid: Zxid, session: SessionId, create: &CreateTxn) {
-        let owner = if create.ephemeral { session } else { SessionId::NONE };
+        let owner = if create.ephemeral {
+            session
+        } else {
+            SessionId::NONE
+        };
         if create.ephemeral {
             let owned = self.ephemerals.entry(session).or_default();
             owned.insert(create.path.to_string());
@@ -167,16 +175,22 @@ impl History {
     /// Names of the children at `zxid`, in order.
     pub(crate) fn children(&self, path: &str, zxid: Zxid) -> Vec<&str> {
         let from = format!("{path}/");
-        let below = self.nodes.range(from.clone()..).map(|(below, _)| below.as_str());
+        let below = self
+            .nodes
+            .range(from.clone()..)
+            .map(|(below, _)| below.as_str());
         let below = below.map_while(|below| Some((below, below.strip_prefix(&from)?)));
-        let here = below.filter(|(below, name)| !name.contains('/') && self.get(below, zxid).is_some());
+        let here =
+            below.filter(|(below, name)| !name.contains('/') && self.get(below, zxid).is_some());
         here.map(|(_, name)| name).collect()
     }
 
     /// All paths that are there now.
     pub(crate) fn paths(&self) -> impl Iterator<Item = (&str, &NodeState)> {
         let now = self.end();
-        self.nodes.keys().filter_map(move |path| Some((path.as_str(), self.get(path, now)?)))
+        self.nodes
+            .keys()
+            .filter_map(move |path| Some((path.as_str(), self.get(path, now)?)))
     }
 
     /// The first change of a znode (or of its children) behind `from` and up to `upto`.

@@ -94,7 +94,12 @@ fn run_many(arguments: &Arguments, mutant: Mutant) -> ExitCode {
             }
         }
         if total.seeds.is_multiple_of(100) {
-            print!("\r{} seeds, {} failed, {:.0} s ", total.seeds, total.failed, begun.elapsed().as_secs_f64());
+            print!(
+                "\r{} seeds, {} failed, {:.0} s ",
+                total.seeds,
+                total.failed,
+                begun.elapsed().as_secs_f64()
+            );
             // Nobody to show it to is no reason to stop.
             drop(std::io::stdout().flush());
         }

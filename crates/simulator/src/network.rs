@@ -135,7 +135,13 @@ impl Network {
     }
 
     /// Sends from one end to the other. Nothing, if the connection is closed at this end.
-    pub(crate) fn send(&mut self, number: u64, from_end: usize, message: Message, queue: &mut Queue) {
+    pub(crate) fn send(
+        &mut self,
+        number: u64,
+        from_end: usize,
+        message: Message,
+        queue: &mut Queue,
+    ) {
         let Some(connection) = self.connections.get_mut(&number) else {
             return;
         };

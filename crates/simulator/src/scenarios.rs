@@ -148,7 +148,10 @@ impl Ensemble {
     fn led_by(&mut self, server: usize) {
         if !self.run_until(SOON, |ensemble| ensemble.leader() == Some(server)) {
             let leader = self.leader();
-            self.wrong(format!("server {} is to lead, {leader:?} (from 0) does", server + 1));
+            self.wrong(format!(
+                "server {} is to lead, {leader:?} (from 0) does",
+                server + 1
+            ));
         }
     }
 
@@ -174,7 +177,9 @@ impl Ensemble {
         };
         for _ in 0..count {
             let number = self.world.queue.taken;
-            let open = WriteRequest::CreateSession { timeout_ms: 1 << 30 };
+            let open = WriteRequest::CreateSession {
+                timeout_ms: 1 << 30,
+            };
             let create = WriteRequest::Create {
                 op: OpCode::Create,
                 request: CreateRequest {
@@ -199,8 +204,13 @@ impl Ensemble {
     fn write(&mut self, leader: usize, count: usize) {
         let wanted = self.world.checks.history.entries.len() + count;
         self.propose(leader, count);
-        if !self.run_until(SOON, |ensemble| ensemble.world.checks.history.entries.len() >= wanted) {
-            self.wrong(format!("writes of server {} are to be committed", leader + 1));
+        if !self.run_until(SOON, |ensemble| {
+            ensemble.world.checks.history.entries.len() >= wanted
+        }) {
+            self.wrong(format!(
+                "writes of server {} are to be committed",
+                leader + 1
+            ));
         }
         self.run(50 * MS);
     }

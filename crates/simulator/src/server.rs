@@ -142,7 +142,9 @@ impl Server {
     /// The last transaction in the log.
     pub(crate) fn last_logged(&self) -> Zxid {
         let logged = self.undelivered.back().map(|record| record.zxid);
-        logged.map_or(self.tree.last_zxid(), |zxid| zxid.max(self.tree.last_zxid()))
+        logged.map_or(self.tree.last_zxid(), |zxid| {
+            zxid.max(self.tree.last_zxid())
+        })
     }
 
     fn candidate(&self) -> Candidate {
@@ -172,7 +174,7 @@ impl Server {
             Role::Looking => "looks".into(),
             Role::Seeking { leader, .. } => format!("seeks {}", leader + 1),
             Role::Learning(_) if self.is_serving() => "follows".into(),
-            Role::Learning(learning) => "synchronises".into(),
+            Role::Learning(_) => "synchronises".into(),
             Role::Leading(_) if self.is_serving() => "leads".into(),
             Role::Leading(_) => "wants to lead".into(),
         }

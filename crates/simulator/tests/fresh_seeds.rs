@@ -37,7 +37,9 @@ fn run_all(from: u64, count: u64) -> Vec<(u64, Report)> {
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
         let joined = workers.into_iter().map(|worker| worker.join());
-        joined.flat_map(|reports| reports.expect("a worker")).collect()
+        joined
+            .flat_map(|reports| reports.expect("a worker"))
+            .collect()
     })
 }
 
@@ -50,12 +52,16 @@ fn every_promise_holds() {
     let failed = reports.iter().filter_map(|(seed, report)| {
         let violation = report.violation.as_ref()?;
         let command = repeat_command(*seed, Mutant::None);
-        Some(format!("{}: {}\n  {command}", violation.invariant, violation.text))
+        Some(format!(
+            "{}: {}\n  {command}",
+            violation.invariant, violation.text
+        ))
     });
     let failed: Vec<String> = failed.collect();
     assert!(failed.is_empty(), "{}", failed.join("\n"));
     // Runs in which nothing happens hold every promise.
-    let sum = |of: fn(&Report) -> usize| reports.iter().map(|(_, report)| of(report)).sum::<usize>();
+    let sum =
+        |of: fn(&Report) -> usize| reports.iter().map(|(_, report)| of(report)).sum::<usize>();
     let committed = sum(|report| report.committed);
     let acknowledged = sum(|report| report.acknowledged);
     let epochs = sum(|report| report.epochs);
@@ -67,6 +73,9 @@ fn every_promise_holds() {
 #[test]
 fn a_seed_repeats_itself() {
     for seed in [7, 8] {
-        assert_eq!(run(seed, Mutant::None, false), run(seed, Mutant::None, false));
+        assert_eq!(
+            run(seed, Mutant::None, false),
+            run(seed, Mutant::None, false)
+        );
     }
 }

@@ -82,8 +82,11 @@ impl SimDisk {
             let name = path.file_name().and_then(|name| name.to_str());
             name.is_some_and(|name| name.starts_with("log.") || name.starts_with("snapshot."))
         };
-        let files: Vec<(&PathBuf, &usize)> =
-            inner.names.iter().filter(|(path, _)| is_checked(path)).collect();
+        let files: Vec<(&PathBuf, &usize)> = inner
+            .names
+            .iter()
+            .filter(|(path, _)| is_checked(path))
+            .collect();
         let (path, inode) = random.pick(&files)?;
         let inode = &mut inner.inodes[*inode];
         let at = random.below(inode.now.len());

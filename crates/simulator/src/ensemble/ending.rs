@@ -27,7 +27,9 @@ impl Ensemble {
         for index in 0..self.machines.len() {
             self.machines[index].disk.set_full(false);
             let delay = self.world.random.range(0, 100 * MS);
-            self.world.queue.after(delay, Event::Start { server: index });
+            self.world
+                .queue
+                .after(delay, Event::Start { server: index });
         }
         for client in &mut self.clients {
             client.progress = 0;
@@ -63,7 +65,11 @@ impl Ensemble {
                 doing: process.doing(),
                 leads: process.is_leading(),
                 serves: process.is_serving(),
-                last: self.world.checks.history.end_of_tree(process.tree.last_zxid()),
+                last: self
+                    .world
+                    .checks
+                    .history
+                    .end_of_tree(process.tree.last_zxid()),
             },
         };
         let servers: Vec<Standing> = self.machines.iter().map(standing).collect();
@@ -97,7 +103,9 @@ impl Ensemble {
         }
         for index in 0..self.machines.len() {
             if self.machines[index].has_refused {
-                self.world.say(format!("server {}", index + 1), || "gets an empty disk".into());
+                self.world.say(format!("server {}", index + 1), || {
+                    "gets an empty disk".into()
+                });
                 self.machines[index].disk.wipe();
                 self.machines[index].has_refused = false;
                 self.machines[index].is_rotten = false;
@@ -128,16 +136,25 @@ impl Ensemble {
             return;
         }
         let watches = parking_lot::Mutex::default();
-        for process in self.machines.iter().filter_map(|machine| machine.process.as_deref()) {
+        for process in self
+            .machines
+            .iter()
+            .filter_map(|machine| machine.process.as_deref())
+        {
             checks.serves(process.sid, &process.tree);
             let held = ephemerals::at_the_end(process.sid, &process.tree, &checks.history);
             checks.hold(ephemerals::NAME, held);
-            let paths: Vec<String> = checks.history.paths().map(|(path, _)| path.to_owned()).collect();
+            let paths: Vec<String> = checks
+                .history
+                .paths()
+                .map(|(path, _)| path.to_owned())
+                .collect();
             for path in paths {
-                let request = proto::request::ReadRequest::GetData(proto::request::PathWatchRequest {
-                    path: Some(path.as_str().into()),
-                    watch: false,
-                });
+                let request =
+                    proto::request::ReadRequest::GetData(proto::request::PathWatchRequest {
+                        path: Some(path.as_str().into()),
+                        watch: false,
+                    });
                 let caller = tree::Caller {
                     session: SessionId::NONE,
                     watcher: tree::WatcherId(0),
@@ -162,7 +179,9 @@ impl Ensemble {
                 in_fine_weather.is_some_and(|since| since + THERE < now)
             });
             if is_there {
-                self.world.checks.hold(liveness::NAME, liveness::expired_in_use(session));
+                self.world
+                    .checks
+                    .hold(liveness::NAME, liveness::expired_in_use(session));
             }
         }
     }

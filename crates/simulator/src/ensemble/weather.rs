@@ -56,9 +56,15 @@ impl Ensemble {
         } else {
             self.kill(index);
         }
-        let longest = if self.world.random.percent(70) { 500 * MS } else { 5 * SECOND };
+        let longest = if self.world.random.percent(70) {
+            500 * MS
+        } else {
+            5 * SECOND
+        };
         let delay = self.world.random.range(10 * MS, longest);
-        self.world.queue.after(delay, Event::Start { server: index });
+        self.world
+            .queue
+            .after(delay, Event::Start { server: index });
     }
 
     /// The leader goes, or all do at once.
@@ -84,7 +90,8 @@ impl Ensemble {
         if one == other {
             return;
         }
-        self.world.say("network", || format!("{} to {} is cut", one + 1, other + 1));
+        self.world
+            .say("network", || format!("{} to {} is cut", one + 1, other + 1));
         self.world.network.cut(one, other);
         if self.world.random.percent(60) {
             self.world.network.cut(other, one);
@@ -97,9 +104,12 @@ impl Ensemble {
         let count = self.machines.len();
         let mut inside: Vec<usize> = vec![self.any_server()];
         if self.world.random.percent(50) {
-            inside = (0..count).filter(|_| self.world.random.percent(50)).collect();
+            inside = (0..count)
+                .filter(|_| self.world.random.percent(50))
+                .collect();
         }
-        self.world.say("network", || format!("{inside:?} (from 0) are cut off"));
+        self.world
+            .say("network", || format!("{inside:?} (from 0) are cut off"));
         for one in &inside {
             for other in (0..count).filter(|other| !inside.contains(other)) {
                 self.world.network.cut(*one, other);
@@ -115,7 +125,9 @@ impl Ensemble {
             for end in 0..2 {
                 if self.world.random.percent(60) {
                     let delay = self.world.random.range(MS, 3 * SECOND);
-                    self.world.queue.after(delay, Event::Broken { connection, end });
+                    self.world
+                        .queue
+                        .after(delay, Event::Broken { connection, end });
                 }
             }
         }
@@ -129,7 +141,9 @@ impl Ensemble {
             if at == chosen || (are_many && self.world.random.percent(30)) {
                 for end in 0..2 {
                     let delay = self.world.random.range(0, 100 * MS);
-                    self.world.queue.after(delay, Event::Broken { connection, end });
+                    self.world
+                        .queue
+                        .after(delay, Event::Broken { connection, end });
                 }
             }
         }
@@ -170,7 +184,8 @@ impl Ensemble {
             disk.fail_next_sync(fault);
         } else {
             disk.set_full(true);
-            self.world.say(format!("server {}", index + 1), || "has a full disk".into());
+            self.world
+                .say(format!("server {}", index + 1), || "has a full disk".into());
         }
     }
 
@@ -178,13 +193,18 @@ impl Ensemble {
     fn rot(&mut self) {
         let index = self.any_server();
         let voters = self.world.plan.voters;
-        let rotten = self.machines[..voters].iter().filter(|machine| machine.is_rotten).count();
+        let rotten = self.machines[..voters]
+            .iter()
+            .filter(|machine| machine.is_rotten)
+            .count();
         if rotten + 1 > (voters - 1) / 2 && !self.machines[index].is_rotten {
             return;
         }
         if let Some(path) = self.machines[index].disk.rot(&mut self.world.random) {
             self.machines[index].is_rotten = true;
-            self.world.say(format!("server {}", index + 1), || format!("{} rots", path.display()));
+            self.world.say(format!("server {}", index + 1), || {
+                format!("{} rots", path.display())
+            });
         }
     }
 }

@@ -27,7 +27,9 @@ impl Acknowledged {
         if header.is_some_and(|header| (header.session, header.cxid) == (session, cxid)) {
             return Ok(());
         }
-        Err(format!("request {cxid} of session {session} is acknowledged as {zxid}, which it is not"))
+        Err(format!(
+            "request {cxid} of session {session} is acknowledged as {zxid}, which it is not"
+        ))
     }
 
     /// A server has established its history, which ends at `last`; what was committed in earlier
@@ -40,7 +42,9 @@ impl Acknowledged {
         let lost = lost.map_or("nothing acknowledged".into(), |(zxid, (session, cxid))| {
             format!("{zxid}, request {cxid} of session {session}, acknowledged")
         });
-        Err(format!("server {sid} leads with history up to {last}, committed is {end}; lost: {lost}"))
+        Err(format!(
+            "server {sid} leads with history up to {last}, committed is {end}; lost: {lost}"
+        ))
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -31,7 +31,9 @@ impl Digests {
         let predicted = txn.digest.map(|digest| digest.digest.cast_unsigned());
         if predicted.is_some_and(|predicted| predicted != tree.digest()) {
             let zxid = txn.header.zxid;
-            return Err(format!("the digest on server {sid} is not what {zxid} says"));
+            return Err(format!(
+                "the digest on server {sid} is not what {zxid} says"
+            ));
         }
         self.compare(sid, txn.header.zxid, tree.digest())
     }

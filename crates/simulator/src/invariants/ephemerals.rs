@@ -17,7 +17,9 @@ pub(crate) fn applied(sid: Sid, txn: &TxnRecord, tree: &Tree) -> Held {
     }
     let left = tree.ephemerals().find(|(owner, _)| *owner == session);
     match left.and_then(|(_, mut paths)| paths.next()) {
-        Some(path) => Err(format!("session {session} is closed on server {sid}, {path} is still there")),
+        Some(path) => Err(format!(
+            "session {session} is closed on server {sid}, {path} is still there"
+        )),
         None => Ok(()),
     }
 }
@@ -31,7 +33,9 @@ pub(crate) fn committed(txn: &TxnRecord, history: &History) -> Held {
     };
     if makes_ephemeral && !history.sessions.contains(&session) {
         let zxid = txn.header.zxid;
-        return Err(format!("{zxid} makes an ephemeral of session {session}, which is no more"));
+        return Err(format!(
+            "{zxid} makes an ephemeral of session {session}, which is no more"
+        ));
     }
     Ok(())
 }
@@ -41,13 +45,21 @@ pub(crate) fn at_the_end(sid: Sid, tree: &Tree, history: &History) -> Held {
     for (owner, mut paths) in tree.ephemerals() {
         if !history.sessions.contains(&owner) {
             let path = paths.next().map(|path| path.to_string());
-            return Err(format!("{path:?} on server {sid} belongs to session {owner}, which is no more"));
+            return Err(format!(
+                "{path:?} on server {sid} belongs to session {owner}, which is no more"
+            ));
         }
     }
-    let count: usize = history.sessions.iter().map(|session: &SessionId| history.owned(*session)).sum();
+    let count: usize = history
+        .sessions
+        .iter()
+        .map(|session: &SessionId| history.owned(*session))
+        .sum();
     if count != tree.ephemerals_count() {
         let found = tree.ephemerals_count();
-        return Err(format!("server {sid} has {found} ephemerals, committed are {count}"));
+        return Err(format!(
+            "server {sid} has {found} ephemerals, committed are {count}"
+        ));
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use proto::txn::TxnRecord;
+use proto::txn::{Txn, TxnRecord};
 use proto::{SessionId, Zxid};
 
 use super::Held;
@@ -18,12 +18,15 @@ impl Fifo {
 
     pub(crate) fn committed(&mut self, txn: &TxnRecord) -> Held {
         let (session, cxid) = (txn.header.session, txn.header.cxid);
-        if cxid <= 0 || has_failed(&txn.txn) {
+        // Anybody may end a session, also with a request that was long on its way.
+        if cxid <= 0 || has_failed(&txn.txn) || matches!(txn.txn, Txn::CloseSession { .. }) {
             return Ok(());
         }
         let newest = self.0.entry(session).or_insert(0);
         if cxid <= *newest {
-            return Err(format!("request {cxid} of session {session} is committed after {newest}"));
+            return Err(format!(
+                "request {cxid} of session {session} is committed after {newest}"
+            ));
         }
         *newest = cxid;
         Ok(())
@@ -35,7 +38,9 @@ pub(crate) fn replies(session: SessionId, cxid: i32, expected: Option<i32>) -> H
     if expected == Some(cxid) {
         return Ok(());
     }
-    Err(format!("session {session} is answered {cxid} where {expected:?} is next"))
+    Err(format!(
+        "session {session} is answered {cxid} where {expected:?} is next"
+    ))
 }
 
 /// A reply shows a server that is at `zxid`; the session has seen `seen`.
@@ -43,5 +48,7 @@ pub(crate) fn sees(session: SessionId, zxid: Zxid, seen: Zxid) -> Held {
     if zxid >= seen {
         return Ok(());
     }
-    Err(format!("session {session} has seen {seen} and is answered as of {zxid}"))
+    Err(format!(
+        "session {session} has seen {seen} and is answered as of {zxid}"
+    ))
 }

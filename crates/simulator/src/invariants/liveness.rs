@@ -40,5 +40,7 @@ pub(crate) const PROGRESS_MIN: usize = 5;
 
 /// A session has expired that was in use.
 pub(crate) fn expired_in_use(session: SessionId) -> Held {
-    Err(format!("session {session} has expired, its client was there all the time"))
+    Err(format!(
+        "session {session} has expired, its client was there all the time"
+    ))
 }

@@ -23,7 +23,9 @@ impl OneLeader {
 
     /// The newest epoch that had a leader.
     pub(crate) fn newest(&self) -> Epoch {
-        self.0.last_key_value().map_or(Epoch(0), |(epoch, _)| *epoch)
+        self.0
+            .last_key_value()
+            .map_or(Epoch(0), |(epoch, _)| *epoch)
     }
 
     /// Epochs that had a leader.

@@ -13,16 +13,22 @@ pub(crate) const NAME: &str = "prefix agreement";
 pub(crate) fn delivers(sid: Sid, record: &Record, last: Zxid, history: &History) -> Held {
     let zxid = record.zxid;
     let Some(entry) = history.at(zxid) else {
-        return Err(format!("server {sid} delivers {zxid}, which was not committed"));
+        return Err(format!(
+            "server {sid} delivers {zxid}, which was not committed"
+        ));
     };
     if entry.bytes != record.txn {
-        return Err(format!("server {sid} delivers another {zxid} than was committed"));
+        return Err(format!(
+            "server {sid} delivers another {zxid} than was committed"
+        ));
     }
     match history.after(last) {
         Some(next) if next.zxid == zxid => Ok(()),
         next => {
             let next = next.map_or("nothing".into(), |next| next.zxid.to_string());
-            Err(format!("server {sid} delivers {zxid} after {last}, but {next} was committed next"))
+            Err(format!(
+                "server {sid} delivers {zxid} after {last}, but {next} was committed next"
+            ))
         }
     }
 }
@@ -43,5 +49,7 @@ pub(crate) fn serves(sid: Sid, last: Zxid, history: &History) -> Held {
     if last == Zxid::ZERO || history.at(last).is_some() {
         return Ok(());
     }
-    Err(format!("server {sid} serves up to {last}, which was not committed"))
+    Err(format!(
+        "server {sid} serves up to {last}, which was not committed"
+    ))
 }

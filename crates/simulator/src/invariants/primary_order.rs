@@ -21,12 +21,17 @@ impl PrimaryOrder {
         let epoch = record.zxid.epoch();
         let (leader, proposals) = self.0.entry(epoch).or_insert((sid, Vec::new()));
         if *leader != sid {
-            return Err(format!("servers {leader} and {sid} propose in epoch {epoch}"));
+            return Err(format!(
+                "servers {leader} and {sid} propose in epoch {epoch}"
+            ));
         }
         proposals.push(record.txn.clone());
         let expected = Zxid::new(epoch, u32::try_from(proposals.len()).unwrap_or(u32::MAX));
         if record.zxid != expected {
-            return Err(format!("server {sid} proposes {} where {expected} is next", record.zxid));
+            return Err(format!(
+                "server {sid} proposes {} where {expected} is next",
+                record.zxid
+            ));
         }
         Ok(())
     }
@@ -35,10 +40,17 @@ impl PrimaryOrder {
     /// was committed or dropped before the epoch of `last` had a proposal.
     pub(crate) fn between(&self, end: Zxid, last: Zxid) -> Vec<Record> {
         let epoch = last.epoch();
-        let proposals = self.0.get(&epoch).map_or(&[][..], |(_, proposals)| proposals);
-        let numbered = (1..).map(|counter| Zxid::new(epoch, counter)).zip(proposals);
+        let proposals = self
+            .0
+            .get(&epoch)
+            .map_or(&[][..], |(_, proposals)| proposals);
+        let numbered = (1..)
+            .map(|counter| Zxid::new(epoch, counter))
+            .zip(proposals);
         let between = numbered.filter(|(zxid, _)| *zxid > end && *zxid <= last);
-        between.map(|(zxid, txn)| Record::new(zxid, txn.clone())).collect()
+        between
+            .map(|(zxid, txn)| Record::new(zxid, txn.clone()))
+            .collect()
     }
 
     /// This is committed behind `last`.

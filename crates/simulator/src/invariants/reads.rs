@@ -19,12 +19,16 @@ pub(crate) fn read(
 ) -> Held {
     if zxid > history.end() {
         let end = history.end();
-        return Err(format!("a read is answered as of {zxid}, the last that was committed is {end}"));
+        return Err(format!(
+            "a read is answered as of {zxid}, the last that was committed is {end}"
+        ));
     }
     match request {
         ReadRequest::GetData(request) => {
             let path = request.path.as_deref().unwrap_or_default();
-            let expected = history.get(path, zxid).map(|node| (node.data.clone(), node.version));
+            let expected = history
+                .get(path, zxid)
+                .map(|node| (node.data.clone(), node.version));
             let told = match result {
                 Ok(body) => {
                     let told = GetDataResponse::decode(&mut Reader::new(body.clone()));
@@ -41,7 +45,8 @@ pub(crate) fn read(
                 Ok(body) => {
                     let told = NamesResponse::decode(&mut Reader::new(body.clone()));
                     let told = told.map_err(|error| format!("getChildren: {error}"))?;
-                    let mut names: Vec<String> = told.names.iter().map(ToString::to_string).collect();
+                    let mut names: Vec<String> =
+                        told.names.iter().map(ToString::to_string).collect();
                     names.sort_unstable();
                     Some(names)
                 }
@@ -61,5 +66,7 @@ fn same<T: std::fmt::Debug + PartialEq>(path: &str, zxid: Zxid, told: &T, expect
     if told == expected {
         return Ok(());
     }
-    Err(format!("{path} is told as {told:?} at {zxid}, committed is {expected:?}"))
+    Err(format!(
+        "{path} is told as {told:?} at {zxid}, committed is {expected:?}"
+    ))
 }

@@ -16,7 +16,12 @@ use crate::world::World;
 
 impl Server {
     /// A learner's client wants something.
-    pub(super) fn learner_request(&mut self, from: LinkId, request: &LearnerRequest, world: &mut World) {
+    pub(super) fn learner_request(
+        &mut self,
+        from: LinkId,
+        request: &LearnerRequest,
+        world: &mut World,
+    ) {
         let owner = Owner(from.0);
         let (session, cxid) = (request.session, request.cxid);
         let write = match request.op() {
@@ -26,7 +31,9 @@ impl Server {
             }
             Some(OpCode::CreateSession) => {
                 let timeout_ms = Reader::new(request.body.clone()).i32();
-                timeout_ms.ok().map(|timeout_ms| WriteRequest::CreateSession { timeout_ms })
+                timeout_ms
+                    .ok()
+                    .map(|timeout_ms| WriteRequest::CreateSession { timeout_ms })
             }
             Some(op) => match Request::decode(op, &mut Reader::new(request.body.clone())) {
                 Ok(Request::Write(write)) => Some(write),
@@ -38,7 +45,9 @@ impl Server {
             Some(write) => {
                 self.propose(owner, session, cxid, &write, world);
             }
-            None => world.checks.fail("requests are whole", format!("{request:?}")),
+            None => world
+                .checks
+                .fail("requests are whole", format!("{request:?}")),
         }
     }
 
@@ -56,9 +65,14 @@ impl Server {
         };
         if world.is(Mutant::OwnerIgnored) {
             let is_live = office.tracker.contains(session) && !office.tracker.is_closing(session);
-            return is_live.then_some(SessionKind::Global).ok_or(ErrorCode::SessionExpired);
+            return is_live
+                .then_some(SessionKind::Global)
+                .ok_or(ErrorCode::SessionExpired);
         }
-        office.tracker.check(session, owner).map(|_| SessionKind::Global)
+        office
+            .tracker
+            .check(session, owner)
+            .map(|_| SessionKind::Global)
     }
 
     /// Makes a transaction and proposes it. `false`: this server does not lead.
@@ -75,7 +89,9 @@ impl Server {
         }
         let now_ms = world.now_ms();
         let session_check = match request {
-            WriteRequest::CreateSession { .. } | WriteRequest::CloseSession => Ok(SessionKind::Global),
+            WriteRequest::CreateSession { .. } | WriteRequest::CloseSession => {
+                Ok(SessionKind::Global)
+            }
             _ => self.check_owner(session, owner, world),
         };
         let Role::Leading(leading) = &mut self.role else {
@@ -112,13 +128,21 @@ impl Server {
 
     /// A session is over for its leader.
     pub(super) fn close_session(&mut self, session: SessionId, world: &mut World) {
-        self.propose(Owner::THIS_SERVER, session, 0, &WriteRequest::CloseSession, world);
+        self.propose(
+            Owner::THIS_SERVER,
+            session,
+            0,
+            &WriteRequest::CloseSession,
+            world,
+        );
     }
 
     /// Does a session that came to a learner live? If so it moves there.
     pub(super) fn revalidate(&mut self, from: LinkId, touch: Touch, world: &mut World) {
         let is_valid = self.move_session(touch.session, touch.timeout_ms, Owner(from.0), world);
-        self.lead(world, |core, _, out| core.revalidated(from, touch.session, is_valid, out));
+        self.lead(world, |core, _, out| {
+            core.revalidated(from, touch.session, is_valid, out)
+        });
     }
 
     /// Whether the session lives, in which case it now belongs to `owner`.
@@ -209,7 +233,8 @@ impl Server {
     pub(super) fn replay(&mut self, record: &Record) {
         match decode(record) {
             Some(txn) => {
-                self.tree.apply(&txn, &mut self.watches.lock(), &mut Vec::new());
+                self.tree
+                    .apply(&txn, &mut self.watches.lock(), &mut Vec::new());
             }
             None => self.exit(format!("{record} does not decode")),
         }
@@ -218,7 +243,9 @@ impl Server {
     /// Passes a question for a session up. `false`: there is nobody to ask.
     pub(super) fn ask_about(&mut self, session: Touch, world: &mut World) -> bool {
         let mut is_taken = false;
-        self.learn(world, |core, _, out| is_taken = core.revalidate(session, out));
+        self.learn(world, |core, _, out| {
+            is_taken = core.revalidate(session, out)
+        });
         is_taken
     }
 

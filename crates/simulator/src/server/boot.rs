@@ -87,7 +87,11 @@ impl Server {
             heard_live: committed.after(Zxid::ZERO).cloned().collect(),
             committed,
             undelivered: VecDeque::new(),
-            log_whole_from: if world.is(Mutant::LogWithHoleServed) { Zxid::ZERO } else { snapshot },
+            log_whole_from: if world.is(Mutant::LogWithHoleServed) {
+                Zxid::ZERO
+            } else {
+                snapshot
+            },
             truncation_failed_in: None,
             is_untrusted,
             desk: Desk::new(sid, world.now_ms()),

@@ -38,9 +38,18 @@ struct Guest {
 #[derive(Debug)]
 enum Asked {
     Handshake,
-    Write { cxid: i32, op: OpCode },
-    Read { cxid: i32, request: Box<ReadRequest> },
-    Sync { cxid: i32, is_done: bool },
+    Write {
+        cxid: i32,
+        op: OpCode,
+    },
+    Read {
+        cxid: i32,
+        request: Box<ReadRequest>,
+    },
+    Sync {
+        cxid: i32,
+        is_done: bool,
+    },
 }
 
 impl Desk {
@@ -91,7 +100,9 @@ impl Server {
                 timeout_ms,
                 last_zxid,
             } => self.hear_connect(connection, session, timeout_ms, last_zxid, world),
-            ToServer::Request { cxid, request } => self.hear_request(connection, cxid, request, world),
+            ToServer::Request { cxid, request } => {
+                self.hear_request(connection, cxid, request, world)
+            }
         }
     }
 
@@ -108,10 +119,16 @@ impl Server {
             return self.hang_up(connection, world);
         }
         let is_new = session == SessionId::NONE;
-        let session = if is_new { self.desk.ids.next() } else { session };
-        let older = self.desk.connections.iter().find(|(number, guest)| {
-            guest.session == session && **number != connection
-        });
+        let session = if is_new {
+            self.desk.ids.next()
+        } else {
+            session
+        };
+        let older = self
+            .desk
+            .connections
+            .iter()
+            .find(|(number, guest)| guest.session == session && **number != connection);
         if let Some(older) = older.map(|(number, _)| *number) {
             self.hang_up(older, world);
         }
@@ -142,7 +159,12 @@ impl Server {
     }
 
     /// The leader's word on a session that came here.
-    pub(super) fn session_revalidated(&mut self, session: SessionId, is_valid: bool, world: &mut World) {
+    pub(super) fn session_revalidated(
+        &mut self,
+        session: SessionId,
+        is_valid: bool,
+        world: &mut World,
+    ) {
         let found = self.desk.connections.iter_mut();
         let mut found = found.filter(|(_, guest)| guest.session == session && !guest.is_open);
         let Some((connection, guest)) = found.next() else {
@@ -217,7 +239,9 @@ impl Server {
         if let ReadRequest::SetWatches(request) = read {
             let mut missed = Vec::new();
             let watcher = caller.watcher;
-            let set = self.tree.set_watches(request, watcher, &self.watches, &mut missed);
+            let set = self
+                .tree
+                .set_watches(request, watcher, &self.watches, &mut missed);
             for (event_type, path) in missed {
                 let event = ToClient::Event {
                     event_type,
@@ -235,7 +259,13 @@ impl Server {
         self.tell(connection, ToClient::Reply { cxid, zxid, result }, world);
     }
 
-    fn start_client_sync(&mut self, connection: u64, session: SessionId, cxid: i32, world: &mut World) -> bool {
+    fn start_client_sync(
+        &mut self,
+        connection: u64,
+        session: SessionId,
+        cxid: i32,
+        world: &mut World,
+    ) -> bool {
         if self.is_leading() {
             let behind = self.last_proposed();
             if let Role::Leading(leading) = &mut self.role
@@ -303,7 +333,11 @@ impl Server {
     /// Answers whoever asked for this transaction here, and what waited behind it.
     pub(super) fn answer_write(&mut self, txn: &TxnRecord, outcome: &Outcome, world: &mut World) {
         let (session, cxid) = (txn.header.session, txn.header.cxid);
-        let found = self.desk.connections.iter().find(|(_, guest)| guest.session == session);
+        let found = self
+            .desk
+            .connections
+            .iter()
+            .find(|(_, guest)| guest.session == session);
         let Some(connection) = found.map(|(connection, _)| *connection) else {
             return;
         };
@@ -330,7 +364,13 @@ impl Server {
         };
         if let Some(reply) = reply {
             guest.asked.pop_front();
-            let is_moved = matches!(&reply, ToClient::Reply { result: Err(ErrorCode::SessionMoved), .. });
+            let is_moved = matches!(
+                &reply,
+                ToClient::Reply {
+                    result: Err(ErrorCode::SessionMoved),
+                    ..
+                }
+            );
             if is_moved {
                 return self.hang_up(connection, world);
             }

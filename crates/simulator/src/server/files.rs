@@ -1,7 +1,9 @@
 //! Epoch files, TRUNC, log files for learners: what the roles ask of the disk besides the log.
 
 use proto::{Epoch, Zxid};
-use storage::{Disk, DiskFile, Epochs, StorageError, list_logs, list_snapshots, read_txns_from, truncate};
+use storage::{
+    Disk, DiskFile, Epochs, StorageError, list_logs, list_snapshots, read_txns_from, truncate,
+};
 use zab::Record;
 use zab::leader::{EpochConfig, LinkId};
 
@@ -95,8 +97,12 @@ impl Server {
                 Err(error) => return self.exit(error.to_string()),
             }
         }
-        world.say(self.sid, || format!("log is cut at {wanted}, ends at {end}"));
-        self.learn(world, |core, now_ms, out| core.handle_truncated(end, now_ms, out));
+        world.say(self.sid, || {
+            format!("log is cut at {wanted}, ends at {end}")
+        });
+        self.learn(world, |core, now_ms, out| {
+            core.handle_truncated(end, now_ms, out)
+        });
         self.resume_reading(world);
     }
 
@@ -117,7 +123,13 @@ impl Server {
         in_log() || in_snapshot()
     }
 
-    pub(super) fn start_reading_log(&mut self, to: LinkId, from: Zxid, upto: Zxid, world: &mut World) {
+    pub(super) fn start_reading_log(
+        &mut self,
+        to: LinkId,
+        from: Zxid,
+        upto: Zxid,
+        world: &mut World,
+    ) {
         let delay = self.sync_delay(world);
         let to = to.0;
         self.start_job(Job::ReadLog { to, from, upto }, delay, world);
@@ -162,7 +174,10 @@ impl Server {
     }
 
     /// What an earlier process wrote may not be on disk yet.
-    pub(super) fn sync_what_is_there(disk: &SimDisk, dirs: &storage::DataDirs) -> Result<(), String> {
+    pub(super) fn sync_what_is_there(
+        disk: &SimDisk,
+        dirs: &storage::DataDirs,
+    ) -> Result<(), String> {
         let failed = |error: std::io::Error| error.to_string();
         let logs = list_logs(disk, &dirs.log).map_err(|error| error.to_string())?;
         for log in logs {

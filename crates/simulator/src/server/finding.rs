@@ -119,7 +119,10 @@ impl Server {
     }
 
     pub(super) fn election_dialled(&mut self, connection: u64, is_open: bool, world: &mut World) {
-        let ends = world.network.get(connection).map(|connection| connection.ends);
+        let ends = world
+            .network
+            .get(connection)
+            .map(|connection| connection.ends);
         let Some(server) = ends.and_then(|[_, to]| to.server()) else {
             return;
         };
@@ -131,7 +134,9 @@ impl Server {
             });
         } else {
             world.network.forget(connection);
-            self.link(world, |links, now_ms, _| links.handle_dial_failed(sid, now_ms));
+            self.link(world, |links, now_ms, _| {
+                links.handle_dial_failed(sid, now_ms)
+            });
         }
     }
 
@@ -198,7 +203,9 @@ impl Server {
             });
         }
         if self.links.next_deadline().is_some_and(|at| at <= now_ms) {
-            self.link(world, |links, now_ms, out| links.handle_deadline(now_ms, out));
+            self.link(world, |links, now_ms, out| {
+                links.handle_deadline(now_ms, out)
+            });
         }
         match self.role {
             Role::Paused(until) if until <= world.now() => self.look(world),

@@ -9,8 +9,8 @@ use proto::learner::LearnerPacket;
 use proto::{Epoch, Zxid};
 use session::{Role as SessionRole, SessionTracker};
 use tree::{Overlay, SnapshotCursor};
-use zab::leader::{Action, Leader, LeaderStart, LinkId};
 use zab::CommittedLog;
+use zab::leader::{Action, Leader, LeaderStart, LinkId};
 
 use super::{Job, Role, Server};
 use crate::Mutant;
@@ -56,7 +56,8 @@ impl Leading {
 impl Server {
     pub(super) fn start_leading(&mut self, world: &mut World) {
         let mut committed = std::mem::take(&mut self.committed);
-        if world.is(Mutant::CommittedLogKeptOverSnapshot) || world.is(Mutant::DiffNotInCommittedLog) {
+        if world.is(Mutant::CommittedLogKeptOverSnapshot) || world.is(Mutant::DiffNotInCommittedLog)
+        {
             committed = self.committed_with_hole(world);
         }
         let start = LeaderStart {
@@ -100,7 +101,13 @@ impl Server {
                 return;
             }
             let is_ping = |action: &Action| {
-                matches!(action, Action::Send { packet: LeaderPacket::Ping { .. }, .. } | Action::Touch { .. })
+                matches!(
+                    action,
+                    Action::Send {
+                        packet: LeaderPacket::Ping { .. },
+                        ..
+                    } | Action::Touch { .. }
+                )
             };
             if world.prints && !is_ping(&action) {
                 world.say(self.sid, || action.to_string());
@@ -128,7 +135,9 @@ impl Server {
             }
             Action::Deliver(record) => {
                 self.forget_delivered(record.zxid);
-                world.checks.commits(self.sid, &record, self.tree.last_zxid());
+                world
+                    .checks
+                    .commits(self.sid, &record, self.tree.last_zxid());
                 self.apply(&record, world);
                 self.own_syncs_done(record.zxid, world);
             }
@@ -140,7 +149,9 @@ impl Server {
                     && let Some(office) = &mut leading.office
                 {
                     for touch in sessions {
-                        office.tracker.touch(touch.session, touch.timeout_ms, now_ms);
+                        office
+                            .tracker
+                            .touch(touch.session, touch.timeout_ms, now_ms);
                     }
                 }
             }
@@ -203,7 +214,9 @@ impl Server {
             {
                 link.skips_commit = true;
                 let ack = LearnerPacket::Ack { zxid };
-                self.lead(world, |core, now_ms, out| core.handle_packet(to, ack, now_ms, out));
+                self.lead(world, |core, now_ms, out| {
+                    core.handle_packet(to, ack, now_ms, out)
+                });
             }
         }
         if world.network.backlog(to.0, 1) > BACKLOG_MAX {
@@ -235,7 +248,9 @@ impl Server {
             return;
         };
         let mut chunk = Vec::new();
-        let more = self.tree.snapshot_chunk(cursor, world.plan.chunk_bytes, &mut chunk);
+        let more = self
+            .tree
+            .snapshot_chunk(cursor, world.plan.chunk_bytes, &mut chunk);
         world.send(place, to, Message::SnapshotBytes(Bytes::from(chunk)));
         if more {
             let delay = world.random.range(200, 5000);
@@ -246,13 +261,17 @@ impl Server {
         for held in std::mem::take(&mut link.held) {
             world.send(place, to, held);
         }
-        leading.core.handle_snapshot_sent(LinkId(to), world.now_ms());
+        leading
+            .core
+            .handle_snapshot_sent(LinkId(to), world.now_ms());
     }
 
     pub(super) fn learner_connected(&mut self, connection: u64, world: &mut World) {
         if let Role::Leading(leading) = &mut self.role {
             leading.links.insert(connection, Link::default());
-            leading.core.handle_connected(LinkId(connection), world.now_ms());
+            leading
+                .core
+                .handle_connected(LinkId(connection), world.now_ms());
         }
     }
 
@@ -264,16 +283,26 @@ impl Server {
         }
     }
 
-    pub(super) fn hear_learner(&mut self, connection: u64, packet: LearnerPacket, world: &mut World) {
+    pub(super) fn hear_learner(
+        &mut self,
+        connection: u64,
+        packet: LearnerPacket,
+        world: &mut World,
+    ) {
         let link = LinkId(connection);
-        self.lead(world, |core, now_ms, out| core.handle_packet(link, packet, now_ms, out));
+        self.lead(world, |core, now_ms, out| {
+            core.handle_packet(link, packet, now_ms, out)
+        });
     }
 
     pub(super) fn leading_deadlines(&mut self, world: &mut World) {
         self.lead(world, |core, now_ms, out| core.handle_deadline(now_ms, out));
         let now_ms = world.now_ms();
         let expired = match &mut self.role {
-            Role::Leading(leading) => leading.office.as_mut().map(|office| office.tracker.expire(now_ms)),
+            Role::Leading(leading) => leading
+                .office
+                .as_mut()
+                .map(|office| office.tracker.expire(now_ms)),
             _ => None,
         };
         for session in expired.into_iter().flatten() {

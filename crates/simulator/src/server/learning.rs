@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
 
 use bytes::Bytes;
+use jute::Limits;
 use proto::leader::LeaderPacket;
 use proto::learner::{LearnerPacket, Touch};
 use proto::{SessionId, Zxid};
-use jute::Limits;
 use recovery::Restore;
 use storage::read_body;
 use zab::Record;
@@ -97,7 +97,9 @@ impl Server {
         if world.is(Mutant::CommitsOutOfOrder) {
             swap_deliveries(&mut actions);
         }
-        let serves = actions.iter().any(|action| matches!(action, Action::Serve { .. }));
+        let serves = actions
+            .iter()
+            .any(|action| matches!(action, Action::Serve { .. }));
         for action in actions {
             if self.ended.is_some() || !matches!(self.role, Role::Learning(_)) {
                 return;
@@ -172,7 +174,9 @@ impl Server {
             self.heard_live.push(record.clone());
         }
         if was_live {
-            world.checks.delivers(self.sid, record, self.tree.last_zxid());
+            world
+                .checks
+                .delivers(self.sid, record, self.tree.last_zxid());
         }
         self.apply(record, world);
     }
@@ -185,7 +189,11 @@ impl Server {
     }
 
     pub(super) fn forget_delivered(&mut self, upto: Zxid) {
-        while self.undelivered.front().is_some_and(|record| record.zxid <= upto) {
+        while self
+            .undelivered
+            .front()
+            .is_some_and(|record| record.zxid <= upto)
+        {
             self.undelivered.pop_front();
         }
     }
@@ -243,7 +251,9 @@ impl Server {
         if self.mutant_swallows(&packet, world) {
             return;
         }
-        self.learn(world, |core, now_ms, out| core.handle_packet(packet, now_ms, out));
+        self.learn(world, |core, now_ms, out| {
+            core.handle_packet(packet, now_ms, out)
+        });
         self.resume_reading(world);
     }
 
@@ -312,7 +322,12 @@ impl Server {
             return;
         };
         let mut restore = Restore::new(tree_settings());
-        let read = read_body(&bytes[..], Path::new("SNAP"), Limits::default(), &mut restore);
+        let read = read_body(
+            &bytes[..],
+            Path::new("SNAP"),
+            Limits::default(),
+            &mut restore,
+        );
         let tree = read.map_err(|error| error.to_string());
         let tree = tree.and_then(|_| restore.finish(zxid).map_err(|error| error.to_string()));
         match tree {

@@ -59,7 +59,9 @@ impl Server {
         };
         let mut chunk = Vec::new();
         let bytes_wanted = world.plan.chunk_bytes;
-        let more = self.tree.snapshot_chunk(&mut job.cursor, bytes_wanted, &mut chunk);
+        let more = self
+            .tree
+            .snapshot_chunk(&mut job.cursor, bytes_wanted, &mut chunk);
         let result = match &mut job.writer {
             Some(writer) => writer.write(&chunk),
             None => {
@@ -143,7 +145,8 @@ impl Server {
         while self.tree.snapshot_chunk(&mut cursor, 1 << 20, &mut chunk) {}
         writer.write(&chunk)?;
         writer.finish(self.trailer())?;
-        let keeps_log = world.is(Mutant::OldLogBehindSnapshot) || world.is(Mutant::LogWithHoleServed);
+        let keeps_log =
+            world.is(Mutant::OldLogBehindSnapshot) || world.is(Mutant::LogWithHoleServed);
         let snapshots = list_snapshots(&*self.disk, &self.dirs.snap)?;
         for snapshot in snapshots.iter().filter(|old| old.zxid > zxid) {
             self.remove_durably(&snapshot.path, &self.dirs.snap)?;
@@ -160,8 +163,15 @@ impl Server {
         Ok(zxid)
     }
 
-    fn remove_durably(&self, path: &std::path::Path, dir: &std::path::Path) -> Result<(), StorageError> {
-        let done = self.disk.remove(path).and_then(|()| self.disk.sync_dir(dir));
+    fn remove_durably(
+        &self,
+        path: &std::path::Path,
+        dir: &std::path::Path,
+    ) -> Result<(), StorageError> {
+        let done = self
+            .disk
+            .remove(path)
+            .and_then(|()| self.disk.sync_dir(dir));
         done.map_err(|source| StorageError::Io {
             action: "remove",
             path: path.to_path_buf(),
