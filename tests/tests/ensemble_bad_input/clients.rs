@@ -36,7 +36,9 @@ const WRITES: [OpCode; 10] = [
 fn bodies(rng: &mut Rng) -> [Vec<u8>; 4] {
     let negative = [0xff, 0xff, 0xff, 0xf0];
     let long = [0x7f, 0xff, 0xff, 0xff, b'/', b'a'];
-    let random = std::iter::repeat_with(|| rng.u8(128..)).take(40).collect();
+    let mut random: Vec<u8> = std::iter::repeat_with(|| rng.u8(128..)).take(40).collect();
+    // Otherwise it ends a multi that has not begun.
+    random[4] = 0;
     [Vec::new(), negative.to_vec(), long.to_vec(), random]
 }
 

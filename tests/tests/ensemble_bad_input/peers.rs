@@ -22,8 +22,8 @@ const STRANGER: i64 = 77;
 /// What must become of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// The server closes it, and says why.
-    Closed,
+    /// The server closes it, and says so in its log with these words (ours, that is).
+    Closed(&'static str),
     /// The server may keep it: nothing about it is wrong yet, or it is only ignored.
     Any,
 }
@@ -45,26 +45,26 @@ fn ensemble() -> Option<Ensemble> {
     or_skip("wrong input from peers", builder.start_led_by_last_voter())
 }
 
-/// Sends the bytes to each of these ports, one case after the other, and looks after each that the
-/// ensemble goes on with the same leader.
+/// Sends the bytes of each case to one of these ports, in turn, and looks after each that the
+/// ensemble goes on with the same leader. (To one only: a server says so much a minute and no more.)
 fn throw(ensemble: &Ensemble, load: &Load, ports: &[(u64, SocketAddr)], cases: &[Case]) {
-    for case in cases {
-        for &(id, address) in ports {
-            let before = ensemble.member(id).log().len();
-            let mut stream = TcpStream::connect(address).expect("a connection");
-            let local = stream.local_addr().expect("an address of its own");
-            // It may be closed before all is taken.
-            stream.write_all(&case.bytes).ok();
-            if case.fate == Fate::Closed {
-                let closed = reads_end(&mut stream, CLOSED_WITHIN);
-                assert!(closed, "member {id} keeps a link with {}", case.what);
-                if ensemble.member(id).flavour() == Flavour::Zoarium {
-                    let port = local.port().to_string();
-                    wait_for(&format!("word about {}", case.what), CLOSED_WITHIN, || {
+    for (case, &(id, address)) in cases.iter().zip(ports.iter().cycle()) {
+        let before = ensemble.member(id).log().len();
+        let mut stream = TcpStream::connect(address).expect("a connection");
+        // It may be closed before all is taken.
+        stream.write_all(&case.bytes).ok();
+        if let Fate::Closed(words) = case.fate {
+            let closed = reads_end(&mut stream, CLOSED_WITHIN);
+            assert!(closed, "member {id} keeps a link with {}", case.what);
+            if ensemble.member(id).flavour() == Flavour::Zoarium {
+                wait_for(
+                    &format!("{words:?} about {}", case.what),
+                    CLOSED_WITHIN,
+                    || {
                         let log = ensemble.member(id).log().split_off(before);
-                        log.contains(&port).then_some(())
-                    });
-                }
+                        log.contains(words).then_some(())
+                    },
+                );
             }
         }
         load.wait_for_progress(PROGRESS);
@@ -121,38 +121,62 @@ fn the_election_port_survives_wrong_handshakes_and_messages() {
         case(
             "an unknown version",
             Bytes::default().long(-7).long(STRANGER).sized(b"a:1"),
-            Closed,
+            Closed("election hello of unknown version -7"),
         ),
         case(
             "random bytes",
             Bytes::default()
                 .long(i64::MIN)
                 .raw(&random(&mut rng, 4000).0),
-            Closed,
+            Closed("election hello of unknown version"),
         ),
-        case("no address", start().int(0), Closed),
-        case("a negative length of the address", start().int(-1), Closed),
-        case("a long address", start().int(2049), Closed),
+        case(
+            "no address",
+            start().int(0),
+            Closed("hello with 0 bytes of addresses"),
+        ),
+        case(
+            "a negative length of the address",
+            start().int(-1),
+            Closed("hello with -1 bytes of addresses"),
+        ),
+        case(
+            "a long address",
+            start().int(2049),
+            Closed("hello with 2049 bytes of addresses"),
+        ),
         case(
             "an address without a port",
             start().sized(b"localhost"),
-            Closed,
+            Closed("hello with the address"),
         ),
         case(
             "an address with a wrong port",
             start().sized(b"localhost:x"),
-            Closed,
+            Closed("hello with the address"),
         ),
         case(
             "an address that is no text",
             start().sized(&[0xff, 0xfe, 0xfd]),
-            Closed,
+            Closed("hello with the address"),
         ),
         case("half a handshake", start(), Any),
         case("nothing", Bytes::default(), Any),
-        case("a stranger's empty frame", stranger().int(0), Closed),
-        case("a stranger's negative frame", stranger().int(-1), Closed),
-        case("a stranger's large frame", stranger().int(524_289), Closed),
+        case(
+            "a stranger's empty frame",
+            stranger().int(0),
+            Closed("a message of 0 bytes"),
+        ),
+        case(
+            "a stranger's negative frame",
+            stranger().int(-1),
+            Closed("a message of -1 bytes"),
+        ),
+        case(
+            "a stranger's large frame",
+            stranger().int(524_289),
+            Closed("a message of 524289 bytes"),
+        ),
         case(
             "a stranger's short message",
             stranger().sized(&[0; 27]),
@@ -215,19 +239,35 @@ fn the_quorum_port_survives_wrong_packets() {
     let large = || Bytes::default().int(ACK).long(0).int(2_097_151);
     let version_ahead = Bytes::default().long(STRANGER).int(0x10000).long(i64::MAX);
     let cases = [
-        case("random bytes", random(&mut rng, 4000), Closed),
-        case("an unknown first packet", packet(99, 0, None), Closed),
-        case("an ACK first", packet(ACK, 0, None), Closed),
+        case(
+            "random bytes",
+            random(&mut rng, 4000),
+            Closed("malformed packet: unreasonable length"),
+        ),
+        case(
+            "an unknown first packet",
+            packet(99, 0, None),
+            Closed("unexpected type 99"),
+        ),
+        case(
+            "an ACK first",
+            packet(ACK, 0, None),
+            Closed("unexpected ACK 0x0"),
+        ),
         case(
             "a leader's packet first",
             packet(LEADERINFO, 0, Some(&[0, 1, 0, 0])),
-            Closed,
+            Closed("unexpected type 17"),
         ),
-        case("an oversized first packet", large().raw(&[0; 100]), Closed),
+        case(
+            "an oversized first packet",
+            large().raw(&[0; 100]),
+            Closed("malformed packet: unreasonable length 2097151"),
+        ),
         case(
             "a negative length",
             Bytes::default().int(FOLLOWERINFO).long(0).int(-2),
-            Closed,
+            Closed("malformed packet: unreasonable length -2"),
         ),
         case(
             "a short learner info",
@@ -237,7 +277,7 @@ fn the_quorum_port_survives_wrong_packets() {
         case(
             "a configuration ahead",
             packet(FOLLOWERINFO, 0, Some(&version_ahead.0)),
-            Closed,
+            Closed("its configuration 0x7fffffffffffffff is newer than 0x0"),
         ),
         case("an epoch far above", info(i64::from(i32::MAX)), Any),
         case(
@@ -253,14 +293,18 @@ fn the_quorum_port_survives_wrong_packets() {
         case(
             "another packet for ACKEPOCH",
             info(0).raw(&packet(PING, 0, None).0),
-            Closed,
+            Closed("malformed packet: null value"),
         ),
         case(
             "an ACKEPOCH without data",
             info(0).raw(&packet(ACKEPOCH, 0, None).0),
-            Closed,
+            Closed("malformed packet: null value"),
         ),
-        case("an oversized packet", joined(large()), Closed),
+        case(
+            "an oversized packet",
+            joined(large()),
+            Closed("malformed packet: unreasonable length 2097151"),
+        ),
         case("an unknown packet", joined(packet(99, 0, None)), Any),
         case(
             "a PROPOSAL of a learner",
@@ -270,17 +314,17 @@ fn the_quorum_port_survives_wrong_packets() {
         case(
             "a short REQUEST",
             joined(packet(REQUEST, 0, Some(&[1, 2]))),
-            Closed,
+            Closed("malformed packet: record ends early"),
         ),
         case(
             "a REVALIDATE without data",
             joined(packet(REVALIDATE, 0, None)),
-            Closed,
+            Closed("malformed packet: null value"),
         ),
         case(
             "a PING of odd length",
             joined(packet(PING, 0, Some(&[0; 13]))),
-            Closed,
+            Closed("malformed packet: record ends early"),
         ),
         case(
             "random bytes of a learner",
