@@ -209,7 +209,6 @@ impl Chaos {
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn what_was_acknowledged_is_on_all_members_whatever_happens() {
     let seconds = setting("ZOARIUM_CHAOS_SECONDS").unwrap_or(120);
     let seed = setting("ZOARIUM_CHAOS_SEED").unwrap_or_else(|| fastrand::u64(..));

@@ -62,19 +62,16 @@ fn matches_through(id: u64, role: Role, name: &str) {
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn every_shared_case_matches_through_the_leader() {
     matches_through(3, Role::Leader, "leader");
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn every_shared_case_matches_through_a_follower() {
     matches_through(1, Role::Follower, "follower");
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn every_shared_case_matches_through_an_observer() {
     matches_through(4, Role::Observer, "observer");
 }

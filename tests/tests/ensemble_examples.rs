@@ -86,13 +86,11 @@ fn survives_each(name: &str, voters: usize, observers: usize) {
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn three_servers_survive_the_loss_of_any_one() {
     survives_each("three-servers", 3, 0);
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn three_servers_with_two_observers_survive_the_loss_of_any_one() {
     survives_each("five-servers-two-observers", 3, 2);
 }

@@ -92,19 +92,16 @@ fn survives(leader: Flavour, followers: &[Flavour], through: &[u64]) {
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn an_ensemble_goes_on_whoever_gets_them() {
     survives(ours(), &[ours(), ours()], &[1, 2, 3, 4]);
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn ours_keep_them_from_a_java_leader() {
     survives(Flavour::Apache, &[ours(), ours()], &[1, 2, 4]);
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn a_leader_of_ours_goes_on_when_java_forwards_them() {
     survives(ours(), &[Flavour::Apache, ours()], &[1]);
 }

@@ -104,7 +104,6 @@ fn goes_on(ensemble: &Ensemble, load: Load) {
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn the_election_port_survives_wrong_handshakes_and_messages() {
     use Fate::{Any, Closed};
     let Some(ensemble) = ensemble() else { return };
@@ -222,7 +221,6 @@ fn the_election_port_survives_wrong_handshakes_and_messages() {
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn the_quorum_port_survives_wrong_packets() {
     use Fate::{Any, Closed};
     let Some(ensemble) = ensemble() else { return };
@@ -345,7 +343,6 @@ fn the_quorum_port_survives_wrong_packets() {
 
 /// Connections that send nothing, or nothing further, neither pile up nor keep out those of peers.
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn silent_peers_keep_nobody_out() {
     if ours() != Flavour::Zoarium {
         // Java reads handshakes one after the other.

@@ -9,7 +9,6 @@ use crate::{PROGRESS, led, ours};
 const KILLS_MAX: usize = 12;
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn the_lead_goes_from_java_to_ours_and_back() {
     let followers = [ours(), ours()];
     let Some(mut ensemble) = led("fail-over", Flavour::Apache, &followers, |builder| builder)

@@ -6,7 +6,6 @@ use tests::ensemble::{EnsembleBuilder, Load, check};
 use crate::{PROGRESS, led, ours};
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn a_server_of_3_8_follows_and_leads_ours() {
     for (leader, learner) in [(ours(), Flavour::Apache38), (Flavour::Apache38, ours())] {
         let with_observer = |builder: EnsembleBuilder| builder.observers(&[learner]);

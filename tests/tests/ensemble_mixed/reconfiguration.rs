@@ -5,7 +5,6 @@ use tests::ensemble::{Change, Duty, EnsembleBuilder, Load, check};
 use crate::{PROGRESS, both_ways, led};
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn members_of_either_kind_join_and_leave_whoever_leads() {
     for (leader, other) in both_ways() {
         let what = "reconfiguration of mixed ensembles";

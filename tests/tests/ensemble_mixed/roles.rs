@@ -5,7 +5,6 @@ use tests::ensemble::{EnsembleBuilder, Load, LoadSettings, Role, check};
 use crate::{PROGRESS, both_ways, led};
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn either_leads_the_others_followers_and_observers() {
     for (leader, learner) in both_ways() {
         let with_observer = |builder: EnsembleBuilder| builder.observers(&[learner]);

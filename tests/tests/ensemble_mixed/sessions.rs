@@ -33,7 +33,6 @@ fn owner_of(session: &mut RawSession, path: &str) -> Option<i64> {
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn a_session_moves_through_all_members_with_its_ephemeral() {
     for (leader, learner) in both_ways() {
         let with_observer = |builder: EnsembleBuilder| builder.observers(&[learner]);
@@ -62,7 +61,6 @@ fn a_session_moves_through_all_members_with_its_ephemeral() {
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn a_session_without_a_client_expires_everywhere_and_no_other_does() {
     for (leader, learner) in both_ways() {
         let Some(ensemble) = led("expiry", leader, &[learner, leader], |builder| builder) else {
@@ -93,7 +91,6 @@ fn a_session_without_a_client_expires_everywhere_and_no_other_does() {
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn watches_and_ephemerals_go_on_at_the_other_kind() {
     let followers = [ours(), Flavour::Apache];
     let Some(mut ensemble) = led("moving watches", ours(), &followers, |builder| builder) else {

@@ -85,7 +85,6 @@ fn away(leader: Flavour, learner: Flavour, count: usize, factor: &str, expected:
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn a_few_transactions_are_a_diff_from_memory() {
     for (leader, learner) in both_ways() {
         away(leader, learner, 100, "-1", Way::Diff);
@@ -93,7 +92,6 @@ fn a_few_transactions_are_a_diff_from_memory() {
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn many_transactions_are_a_diff_from_the_log() {
     for (leader, learner) in both_ways() {
         away(leader, learner, 3 * IN_MEMORY, "1000", Way::Diff);
@@ -101,7 +99,6 @@ fn many_transactions_are_a_diff_from_the_log() {
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn more_than_the_log_is_to_give_is_a_snapshot() {
     for (leader, learner) in both_ways() {
         away(leader, learner, 3 * IN_MEMORY, "-1", Way::Snapshot);
@@ -110,7 +107,6 @@ fn more_than_the_log_is_to_give_is_a_snapshot() {
 
 /// Under load, which makes the snapshot a fuzzy one.
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn a_snapshot_is_sent_while_others_write() {
     for (leader, learner) in both_ways() {
         let build = |builder: EnsembleBuilder| {
@@ -190,7 +186,6 @@ fn leader_with_more(old: Flavour, successors: Flavour, writes_after: usize, expe
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn what_only_a_cut_off_leader_has_is_truncated() {
     for (old, successors) in both_ways() {
         leader_with_more(old, successors, 0, Way::Truncated);
@@ -198,7 +193,6 @@ fn what_only_a_cut_off_leader_has_is_truncated() {
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn what_only_a_cut_off_leader_has_gives_way_to_a_later_epoch() {
     for (old, successors) in both_ways() {
         leader_with_more(old, successors, 50, Way::Snapshot);

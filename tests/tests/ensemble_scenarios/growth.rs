@@ -51,7 +51,6 @@ fn restart_leader_first(ensemble: &mut Ensemble) {
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn in_the_wrong_order_without_the_guard_two_lead() {
     let Some(mut ensemble) = three_and_two(false) else {
         return;
@@ -68,7 +67,6 @@ fn in_the_wrong_order_without_the_guard_two_lead() {
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn in_the_wrong_order_the_guard_keeps_one_leader() {
     if Flavour::under_test() != Flavour::Zoarium {
         return;
@@ -115,7 +113,6 @@ fn tells_of_lists(log: &str) -> bool {
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn in_the_right_order_nothing_is_lost() {
     let Some(mut ensemble) = three_and_two(true) else {
         return;
@@ -141,7 +138,6 @@ fn in_the_right_order_nothing_is_lost() {
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn by_reconfiguration_from_three_to_five_and_back_nothing_is_lost() {
     let flavour = Flavour::under_test();
     let builder = EnsembleBuilder::new(&[flavour; 3]).dynamic();

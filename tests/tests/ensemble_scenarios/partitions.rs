@@ -77,13 +77,11 @@ fn survives_cuts(voters: u8, last: &Outcome) {
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn of_five_voters_the_side_with_three_serves() {
     survives_cuts(5, &Outcome::OthersElect);
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn of_six_voters_in_two_halves_nobody_serves() {
     survives_cuts(6, &Outcome::NobodyServes);
 }

@@ -62,37 +62,31 @@ fn assert_nobody_serves(ensemble: &Ensemble) {
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn two_voters_survive_no_failure() {
     survives(2, 0);
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn three_voters_survive_one_failure() {
     survives(3, 1);
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn four_voters_survive_one_failure() {
     survives(4, 1);
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn five_voters_survive_two_failures() {
     survives(5, 2);
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn six_voters_survive_two_failures() {
     survives(6, 2);
 }
 
 #[test]
-#[ignore = "ensembles of Zoarium are not served yet"]
 fn observers_do_not_count() {
     let Some(mut ensemble) = ensemble(3, 2) else {
         return;
