@@ -38,8 +38,9 @@ pub(crate) const LOG_GROUPS_MAX: usize = 8;
 /// from pipelining clients: there the core has the next one to prepare meanwhile.
 pub(crate) const LOG_GROUP_SYNCED_BY_CORE_MAX: usize = 4;
 
-/// Bytes of tree that a snapshot encodes under one shared hold.
-pub(crate) const SNAPSHOT_CHUNK_BYTES: usize = 256 << 10;
+/// Bytes of tree that a snapshot encodes under one shared hold: some 50 us of work, since its thread
+/// may lose the processor while it holds the tree.
+pub(crate) const SNAPSHOT_CHUNK_BYTES: usize = 48 << 10;
 
 /// How long a stopping server waits for a snapshot: most are finished by then, and whoever stops
 /// the server (a service manager, a container's host) has more patience than this.

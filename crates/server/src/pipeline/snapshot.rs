@@ -120,6 +120,7 @@ impl Snapshotter {
 
     /// Runs until nobody can ask any more.
     pub(crate) fn run(self) {
+        give_way();
         while let Ok(reason) = self.requests.recv() {
             let written = self.take();
             if matches!(reason, Reason::Due) {
@@ -199,6 +200,19 @@ impl Snapshotter {
         }
     }
 }
+
+/// Lets threads that clients wait for go first; nobody waits for a snapshot.
+fn give_way() {
+    // On Linux this is about the calling thread alone.
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
+        tracing::debug!(err = %error, "snapshots compete with requests for the processors");
+    }
+}
+
+/// About a tenth of a processor that others want as well.
+#[cfg(target_os = "linux")]
+const NICE: i32 = 10;
 
 /// Whether snapshots are compressed, in storage's words.
 pub(crate) fn compression(method: config::SnapshotCompression) -> Compression {
