@@ -16,7 +16,7 @@ use crate::mesh::{Mesh, MeshSettings, MeshStart};
 use crate::peer::{
     DialSettings, Dialer, EventSink, LearnerPort, LearnerSettings, ListenSettings, PortSettings,
 };
-use crate::pipeline::{Member, MemberStart, ToCore, Ways};
+use crate::pipeline::{Member, MemberStart, OracleWatch, ToCore, Ways};
 use crate::settings::field_limits;
 use crate::shared::Shared;
 
@@ -100,10 +100,17 @@ fn ways(
         stall,
         tree: shared.tree.read().settings().clone(),
     };
+    let oracle = ensemble.oracle_path.clone().map(|path| OracleWatch {
+        runtime: runtime.clone(),
+        path,
+        every: tick / 2,
+        core: core.clone(),
+    });
     Ok(Ways {
         mesh,
         port,
         dialer: Dialer::new(runtime, learner_settings, peer_sink),
+        oracle,
     })
 }
 

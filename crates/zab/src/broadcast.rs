@@ -24,7 +24,7 @@
 //!
 //! Source: ensemble-protocol.md 14 (Leader.processAck, Leader.tryToCommit).
 
-use std::collections::{BTreeMap, VecDeque, vec_deque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque, vec_deque};
 use std::sync::Arc;
 
 use proto::quorum::QuorumVerifier;
@@ -74,6 +74,8 @@ pub struct Proposals {
     outstanding: VecDeque<Zxid>,
     last_proposed: Zxid,
     last_committed: Zxid,
+    /// If an oracle lets the leader decide alone: those it must not decide without.
+    alone_without: Option<BTreeSet<Sid>>,
 }
 
 /// What proposals need from some zxid on.
@@ -103,6 +105,7 @@ impl Proposals {
             outstanding: VecDeque::new(),
             last_proposed: last_committed,
             last_committed,
+            alone_without: None,
         }
     }
 
@@ -202,10 +205,21 @@ impl Proposals {
         self.acked.remove(&sid);
     }
 
+    /// Whether an oracle lets the leader of two decide alone, and who is there, so that it must not
+    /// decide without them. `None`: nobody decides alone.
+    pub fn set_alone_without(&mut self, present: Option<BTreeSet<Sid>>) {
+        self.alone_without = present;
+    }
+
     fn is_durable(&self, zxid: Zxid) -> bool {
         let has = |sid| self.acked.get(&sid).is_some_and(|acked| *acked >= zxid);
         let era = self.eras.iter().rev().find(|era| era.from <= zxid);
-        era.is_some_and(|era| era.quorums.iter().all(|quorum| quorum.is_quorum(&has)))
+        let decides = |quorum: &dyn QuorumVerifier| {
+            let present = self.alone_without.as_ref().filter(|_| has(self.leader));
+            quorum.is_quorum(&has)
+                || present.is_some_and(|present| decides_alone(quorum, self.leader, present))
+        };
+        era.is_some_and(|era| era.quorums.iter().all(|quorum| decides(&**quorum)))
     }
 
     /// Whether a server has a say in anything that is outstanding or may come.
@@ -243,6 +257,23 @@ impl Proposals {
     pub fn acked(&self, sid: Sid) -> Option<Zxid> {
         self.acked.get(&sid).copied()
     }
+}
+
+/// Whether `leader` may decide alone in this configuration if an oracle grants it: there are two
+/// voters, and the other is not `present`.
+pub(crate) fn decides_alone(
+    quorum: &dyn QuorumVerifier,
+    leader: Sid,
+    present: &BTreeSet<Sid>,
+) -> bool {
+    const VOTERS: usize = 2;
+    let voters = quorum.voters();
+    let is_other_here = || {
+        voters
+            .iter()
+            .any(|sid| *sid != leader && present.contains(sid))
+    };
+    voters.len() == VOTERS && voters.contains(&leader) && !is_other_here()
 }
 
 #[cfg(test)]

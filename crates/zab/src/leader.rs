@@ -27,6 +27,7 @@ mod discovery;
 mod link;
 mod live;
 mod liveness;
+mod oracle;
 mod synchronise;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -136,6 +137,7 @@ pub struct Leader {
     syncs: VecDeque<(Zxid, LinkId)>,
     log_whole_from: Zxid,
     is_log_unusable: bool,
+    oracle_grants: bool,
     pings: u64,
 }
 
@@ -182,6 +184,7 @@ impl Leader {
             syncs: VecDeque::new(),
             log_whole_from: start.log_whole_from,
             is_log_unusable: false,
+            oracle_grants: false,
             pings: 0,
         };
         leader.hear_epoch(leader.sid, start.accepted_epoch, now_ms, out);
@@ -283,7 +286,7 @@ impl Leader {
     /// Whether the servers for which `has` is true decide in every configuration that has a say.
     fn is_quorum(&self, has: &dyn Fn(Sid) -> bool) -> bool {
         let next = self.next.as_ref().map(|next| &next.quorum);
-        self.quorum.is_quorum(has) && next.is_none_or(|next| next.is_quorum(has))
+        self.decides(&*self.quorum, has) && next.is_none_or(|next| self.decides(&**next, has))
     }
 
     fn close(&mut self, link: LinkId, fault: LinkFault, out: &mut Vec<Action>) {

@@ -40,6 +40,7 @@ use tokio::task::JoinHandle;
 
 pub(crate) use electorate::ElectorateError;
 pub(crate) use listener::BindError;
+pub(crate) use oracle::OracleFile;
 pub(crate) use settings::MeshSettings;
 
 use crate::metrics::Metrics;

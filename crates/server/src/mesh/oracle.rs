@@ -14,7 +14,7 @@ use super::limits::ORACLE_WAIT;
 
 /// The file, and whether it is asked at all.
 #[derive(Debug)]
-pub(super) struct OracleFile {
+pub(crate) struct OracleFile {
     path: PathBuf,
     is_needed: bool,
     /// A read that has not come back: the file is on a disk that hangs.
@@ -22,7 +22,7 @@ pub(super) struct OracleFile {
 }
 
 impl OracleFile {
-    pub(super) fn new(path: PathBuf) -> Self {
+    pub(crate) fn new(path: PathBuf) -> Self {
         Self {
             path,
             is_needed: true,
@@ -36,7 +36,7 @@ impl OracleFile {
     }
 
     /// What it says now. A file that cannot be read grants nothing.
-    pub(super) async fn ask(&mut self) -> Oracle {
+    pub(crate) async fn ask(&mut self) -> Oracle {
         let is_needed = self.is_needed;
         let grants = is_needed && self.read().await;
         Oracle { is_needed, grants }

@@ -36,7 +36,7 @@ impl Core {
         let facts = PlanFacts {
             zxid: context.zxid,
             synced_followers: leading.leader.synced_followers(),
-            oracle_grants: false,
+            oracle_grants: leading.leader.oracle_grants(),
         };
         let plan = member.keeper.plan(request, &facts);
         let text = plan

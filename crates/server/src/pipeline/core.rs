@@ -327,6 +327,7 @@ impl Core {
             ToCore::Revalidate(revalidation) => self.revalidate(revalidation),
             ToCore::Mesh(event) => self.handle_mesh(event),
             ToCore::Peer(event) => self.handle_peer(event),
+            ToCore::Oracle { grants } => self.handle_oracle(grants),
             ToCore::Synced(zxid) => self.handle_synced(zxid),
             ToCore::SnapshotWritten { attempt } => self.handle_snapshot_written(attempt),
             ToCore::Reloaded { tree, end } => self.handle_reloaded(tree, end),

@@ -17,6 +17,7 @@ use zab::leader::{Action, Leader, LeaderStart, LinkId, StepDown};
 
 use super::Submission;
 use super::core::{Core, Incoming, Order};
+use super::oracle::OracleWatch;
 use super::role::{Leading, Next, Role};
 use crate::clock;
 use crate::service::Service;
@@ -45,11 +46,16 @@ impl Core {
             next: keeper.last_seen().map(|seen| keeper.next_config(seen)),
         };
         let settings = member.zab_settings;
+        // Groups and weights know no oracle.
+        let is_majority = keeper.committed().hierarchy.is_none();
+        let oracle = member.oracle.as_ref().filter(|_| is_majority);
+        let oracle = oracle.map(OracleWatch::begin);
         let mut actions = Vec::new();
         let leader = Leader::new(start, settings, clock::session_ms(), &mut actions);
         self.set_role(Role::Leading(Box::new(Leading {
             leader,
             since_ms: clock::monotonic_ms(),
+            oracle,
             spare: Vec::new(),
         })));
         self.carry_out_leader(actions);
@@ -283,6 +289,7 @@ impl Core {
 
     fn step_down(&mut self, reason: StepDown) {
         tracing::warn!(%reason, "leading is over");
+        self.tell_oracle_needed(reason);
         if reason == StepDown::SupporterLooks {
             let metrics = &self.shared.metrics;
             metrics.quit_leading_due_to_disloyal_voter.inc();

@@ -9,6 +9,7 @@ use proto::{Epoch, Sid, Zxid};
 use storage::{DataDirs, Epochs, RealDisk, StorageError};
 use zab::CommittedLog;
 
+use super::oracle::OracleWatch;
 use super::read_only;
 use crate::membership::MembershipKeeper;
 use crate::mesh::Mesh;
@@ -20,6 +21,8 @@ pub(crate) struct Member {
     pub(crate) mesh: Mesh,
     pub(crate) port: LearnerPort,
     pub(crate) dialer: Dialer,
+    /// The oracle of an ensemble of two (`oraclePath`).
+    pub(super) oracle: Option<OracleWatch>,
     listen_on_all_ips: bool,
     pub(crate) disk: Arc<RealDisk>,
     pub(crate) dirs: DataDirs,
@@ -71,6 +74,7 @@ pub(crate) struct Ways {
     pub(crate) mesh: Mesh,
     pub(crate) port: LearnerPort,
     pub(crate) dialer: Dialer,
+    pub(crate) oracle: Option<OracleWatch>,
 }
 
 impl Member {
@@ -88,6 +92,7 @@ impl Member {
             mesh: ways.mesh,
             port: ways.port,
             dialer: ways.dialer,
+            oracle: ways.oracle,
             listen_on_all_ips: ensemble.listen_on_all_ips,
             disk,
             dirs,

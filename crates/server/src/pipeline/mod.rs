@@ -26,6 +26,7 @@ mod learning;
 mod log;
 mod local;
 mod member;
+mod oracle;
 mod read_only;
 mod revalidation;
 mod role;
@@ -41,6 +42,7 @@ use tree::Tree;
 pub(crate) use self::core::{Core, CoreStart};
 pub(crate) use self::log::{GroupCommit, LogFile, LogThread};
 pub(crate) use self::member::{Member, MemberStart, Ways};
+pub(crate) use self::oracle::OracleWatch;
 pub(crate) use self::revalidation::Revalidation;
 pub(crate) use self::snapshot::{SnapshotEnd, Snapshotter, compression};
 use crate::mesh::MeshEvent;
@@ -87,6 +89,11 @@ pub(crate) enum ToCore {
     Mesh(MeshEvent),
     /// A connection to another member has something to say.
     Peer(PeerEvent),
+    /// The oracle says whether one of two may go on alone.
+    Oracle {
+        /// Whether this one may.
+        grants: bool,
+    },
     /// The log is on disk up to this zxid.
     Synced(Zxid),
     /// The tree was loaded from disk, as ordered; without a tree if the log could not be cut.

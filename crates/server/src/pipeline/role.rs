@@ -25,6 +25,7 @@ use zab::leader::{self, Leader};
 use zab::learner::{self, Learner};
 
 use super::forwarded::ForwardedRequests;
+use super::oracle::Watching;
 use super::revalidation::Revalidations;
 use crate::net::connection::Connection;
 use crate::peer::{LeaderConnection, Room};
@@ -48,6 +49,8 @@ pub(super) struct Leading {
     pub(super) leader: Leader,
     /// When it was elected, and then when the epoch was established, on the monotonic clock.
     pub(super) since_ms: u64,
+    /// The oracle of an ensemble of two.
+    pub(super) oracle: Option<Watching>,
     /// Emptied and used again.
     pub(super) spare: Vec<leader::Action>,
 }

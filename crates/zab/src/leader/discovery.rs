@@ -95,8 +95,14 @@ impl Leader {
         };
         self.epoch = self.epoch.max(Epoch(accepted.0.saturating_add(1)));
         heard.insert(sid);
-        let heard = &*heard;
-        if heard.contains(&self.sid) && self.quorum.is_quorum(&|sid| heard.contains(&sid)) {
+        self.check_epoch(now_ms, out);
+    }
+
+    pub(super) fn check_epoch(&mut self, now_ms: i64, out: &mut Vec<Action>) {
+        let Phase::Discovering { heard } = &self.phase else {
+            return;
+        };
+        if heard.contains(&self.sid) && self.decides(&*self.quorum, &|sid| heard.contains(&sid)) {
             tracing::info!(sid = %self.sid, epoch = %self.epoch, "proposes an epoch");
             self.enter(Phase::Promising, now_ms);
             out.push(Action::SaveAcceptedEpoch(self.epoch));
@@ -163,11 +169,11 @@ impl Leader {
         Ok(())
     }
 
-    fn check_epoch_acks(&mut self, now_ms: i64, out: &mut Vec<Action>) {
+    pub(super) fn check_epoch_acks(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         let Phase::CollectingEpochAcks { acked } = &self.phase else {
             return;
         };
-        if !self.quorum.is_quorum(&|sid| acked.contains(&sid)) {
+        if !self.decides(&*self.quorum, &|sid| acked.contains(&sid)) {
             return;
         }
         let acked = BTreeSet::new();

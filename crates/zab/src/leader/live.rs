@@ -171,7 +171,13 @@ impl Leader {
         Ok(())
     }
 
-    fn count(&mut self, sid: Sid, zxid: Zxid, out: &mut Vec<Action>) -> Result<(), NeverProposed> {
+    pub(super) fn count(
+        &mut self,
+        sid: Sid,
+        zxid: Zxid,
+        out: &mut Vec<Action>,
+    ) -> Result<(), NeverProposed> {
+        self.tell_proposals();
         loop {
             let committed: Vec<Zxid> = self.proposals.handle_ack(sid, zxid)?.collect();
             for zxid in &committed {

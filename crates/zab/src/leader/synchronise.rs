@@ -239,7 +239,7 @@ impl Leader {
         }
     }
 
-    fn check_new_leader_acks(&mut self, now_ms: i64, out: &mut Vec<Action>) {
+    pub(super) fn check_new_leader_acks(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         let Phase::Synchronising { acked } = &self.phase else {
             return;
         };
