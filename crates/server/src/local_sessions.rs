@@ -155,7 +155,13 @@ mod tests {
         let plain = || create(OpCode::Create, flags::PERSISTENT);
         let ephemeral = create(OpCode::Create2, flags::EPHEMERAL);
         let close = WriteRequest::CloseSession;
-        assert!(!creates_ephemeral(&WriteRequest::Multi(Ok(vec![plain(), close]))));
-        assert!(creates_ephemeral(&WriteRequest::Multi(Ok(vec![plain(), ephemeral]))));
+        assert!(!creates_ephemeral(&WriteRequest::Multi(Ok(vec![
+            plain(),
+            close
+        ]))));
+        assert!(creates_ephemeral(&WriteRequest::Multi(Ok(vec![
+            plain(),
+            ephemeral
+        ]))));
     }
 }

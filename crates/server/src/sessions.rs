@@ -170,7 +170,10 @@ impl Sessions {
         let tracker = self.tracker_mut();
         let mut expired = Expired::default();
         for id in tracker.expire(now_ms) {
-            if tracker.get(id).is_some_and(|session| session.kind == Kind::Local) {
+            if tracker
+                .get(id)
+                .is_some_and(|session| session.kind == Kind::Local)
+            {
                 tracker.remove(id);
                 expired.local.push(id);
             } else {
@@ -194,7 +197,9 @@ impl Sessions {
     /// How many local sessions there are. Visits every session.
     pub(crate) fn local_count(&self) -> usize {
         let sessions = self.tracker().iter();
-        sessions.filter(|(_, session)| session.kind == Kind::Local).count()
+        sessions
+            .filter(|(_, session)| session.kind == Kind::Local)
+            .count()
     }
 
     /// Takes the global sessions heard from since the last call, for the answer to a PING.

@@ -56,7 +56,10 @@ fn a_local_session_is_never_reported_and_expires_where_it_was_made() {
         assert_eq!(sessions.expire(6000), over(B));
         assert!(!sessions.is_local(B));
         assert_eq!(sessions.expire(8000), over(A));
-        assert_eq!((sessions.local_count(), sessions.next_deadline()), (0, None));
+        assert_eq!(
+            (sessions.local_count(), sessions.next_deadline()),
+            (0, None)
+        );
     }
 }
 
@@ -65,8 +68,14 @@ fn a_leader_tells_expired_sessions_of_both_kinds_apart() {
     let mut sessions = leader(true);
     sessions.add(A, 4000, 0);
     sessions.add_local(B, 4000, 0);
-    assert_eq!(sessions.by_deadline(false), BTreeMap::from([(6000, vec![A])]));
-    assert_eq!(sessions.by_deadline(true), BTreeMap::from([(6000, vec![B])]));
+    assert_eq!(
+        sessions.by_deadline(false),
+        BTreeMap::from([(6000, vec![A])])
+    );
+    assert_eq!(
+        sessions.by_deadline(true),
+        BTreeMap::from([(6000, vec![B])])
+    );
     let expired = Expired {
         global: vec![A],
         local: vec![B],
@@ -127,7 +136,10 @@ fn a_local_session_cannot_move_to_another_server() {
     assert_eq!(sessions.check(B, LEARNER), Ok(SessionKind::Global));
     let moved = sessions.check(B, Owner::THIS_SERVER);
     assert_eq!(moved, Err(ErrorCode::SessionMoved));
-    assert_eq!(sessions.by_deadline(false), BTreeMap::from([(10_000, vec![B])]));
+    assert_eq!(
+        sessions.by_deadline(false),
+        BTreeMap::from([(10_000, vec![B])])
+    );
     let here = Owner::THIS_SERVER;
     assert_eq!(sessions.check(A, here), Ok(SessionKind::Local), "untouched");
 }

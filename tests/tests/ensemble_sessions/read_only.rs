@@ -9,6 +9,9 @@ use tests::{Flavour, RawSession, or_skip, wait_for};
 
 use crate::{LIMIT, LONG_MS, open, try_open, write};
 
+/// More than `globalOutstandingLimit` is.
+const REFUSALS: usize = 2500;
+
 /// Two voters that serve reads without each other.
 fn ensemble(with_local_sessions: bool) -> Option<Ensemble> {
     let builder = EnsembleBuilder::new(&[Flavour::under_test(); 2])
@@ -66,6 +69,13 @@ fn reads_and_nothing_else(session: &mut RawSession) {
         assert_eq!((answer.err, answer.body.len()), (refused, 0));
     }
     assert_eq!(session.sync().expect("an answer").err, refused);
+    // More than may be under way: a refusal takes nobody's place.
+    for _ in 0..REFUSALS {
+        session.put(&Request::Write(set_data("/a", "", -1)));
+    }
+    for _ in 0..REFUSALS {
+        assert_eq!(session.take().expect("an answer").err, refused);
+    }
     assert_eq!(session.call(&get_data("/b")).expect("an answer").err, -101);
 }
 
@@ -80,26 +90,44 @@ fn serves_reads_without_a_leader(with_local_sessions: bool) {
     let mut global = open(&ensemble, 1);
     assert!(!global.is_read_only());
     assert_eq!(write(&mut global, create("/a", "", 0)).err, 0);
-    assert_eq!(write(&mut global, create("/e", "", flags::EPHEMERAL)).err, 0);
+    assert_eq!(
+        write(&mut global, create("/e", "", flags::EPHEMERAL)).err,
+        0
+    );
     let zxid = ensemble.wait_for_equal_zxids(&[1, 2]);
     ensemble.member_mut(2).kill();
 
     wait_for_role(&ensemble, 1, Role::ReadOnly);
     assert_eq!(isro(&ensemble, 1).as_deref(), Some("ro"));
     let srvr = ensemble.member(1).word("srvr").expect("an answer");
-    assert!(srvr.contains("READ-ONLY mode; serving only read-only clients"), "{srvr}");
-    assert_eq!(ensemble.member(1).metric("server_state").as_deref(), Some("read-only"));
+    assert!(
+        srvr.contains("READ-ONLY mode; serving only read-only clients"),
+        "{srvr}"
+    );
+    assert_eq!(
+        ensemble.member(1).metric("server_state").as_deref(),
+        Some("read-only")
+    );
     assert_eq!(ensemble.member(1).metric("peer_state"), None);
     for unfit in [Some(false), None] {
         assert!(is_cut(&connect(&ensemble, unfit, None, 0)), "{unfit:?}");
     }
-    assert!(is_cut(&connect(&ensemble, Some(true), None, zxid + 1)), "has seen more");
-    assert!(is_cut(&connect(&ensemble, Some(true), Some(&global), 0)), "not this server's to renew");
+    assert!(
+        is_cut(&connect(&ensemble, Some(true), None, zxid + 1)),
+        "has seen more"
+    );
+    assert!(
+        is_cut(&connect(&ensemble, Some(true), Some(&global), 0)),
+        "not this server's to renew"
+    );
     let mut first = connect(&ensemble, Some(true), None, zxid).expect("a read-only session");
     reads_and_nothing_else(&mut first);
     let mut second = connect(&ensemble, Some(true), Some(&first), 0).expect("the session again");
     assert_eq!(second.session(), first.session());
-    assert!(first.call(&get_data("/a")).is_err(), "one connection has a session");
+    assert!(
+        first.call(&get_data("/a")).is_err(),
+        "one connection has a session"
+    );
     reads_and_nothing_else(&mut second);
     let closed = second.call(&Request::Write(WriteRequest::CloseSession));
     assert_eq!(closed.expect("an answer").err, 0);
@@ -109,7 +137,10 @@ fn serves_reads_without_a_leader(with_local_sessions: bool) {
     ensemble.start(2);
     ensemble.wait_until_all_serve();
     assert_eq!(isro(&ensemble, 1).as_deref(), Some("rw"));
-    assert!(last.call(&get_data("/a")).is_err(), "read-only clients are sent away");
+    assert!(
+        last.call(&get_data("/a")).is_err(),
+        "read-only clients are sent away"
+    );
     let mut back = try_open(&ensemble, 1, Some(&global), LONG_MS).expect("the session lives");
     assert!(!back.is_read_only());
     assert_eq!(write(&mut back, set_data("/a", "b", -1)).err, 0);

@@ -166,7 +166,13 @@ impl Desk<'_> {
         }
         // What fails before it is carried out has no operation to show.
         let is_refused = is_throttled || (is_write && err != ErrorCode::Ok);
-        stats.answered(xid, zxid, (!is_refused).then_some(op), received_ms, self.now_ms);
+        stats.answered(
+            xid,
+            zxid,
+            (!is_refused).then_some(op),
+            received_ms,
+            self.now_ms,
+        );
     }
 }
 

@@ -200,7 +200,13 @@ fn open_local(shared: &Shared, connection: &Connection, timeout_ms: i32, new_sty
     let mut replies = Replies::default();
     let state = connection.lock();
     let zxid = tree.last_zxid();
-    desk.note(&mut replies, asked, zxid, ErrorCode::Ok, CONNECT_RESPONSE_BYTES);
+    desk.note(
+        &mut replies,
+        asked,
+        zxid,
+        ErrorCode::Ok,
+        CONNECT_RESPONSE_BYTES,
+    );
     drop(state);
     shared.stats.replied(&replies);
 }

@@ -178,6 +178,8 @@ mod tests {
         assert!(bucket.admits(Handshake::Renewal, 0, 0.9));
         assert!(!bucket.admits(Handshake::New, 0, 0.9));
         assert_eq!(bucket.deficit(), 2);
+        assert!(bucket.admits(Handshake::NewLocal, 0, 0.9));
+        assert_eq!(bucket.deficit(), 3);
     }
 
     #[test]
