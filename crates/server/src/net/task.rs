@@ -4,8 +4,10 @@
 //! stops itself. The task ends when the client goes, when a frame makes no sense, or when the
 //! server closes the connection; the session lives on until it expires or is closed.
 
+use std::future::{Future, poll_fn};
 use std::io;
 use std::ops::ControlFlow;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -105,10 +107,6 @@ async fn requests<S: Stream>(
         }
         if flush(connection, socket).await?.is_break() {
             return Ok(());
-        }
-        if socket.input.is_empty() {
-            // An idle connection holds no buffer: fifty thousand of them must fit.
-            socket.input = BytesMut::new();
         }
         // With too much unanswered nothing is read: what the client sends waits in the kernel.
         let may_read = connection.lock().queue.len() < limits::UNANSWERED_MAX;
@@ -212,10 +210,20 @@ async fn flush_and_end<S: Stream>(
     socket.stream.shutdown().await
 }
 
-/// Reads once; false at the end of the stream.
+/// Reads once; false at the end of the stream. There is a buffer only while there is something to
+/// read: fifty thousand connections that wait must fit.
 pub(crate) async fn fill<S: Stream>(socket: &mut Socket<S>) -> io::Result<bool> {
-    socket.input.reserve(limits::READ_CHUNK_BYTES);
-    Ok(socket.stream.read_buf(&mut socket.input).await? > 0)
+    poll_fn(|context| {
+        socket.input.reserve(limits::READ_CHUNK_BYTES);
+        // Begun anew each time: reading keeps no state of its own, and who is to be woken is noted
+        // in the stream.
+        let read = pin!(socket.stream.read_buf(&mut socket.input)).poll(context);
+        if read.is_pending() && socket.input.is_empty() {
+            socket.input = BytesMut::new();
+        }
+        read.map_ok(|bytes| bytes > 0)
+    })
+    .await
 }
 
 /// Resolves once the connection is closed. Swallows other wake-ups: whoever waits here looks at
