@@ -35,7 +35,7 @@ mod wire;
 mod world;
 
 pub use checks::Violation;
-pub use mutant::Mutant;
+pub use mutant::{CAUGHT_BY, Mutant};
 
 use ensemble::Ensemble;
 use plan::Plan;

@@ -1,8 +1,8 @@
 //! Deliberate bugs: each breaks one duty of a host, and must be caught.
 //!
 //! They live in the simulated host, around the cores, never in them: what a core was asked and
-//! answered is withheld, reordered or made up. [`LIST`] names for each a few seeds that catch it;
-//! `tests/mutants.rs` runs them.
+//! answered is withheld, reordered or made up. [`CAUGHT_BY`] names for each a seed that catches it,
+//! or it is that of a script ([`crate::scenarios`]); `tests/mutants.rs` runs them.
 
 /// One duty that is not done. `None`: all are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -24,8 +24,6 @@ pub enum Mutant {
     CurrentEpochNotSaved,
     /// ZOOKEEPER-3023: NEWLEADER is acknowledged before the snapshot is on disk.
     NewLeaderBeforeSnapshot,
-    /// The old log stays behind a snapshot that came from the leader.
-    OldLogBehindSnapshot,
     /// Two commits of one step change places.
     CommitsOutOfOrder,
     /// A follower applies what is only proposed.
@@ -56,8 +54,6 @@ pub enum Mutant {
     SnapshotOutlivesRole,
     /// A failed sync is taken for a good one.
     FailedSyncIgnored,
-    /// A client is served by a server that has seen less than it.
-    ServesThePast,
     /// ZOOKEEPER-2846: log files with a hole are served from.
     LogWithHoleServed,
     /// ZOOKEEPER-3526: the committed log survives a snapshot that goes beyond it.
@@ -91,7 +87,6 @@ const ALL: &[Mutant] = &[
     Mutant::AcceptedEpochNotSaved,
     Mutant::CurrentEpochNotSaved,
     Mutant::NewLeaderBeforeSnapshot,
-    Mutant::OldLogBehindSnapshot,
     Mutant::CommitsOutOfOrder,
     Mutant::AppliesProposals,
     Mutant::NewLeaderQuorumSkipped,
@@ -107,7 +102,6 @@ const ALL: &[Mutant] = &[
     Mutant::SnapshotNamedTooLate,
     Mutant::SnapshotOutlivesRole,
     Mutant::FailedSyncIgnored,
-    Mutant::ServesThePast,
     Mutant::LogWithHoleServed,
     Mutant::CommittedLogKeptOverSnapshot,
     Mutant::HistoryLoggedAfterAck,
@@ -119,6 +113,32 @@ const ALL: &[Mutant] = &[
     Mutant::SyncProposalsAckedBeforeSync,
     Mutant::DiffNotInCommittedLog,
     Mutant::LeaderKeepsElectedEpoch,
+];
+
+/// Each mutant that has no script, and a seed that catches it.
+pub const CAUGHT_BY: &[(Mutant, u64)] = &[
+    (Mutant::AckBeforeSync, 1030),
+    (Mutant::SkipTruncate, 1011),
+    (Mutant::TruncateKeepsTree, 1011),
+    (Mutant::QuorumOffByOne, 1001),
+    (Mutant::AcceptedEpochNotSaved, 1000),
+    (Mutant::CurrentEpochNotSaved, 1046),
+    (Mutant::NewLeaderBeforeSnapshot, 1063),
+    (Mutant::CommitsOutOfOrder, 1022),
+    (Mutant::AppliesProposals, 1000),
+    (Mutant::NewLeaderQuorumSkipped, 1062),
+    (Mutant::DiffFromWrongPoint, 1000),
+    (Mutant::TouchLost, 1000),
+    (Mutant::WatchAfterReply, 1000),
+    (Mutant::EphemeralsStay, 1002),
+    (Mutant::OwnerIgnored, 1028),
+    (Mutant::ReadsOvertakeWrites, 1000),
+    (Mutant::ReplyBeforeCommit, 1000),
+    (Mutant::RecoveredLogNotSynced, 1437),
+    (Mutant::VotesByApplied, 1008),
+    (Mutant::SnapshotNamedTooLate, 1009),
+    (Mutant::SnapshotOutlivesRole, 1012),
+    (Mutant::FailedSyncIgnored, 1000),
 ];
 
 impl Mutant {

@@ -5,6 +5,7 @@ use crate::client::SLEEP_MAX;
 use crate::disk::SyncFault;
 use crate::plan::{MS, SECOND};
 use crate::queue::Event;
+use crate::world::World;
 
 impl Ensemble {
     /// The storm begins.
@@ -208,5 +209,3 @@ impl Ensemble {
         }
     }
 }
-
-use crate::world::World;

@@ -114,7 +114,7 @@ impl Server {
         last_zxid: Zxid,
         world: &mut World,
     ) {
-        if last_zxid > self.reached() && !world.is(Mutant::ServesThePast) {
+        if last_zxid > self.reached() {
             // The client has seen more than this server.
             return self.hang_up(connection, world);
         }

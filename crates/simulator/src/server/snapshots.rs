@@ -145,8 +145,7 @@ impl Server {
         while self.tree.snapshot_chunk(&mut cursor, 1 << 20, &mut chunk) {}
         writer.write(&chunk)?;
         writer.finish(self.trailer())?;
-        let keeps_log =
-            world.is(Mutant::OldLogBehindSnapshot) || world.is(Mutant::LogWithHoleServed);
+        let keeps_log = world.is(Mutant::LogWithHoleServed);
         let snapshots = list_snapshots(&*self.disk, &self.dirs.snap)?;
         for snapshot in snapshots.iter().filter(|old| old.zxid > zxid) {
             self.remove_durably(&snapshot.path, &self.dirs.snap)?;
