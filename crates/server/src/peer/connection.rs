@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
+use tokio::time::sleep;
 use tree::TreeSettings;
 
 use super::dial::{DialSettings, dial};
@@ -72,9 +73,14 @@ impl Dialer {
         }
     }
 
-    /// Begins to dial the leader at its quorum addresses. `LeaderConnected` or `LeaderUnreachable`
-    /// follows. What is sent before waits for the connection.
-    pub(crate) fn dial(&self, attempt: u64, leader: Vec<HostPort>) -> LeaderConnection {
+    /// After a pause, begins to dial the leader at its quorum addresses. `LeaderConnected` or
+    /// `LeaderUnreachable` follows. What is sent before waits for the connection.
+    pub(crate) fn dial(
+        &self,
+        attempt: u64,
+        leader: Vec<HostPort>,
+        pause: Duration,
+    ) -> LeaderConnection {
         let line = Arc::new(Line {
             attempt,
             outbox: Outbox::of_leader(),
@@ -85,7 +91,10 @@ impl Dialer {
         });
         let dialing = line.clone();
         self.runtime.spawn(async move {
-            let run = dialing.clone().run(leader);
+            let run = async {
+                sleep(pause).await;
+                dialing.clone().run(leader).await;
+            };
             let mut closing = dialing.closing.subscribe();
             tokio::select! {
                 biased;

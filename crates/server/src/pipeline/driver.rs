@@ -254,6 +254,9 @@ impl Core {
             }
             Role::Learning(learning) => {
                 self.shared.permits.give_back(learning.forwarded.len());
+                if learning.is_observer {
+                    member.look_pause_ms = member.observing.pause_before_look_ms();
+                }
                 if let Some(learner) = learning.learner {
                     // Until the snapshot has come whole the tree is still the one of before.
                     reloads = learner.is_tree_unsaved() && learning.is_tree_replaced;
@@ -301,13 +304,18 @@ impl Core {
         };
         member.last_logged = member.last_logged.max(self.appended);
         self.role = Role::Looking;
+        let pause_ms = std::mem::take(&mut member.look_pause_ms);
         match next {
-            Next::Look => {
+            Next::Look if pause_ms == 0 => {
                 member.look();
                 self.plan_read_only();
             }
-            Next::LookLater => {
-                member.look_at_ms = Some(clock::session_ms() + PAUSE_MS);
+            Next::Look | Next::LookLater => {
+                let pause_ms = match next {
+                    Next::LookLater => pause_ms.max(PAUSE_MS),
+                    _ => pause_ms,
+                };
+                member.look_at_ms = Some(clock::session_ms().saturating_add(pause_ms));
                 self.plan_read_only();
             }
             Next::Follow(leader) => {

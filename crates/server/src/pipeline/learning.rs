@@ -3,6 +3,8 @@
 //! A learner's server takes requests as every server does; what changes the tree goes up to the
 //! leader and comes back as a transaction, which is matched with its request by session and cxid.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use config::members::MemberRole;
 use jute::{Decode, Encode, Reader};
@@ -37,10 +39,16 @@ impl Core {
             return self.leave_role(Next::LookLater);
         };
         tracing::info!(sid = %member.keeper.me(), %leader, "following");
-        let connection = member.dialer.dial(attempt, addresses);
+        let is_observer = member.keeper.role() == MemberRole::Observer;
+        let pause = match is_observer {
+            true => member.observing.pause_before_dial(),
+            false => Duration::ZERO,
+        };
+        let connection = member.dialer.dial(attempt, addresses, pause);
         self.set_role(Role::Learning(Box::new(Learning {
             attempt,
             leader,
+            is_observer,
             connection,
             learner: None,
             is_tree_replaced: false,

@@ -9,6 +9,7 @@ use proto::{Epoch, Sid, Zxid};
 use storage::{DataDirs, Epochs, RealDisk, StorageError};
 use zab::CommittedLog;
 
+use super::observing::Observing;
 use super::oracle::OracleWatch;
 use super::read_only;
 use crate::membership::MembershipKeeper;
@@ -43,6 +44,10 @@ pub(crate) struct Member {
     pub(crate) serves_clients_as_leader: bool,
     /// Numbers the connections to leaders.
     pub(crate) attempt: u64,
+    /// How this server observes, while it is an observer.
+    pub(super) observing: Observing,
+    /// How long to wait after this role before the next election, ms.
+    pub(super) look_pause_ms: i64,
     /// When to look for a leader again after a pause, ms.
     pub(crate) look_at_ms: Option<i64>,
     /// After how long without a leader reads are served, ms; `None` for never.
@@ -105,6 +110,8 @@ impl Member {
             truncation_failed_in: None,
             serves_clients_as_leader: ensemble.leader.serves_clients,
             attempt: 0,
+            observing: Observing::new(ensemble),
+            look_pause_ms: 0,
             look_at_ms: None,
             read_only_after_ms: read_only::grace_ms(config),
             read_only_at_ms: None,

@@ -26,6 +26,7 @@ mod learning;
 mod log;
 mod local;
 mod member;
+mod observing;
 mod oracle;
 mod read_only;
 mod revalidation;

@@ -61,6 +61,8 @@ pub(super) struct Learning {
     pub(super) attempt: u64,
     /// Whom it follows.
     pub(super) leader: Sid,
+    /// Whether it observes.
+    pub(super) is_observer: bool,
     pub(super) connection: LeaderConnection,
     /// `None` until the connection is up.
     pub(super) learner: Option<Learner>,

@@ -78,11 +78,11 @@ fn a_name_is_resolved_and_a_wrong_one_is_no_leader() {
         host: host.to_owned(),
         ..host_port(address)
     };
-    let _connection = site.dialer().dial(1, vec![named("localhost")]);
+    let _connection = site.dialer().dial(1, vec![named("localhost")], Duration::ZERO);
     let _accepted = listener.accept().unwrap();
     site.leader_connected();
     site.dial.time_limit = Duration::from_secs(5);
-    let _wrong = site.dialer().dial(2, vec![named("not a name")]);
+    let _wrong = site.dialer().dial(2, vec![named("not a name")], Duration::ZERO);
     assert!(unreachable(&site, 2).contains("not a name"));
 }
 
@@ -93,4 +93,15 @@ fn an_attempt_that_is_given_up_is_silent() {
     drop(site.dial(1, &[nobody()]));
     let _second = site.dial(2, &[nobody()]);
     unreachable(&site, 2);
+}
+
+#[test]
+fn a_pause_comes_before_the_first_try() {
+    let site = Site::new();
+    let (leader, address) = raw_leader();
+    let begun = Instant::now();
+    let pause = Duration::from_millis(150);
+    let _connection = site.dialer().dial(1, vec![host_port(address)], pause);
+    drop(leader.accept().unwrap());
+    assert!(begun.elapsed() >= pause);
 }

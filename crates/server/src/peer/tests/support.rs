@@ -97,7 +97,7 @@ impl Site {
 
     pub(super) fn dial(&self, attempt: u64, leader: &[SocketAddr]) -> LeaderConnection {
         let leader = leader.iter().copied().map(host_port).collect();
-        self.dialer().dial(attempt, leader)
+        self.dialer().dial(attempt, leader, Duration::ZERO)
     }
 
     pub(super) fn dialer(&self) -> Dialer {
