@@ -148,8 +148,12 @@ async fn take_permits<S: Stream>(
             () = connection.woken() => {}
         }
     }
+    let waited = waits_since.elapsed();
+    let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+    let metric = &shared.metrics.request_throttle_queue_time_ms;
+    metric.record_many(waited_ms, writes.into());
     let late_after = shared.settings.throttled_after;
-    batch.is_late = late_after.is_some_and(|after| waits_since.elapsed() > after);
+    batch.is_late = late_after.is_some_and(|after| waited > after);
     Ok(())
 }
 
