@@ -221,3 +221,7 @@ impl Sessions {
 #[cfg(test)]
 #[path = "sessions_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "sessions_recorded.rs"]
+mod recorded;
