@@ -109,7 +109,8 @@ fn restart_with_five(ensemble: &mut Ensemble, id: u64) -> u64 {
 }
 
 fn tells_of_lists(log: &str) -> bool {
-    log.lines().any(|line| line.contains("member list is another one"))
+    log.lines()
+        .any(|line| line.contains("member list is another one"))
 }
 
 #[test]
@@ -121,7 +122,8 @@ fn in_the_right_order_nothing_is_lost() {
     load.wait_for_progress(PROGRESS);
     for id in [1, 3, 2] {
         let leader = restart_with_five(&mut ensemble, id);
-        assert_eq!(leader == 2, id != 2, "{leader} leads after {id}");
+        // The old leader, once it is restarted, may be the first to lead again.
+        assert!(leader == 2 || id == 2, "{leader} leads after {id}");
         load.wait_for_progress(PROGRESS);
     }
     // These are five now.
