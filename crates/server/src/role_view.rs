@@ -12,11 +12,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use config::Ensemble;
 use config::members::{MemberAddress, MemberRole};
 use config::membership::Membership;
-use parking_lot::RwLock;
+use parking_lot::{Mutex, RwLock};
 use proto::Sid;
 
+use crate::clock;
 use crate::fourlw::MemberConfiguration;
-use crate::metrics::{BufferStats, Leading, Member, Mode, SyncMode, ZabState};
+use crate::metrics::{BufferStats, Leading, Member, Metrics, Mode, Summary, SyncMode, ZabState};
 
 /// The role, and how far it has come.
 #[derive(Debug, Clone)]
@@ -63,6 +64,12 @@ pub(crate) enum RoleNow {
     },
 }
 
+impl RoleNow {
+    fn is_looking(self) -> bool {
+        matches!(self, Self::Looking | Self::ReadOnly)
+    }
+}
+
 /// The learners of a leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Learners {
@@ -82,6 +89,17 @@ pub(crate) struct RoleCell {
     view: RwLock<Arc<RoleView>>,
     proposal_sizes: BufferStats,
     pending_syncs: AtomicU64,
+    metrics: Arc<Metrics>,
+    times: Mutex<Times>,
+}
+
+/// When something began that is measured, monotonic ms; `None` while it is not under way.
+#[derive(Debug, Default)]
+struct Times {
+    /// Nobody is served.
+    unavailable: Option<u64>,
+    /// A leader was found, and brings this server up to date.
+    learning: Option<u64>,
 }
 
 /// Proposals are counted by one thread.
@@ -89,7 +107,12 @@ const PROPOSING_THREADS: usize = 1;
 
 impl RoleCell {
     /// Of a server that starts: serving if it stands alone, looking if it is a member.
-    pub(crate) fn new(ensemble: Option<&Ensemble>) -> Self {
+    pub(crate) fn new(ensemble: Option<&Ensemble>, metrics: Arc<Metrics>) -> Self {
+        let mut times = Times::default();
+        if ensemble.is_some() {
+            metrics.looking_count.inc();
+            times.unavailable = Some(clock::monotonic_ms());
+        }
         let view = RoleView {
             role: match ensemble {
                 Some(_) => RoleNow::Looking,
@@ -105,6 +128,8 @@ impl RoleCell {
             view: RwLock::new(Arc::new(view)),
             proposal_sizes: BufferStats::new(PROPOSING_THREADS),
             pending_syncs: AtomicU64::new(0),
+            metrics,
+            times: Mutex::new(times),
         }
     }
 
@@ -116,7 +141,55 @@ impl RoleCell {
     /// Changes the role or something about it. For changes of role and of learners, not of every
     /// proposal: readers get a copy.
     pub(crate) fn update(&self, change: impl FnOnce(&mut RoleView)) {
-        change(Arc::make_mut(&mut self.view.write()));
+        let mut current = self.view.write();
+        let view = Arc::make_mut(&mut current);
+        let (was_looking, was_live) = (view.role.is_looking(), view.zab == ZabState::Broadcast);
+        change(view);
+        let (role, is_live) = (view.role, view.zab == ZabState::Broadcast);
+        drop(current);
+        self.measure(
+            role,
+            was_looking,
+            (was_live, is_live),
+            clock::monotonic_ms(),
+        );
+    }
+
+    /// Source: QuorumPeer.run, setZabState, Follower.followLeader, Observer.observeLeader.
+    fn measure(&self, role: RoleNow, was_looking: bool, live: (bool, bool), now_ms: u64) {
+        let metrics = &self.metrics;
+        let mut times = self.times.lock();
+        if role.is_looking() && !was_looking {
+            metrics.looking_count.inc();
+            times.unavailable.get_or_insert(now_ms);
+        }
+        let is_learner = matches!(role, RoleNow::Following { .. } | RoleNow::Observing { .. });
+        match live {
+            (_, false) if is_learner => {
+                times.learning.get_or_insert(now_ms);
+            }
+            (_, false) => times.learning = None,
+            (false, true) => {
+                let since_ms = |began: Option<u64>| began.map(|began| now_ms.saturating_sub(began));
+                let unavailable_ms = since_ms(times.unavailable.take());
+                let sync_ms = since_ms(times.learning.take());
+                let record = |metric: &Summary, ms: Option<u64>| {
+                    if let Some(ms) = ms {
+                        metric.record(ms);
+                    }
+                };
+                record(&metrics.unavailable_time, unavailable_ms);
+                match role {
+                    RoleNow::Leading { .. } => {
+                        record(&metrics.leader_unavailable_time, unavailable_ms);
+                    }
+                    RoleNow::Following { .. } => record(&metrics.follower_sync_time, sync_ms),
+                    RoleNow::Observing { .. } => record(&metrics.observer_sync_time, sync_ms),
+                    RoleNow::Standalone | RoleNow::Looking | RoleNow::ReadOnly => {}
+                }
+            }
+            (true, true) => {}
+        }
     }
 
     /// A new leader begins: it has proposed nothing.

@@ -44,6 +44,10 @@ fn member(sync: Option<SyncMode>) -> Member {
     }
 }
 
+fn cell_of(ensemble: Option<&Ensemble>) -> RoleCell {
+    RoleCell::new(ensemble, Arc::new(Metrics::with_shards(1)))
+}
+
 fn serving(cell: &RoleCell, role: RoleNow) {
     cell.update(|view| {
         view.role = role;
@@ -54,14 +58,14 @@ fn serving(cell: &RoleCell, role: RoleNow) {
 
 #[test]
 fn a_server_without_ensemble_serves_alone() {
-    let cell = RoleCell::new(None);
+    let cell = cell_of(None);
     assert_eq!(cell.mode(0), Some(Mode::Standalone));
     assert!(cell.get().expires_sessions());
 }
 
 #[test]
 fn a_member_looks_until_it_is_told_otherwise() {
-    let cell = RoleCell::new(Some(&ensemble()));
+    let cell = cell_of(Some(&ensemble()));
     assert_eq!(cell.mode(0), None);
     assert!(!cell.get().expires_sessions());
     cell.update(|view| {
@@ -79,7 +83,7 @@ fn a_member_looks_until_it_is_told_otherwise() {
 
 #[test]
 fn each_role_shows_what_it_knows() {
-    let cell = RoleCell::new(Some(&ensemble()));
+    let cell = cell_of(Some(&ensemble()));
     serving(&cell, RoleNow::ReadOnly);
     assert_eq!(cell.mode(0), Some(Mode::ReadOnly));
 
@@ -146,9 +150,45 @@ fn each_role_shows_what_it_knows() {
 }
 
 #[test]
+fn the_time_without_service_is_measured() {
+    let cell = cell_of(Some(&ensemble()));
+    let following = RoleNow::Following {
+        synced_observers: None,
+    };
+    cell.update(|view| {
+        view.role = following;
+        view.zab = ZabState::Synchronization;
+    });
+    serving(&cell, following);
+    serving(&cell, following);
+    let counts = |cell: &RoleCell| {
+        let metrics = &cell.metrics;
+        [
+            metrics.looking_count.get(),
+            metrics.unavailable_time.get().count,
+            metrics.leader_unavailable_time.get().count,
+            metrics.follower_sync_time.get().count,
+            metrics.observer_sync_time.get().count,
+        ]
+    };
+    assert_eq!(counts(&cell), [1, 1, 0, 1, 0]);
+    for role in [RoleNow::Looking, RoleNow::ReadOnly] {
+        cell.update(|view| {
+            view.role = role;
+            view.zab = ZabState::Election;
+        });
+    }
+    let learners = Learners::default();
+    let since_ms = 0;
+    serving(&cell, RoleNow::Leading { since_ms, learners });
+    assert_eq!(counts(&cell), [2, 2, 1, 1, 0]);
+    assert_eq!(counts(&cell_of(None)), [0; 5]);
+}
+
+#[test]
 fn conf_follows_the_member_list_in_force() {
     let ensemble = ensemble();
-    let cell = RoleCell::new(Some(&ensemble));
+    let cell = cell_of(Some(&ensemble));
     let conf = cell.get().configuration(&ensemble);
     assert_eq!(
         (conf.init_limit, conf.sync_limit, conf.election_alg),

@@ -62,6 +62,7 @@ impl Shared {
         let handshakes = TokenBucket::new(throttle, clock::monotonic_ms());
         let large_requests = LargeRequests::new(&settings.config.limits.large_requests);
         let server_id = settings.session_server_id;
+        let role = RoleCell::new(settings.config.ensemble.as_ref(), metrics.clone());
         Self {
             tree: RwLock::new(tree),
             watches: Mutex::new(Watches::default()),
@@ -75,7 +76,7 @@ impl Shared {
             metrics,
             environment: Environment::of_this_process(),
             trace_mask: AtomicI64::new(DEFAULT_TRACE_MASK),
-            role: RoleCell::new(settings.config.ensemble.as_ref()),
+            role,
             tree_generation: AtomicU64::new(0),
             session_ids: Mutex::new(SessionIds::new(server_id, clock::wall_ms())),
             core,
@@ -106,6 +107,7 @@ impl Shared {
 
     /// Serves clients from here on.
     pub(crate) fn serve(&self, service: Service) {
+        self.stats.begin(clock::monotonic_ms());
         self.service.set(service);
     }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use proto::ErrorCode;
+use proto::leader::LeaderPacket;
 use proto::request::WriteRequest;
 use proto::txn::Txn;
 use proto::watch::EventType;
@@ -43,6 +44,29 @@ impl Metrics {
             (false, _) => self.ensemble_auth_fail.inc(),
             (true, true) => self.ensemble_auth_success.inc(),
             (true, false) => self.ensemble_auth_skip.inc(),
+        }
+    }
+
+    /// Notes a packet of this leader: a learner that is brought up to date without a snapshot.
+    /// Source: LearnerHandler.run.
+    pub fn sent_by_leader(&self, packet: &LeaderPacket) {
+        if matches!(
+            packet,
+            LeaderPacket::Diff { .. } | LeaderPacket::Trunc { .. }
+        ) {
+            self.diff_count.inc();
+        }
+    }
+
+    /// Notes a packet from this learner's leader. Source: Follower.processPacket,
+    /// Observer.processPacket.
+    pub fn received_by_learner(&self, packet: &LeaderPacket) {
+        match packet {
+            LeaderPacket::Proposal { .. } => self.learner_proposal_received_count.inc(),
+            LeaderPacket::Commit { .. } | LeaderPacket::Inform { .. } => {
+                self.learner_commit_received_count.inc();
+            }
+            _ => {}
         }
     }
 

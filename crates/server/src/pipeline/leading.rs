@@ -103,11 +103,16 @@ impl Core {
         match action {
             Action::Send { to, packet } => {
                 self.is_role_stale |= matches!(packet, LeaderPacket::UpToDate);
+                self.shared.metrics.sent_by_leader(&packet);
                 member.port.send(to, &packet);
             }
             Action::Append(record) => self.append(&record),
-            Action::Deliver(_) => self.committed += 1,
+            Action::Deliver(_) => {
+                self.committed += 1;
+                self.shared.metrics.commit_count.inc();
+            }
             Action::SendSnapshot { to, zxid } => {
+                self.shared.metrics.snap_count.inc();
                 self.apply_committed();
                 if let Some(member) = &self.member {
                     member.port.send_snapshot(to, zxid);
@@ -164,7 +169,7 @@ impl Core {
                 drop(sessions);
                 let leader = &mut leading.leader;
                 leader.revalidated(from, session.session, is_valid, more);
-                self.shared.metrics.connection_revalidate_count.inc();
+                self.shared.metrics.revalidate_count.inc();
             }
             Action::StepDown(reason) => self.step_down(reason),
         }
@@ -269,6 +274,7 @@ impl Core {
         let record = Record::new(zxid, in_flight.record.to_bytes());
         let bytes = u32::try_from(record.txn.len()).unwrap_or(u32::MAX);
         self.shared.role.proposed(bytes);
+        self.shared.metrics.proposal_count.inc();
         let Role::Leading(leading) = &mut self.role else {
             return;
         };

@@ -110,6 +110,7 @@ impl Core {
                 let Some(packet) = learning.waiting.pop_front() else {
                     break;
                 };
+                self.shared.metrics.received_by_learner(&packet);
                 learner.handle_packet(packet, now_ms, &mut actions);
             }
         }
@@ -349,7 +350,6 @@ impl Core {
             return;
         };
         if let Some(revalidation) = learning.revalidations.take(session) {
-            self.shared.metrics.connection_revalidate_count.inc();
             handshake::finish_renewal(
                 &self.shared,
                 &revalidation.connection,
