@@ -107,7 +107,7 @@ impl EnsembleBuilder {
     /// [`Missing`] when the machine lacks Java, or network namespaces where they are wanted.
     pub fn prepare(&self) -> Result<Ensemble, Missing> {
         for &flavour in self.voters.iter().chain(&self.observers) {
-            self.launcher(flavour)?;
+            self.launcher(flavour, None)?;
         }
         let network = self.places_in_network.map(Network::new).transpose()?;
         let mut ensemble = Ensemble {
@@ -169,8 +169,12 @@ impl EnsembleBuilder {
         Ok(ensemble)
     }
 
-    pub(super) fn launcher(&self, flavour: Flavour) -> Result<Launcher, Missing> {
-        Launcher::new(flavour, &self.properties, None)
+    pub(super) fn launcher(
+        &self,
+        flavour: Flavour,
+        shell: Option<&str>,
+    ) -> Result<Launcher, Missing> {
+        Launcher::new(flavour, &self.properties, shell)
     }
 
     pub(super) fn place(&self, id: u64, network: Option<&Network>) -> Place {

@@ -106,8 +106,18 @@ impl Ensemble {
 
     /// Starts a member's process, without waiting for service.
     pub fn start(&mut self, id: u64) {
+        self.launch(id, None);
+    }
+
+    /// The same after a shell has run these commands, which take hold in the server's process, such
+    /// as `ulimit`.
+    pub fn start_after(&mut self, id: u64, commands: &str) {
+        self.launch(id, Some(commands));
+    }
+
+    fn launch(&mut self, id: u64, shell: Option<&str>) {
         let flavour = self.member(id).flavour;
-        let launcher = self.builder.launcher(flavour);
+        let launcher = self.builder.launcher(flavour, shell);
         let mut launcher = launcher.unwrap_or_else(|missing| panic!("{missing}"));
         if let Some(network) = &self.network {
             launcher = network.launcher(id, launcher);

@@ -1,0 +1,169 @@
+//! What goes wrong at one member stays with that member: a disk that takes no more, an epoch that
+//! cannot be, a second server by the same id.
+
+use std::time::Duration;
+
+use proto::request::{Request, flags};
+use tests::ensemble::{Duty, Ensemble, EnsembleBuilder, Load, check};
+use tests::requests::create;
+use tests::{Flavour, RawSession, or_skip, wait_for, wait_until};
+
+const LIMIT: Duration = Duration::from_secs(60);
+/// Writes of each writer that show that writing goes on.
+const PROGRESS: u64 = 30;
+/// Files of 512 KiB at most; without the trap a signal would end the server without a word.
+const SMALL_FILES: &str = "trap '' XFSZ; ulimit -f 1024";
+/// More than such a file holds, in znodes of 1000 bytes.
+const TOO_MANY: usize = 1500;
+
+/// Three voters of the flavour under test, the last of which has no room for its log.
+fn with_small_files() -> Option<Ensemble> {
+    let builder = EnsembleBuilder::new(&[Flavour::under_test(); 3]).setting("preAllocSize", "64");
+    or_skip("a limit for files", builder.prepare())
+}
+
+/// Writes more through a member than the limited one can log.
+fn fill(ensemble: &Ensemble, through: u64) {
+    let address = ensemble.member(through).client_address().to_string();
+    let open = || RawSession::open(&address, None, 30_000).ok();
+    let mut session = wait_for("a session", LIMIT, open);
+    for number in 0..TOO_MANY {
+        let request = create(
+            &format!("/fill{number}"),
+            vec![b'f'; 1000],
+            flags::PERSISTENT,
+        );
+        session.put(&Request::Write(request));
+        if session.unanswered() > 20 && session.take().is_err() {
+            return;
+        }
+    }
+    while session.unanswered() > 0 && session.take().is_ok() {}
+}
+
+/// The member ends, or stands by, with the reason in its log, and then comes back to all it missed.
+fn lacks_room(limited: u64, order: [u64; 3]) {
+    if Flavour::under_test() != Flavour::Zoarium {
+        return;
+    }
+    let Some(mut ensemble) = with_small_files() else {
+        return;
+    };
+    for id in order {
+        match id == limited {
+            true => ensemble.start_after(id, SMALL_FILES),
+            false => ensemble.start(id),
+        }
+    }
+    ensemble.wait_until_all_serve();
+    let mut others = ensemble.ids();
+    others.retain(|id| *id != limited);
+    let load = Load::start(&ensemble.addresses(&others));
+    load.wait_for_progress(PROGRESS);
+    fill(&ensemble, limited);
+    fill(&ensemble, others[0]);
+    wait_for("word about the disk", LIMIT, || {
+        let log = ensemble.member(limited).log();
+        log.contains("File too large").then_some(())
+    });
+    let leader = ensemble.wait_until_these_serve(&others);
+    assert_ne!(leader, limited);
+    load.wait_for_progress(PROGRESS);
+    // It has ended, or is ended: back with room it has everything.
+    wait_until(Duration::from_secs(5), || {
+        ensemble.member_mut(limited).ended().map(drop)
+    });
+    ensemble.member_mut(limited).kill();
+    ensemble.start(limited);
+    ensemble.wait_until_all_serve();
+    load.wait_for_progress(PROGRESS);
+    let report = load.finish();
+    println!("member {limited} without room: {}", report.summary());
+    check::nothing_is_lost(&ensemble, &report);
+}
+
+#[test]
+fn a_follower_without_room_for_its_log_stops_nobody() {
+    lacks_room(1, [1, 3, 2]);
+}
+
+#[test]
+fn a_leader_without_room_for_its_log_makes_way() {
+    lacks_room(3, [1, 3, 2]);
+}
+
+/// It cannot join the present epoch, and is not let to disturb it.
+#[test]
+fn a_follower_with_an_epoch_far_ahead_waits_quietly() {
+    let builder = EnsembleBuilder::new(&[Flavour::under_test(); 3]);
+    let started = builder.start_led_by_last_voter();
+    let Some(mut ensemble) = or_skip("an epoch far ahead", started) else {
+        return;
+    };
+    let load = Load::start(&ensemble.addresses(&[2, 3]));
+    load.wait_for_progress(PROGRESS);
+    ensemble.member_mut(1).terminate();
+    let file = ensemble
+        .member(1)
+        .data_dir()
+        .join("version-2/acceptedEpoch");
+    std::fs::write(&file, "1000").expect("write the epoch");
+    let before = ensemble.member(3).log().len();
+    ensemble.start(1);
+    ensemble.assert_none_serves_for(&[1], Duration::from_secs(5));
+    assert_eq!(ensemble.leaders(), [3]);
+    load.wait_for_progress(PROGRESS);
+    if Flavour::under_test() == Flavour::Zoarium {
+        // Java comes again up to 250 times a second.
+        let log = ensemble.member(1).log();
+        let tries = log.matches("connected to the leader").count();
+        assert!((1..=20).contains(&tries), "{tries} tries in five seconds");
+        let lines = ensemble.member(3).log().split_off(before);
+        let lines = lines
+            .lines()
+            .filter(|line| line.contains("learner"))
+            .count();
+        assert!(lines < 100, "{lines} lines at the leader");
+    }
+    // With the next leader there is a next epoch, above it.
+    ensemble.member_mut(3).kill();
+    let next = ensemble.wait_until_all_serve();
+    let epoch = ensemble.member(next).zxid().expect("a zxid") >> 32;
+    assert!(epoch > 1000, "epoch {epoch}");
+    ensemble.start(3);
+    ensemble.wait_until_all_serve();
+    load.wait_for_progress(PROGRESS);
+    let report = load.finish();
+    check::nothing_is_lost(&ensemble, &report);
+}
+
+/// Copied directories are the usual reason. The two disturb each other, and nobody else.
+#[test]
+fn a_second_server_with_the_same_id_stops_nobody_else() {
+    let builder = EnsembleBuilder::new(&[Flavour::under_test(); 3])
+        .setting("quorumListenOnAllIPs", "true")
+        .in_network(4);
+    let what = "two servers with one id";
+    let Some(mut ensemble) = or_skip(what, builder.start_led_by_last_voter()) else {
+        return;
+    };
+    let load = Load::start(&ensemble.addresses(&[2, 3]));
+    load.wait_for_progress(PROGRESS);
+    let impostor = ensemble.add(Flavour::under_test(), Duty::Participant);
+    let list = [1, 2, 3].map(|id| (id, Duty::Participant));
+    ensemble.configure(impostor, &list);
+    let myid = ensemble.member(impostor).data_dir().join("myid");
+    std::fs::write(myid, "1\n").expect("write myid");
+    ensemble.start(impostor);
+    for _ in 0..5 {
+        load.wait_for_progress(PROGRESS);
+        assert_eq!(ensemble.leaders(), [3]);
+    }
+    ensemble.member_mut(impostor).kill();
+    ensemble.wait_until_these_serve(&[1, 2, 3]);
+    load.wait_for_progress(PROGRESS);
+    let report = load.finish();
+    println!("two servers with one id: {}", report.summary());
+    assert_eq!(report.sessions_lost(), 0);
+    check::nothing_is_lost(&ensemble, &report);
+}
