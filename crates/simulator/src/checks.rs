@@ -155,7 +155,11 @@ impl Checks {
         armed: &[Armed],
     ) {
         self.hold(Fifo::NAME, fifo::replies(session, cxid, expected));
-        self.hold(Fifo::NAME, fifo::sees(session, zxid, seen));
+        let (now, before) = (
+            self.history.end_of_tree(zxid),
+            self.history.end_of_tree(seen),
+        );
+        self.hold(Fifo::NAME, fifo::sees(session, now, before));
         self.hold(
             watches::NAME,
             watches::reveals(session, zxid, armed, &self.history),

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use election::links::Links;
 use election::{Candidate, Election, Electorate, Role as ElectionRole};
 use parking_lot::Mutex;
-use proto::{Epoch, Sid, Zxid};
+use proto::{Sid, Zxid};
 use recovery::{RecoveredTree, recover_tree};
 use storage::{
     Compression, DataDirs, Empty, Epochs, OpenOptions, RecoverySettings, SnapshotTrailer,
@@ -52,7 +52,7 @@ impl Server {
             write_first_snapshot(&disk, &dirs, &tree).map_err(say)?;
             remove_initialize_marker(&*disk, &dirs).map_err(say)?;
         }
-        let epochs = load_epochs(&disk, &dirs, tree.last_zxid()).map_err(say)?;
+        let epochs = Epochs::load(&*disk, &dirs, tree.last_zxid()).map_err(say)?;
         let is_untrusted = recovered.empty == Some(Empty::Untrusted);
         let snapshot = recovered.snapshot.map_or(Zxid::ZERO, |file| file.zxid);
         let committed = committed_log(&disk, &dirs, tree.last_zxid(), world).map_err(say)?;
@@ -172,20 +172,6 @@ fn write_first_snapshot(
         last_zxid: Some(Zxid::ZERO),
     };
     writer.finish(trailer).map(drop)
-}
-
-/// A crash between the log of synchronisation and the epoch file leaves a log that is ahead of the
-/// file. What stands there came from the leader of that epoch, in order, so the epoch is as good
-/// as taken on.
-fn load_epochs(disk: &SimDisk, dirs: &DataDirs, last: Zxid) -> Result<Epochs, StorageError> {
-    match Epochs::load(disk, dirs, last) {
-        Err(StorageError::EpochOrder { found, .. }) if found < last.epoch() => {
-            let last = Epoch(last.epoch().0);
-            Epochs::store_current(disk, dirs, last)?;
-            Epochs::load(disk, dirs, Zxid::new(last, 0))
-        }
-        other => other,
-    }
 }
 
 /// The newest transactions of the log, as far as they lead up to the end of the history.
