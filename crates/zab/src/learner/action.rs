@@ -40,7 +40,9 @@ pub enum Action {
     /// Write the tree as a durable snapshot, then call `handle_snapshot_written`. Recovery from now
     /// on must read nothing of the old log over it: that may hold, behind the snapshot's zxid,
     /// what was never committed. Nor may learners be caught up from it later
-    /// ([`log_whole_from`](crate::leader::LeaderStart::log_whole_from)).
+    /// ([`log_whole_from`](crate::leader::LeaderStart::log_whole_from)). Older snapshots must go
+    /// with the log: were this one damaged one day, an older one and the log behind this one would
+    /// pass for the whole history where that log begins with a later epoch.
     WriteSnapshot,
     /// Append to the log. Once it is on disk, call `handle_synced`.
     Append(Record),
@@ -74,7 +76,9 @@ pub enum Action {
         /// Whether it is alive, and lives here now.
         is_valid: bool,
     },
-    /// The role is over: close the connection, stop serving, look for a leader.
+    /// The role is over: close the connection, stop serving, look for a leader. What was appended
+    /// and not committed becomes history for the next role; a snapshot that is being written then
+    /// must be given up, or it would hold what TRUNC cuts from the log.
     Leave(Fault),
 }
 
