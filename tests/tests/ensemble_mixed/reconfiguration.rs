@@ -6,7 +6,7 @@ use crate::{PROGRESS, both_ways, led};
 
 #[test]
 fn members_of_either_kind_join_and_leave_whoever_leads() {
-    for (leader, other) in both_ways() {
+    both_ways(|leader, other| {
         let what = "reconfiguration of mixed ensembles";
         let dynamic = |builder: EnsembleBuilder| builder.dynamic();
         let Some(mut ensemble) = led(what, leader, &[other, leader], dynamic) else {
@@ -62,5 +62,5 @@ fn members_of_either_kind_join_and_leave_whoever_leads() {
         let report = load.finish();
         println!("{leader:?} leads: {}", report.summary());
         check::nothing_is_lost(&ensemble, &report);
-    }
+    });
 }

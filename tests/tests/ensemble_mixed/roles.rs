@@ -6,7 +6,7 @@ use crate::{PROGRESS, both_ways, led};
 
 #[test]
 fn either_leads_the_others_followers_and_observers() {
-    for (leader, learner) in both_ways() {
+    both_ways(|leader, learner| {
         let with_observer = |builder: EnsembleBuilder| builder.observers(&[learner]);
         let what = "mixed ensembles";
         let Some(ensemble) = led(what, leader, &[learner, learner], with_observer) else {
@@ -28,5 +28,5 @@ fn either_leads_the_others_followers_and_observers() {
         println!("{leader:?} leads {learner:?}: {}", report.summary());
         assert_eq!(report.unknown(), 0);
         check::nothing_is_lost(&ensemble, &report);
-    }
+    });
 }

@@ -34,7 +34,7 @@ fn owner_of(session: &mut RawSession, path: &str) -> Option<i64> {
 
 #[test]
 fn a_session_moves_through_all_members_with_its_ephemeral() {
-    for (leader, learner) in both_ways() {
+    both_ways(|leader, learner| {
         let with_observer = |builder: EnsembleBuilder| builder.observers(&[learner]);
         let Some(ensemble) = led("moving sessions", leader, &[learner, leader], with_observer)
         else {
@@ -57,12 +57,12 @@ fn a_session_moves_through_all_members_with_its_ephemeral() {
             assert_eq!(owner_of(&mut other, &path), None);
             other.close().expect("the end of the session");
         }
-    }
+    });
 }
 
 #[test]
 fn a_session_without_a_client_expires_everywhere_and_no_other_does() {
-    for (leader, learner) in both_ways() {
+    both_ways(|leader, learner| {
         let Some(ensemble) = led("expiry", leader, &[learner, leader], |builder| builder) else {
             return;
         };
@@ -87,7 +87,7 @@ fn a_session_without_a_client_expires_everywhere_and_no_other_does() {
         alive.check();
         alive.close();
         other.close().expect("the end of the session");
-    }
+    });
 }
 
 #[test]

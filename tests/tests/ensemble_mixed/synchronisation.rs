@@ -86,29 +86,29 @@ fn away(leader: Flavour, learner: Flavour, count: usize, factor: &str, expected:
 
 #[test]
 fn a_few_transactions_are_a_diff_from_memory() {
-    for (leader, learner) in both_ways() {
+    both_ways(|leader, learner| {
         away(leader, learner, 100, "-1", Way::Diff);
-    }
+    });
 }
 
 #[test]
 fn many_transactions_are_a_diff_from_the_log() {
-    for (leader, learner) in both_ways() {
+    both_ways(|leader, learner| {
         away(leader, learner, 3 * IN_MEMORY, "1000", Way::Diff);
-    }
+    });
 }
 
 #[test]
 fn more_than_the_log_is_to_give_is_a_snapshot() {
-    for (leader, learner) in both_ways() {
+    both_ways(|leader, learner| {
         away(leader, learner, 3 * IN_MEMORY, "-1", Way::Snapshot);
-    }
+    });
 }
 
 /// Under load, which makes the snapshot a fuzzy one.
 #[test]
 fn a_snapshot_is_sent_while_others_write() {
-    for (leader, learner) in both_ways() {
+    both_ways(|leader, learner| {
         let build = |builder: EnsembleBuilder| {
             builder
                 .property("zookeeper.commitLogCount", &IN_MEMORY.to_string())
@@ -138,7 +138,7 @@ fn a_snapshot_is_sent_while_others_write() {
         let report = load.finish();
         println!("{leader:?} leads: {}", report.summary());
         check::nothing_is_lost(&ensemble, &report);
-    }
+    });
 }
 
 /// A leader that is cut off logs what it cannot commit any more; its successors never saw that.
@@ -187,14 +187,14 @@ fn leader_with_more(old: Flavour, successors: Flavour, writes_after: usize, expe
 
 #[test]
 fn what_only_a_cut_off_leader_has_is_truncated() {
-    for (old, successors) in both_ways() {
+    both_ways(|old, successors| {
         leader_with_more(old, successors, 0, Way::Truncated);
-    }
+    });
 }
 
 #[test]
 fn what_only_a_cut_off_leader_has_gives_way_to_a_later_epoch() {
-    for (old, successors) in both_ways() {
+    both_ways(|old, successors| {
         leader_with_more(old, successors, 50, Way::Snapshot);
-    }
+    });
 }
