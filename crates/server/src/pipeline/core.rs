@@ -243,6 +243,11 @@ impl Core {
         while let Some(message) = next {
             match message {
                 ToCore::Submit(batch) => self.requests.extend(batch),
+                sync @ ToCore::ForwardSync(_) => {
+                    self.events.push_back(sync);
+                    // What its connection asks for next must not go up before it.
+                    break;
+                }
                 event => self.events.push_back(event),
             }
             if self.requests.len() + self.events.len() >= limits::PREPARE_GROUP_MAX {
@@ -327,6 +332,7 @@ impl Core {
             ToCore::Revalidate(revalidation) => self.revalidate(revalidation),
             ToCore::Mesh(event) => self.handle_mesh(event),
             ToCore::Peer(event) => self.handle_peer(event),
+            ToCore::Observer(event) => self.handle_observer(event),
             ToCore::Oracle { grants } => self.handle_oracle(grants),
             ToCore::Synced(zxid) => self.handle_synced(zxid),
             ToCore::SnapshotWritten { attempt } => self.handle_snapshot_written(attempt),

@@ -105,6 +105,13 @@ impl Delivery {
         let Some(Queued { asked, work }) = state.queue.pop_front() else {
             return;
         };
+        if let Work::ForwardedSync { .. } = work {
+            drop(state);
+            // Out of step with the leader: no answer is better than another one's.
+            tracing::warn!(peer = %connection.peer, session = %header.session, cxid = header.cxid, "the leader answers out of turn, closing connection");
+            connection.close();
+            return;
+        }
         if let Work::WriteInVain(err) = work {
             desk.reply(&mut state, &mut self.replies, asked, zxid, |_| Err(err));
         } else if let Work::Handshake { new_style } = work {
