@@ -4,6 +4,7 @@
 //! scenario itself is right.
 
 mod local;
+mod pipelined;
 mod read_only;
 
 use std::time::Duration;
