@@ -16,7 +16,7 @@ use crate::mesh::{Mesh, MeshSettings, MeshStart};
 use crate::peer::{
     DialSettings, Dialer, EventSink, LearnerPort, LearnerSettings, ListenSettings, PortSettings,
 };
-use crate::pipeline::{Member, MemberStart, OracleWatch, ToCore, Ways};
+use crate::pipeline::{Member, MemberStart, OracleWatch, ToCore, Ways, at_port};
 use crate::settings::field_limits;
 use crate::shared::Shared;
 
@@ -75,6 +75,12 @@ fn ways(
     })
     .map_err(|error| StartError::Members(error.to_string()))?;
     let stall = ticks(ensemble.init_limit_ticks);
+    let port_settings = PortSettings {
+        limits: field_limits(config),
+        stall,
+        dirs: dirs.clone(),
+        snapshot_size_factor: config.storage.snapshot_size_factor,
+    };
     let port = LearnerPort::new(
         runtime.clone(),
         shared.clone(),
@@ -82,14 +88,21 @@ fn ways(
             addresses: own_addresses(keeper),
             on_all_ips: ensemble.listen_on_all_ips,
         },
-        PortSettings {
-            limits: field_limits(config),
-            stall,
-            dirs: dirs.clone(),
-            snapshot_size_factor: config.storage.snapshot_size_factor,
-        },
+        port_settings.clone(),
         peer_sink.clone(),
     );
+    let told = core.clone();
+    let observer_sink: EventSink = Arc::new(move |event| {
+        let _ = told.send(ToCore::Observer(event));
+    });
+    let observer_port = ensemble.learner.observer_master_port.map(|number| {
+        let listen = ListenSettings {
+            addresses: at_port(&own_addresses(keeper), number),
+            on_all_ips: ensemble.listen_on_all_ips,
+        };
+        let settings = port_settings.clone();
+        LearnerPort::new(runtime.clone(), shared.clone(), listen, settings, observer_sink)
+    });
     let retry_delay = ensemble.learner.connect_retry_delay_ms;
     let learner_settings = LearnerSettings {
         dial: DialSettings {
@@ -110,6 +123,7 @@ fn ways(
         mesh,
         port,
         dialer: Dialer::new(runtime, learner_settings, peer_sink),
+        observer_port,
         oracle,
     })
 }

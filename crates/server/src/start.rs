@@ -195,11 +195,6 @@ fn refuse_unsupported(config: &Config) -> Result<(), StartError> {
                 "sslQuorum and portUnification need TLS, which this release does not have yet: leave them out",
             );
         }
-        if ensemble.learner.observer_master_port.is_some() {
-            return refuse(
-                "observerMasterPort needs followers that serve observers, which this release does not have yet: leave it out, and observers learn from the leader",
-            );
-        }
         if ensemble.sasl.is_enabled {
             return refuse(
                 "quorum.auth.enableSasl needs SASL, which this release does not have yet: leave it out",

@@ -24,7 +24,7 @@
 
 mod action;
 mod discovery;
-mod link;
+pub(crate) mod link;
 mod live;
 mod liveness;
 mod oracle;
@@ -39,6 +39,7 @@ use proto::quorum::QuorumVerifier;
 use proto::{Epoch, Sid, Zxid};
 
 pub use action::{Action, LinkFault, LinkId, StepDown};
+pub(crate) use discovery::identify;
 use link::{Link, LinkState};
 pub use live::ProposeError;
 
@@ -341,7 +342,7 @@ impl Leader {
 }
 
 /// A packet in the wrong place.
-fn unexpected(packet: &LearnerPacket) -> LinkFault {
+pub(crate) fn unexpected(packet: &LearnerPacket) -> LinkFault {
     let packet = ShowLearner(packet).to_string();
     LinkFault::Unexpected { packet }
 }

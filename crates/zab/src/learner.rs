@@ -336,6 +336,11 @@ impl Learner {
         Some(self.heard_ms.saturating_add(limit))
     }
 
+    /// The newest committed transactions.
+    pub fn committed(&self) -> &CommittedLog {
+        &self.committed
+    }
+
     /// The newest committed transactions, for the role that comes next.
     pub fn into_committed(self) -> CommittedLog {
         self.committed

@@ -8,6 +8,7 @@
 //!
 //! * [`learner::Learner`] is a follower or an observer from its first packet on.
 //! * [`leader::Leader`] is the server that was elected, with all its learners.
+//! * [`observer_master::ObserverMaster`] is what a follower is to observers that it serves.
 //! * [`sync`] decides how a learner is brought up to date, [`CommittedLog`] is what it is brought
 //!   up to date from.
 //! * [`broadcast`] is the leader's accounting of proposals, which a standalone server needs too (it
@@ -21,6 +22,7 @@ pub mod broadcast;
 mod committed_log;
 pub mod leader;
 pub mod learner;
+pub mod observer_master;
 pub mod packets;
 mod record;
 mod settings;

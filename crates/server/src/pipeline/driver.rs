@@ -17,6 +17,7 @@ use zab::learner::{Learner, LearnerKind};
 
 use super::core::{Core, InFlight, Incoming, Order};
 use super::log::ToLog;
+use super::observers::Observers;
 use super::role::{Draining, Next, Role};
 use crate::clock;
 use crate::error::exit_code;
@@ -147,7 +148,11 @@ impl Core {
         match &self.role {
             Role::Alone(_) => None,
             Role::Leading(leading) => leading.leader.deadline_ms(),
-            Role::Learning(learning) => learning.learner.as_ref()?.deadline_ms(),
+            Role::Learning(learning) => {
+                let learner = learning.learner.as_ref().and_then(Learner::deadline_ms);
+                let observers = learning.observers.as_ref().and_then(Observers::deadline_ms);
+                [learner, observers].into_iter().flatten().min()
+            }
             Role::Draining(_) => None,
             Role::Looking => {
                 let member = self.member.as_ref()?;
@@ -166,6 +171,7 @@ impl Core {
             }
             Role::Learning(_) => {
                 self.with_learner(|learner, now_ms, out| learner.handle_deadline(now_ms, out));
+                self.handle_observers_deadline();
             }
             Role::Looking => {
                 let now_ms = clock::session_ms();
@@ -200,10 +206,10 @@ impl Core {
             Role::Learning(learning) => {
                 let role = match member.keeper.role() {
                     MemberRole::Participant => RoleNow::Following {
-                        synced_observers: None,
+                        synced_observers: learning.observers.as_ref().map(Observers::synced),
                     },
                     MemberRole::Observer => RoleNow::Observing {
-                        master: learning.leader,
+                        master: learning.master,
                     },
                 };
                 let is_live = learning.learner.as_ref().is_some_and(Learner::is_live);
@@ -253,6 +259,9 @@ impl Core {
                 member.committed = leading.leader.into_committed();
             }
             Role::Learning(learning) => {
+                if let Some(port) = &member.observer_port {
+                    port.close_all();
+                }
                 self.shared.permits.give_back(learning.forwarded.len());
                 if learning.is_observer {
                     member.look_pause_ms = member.observing.pause_before_look_ms();
@@ -356,6 +365,7 @@ impl Core {
                 member.committed.push(Record::new(zxid, txn));
             }
         }
+        self.shared.give_up_snapshots();
         self.committed = self.in_flight.len();
         self.apply_committed();
     }

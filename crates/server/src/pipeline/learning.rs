@@ -18,8 +18,9 @@ use zab::learner::{Action, Fault, Learner, LearnerKind, LearnerStart};
 use super::core::{Core, InFlight, Order};
 use super::forwarded::Forwarded;
 use super::log::ToLog;
+use super::observing::Master;
 use super::revalidation::Revalidation;
-use super::role::{Learning, Next, Role};
+use super::role::{Learning, Next, Role, SyncWaiter};
 use crate::clock;
 use crate::net::handshake;
 use crate::peer::Room;
@@ -38,16 +39,20 @@ impl Core {
             tracing::warn!(%leader, "the elected leader is not in the member list");
             return self.leave_role(Next::LookLater);
         };
-        tracing::info!(sid = %member.keeper.me(), %leader, "following");
         let is_observer = member.keeper.role() == MemberRole::Observer;
-        let pause = match is_observer {
-            true => member.observing.pause_before_dial(),
-            false => Duration::ZERO,
+        let Master { sid: master, addresses, pause } = match is_observer {
+            true => {
+                let list = member.keeper.committed();
+                member.observing.next_master(list, (leader, addresses))
+            }
+            false => Master { sid: leader, addresses, pause: Duration::ZERO },
         };
+        tracing::info!(sid = %member.keeper.me(), %leader, %master, "following");
         let connection = member.dialer.dial(attempt, addresses, pause);
         self.set_role(Role::Learning(Box::new(Learning {
             attempt,
             leader,
+            master,
             is_observer,
             connection,
             learner: None,
@@ -58,6 +63,7 @@ impl Core {
             forwarded: Default::default(),
             syncs: Default::default(),
             revalidations: Default::default(),
+            observers: None,
         })));
     }
 
@@ -136,7 +142,7 @@ impl Core {
         self.carry_out_learner(actions);
     }
 
-    fn carry_out_learner(&mut self, mut actions: Vec<Action>) {
+    pub(super) fn carry_out_learner(&mut self, mut actions: Vec<Action>) {
         let mut more = Vec::new();
         loop {
             for action in actions.drain(..) {
@@ -158,6 +164,14 @@ impl Core {
     fn carry_out_learner_action(&mut self, action: Action, more: &mut Vec<Action>) {
         if !matches!(action, Action::Send(_) | Action::Append(_) | Action::Deliver(_)) {
             self.apply_delivered();
+        }
+        match &action {
+            Action::Deliver(record) => self.inform_observers(record, None),
+            Action::ActivateConfig {
+                record,
+                designated_leader,
+            } => self.inform_observers(record, Some(*designated_leader)),
+            _ => {}
         }
         let (Role::Learning(learning), Some(member)) = (&mut self.role, &mut self.member) else {
             return;
@@ -262,6 +276,7 @@ impl Core {
             tracing::info!(sid = %member.keeper.me(), %epoch, "in sync with the leader");
         }
         self.shared.serve(Service::Forwarding);
+        self.begin_serving_observers();
         self.publish_role();
     }
 
@@ -319,7 +334,7 @@ impl Core {
         };
         let mut actions = std::mem::take(&mut learning.spare);
         if learner.forward(request, &mut actions) {
-            learning.syncs.push_back(sync.connection);
+            learning.syncs.push_back(SyncWaiter::Client(sync.connection));
         } else {
             sync.connection.close();
         }
@@ -346,6 +361,9 @@ impl Core {
     }
 
     fn revalidated(&mut self, session: SessionId, is_valid: bool) {
+        if self.answer_observers_question(session, is_valid) {
+            return;
+        }
         let Role::Learning(learning) = &mut self.role else {
             return;
         };
@@ -365,13 +383,17 @@ impl Core {
         let Role::Learning(learning) = &mut self.role else {
             return;
         };
-        if let Some(connection) = learning.syncs.pop_front() {
-            let shared = self.shared.clone();
-            let tree = shared.tree.read();
-            self.delivery.answer_sync(&shared, &tree, &connection);
-            drop(tree);
-            self.delivery.wake();
-            self.delivery.count(&shared);
+        match learning.syncs.pop_front() {
+            Some(SyncWaiter::Client(connection)) => {
+                let shared = self.shared.clone();
+                let tree = shared.tree.read();
+                self.delivery.answer_sync(&shared, &tree, &connection);
+                drop(tree);
+                self.delivery.wake();
+                self.delivery.count(&shared);
+            }
+            Some(SyncWaiter::Observer(link)) => self.answer_observers_sync(link),
+            None => {}
         }
     }
 

@@ -9,7 +9,7 @@ use proto::{Epoch, Sid, Zxid};
 use storage::{DataDirs, Epochs, RealDisk, StorageError};
 use zab::CommittedLog;
 
-use super::observing::Observing;
+use super::observing::{Observing, at_port};
 use super::oracle::OracleWatch;
 use super::read_only;
 use crate::membership::MembershipKeeper;
@@ -22,6 +22,8 @@ pub(crate) struct Member {
     pub(crate) mesh: Mesh,
     pub(crate) port: LearnerPort,
     pub(crate) dialer: Dialer,
+    /// Where observers find this server while it follows (`observerMasterPort`).
+    pub(super) observer_port: Option<LearnerPort>,
     /// The oracle of an ensemble of two (`oraclePath`).
     pub(super) oracle: Option<OracleWatch>,
     listen_on_all_ips: bool,
@@ -79,6 +81,7 @@ pub(crate) struct Ways {
     pub(crate) mesh: Mesh,
     pub(crate) port: LearnerPort,
     pub(crate) dialer: Dialer,
+    pub(crate) observer_port: Option<LearnerPort>,
     pub(crate) oracle: Option<OracleWatch>,
 }
 
@@ -97,6 +100,7 @@ impl Member {
             mesh: ways.mesh,
             port: ways.port,
             dialer: ways.dialer,
+            observer_port: ways.observer_port,
             oracle: ways.oracle,
             listen_on_all_ips: ensemble.listen_on_all_ips,
             disk,
@@ -164,6 +168,12 @@ impl Member {
     pub(super) fn move_port(&self) {
         if let Some(addresses) = self.quorum_addresses(self.keeper.me()) {
             let on_all_ips = self.listen_on_all_ips;
+            if let (Some(port), Some(number)) = (&self.observer_port, self.observing.port()) {
+                port.listen_on(ListenSettings {
+                    addresses: at_port(&addresses, number),
+                    on_all_ips,
+                });
+            }
             self.port.listen_on(ListenSettings {
                 addresses,
                 on_all_ips,

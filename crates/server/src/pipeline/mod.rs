@@ -26,6 +26,7 @@ mod learning;
 mod log;
 mod local;
 mod member;
+mod observers;
 mod observing;
 mod oracle;
 mod read_only;
@@ -43,6 +44,7 @@ use tree::Tree;
 pub(crate) use self::core::{Core, CoreStart};
 pub(crate) use self::log::{GroupCommit, LogFile, LogThread};
 pub(crate) use self::member::{Member, MemberStart, Ways};
+pub(crate) use self::observing::at_port;
 pub(crate) use self::oracle::OracleWatch;
 pub(crate) use self::revalidation::Revalidation;
 pub(crate) use self::snapshot::{SnapshotEnd, Snapshotter, compression};
@@ -90,6 +92,8 @@ pub(crate) enum ToCore {
     Mesh(MeshEvent),
     /// A connection to another member has something to say.
     Peer(PeerEvent),
+    /// A connection to an observer of this follower has something to say.
+    Observer(PeerEvent),
     /// The oracle says whether one of two may go on alone.
     Oracle {
         /// Whether this one may.

@@ -1,42 +1,133 @@
-//! Observers: the pauses that keep many of them from coming back all at once.
+//! Observers: whom they learn from, and the pauses that keep many of them from coming back all at
+//! once.
 //!
-//! Source: ensemble-protocol.md 7 and 17 (Observer.waitForObserverElectionDelay,
-//! Observer.waitForReconnectDelay, QuorumPeer.findLearnerMaster).
+//! With `observerMasterPort` an observer goes to the voters in turn, in an order of its own, at that
+//! port. The leader does not listen there, and the next one is tried after another election.
+//!
+//! Source: ensemble-protocol.md 7 and 17 (QuorumPeer.findLearnerMaster,
+//! Observer.waitForReconnectDelay, Observer.waitForObserverElectionDelay).
 
 use std::time::Duration;
 
 use config::Ensemble;
+use config::members::HostPort;
+use config::membership::Membership;
+use proto::{ConfigVersion, Sid};
 
 use crate::clock;
 
-/// How an observer goes about finding its leader.
+/// How an observer goes about finding whom to learn from.
 #[derive(Debug)]
 pub(super) struct Observing {
-    /// Up to this long before it connects (`observer.reconnectDelayMs`).
-    reconnect_delay: Duration,
+    /// Up to this long before it connects (`observer.reconnectDelayMs`), ms.
+    reconnect_delay_ms: u64,
     /// Up to this long before it looks for a leader again (`observer.election.DelayMs`), ms.
     election_delay_ms: u64,
+    /// Where followers serve observers (`observerMasterPort`).
+    port: Option<u16>,
+    /// Those that may, in the order in which they are tried.
+    masters: Vec<(Sid, Vec<HostPort>)>,
+    /// The list that they are from.
+    version: Option<ConfigVersion>,
+    next: usize,
+}
+
+/// Whom an observer learns from.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Master {
+    pub(super) sid: Sid,
+    pub(super) addresses: Vec<HostPort>,
+    /// To be waited for before it is dialled.
+    pub(super) pause: Duration,
 }
 
 impl Observing {
     pub(super) fn new(ensemble: &Ensemble) -> Self {
         let learner = &ensemble.learner;
         Self {
-            reconnect_delay: Duration::from_millis(learner.observer_reconnect_delay_ms),
+            reconnect_delay_ms: learner.observer_reconnect_delay_ms,
             election_delay_ms: learner.observer_election_delay_ms,
+            port: learner.observer_master_port,
+            masters: Vec::new(),
+            version: None,
+            next: 0,
         }
     }
 
-    /// A pause before it connects.
-    pub(super) fn pause_before_dial(&self) -> Duration {
-        let max_ms = u64::try_from(self.reconnect_delay.as_millis()).unwrap_or(u64::MAX);
-        Duration::from_millis(random_below(max_ms, clock::seed()))
+    /// `observerMasterPort`.
+    pub(super) fn port(&self) -> Option<u16> {
+        self.port
+    }
+
+    /// Whom to learn from now: the leader, or the next of those that serve observers. There is a
+    /// pause before the leader, and each time all the others have been tried.
+    pub(super) fn next_master(
+        &mut self,
+        list: &Membership,
+        (leader, addresses): (Sid, Vec<HostPort>),
+    ) -> Master {
+        let Some(port) = self.port else {
+            return Master {
+                sid: leader,
+                addresses,
+                pause: self.pause_before_dial(),
+            };
+        };
+        if self.version != Some(list.version) {
+            self.version = Some(list.version);
+            self.masters = masters(list, port);
+            shuffle(&mut self.masters, clock::seed());
+            self.next = 0;
+        }
+        let mut pause = Duration::ZERO;
+        if self.next >= self.masters.len() {
+            self.next = 0;
+            pause = self.pause_before_dial();
+        }
+        let master = self.masters.get(self.next).cloned();
+        self.next += 1;
+        let (sid, addresses) = master.unwrap_or((leader, addresses));
+        Master {
+            sid,
+            addresses,
+            pause,
+        }
+    }
+
+    fn pause_before_dial(&self) -> Duration {
+        Duration::from_millis(random_below(self.reconnect_delay_ms, clock::seed()))
     }
 
     /// A pause before it looks for a leader again, ms.
     pub(super) fn pause_before_look_ms(&self) -> i64 {
         let pause_ms = random_below(self.election_delay_ms, clock::seed());
         i64::try_from(pause_ms).unwrap_or(i64::MAX)
+    }
+}
+
+/// The same hosts at another port.
+pub(crate) fn at_port(addresses: &[HostPort], port: u16) -> Vec<HostPort> {
+    let hosts = addresses.iter().map(|address| address.host.clone());
+    hosts.map(|host| HostPort { host, port }).collect()
+}
+
+fn masters(list: &Membership, port: u16) -> Vec<(Sid, Vec<HostPort>)> {
+    let quorum = list.quorum();
+    let voters = quorum.voters().iter();
+    let masters = voters.filter_map(|sid| {
+        let at = list.members.get(sid)?.quorum_addresses();
+        let at = at.into_iter().collect::<Vec<_>>();
+        Some((*sid, at_port(&at, port)))
+    });
+    masters.collect()
+}
+
+/// So that not all observers go to the same server.
+fn shuffle<T>(items: &mut [T], seed: u64) {
+    for last in (1..items.len()).rev() {
+        let seed = seed.wrapping_add(last as u64);
+        let other = random_below(last as u64 + 1, seed);
+        items.swap(last, usize::try_from(other).unwrap_or(0));
     }
 }
 

@@ -21,10 +21,11 @@ use std::sync::Arc;
 use proto::Sid;
 use proto::leader::LeaderPacket;
 use zab::broadcast::Proposals;
-use zab::leader::{self, Leader};
+use zab::leader::{self, Leader, LinkId};
 use zab::learner::{self, Learner};
 
 use super::forwarded::ForwardedRequests;
+use super::observers::Observers;
 use super::oracle::Watching;
 use super::revalidation::Revalidations;
 use crate::net::connection::Connection;
@@ -61,6 +62,8 @@ pub(super) struct Learning {
     pub(super) attempt: u64,
     /// Whom it follows.
     pub(super) leader: Sid,
+    /// Whom it learns from: the leader, or a follower that serves observers.
+    pub(super) master: Sid,
     /// Whether it observes.
     pub(super) is_observer: bool,
     pub(super) connection: LeaderConnection,
@@ -76,8 +79,18 @@ pub(super) struct Learning {
     pub(super) rooms: Vec<Room>,
     pub(super) forwarded: ForwardedRequests,
     /// Who waits for the answer to a `sync`, oldest first.
-    pub(super) syncs: VecDeque<Arc<Connection>>,
+    pub(super) syncs: VecDeque<SyncWaiter>,
     pub(super) revalidations: Revalidations,
+    /// The observers that it serves.
+    pub(super) observers: Option<Observers>,
+}
+
+/// Whom the answer to a `sync` is for.
+pub(super) enum SyncWaiter {
+    /// A client of this server.
+    Client(Arc<Connection>),
+    /// An observer of this server.
+    Observer(LinkId),
 }
 
 /// The end of a role.

@@ -32,7 +32,7 @@ impl Leader {
             } => (LearnerKind::Observer, accepted_epoch, info),
             other => return Err(unexpected(&other)),
         };
-        let sid = self.identify(info)?;
+        let sid = identify(info, self.sid, self.config_version)?;
         if accepted < Epoch(0) || accepted >= EPOCH_MAX {
             return Err(LinkFault::EpochImplausible { accepted });
         }
@@ -49,25 +49,6 @@ impl Leader {
             self.propose_epoch(link, now_ms, out);
         }
         Ok(())
-    }
-
-    fn identify(&mut self, info: Option<LearnerInfo>) -> Result<Sid, LinkFault> {
-        let Some(info) = info else {
-            // Such a learner is of 3.3 or before.
-            return Err(LinkFault::ProtocolVersion { version: 1 });
-        };
-        let version = info.protocol_version();
-        if version < LearnerInfo::PROTOCOL_VERSION {
-            return Err(LinkFault::ProtocolVersion { version });
-        }
-        if info.sid == self.sid {
-            return Err(LinkFault::OwnSid { sid: info.sid });
-        }
-        let (theirs, ours) = (info.config_version.unwrap_or(0), self.config_version);
-        if theirs > ours {
-            return Err(LinkFault::ConfigAhead { theirs, ours });
-        }
-        Ok(info.sid)
     }
 
     /// A server that died is often back before its old connection is known to be dead. Were both
@@ -187,4 +168,28 @@ impl Leader {
             self.synchronise(link, last_logged, now_ms, out);
         }
     }
+}
+
+/// Who a learner is, if it may be one of server `own`, whose configuration has this version.
+pub(crate) fn identify(
+    info: Option<LearnerInfo>,
+    own: Sid,
+    config_version: i64,
+) -> Result<Sid, LinkFault> {
+    let Some(info) = info else {
+        // Such a learner is of 3.3 or before.
+        return Err(LinkFault::ProtocolVersion { version: 1 });
+    };
+    let version = info.protocol_version();
+    if version < LearnerInfo::PROTOCOL_VERSION {
+        return Err(LinkFault::ProtocolVersion { version });
+    }
+    if info.sid == own {
+        return Err(LinkFault::OwnSid { sid: info.sid });
+    }
+    let (theirs, ours) = (info.config_version.unwrap_or(0), config_version);
+    if theirs > ours {
+        return Err(LinkFault::ConfigAhead { theirs, ours });
+    }
+    Ok(info.sid)
 }

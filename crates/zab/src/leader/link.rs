@@ -6,14 +6,14 @@ use crate::learner::LearnerKind;
 
 /// One connection.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(crate) struct Link {
     /// Who it is, once it has said so.
-    pub(super) sid: Option<Sid>,
-    pub(super) kind: LearnerKind,
-    pub(super) state: LinkState,
-    pub(super) heard_ms: i64,
-    pub(super) slot: Option<Slot>,
-    pub(super) lag: AckLag,
+    pub(crate) sid: Option<Sid>,
+    pub(crate) kind: LearnerKind,
+    pub(crate) state: LinkState,
+    pub(crate) heard_ms: i64,
+    pub(crate) slot: Option<Slot>,
+    pub(crate) lag: AckLag,
 }
 
 /// Where a learner is.
@@ -28,7 +28,7 @@ pub(super) struct Link {
 ///             +--------------+--------> Syncing -> AwaitingActivation -> Broadcasting
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum LinkState {
+pub(crate) enum LinkState {
     /// Has said nothing.
     Connected,
     /// Has introduced itself; the epoch is open.
@@ -58,7 +58,7 @@ pub(super) enum LinkState {
 }
 
 impl Link {
-    pub(super) fn new(now_ms: i64) -> Self {
+    pub(crate) fn new(now_ms: i64) -> Self {
         Self {
             sid: None,
             kind: LearnerKind::Follower,
@@ -71,7 +71,7 @@ impl Link {
 
     /// Whether it is sent what is proposed and committed. It is from the moment its catch-up is
     /// decided, so that nothing falls between the two.
-    pub(super) fn is_forwarding(&self) -> bool {
+    pub(crate) fn is_forwarding(&self) -> bool {
         match self.state {
             LinkState::Connected
             | LinkState::AwaitingEpoch
@@ -86,7 +86,7 @@ impl Link {
     }
 
     /// How long it may be silent, ms; `None` while it waits for this side.
-    pub(super) fn silence_ms(&self, init_ms: i64, sync_ms: i64) -> Option<i64> {
+    pub(crate) fn silence_ms(&self, init_ms: i64, sync_ms: i64) -> Option<i64> {
         match self.state {
             LinkState::AwaitingEpoch
             | LinkState::AwaitingEpochAcks { .. }
@@ -103,7 +103,7 @@ impl Link {
 
 /// A place among those that are synchronised at the same time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Slot {
+pub(crate) enum Slot {
     Snap,
     Diff,
 }
@@ -114,13 +114,13 @@ pub(super) enum Slot {
 /// the first is acknowledged the second takes its place, so each learner costs two positions
 /// however many proposals are under way (LearnerHandler.SyncLimitCheck).
 #[derive(Debug, Default)]
-pub(super) struct AckLag {
+pub(crate) struct AckLag {
     oldest: Option<(Zxid, i64)>,
     newest: Option<(Zxid, i64)>,
 }
 
 impl AckLag {
-    pub(super) fn sent(&mut self, zxid: Zxid, now_ms: i64) {
+    pub(crate) fn sent(&mut self, zxid: Zxid, now_ms: i64) {
         let place = match self.oldest {
             None => &mut self.oldest,
             Some(_) => &mut self.newest,
@@ -128,7 +128,7 @@ impl AckLag {
         *place = Some((zxid, now_ms));
     }
 
-    pub(super) fn acknowledged(&mut self, upto: Zxid) {
+    pub(crate) fn acknowledged(&mut self, upto: Zxid) {
         if self.oldest.is_some_and(|(zxid, _)| zxid <= upto) {
             self.oldest = self.newest.take().filter(|(zxid, _)| *zxid > upto);
         }
@@ -136,14 +136,14 @@ impl AckLag {
 
     /// The time that counts begins now: before it has acknowledged NEWLEADER, a learner owes
     /// nothing.
-    pub(super) fn restart(&mut self, now_ms: i64) {
+    pub(crate) fn restart(&mut self, now_ms: i64) {
         for (_, since) in self.oldest.iter_mut().chain(&mut self.newest) {
             *since = now_ms;
         }
     }
 
     /// The oldest proposal that is owed, and for how long.
-    pub(super) fn owed(&self, now_ms: i64) -> Option<(Zxid, i64)> {
+    pub(crate) fn owed(&self, now_ms: i64) -> Option<(Zxid, i64)> {
         self.oldest
             .map(|(zxid, since)| (zxid, now_ms.saturating_sub(since)))
     }

@@ -1,0 +1,357 @@
+//! A follower that serves observers, so that the leader need not.
+//!
+//! ```text
+//!  Connected --OBSERVERINFO--> AwaitingAckEpoch --ACKEPOCH--> Syncing --ACK epoch:0--> Broadcasting
+//!             *LEADERINFO                        *DIFF, TRUNC or SNAP, NEWLEADER   *UPTODATE
+//! ```
+//!
+//! To an observer it is a leader, with the differences that follow from being none: nothing waits
+//! for a quorum, since the epoch is established; what is committed is known from the leader; and
+//! requests, syncs and questions about sessions go up to it. An observer is informed of a
+//! transaction when the follower hears that it is committed, and is sent everything from the moment
+//! its catch-up is decided, so nothing falls between the two and no list of recent packets is
+//! needed besides the committed log.
+//!
+//! Differs from Apache ZooKeeper 3.9.5: an observer that misses more than the committed log holds
+//! gets a snapshot and nothing from the log files; a second connection of a server replaces the
+//! first.
+//!
+//! Source: ensemble-protocol.md 17 (ObserverMaster, LearnerHandler).
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use proto::leader::LeaderPacket;
+use proto::learner::LearnerPacket;
+use proto::{Epoch, SessionId, Sid, Zxid};
+
+use crate::leader::link::{Link, LinkState};
+use crate::leader::{Action, LinkFault, LinkId, identify, unexpected};
+use crate::learner::LearnerKind;
+use crate::sync::{self, Decision, History, Opening};
+use crate::{CommittedLog, Record, Settings};
+
+/// What the follower knows at the moment.
+pub struct Facts<'a> {
+    /// The newest transactions that it has heard to be committed.
+    pub committed: &'a CommittedLog,
+    /// The version of the configuration in force.
+    pub config_version: i64,
+    /// The text of the last configuration seen.
+    pub config: &'a dyn Fn() -> Bytes,
+}
+
+/// The observers of a follower.
+///
+/// Its actions are those of a leader, of which it uses `Send`, `SendSnapshot`, `Close`, `Request`,
+/// `Touch` and `Revalidate`.
+#[derive(Debug)]
+pub struct ObserverMaster {
+    sid: Sid,
+    settings: Settings,
+    epoch: Epoch,
+    /// The last transaction that is known to be committed.
+    last: Zxid,
+    links: BTreeMap<LinkId, Link>,
+    pinged_ms: i64,
+}
+
+impl ObserverMaster {
+    /// For a follower that is up to date in `epoch`, with everything committed up to `last`.
+    pub fn new(sid: Sid, epoch: Epoch, last: Zxid, settings: Settings, now_ms: i64) -> Self {
+        Self {
+            sid,
+            settings,
+            epoch,
+            last,
+            links: BTreeMap::new(),
+            pinged_ms: now_ms,
+        }
+    }
+
+    /// An observer has connected.
+    pub fn handle_connected(&mut self, link: LinkId, now_ms: i64) {
+        let mut new = Link::new(now_ms);
+        new.kind = LearnerKind::Observer;
+        self.links.insert(link, new);
+    }
+
+    /// A connection is gone.
+    pub fn handle_closed(&mut self, link: LinkId) {
+        self.links.remove(&link);
+    }
+
+    /// An observer has sent this. What comes over a connection that was dropped is ignored.
+    pub fn handle_packet(
+        &mut self,
+        link: LinkId,
+        packet: LearnerPacket,
+        facts: &Facts<'_>,
+        now_ms: i64,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(from) = self.links.get_mut(&link) else {
+            return;
+        };
+        from.heard_ms = now_ms;
+        let result = match from.state {
+            LinkState::Connected => self.introduce(link, &packet, facts, out),
+            LinkState::AwaitingAckEpoch => self.synchronise(link, &packet, facts, out),
+            LinkState::SendingSnapshot | LinkState::Syncing => {
+                self.activate(link, &packet, now_ms, out)
+            }
+            LinkState::Broadcasting => relay(link, packet, out),
+            // States of a leader's learners that wait for a quorum, or for the log files.
+            LinkState::AwaitingEpoch
+            | LinkState::AwaitingEpochAcks { .. }
+            | LinkState::ReadingLog { .. }
+            | LinkState::AwaitingActivation => Err(unexpected(&packet)),
+        };
+        if let Err(fault) = result {
+            self.close(link, fault, out);
+        }
+    }
+
+    /// The snapshot has left this server, so that the observer can be expected to answer.
+    pub fn handle_snapshot_sent(&mut self, link: LinkId, now_ms: i64) {
+        if let Some(link) = self.links.get_mut(&link)
+            && link.state == LinkState::SendingSnapshot
+        {
+            link.heard_ms = now_ms;
+            link.state = LinkState::Syncing;
+        }
+    }
+
+    /// The leader says that this is committed; `designated_leader` if it is a reconfiguration. To
+    /// be told in order, and once or twice.
+    pub fn handle_committed(
+        &mut self,
+        record: &Record,
+        designated_leader: Option<Sid>,
+        out: &mut Vec<Action>,
+    ) {
+        if record.zxid <= self.last {
+            return;
+        }
+        self.last = record.zxid;
+        for (to, link) in &self.links {
+            if link.is_forwarding() {
+                let Record { zxid, txn } = record.clone();
+                let packet = match designated_leader {
+                    None => LeaderPacket::Inform { zxid, txn },
+                    Some(designated_leader) => LeaderPacket::InformAndActivate {
+                        zxid,
+                        designated_leader,
+                        txn,
+                    },
+                };
+                out.push(Action::Send { to: *to, packet });
+            }
+        }
+    }
+
+    /// The leader has answered the `sync` that came from this observer.
+    pub fn handle_sync_done(&mut self, to: LinkId, out: &mut Vec<Action>) {
+        if self.links.contains_key(&to) {
+            let packet = LeaderPacket::Sync;
+            out.push(Action::Send { to, packet });
+        }
+    }
+
+    /// The leader has answered this observer's question about a session.
+    pub fn handle_revalidated(
+        &mut self,
+        to: LinkId,
+        session: SessionId,
+        is_valid: bool,
+        out: &mut Vec<Action>,
+    ) {
+        if self.links.contains_key(&to) {
+            let packet = LeaderPacket::Revalidate { session, is_valid };
+            out.push(Action::Send { to, packet });
+        }
+    }
+
+    /// The host cannot do what this observer wants.
+    pub fn drop_observer(&mut self, link: LinkId, fault: LinkFault, out: &mut Vec<Action>) {
+        if self.links.contains_key(&link) {
+            self.close(link, fault, out);
+        }
+    }
+
+    /// When to call [`ObserverMaster::handle_deadline`]; `None` without observers.
+    pub fn deadline_ms(&self) -> Option<i64> {
+        let links = self.links.values();
+        let silences = links.filter_map(|link| self.link_deadline_ms(link));
+        let ping = (!self.links.is_empty()).then(|| self.ping_due_ms());
+        silences.chain(ping).min()
+    }
+
+    /// The time of [`ObserverMaster::deadline_ms`] has come, or any other.
+    pub fn handle_deadline(&mut self, now_ms: i64, out: &mut Vec<Action>) {
+        let silent = self.links.iter().filter_map(|(id, link)| {
+            let deadline = self.link_deadline_ms(link)?;
+            (now_ms >= deadline).then_some((*id, now_ms.saturating_sub(link.heard_ms)))
+        });
+        for (link, silent_ms) in silent.collect::<Vec<_>>() {
+            self.close(link, LinkFault::Silence { silent_ms }, out);
+        }
+        if now_ms < self.ping_due_ms() {
+            return;
+        }
+        self.pinged_ms = now_ms;
+        for (to, link) in &self.links {
+            if link.is_forwarding() && link.state != LinkState::SendingSnapshot {
+                let packet = LeaderPacket::Ping { zxid: self.last };
+                out.push(Action::Send { to: *to, packet });
+            }
+        }
+    }
+
+    /// How many observers are up to date.
+    pub fn synced_observers(&self) -> usize {
+        let links = self.links.values();
+        links
+            .filter(|link| link.state == LinkState::Broadcasting)
+            .count()
+    }
+
+    fn introduce(
+        &mut self,
+        link: LinkId,
+        packet: &LearnerPacket,
+        facts: &Facts<'_>,
+        out: &mut Vec<Action>,
+    ) -> Result<(), LinkFault> {
+        let LearnerPacket::ObserverInfo { info, .. } = packet else {
+            return Err(unexpected(packet));
+        };
+        let sid = identify(*info, self.sid, facts.config_version)?;
+        let same =
+            |(id, other): (&LinkId, &Link)| (*id != link && other.sid == Some(sid)).then_some(*id);
+        for older in self.links.iter().filter_map(same).collect::<Vec<_>>() {
+            self.close(older, LinkFault::Replaced { sid }, out);
+        }
+        if let Some(from) = self.links.get_mut(&link) {
+            from.sid = Some(sid);
+            from.state = LinkState::AwaitingAckEpoch;
+        }
+        let packet = LeaderPacket::leader_info(self.epoch);
+        out.push(Action::Send { to: link, packet });
+        Ok(())
+    }
+
+    fn synchronise(
+        &mut self,
+        to: LinkId,
+        packet: &LearnerPacket,
+        facts: &Facts<'_>,
+        out: &mut Vec<Action>,
+    ) -> Result<(), LinkFault> {
+        let LearnerPacket::AckEpoch { last_logged, .. } = packet else {
+            return Err(unexpected(packet));
+        };
+        let history = History {
+            last: self.last,
+            log: facts.committed,
+        };
+        let decision = sync::decide(*last_logged, history, self.settings.force_snapshot, false);
+        let (opening, after) = match decision {
+            Decision::Send { opening, after } => (opening, after),
+            Decision::ReadLog => (Opening::Snap, Zxid::ZERO),
+        };
+        let (state, max) = match opening {
+            Opening::Snap => (LinkState::SendingSnapshot, self.settings.snap_syncs_max),
+            Opening::Diff(_) | Opening::Trunc(_) => {
+                (LinkState::Syncing, self.settings.diff_syncs_max)
+            }
+        };
+        let taken = self.links.values().filter(|link| link.state == state);
+        if taken.count() >= max {
+            return Err(LinkFault::Throttled);
+        }
+        if let Some(link) = self.links.get_mut(&to) {
+            link.state = state;
+        }
+        let mut send = |packet| out.push(Action::Send { to, packet });
+        match opening {
+            Opening::Diff(zxid) => send(LeaderPacket::Diff { zxid }),
+            Opening::Trunc(zxid) => send(LeaderPacket::Trunc { zxid }),
+            Opening::Snap => out.push(Action::SendSnapshot {
+                to,
+                zxid: self.last,
+            }),
+        }
+        let mut send = |packet| out.push(Action::Send { to, packet });
+        if opening != Opening::Snap {
+            for Record { zxid, txn } in facts.committed.after(after).cloned() {
+                send(LeaderPacket::Proposal { zxid, txn });
+                send(LeaderPacket::Commit { zxid });
+            }
+        }
+        send(LeaderPacket::NewLeader {
+            zxid: Zxid::new(self.epoch, 0),
+            config: Some((facts.config)()),
+        });
+        Ok(())
+    }
+
+    fn activate(
+        &mut self,
+        link: LinkId,
+        packet: &LearnerPacket,
+        now_ms: i64,
+        out: &mut Vec<Action>,
+    ) -> Result<(), LinkFault> {
+        let expected = Zxid::new(self.epoch, 0);
+        if !matches!(packet, LearnerPacket::Ack { zxid } if *zxid == expected) {
+            return Err(unexpected(packet));
+        }
+        if let Some(from) = self.links.get_mut(&link) {
+            from.state = LinkState::Broadcasting;
+            from.heard_ms = now_ms;
+        }
+        let packet = LeaderPacket::UpToDate;
+        out.push(Action::Send { to: link, packet });
+        Ok(())
+    }
+
+    fn close(&mut self, link: LinkId, fault: LinkFault, out: &mut Vec<Action>) {
+        let closed = self.links.remove(&link);
+        let sid = closed.and_then(|link| link.sid).map(|sid| sid.0);
+        tracing::info!(sid, link = link.0, err = %fault, "drops an observer");
+        out.push(Action::Close { link, fault });
+    }
+
+    fn link_deadline_ms(&self, link: &Link) -> Option<i64> {
+        let limit = link.silence_ms(self.settings.init_ms(), self.settings.sync_ms());
+        limit.map(|limit| link.heard_ms.saturating_add(limit))
+    }
+
+    fn ping_due_ms(&self) -> i64 {
+        let half_tick_ms = (self.settings.tick_ms / 2).max(1);
+        self.pinged_ms.saturating_add(half_tick_ms)
+    }
+}
+
+/// What an observer that is up to date has sent.
+fn relay(from: LinkId, packet: LearnerPacket, out: &mut Vec<Action>) -> Result<(), LinkFault> {
+    match packet {
+        // The second acknowledgement of the epoch, after UPTODATE. Observers owe no others.
+        LearnerPacket::Ack { zxid } if zxid.counter() == 0 => {}
+        LearnerPacket::Ack { .. } => return Err(unexpected(&packet)),
+        LearnerPacket::Ping { touched, .. } => {
+            if !touched.is_empty() {
+                let sessions = touched;
+                out.push(Action::Touch { from, sessions });
+            }
+        }
+        LearnerPacket::Revalidate(session) => out.push(Action::Revalidate { from, session }),
+        LearnerPacket::Request(request) => out.push(Action::Request { from, request }),
+        LearnerPacket::FollowerInfo { .. }
+        | LearnerPacket::ObserverInfo { .. }
+        | LearnerPacket::AckEpoch { .. }
+        | LearnerPacket::Other { .. } => {}
+    }
+    Ok(())
+}
