@@ -27,7 +27,6 @@ mod peer;
 mod permits;
 mod pipeline;
 mod recovery;
-#[allow(dead_code, reason = "written by the role driver")]
 mod role_view;
 mod server;
 mod service;

@@ -508,7 +508,10 @@ fn a_commit_needs_two_disks_and_comes_in_order() {
         ]
     );
     elected.propose(record(2, 2));
-    elected.core.sync(LinkId(1), &mut elected.out);
+    for _ in 0..2 {
+        elected.core.sync(LinkId(1), &mut elected.out);
+    }
+    assert_eq!(elected.core.pending_syncs(), 1);
     assert_eq!(elected.hear(1, Up::Ack { zxid: zxid(2, 2) }), [""; 0]);
     elected.core.handle_synced(zxid(2, 1), &mut elected.out);
     let first = [
@@ -521,8 +524,10 @@ fn a_commit_needs_two_disks_and_comes_in_order() {
         "link 1: send COMMIT 0x200000002",
         "deliver 0x200000002 len=3",
         "link 1: send SYNC",
+        "link 1: send SYNC",
     ];
     assert_eq!(elected.lines(), second);
+    assert_eq!(elected.core.pending_syncs(), 0);
 }
 
 #[test]

@@ -91,6 +91,8 @@ impl Core {
         self.apply_committed();
         self.offer_group();
         if let Role::Leading(leading) = &mut self.role {
+            let pending = leading.leader.pending_syncs();
+            self.shared.role.set_pending_syncs(pending);
             leading.spare = actions;
         }
     }

@@ -268,6 +268,17 @@ impl Leader {
         }
     }
 
+    /// Proposals whose commit the syncs of learners wait for. Source: Leader.getNumPendingSyncs.
+    pub fn pending_syncs(&self) -> usize {
+        // In the order of their proposals.
+        let mut waits_for = self.syncs.iter().map(|(zxid, _)| *zxid);
+        let first = waits_for.next();
+        let steps = waits_for.scan(first, |before, zxid| {
+            Some(before.replace(zxid) != Some(zxid))
+        });
+        usize::from(first.is_some()) + steps.filter(|is_new| *is_new).count()
+    }
+
     /// Proposals that are not committed yet.
     pub fn outstanding(&self) -> usize {
         self.outstanding.len()
