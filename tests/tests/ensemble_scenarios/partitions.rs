@@ -85,3 +85,41 @@ fn of_five_voters_the_side_with_three_serves() {
 fn of_six_voters_in_two_halves_nobody_serves() {
     survives_cuts(6, &Outcome::NobodyServes);
 }
+
+/// The leader's packets are lost on the way out, or those of the others on the way in: it must make
+/// way in either case, and none of its clients may be told of a success that the others do not know.
+fn replaced_when_cut_one_way(is_heard: bool) {
+    let Some(mut ensemble) = ensemble(3) else {
+        return;
+    };
+    let load = Load::start(&ensemble.addresses(&ensemble.ids()));
+    load.wait_for_progress(PROGRESS);
+    let (leader, _, others) = sides(&ensemble, 2);
+    for &other in &others {
+        match is_heard {
+            true => ensemble.network().cut_one_way(other, leader),
+            false => ensemble.network().cut_one_way(leader, other),
+        }
+    }
+    let next = ensemble.wait_until_these_serve(&others);
+    ensemble.wait_until_none_serves(&[leader]);
+    load.wait_for_progress(PROGRESS);
+    assert_eq!(ensemble.leaders(), [next]);
+    ensemble.network().heal();
+    ensemble.wait_until_all_serve();
+    load.wait_for_progress(PROGRESS);
+    let report = load.finish();
+    println!("cut one way: {}", report.summary());
+    assert_eq!(report.sessions_lost(), 0);
+    check::nothing_is_lost(&ensemble, &report);
+}
+
+#[test]
+fn a_leader_that_hears_nobody_is_replaced() {
+    replaced_when_cut_one_way(true);
+}
+
+#[test]
+fn a_leader_whom_nobody_hears_is_replaced() {
+    replaced_when_cut_one_way(false);
+}
