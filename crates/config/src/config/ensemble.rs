@@ -101,8 +101,6 @@ pub struct LearnerSettings {
     pub connect_retry_delay_ms: u32,
     /// Port on which followers serve observers.
     pub observer_master_port: Option<u16>,
-    /// Bytes of proposals that a follower keeps for its observers.
-    pub observer_master_size_limit: u32,
     /// Pause before an observer connects again, in milliseconds.
     pub observer_reconnect_delay_ms: u64,
     /// Pause before an observer looks for a leader again, in milliseconds.
@@ -204,7 +202,6 @@ impl LearnerSettings {
         Ok(Self {
             connect_retry_delay_ms: settings.int(&keys::LEADER_CONNECT_DELAY)?,
             observer_master_port: settings.positive(&keys::OBSERVER_MASTER_PORT)?,
-            observer_master_size_limit: settings.int(&keys::OBSERVER_MASTER_SIZE_LIMIT)?,
             observer_reconnect_delay_ms: settings.int(&keys::OBSERVER_RECONNECT_DELAY)?,
             observer_election_delay_ms: settings.int(&keys::OBSERVER_ELECTION_DELAY)?,
             observer_sync_enabled: settings.flag(&keys::SYNC_ENABLED)?,

@@ -37,7 +37,7 @@ keys! {
     FOLLOWER_NODELAY = Key::property("follower.nodelay", Flag, "TCP_NODELAY on a learner's sockets.").default("true").no_effect("packets between members are always sent without delay");
     FORCE_SNAPSHOT_SYNC = Key::prefixed("forceSnapshotSync", Flag, "The leader sends a snapshot even where missing transactions would do.").default("false").should();
     OBSERVER_MASTER_PORT = Key::file("observerMasterPort", Int, "Port on which followers serve observers; 0 is off.").default("0").between(i32::MIN as i64, 65535, Outside::Refused).should();
-    OBSERVER_MASTER_SIZE_LIMIT = Key::prefixed("observerMaster.sizeLimit", Int, "Bytes of proposals that a follower keeps for its observers.").default("33554432").unit("bytes").at_least(1, Outside::Default).should();
+    OBSERVER_MASTER_SIZE_LIMIT = Key::prefixed("observerMaster.sizeLimit", Int, "Bytes of proposals that a follower keeps for its observers.").no_effect("observers are caught up from the newest transactions, of which `commitLogCount` are kept, or by a snapshot");
     OBSERVER_RECONNECT_DELAY = Key::prefixed("observer.reconnectDelayMs", Long, "Pause before an observer connects again.").default("0").unit("ms").at_least(0, Outside::Default).should();
     OBSERVER_ELECTION_DELAY = Key::prefixed("observer.election.DelayMs", Long, "Pause before an observer looks for a leader again.").default("200").unit("ms").at_least(0, Outside::Default).should();
     SYNC_ENABLED = Key::file_under_property("syncEnabled", "zookeeper.observer.syncEnabled", Flag, "Whether observers write logs and snapshots.").default("true").should();
