@@ -54,6 +54,9 @@ pub struct Restore {
     stage: Stage,
     /// Compared once the transaction it stands for has been replayed.
     expected_digest: Option<SnapshotDigest>,
+    /// Whether the tree may be ahead of the log without its snapshot saying how far: until it is
+    /// not, digests differ.
+    may_be_ahead: bool,
     digest_mismatches: u64,
     events: Vec<tree::Event>,
     watches: Watches,
@@ -76,6 +79,7 @@ impl Restore {
             settings,
             stage,
             expected_digest: None,
+            may_be_ahead: false,
             digest_mismatches: 0,
             events: Vec::new(),
             watches: Watches::default(),
@@ -117,8 +121,8 @@ impl Restore {
         }
     }
 
-    /// Digests are compared from the point on that a fuzzy snapshot's trailer names; before it
-    /// the tree is ahead of the log. Source: storage-formats.md section 7.
+    /// Digests are compared from the point on that a fuzzy snapshot's trailer names, or, where it
+    /// names none, once they have been equal; before it the tree is ahead of the log. Source: storage-formats.md section 7.
     fn check_digest(&mut self, record: &TxnRecord) {
         let zxid = record.header.zxid;
         let (digest, enabled) = {
@@ -142,7 +146,14 @@ impl Restore {
     }
 
     fn compare(&mut self, zxid: Zxid, version: i32, recorded: i64, computed: u64) {
-        if version != TxnDigest::VERSION || recorded == computed.cast_signed() {
+        if version != TxnDigest::VERSION {
+            return;
+        }
+        if recorded == computed.cast_signed() {
+            self.may_be_ahead = false;
+            return;
+        }
+        if self.may_be_ahead {
             return;
         }
         self.digest_mismatches += 1;
@@ -156,6 +167,7 @@ impl State for Restore {
     fn begin(&mut self) {
         self.stage = Stage::Loading(Box::new(TreeLoader::new(self.settings.clone())));
         self.expected_digest = None;
+        self.may_be_ahead = false;
     }
 
     fn session(&mut self, id: SessionId, timeout_ms: i32) {
@@ -198,8 +210,11 @@ impl State for Restore {
         let tree = loader
             .finish(zxid)
             .map_err(|error| ContentError::new(error.to_string()))?;
-        // A trailer of zxid 0 was written by a server that had applied nothing yet.
+        // A trailer of zxid 0 was written by a server that had applied nothing yet: it had just
+        // recovered, and the tree is exactly that of its zxid, or it had just received the tree of
+        // a leader who went on writing meanwhile.
         let expected = digest.filter(|digest| digest.zxid >= zxid && digest.zxid > Zxid::ZERO);
+        self.may_be_ahead = expected.is_none() && zxid > Zxid::ZERO;
         match expected {
             // Not a fuzzy one: it can be compared as it is.
             Some(expected) if expected.zxid == zxid => {

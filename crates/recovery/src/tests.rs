@@ -118,6 +118,19 @@ fn digests_of_transactions_that_a_fuzzy_snapshot_covers_are_not_compared() {
     assert_eq!(count(fuzzy(-1)), 1);
 }
 
+/// As a learner writes it that was sent a tree while its leader went on.
+#[test]
+fn digests_are_not_compared_before_a_tree_from_a_leader_has_caught_up() {
+    let nothing_applied = SnapshotTrailer {
+        digest: Some((Zxid::ZERO, 0)),
+        last_zxid: None,
+    };
+    let (ahead, right) = (Some(-1), Some(digest_after(4)));
+    let count = |txns: &[_]| recover_from(&grown(2), nothing_applied, txns).digest_mismatches;
+    assert_eq!(count(&[(3, ahead), (4, right)]), 0);
+    assert_eq!(count(&[(3, ahead), (4, right), (5, Some(-1))]), 1);
+}
+
 #[test]
 fn a_snapshot_that_is_not_fuzzy_is_compared_as_it_is() {
     let exact = |digest| SnapshotTrailer {
