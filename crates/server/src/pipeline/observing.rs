@@ -143,6 +143,58 @@ fn random_below(max: u64, seed: u64) -> u64 {
 mod tests {
     use super::*;
 
+    fn host(port: u16) -> HostPort {
+        let host = "127.0.0.1".to_owned();
+        HostPort { host, port }
+    }
+
+    fn observing(port: Option<u16>) -> Observing {
+        Observing {
+            reconnect_delay_ms: u64::MAX,
+            election_delay_ms: 0,
+            port,
+            masters: Vec::new(),
+            version: None,
+            next: 0,
+        }
+    }
+
+    fn list(version: i64) -> Membership {
+        let text = "server.1=127.0.0.1:11:21\nserver.2=127.0.0.1:12:22\n\
+                    server.3=127.0.0.1:13:23\nserver.4=127.0.0.1:14:24:observer\n";
+        let version = ConfigVersion(version);
+        let list = Membership::parse(text, false).unwrap();
+        Membership { version, ..list }
+    }
+
+    #[test]
+    fn all_voters_are_tried_at_the_port_for_observers_before_any_is_tried_again() {
+        let mut observing = observing(Some(2191));
+        let leader = (Sid(3), vec![host(13)]);
+        let mut round = |version| -> Vec<Master> {
+            let next = |_| observing.next_master(&list(version), leader.clone());
+            (0..3).map(next).collect()
+        };
+        for version in [0, 0, 7] {
+            let mut masters = round(version);
+            masters.sort_by_key(|master| master.sid);
+            let sids: Vec<Sid> = masters.iter().map(|master| master.sid).collect();
+            assert_eq!(sids, [Sid(1), Sid(2), Sid(3)]);
+            assert!(
+                masters
+                    .iter()
+                    .all(|master| master.addresses == [host(2191)])
+            );
+        }
+    }
+
+    #[test]
+    fn without_a_port_for_observers_it_is_the_leader_after_a_pause() {
+        let mut observing = observing(None);
+        let master = observing.next_master(&list(0), (Sid(3), vec![host(13)]));
+        assert_eq!((master.sid, master.addresses), (Sid(3), vec![host(13)]));
+    }
+
     #[test]
     fn pauses_are_spread_below_their_limit() {
         let of = |max| (0..100).map(move |seed| random_below(max, seed));
