@@ -35,7 +35,8 @@ impl Epochs {
     ///
     /// A `currentEpoch` too low is repaired from `currentEpoch.tmp` if that is high enough: a crash
     /// between the two steps of [`store_current`](Self::store_current). Java takes it without
-    /// looking.
+    /// looking. Without it a `currentEpoch` too low stands if the epoch of the data was promised:
+    /// a crash while a learner was brought up to date. Java refuses to start then.
     ///
     /// # Errors
     /// If a file holds no number, or a number that the data or the other file contradicts.
@@ -45,14 +46,8 @@ impl Epochs {
         let accepted_path = dirs.snap.join(ACCEPTED);
         let promised = read(disk, &accepted_path)?;
         let current = match read(disk, &current_path)? {
-            // It died between the leader's history and the leader's epoch, in this order: see
-            // ZOOKEEPER-4643. The epoch is what others go by, so it stays.
-            Some(current) if current < of_data && promised.is_some_and(|it| it >= of_data) => {
-                tracing::info!(%current, %of_data, "the history goes on in an epoch that was not taken on");
-                current
-            }
             Some(current) if current < of_data => {
-                Self::repair(disk, dirs, current, of_data, last_zxid)?
+                Self::repair(disk, dirs, (current, promised), of_data, last_zxid)?
             }
             Some(current) => current,
             None => {
@@ -83,7 +78,7 @@ impl Epochs {
     fn repair<D: Disk>(
         disk: &D,
         dirs: &DataDirs,
-        current: Epoch,
+        (current, promised): (Epoch, Option<Epoch>),
         of_data: Epoch,
         last_zxid: Zxid,
     ) -> Result<Epoch, StorageError> {
@@ -94,6 +89,13 @@ impl Epochs {
                 tracing::warn!(%epoch, "currentEpoch finished from its temporary file");
                 Self::store_current(disk, dirs, epoch)?;
                 Ok(epoch)
+            }
+            // It died between its leader's history and its leader's epoch, which are made durable in
+            // this order (ZOOKEEPER-4643). The epoch says whose history it has taken on as a whole,
+            // so it stays as it is.
+            _ if promised.is_some_and(|promised| promised >= of_data) => {
+                tracing::info!(%current, %of_data, "the history ends in an epoch that was not taken on");
+                Ok(current)
             }
             _ => Err(StorageError::EpochOrder {
                 path,

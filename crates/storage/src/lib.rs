@@ -79,7 +79,7 @@ pub use log::{
     judge::{Damage, TornTail},
 };
 pub use names::{FileName, LogFile, SnapshotFile, list_logs, list_snapshots};
-pub use purge::purge;
+pub use purge::{purge, remove_snapshots_before};
 pub use real_disk::RealDisk;
 pub use recover::{Empty, Recovered, RecoverySettings, recover, remove_initialize_marker};
 pub use set_aside::set_damaged_aside;

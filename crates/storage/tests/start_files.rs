@@ -91,12 +91,16 @@ fn epoch_files() {
         let dirs = vectors::dirs(copy.path());
         let (recovered, _) = outcome::load_dirs(&dirs, &RecoverySettings::default()).unwrap();
         let ours = Epochs::load(&RealDisk, &dirs, recovered.last_zxid);
-        if ours.is_ok() != (java["starts"] == true) {
+        // A crash while a learner was brought up to date leaves an epoch below the data's; Java
+        // refuses that, or takes a currentEpoch.tmp that is as low as the file it replaces.
+        let is_low = |epochs: &Epochs| epochs.current < recovered.last_zxid.epoch();
+        if ours.as_ref().is_ok_and(is_low) {
             differing.push(case.as_str());
-            assert!(
-                matches!(ours, Err(StorageError::EpochOrder { .. })),
-                "{case}"
-            );
+            continue;
+        }
+        assert_eq!(ours.is_ok(), java["starts"] == true, "{case}");
+        if let Err(refused) = ours {
+            assert!(matches!(refused, StorageError::EpochOrder { .. }), "{case}");
             continue;
         }
         for (name, content) in java["after"].as_object().unwrap() {
@@ -111,8 +115,11 @@ fn epoch_files() {
             "{case}"
         );
     }
-    // Java takes a currentEpoch.tmp that is as wrong as the file it replaces.
-    assert_eq!(differing, ["same, tmp also too low"]);
+    differing.sort_unstable();
+    assert_eq!(
+        differing,
+        ["currentEpoch below the zxid's", "same, tmp also too low"]
+    );
 }
 
 #[test]

@@ -282,3 +282,22 @@ fn the_last_logged_zxid() {
     fs::remove_file(copy.path().join("version-2/log.1")).unwrap();
     assert_eq!(last(copy.path()).unwrap(), None);
 }
+
+#[test]
+fn snapshots_of_another_history_go_and_the_one_that_replaced_them_stays() {
+    let dir = tempfile::tempdir().unwrap();
+    let version = dir.path().join("version-2");
+    fs::create_dir(&version).unwrap();
+    for name in ["snapshot.3", "snapshot.1f", "snapshot.20", "log.1", "notes"] {
+        fs::write(version.join(name), "x").unwrap();
+    }
+    let dirs = DataDirs::unlocked(dir.path(), dir.path());
+    let removed = storage::remove_snapshots_before(&RealDisk, &dirs, Zxid(0x20)).unwrap();
+    assert_eq!(removed.len(), 2);
+    let mut left: Vec<_> = fs::read_dir(&version)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    left.sort_unstable();
+    assert_eq!(left, ["log.1", "notes", "snapshot.20"]);
+}
