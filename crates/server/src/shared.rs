@@ -132,6 +132,12 @@ impl Shared {
         drop(replaced);
     }
 
+    /// The tree is about to hold what may be cut off again: a snapshot that began before must not
+    /// have it.
+    pub(crate) fn give_up_snapshots(&self) {
+        self.tree_generation.fetch_add(1, Ordering::AcqRel);
+    }
+
     /// Which tree it is that there is now.
     pub(crate) fn tree_generation(&self) -> u64 {
         self.tree_generation.load(Ordering::Acquire)

@@ -122,7 +122,12 @@ impl Snapshotter {
     pub(crate) fn run(self) {
         give_way();
         while let Ok(reason) = self.requests.recv() {
-            let written = self.take();
+            let written = self.take().and_then(|taken| {
+                if let (Some(zxid), Reason::Synchronised(_)) = (taken, &reason) {
+                    storage::remove_snapshots_before(&*self.disk, &self.dirs, zxid)?;
+                }
+                Ok(taken)
+            });
             if matches!(reason, Reason::Due) {
                 self.busy.store(false, Ordering::Release);
             }
@@ -142,7 +147,7 @@ impl Snapshotter {
     }
 
     /// Writes a snapshot of the tree as it is: fuzzy, since changes go on meanwhile. None if the
-    /// server is told to stop and cannot wait for it, or another tree takes the place of this one.
+    /// server is told to stop and cannot wait for it, or the tree is about to hold another history.
     pub(crate) fn take(&self) -> Result<Option<Zxid>, StorageError> {
         let started = Instant::now();
         let (mut cursor, generation) = {
@@ -165,7 +170,7 @@ impl Snapshotter {
             let more = {
                 let tree = self.shared.tree.read();
                 if self.shared.tree_generation() != generation {
-                    tracing::info!(%zxid, "snapshot given up, a leader's history takes the place of this one");
+                    tracing::info!(%zxid, "snapshot given up, it would hold what may never be committed");
                     return Ok(None);
                 }
                 tree.snapshot_chunk(&mut cursor, limits::SNAPSHOT_CHUNK_BYTES, &mut chunk)
@@ -180,24 +185,32 @@ impl Snapshotter {
                 break;
             }
         }
-        let path = writer.finish(self.trailer())?;
+        let Some(trailer) = self.trailer(generation) else {
+            tracing::info!(%zxid, "snapshot given up, it would hold what may never be committed");
+            return Ok(None);
+        };
+        let path = writer.finish(trailer)?;
         let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.shared.metrics.snapshottime.record(elapsed_ms);
         tracing::info!(file = %path.display(), %zxid, elapsed_ms, "snapshot written");
         Ok(Some(zxid))
     }
 
-    /// The point from which digests can be compared, and the last zxid, as of now.
-    fn trailer(&self) -> SnapshotTrailer {
+    /// The point from which digests can be compared, and the last zxid, as of now; nothing if the
+    /// tree is not the same history any more.
+    fn trailer(&self, generation: u64) -> Option<SnapshotTrailer> {
         let settings = &self.shared.settings;
         let tree = self.shared.tree.read();
+        if self.shared.tree_generation() != generation {
+            return None;
+        }
         let (digest_zxid, digest) = tree.last_applied_digest().unwrap_or((Zxid::ZERO, 0));
-        SnapshotTrailer {
+        Some(SnapshotTrailer {
             digest: settings
                 .digest_enabled
                 .then_some((digest_zxid, digest.cast_signed())),
             last_zxid: settings.serialize_last_zxid.then_some(tree.last_zxid()),
-        }
+        })
     }
 }
 
