@@ -99,8 +99,7 @@ fn epoch_files() {
             continue;
         }
         assert_eq!(ours.is_ok(), java["starts"] == true, "{case}");
-        if let Err(refused) = ours {
-            assert!(matches!(refused, StorageError::EpochOrder { .. }), "{case}");
+        if ours.is_err() {
             continue;
         }
         for (name, content) in java["after"].as_object().unwrap() {
