@@ -86,6 +86,12 @@ pub fn decide(peer: Zxid, history: History<'_>, force_snapshot: bool, use_disk: 
         };
     }
     if peer > max && !is_epoch_start(peer) {
+        // Nobody's log has the start of an epoch to be cut at. A history ends there that came as a
+        // snapshot before the first transaction, or has none yet. Were it asked for, the learner
+        // would refuse, and again in every later epoch.
+        if is_epoch_start(max) && max != Zxid::ZERO {
+            return Decision::SNAP;
+        }
         return Decision::Send {
             opening: Opening::Trunc(max),
             after: max,

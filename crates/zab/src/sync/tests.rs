@@ -44,6 +44,10 @@ const ROWS: &[(&str, &str, &str, &str)] = &[
     ("1:1 1:2 1:3", "1:3", "1:8", "TRUNC(1:3) after 1:3"),
     ("1:1 1:2", "2:0", "1:5", "TRUNC(1:2) after 1:2"),
     ("", "1:4", "1:7", "TRUNC(1:4) after 1:4"),
+    ("", "0:0", "1:7", "TRUNC(0:0) after 0:0"),
+    // Nor at the start of one: no log has it, whoever is asked to cut there refuses, and does so
+    // again in every later epoch (found by the simulator).
+    ("", "2:0", "2:d", "SNAP"),
     // Not for the start of an epoch: there is nothing to cut off.
     ("1:1 1:2", "3:0", "2:0", "SNAP"),
     ("1:1 1:2", "1:2", "4:0", "SNAP"),
