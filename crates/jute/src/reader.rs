@@ -192,7 +192,6 @@ mod tests {
             for field_bytes_max in [4, 100] {
                 let limits = Limits {
                     field_bytes_max,
-                    ..Limits::default()
                 };
                 let mut plain = Reader::with_limits(bytes, limits);
                 let mut likely = plain.clone();

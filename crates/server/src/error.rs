@@ -48,7 +48,9 @@ pub enum StartError {
     #[error("{0}: correct the server.N, group.N and weight.N lines")]
     Members(String),
     /// zoo.cfg cannot be kept before reconfigurations change it.
-    #[error("cannot back up zoo.cfg, which reconfigurations rewrite: {source} (let this server write there, or set reconfigEnabled=false)")]
+    #[error(
+        "cannot back up zoo.cfg, which reconfigurations rewrite: {source} (let this server write there, or set reconfigEnabled=false)"
+    )]
     Backup {
         /// The system's answer.
         source: io::Error,

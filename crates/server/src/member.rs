@@ -101,7 +101,13 @@ fn ways(
             on_all_ips: ensemble.listen_on_all_ips,
         };
         let settings = port_settings.clone();
-        LearnerPort::new(runtime.clone(), shared.clone(), listen, settings, observer_sink)
+        LearnerPort::new(
+            runtime.clone(),
+            shared.clone(),
+            listen,
+            settings,
+            observer_sink,
+        )
     });
     let retry_delay = ensemble.learner.connect_retry_delay_ms;
     let learner_settings = LearnerSettings {

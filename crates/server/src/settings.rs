@@ -90,9 +90,12 @@ impl Settings {
             max_session_timeout_ms: as_i32(sessions.max_timeout_ms),
             local_sessions: config.ensemble.is_some() && sessions.local_enabled,
             upgrades_sessions: sessions.local_upgrading_enabled,
-            session_server_id: config.ensemble.as_ref().map_or(STANDALONE_SERVER_ID, |ensemble| {
-                ensemble.my_id.0.to_le_bytes()[0]
-            }),
+            session_server_id: config
+                .ensemble
+                .as_ref()
+                .map_or(STANDALONE_SERVER_ID, |ensemble| {
+                    ensemble.my_id.0.to_le_bytes()[0]
+                }),
             outstanding_max: outstanding_max(limit),
             throttled_after: limit.request_throttle.throttled_op_wait_time_ms.map(millis),
             words: whitelist(&config),

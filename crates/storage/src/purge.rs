@@ -84,4 +84,3 @@ pub fn remove_snapshots_before<D: Disk>(
     }
     Ok(removed)
 }
-

@@ -27,8 +27,7 @@ impl Core {
         // The last number of an epoch is never given out, and a list that is not proposed must not
         // count as seen.
         let is_last = context.zxid.counter() == u32::MAX;
-        let (Role::Leading(leading), Some(member), false) =
-            (&self.role, &mut self.member, is_last)
+        let (Role::Leading(leading), Some(member), false) = (&self.role, &mut self.member, is_last)
         else {
             let plan = Err(ErrorCode::NewConfigNoQuorum);
             return (self.overlay.prepare_reconfig(tree, plan, context), None);

@@ -11,9 +11,7 @@ use super::core::InFlight;
 use crate::clock;
 use crate::metrics::Replies;
 use crate::net::answer::{Desk, push_event_frame};
-use crate::net::connection::{
-    CONNECT_RESPONSE_BYTES, Connection, Queued, Work, connect_response,
-};
+use crate::net::connection::{CONNECT_RESPONSE_BYTES, Connection, Queued, Work, connect_response};
 use crate::shared::Shared;
 
 /// Applies transactions and remembers whom to wake once the tree is free again.

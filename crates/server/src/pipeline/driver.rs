@@ -1,7 +1,5 @@
 //! From role to role, and what all roles of an ensemble's member have in common.
 
-use std::sync::Arc;
-
 use jute::{Decode, Encode, Reader};
 use proto::request::WriteRequest;
 use proto::txn::{Txn, TxnHeader, TxnRecord};
@@ -9,11 +7,8 @@ use proto::{ErrorCode, Sid, Zxid};
 use storage::StorageError;
 use tree::{PrepareContext, SessionKind, Tree};
 use zab::Record;
-use proto::quorum::QuorumVerifier;
-use zab::leader::{Leader, NextConfig};
-
-use config::members::MemberRole;
-use zab::learner::{Learner, LearnerKind};
+use zab::leader::NextConfig;
+use zab::learner::Learner;
 
 use super::core::{Core, InFlight, Incoming, Order};
 use super::log::ToLog;
@@ -22,10 +17,7 @@ use super::role::{Draining, Next, Role};
 use crate::clock;
 use crate::error::exit_code;
 use crate::mesh::MeshEvent;
-use crate::metrics::ZabState;
 use crate::peer::PeerEvent;
-use crate::role_view::{Learners, RoleNow};
-use crate::service::Service;
 
 /// Before a leader that was found wanting is looked for again, ms. Apache ZooKeeper comes back at
 /// once, 40 to 250 times a second.
@@ -185,57 +177,6 @@ impl Core {
                 self.begin_read_only_if_due(now_ms);
             }
         }
-    }
-
-    /// Shows the role to operators.
-    pub(super) fn publish_role(&mut self) {
-        let Some(member) = &self.member else { return };
-        let me = member.keeper.me();
-        let is_serving = self.shared.service.get() != Service::None;
-        let (role, zab, leader) = match &self.role {
-            Role::Leading(leading) => {
-                let voters = member.keeper.committed().quorum();
-                let learners = learners(&leading.leader, &*voters);
-                let zab = match leading.leader.is_leading() {
-                    true => ZabState::Broadcast,
-                    false => ZabState::Discovery,
-                };
-                let since_ms = leading.since_ms;
-                (RoleNow::Leading { since_ms, learners }, zab, Some(me))
-            }
-            Role::Learning(learning) => {
-                let role = match member.keeper.role() {
-                    MemberRole::Participant => RoleNow::Following {
-                        synced_observers: learning.observers.as_ref().map(Observers::synced),
-                    },
-                    MemberRole::Observer => RoleNow::Observing {
-                        master: learning.master,
-                    },
-                };
-                let is_live = learning.learner.as_ref().is_some_and(Learner::is_live);
-                let zab = if is_live {
-                    ZabState::Broadcast
-                } else {
-                    ZabState::Synchronization
-                };
-                (role, zab, Some(learning.leader))
-            }
-            Role::Alone(_) | Role::Looking | Role::Draining(_) => {
-                let role = match self.shared.service.get() {
-                    Service::ReadOnly => RoleNow::ReadOnly,
-                    Service::None | Service::Deciding | Service::Forwarding => RoleNow::Looking,
-                };
-                (role, ZabState::Election, None)
-            }
-        };
-        let members = Arc::new(member.keeper.committed().clone());
-        self.shared.role.update(|view| {
-            view.role = role;
-            view.is_serving = is_serving;
-            view.zab = zab;
-            view.leader = leader;
-            view.members = Some(members);
-        });
     }
 
     pub(super) fn set_role(&mut self, role: Role) {
@@ -421,7 +362,11 @@ impl Core {
 
     /// A record that was appended is being applied.
     pub(super) fn note_delivered(&mut self, zxid: Zxid) {
-        while self.undelivered.front().is_some_and(|record| record.zxid <= zxid) {
+        while self
+            .undelivered
+            .front()
+            .is_some_and(|record| record.zxid <= zxid)
+        {
             self.undelivered.pop_front();
         }
     }
@@ -535,23 +480,6 @@ impl Core {
 
 /// Exit code of what nobody has foreseen. Source: ExitCode.UNEXPECTED_ERROR.
 const EXIT_UNEXPECTED: u8 = 1;
-
-fn learners(leader: &Leader, voters: &dyn QuorumVerifier) -> Learners {
-    let mut learners = Learners::default();
-    for learner in leader.learners() {
-        learners.connected += 1;
-        match learner.kind {
-            LearnerKind::Follower if learner.is_synced => {
-                learners.synced_followers += 1;
-                let votes = learner.sid.is_some_and(|sid| voters.is_voter(sid));
-                learners.synced_non_voting_followers += u64::from(!votes);
-            }
-            LearnerKind::Observer if learner.is_synced => learners.synced_observers += 1,
-            LearnerKind::Follower | LearnerKind::Observer => {}
-        }
-    }
-    learners
-}
 
 /// An error transaction.
 fn refused(context: &PrepareContext<'_>, error: ErrorCode) -> TxnRecord {

@@ -60,8 +60,7 @@ impl ForwardedRequests {
         };
         let answers = |request: &Forwarded| {
             request.cxid == header.cxid
-                && (matches!(record.txn, Txn::Error { .. })
-                    || request.op.number() == header.op)
+                && (matches!(record.txn, Txn::Error { .. }) || request.op.number() == header.op)
         };
         let Some(at) = queue.iter().position(answers) else {
             return matched;

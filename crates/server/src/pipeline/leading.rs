@@ -62,10 +62,7 @@ impl Core {
     }
 
     /// Hands something to the leader and carries out what it wants; nothing in any other role.
-    pub(super) fn with_leader(
-        &mut self,
-        handle: impl FnOnce(&mut Leader, i64, &mut Vec<Action>),
-    ) {
+    pub(super) fn with_leader(&mut self, handle: impl FnOnce(&mut Leader, i64, &mut Vec<Action>)) {
         let Role::Leading(leading) = &mut self.role else {
             return;
         };
@@ -202,8 +199,10 @@ impl Core {
         self.publish_role();
         for session in orphans {
             tracing::warn!(%session, "ephemeral znodes of a session that is gone are deleted");
-            self.incoming
-                .push(Incoming::Order(Order::own(session, WriteRequest::CloseSession)));
+            self.incoming.push(Incoming::Order(Order::own(
+                session,
+                WriteRequest::CloseSession,
+            )));
         }
     }
 
@@ -290,7 +289,9 @@ impl Core {
             Err(error) => {
                 // Its client is about to lose the connection with all others.
                 tracing::warn!(%zxid, err = %error, "a request is not proposed");
-                self.shared.permits.give_back(usize::from(in_flight.is_metered));
+                self.shared
+                    .permits
+                    .give_back(usize::from(in_flight.is_metered));
             }
         }
     }
@@ -317,8 +318,21 @@ fn owner_of(link: LinkId) -> Owner {
 /// passed it on waits for one (ensemble-protocol.md 15.1).
 fn incoming(from: LinkId, request: LearnerRequest) -> Option<Incoming> {
     let op = request.op();
-    let (Some(op), LearnerRequest { session, cxid, body, authinfo, .. }) = (op, request) else {
-        tracing::debug!(link = from.0, "a learner's request of an unknown type is dropped");
+    let (
+        Some(op),
+        LearnerRequest {
+            session,
+            cxid,
+            body,
+            authinfo,
+            ..
+        },
+    ) = (op, request)
+    else {
+        tracing::debug!(
+            link = from.0,
+            "a learner's request of an unknown type is dropped"
+        );
         return None;
     };
     if op == OpCode::Sync {

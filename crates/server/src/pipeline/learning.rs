@@ -40,12 +40,20 @@ impl Core {
             return self.leave_role(Next::LookLater);
         };
         let is_observer = member.keeper.role() == MemberRole::Observer;
-        let Master { sid: master, addresses, pause } = match is_observer {
+        let Master {
+            sid: master,
+            addresses,
+            pause,
+        } = match is_observer {
             true => {
                 let list = member.keeper.committed();
                 member.observing.next_master(list, (leader, addresses))
             }
-            false => Master { sid: leader, addresses, pause: Duration::ZERO },
+            false => Master {
+                sid: leader,
+                addresses,
+                pause: Duration::ZERO,
+            },
         };
         tracing::info!(sid = %member.keeper.me(), %leader, %master, "following");
         let connection = member.dialer.dial(attempt, addresses, pause);
@@ -81,7 +89,11 @@ impl Core {
             kind,
             accepted_epoch: member.epochs.accepted,
             current_epoch: member.epochs.current,
-            last_logged: if member.is_trusted { member.last_logged } else { Zxid(-1) },
+            last_logged: if member.is_trusted {
+                member.last_logged
+            } else {
+                Zxid(-1)
+            },
             truncation_failed_in: member.truncation_failed_in,
             config_version: member.keeper.committed().version.0,
             lacks_snapshot: !member.is_trusted,
@@ -162,7 +174,10 @@ impl Core {
 
     /// `more` is what carrying it out leads to.
     fn carry_out_learner_action(&mut self, action: Action, more: &mut Vec<Action>) {
-        if !matches!(action, Action::Send(_) | Action::Append(_) | Action::Deliver(_)) {
+        if !matches!(
+            action,
+            Action::Send(_) | Action::Append(_) | Action::Deliver(_)
+        ) {
             self.apply_delivered();
         }
         match &action {
@@ -334,7 +349,9 @@ impl Core {
         };
         let mut actions = std::mem::take(&mut learning.spare);
         if learner.forward(request, &mut actions) {
-            learning.syncs.push_back(SyncWaiter::Client(sync.connection));
+            learning
+                .syncs
+                .push_back(SyncWaiter::Client(sync.connection));
         } else {
             sync.connection.close();
         }

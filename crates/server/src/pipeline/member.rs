@@ -159,7 +159,10 @@ impl Member {
     /// Where a server waits for learners; `None` for one that no list names.
     pub(super) fn quorum_addresses(&self, sid: Sid) -> Option<Vec<HostPort>> {
         let lists = [Some(self.keeper.committed()), self.keeper.last_seen()];
-        let mut members = lists.into_iter().flatten().map(|list| list.members.get(&sid));
+        let mut members = lists
+            .into_iter()
+            .flatten()
+            .map(|list| list.members.get(&sid));
         let member = members.find_map(|member| member)?;
         Some(member.quorum_addresses().into_iter().collect())
     }

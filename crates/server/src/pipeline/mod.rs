@@ -23,8 +23,8 @@ mod driver;
 mod forwarded;
 mod leading;
 mod learning;
-mod log;
 mod local;
+mod log;
 mod member;
 mod observers;
 mod observing;
@@ -32,6 +32,7 @@ mod oracle;
 mod read_only;
 mod revalidation;
 mod role;
+mod showing;
 mod snapshot;
 
 use std::sync::Arc;

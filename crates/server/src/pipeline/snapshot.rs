@@ -255,8 +255,13 @@ mod tests {
         std::fs::remove_file(dir.path().join("version-2/snapshot.0")).unwrap();
         let dirs = DataDirs::unlocked(dir.path(), dir.path());
         let disk = Arc::new(RealDisk);
-        let (snapshotter, requests, end) =
-            Snapshotter::new(server.shared.clone(), disk, dirs, Failure::default(), server.core.clone());
+        let (snapshotter, requests, end) = Snapshotter::new(
+            server.shared.clone(),
+            disk,
+            dirs,
+            Failure::default(),
+            server.core.clone(),
+        );
         let abandoned = end.abandoned.clone();
         let thread = std::thread::spawn(move || {
             // Someone can still ask: the thread does not end by itself.

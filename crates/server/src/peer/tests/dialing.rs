@@ -78,11 +78,15 @@ fn a_name_is_resolved_and_a_wrong_one_is_no_leader() {
         host: host.to_owned(),
         ..host_port(address)
     };
-    let _connection = site.dialer().dial(1, vec![named("localhost")], Duration::ZERO);
+    let _connection = site
+        .dialer()
+        .dial(1, vec![named("localhost")], Duration::ZERO);
     let _accepted = listener.accept().unwrap();
     site.leader_connected();
     site.dial.time_limit = Duration::from_secs(5);
-    let _wrong = site.dialer().dial(2, vec![named("not a name")], Duration::ZERO);
+    let _wrong = site
+        .dialer()
+        .dial(2, vec![named("not a name")], Duration::ZERO);
     assert!(unreachable(&site, 2).contains("not a name"));
 }
 
