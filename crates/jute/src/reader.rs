@@ -190,9 +190,7 @@ mod tests {
         ];
         for bytes in cases {
             for field_bytes_max in [4, 100] {
-                let limits = Limits {
-                    field_bytes_max,
-                };
+                let limits = Limits { field_bytes_max };
                 let mut plain = Reader::with_limits(bytes, limits);
                 let mut likely = plain.clone();
                 assert_eq!(likely.string_likely("world"), plain.string(), "{bytes:?}");
