@@ -84,7 +84,12 @@ impl Epochs {
     ) -> Result<Epoch, StorageError> {
         let path = dirs.snap.join(CURRENT);
         let temporary = temporary(&path);
-        match read(disk, &temporary)? {
+        let unfinished = match read(disk, &temporary) {
+            // It died in the middle of writing it.
+            Err(StorageError::EpochFile { .. }) => None,
+            other => other?,
+        };
+        match unfinished {
             Some(epoch) if epoch >= of_data => {
                 tracing::warn!(%epoch, "currentEpoch finished from its temporary file");
                 Self::store_current(disk, dirs, epoch)?;

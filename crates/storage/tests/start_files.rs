@@ -92,7 +92,8 @@ fn epoch_files() {
         let (recovered, _) = outcome::load_dirs(&dirs, &RecoverySettings::default()).unwrap();
         let ours = Epochs::load(&RealDisk, &dirs, recovered.last_zxid);
         // A crash while a learner was brought up to date leaves an epoch below the data's; Java
-        // refuses that, or takes a currentEpoch.tmp that is as low as the file it replaces.
+        // refuses that, and an empty currentEpoch.tmp, or takes one that is as low as the file it
+        // replaces.
         let is_low = |epochs: &Epochs| epochs.current < recovered.last_zxid.epoch();
         if ours.as_ref().is_ok_and(is_low) {
             differing.push(case.as_str());
@@ -117,7 +118,11 @@ fn epoch_files() {
     differing.sort_unstable();
     assert_eq!(
         differing,
-        ["currentEpoch below the zxid's", "same, tmp also too low"]
+        [
+            "currentEpoch below the zxid's",
+            "same, tmp also too low",
+            "same, tmp empty"
+        ]
     );
 }
 
@@ -132,6 +137,21 @@ fn epochs_are_stored_as_java_stores_them() {
     assert_eq!(fs::read_dir(&dirs.snap).unwrap().count(), 2);
     let epochs = Epochs::load(&RealDisk, &dirs, Zxid(0x3_0000_0001)).unwrap();
     assert_eq!((epochs.current, epochs.accepted), (Epoch(3), Epoch(12)));
+}
+
+/// A learner has its leader's history and promise on disk, and dies (or its disk fails) while the
+/// epoch itself is being written.
+#[test]
+fn a_current_epoch_that_was_never_finished_does_not_keep_a_server_from_starting() {
+    for torn in ["", "1"] {
+        let dir = tempfile::tempdir().unwrap();
+        let dirs = open(dir.path());
+        Epochs::store_current(&RealDisk, &dirs, Epoch(3)).unwrap();
+        Epochs::store_accepted(&RealDisk, &dirs, Epoch(12)).unwrap();
+        fs::write(dirs.snap.join("currentEpoch.tmp"), torn).unwrap();
+        let epochs = Epochs::load(&RealDisk, &dirs, Zxid(0xc_0000_0001)).unwrap();
+        assert_eq!((epochs.current, epochs.accepted), (Epoch(3), Epoch(12)));
+    }
 }
 
 /// Run by the next test in another process: holds the lock until its input ends.
