@@ -41,6 +41,12 @@ pub fn recover_tree<D: Disk>(
 ) -> Result<RecoveredTree, StorageError> {
     let mut restore = Restore::new(tree);
     let recovered = recover(disk, dirs, recovery, &mut restore)?;
+    if restore.unmatched_digests > 0 {
+        tracing::warn!(
+            unmatched = restore.unmatched_digests,
+            "no digest behind the snapshot was that of the tree: it was taken while its leader went on, and not enough was logged since to compare"
+        );
+    }
     Ok(RecoveredTree {
         digest_mismatches: restore.digest_mismatches(),
         tree: restore.into_tree(),
@@ -58,6 +64,8 @@ pub struct Restore {
     /// not, digests differ.
     may_be_ahead: bool,
     digest_mismatches: u64,
+    /// Those that differed while the tree may have been ahead; 0 once one was equal.
+    unmatched_digests: u64,
     events: Vec<tree::Event>,
     watches: Watches,
 }
@@ -81,6 +89,7 @@ impl Restore {
             expected_digest: None,
             may_be_ahead: false,
             digest_mismatches: 0,
+            unmatched_digests: 0,
             events: Vec::new(),
             watches: Watches::default(),
         }
@@ -122,7 +131,8 @@ impl Restore {
     }
 
     /// Digests are compared from the point on that a fuzzy snapshot's trailer names, or, where it
-    /// names none, once they have been equal; before it the tree is ahead of the log. Source: storage-formats.md section 7.
+    /// names none, once they have been equal; before it the tree is ahead of the log.
+    /// Source: storage-formats.md section 7.
     fn check_digest(&mut self, record: &TxnRecord) {
         let zxid = record.header.zxid;
         let (digest, enabled) = {
@@ -151,9 +161,11 @@ impl Restore {
         }
         if recorded == computed.cast_signed() {
             self.may_be_ahead = false;
+            self.unmatched_digests = 0;
             return;
         }
         if self.may_be_ahead {
+            self.unmatched_digests += 1;
             return;
         }
         self.digest_mismatches += 1;
@@ -168,6 +180,7 @@ impl State for Restore {
         self.stage = Stage::Loading(Box::new(TreeLoader::new(self.settings.clone())));
         self.expected_digest = None;
         self.may_be_ahead = false;
+        self.unmatched_digests = 0;
     }
 
     fn session(&mut self, id: SessionId, timeout_ms: i32) {

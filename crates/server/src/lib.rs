@@ -17,9 +17,7 @@ pub mod fourlw;
 mod limits;
 mod local_sessions;
 mod member;
-#[allow(dead_code, unused_imports, reason = "wired in by the role driver")]
 mod membership;
-#[allow(dead_code, unused_imports, reason = "wired in by the role driver")]
 mod mesh;
 pub mod metrics;
 mod net;

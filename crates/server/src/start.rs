@@ -1,7 +1,6 @@
 //! From a configuration to a running server.
 
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -277,25 +276,14 @@ fn client_listener(config: &Config) -> Result<Option<TcpListener>, StartError> {
         .backlog
         .and_then(|backlog| i32::try_from(backlog).ok());
     let backlog = backlog.unwrap_or(DEFAULT_BACKLOG);
-    let bind = |ip: IpAddr| {
-        let address = SocketAddr::new(ip, plain.port);
-        listener::bind(address, backlog).map_err(|source| (address, source))
-    };
     let bound = match plain.ip {
-        // Every address: of both families where the machine has both.
-        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => {
-            bind(IpAddr::V6(Ipv6Addr::UNSPECIFIED)).or_else(|(address, source)| {
-                match source.kind() {
-                    io::ErrorKind::AddrInUse => Err((address, source)),
-                    _ => bind(plain.ip),
-                }
-            })
-        }
-        ip => bind(ip),
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => listener::bind_everywhere(plain.port, backlog),
+        ip => listener::bind(SocketAddr::new(ip, plain.port), backlog),
     };
+    let address = SocketAddr::new(plain.ip, plain.port);
     bound
         .map(Some)
-        .map_err(|(address, source)| StartError::Bind { address, source })
+        .map_err(|source| StartError::Bind { address, source })
 }
 
 fn spawn(

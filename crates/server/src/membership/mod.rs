@@ -115,11 +115,6 @@ impl MembershipKeeper {
         role_in(&self.committed, self.me)
     }
 
-    /// Whether lists can change at all.
-    pub(crate) fn reconfig_enabled(&self) -> bool {
-        self.reconfig_enabled
-    }
-
     /// The list that decides.
     pub(crate) fn committed(&self) -> &Membership {
         &self.committed

@@ -42,6 +42,7 @@ pub(super) enum Order {
         role: MemberRole,
     },
     OracleNeeded(bool),
+    #[cfg(test)]
     Stop,
 }
 
@@ -153,7 +154,9 @@ impl Actor {
             tokio::select! {
                 biased;
                 order = self.orders.recv() => match order {
-                    Some(Order::Stop) | None => break,
+                    #[cfg(test)]
+                    Some(Order::Stop) => break,
+                    None => break,
                     Some(order) => self.handle_order(order).await,
                 },
                 input = self.inputs.recv() => {
@@ -228,6 +231,7 @@ impl Actor {
                     oracle.set_needed(is_needed);
                 }
             }
+            #[cfg(test)]
             Order::Stop => {}
         }
     }

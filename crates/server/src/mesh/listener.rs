@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use proto::hello::{Endpoint, Hello, HelloFault};
@@ -94,7 +94,7 @@ pub(super) async fn listen(endpoint: Endpoint, door: Door) -> BindError {
 /// All addresses of a name that can be bound.
 async fn bind(endpoint: &Endpoint) -> io::Result<Vec<TcpListener>> {
     if endpoint.is_wildcard() {
-        return bind_everywhere(endpoint.port).map(|listener| vec![listener]);
+        return listener::bind_everywhere(endpoint.port, BACKLOG).map(|listener| vec![listener]);
     }
     let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     let mut bound = Vec::new();
@@ -108,15 +108,6 @@ async fn bind(endpoint: &Endpoint) -> io::Result<Vec<TcpListener>> {
         return Err(failure);
     }
     Ok(bound)
-}
-
-/// Every address: of both families where the machine has both.
-fn bind_everywhere(port: u16) -> io::Result<TcpListener> {
-    let bind = |ip: IpAddr| listener::bind(SocketAddr::new(ip, port), BACKLOG);
-    bind(Ipv6Addr::UNSPECIFIED.into()).or_else(|error| match error.kind() {
-        io::ErrorKind::AddrInUse => Err(error),
-        _ => bind(Ipv4Addr::UNSPECIFIED.into()),
-    })
 }
 
 async fn accept_on_all(listeners: Vec<TcpListener>, door: &Door) {

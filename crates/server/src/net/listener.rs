@@ -1,7 +1,7 @@
 //! Accepting client connections.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -32,6 +32,18 @@ pub(crate) fn bind(address: SocketAddr, backlog: i32) -> io::Result<TcpListener>
     socket.listen(backlog)?;
     socket.set_nonblocking(true)?;
     TcpListener::from_std(socket.into())
+}
+
+/// Binds every address of this machine: of both families where it has both, as the JVM does.
+///
+/// # Errors
+/// If the port is taken in either family, or no family can be bound.
+pub(crate) fn bind_everywhere(port: u16, backlog: i32) -> io::Result<TcpListener> {
+    let both = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port);
+    bind(both, backlog).or_else(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => Err(error),
+        _ => bind(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port), backlog),
+    })
 }
 
 /// Accepts until the task is aborted.

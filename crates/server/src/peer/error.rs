@@ -55,3 +55,13 @@ pub(crate) enum PeerError {
     #[error("closed by this server")]
     ClosedHere,
 }
+
+impl PeerError {
+    /// Whether it happens whenever a server stops or changes its role.
+    pub(super) fn is_expected(&self) -> bool {
+        matches!(
+            self,
+            Self::Closed | Self::CutOff { .. } | Self::Io(_) | Self::ClosedHere
+        )
+    }
+}

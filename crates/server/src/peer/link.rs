@@ -1,5 +1,6 @@
 //! A learner's connection, on the leader's side.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ use crate::shared::Shared;
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) id: LinkId,
+    pub(super) peer: SocketAddr,
     pub(super) outbox: Outbox,
     /// Where the log was read last.
     pub(super) cursor: Mutex<Option<LogCursor>>,
@@ -29,9 +31,10 @@ pub(super) struct Link {
 }
 
 impl Link {
-    pub(super) fn new(id: LinkId) -> Arc<Self> {
+    pub(super) fn new(id: LinkId, peer: SocketAddr) -> Arc<Self> {
         Arc::new(Self {
             id,
+            peer,
             outbox: Outbox::of_learner(),
             cursor: Mutex::new(None),
             closing: watch::Sender::new(false),

@@ -4,7 +4,7 @@
 //! them at its end, so a learner that comes too early or too late is refused by the kernel.
 
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -92,15 +92,10 @@ fn open_one(runtime: &Handle, address: &HostPort, on_all_ips: bool) -> io::Resul
         true => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         false => resolve(runtime, address)?,
     };
-    let bind = |ip: IpAddr| listener::bind(SocketAddr::new(ip, address.port), BACKLOG);
-    if ip != IpAddr::V4(Ipv4Addr::UNSPECIFIED) {
-        return bind(ip);
+    match ip {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => listener::bind_everywhere(address.port, BACKLOG),
+        ip => listener::bind(SocketAddr::new(ip, address.port), BACKLOG),
     }
-    // Every address: of both families where the machine has both, as the JVM does.
-    bind(IpAddr::V6(Ipv6Addr::UNSPECIFIED)).or_else(|error| match error.kind() {
-        io::ErrorKind::AddrInUse => Err(error),
-        _ => bind(ip),
-    })
 }
 
 /// The first address of a name, as Java takes it.

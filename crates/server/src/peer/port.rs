@@ -218,7 +218,10 @@ impl Port {
                 tracing::warn!(%peer, max, "learner refused: too many connections");
                 return;
             }
-            let link = Link::new(LinkId(self.links_made.fetch_add(1, Ordering::Relaxed) + 1));
+            let link = Link::new(
+                LinkId(self.links_made.fetch_add(1, Ordering::Relaxed) + 1),
+                peer,
+            );
             term.links.insert(link.id, link.clone());
             link
         };
@@ -252,8 +255,12 @@ impl Port {
     fn end(&self, link: &Link, reason: PeerError) {
         if self.term.lock().links.remove(&link.id).is_some() {
             link.close();
-            tracing::info!(link = link.id.0, err = %reason, "learner's connection ended");
-            let link = link.id;
+            let (link, peer) = (link.id, link.peer);
+            if reason.is_expected() {
+                tracing::info!(link = link.0, %peer, err = %reason, "learner's connection ended");
+            } else {
+                tracing::warn!(link = link.0, %peer, err = %reason, "learner's connection ended");
+            }
             (self.sink)(PeerEvent::LearnerClosed { link, reason });
         }
     }

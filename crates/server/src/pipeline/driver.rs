@@ -2,7 +2,7 @@
 
 use jute::{Decode, Encode, Reader};
 use proto::request::WriteRequest;
-use proto::txn::{Txn, TxnHeader, TxnRecord};
+use proto::txn::{Txn, TxnRecord};
 use proto::{ErrorCode, Sid, Zxid};
 use storage::StorageError;
 use tree::{PrepareContext, SessionKind, Tree};
@@ -37,12 +37,18 @@ impl Core {
     /// The election has something to say.
     pub(super) fn handle_mesh(&mut self, event: MeshEvent) {
         match event {
-            MeshEvent::Elected { state, vote, .. } => {
+            MeshEvent::Elected { state, vote, round } => {
                 if matches!(self.role, Role::Looking) {
                     self.take_role(state, vote.leader);
+                } else {
+                    tracing::debug!(%round, "an election is over that nobody waits for");
                 }
             }
-            MeshEvent::ConfigSeen { membership, .. } => self.install_list(membership),
+            MeshEvent::ConfigSeen { from, membership } => {
+                let version = membership.version;
+                tracing::info!(%from, %version, "another server has a newer member list");
+                self.install_list(membership);
+            }
             MeshEvent::SupporterLooks { sid } => {
                 tracing::debug!(%sid, "a voter that elected this server looks for a leader");
                 self.with_leader(|leader, now_ms, out| leader.handle_supporter_looks(now_ms, out));
@@ -87,8 +93,7 @@ impl Core {
                     leader.handle_packet(link, packet, now_ms, out);
                 }
             }),
-            PeerEvent::LearnerClosed { link, reason } => {
-                tracing::info!(link = link.0, %reason, "a learner's connection is gone");
+            PeerEvent::LearnerClosed { link, .. } => {
                 self.with_leader(|leader, _, _| leader.handle_closed(link));
                 self.is_role_stale = true;
             }
@@ -390,7 +395,7 @@ impl Core {
             session_check,
         };
         let record = match &order.request {
-            Err(error) => refused(&context, *error),
+            Err(error) => self.overlay.refuse(tree, *error, &context),
             Ok(WriteRequest::Reconfig(request)) => {
                 let (record, next) = self.prepare_reconfig(tree, request, &context);
                 next_config = next;
@@ -480,19 +485,3 @@ impl Core {
 
 /// Exit code of what nobody has foreseen. Source: ExitCode.UNEXPECTED_ERROR.
 const EXIT_UNEXPECTED: u8 = 1;
-
-/// An error transaction.
-fn refused(context: &PrepareContext<'_>, error: ErrorCode) -> TxnRecord {
-    let txn = Txn::error(error);
-    TxnRecord {
-        header: TxnHeader {
-            session: context.session,
-            cxid: context.cxid,
-            zxid: context.zxid,
-            time_ms: context.time_ms,
-            op: txn.op().number(),
-        },
-        txn,
-        digest: None,
-    }
-}

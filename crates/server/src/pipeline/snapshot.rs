@@ -279,4 +279,27 @@ mod tests {
         assert_eq!(files(), ["snapshot.0"]);
         server.stop().await;
     }
+
+    /// What was appended and never committed goes into the tree when a role ends, and a leader may
+    /// have it cut off again: a snapshot that began before must not be finished with it.
+    #[tokio::test]
+    async fn a_snapshot_under_way_is_given_up_when_its_history_may_change() {
+        let dir = tempfile::tempdir().unwrap();
+        let server = test_server(dir.path()).await;
+        let shared = server.shared.clone();
+        let (snapshotter, _requests, _end) = Snapshotter::new(
+            shared.clone(),
+            Arc::new(RealDisk),
+            DataDirs::unlocked(dir.path(), dir.path()),
+            Failure::default(),
+            server.core.clone(),
+        );
+        let begun = shared.tree_generation();
+        assert!(snapshotter.trailer(begun).is_some());
+        shared.give_up_snapshots();
+        assert!(snapshotter.trailer(begun).is_none());
+        assert!(snapshotter.trailer(shared.tree_generation()).is_some());
+        drop(snapshotter);
+        server.stop().await;
+    }
 }

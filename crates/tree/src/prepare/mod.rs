@@ -112,6 +112,11 @@ impl Overlay {
         self.record(tree, result, context)
     }
 
+    /// Makes the transaction for a request that is refused unseen: one that does not decode.
+    pub fn refuse(&self, tree: &Tree, error: ErrorCode, context: &PrepareContext<'_>) -> TxnRecord {
+        self.record(tree, Err(error), context)
+    }
+
     fn record(
         &self,
         tree: &Tree,

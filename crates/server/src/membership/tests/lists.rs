@@ -55,7 +55,7 @@ fn with_reconfig_off_lists_of_others_are_nothing() {
         (epoch.text, epoch.version),
         (three("0").node_data().into(), 0)
     );
-    assert!(keeper.last_seen().is_none() && !keeper.reconfig_enabled());
+    assert!(keeper.last_seen().is_none());
     assert!(server.others().is_empty());
 }
 
