@@ -152,8 +152,15 @@ impl Shared {
         id
     }
 
+    /// The next id that is no living session's. Ids begin with the time of the start, and a wall
+    /// clock that was set back may come to the time of an earlier one.
     pub(crate) fn new_session_id(&self) -> SessionId {
-        self.session_ids.lock().next()
+        loop {
+            let id = self.session_ids.lock().next();
+            if self.tree.read().session_timeout_ms(id).is_none() {
+                return id;
+            }
+        }
     }
 
     /// Touches a session that comes back on a new connection. False if it is over, or another

@@ -19,8 +19,8 @@ impl SessionIds {
     /// Ids of one run of a server.
     ///
     /// `server_id` is the low byte of the server's `myid`. `now_ms` may count from anywhere, but
-    /// must be later than at every earlier start on the same data, or ids could repeat; only its
-    /// low 40 bits (34 years) are used.
+    /// should be later than at every earlier start on the same data, or ids could repeat: whoever
+    /// takes them leaves out those of living sessions. Only its low 40 bits (34 years) are used.
     pub fn new(server_id: u8, now_ms: i64) -> Self {
         let time = (now_ms.cast_unsigned() << 24) >> 8;
         let server = u64::from(server_id) << 56;

@@ -1,0 +1,144 @@
+//! Clocks that jump: only stamps follow the wall clock. Sessions, pings and elections do not.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use client::Session;
+use proto::request::{Request, flags};
+use proto::response::StatResponse;
+use tests::ensemble::{Ensemble, EnsembleBuilder, Holders, Load, check};
+use tests::requests::{create, get_data, set_data};
+use tests::{Flavour, RawSession, or_skip, wait_for};
+
+use crate::faults::Faults;
+use crate::{LIMIT, PROGRESS, led_by_3, three};
+
+const WHAT: &str = "clocks that jump";
+const HOUR_S: i64 = 3600;
+/// Of the sessions that must live on; pings come three times as often.
+const HOLDER_TIMEOUT: Duration = Duration::from_secs(6);
+/// Longer than a leader waits for its followers, and they for it (`syncLimit`): if a jump stopped
+/// their clocks, they would have parted.
+const WATCHED: Duration = Duration::from_secs(4);
+/// How far a stamp may be from where it belongs, seconds.
+const STAMP_TOLERANCE_S: i64 = 60;
+
+fn builder() -> EnsembleBuilder {
+    three().setting("syncLimit", "8")
+}
+
+/// The epoch in which all are, which an election would raise.
+fn epochs(ensemble: &Ensemble) -> Vec<Option<u64>> {
+    let members = ensemble.ids().into_iter();
+    let zxids = members.map(|id| ensemble.member(id).zxid());
+    zxids.map(|zxid| Some(zxid? >> 32)).collect()
+}
+
+/// How far the leader's clock is from ours, by what it stamps a write with.
+fn stamped_ahead_s(ensemble: &Ensemble) -> i64 {
+    let address = ensemble.member(3).client_address().to_string();
+    let mut session = RawSession::open(&address, None, 30_000).expect("a session");
+    let make = Request::Write(create("/stamp", "", flags::PERSISTENT));
+    // Also if it is there.
+    session.call(&make).expect("an answer");
+    let change = Request::Write(set_data("/stamp", "", -1));
+    let StatResponse { stat } = session.call(&change).expect("an answer").record();
+    session.close().expect("the end of the session");
+    let now = std::time::SystemTime::now();
+    let now = now.duration_since(std::time::UNIX_EPOCH);
+    let now_ms = now.expect("a clock after 1970").as_millis();
+    (stat.mtime - i64::try_from(now_ms).expect("a clock of this age")) / 1000
+}
+
+#[test]
+fn no_session_expires_and_no_role_ends_when_clocks_jump() {
+    let Some((faults, ensemble)) = or_skip(WHAT, led_by_3(&builder())) else {
+        return;
+    };
+    let all = ensemble.ids();
+    let mut holders = Holders::open(&ensemble.addresses(&all), HOLDER_TIMEOUT);
+    let load = Load::start(&ensemble.addresses(&all));
+    load.wait_for_progress(PROGRESS);
+    let before = epochs(&ensemble);
+    // Who jumps, where to, and by how much the leader is away from then on.
+    let jumps: [(&[u64], i64, i64); 6] = [
+        (&[3], HOUR_S, HOUR_S),
+        (&[3], -HOUR_S, -HOUR_S),
+        (&[1], HOUR_S, -HOUR_S),
+        (&[1], -HOUR_S, -HOUR_S),
+        (&[1, 2, 3], HOUR_S, HOUR_S),
+        (&[1, 2, 3], -HOUR_S, -HOUR_S),
+    ];
+    for (ids, to_s, leader_s) in jumps {
+        for &id in ids {
+            faults.set_clock(id, &format!("{to_s:+}"));
+        }
+        let off_s = stamped_ahead_s(&ensemble) - leader_s;
+        assert!(off_s.abs() < STAMP_TOLERANCE_S, "{off_s} s off {leader_s}");
+        let jumped = Instant::now();
+        while jumped.elapsed() < WATCHED {
+            load.wait_for_progress(PROGRESS);
+            holders.check();
+            assert_eq!(ensemble.leaders(), [3], "{ids:?} at {to_s:+} s");
+            assert_eq!(epochs(&ensemble), before, "{ids:?} at {to_s:+} s");
+        }
+    }
+    let report = load.finish();
+    println!("clocks jump: {}", report.summary());
+    assert_eq!(report.sessions_lost(), 0);
+    let lost = report.writers.iter().map(|writer| writer.connections_lost);
+    assert_eq!(lost.sum::<u64>(), 0);
+    // Those that nobody keeps up expire all the same: this waits until their ephemerals are gone.
+    drop(holders);
+    check::nothing_is_lost(&ensemble, &report);
+}
+
+/// A session with an ephemeral, open at this member.
+fn open(ensemble: &Ensemble, through: u64, number: usize) -> Session {
+    let address = ensemble.member(through).client_address().to_string();
+    let mut session = wait_for("a session", LIMIT, || {
+        RawSession::open(&address, None, 120_000).ok()
+    });
+    let request = create(&format!("/alive{number}"), "", flags::EPHEMERAL);
+    let answer = session.call(&Request::Write(request)).expect("an answer");
+    assert_eq!(answer.err, 0);
+    session.session().clone()
+}
+
+/// Ids begin with the time of the start. It may be the time of an earlier one.
+#[test]
+fn no_session_gets_the_id_of_another_after_clocks_have_jumped() {
+    if Flavour::under_test() != Flavour::Zoarium {
+        return;
+    }
+    let Some(faults) = or_skip(WHAT, Faults::new()) else {
+        return;
+    };
+    let Some(mut ensemble) = or_skip(WHAT, builder().start_led_by_last_voter()) else {
+        return;
+    };
+    let mut sessions = Vec::new();
+    for clock in ["+0", "+3600", "-3600", "=1700000000", "=1700000000"] {
+        ensemble.member_mut(1).kill();
+        faults.set_clock(1, clock);
+        ensemble.start_after(1, &faults.commands(1));
+        ensemble.wait_until_all_serve();
+        for _ in 0..3 {
+            sessions.push(open(&ensemble, 1, sessions.len()));
+        }
+    }
+    let ids: BTreeSet<i64> = sessions.iter().map(|session| session.id.0).collect();
+    assert_eq!(ids.len(), sessions.len(), "{ids:x?}");
+    // Each is still the owner of its own.
+    for (number, session) in sessions.iter().enumerate() {
+        let address = ensemble.member(2).client_address().to_string();
+        let mut again = RawSession::open(&address, Some(session), 120_000).expect("the session");
+        let answer = again.call(&get_data(&format!("/alive{number}")));
+        let answer = answer.expect("an answer");
+        assert_eq!(answer.err, 0, "/alive{number} is gone");
+        let read: proto::response::GetDataResponse = answer.record();
+        assert_eq!(read.stat.ephemeral_owner, session.id.0);
+        again.close().expect("the end of the session");
+    }
+    check::all_agree(&ensemble);
+}

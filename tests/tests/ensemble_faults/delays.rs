@@ -1,0 +1,105 @@
+//! How long a member waits: a leader for those that elected it (`leader.maxTimeToWaitForEpoch`), an
+//! observer before it comes (back) (`observer.reconnectDelayMs`, `observer.election.DelayMs`).
+
+use std::fs;
+use std::time::Duration;
+
+use tests::ensemble::{Ensemble, EnsembleBuilder, Load, check};
+use tests::{Flavour, Port, or_skip, wait_for};
+
+use crate::{LIMIT, PROGRESS, three};
+
+/// Delays are random up to their limit, so this one, of 11 days, is never over.
+const ENDLESS_MS: &str = "1000000000";
+/// Longer than a healthy observer needs.
+const WATCHED: Duration = Duration::from_secs(4);
+
+/// Writes another text into a member's zoo.cfg.
+fn edit(ensemble: &Ensemble, id: u64, edit: impl FnOnce(String) -> String) {
+    let file = ensemble.member(id).config_file();
+    let text = fs::read_to_string(&file).expect("read zoo.cfg");
+    fs::write(&file, edit(text)).expect("write zoo.cfg");
+}
+
+/// Member 2 votes for member 3 and then cannot reach it, as its list has a wrong port: it looks
+/// again, long before member 3 would give up by itself.
+#[test]
+fn a_leader_that_is_not_found_by_its_voter_does_not_wait_for_it_to_the_end() {
+    let what = "a leader that is not found";
+    let builder = three()
+        // 60 seconds, which is how long it waits without the key.
+        .setting("initLimit", "200")
+        .setting("connectToLearnerMasterLimit", "4")
+        .property("zookeeper.leader.maxTimeToWaitForEpoch", "500");
+    let Some(mut ensemble) = or_skip(what, builder.prepare()) else {
+        return;
+    };
+    let nowhere = Port::take();
+    let port = ensemble.member(3).quorum_address().port();
+    edit(&ensemble, 2, |text| {
+        text.replace(&format!(":{port}:"), &format!(":{}:", nowhere.number()))
+    });
+    ensemble.start(2);
+    ensemble.start(3);
+    let word = match Flavour::under_test() {
+        Flavour::Zoarium => "leading is over",
+        _ => "Quit leading due to voter changed mind",
+    };
+    wait_for("end of a wait in vain", LIMIT, || {
+        ensemble.member(3).log().contains(word).then_some(())
+    });
+    // With one that finds it, it leads; and it is no worse for what was.
+    ensemble.start(1);
+    assert_eq!(ensemble.wait_until_these_serve(&[1, 3]), 3);
+    ensemble.member_mut(2).kill();
+    edit(&ensemble, 2, |text| {
+        text.replace(&format!(":{}:", nowhere.number()), &format!(":{port}:"))
+    });
+    ensemble.start(2);
+    assert_eq!(ensemble.wait_until_all_serve(), 3);
+}
+
+#[test]
+fn observers_take_their_time_and_voters_do_not() {
+    let what = "delays of observers";
+    let flavour = Flavour::under_test();
+    let builder = EnsembleBuilder::new(&[flavour; 3]).observers(&[flavour; 2]);
+    let Some(mut ensemble) = or_skip(what, builder.prepare()) else {
+        return;
+    };
+    let keys = ["observer.reconnectDelayMs", "observer.election.DelayMs"];
+    let [before_dial, before_look] = keys.map(|key| format!("{key}={ENDLESS_MS}\n"));
+    // A voter's share of both is nothing.
+    for id in [1, 2, 3] {
+        edit(&ensemble, id, |text| text + &before_dial + &before_look);
+    }
+    edit(&ensemble, 4, |text| text + &before_dial);
+    edit(&ensemble, 5, |text| text + &before_look);
+    for id in ensemble.ids() {
+        ensemble.start(id);
+    }
+    let leader = ensemble.wait_until_these_serve(&[1, 2, 3]);
+    // Member 5 comes at once the first time, and member 4 does not.
+    ensemble.wait_until_these_serve(&[1, 2, 3, 5]);
+    ensemble.assert_none_serves_for(&[4], WATCHED);
+    let load = Load::start(&ensemble.addresses(&[1, 2, 3]));
+    load.wait_for_progress(PROGRESS);
+    ensemble.member_mut(leader).kill();
+    let mut voters = vec![1, 2, 3];
+    voters.retain(|id| *id != leader);
+    ensemble.wait_until_these_serve(&voters);
+    load.wait_for_progress(PROGRESS);
+    ensemble.assert_none_serves_for(&[4, 5], WATCHED);
+    // An endless wait does not keep a server from ending.
+    for id in [4, 5] {
+        ensemble.member_mut(id).terminate();
+        edit(&ensemble, id, |text| {
+            text.replace(&before_dial, "").replace(&before_look, "")
+        });
+        ensemble.start(id);
+    }
+    ensemble.start(leader);
+    ensemble.wait_until_all_serve();
+    let report = load.finish();
+    check::nothing_is_lost(&ensemble, &report);
+}

@@ -1,0 +1,121 @@
+//! Members whose data is gone: with `db.autocreate=false` they have no vote until a leader has given
+//! them a snapshot, or an operator has put the file `initialize` beside the data.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tests::ensemble::{Ensemble, EnsembleBuilder, Load, check};
+use tests::or_skip;
+
+use crate::{PROGRESS, three};
+
+const WHAT: &str = "members without data";
+/// Longer than an election among those that have votes takes.
+const WATCHED: Duration = Duration::from_secs(4);
+
+fn builder() -> EnsembleBuilder {
+    three().property("zookeeper.db.autocreate", "false")
+}
+
+fn marker(ensemble: &Ensemble, id: u64) -> PathBuf {
+    ensemble.member(id).data_dir().join("initialize")
+}
+
+/// The operator's word that this member may begin with nothing.
+fn initialize(ensemble: &Ensemble, id: u64) {
+    fs::write(marker(ensemble, id), "").expect("write the file");
+}
+
+fn lose_data(ensemble: &Ensemble, id: u64) {
+    let data = ensemble.member(id).data_dir().join("version-2");
+    fs::remove_dir_all(data).expect("remove the data");
+}
+
+fn kill(ensemble: &mut Ensemble, ids: &[u64]) {
+    for &id in ids {
+        ensemble.member_mut(id).kill();
+    }
+}
+
+#[test]
+fn empty_members_elect_nobody_before_they_are_told_to() {
+    let Some(mut ensemble) = or_skip(WHAT, builder().prepare()) else {
+        return;
+    };
+    for id in [1, 2, 3] {
+        ensemble.start(id);
+    }
+    ensemble.assert_none_serves_for(&[1, 2, 3], WATCHED);
+    // One vote is no quorum, and those of the two others do not count.
+    ensemble.member_mut(1).terminate();
+    initialize(&ensemble, 1);
+    ensemble.start(1);
+    ensemble.assert_none_serves_for(&[1, 2, 3], WATCHED);
+    ensemble.member_mut(2).terminate();
+    initialize(&ensemble, 2);
+    ensemble.start(2);
+    // Two are, and bring the third its data. Though its id is the highest it does not lead.
+    assert_eq!(ensemble.wait_until_all_serve(), 2);
+    for id in [1, 2] {
+        let marker = marker(&ensemble, id);
+        assert!(!marker.exists(), "{} counts once", marker.display());
+    }
+    let load = Load::start(&ensemble.addresses(&[1, 2, 3]));
+    load.wait_for_progress(PROGRESS);
+    // From then on it votes like any other.
+    ensemble.member_mut(2).kill();
+    assert_eq!(ensemble.wait_until_all_serve(), 3);
+    load.wait_for_progress(PROGRESS);
+    ensemble.start(2);
+    ensemble.wait_until_all_serve();
+    let report = load.finish();
+    check::nothing_is_lost(&ensemble, &report);
+}
+
+/// An ensemble of the default writes over what only the lost disk and one other had.
+#[test]
+fn a_member_that_lost_its_data_does_not_outvote_those_that_have_it() {
+    let Some(mut ensemble) = or_skip(WHAT, builder().prepare()) else {
+        return;
+    };
+    for id in [1, 2, 3] {
+        initialize(&ensemble, id);
+        ensemble.start(id);
+    }
+    ensemble.wait_until_all_serve();
+    // What is written now, member 1 does not have.
+    ensemble.member_mut(1).kill();
+    ensemble.wait_until_these_serve(&[2, 3]);
+    let load = Load::start(&ensemble.addresses(&[2, 3]));
+    load.wait_for_progress(PROGRESS);
+    let report = load.finish();
+    kill(&mut ensemble, &[2, 3]);
+    lose_data(&ensemble, 3);
+
+    // An old history and none at all: by ids and numbers a quorum, which would lose the writes.
+    ensemble.start(3);
+    ensemble.start(1);
+    ensemble.assert_none_serves_for(&[1, 3], WATCHED);
+    // The one that has them is the one that leads.
+    ensemble.start(2);
+    assert_eq!(ensemble.wait_until_all_serve(), 2);
+    check::nothing_is_lost(&ensemble, &report);
+
+    // Nor do two of three without data begin anew beside the one that has it.
+    kill(&mut ensemble, &[1, 2, 3]);
+    lose_data(&ensemble, 1);
+    lose_data(&ensemble, 3);
+    for id in [1, 3] {
+        ensemble.start(id);
+    }
+    ensemble.assert_none_serves_for(&[1, 3], WATCHED);
+    ensemble.start(2);
+    ensemble.assert_none_serves_for(&[1, 2, 3], WATCHED);
+    // Two disks of three are lost for good: the operator says so, and the third one's history stands.
+    ensemble.member_mut(1).kill();
+    initialize(&ensemble, 1);
+    ensemble.start(1);
+    assert_eq!(ensemble.wait_until_all_serve(), 2);
+    check::nothing_is_lost(&ensemble, &report);
+}

@@ -1,0 +1,166 @@
+//! A disk that does not sync: nobody knows what it holds, so its server acknowledges nothing more,
+//! says so, and ends. The others go on without it.
+
+use std::time::Duration;
+
+use proto::request::{Request, flags};
+use tests::ensemble::{Ensemble, Holders, Load, check};
+use tests::requests::{create, get_data};
+use tests::{Flavour, RawSession, ServerBuilder, or_skip, wait_for};
+
+use crate::faults::Faults;
+use crate::{LIMIT, PROGRESS, led_by_3, three};
+
+const WHAT: &str = "disks that do not sync";
+/// What every path of a transaction log contains.
+const LOGS: &str = "/log.";
+const HOLDER_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Each such member ends by itself with this code, and its one error line has all these texts.
+fn end_with_one_error(ensemble: &mut Ensemble, ids: &[u64], code: i32, texts: &[&str]) {
+    for &id in ids {
+        let status = wait_for("end of a member", LIMIT, || ensemble.member_mut(id).ended());
+        let log = ensemble.member(id).log();
+        assert_eq!(status.code(), Some(code), "member {id}: {log}");
+        let errors: Vec<&str> = log.lines().filter(|line| line.contains("ERROR")).collect();
+        assert_eq!(errors.len(), 1, "member {id}: {errors:?}");
+        for text in texts {
+            assert!(errors[0].contains(text), "no {text:?} in {errors:?}");
+        }
+        // Its process is gone; this lets it be started again.
+        ensemble.member_mut(id).kill();
+    }
+}
+
+/// The disks of these members stop syncing their logs while all are written to.
+fn logs_fail_at(failing: &[u64]) {
+    if Flavour::under_test() != Flavour::Zoarium {
+        // Java's server stays and looks for a leader, on the same disk.
+        return;
+    }
+    let Some((faults, mut ensemble)) = or_skip(WHAT, led_by_3(&three())) else {
+        return;
+    };
+    let all = ensemble.ids();
+    let mut holders = Holders::open(&ensemble.addresses(&all), HOLDER_TIMEOUT);
+    let load = Load::start(&ensemble.addresses(&all));
+    load.wait_for_progress(PROGRESS);
+    for &id in failing {
+        faults.fail_syncs(id, LOGS);
+    }
+    let texts = ["transaction log", LOGS, "Input/output error"];
+    end_with_one_error(&mut ensemble, failing, 1, &texts);
+    let mut others = all.clone();
+    others.retain(|id| !failing.contains(id));
+    if others.len() > 1 {
+        ensemble.wait_until_these_serve(&others);
+        load.wait_for_progress(PROGRESS);
+        holders.check();
+    } else {
+        ensemble.wait_until_none_serves(&others);
+    }
+    // On a disk that syncs again they have everything.
+    for &id in failing {
+        ensemble.start(id);
+    }
+    ensemble.wait_until_all_serve();
+    load.wait_for_progress(PROGRESS);
+    holders.check();
+    let report = load.finish();
+    println!("logs of {failing:?} fail: {}", report.summary());
+    assert_eq!(report.sessions_lost(), 0);
+    holders.close();
+    check::nothing_is_lost(&ensemble, &report);
+}
+
+#[test]
+fn a_follower_whose_log_does_not_sync_leaves() {
+    logs_fail_at(&[1]);
+}
+
+#[test]
+fn a_leader_whose_log_does_not_sync_makes_way() {
+    logs_fail_at(&[3]);
+}
+
+#[test]
+fn a_quorum_whose_logs_do_not_sync_acknowledges_nothing_more() {
+    logs_fail_at(&[1, 3]);
+}
+
+/// A follower that cannot make its epoch or its snapshot durable: not its log, the same end.
+#[test]
+fn a_follower_whose_other_files_do_not_sync_leaves() {
+    if Flavour::under_test() != Flavour::Zoarium {
+        return;
+    }
+    let builder = three().property("zookeeper.snapCount", "100");
+    let Some((faults, mut ensemble)) = or_skip(WHAT, led_by_3(&builder)) else {
+        return;
+    };
+    let load = Load::start(&ensemble.addresses(&[3]));
+    load.wait_for_progress(PROGRESS);
+    faults.fail_syncs(2, "/unfinished.snapshot.");
+    let texts = ["/snapshot.", "Input/output error"];
+    end_with_one_error(&mut ensemble, &[2], 10, &texts);
+    load.wait_for_progress(PROGRESS);
+    ensemble.start(2);
+    ensemble.wait_until_all_serve();
+
+    // The next epoch is one that it cannot promise.
+    faults.fail_syncs(1, "Epoch");
+    ensemble.member_mut(3).kill();
+    let texts = ["/acceptedEpoch", "Input/output error"];
+    end_with_one_error(&mut ensemble, &[1], 1, &texts);
+    ensemble.start(3);
+    ensemble.wait_until_all_serve();
+    ensemble.start(1);
+    ensemble.wait_until_all_serve();
+    load.wait_for_progress(PROGRESS);
+    let report = load.finish();
+    assert_eq!(report.sessions_lost(), 0);
+    check::nothing_is_lost(&ensemble, &report);
+}
+
+/// The one error line of a server that stands alone, and everything that it has answered.
+#[test]
+fn a_server_alone_whose_log_does_not_sync_ends() {
+    let Some(faults) = or_skip(WHAT, Faults::new()) else {
+        return;
+    };
+    let builder = ServerBuilder::new(Flavour::Zoarium);
+    let shimmed = builder.clone().after(&faults.commands(1));
+    let mut server = shimmed.start().expect("a server of ours needs nothing");
+    let mut session = RawSession::open(&server.address(), None, 30_000).expect("a session");
+    let path = |number: usize| format!("/n{number}");
+    let (mut sent, mut answered) = (0, 0);
+    loop {
+        while session.unanswered() < 8 {
+            let request = create(&path(sent), path(sent), flags::PERSISTENT);
+            session.put(&Request::Write(request));
+            sent += 1;
+        }
+        let Ok(answer) = session.take() else { break };
+        assert_eq!(answer.err, 0);
+        answered += 1;
+        if answered == 200 {
+            faults.fail_syncs(1, LOGS);
+        }
+        assert!(answered < 100_000, "the server goes on");
+    }
+    let status = server.wait_for_end();
+    let log = server.log();
+    assert_eq!(status.code(), Some(1), "{log}");
+    let errors: Vec<&str> = log.lines().filter(|line| line.contains("ERROR")).collect();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    for text in ["transaction log", LOGS, "Input/output error"] {
+        assert!(errors[0].contains(text), "no {text:?} in {errors:?}");
+    }
+    let again = builder.data_dir(server.data_dir()).start();
+    let again = again.expect("a server of ours needs nothing");
+    let mut session = RawSession::open(&again.address(), None, 30_000).expect("a session");
+    for number in 0..answered {
+        let answer = session.call(&get_data(&path(number))).expect("an answer");
+        assert_eq!(answer.err, 0, "{} is lost", path(number));
+    }
+}
