@@ -9,6 +9,7 @@ use tests::ensemble::{Ensemble, check};
 use tests::requests::create;
 use tests::{Flavour, RawSession, or_skip, wait_for};
 
+use crate::faults::Faults;
 use crate::{LIMIT, led_by_3, three};
 
 const WHAT: &str = "a snapshot that outlives its role";
@@ -48,6 +49,15 @@ fn open(ensemble: &Ensemble, id: u64) -> RawSession {
     RawSession::open(&address, None, 30_000).expect("a session")
 }
 
+/// When a snapshot goes on that had begun under the leader.
+#[derive(Debug, Clone, Copy)]
+enum GoesOn {
+    /// When that has stepped down: the tree holds what was never committed.
+    AfterTheRole,
+    /// When its log was cut: the tree is another one.
+    AfterTheCut,
+}
+
 #[test]
 fn a_snapshot_under_way_holds_nothing_that_is_truncated() {
     if Flavour::under_test() != Flavour::Zoarium {
@@ -61,19 +71,40 @@ fn a_snapshot_under_way_holds_nothing_that_is_truncated() {
     };
     let mut session = open(&ensemble, 3);
     for number in 0..LARGE {
-        let request = create(
-            &format!("/large{number}"),
-            vec![b'l'; LARGE_BYTES],
-            flags::PERSISTENT,
-        );
+        let path = format!("/large{number}");
+        let request = create(&path, vec![b'l'; LARGE_BYTES], flags::PERSISTENT);
         let answer = session.call(&Request::Write(request)).expect("an answer");
         assert_eq!(answer.err, 0);
     }
-    ensemble.wait_for_equal_zxids(&[1, 2, 3]);
+    session.close().expect("the end of the session");
+    for goes_on in [GoesOn::AfterTheRole, GoesOn::AfterTheCut] {
+        let old = ensemble.wait_until_all_serve();
+        ensemble.wait_for_equal_zxids(&[1, 2, 3]);
+        truncate_leader(&mut ensemble, &faults, old, goes_on);
+        write_on(&mut ensemble, old, goes_on);
+    }
+    let tree = check::same_trees(&ensemble, &[1, 2, 3]);
+    let is_phantom = |path: &&String| path.contains(NEVER);
+    assert_eq!(tree.znodes.keys().find(is_phantom), None);
+}
 
-    // A snapshot becomes due in what is never committed, and stands still in its midst.
-    faults.hold_syncs(3, "/unfinished.snapshot.");
-    ensemble.network().cut(&[3], &[1, 2]);
+/// Cuts the leader off with a snapshot that becomes due in what is never committed and stands still
+/// in its midst, until another leads and has had the tail cut off.
+fn truncate_leader(ensemble: &mut Ensemble, faults: &Faults, old: u64, goes_on: GoesOn) {
+    let others: Vec<u64> = [1, 2, 3].into_iter().filter(|id| *id != old).collect();
+    let since = ensemble.member(old).log().len();
+    let has_said = |ensemble: &Ensemble, texts: &[&str]| {
+        let log = ensemble.member(old).log().split_off(since);
+        texts.iter().any(|text| log.contains(text)).then_some(())
+    };
+    let end_of_snapshot = |ensemble: &Ensemble| {
+        faults.release(old);
+        let texts = ["snapshot given up", "snapshot written"];
+        wait_for("end of the snapshot", LIMIT, || has_said(ensemble, &texts));
+    };
+    let mut session = open(ensemble, old);
+    faults.hold_syncs(old, "/unfinished.snapshot.");
+    ensemble.network().cut(&[old], &others);
     for number in 0..2 * SNAP_COUNT {
         let path = format!("/{NEVER}{number}");
         session.put(&Request::Write(create(&path, "", flags::PERSISTENT)));
@@ -81,44 +112,43 @@ fn a_snapshot_under_way_holds_nothing_that_is_truncated() {
     session.flush().expect("requests are taken");
     assert!(session.take().is_err(), "acknowledged without a quorum");
     wait_for("snapshot under way", LIMIT, || {
-        faults.has_held(3).then_some(())
+        faults.has_held(old).then_some(())
     });
-    ensemble.wait_until_none_serves(&[3]);
-    let next = ensemble.wait_until_these_serve(&[1, 2]);
-
-    // The next leader has the tail cut off, and only then the snapshot goes on.
-    let since = ensemble.member(3).log().len();
-    let has_said = |ensemble: &Ensemble, text: &str| {
-        let log = ensemble.member(3).log().split_off(since);
-        log.contains(text).then_some(())
-    };
+    ensemble.wait_until_none_serves(&[old]);
+    let next = ensemble.wait_until_these_serve(&others);
+    let taken_in = ["taken into the history"];
+    wait_for("end of the role", LIMIT, || has_said(ensemble, &taken_in));
+    if matches!(goes_on, GoesOn::AfterTheRole) {
+        end_of_snapshot(ensemble);
+    }
     ensemble.network().heal();
-    wait_for("truncation", LIMIT, || has_said(&ensemble, "by=\"TRUNC\""));
-    faults.release(3);
-    wait_for("end of the snapshot", LIMIT, || {
-        has_said(&ensemble, "snapshot given up")
-    });
+    let truncated = ["by=\"TRUNC\""];
+    wait_for("truncation", LIMIT, || has_said(ensemble, &truncated));
+    if matches!(goes_on, GoesOn::AfterTheCut) {
+        end_of_snapshot(ensemble);
+    }
     assert_eq!(ensemble.wait_until_all_serve(), next);
-    no_snapshot_holds_truncated(&ensemble, 3);
+    no_snapshot_holds_truncated(ensemble, old);
+}
 
-    // Further ones are due and written; from them the member comes back the same.
-    let mut session = open(&ensemble, 3);
+/// Further snapshots are due and written, and the member comes back from them the same.
+fn write_on(ensemble: &mut Ensemble, id: u64, goes_on: GoesOn) {
+    let since = ensemble.member(id).log().len();
+    let mut session = open(ensemble, id);
     for number in 0..2 * SNAP_COUNT {
-        let request = create(&format!("/after{number}"), "", flags::PERSISTENT);
-        session.put(&Request::Write(request));
+        let path = format!("/{goes_on:?}{number}");
+        session.put(&Request::Write(create(&path, "", flags::PERSISTENT)));
     }
     while session.unanswered() > 0 {
         assert_eq!(session.take().expect("an answer").err, 0);
     }
     wait_for("a further snapshot", LIMIT, || {
-        has_said(&ensemble, "snapshot written")
+        let log = ensemble.member(id).log().split_off(since);
+        log.contains("snapshot written").then_some(())
     });
     session.close().expect("the end of the session");
-    no_snapshot_holds_truncated(&ensemble, 3);
-    ensemble.member_mut(3).kill();
-    ensemble.start(3);
+    no_snapshot_holds_truncated(ensemble, id);
+    ensemble.member_mut(id).kill();
+    ensemble.start(id);
     ensemble.wait_until_all_serve();
-    let tree = check::same_trees(&ensemble, &[1, 2, 3]);
-    let is_phantom = |path: &&String| path.contains(NEVER);
-    assert_eq!(tree.znodes.keys().find(is_phantom), None);
 }
