@@ -2,19 +2,19 @@
 //! heard, and must say what that said.
 //!
 //! The disk is done at once here, so the order of what is sent is exact. Pings and what clients
-//! asked for stand wherever they stood and are left out.
+//! asked for stand wherever they stood and are left out. A recording may begin in the middle; the
+//! learner is brought there by an empty DIFF.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
+mod recordings;
+
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
 
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
-use proto::packet::QuorumPacket;
-use proto::{Epoch, Zxid};
-use serde_json::Value;
+use proto::{Epoch, Sid, Zxid};
+use recordings::{Event, Recording};
 use zab::learner::{Action, Learner, LearnerKind, LearnerStart};
 use zab::{CommittedLog, Settings};
 
@@ -25,65 +25,27 @@ struct Conversation {
     up: Vec<LearnerPacket>,
 }
 
-fn files() -> Option<Vec<PathBuf>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors/ensemble");
-    let Ok(entries) = fs::read_dir(&folder) else {
-        let forbidden = std::env::var("ZOARIUM_FORBID_SKIP").is_ok_and(|value| value == "1");
-        assert!(!forbidden, "no recordings at ../shared/vectors/ensemble");
-        println!("skipped: no recordings at ../shared/vectors/ensemble");
-        return None;
-    };
-    let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    // What wrong input leads to is decided apart; election connections are another crate's.
-    files.retain(|path| {
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        name.ends_with(".jsonl") && !name.contains("reactions-") && !name.contains("election")
-    });
-    files.sort();
-    Some(files)
-}
-
-/// Whose identities a client has concerns REQUEST alone, and those are left out.
-fn packet(line: &Value) -> QuorumPacket {
-    let text = line["hex"].as_str().unwrap();
-    let bytes: Vec<u8> = (0..text.len())
-        .step_by(2)
-        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap())
-        .collect();
-    let int = |at: usize| i32::from_be_bytes(*bytes[at..].first_chunk().unwrap());
-    let data = usize::try_from(int(12)).ok();
-    QuorumPacket {
-        packet_type: int(0),
-        zxid: Zxid(i64::from_be_bytes(*bytes[4..].first_chunk().unwrap())),
-        data: data.map(|len| bytes[16..16 + len].to_vec().into()),
-        authinfo: None,
-    }
-}
-
-fn conversations(path: &Path) -> BTreeMap<u64, Conversation> {
-    let text = fs::read_to_string(path).unwrap();
+fn conversations(recording: &Recording) -> BTreeMap<u64, Conversation> {
     let mut conversations = BTreeMap::<u64, Conversation>::new();
-    for line in text.lines() {
-        let line: Value = serde_json::from_str(line).unwrap();
-        let is_packet = line["hex"].is_string() && line["type"] != "SNAPSHOT";
-        let Some(conn) = line["conn"].as_u64().filter(|_| is_packet) else {
-            continue;
-        };
-        let conversation = conversations.entry(conn).or_default();
-        match line["dir"].as_str() {
-            Some("L>F") => conversation.down.push(packet(&line).try_into().unwrap()),
-            Some("F>L") => {
-                conversation.learner = line["from"].as_str().unwrap().to_owned();
-                conversation.up.push(packet(&line).try_into().unwrap());
+    for line in &recording.lines {
+        let conversation = conversations.entry(line.conn).or_default();
+        match &line.event {
+            Event::Down(packet) => {
+                let packet = packet.clone().try_into().unwrap();
+                conversation.down.push(packet);
             }
-            _ => {}
+            Event::Up(packet) => {
+                conversation.learner.clone_from(&line.learner);
+                conversation.up.push(packet.clone().try_into().unwrap());
+            }
+            Event::ClosedByLeader | Event::ClosedByLearner => {}
         }
     }
     conversations
 }
 
 /// What this server was before, as it said itself; `None` if the recording begins later.
-fn start(up: &[LearnerPacket]) -> Option<LearnerStart> {
+fn introduced(up: &[LearnerPacket]) -> Option<LearnerStart> {
     let (kind, accepted_epoch, info) = match up.first()? {
         LearnerPacket::FollowerInfo {
             accepted_epoch,
@@ -103,46 +65,104 @@ fn start(up: &[LearnerPacket]) -> Option<LearnerStart> {
         _ => (Zxid::ZERO, Epoch(0)),
     };
     Some(LearnerStart {
-        sid: info.sid,
-        kind,
-        accepted_epoch,
         current_epoch,
         last_logged,
-        truncation_failed_in: None,
         config_version: info.config_version.unwrap_or(0),
-        lacks_snapshot: false,
-        committed: CommittedLog::default(),
+        ..start(info.sid, kind, accepted_epoch)
     })
 }
 
-/// Carries out everything at once; returns what is sent.
-fn settle(learner: &mut Learner, out: &mut Vec<Action>) -> Vec<LearnerPacket> {
-    let mut sent = Vec::new();
-    while !out.is_empty() {
-        for action in std::mem::take(out) {
-            match action {
-                Action::Send(packet) => sent.push(packet),
-                Action::SaveAcceptedEpoch(_) => learner.handle_accepted_epoch_saved(out),
-                Action::SaveCurrentEpoch(_) => learner.handle_current_epoch_saved(out),
-                Action::ReceiveSnapshot { .. } => learner.handle_snapshot_received(0),
-                Action::Truncate { zxid } => learner.handle_truncated(zxid, 0, out),
-                Action::WriteSnapshot => learner.handle_snapshot_written(out),
-                Action::Append(record) => learner.handle_synced(record.zxid, out),
-                // A change of roles ends the connection, which the recording then shows.
-                Action::AnswerPing { .. }
-                | Action::Deliver(_)
-                | Action::ConfigProposed(_)
-                | Action::ConfigSeen(_)
-                | Action::InstallConfig(_)
-                | Action::ActivateConfig { .. }
-                | Action::Serve { .. }
-                | Action::SyncDone
-                | Action::Revalidated { .. }
-                | Action::Leave(_) => {}
+fn start(sid: Sid, kind: LearnerKind, epoch: Epoch) -> LearnerStart {
+    LearnerStart {
+        sid,
+        kind,
+        accepted_epoch: epoch,
+        current_epoch: epoch,
+        last_logged: Zxid::new(epoch, 0),
+        truncation_failed_in: None,
+        config_version: 0,
+        lacks_snapshot: false,
+        committed: CommittedLog::default(),
+    }
+}
+
+/// What the leader sends, until it sends `first`, to a learner that has all that is before it.
+fn before(first: Zxid) -> Vec<LeaderPacket> {
+    let zxid = Zxid::new(first.epoch(), 0);
+    vec![
+        LeaderPacket::leader_info(zxid.epoch()),
+        LeaderPacket::Diff { zxid },
+        LeaderPacket::NewLeader { zxid, config: None },
+        LeaderPacket::UpToDate,
+    ]
+}
+
+/// The first transaction of a conversation, and who is told of it like this.
+fn first_transaction(down: &[LeaderPacket]) -> Option<(Zxid, LearnerKind)> {
+    down.iter().find_map(|packet| match packet {
+        LeaderPacket::Proposal { zxid, .. } => Some((*zxid, LearnerKind::Follower)),
+        LeaderPacket::Inform { zxid, .. } | LeaderPacket::InformAndActivate { zxid, .. } => {
+            Some((*zxid, LearnerKind::Observer))
+        }
+        _ => None,
+    })
+}
+
+/// A learner with what it has sent and applied.
+struct Replay {
+    learner: Learner,
+    out: Vec<Action>,
+    said: Vec<LearnerPacket>,
+    delivered: Vec<Zxid>,
+}
+
+impl Replay {
+    fn new(start: LearnerStart) -> Self {
+        let mut out = Vec::new();
+        let learner = Learner::new(start, Settings::new(200, 10, 5), 0, &mut out);
+        let mut replay = Self {
+            learner,
+            out,
+            said: Vec::new(),
+            delivered: Vec::new(),
+        };
+        replay.settle();
+        replay
+    }
+
+    fn hear(&mut self, packet: LeaderPacket) {
+        self.learner.handle_packet(packet, 0, &mut self.out);
+        self.settle();
+    }
+
+    /// Carries out everything at once.
+    fn settle(&mut self) {
+        let (learner, out) = (&mut self.learner, &mut self.out);
+        while !out.is_empty() {
+            for action in std::mem::take(out) {
+                match action {
+                    Action::Send(packet) => self.said.push(packet),
+                    Action::SaveAcceptedEpoch(_) => learner.handle_accepted_epoch_saved(out),
+                    Action::SaveCurrentEpoch(_) => learner.handle_current_epoch_saved(out),
+                    Action::ReceiveSnapshot { .. } => learner.handle_snapshot_received(0),
+                    Action::Truncate { zxid } => learner.handle_truncated(zxid, 0, out),
+                    Action::WriteSnapshot => learner.handle_snapshot_written(out),
+                    Action::Append(record) => learner.handle_synced(record.zxid, out),
+                    Action::Deliver(record) => self.delivered.push(record.zxid),
+                    // A change of roles ends the connection, which the recording then shows.
+                    Action::AnswerPing { .. }
+                    | Action::ConfigProposed(_)
+                    | Action::ConfigSeen(_)
+                    | Action::InstallConfig(_)
+                    | Action::ActivateConfig { .. }
+                    | Action::Serve { .. }
+                    | Action::SyncDone
+                    | Action::Revalidated { .. }
+                    | Action::Leave(_) => {}
+                }
             }
         }
     }
-    sent
 }
 
 fn is_protocol(packet: &LearnerPacket) -> bool {
@@ -152,38 +172,66 @@ fn is_protocol(packet: &LearnerPacket) -> bool {
     )
 }
 
+fn committed(down: &[LeaderPacket]) -> Vec<Zxid> {
+    let zxids = down.iter().filter_map(|packet| match packet {
+        LeaderPacket::Commit { zxid }
+        | LeaderPacket::CommitAndActivate { zxid, .. }
+        | LeaderPacket::Inform { zxid, .. }
+        | LeaderPacket::InformAndActivate { zxid, .. } => Some(*zxid),
+        _ => None,
+    });
+    zxids.collect()
+}
+
 #[test]
 fn a_learner_says_what_a_java_learner_said() {
     let mut replayed = 0;
     let mut compared = 0;
-    for path in files().unwrap_or_default() {
-        let name = path.file_name().unwrap().to_string_lossy().into_owned();
-        for (conn, conversation) in conversations(&path) {
-            if !conversation.learner.starts_with("java-") {
-                continue;
-            }
-            let Some(start) = start(&conversation.up) else {
+    let recordings = recordings::all();
+    // What wrong input leads to is decided apart.
+    let recordings = recordings.iter();
+    for recording in recordings.filter(|recording| !recording.name.contains("reactions-")) {
+        for (conn, conversation) in conversations(recording) {
+            let Conversation {
+                learner,
+                down,
+                up: mut expected,
+            } = conversation;
+            let Some(sid) = learner.strip_prefix("java-") else {
                 continue;
             };
-            let mut out = Vec::new();
-            let mut learner = Learner::new(start, Settings::new(200, 10, 5), 0, &mut out);
-            let mut said = settle(&mut learner, &mut out);
-            for packet in conversation.down {
-                learner.handle_packet(packet, 0, &mut out);
-                said.extend(settle(&mut learner, &mut out));
+            let mut replay = if let Some(start) = introduced(&expected) {
+                Replay::new(start)
+            } else if let Some((first, kind)) = first_transaction(&down) {
+                let sid = Sid(sid.parse().unwrap());
+                let mut start = start(sid, kind, first.epoch());
+                start.last_logged = Zxid(first.0 - 1);
+                let mut replay = Replay::new(start);
+                for packet in before(first) {
+                    replay.hear(packet);
+                }
+                replay.said.clear();
+                replay
+            } else {
+                continue;
+            };
+            let committed = committed(&down);
+            for packet in down {
+                replay.hear(packet);
             }
-            said.retain(is_protocol);
-            let mut expected = conversation.up;
+            replay.said.retain(is_protocol);
             expected.retain(is_protocol);
             // The recording may have ended before the last answers.
-            said.truncate(expected.len());
-            assert_eq!(said, expected, "{name}, connection {conn}");
+            replay.said.truncate(expected.len());
+            let name = &recording.name;
+            assert_eq!(replay.said, expected, "{name}, connection {conn}");
+            assert_eq!(replay.delivered, committed, "{name}, connection {conn}");
             replayed += 1;
-            compared += expected.len();
+            compared += expected.len() + committed.len();
         }
     }
     if replayed > 0 {
         println!("{replayed} conversations, {compared} packets");
-        assert!(replayed >= 30 && compared >= 120);
+        assert!(replayed >= 60 && compared >= 500);
     }
 }

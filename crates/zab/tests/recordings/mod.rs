@@ -1,0 +1,110 @@
+//! Recorded conversations of Apache ZooKeeper 3.9.5's servers, line by line.
+
+#![allow(dead_code, reason = "not every test reads every field")]
+
+use std::fs;
+use std::path::Path;
+
+use proto::Zxid;
+use proto::packet::QuorumPacket;
+use serde_json::Value;
+
+/// One file: a scenario.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    pub(crate) name: String,
+    pub(crate) lines: Vec<Line>,
+}
+
+/// What happened on a connection of a learner to its leader.
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub(crate) conn: u64,
+    pub(crate) leader: String,
+    pub(crate) learner: String,
+    pub(crate) event: Event,
+    /// The configuration that a reconfiguration carries.
+    pub(crate) config: Option<String>,
+}
+
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// The leader sends.
+    Down(QuorumPacket),
+    /// The learner sends.
+    Up(QuorumPacket),
+    ClosedByLeader,
+    ClosedByLearner,
+}
+
+/// The recordings of quorum connections. None, with a word on it, where they are not at hand.
+pub(crate) fn all() -> Vec<Recording> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors/ensemble");
+    let Ok(entries) = fs::read_dir(&folder) else {
+        let forbidden = std::env::var("ZOARIUM_FORBID_SKIP").is_ok_and(|value| value == "1");
+        assert!(!forbidden, "no recordings at ../shared/vectors/ensemble");
+        println!("skipped: no recordings at ../shared/vectors/ensemble");
+        return Vec::new();
+    };
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let mut recordings: Vec<Recording> = paths.filter_map(|path| read(&path)).collect();
+    recordings.sort_by(|one, other| one.name.cmp(&other.name));
+    recordings
+}
+
+fn read(path: &Path) -> Option<Recording> {
+    let name = path.file_name()?.to_str()?.strip_suffix(".jsonl")?;
+    // Election connections are another crate's.
+    if name.contains("election") {
+        return None;
+    }
+    let text = fs::read_to_string(path).unwrap();
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    Some(Recording {
+        name: name.to_owned(),
+        lines: lines.filter_map(|line| self::line(&line)).collect(),
+    })
+}
+
+fn line(line: &Value) -> Option<Line> {
+    let conn = line["conn"].as_u64()?;
+    let (from, to) = (line["from"].as_str()?, line["to"].as_str()?);
+    let is_down = match line["dir"].as_str()? {
+        "L>F" => true,
+        "F>L" => false,
+        _ => return None,
+    };
+    let event = match (line["event"].as_str(), line["type"].as_str()) {
+        (Some("close" | "reset"), _) if is_down => Event::ClosedByLeader,
+        (Some("close" | "reset"), _) => Event::ClosedByLearner,
+        // No packets: a tree, and bytes that are none or break off.
+        (_, None | Some("SNAPSHOT" | "RAW" | "PARTIAL")) => return None,
+        _ if is_down => Event::Down(packet(line)),
+        _ => Event::Up(packet(line)),
+    };
+    let (leader, learner) = if is_down { (from, to) } else { (to, from) };
+    Some(Line {
+        conn,
+        leader: leader.to_owned(),
+        learner: learner.to_owned(),
+        event,
+        config: line["config"].as_str().map(str::to_owned),
+    })
+}
+
+/// Whose identities a client has concerns no decision here, and those are left out.
+fn packet(line: &Value) -> QuorumPacket {
+    let text = line["hex"].as_str().unwrap();
+    let bytes: Vec<u8> = (0..text.len())
+        .step_by(2)
+        .map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap())
+        .collect();
+    let int = |at: usize| i32::from_be_bytes(*bytes[at..].first_chunk().unwrap());
+    let data = usize::try_from(int(12)).ok();
+    QuorumPacket {
+        packet_type: int(0),
+        zxid: Zxid(i64::from_be_bytes(*bytes[4..].first_chunk().unwrap())),
+        data: data.map(|len| bytes[16..16 + len].to_vec().into()),
+        authinfo: None,
+    }
+}
