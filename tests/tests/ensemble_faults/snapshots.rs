@@ -106,7 +106,8 @@ fn truncate_leader(ensemble: &mut Ensemble, faults: &Faults, old: u64, goes_on: 
     faults.hold_syncs(old, "/unfinished.snapshot.");
     ensemble.network().cut(&[old], &others);
     for number in 0..2 * SNAP_COUNT {
-        let path = format!("/{NEVER}{number}");
+        // Everywhere in the tree: also where the snapshot has not been.
+        let path = format!("/large{}/{NEVER}{number}", number % LARGE);
         session.put(&Request::Write(create(&path, "", flags::PERSISTENT)));
     }
     session.flush().expect("requests are taken");
