@@ -69,6 +69,16 @@ impl Script {
         {
             script.config.version = i64::from_str_radix(version, 16).unwrap();
         }
+        let is_later = |(zxid, (_, config)): (&Zxid, &(Record, Option<String>))| {
+            config.is_some() && zxid.0 == script.config.version
+        };
+        if script.transactions.iter().any(is_later) {
+            // The recording shows how it came about; the one before it is not known.
+            script.config = EpochConfig {
+                text: "before".into(),
+                version: 0,
+            };
+        }
         script
     }
 
