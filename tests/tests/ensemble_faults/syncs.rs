@@ -1,7 +1,7 @@
 //! A disk that does not sync: nobody knows what it holds, so its server acknowledges nothing more,
 //! says so, and ends. The others go on without it.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proto::request::{Request, flags};
 use tests::ensemble::{Ensemble, Holders, Load, check};
@@ -15,6 +15,8 @@ const WHAT: &str = "disks that do not sync";
 /// What every path of a transaction log contains.
 const LOGS: &str = "/log.";
 const HOLDER_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a leader's disk stands still: longer than `syncLimit`.
+const HELD: Duration = Duration::from_secs(4);
 
 /// Each such member ends by itself with this code, and its one error line has all these texts.
 fn end_with_one_error(ensemble: &mut Ensemble, ids: &[u64], code: i32, texts: &[&str]) {
@@ -118,6 +120,48 @@ fn a_follower_whose_other_files_do_not_sync_leaves() {
     ensemble.wait_until_all_serve();
     load.wait_for_progress(PROGRESS);
     let report = load.finish();
+    assert_eq!(report.sessions_lost(), 0);
+    check::nothing_is_lost(&ensemble, &report);
+}
+
+/// No error, but no end either. Behind a leader such a follower is dropped; a leader goes on by its
+/// followers' disks.
+#[test]
+fn a_disk_that_stands_still_stops_nobody_else() {
+    let builder = three().setting("syncLimit", "5");
+    let Some((faults, mut ensemble)) = or_skip(WHAT, led_by_3(&builder)) else {
+        return;
+    };
+    let mut holders = Holders::open(&ensemble.addresses(&[2, 3]), HOLDER_TIMEOUT);
+    let load = Load::start(&ensemble.addresses(&[2, 3]));
+    load.wait_for_progress(PROGRESS);
+    faults.hold_syncs(1, LOGS);
+    ensemble.wait_until_none_serves(&[1]);
+    load.wait_for_progress(PROGRESS);
+    assert_eq!(ensemble.leaders(), [3]);
+    faults.release(1);
+    assert_eq!(ensemble.wait_until_all_serve(), 3);
+
+    faults.hold_syncs(3, LOGS);
+    wait_for("a sync that stands still", LIMIT, || {
+        faults.has_held(3).then_some(())
+    });
+    let held = Instant::now();
+    while held.elapsed() < HELD {
+        load.wait_for_progress(PROGRESS);
+    }
+    faults.release(3);
+    load.wait_for_progress(PROGRESS);
+    assert_eq!(ensemble.wait_until_all_serve(), 3);
+    holders.check();
+    // What it has acknowledged it has, also after a restart.
+    ensemble.member_mut(3).kill();
+    ensemble.start(3);
+    ensemble.wait_until_all_serve();
+    holders.check();
+    holders.close();
+    let report = load.finish();
+    println!("disks stand still: {}", report.summary());
     assert_eq!(report.sessions_lost(), 0);
     check::nothing_is_lost(&ensemble, &report);
 }
