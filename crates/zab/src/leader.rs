@@ -293,7 +293,8 @@ impl Leader {
     fn close(&mut self, link: LinkId, fault: LinkFault, out: &mut Vec<Action>) {
         let sid = self.links.get(&link).and_then(|link| link.sid);
         let sid = sid.map(|sid| sid.0);
-        tracing::info!(sid, link = link.0, err = %fault, "drops a learner");
+        // The host knows the address, and says it louder.
+        tracing::debug!(sid, link = link.0, err = %fault, "drops a learner");
         self.remove(link);
         out.push(Action::Close { link, fault });
     }

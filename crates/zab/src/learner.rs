@@ -252,6 +252,8 @@ impl Learner {
                 self.committed.truncate_after(end);
                 self.start_syncing("TRUNC", true, end, Some(end));
             } else {
+                // Where the log ends, what stands in memory ends.
+                self.committed.truncate_after(end);
                 let epoch = self.epoch;
                 self.leave(Fault::CannotTruncate { epoch, wanted, end }, out);
             }

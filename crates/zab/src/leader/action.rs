@@ -220,6 +220,27 @@ pub enum LinkFault {
     LogUnusable,
 }
 
+impl LinkFault {
+    /// Whether no healthy learner would have sent what it is dropped for.
+    pub fn is_wrong_input(&self) -> bool {
+        match self {
+            Self::Unexpected { .. }
+            | Self::ProtocolVersion { .. }
+            | Self::OwnSid { .. }
+            | Self::EpochImplausible { .. }
+            | Self::NeverProposed(_)
+            | Self::UndecodableRequest => true,
+            Self::ConfigAhead { .. }
+            | Self::HistoryAhead { .. }
+            | Self::Silence { .. }
+            | Self::AckLag { .. }
+            | Self::Throttled
+            | Self::Replaced { .. }
+            | Self::LogUnusable => false,
+        }
+    }
+}
+
 /// Why leading is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]

@@ -30,9 +30,10 @@ pub enum Action {
         zxid: Zxid,
     },
     /// Cut the log behind this zxid and load the tree from what is left, without any snapshot that
-    /// goes further; then call `handle_truncated`. If that cannot be done (no snapshot and log
-    /// reach back so far, or they do not hold this zxid), leave the disk as it is and say where it
-    /// ends.
+    /// goes further; then call `handle_truncated` with where that ends. What stands up to this
+    /// zxid must never be lost: if no snapshot and log reach back so far, leave the disk as it is.
+    /// If they reach back and do not hold it (nobody's log holds the start of an epoch, which an
+    /// Apache leader may ask for), less is left.
     Truncate {
         /// The last one to keep.
         zxid: Zxid,
@@ -137,8 +138,11 @@ pub enum Fault {
         /// What was promised.
         accepted: Epoch,
     },
-    /// The history cannot be cut where the leader wants it. The next role must be told by
-    /// [`truncation_failed_in`](super::LearnerStart::truncation_failed_in), then it gets a snapshot.
+    /// The history cannot be cut where the leader wants it. Come back to this leader at once and
+    /// without an election, as one that [could not
+    /// truncate](super::LearnerStart::truncation_failed_in), and it will send a snapshot. After an
+    /// election, which a leader that lacks this voter would need, there is another epoch, in which
+    /// it asks for the same again.
     #[error("history up to {end} cannot be cut at {wanted}")]
     CannotTruncate {
         /// The epoch of the leader that wants it.
