@@ -17,7 +17,7 @@ use storage::DataDirs;
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
-use zab::leader::LinkId;
+use zab::leader::{LinkFault, LinkId};
 
 use super::catch_up::LogAccess;
 use super::link::Link;
@@ -162,11 +162,16 @@ impl LearnerPort {
         }
     }
 
-    /// Drops a connection, with all that waits for it.
-    pub(crate) fn close(&self, link: LinkId) {
+    /// Drops a connection for this reason, with all that waits for it.
+    pub(crate) fn close(&self, link: LinkId, fault: &LinkFault) {
         let closed = self.0.term.lock().links.remove(&link);
-        if let Some(link) = closed {
-            link.close();
+        let Some(closed) = closed else { return };
+        closed.close();
+        let (link, peer) = (link.0, closed.peer);
+        if fault.is_wrong_input() {
+            tracing::warn!(link, %peer, err = %fault, "learner dropped");
+        } else {
+            tracing::info!(link, %peer, err = %fault, "learner dropped");
         }
     }
 }

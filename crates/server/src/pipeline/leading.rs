@@ -119,8 +119,7 @@ impl Core {
             }
             Action::ReadLog { to, from, upto } => member.port.read_log(to, from, upto),
             Action::Close { link, fault } => {
-                tracing::debug!(link = link.0, err = %fault, "closes a learner's connection");
-                member.port.close(link);
+                member.port.close(link, &fault);
                 self.is_role_stale = true;
             }
             Action::SaveAcceptedEpoch(epoch) => {

@@ -464,8 +464,13 @@ impl Core {
         if let (Fault::CannotTruncate { epoch, .. }, Some(member)) = (fault, &mut self.member) {
             member.truncation_failed_in = Some(*epoch);
         }
-        self.leave_role(match fault {
-            Fault::EpochBehind { .. } | Fault::CannotTruncate { .. } => Next::LookLater,
+        self.leave_role(match (fault, &self.role) {
+            (Fault::EpochBehind { .. }, _) => Next::LookLater,
+            // It may be the one whose voice the leader lacks: an election would make another epoch,
+            // in which it is told to cut again.
+            (Fault::CannotTruncate { .. }, Role::Learning(learning)) => {
+                Next::Follow(learning.leader)
+            }
             _ => Next::Look,
         });
     }

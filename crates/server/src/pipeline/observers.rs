@@ -179,8 +179,8 @@ impl Core {
                 port.send(to, &packet);
             }
             Action::SendSnapshot { to, zxid } => port.send_snapshot(to, zxid),
-            Action::Close { link, .. } => {
-                port.close(link);
+            Action::Close { link, fault } => {
+                port.close(link, &fault);
                 self.is_role_stale = true;
             }
             Action::Request { from, request } => self.relay_request(from, request),

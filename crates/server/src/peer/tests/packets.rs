@@ -8,6 +8,7 @@ use bytes::Bytes;
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
 use proto::{Epoch, Zxid};
+use zab::leader::LinkFault;
 
 use super::support::{
     Site, bytes_of, introduction, is_closed, listen_on, raw_learner, write_packet,
@@ -83,7 +84,7 @@ fn each_side_hears_once_that_the_other_is_gone() {
     let connection = site.dial(2, &[address]);
     let link = site.learner_connected();
     site.leader_connected();
-    port.close(link);
+    port.close(link, &LinkFault::Throttled);
     match site.at_learner() {
         PeerEvent::LeaderClosed { attempt: 2, .. } => {}
         other => panic!("{other:?}"),
@@ -93,7 +94,7 @@ fn each_side_hears_once_that_the_other_is_gone() {
     port.send(link, &LeaderPacket::UpToDate);
     port.send_snapshot(link, Zxid(1));
     port.read_log(link, Zxid(1), Zxid(2));
-    port.close(link);
+    port.close(link, &LinkFault::Throttled);
     drop(connection);
     let next = site.dial(3, &[address]);
     assert!(matches!(
@@ -144,7 +145,7 @@ fn nothing_is_left_of_a_port_and_its_connections() {
     let links: Vec<_> = (0..4).map(|_| site.learner_connected()).collect();
     write_packet(&learners[0], introduction(1));
     site.learner_packets(1);
-    port.close(links[0]);
+    port.close(links[0], &LinkFault::Throttled);
     port.close_all();
     port.open().unwrap();
     drop((port, connections));

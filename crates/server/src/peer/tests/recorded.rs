@@ -10,6 +10,7 @@ use proto::txn::{TxnDigest, TxnRecord};
 use proto::{Zxid, packet::QuorumPacket};
 use serde_json::Value;
 use tree::{Tree, Watches};
+use zab::leader::LinkFault;
 
 use super::support::{Content, Site, raw_leader, raw_learner};
 use crate::peer::PeerEvent;
@@ -179,7 +180,7 @@ fn a_java_leader_s_tree_is_sent_on_with_the_same_content() {
         let link = site.learner_connected();
         port.send_snapshot(link, zxid);
         assert!(matches!(site.at_leader(), PeerEvent::SnapshotSent { .. }));
-        port.close(link);
+        port.close(link, &LinkFault::Throttled);
         let mut sent = Vec::new();
         // A close may cut off what the socket still held; all of it is small enough to be there.
         std::io::Read::read_to_end(&mut learner, &mut sent).unwrap();

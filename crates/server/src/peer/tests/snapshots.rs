@@ -10,7 +10,7 @@ use proto::leader::{LeaderPacket, SNAPSHOT_SIGNATURE};
 use proto::txn::{CreateTxn, SetDataTxn, Txn, TxnHeader, TxnRecord};
 use proto::{Acl, Epoch, Id, SessionId, Zxid};
 use tree::Watches;
-use zab::leader::LinkId;
+use zab::leader::{LinkFault, LinkId};
 
 use super::support::{
     Content, Site, bytes_of, grown_tree, is_closed, raw_leader, raw_learner, write_packet,
@@ -178,7 +178,7 @@ fn within_a_snapshot(site: &Site) -> (LearnerPort, LinkId, TcpStream) {
 fn a_link_is_closed_while_its_snapshot_is_sent() {
     let site = Site::new();
     let (port, link, learner) = within_a_snapshot(&site);
-    port.close(link);
+    port.close(link, &LinkFault::Throttled);
     assert!(is_closed(&learner));
     drop(port);
     let (port, _, learner) = within_a_snapshot(&site);
