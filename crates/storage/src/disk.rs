@@ -104,6 +104,10 @@ pub trait DiskFile: fmt::Debug + Send + Sync + 'static {
     /// Makes what was written durable, and the length. Not the name: see [`Disk::sync_dir`].
     fn sync_data(&self) -> io::Result<()>;
 
+    /// Says that these bytes, which are synced, will not be read again soon: nothing need be kept
+    /// in memory for them. Only a hint.
+    fn forget(&self, _offset: u64, _len: u64) {}
+
     /// Cuts the file, or extends it with zeros.
     fn set_len(&self, len: u64) -> io::Result<()>;
 }

@@ -109,6 +109,14 @@ impl DiskFile for File {
         File::sync_data(self)
     }
 
+    #[cfg(target_os = "linux")]
+    fn forget(&self, offset: u64, len: u64) {
+        if let Some(len) = std::num::NonZero::new(len) {
+            // Whether it is heeded makes no difference to anybody.
+            let _ = rustix::fs::fadvise(self, offset, Some(len), rustix::fs::Advice::DontNeed);
+        }
+    }
+
     fn set_len(&self, len: u64) -> io::Result<()> {
         File::set_len(self, len)
     }

@@ -17,6 +17,7 @@
 //! Source: storage-formats.md section 4 (FileTxnLog, SyncRequestProcessor).
 
 use std::io;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -72,8 +73,12 @@ pub struct Committed {
 }
 
 /// Zeros written ahead of the records, so that most syncs find their blocks allocated and
-/// initialised and have no file-system journal to wait for.
-const ZEROS_AHEAD_BYTES: u64 = 512 << 10;
+/// initialised and have no file-system journal to wait for. The sync that takes them along takes
+/// longer by them, and its group waits: few at a time, more only for groups that would use them up
+/// at once.
+const ZEROS_AHEAD_BYTES: RangeInclusive<u64> = 128 << 10..=512 << 10;
+/// Groups of the present size that the zeros should last for.
+const ZEROS_AHEAD_GROUPS: u64 = 4;
 /// A group's buffer that grew beyond this is given back.
 const BUFFER_KEPT_BYTES: usize = 4 << 20;
 
@@ -373,7 +378,9 @@ impl<F: DiskFile> OpenLog<F> {
         }
         let group_end = self.position + group_bytes as u64;
         if settings.force_sync && padding.is_enabled() && group_end > self.zeroed {
-            let end = (group_end + ZEROS_AHEAD_BYTES).min(self.size);
+            let ahead = ZEROS_AHEAD_GROUPS * group_bytes as u64;
+            let ahead = ahead.clamp(*ZEROS_AHEAD_BYTES.start(), *ZEROS_AHEAD_BYTES.end());
+            let end = (group_end + ahead).min(self.size);
             if end > group_end {
                 zeros.resize(usize::try_from(end - group_end).unwrap_or(0), 0);
                 self.file.write_all_at(group_end, zeros)?;

@@ -266,6 +266,9 @@ impl<F: DiskFile> FileOutput<F> {
         self.buffer.clear();
         if self.sync_every > 0 && self.unsynced >= self.sync_every {
             self.file.sync_data()?;
+            // A server has the tree itself in memory. A copy of each snapshot in the page cache
+            // would drive out what others need, and fresh pages cost most of a snapshot's time.
+            self.file.forget(self.at - self.unsynced, self.unsynced);
             self.unsynced = 0;
         }
         Ok(())

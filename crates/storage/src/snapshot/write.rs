@@ -16,9 +16,9 @@ use crate::disk::{Disk, DiskFile};
 use crate::error::StorageError;
 use crate::names::{snapshot_name, unfinished_name};
 
-/// A snapshot in flight is synced in steps of so many bytes: a hundred megabytes at once would
-/// make the log's next sync wait for all of them.
-const SYNC_EVERY_BYTES: u64 = 8 << 20;
+/// A snapshot in flight is synced in steps of so many bytes: the log's next sync, which clients
+/// wait for, may have to wait for one of them.
+const SYNC_EVERY_BYTES: u64 = 1 << 20;
 
 /// Writes a snapshot: header, then what the tree produces, then seals and trailer.
 ///
