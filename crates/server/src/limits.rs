@@ -42,6 +42,13 @@ pub(crate) const LOG_GROUP_SYNCED_BY_CORE_MAX: usize = 4;
 /// may lose the processor while it holds the tree.
 pub(crate) const SNAPSHOT_CHUNK_BYTES: usize = 48 << 10;
 
+/// Snapshots that take less are begun whenever `snapCount` says so.
+pub(crate) const SNAPSHOT_SHORT: Duration = Duration::from_millis(100);
+
+/// After a longer one the next begins no sooner than after so many times what it took: a quarter of
+/// the time at most goes into snapshots.
+pub(crate) const SNAPSHOT_REST_FACTOR: u32 = 3;
+
 /// How long a stopping server waits for a snapshot: most are finished by then, and whoever stops
 /// the server (a service manager, a container's host) has more patience than this.
 pub(crate) const STOP_SNAPSHOT_GRACE: Duration = Duration::from_secs(5);

@@ -21,8 +21,24 @@ pub(super) struct Delivery {
     woken: Vec<Arc<Connection>>,
     frame: Vec<u8>,
     replies: Replies,
-    /// The wall clock when the group began to be applied.
-    begun_ms: Option<i64>,
+    /// When the group began to be applied: the clock is read once for all of it.
+    begun: Option<Moment>,
+}
+
+/// One point in time by both clocks.
+#[derive(Clone, Copy)]
+struct Moment {
+    wall_ms: i64,
+    monotonic_ms: u64,
+}
+
+impl Moment {
+    fn now() -> Self {
+        Self {
+            wall_ms: clock::wall_ms(),
+            monotonic_ms: clock::monotonic_ms(),
+        }
+    }
 }
 
 impl Delivery {
@@ -30,11 +46,17 @@ impl Delivery {
     pub(super) fn apply(&mut self, shared: &Shared, tree: &mut Tree, in_flight: &InFlight) {
         let record = &in_flight.record;
         let outcome = tree.apply(record, &mut shared.watches.lock(), &mut self.events);
-        let now_ms = *self.begun_ms.get_or_insert_with(clock::wall_ms);
-        self.replies.applied(record, now_ms);
+        let now = *self.begun.get_or_insert_with(Moment::now);
+        self.replies.applied(record, now.wall_ms);
         self.deliver_events(shared, tree);
         if let Some(connection) = &in_flight.origin {
-            self.reply(shared, tree, connection, in_flight, &outcome);
+            let desk = Desk {
+                shared,
+                tree,
+                connection,
+                now_ms: now.monotonic_ms,
+            };
+            self.reply(&desk, connection, in_flight, &outcome);
         }
         if matches!(record.txn, Txn::CloseSession { .. }) {
             self.end_session(shared, record.header.session, in_flight.origin.as_ref());
@@ -52,7 +74,7 @@ impl Delivery {
     pub(super) fn count(&mut self, shared: &Shared) {
         shared.stats.replied(&self.replies);
         self.replies = Replies::default();
-        self.begun_ms = None;
+        self.begun = None;
     }
 
     fn touched(&mut self, connection: &Arc<Connection>) {
@@ -85,20 +107,13 @@ impl Delivery {
 
     fn reply(
         &mut self,
-        shared: &Shared,
-        tree: &Tree,
+        desk: &Desk<'_>,
         connection: &Arc<Connection>,
         in_flight: &InFlight,
         outcome: &Outcome,
     ) {
         let header = &in_flight.record.header;
         let zxid = header.zxid;
-        let desk = Desk {
-            shared,
-            tree,
-            connection,
-            now_ms: clock::monotonic_ms(),
-        };
         let mut state = connection.lock();
         let Some(Queued { asked, work }) = state.queue.pop_front() else {
             return;
@@ -115,7 +130,7 @@ impl Delivery {
         } else if let Work::Handshake { new_style } = work {
             drop(state);
             let session = outcome_session(outcome, header.session, in_flight);
-            open_connection(shared, connection, session, new_style);
+            open_connection(desk.shared, connection, session, new_style);
             state = connection.lock();
             let bytes = CONNECT_RESPONSE_BYTES;
             desk.note(&mut self.replies, asked, zxid, ErrorCode::Ok, bytes);

@@ -1,7 +1,7 @@
 //! The thread that writes snapshots while requests go on.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
@@ -10,8 +10,8 @@ use storage::{Compression, DataDirs, RealDisk, SnapshotTrailer, SnapshotWriter, 
 
 use super::ToCore;
 use crate::failure::Failure;
-use crate::limits;
 use crate::shared::Shared;
+use crate::{clock, limits};
 
 /// Exit code when a snapshot cannot be written. Source: ExitCode.ERROR_TAKING_SNAPSHOT.
 const EXIT_SNAPSHOT: u8 = 10;
@@ -31,13 +31,44 @@ const REQUESTS_MAX: usize = 2;
 #[derive(Clone)]
 pub(crate) struct SnapshotRequests {
     busy: Arc<AtomicBool>,
+    rest: Arc<Rest>,
     requests: Sender<Reason>,
 }
 
+/// Until when no snapshot is begun for the number of transactions alone.
+///
+/// `snapCount` was made for servers that log a few thousand transactions a second. At a hundred
+/// thousand, a large tree would be written over and over without a pause, which takes processor and
+/// disk from the clients and saves nothing: after a crash a log is read faster than it was written.
+#[derive(Default)]
+struct Rest {
+    until_ms: AtomicU64,
+}
+
+impl Rest {
+    /// A snapshot took `took`, until `now_ms` (monotonic).
+    fn begin(&self, took: Duration, now_ms: u64) {
+        let rest = match took {
+            took if took < limits::SNAPSHOT_SHORT => Duration::ZERO,
+            took => took * limits::SNAPSHOT_REST_FACTOR,
+        };
+        let rest_ms = u64::try_from(rest.as_millis()).unwrap_or(u64::MAX);
+        self.until_ms
+            .store(now_ms.saturating_add(rest_ms), Ordering::Release);
+    }
+
+    fn is_over(&self, now_ms: u64) -> bool {
+        now_ms >= self.until_ms.load(Ordering::Acquire)
+    }
+}
+
 impl SnapshotRequests {
-    /// Asks for a snapshot, unless one is being written: the next trigger will ask again.
+    /// Asks for a snapshot, unless one is being written or was just now: the next trigger will ask
+    /// again.
     pub(crate) fn request(&self) {
-        if !self.busy.swap(true, Ordering::AcqRel) {
+        if !self.rest.is_over(clock::monotonic_ms()) {
+            tracing::debug!("the last snapshot was large and is recent, none is begun");
+        } else if !self.busy.swap(true, Ordering::AcqRel) {
             // Room for one; `busy` keeps a second from being sent.
             let _ = self.requests.try_send(Reason::Due);
         } else {
@@ -79,6 +110,7 @@ pub(crate) struct Snapshotter {
     pub(crate) dirs: DataDirs,
     pub(crate) failure: Failure,
     busy: Arc<AtomicBool>,
+    rest: Arc<Rest>,
     abandoned: Arc<AtomicBool>,
     requests: Receiver<Reason>,
     core: Sender<ToCore>,
@@ -94,11 +126,13 @@ impl Snapshotter {
         core: Sender<ToCore>,
     ) -> (Self, SnapshotRequests, SnapshotEnd) {
         let busy = Arc::new(AtomicBool::new(false));
+        let rest = Arc::new(Rest::default());
         let abandoned = Arc::new(AtomicBool::new(false));
         let (sender, requests) = crossbeam_channel::bounded(REQUESTS_MAX);
         let (end, ended) = crossbeam_channel::bounded(0);
         let asking = SnapshotRequests {
             busy: busy.clone(),
+            rest: rest.clone(),
             requests: sender,
         };
         (
@@ -108,6 +142,7 @@ impl Snapshotter {
                 dirs,
                 failure,
                 busy,
+                rest,
                 abandoned: abandoned.clone(),
                 requests,
                 core,
@@ -120,7 +155,6 @@ impl Snapshotter {
 
     /// Runs until nobody can ask any more.
     pub(crate) fn run(self) {
-        give_way();
         while let Ok(reason) = self.requests.recv() {
             let written = self.take().and_then(|taken| {
                 if let (Some(zxid), Reason::Synchronised(_)) = (taken, &reason) {
@@ -190,7 +224,9 @@ impl Snapshotter {
             return Ok(None);
         };
         let path = writer.finish(trailer)?;
-        let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let elapsed = started.elapsed();
+        self.rest.begin(elapsed, clock::monotonic_ms());
+        let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         self.shared.metrics.snapshottime.record(elapsed_ms);
         tracing::info!(file = %path.display(), %zxid, elapsed_ms, "snapshot written");
         Ok(Some(zxid))
@@ -214,19 +250,6 @@ impl Snapshotter {
     }
 }
 
-/// Lets threads that clients wait for go first; nobody waits for a snapshot.
-fn give_way() {
-    // On Linux this is about the calling thread alone.
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
-        tracing::debug!(err = %error, "snapshots compete with requests for the processors");
-    }
-}
-
-/// About a tenth of a processor that others want as well.
-#[cfg(target_os = "linux")]
-const NICE: i32 = 10;
-
 /// Whether snapshots are compressed, in storage's words.
 pub(crate) fn compression(method: config::SnapshotCompression) -> Compression {
     match method {
@@ -240,6 +263,17 @@ pub(crate) fn compression(method: config::SnapshotCompression) -> Compression {
 mod tests {
     use super::*;
     use crate::server::test_server;
+
+    #[test]
+    fn large_snapshots_leave_three_quarters_of_the_time_and_small_ones_follow_at_once() {
+        let rest = Rest::default();
+        assert!(rest.is_over(0));
+        rest.begin(limits::SNAPSHOT_SHORT - Duration::from_millis(1), 5000);
+        assert!(rest.is_over(5000));
+        rest.begin(Duration::from_secs(2), 7000);
+        assert!(!rest.is_over(12_999));
+        assert!(rest.is_over(13_000));
+    }
 
     #[tokio::test]
     async fn a_snapshot_under_way_does_not_outlast_its_grace() {
