@@ -37,8 +37,9 @@ impl fmt::Display for Record {
     }
 }
 
-/// Whether `next` may follow `before` in a history: the next number of the epoch, or any of a
-/// later one. A hole inside an epoch is a lost transaction (ZOOKEEPER-4925).
+/// Whether `next` may follow `before` in a history: the next number of the epoch, or the first of a
+/// later one. A hole inside an epoch is a lost transaction (ZOOKEEPER-4925), and so is one at its
+/// start: every leader begins with 1, and no log with another number would be read again.
 pub(crate) fn follows(before: Zxid, next: Zxid) -> bool {
-    next == before.next() || next.epoch() > before.epoch()
+    next == before.next() || (next.epoch() > before.epoch() && next.counter() == 1)
 }

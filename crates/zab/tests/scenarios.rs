@@ -228,10 +228,15 @@ fn zk4925_a_hole_inside_an_epoch_is_never_taken() {
             "leave: 0x200000003 does not follow 0x200000001"
         ]
     );
-    let mut log = CommittedLog::default();
-    log.push(record(1, 1));
-    log.push(record(1, 3));
-    assert_eq!((log.len(), log.min()), (1, Some(zxid(1, 3))));
+    // Every leader begins with 1.
+    let late = live().hear([proposal(record(2, 2))]);
+    assert_eq!(late, ["leave: 0x200000002 does not follow 0x100000001"]);
+    for (epoch, counter) in [(1, 3), (2, 2)] {
+        let mut log = CommittedLog::default();
+        log.push(record(1, 1));
+        log.push(record(epoch, counter));
+        assert_eq!(log.min(), Some(zxid(epoch, counter)));
+    }
 }
 
 #[test]
