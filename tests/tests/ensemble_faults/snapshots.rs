@@ -15,7 +15,7 @@ use crate::{LIMIT, led_by_3, three};
 const WHAT: &str = "a snapshot that outlives its role";
 /// Transactions between two snapshots, give or take a half.
 const SNAP_COUNT: usize = 200;
-/// A snapshot is synced every 8 MiB: this tree takes some steps.
+/// A snapshot is synced in steps: this tree takes several.
 const LARGE: usize = 100;
 const LARGE_BYTES: usize = 250_000;
 /// In the name of every znode that was never committed.
