@@ -1,11 +1,11 @@
 //! Histories with a hole that no zxid shows, because a later epoch begins behind it.
 //!
 //! Servers 1 and 5 end in epoch 1. Epoch 2 goes on without them; server 5 is brought to its end, and
-//! leads in epoch 3. Then server 1 comes, and must be given epoch 2 as well.
+//! leads in a later epoch. Then server 1 comes, and must be given epoch 2 as well.
 
 use crate::ensemble::Ensemble;
 
-/// Up to where server 5 is back, behind what was written in epoch 2.
+/// Up to what is written in epoch 2.
 fn two_are_left_behind(ensemble: &mut Ensemble) {
     ensemble.led_by(4);
     ensemble.served_by(&[0, 1, 2, 3, 4]);
@@ -15,8 +15,23 @@ fn two_are_left_behind(ensemble: &mut Ensemble) {
     ensemble.led_by(3);
     ensemble.served_by(&[1, 2, 3]);
     ensemble.write(3, 3);
+}
+
+/// Server 5 is back, behind what was written in epoch 2.
+fn one_is_back(ensemble: &mut Ensemble) {
     ensemble.start(4);
     ensemble.served_by(&[4]);
+}
+
+/// The same, and it hears of the first transaction of another epoch: of any other it would be known
+/// that there is one before it.
+fn one_is_back_in_another_epoch(ensemble: &mut Ensemble) {
+    ensemble.kill(3);
+    ensemble.start(3);
+    ensemble.led_by(3);
+    ensemble.served_by(&[1, 2, 3]);
+    one_is_back(ensemble);
+    ensemble.write(3, 1);
 }
 
 /// Server 5 leads, and server 1 comes back.
@@ -38,6 +53,7 @@ pub(super) fn files_behind_a_snapshot(ensemble: &mut Ensemble) {
     }
     ensemble.start_all();
     two_are_left_behind(ensemble);
+    one_is_back(ensemble);
     ensemble.world.plan.use_disk_log = true;
     the_first_comes_back(ensemble);
 }
@@ -45,13 +61,13 @@ pub(super) fn files_behind_a_snapshot(ensemble: &mut Ensemble) {
 pub(super) fn committed_log_over_snapshot(ensemble: &mut Ensemble) {
     ensemble.world.plan.force_snapshot = true;
     two_are_left_behind(ensemble);
-    ensemble.write(3, 1);
+    one_is_back_in_another_epoch(ensemble);
     ensemble.world.plan.force_snapshot = false;
     the_first_comes_back(ensemble);
 }
 
 pub(super) fn committed_log_after_diff(ensemble: &mut Ensemble) {
     two_are_left_behind(ensemble);
-    ensemble.write(3, 1);
+    one_is_back_in_another_epoch(ensemble);
     the_first_comes_back(ensemble);
 }
