@@ -79,7 +79,7 @@ pub use log::{
     judge::{Damage, TornTail},
 };
 pub use names::{FileName, LogFile, SnapshotFile, list_logs, list_snapshots};
-pub use purge::{purge, remove_snapshots_before};
+pub use purge::{purge, remove_other_snapshots};
 pub use real_disk::RealDisk;
 pub use recover::{Empty, Recovered, RecoverySettings, recover, remove_initialize_marker};
 pub use set_aside::set_damaged_aside;
@@ -88,4 +88,4 @@ pub use snapshot::{
 };
 pub use state::{SnapshotDigest, State};
 pub use trigger::SnapTrigger;
-pub use truncate::{Truncated, truncate};
+pub use truncate::{Truncated, cut_log, truncate};

@@ -59,28 +59,34 @@ pub fn purge<D: Disk>(
     }
     Ok(removed)
 }
-/// Removes the snapshots before the one of `zxid`, which is another history than theirs; returns
+/// Removes all snapshots but the one of `zxid`, which is another history than theirs; returns
 /// them.
 ///
-/// For a learner that has taken over its leader's snapshot: were that one damaged one day, an older
-/// one and the log behind it would pass for the whole history where the log begins with a later
-/// epoch, and no number would show the hole (ZOOKEEPER-2846).
+/// For a learner that has taken over its leader's snapshot. One beyond it would be loaded instead,
+/// with what was never committed in it. One before it, were the leader's damaged one day, and the
+/// log behind would pass for the whole history where the log begins with a later epoch, and no
+/// number would show the hole (ZOOKEEPER-2846).
 ///
 /// # Errors
 /// If a file cannot be removed.
-pub fn remove_snapshots_before<D: Disk>(
+pub fn remove_other_snapshots<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
     zxid: Zxid,
 ) -> Result<Vec<PathBuf>, StorageError> {
     let mut removed = Vec::new();
     for snapshot in list_snapshots(disk, &dirs.snap)? {
-        if snapshot.zxid < zxid {
+        if snapshot.zxid != zxid {
             let path = snapshot.path;
             disk.remove(&path).map_err(io_error("remove", &path))?;
             tracing::info!(file = %path.display(), "removed, the leader's history takes its place");
             removed.push(path);
         }
+    }
+    if !removed.is_empty() {
+        // What comes back after a power failure would be loaded.
+        let failed = io_error("sync", &dirs.snap);
+        disk.sync_dir(&dirs.snap).map_err(failed)?;
     }
     Ok(removed)
 }

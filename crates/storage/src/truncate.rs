@@ -67,35 +67,76 @@ pub fn truncate<D: Disk>(
             "no good snapshot at or below it is left from which the log reaches it",
         ));
     }
-    let (mut cut, mut dropped) = (None, Vec::new());
-    for log in logs.iter().rev() {
-        let end = end_at(disk, log, target, limits)?;
-        if end.last.is_some() {
-            cut = Some((log, end));
-            break;
-        }
-        dropped.push(log);
-    }
+    let plan = Plan::new(disk, logs, target, limits)?;
     for snapshot in &beyond {
         remove(disk, &snapshot.path)?;
     }
     sync_dir(disk, &dirs.snap)?;
-    for log in dropped {
-        remove(disk, &log.path)?;
-        // Each on its own: removed out of order, a crash would leave a hole.
-        sync_dir(disk, &dirs.log)?;
+    plan.carry_out(disk, dirs)
+}
+
+/// Keeps the transactions with zxid <= `target` in the log, and leaves the snapshots as they are.
+///
+/// For a learner that is about to write its leader's snapshot of `target` and to remove its own
+/// ([`remove_other_snapshots`](crate::remove_other_snapshots)): until both are done, a snapshot of
+/// its own beyond the target is a history that can be loaded.
+///
+/// # Errors
+/// If the log is damaged up to the target, and then nothing is changed, or cannot be written.
+pub fn cut_log<D: Disk>(
+    disk: &D,
+    dirs: &DataDirs,
+    target: Zxid,
+    limits: Limits,
+) -> Result<Truncated, StorageError> {
+    let logs = list_logs(disk, &dirs.log)?;
+    Plan::new(disk, logs, target, limits)?.carry_out(disk, dirs)
+}
+
+/// What is done to the files of the log.
+struct Plan {
+    /// From the newest down.
+    dropped: Vec<LogFile>,
+    cut: Option<(LogFile, Cut)>,
+}
+
+impl Plan {
+    fn new<D: Disk>(
+        disk: &D,
+        logs: Vec<LogFile>,
+        target: Zxid,
+        limits: Limits,
+    ) -> Result<Self, StorageError> {
+        let mut dropped = Vec::new();
+        for log in logs.into_iter().rev() {
+            let end = end_at(disk, &log, target, limits)?;
+            if end.last.is_some() {
+                let cut = Some((log, end));
+                return Ok(Self { dropped, cut });
+            }
+            dropped.push(log);
+        }
+        Ok(Self { dropped, cut: None })
     }
-    let Some((log, end)) = cut else {
-        return Ok(Truncated { last_zxid: None });
-    };
-    let failed = |error: io::Error| io_error("truncate", &log.path)(error);
-    let file = disk.open_for_change(&log.path).map_err(failed)?;
-    file.set_len(end.len)
-        .and_then(|()| file.sync_data())
-        .map_err(failed)?;
-    Ok(Truncated {
-        last_zxid: end.last,
-    })
+
+    fn carry_out<D: Disk>(self, disk: &D, dirs: &DataDirs) -> Result<Truncated, StorageError> {
+        for log in self.dropped {
+            remove(disk, &log.path)?;
+            // Each on its own: removed out of order, a crash would leave a hole.
+            sync_dir(disk, &dirs.log)?;
+        }
+        let Some((log, end)) = self.cut else {
+            return Ok(Truncated { last_zxid: None });
+        };
+        let failed = |error: io::Error| io_error("truncate", &log.path)(error);
+        let file = disk.open_for_change(&log.path).map_err(failed)?;
+        file.set_len(end.len)
+            .and_then(|()| file.sync_data())
+            .map_err(failed)?;
+        Ok(Truncated {
+            last_zxid: end.last,
+        })
+    }
 }
 
 /// Whether a snapshot of `kept` loads and the log leads from it to the target without a hole.

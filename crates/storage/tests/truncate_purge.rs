@@ -17,7 +17,8 @@ use jute::Limits;
 use proto::Zxid;
 use storage::{
     Compression, DataDirs, LogSettings, LogWriter, OpenOptions, RealDisk, RecoverySettings,
-    SnapshotTrailer, SnapshotWriter, StorageError, last_logged_zxid, purge, recover, truncate,
+    SnapshotTrailer, SnapshotWriter, StorageError, cut_log, last_logged_zxid, purge, recover,
+    remove_other_snapshots, truncate,
 };
 
 fn sizes(dir: &Path) -> Vec<(String, i64)> {
@@ -93,6 +94,34 @@ fn a_target_below_all_good_snapshots_is_refused() {
     assert_eq!(disk.names(), ["log.1", "snapshot.3"]);
     let last = last_logged_zxid(&disk, &dirs, Limits::default()).unwrap();
     assert_eq!(last, Some(Zxid(4)));
+}
+
+/// A learner whose only snapshot is beyond what its leader has takes over the leader's: at each step
+/// there is a history to load, and at the end it is the leader's.
+#[test]
+fn a_snapshot_below_all_others_takes_their_place() {
+    let disk = SimDisk::default();
+    let dirs = history(&disk, &[1, 2, 3, 4, 5]);
+    snapshot(&disk, &dirs, 4);
+    disk_remove(&disk, &dirs.snap.join("snapshot.0"));
+    let load = || {
+        let mut db = Db::default();
+        let recovered = recover(&disk, &dirs, &RecoverySettings::default(), &mut db);
+        recovered.unwrap().last_zxid
+    };
+    let target = Zxid(2);
+    let cut = cut_log(&disk, &dirs, target, Limits::default()).unwrap();
+    assert_eq!(cut.last_zxid, Some(target));
+    assert_eq!(load(), Zxid(4));
+    snapshot(&disk, &dirs, target.0);
+    assert_eq!(load(), Zxid(4));
+    remove_other_snapshots(&disk, &dirs, target).unwrap();
+    assert_eq!(disk.names(), ["log.1", "snapshot.2"]);
+    assert_eq!(load(), target);
+    // Nothing at all is left of a log that begins beyond it.
+    let cut = cut_log(&disk, &dirs, Zxid::ZERO, Limits::default()).unwrap();
+    assert_eq!(cut.last_zxid, None);
+    assert_eq!(disk.names(), ["snapshot.2"]);
 }
 
 fn disk_remove(disk: &SimDisk, path: &Path) {
@@ -288,12 +317,19 @@ fn snapshots_of_another_history_go_and_the_one_that_replaced_them_stays() {
     let dir = tempfile::tempdir().unwrap();
     let version = dir.path().join("version-2");
     fs::create_dir(&version).unwrap();
-    for name in ["snapshot.3", "snapshot.1f", "snapshot.20", "log.1", "notes"] {
+    for name in [
+        "snapshot.3",
+        "snapshot.1f",
+        "snapshot.20",
+        "snapshot.21",
+        "log.1",
+        "notes",
+    ] {
         fs::write(version.join(name), "x").unwrap();
     }
     let dirs = DataDirs::unlocked(dir.path(), dir.path());
-    let removed = storage::remove_snapshots_before(&RealDisk, &dirs, Zxid(0x20)).unwrap();
-    assert_eq!(removed.len(), 2);
+    let removed = remove_other_snapshots(&RealDisk, &dirs, Zxid(0x20)).unwrap();
+    assert_eq!(removed.len(), 3);
     let mut left: Vec<_> = fs::read_dir(&version)
         .unwrap()
         .map(|entry| entry.unwrap().file_name().into_string().unwrap())

@@ -219,7 +219,15 @@ impl LogFile {
         self.renew_writer();
         let end = storage::last_logged_zxid(&*self.disk, &self.dirs, limits)?;
         if end.is_some_and(|end| end > last) {
-            storage::truncate(&*self.disk, &self.dirs, last, limits)?;
+            match storage::truncate(&*self.disk, &self.dirs, last, limits) {
+                // Only snapshots beyond it load, until the leader's is written.
+                Err(StorageError::Truncate { .. }) => {
+                    storage::cut_log(&*self.disk, &self.dirs, last, limits)?;
+                }
+                truncated => {
+                    truncated?;
+                }
+            }
         }
         Ok(())
     }

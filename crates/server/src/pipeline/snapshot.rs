@@ -158,7 +158,7 @@ impl Snapshotter {
         while let Ok(reason) = self.requests.recv() {
             let written = self.take().and_then(|taken| {
                 if let (Some(zxid), Reason::Synchronised(_)) = (taken, &reason) {
-                    storage::remove_snapshots_before(&*self.disk, &self.dirs, zxid)?;
+                    storage::remove_other_snapshots(&*self.disk, &self.dirs, zxid)?;
                 }
                 Ok(taken)
             });
