@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::members::HostPort;
-use jute::{Encode, Limits};
+use jute::Limits;
 use proto::Zxid;
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
@@ -18,7 +18,7 @@ use tree::TreeSettings;
 
 use super::dial::{DialSettings, dial};
 use super::event::Rooms;
-use super::outbox::{Outbox, write_packets};
+use super::outbox::{Outbox, Parcel, write_packets};
 use super::reader::PacketReader;
 use super::receive::{Receiving, receive};
 use super::{EventSink, PeerEvent};
@@ -43,6 +43,8 @@ pub(crate) struct LearnerSettings {
 #[derive(Debug)]
 pub(crate) struct LeaderConnection {
     line: Arc<Line>,
+    /// What was sent since the last flush.
+    staged: Parcel,
 }
 
 /// What both tasks know.
@@ -102,20 +104,34 @@ impl Dialer {
                 () = run => {}
             }
         });
-        LeaderConnection { line }
+        LeaderConnection {
+            line,
+            staged: Parcel::default(),
+        }
     }
 }
 
 impl LeaderConnection {
-    /// Sends a packet.
-    pub(crate) fn send(&self, packet: &LearnerPacket) {
-        let bytes = QuorumPacket::from(packet.clone()).to_bytes();
-        if let Err(error) = self.line.outbox.push(bytes) {
+    /// Sends a packet, with the next flush at the latest.
+    pub(crate) fn send(&mut self, packet: LearnerPacket) {
+        self.staged.add(&QuorumPacket::from(packet));
+        if self.staged.is_full() {
+            self.flush();
+        }
+    }
+
+    /// Hands the connection what was sent.
+    pub(crate) fn flush(&mut self) {
+        if self.staged.is_empty() {
+            return;
+        }
+        if let Err(error) = self.line.outbox.push(&self.staged) {
             self.line.end(|attempt| PeerEvent::LeaderClosed {
                 attempt,
                 reason: error,
             });
         }
+        self.staged.clear();
     }
 
     /// After the SNAP packet that opens the synchronisation: takes what follows as a snapshot, then

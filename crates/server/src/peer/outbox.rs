@@ -1,7 +1,7 @@
 //! What waits to be written to another member.
 //!
-//! The queue takes packets from the core without making it wait, and gives them to the writer in
-//! large pieces. It is bounded: who reads too slowly is given up, not buffered for ever. What a
+//! The queue takes packets from the core without making it wait, many at a time, and gives them to
+//! the writer in large pieces. It is bounded: who reads too slowly is given up, not buffered for ever. What a
 //! learner is brought up to date with does not count against the bound
 //! ([`PEER_QUEUE_BYTES_MAX`](crate::limits::PEER_QUEUE_BYTES_MAX)), or one that has missed a lot
 //! would be dropped for it each time it comes.
@@ -9,15 +9,50 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use bytes::Bytes;
+use jute::Encode;
 use parking_lot::Mutex;
 use proto::Zxid;
-use proto::packet::PacketType;
+use proto::packet::{PacketType, QuorumPacket};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
 
 use super::PeerError;
 use crate::limits;
+
+/// Packets that go into a queue together. The core gathers what it has for a learner in one turn:
+/// a lock and a wake-up for each packet would cost it more than all the rest.
+#[derive(Debug, Default)]
+pub(super) struct Parcel {
+    bytes: Vec<u8>,
+    /// Whether NEWLEADER is among them, which ends the history.
+    has_new_leader: bool,
+}
+
+impl Parcel {
+    pub(super) fn add(&mut self, packet: &QuorumPacket) {
+        packet.encode(&mut self.bytes);
+        self.has_new_leader |= packet.packet_type == PacketType::NewLeader.number();
+    }
+
+    /// Whether it should be queued before more is added.
+    pub(super) fn is_full(&self) -> bool {
+        self.bytes.len() >= PARCEL_BYTES
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Makes room for others. Its memory is kept unless there is much of it.
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.bytes.shrink_to(2 * PARCEL_BYTES);
+        self.has_new_leader = false;
+    }
+}
+
+/// Bytes after which a parcel is queued although the turn goes on.
+const PARCEL_BYTES: usize = 64 << 10;
 
 /// A queue of packets, and of places where a snapshot is due.
 #[derive(Debug)]
@@ -37,19 +72,22 @@ struct Queue {
     history_bytes: usize,
     /// Until NEWLEADER everything is history.
     is_history: bool,
+    /// What the writer has written, for its memory.
+    spare: Vec<u8>,
 }
 
 #[derive(Debug)]
 enum Item {
-    Packet(Bytes),
+    /// Not more than the writer should write at once, except for a parcel that is larger itself.
+    Packets(Vec<u8>),
     Snapshot(Zxid),
 }
 
 /// What the writer is to do next.
 #[derive(Debug)]
 pub(super) enum Next {
-    /// Write one large packet, or what was gathered in the buffer if that is `None`.
-    Write(Option<Bytes>),
+    /// Write what is in the buffer.
+    Write,
     /// Write a SNAP packet with this zxid, and the tree.
     Snapshot(Zxid),
 }
@@ -72,29 +110,40 @@ impl Outbox {
                 bytes: 0,
                 history_bytes: 0,
                 is_history,
+                spare: Vec::new(),
             }),
             filled: Notify::new(),
             drained: Notify::new(),
         }
     }
 
-    /// Queues a packet.
+    /// Queues packets.
     ///
     /// # Errors
     /// If too much waits already.
-    pub(super) fn push(&self, packet: Bytes) -> Result<(), PeerError> {
+    pub(super) fn push(&self, parcel: &Parcel) -> Result<(), PeerError> {
         let queue = &mut *self.queue.lock();
-        queue.bytes += packet.len();
+        let bytes = parcel.bytes.as_slice();
+        queue.bytes += bytes.len();
         if queue.is_history {
-            queue.history_bytes += packet.len();
-            queue.is_history = !is_new_leader(&packet);
+            queue.history_bytes += bytes.len();
+            queue.is_history = !parcel.has_new_leader;
         }
         let limit = limits::PEER_QUEUE_BYTES_MAX.saturating_add(queue.history_bytes);
         if queue.bytes > limit {
             let bytes = queue.bytes;
             return Err(PeerError::TooSlow { bytes, limit });
         }
-        queue.items.push_back(Item::Packet(packet));
+        match queue.items.back_mut() {
+            Some(Item::Packets(last)) if last.len() + bytes.len() <= limits::PEER_WRITE_BYTES => {
+                last.extend_from_slice(bytes);
+            }
+            _ => {
+                let mut first = std::mem::take(&mut queue.spare);
+                first.extend_from_slice(bytes);
+                queue.items.push_back(Item::Packets(first));
+            }
+        }
         self.filled.notify_one();
         Ok(())
     }
@@ -107,8 +156,8 @@ impl Outbox {
         self.filled.notify_one();
     }
 
-    /// Waits until there is something to do. Small packets are gathered in `buffer`, which was
-    /// written before.
+    /// Waits until there is something to do. What is to be written is in `buffer` then; what it held
+    /// before was written.
     async fn next(&self, buffer: &mut Vec<u8>) -> Next {
         loop {
             if let Some(next) = self.take(buffer) {
@@ -120,34 +169,26 @@ impl Outbox {
     }
 
     fn take(&self, buffer: &mut Vec<u8>) -> Option<Next> {
-        buffer.clear();
         let queue = &mut *self.queue.lock();
-        while let Some(Item::Packet(packet)) = queue.items.front() {
-            let len = packet.len();
-            if buffer.len() + len > limits::PEER_WRITE_BYTES {
-                break;
-            }
-            buffer.extend_from_slice(packet);
-            queue.items.pop_front();
-            queue.bytes -= len;
-        }
-        let next = if !buffer.is_empty() {
-            Some(Next::Write(None))
-        } else {
-            queue.items.pop_front().map(|item| match item {
-                Item::Packet(packet) => {
-                    queue.bytes -= packet.len();
-                    Next::Write(Some(packet))
+        let next = match queue.items.pop_front()? {
+            Item::Packets(packets) => {
+                queue.bytes -= packets.len();
+                let mut written = std::mem::replace(buffer, packets);
+                if written.capacity() > queue.spare.capacity() {
+                    written.clear();
+                    written.shrink_to(limits::PEER_WRITE_BYTES);
+                    queue.spare = written;
                 }
-                Item::Snapshot(zxid) => Next::Snapshot(zxid),
-            })
+                Next::Write
+            }
+            Item::Snapshot(zxid) => Next::Snapshot(zxid),
         };
         // A snapshot is not written yet when it is taken.
-        if queue.items.is_empty() && !matches!(next, Some(Next::Snapshot(_))) {
+        if queue.items.is_empty() && matches!(next, Next::Write) {
             queue.history_bytes = 0;
             queue.items.shrink_to(IDLE_ITEMS);
         }
-        next
+        Some(next)
     }
 
     /// Waits until less than `bytes` wait.
@@ -167,10 +208,6 @@ impl Outbox {
 /// Places for packets that an idle queue keeps.
 const IDLE_ITEMS: usize = 64;
 
-fn is_new_leader(packet: &[u8]) -> bool {
-    packet.starts_with(&PacketType::NewLeader.number().to_be_bytes())
-}
-
 /// Writes what waits until a snapshot is due, and gives its zxid.
 ///
 /// # Errors
@@ -183,16 +220,11 @@ pub(super) async fn write_packets<W: AsyncWrite + Unpin>(
     let mut buffer = Vec::new();
     loop {
         match outbox.next(&mut buffer).await {
-            Next::Write(Some(packet)) => write_all(stream, &packet, stall).await?,
-            Next::Write(None) => write_all(stream, &buffer, stall).await?,
+            Next::Write => write_all(stream, &buffer, stall).await?,
             Next::Snapshot(zxid) => return Ok(zxid),
         }
-        buffer.shrink_to(IDLE_BUFFER_BYTES);
     }
 }
-
-/// Bytes of buffer that an idle writer keeps.
-const IDLE_BUFFER_BYTES: usize = 16 << 10;
 
 /// Writes all of it, however long that takes, as long as some goes out within each `stall`.
 ///
@@ -218,27 +250,29 @@ pub(super) async fn write_all<W: AsyncWrite + Unpin>(
 
 #[cfg(test)]
 mod tests {
-    use jute::Encode;
     use proto::Epoch;
     use proto::leader::LeaderPacket;
-    use proto::packet::QuorumPacket;
 
     use super::*;
 
-    fn packet(len: usize) -> Bytes {
-        Bytes::from(vec![0xaa; len])
+    fn packet(len: usize) -> Parcel {
+        Parcel {
+            bytes: vec![0xaa; len],
+            has_new_leader: false,
+        }
     }
 
-    fn new_leader() -> Bytes {
+    fn new_leader() -> Parcel {
         let zxid = Zxid::new(Epoch(1), 0);
-        QuorumPacket::from(LeaderPacket::NewLeader { zxid, config: None }).to_bytes()
+        let mut parcel = Parcel::default();
+        parcel.add(&LeaderPacket::NewLeader { zxid, config: None }.into());
+        parcel
     }
 
     fn written(outbox: &Outbox) -> Option<usize> {
         let mut buffer = Vec::new();
         Some(match outbox.take(&mut buffer)? {
-            Next::Write(Some(packet)) => packet.len(),
-            Next::Write(None) => buffer.len(),
+            Next::Write => buffer.len(),
             Next::Snapshot(_) => 0,
         })
     }
@@ -247,7 +281,7 @@ mod tests {
     fn small_packets_leave_together_and_large_ones_alone() {
         let outbox = Outbox::of_leader();
         for len in [10, 20, limits::PEER_WRITE_BYTES + 1, 30] {
-            outbox.push(packet(len)).unwrap();
+            outbox.push(&packet(len)).unwrap();
         }
         assert_eq!(written(&outbox), Some(30));
         assert_eq!(written(&outbox), Some(limits::PEER_WRITE_BYTES + 1));
@@ -258,9 +292,9 @@ mod tests {
     #[test]
     fn nothing_overtakes_a_snapshot() {
         let outbox = Outbox::of_learner();
-        outbox.push(packet(1)).unwrap();
+        outbox.push(&packet(1)).unwrap();
         outbox.push_snapshot(Zxid(7), 0);
-        outbox.push(packet(2)).unwrap();
+        outbox.push(&packet(2)).unwrap();
         assert_eq!(written(&outbox), Some(1));
         let mut buffer = Vec::new();
         let next = outbox.take(&mut buffer);
@@ -272,9 +306,9 @@ mod tests {
     fn a_slow_reader_is_given_up_at_the_bound() {
         let outbox = Outbox::of_leader();
         let half = limits::PEER_QUEUE_BYTES_MAX / 2;
-        outbox.push(packet(half)).unwrap();
-        outbox.push(packet(half)).unwrap();
-        let error = outbox.push(packet(1)).unwrap_err().to_string();
+        outbox.push(&packet(half)).unwrap();
+        outbox.push(&packet(half)).unwrap();
+        let error = outbox.push(&packet(1)).unwrap_err().to_string();
         assert!(error.contains("too slow"), "{error}");
     }
 
@@ -283,15 +317,15 @@ mod tests {
         let outbox = Outbox::of_learner();
         let max = limits::PEER_QUEUE_BYTES_MAX;
         for _ in 0..4 {
-            outbox.push(packet(max / 2)).unwrap();
+            outbox.push(&packet(max / 2)).unwrap();
         }
-        outbox.push(new_leader()).unwrap();
-        outbox.push(packet(max)).unwrap();
-        assert!(outbox.push(packet(1)).is_err());
+        outbox.push(&new_leader()).unwrap();
+        outbox.push(&packet(max)).unwrap();
+        assert!(outbox.push(&packet(1)).is_err());
         while written(&outbox).is_some() {}
         // The refused one is counted: its link is at its end.
-        outbox.push(packet(max - 1)).unwrap();
-        assert!(outbox.push(packet(1)).is_err());
+        outbox.push(&packet(max - 1)).unwrap();
+        assert!(outbox.push(&packet(1)).is_err());
     }
 
     #[test]
@@ -299,11 +333,11 @@ mod tests {
         let outbox = Outbox::of_learner();
         let max = limits::PEER_QUEUE_BYTES_MAX;
         outbox.push_snapshot(Zxid(1), 2 * max);
-        outbox.push(new_leader()).unwrap();
-        outbox.push(packet(2 * max)).unwrap();
+        outbox.push(&new_leader()).unwrap();
+        outbox.push(&packet(2 * max)).unwrap();
         // The writer is at the snapshot.
         assert_eq!(written(&outbox), Some(0));
-        outbox.push(packet(max)).unwrap();
-        assert!(outbox.push(packet(1)).is_err());
+        outbox.push(&packet(max)).unwrap();
+        assert!(outbox.push(&packet(1)).is_err());
     }
 }

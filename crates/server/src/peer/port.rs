@@ -7,8 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bytes::Bytes;
-use jute::{Encode, Limits};
+use jute::Limits;
 use parking_lot::Mutex;
 use proto::Zxid;
 use proto::leader::LeaderPacket;
@@ -22,6 +21,7 @@ use zab::leader::{LinkFault, LinkId};
 use super::catch_up::LogAccess;
 use super::link::Link;
 use super::listen::{self, Door, ListenSettings};
+use super::outbox::Parcel;
 use super::{EventSink, PeerError, PeerEvent};
 use crate::limits;
 use crate::shared::Shared;
@@ -41,7 +41,7 @@ pub(crate) struct PortSettings {
 
 /// The port at which learners find their leader.
 ///
-/// It is open for a term at a time. What is ordered for a link that is gone is ignored: its
+/// It is open for a term at a time. What is sent leaves with the next [`flush`](Self::flush). What is ordered for a link that is gone is ignored: its
 /// `LearnerClosed` is under way, or the core has closed it itself and is told nothing more.
 ///
 /// Except where it says so, nothing here waits for anything but short locks.
@@ -54,8 +54,17 @@ struct Port {
     settings: PortSettings,
     sink: EventSink,
     links_made: AtomicU64,
-    last_sent: Mutex<Option<(LeaderPacket, Bytes)>>,
+    /// What was sent since the last flush.
+    staged: Mutex<Staging>,
     term: Mutex<Term>,
+}
+
+/// What was sent and is not queued yet.
+#[derive(Default)]
+struct Staging {
+    links: Vec<(Arc<Link>, Parcel)>,
+    /// Empty ones, kept for their memory.
+    spare: Vec<Parcel>,
 }
 
 #[derive(Default)]
@@ -82,7 +91,7 @@ impl LearnerPort {
             settings,
             sink,
             links_made: AtomicU64::new(0),
-            last_sent: Mutex::new(None),
+            staged: Mutex::default(),
             term: Mutex::default(),
         }))
     }
@@ -117,7 +126,7 @@ impl LearnerPort {
     /// Ends the term: connections are refused from here on, and those that are there are dropped with
     /// all that waits for them.
     pub(crate) fn close_all(&self) {
-        *self.0.last_sent.lock() = None;
+        self.flush();
         let mut term = self.0.term.lock();
         term.number += 1;
         for (door, accepting) in term.doors.drain(..) {
@@ -130,18 +139,38 @@ impl LearnerPort {
         }
     }
 
-    /// Sends a packet. One that goes to several learners, one after the other, is encoded once.
-    pub(crate) fn send(&self, link: LinkId, packet: &LeaderPacket) {
-        if let Some(to) = self.0.link(link)
-            && let Err(error) = to.outbox.push(self.0.encode(packet))
-        {
-            self.0.end(&to, error);
+    /// Sends a packet, with the next flush at the latest.
+    pub(crate) fn send(&self, link: LinkId, packet: LeaderPacket) {
+        let staging = &mut *self.0.staged.lock();
+        let at = staging.links.iter().position(|(to, _)| to.id == link);
+        let at = at.or_else(|| {
+            let parcel = staging.spare.pop().unwrap_or_default();
+            staging.links.push((self.0.link(link)?, parcel));
+            staging.links.len().checked_sub(1)
+        });
+        let Some((to, parcel)) = at.and_then(|at| staging.links.get_mut(at)) else {
+            return;
+        };
+        parcel.add(&QuorumPacket::from(packet));
+        if parcel.is_full() {
+            self.0.queue(to, parcel);
+        }
+    }
+
+    /// Hands the connections what was sent to them. Also done before anything else that concerns
+    /// them.
+    pub(crate) fn flush(&self) {
+        let staging = &mut *self.0.staged.lock();
+        for (to, mut parcel) in staging.links.drain(..) {
+            self.0.queue(&to, &mut parcel);
+            staging.spare.push(parcel);
         }
     }
 
     /// Sends a SNAP packet with `zxid` and the tree behind it, before anything that is sent later.
     /// Then comes `SnapshotSent`.
     pub(crate) fn send_snapshot(&self, link: LinkId, zxid: Zxid) {
+        self.flush();
         if let Some(to) = self.0.link(link) {
             let tree_bytes = self.0.shared.tree.read().approximate_data_size();
             let tree_bytes = usize::try_from(tree_bytes).unwrap_or(0);
@@ -152,6 +181,7 @@ impl LearnerPort {
     /// Reads some of the log, once there is room on the connection: `LogRecords`, or `LogUnusable`.
     /// One order at a time for each link.
     pub(crate) fn read_log(&self, link: LinkId, from: Zxid, upto: Zxid) {
+        self.flush();
         if let Some(to) = self.0.link(link) {
             let port = self.0.clone();
             self.0.runtime.spawn(async move {
@@ -164,6 +194,7 @@ impl LearnerPort {
 
     /// Drops a connection for this reason, with all that waits for it.
     pub(crate) fn close(&self, link: LinkId, fault: &LinkFault) {
+        self.flush();
         let closed = self.0.term.lock().links.remove(&link);
         let Some(closed) = closed else { return };
         closed.close();
@@ -187,16 +218,13 @@ impl Port {
         self.term.lock().links.get(&id).cloned()
     }
 
-    fn encode(&self, packet: &LeaderPacket) -> Bytes {
-        let mut last = self.last_sent.lock();
-        if let Some((sent, bytes)) = &*last
-            && sent == packet
+    fn queue(&self, to: &Link, parcel: &mut Parcel) {
+        if !parcel.is_empty()
+            && let Err(error) = to.outbox.push(parcel)
         {
-            return bytes.clone();
+            self.end(to, error);
         }
-        let bytes = QuorumPacket::from(packet.clone()).to_bytes();
-        *last = Some((packet.clone(), bytes.clone()));
-        bytes
+        parcel.clear();
     }
 
     async fn accept(self: Arc<Self>, door: Arc<Door>, term: u64) {

@@ -85,8 +85,11 @@ impl Core {
             }
             std::mem::swap(&mut actions, &mut more);
         }
-        self.apply_committed();
+        if let Some(member) = &self.member {
+            member.port.flush();
+        }
         self.offer_group();
+        self.apply_committed();
         if let Role::Leading(leading) = &mut self.role {
             let pending = leading.leader.pending_syncs();
             self.shared.role.set_pending_syncs(pending);
@@ -103,7 +106,7 @@ impl Core {
             Action::Send { to, packet } => {
                 self.is_role_stale |= matches!(packet, LeaderPacket::UpToDate);
                 self.shared.metrics.sent_by_leader(&packet);
-                member.port.send(to, &packet);
+                member.port.send(to, packet);
             }
             Action::Append(record) => self.append(&record),
             Action::Deliver(_) => {

@@ -165,8 +165,11 @@ impl Core {
             }
             std::mem::swap(&mut actions, &mut more);
         }
-        self.apply_delivered();
+        if let Role::Learning(learning) = &mut self.role {
+            learning.connection.flush();
+        }
         self.offer_group();
+        self.apply_delivered();
         if let Role::Learning(learning) = &mut self.role {
             learning.spare = actions;
         }
@@ -195,12 +198,12 @@ impl Core {
             return;
         };
         match action {
-            Action::Send(packet) => learning.connection.send(&packet),
+            Action::Send(packet) => learning.connection.send(packet),
             Action::AnswerPing { zxid } => {
                 let touched = self.shared.sessions.lock().take_touched();
                 learning
                     .connection
-                    .send(&LearnerPacket::Ping { zxid, touched });
+                    .send(LearnerPacket::Ping { zxid, touched });
             }
             Action::SaveAcceptedEpoch(epoch) => match member.save_accepted_epoch(epoch) {
                 Ok(()) => learner.handle_accepted_epoch_saved(more),

@@ -162,6 +162,10 @@ impl Core {
         for action in actions {
             self.carry_out_observer_action(action);
         }
+        let member = self.member.as_ref();
+        if let Some(port) = member.and_then(|member| member.observer_port.as_ref()) {
+            port.flush();
+        }
     }
 
     fn carry_out_observer_action(&mut self, action: Action) {
@@ -176,7 +180,7 @@ impl Core {
         match action {
             Action::Send { to, packet } => {
                 self.is_role_stale |= matches!(packet, LeaderPacket::UpToDate);
-                port.send(to, &packet);
+                port.send(to, packet);
             }
             Action::SendSnapshot { to, zxid } => port.send_snapshot(to, zxid),
             Action::Close { link, fault } => {

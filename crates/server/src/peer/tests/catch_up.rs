@@ -213,8 +213,8 @@ fn the_port_reads_the_log_once_there_is_room_on_the_connection() {
         zxid: all[1],
         txn: Bytes::from(vec![0; 48 << 20]),
     };
-    port.send(link, &backlog);
-    port.send(link, &backlog);
+    port.send(link, backlog.clone());
+    port.send(link, backlog.clone());
     port.read_log(link, all[1], all[2]);
     assert!(site.at_leader_within(Duration::from_millis(50)).is_none());
     let mut taken = bytes_of(backlog);

@@ -127,18 +127,20 @@ fn a_learner_that_does_not_read_is_dropped_and_no_other() {
         zxid: Zxid::new(Epoch(1), 0),
         config: None,
     };
-    port.send(link, &new_leader);
+    port.send(link, new_leader);
     let packet = LeaderPacket::Proposal {
         zxid: Zxid(1),
         txn: Bytes::from(vec![0; TXN_BYTES]),
     };
     let most = (limits::PEER_QUEUE_BYTES_MAX + KERNEL_BYTES) / TXN_BYTES + 1;
     for _ in 0..most {
-        port.send(link, &packet);
+        port.send(link, packet.clone());
+        port.flush();
     }
     let reason = site.learner_closed(link);
     assert!(reason.contains("too slow"), "{reason}");
-    port.send(good, &LeaderPacket::UpToDate);
+    port.send(good, LeaderPacket::UpToDate);
+    port.flush();
     assert_eq!(site.leader_packets(1), [LeaderPacket::UpToDate]);
     drop((slow, connection));
 }
@@ -155,7 +157,8 @@ fn a_learner_that_takes_nothing_is_dropped_after_a_while() {
         txn: Bytes::from(vec![0; TXN_BYTES]),
     };
     for _ in 0..KERNEL_BYTES / TXN_BYTES {
-        port.send(link, &packet);
+        port.send(link, packet.clone());
+        port.flush();
     }
     let reason = site.learner_closed(link);
     assert!(reason.contains("nothing could be sent"), "{reason}");

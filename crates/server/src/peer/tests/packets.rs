@@ -26,9 +26,10 @@ fn proposal(number: i64, len: usize) -> LeaderPacket {
 fn packets_go_both_ways_in_order() {
     let site = Site::new();
     let (port, address) = site.open_port();
-    let connection = site.dial(7, &[address]);
+    let mut connection = site.dial(7, &[address]);
     // What is said before the connection is there waits for it.
-    connection.send(&introduction(2));
+    connection.send(introduction(2));
+    connection.flush();
     site.leader_connected();
     let link = site.learner_connected();
     assert_eq!(site.learner_packets(1), [introduction(2)]);
@@ -39,16 +40,18 @@ fn packets_go_both_ways_in_order() {
     sent.extend((200..210).map(|number| proposal(number, 300 << 10)));
     sent.push(LeaderPacket::UpToDate);
     for packet in &sent {
-        port.send(link, packet);
+        port.send(link, packet.clone());
     }
+    port.flush();
     assert_eq!(site.leader_packets(sent.len()), sent);
 
     let answers: Vec<_> = (0..500)
         .map(|zxid| LearnerPacket::Ack { zxid: Zxid(zxid) })
         .collect();
     for packet in &answers {
-        connection.send(packet);
+        connection.send(packet.clone());
     }
+    connection.flush();
     assert_eq!(site.learner_packets(answers.len()), answers);
 }
 
@@ -61,8 +64,11 @@ fn what_goes_to_all_learners_reaches_each() {
     let mut sent = vec![proposal(1, 100), proposal(1, 101), proposal(1, 101)];
     sent.extend([2, 3, 2].map(|zxid| LeaderPacket::Commit { zxid: Zxid(zxid) }));
     for packet in &sent {
-        links.iter().for_each(|link| port.send(*link, packet));
+        links
+            .iter()
+            .for_each(|link| port.send(*link, packet.clone()));
     }
+    port.flush();
     let expected: Vec<u8> = sent.into_iter().flat_map(bytes_of).collect();
     for learner in &mut learners {
         let mut read = vec![0; expected.len()];
@@ -81,7 +87,7 @@ fn each_side_hears_once_that_the_other_is_gone() {
     drop(connection);
     assert!(site.learner_closed(link).contains("has closed"));
 
-    let connection = site.dial(2, &[address]);
+    let mut connection = site.dial(2, &[address]);
     let link = site.learner_connected();
     site.leader_connected();
     port.close(link, &LinkFault::Throttled);
@@ -90,8 +96,10 @@ fn each_side_hears_once_that_the_other_is_gone() {
         other => panic!("{other:?}"),
     }
     // Orders for what is gone do nothing, and who has ended it himself is not told.
-    connection.send(&introduction(1));
-    port.send(link, &LeaderPacket::UpToDate);
+    connection.send(introduction(1));
+    connection.flush();
+    port.send(link, LeaderPacket::UpToDate);
+    port.flush();
     port.send_snapshot(link, Zxid(1));
     port.read_log(link, Zxid(1), Zxid(2));
     port.close(link, &LinkFault::Throttled);
@@ -204,8 +212,9 @@ fn after_a_cut_is_ordered_packets_go_on_and_a_late_snap_is_only_a_packet() {
         LeaderPacket::UpToDate,
     ];
     for packet in &sent {
-        port.send(link, packet);
+        port.send(link, packet.clone());
     }
+    port.flush();
     assert_eq!(site.leader_packets(3), sent);
     drop(connection);
     assert!(site.at_learner_within(Duration::from_millis(1)).is_none());

@@ -44,10 +44,13 @@ fn a_tree_arrives_equal_and_in_its_place_among_the_packets() {
     let connection = site.dial(1, &[address]);
     let link = site.learner_connected();
     site.leader_connected();
-    port.send(link, &LeaderPacket::leader_info(Epoch(6)));
+    port.send(link, LeaderPacket::leader_info(Epoch(6)));
     port.send_snapshot(link, ZXID);
     let behind = [new_leader(), LeaderPacket::UpToDate];
-    behind.iter().for_each(|packet| port.send(link, packet));
+    for packet in &behind {
+        port.send(link, packet.clone());
+    }
+    port.flush();
     let expected = [
         LeaderPacket::leader_info(Epoch(6)),
         LeaderPacket::Snap { zxid: ZXID },
@@ -124,7 +127,8 @@ fn what_changes_while_the_tree_is_sent_comes_behind_it() {
         tree.apply(record, &mut watches, &mut events);
         drop(tree);
         let (zxid, txn) = (record.header.zxid, record.to_bytes());
-        port.send(link, &LeaderPacket::Proposal { zxid, txn });
+        port.send(link, LeaderPacket::Proposal { zxid, txn });
+        port.flush();
     }
     connection.receive_snapshot();
     let mut tree = site.snapshot_received();
@@ -149,7 +153,8 @@ fn the_bytes_are_those_of_a_java_leader() {
     let mut learner = raw_learner(address);
     let link = site.learner_connected();
     port.send_snapshot(link, ZXID);
-    port.send(link, &new_leader());
+    port.send(link, new_leader());
+    port.flush();
     // SNAP, sessions, ACL map, znodes, "/", "BenWasHere": nothing else, in this order.
     let expected = [
         bytes_of(LeaderPacket::Snap { zxid: ZXID }),
