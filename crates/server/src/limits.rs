@@ -38,6 +38,12 @@ pub(crate) const LOG_GROUPS_MAX: usize = 8;
 /// from pipelining clients: there the core has the next one to prepare meanwhile.
 pub(crate) const LOG_GROUP_SYNCED_BY_CORE_MAX: usize = 4;
 
+/// How long an observer's transactions may wait for others to be synced with, ms.
+pub(crate) const OBSERVER_GROUP_MS: i64 = 50;
+
+/// Bytes of transactions for which an observer's log does not wait any longer.
+pub(crate) const OBSERVER_GROUP_BYTES: usize = 1 << 20;
+
 /// Bytes of tree that a snapshot encodes under one shared hold: some 50 us of work, since its thread
 /// may lose the processor while it holds the tree.
 pub(crate) const SNAPSHOT_CHUNK_BYTES: usize = 48 << 10;

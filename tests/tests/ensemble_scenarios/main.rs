@@ -2,5 +2,6 @@
 //! tells it.
 
 mod growth;
+mod observers;
 mod partitions;
 mod survival;

@@ -17,6 +17,7 @@ use tree::Overlay;
 use zab::Record;
 use zab::broadcast::Proposals;
 use zab::leader::LinkId;
+use zab::learner::Learner;
 
 use super::deliver::Delivery;
 use super::log::{LogFile, LogGroup, ToLog};
@@ -395,12 +396,30 @@ impl Core {
         self.handle_synced(last);
     }
 
+    /// Until when an observer's group may wait for more, ms: nobody waits for its log, and each
+    /// sync that it saves is one that voters on the same disk need not wait for.
+    pub(super) fn gathers_until_ms(&self) -> Option<i64> {
+        let gathers = match &self.role {
+            Role::Learning(learning) => {
+                let learner = learning.learner.as_ref();
+                learning.is_observer && learner.is_some_and(Learner::is_live)
+            }
+            _ => false,
+        };
+        (gathers && !self.group.is_empty() && self.group.bytes() < limits::OBSERVER_GROUP_BYTES)
+            .then(|| self.group.since_ms() + limits::OBSERVER_GROUP_MS)
+    }
+
     /// Hands the log what has gathered, unless it is still busy with earlier groups: its next
     /// `Synced` brings us back here.
     pub(super) fn offer_group(&mut self) {
         let Some(last) = self.group.last() else {
             return;
         };
+        let until_ms = self.gathers_until_ms();
+        if until_ms.is_some_and(|until_ms| clock::session_ms() < until_ms) {
+            return;
+        }
         match self
             .log
             .try_send(ToLog::Group(std::mem::take(&mut self.group)))

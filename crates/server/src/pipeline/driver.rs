@@ -1,6 +1,7 @@
 //! From role to role, and what all roles of an ensemble's member have in common.
 
 use jute::{Decode, Encode, Reader};
+use proto::learner::LearnerPacket;
 use proto::request::WriteRequest;
 use proto::txn::{Txn, TxnRecord};
 use proto::{ErrorCode, Sid, Zxid};
@@ -89,8 +90,11 @@ impl Core {
                 packets,
                 room: _room,
             } => self.with_leader(|leader, now_ms, out| {
-                for packet in packets {
-                    leader.handle_packet(link, packet, now_ms, out);
+                let mut packets = packets.into_iter().peekable();
+                while let Some(packet) = packets.next() {
+                    if !packets.peek().is_some_and(|next| says_more(next, &packet)) {
+                        leader.handle_packet(link, packet, now_ms, out);
+                    }
                 }
             }),
             PeerEvent::LearnerClosed { link, .. } => {
@@ -148,7 +152,8 @@ impl Core {
             Role::Learning(learning) => {
                 let learner = learning.learner.as_ref().and_then(Learner::deadline_ms);
                 let observers = learning.observers.as_ref().and_then(Observers::deadline_ms);
-                [learner, observers].into_iter().flatten().min()
+                let log = self.gathers_until_ms();
+                [learner, observers, log].into_iter().flatten().min()
             }
             Role::Draining(_) => None,
             Role::Looking => {
@@ -169,6 +174,7 @@ impl Core {
             Role::Learning(_) => {
                 self.with_learner(|learner, now_ms, out| learner.handle_deadline(now_ms, out));
                 self.handle_observers_deadline();
+                self.offer_group();
             }
             Role::Looking => {
                 let now_ms = clock::session_ms();
@@ -483,5 +489,39 @@ impl Core {
     }
 }
 
+/// Whether `next` acknowledges what `packet` does, and more: a log has no holes. A follower sends one
+/// for each transaction, and dozens come at once.
+fn says_more(next: &LearnerPacket, packet: &LearnerPacket) -> bool {
+    match (packet, next) {
+        // Counter 0 is not of a proposal.
+        (LearnerPacket::Ack { zxid }, LearnerPacket::Ack { zxid: next }) => {
+            zxid.counter() != 0 && zxid.epoch() == next.epoch() && zxid < next
+        }
+        _ => false,
+    }
+}
+
 /// Exit code of what nobody has foreseen. Source: ExitCode.UNEXPECTED_ERROR.
 const EXIT_UNEXPECTED: u8 = 1;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_acknowledgement_is_passed_over_for_a_later_one_of_its_epoch_alone() {
+        let ack = |zxid| LearnerPacket::Ack { zxid: Zxid(zxid) };
+        assert!(says_more(&ack(0x1_0000_0009), &ack(0x1_0000_0008)));
+        assert!(!says_more(&ack(0x1_0000_0008), &ack(0x1_0000_0008)));
+        assert!(!says_more(&ack(0x1_0000_0007), &ack(0x1_0000_0008)));
+        // NEWLEADER's own, and those of two epochs.
+        assert!(!says_more(&ack(0x1_0000_0001), &ack(0x1_0000_0000)));
+        assert!(!says_more(&ack(0x2_0000_0001), &ack(0x1_0000_0008)));
+        let ping = LearnerPacket::Ping {
+            zxid: Zxid(0x1_0000_0009),
+            touched: Vec::new(),
+        };
+        assert!(!says_more(&ping, &ack(0x1_0000_0008)));
+        assert!(!says_more(&ack(0x1_0000_0009), &ping));
+    }
+}

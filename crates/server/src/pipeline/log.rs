@@ -52,6 +52,15 @@ impl LogGroup {
         self.records.len()
     }
 
+    pub(super) fn bytes(&self) -> usize {
+        self.payloads.len()
+    }
+
+    /// Since when its first transaction waits, ms.
+    pub(super) fn since_ms(&self) -> i64 {
+        self.queued_ms.cast_signed()
+    }
+
     /// Its last transaction.
     pub(super) fn last(&self) -> Option<Zxid> {
         self.records.last().map(|(zxid, _)| *zxid)
