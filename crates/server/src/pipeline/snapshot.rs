@@ -24,7 +24,7 @@ enum Reason {
     Synchronised(u64),
 }
 
-/// Room for one of each.
+/// Room for one of each, mostly.
 const REQUESTS_MAX: usize = 2;
 
 /// Where the log thread and the core ask for a snapshot.
@@ -69,8 +69,10 @@ impl SnapshotRequests {
         if !self.rest.is_over(clock::monotonic_ms()) {
             tracing::debug!("the last snapshot was large and is recent, none is begun");
         } else if !self.busy.swap(true, Ordering::AcqRel) {
-            // Room for one; `busy` keeps a second from being sent.
-            let _ = self.requests.try_send(Reason::Due);
+            // `busy` keeps a second from being sent, but two of the core's may fill the queue.
+            if self.requests.try_send(Reason::Due).is_err() {
+                self.busy.store(false, Ordering::Release);
+            }
         } else {
             tracing::warn!("a snapshot is still being written, too busy to start another");
         }
@@ -261,8 +263,21 @@ pub(crate) fn compression(method: config::SnapshotCompression) -> Compression {
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use super::*;
-    use crate::server::test_server;
+    use crate::server::{Server, test_server};
+
+    /// A further snapshot thread's, of this server.
+    fn snapshotter(server: &Server, dir: &Path) -> (Snapshotter, SnapshotRequests, SnapshotEnd) {
+        Snapshotter::new(
+            server.shared.clone(),
+            Arc::new(RealDisk),
+            DataDirs::unlocked(dir, dir),
+            Failure::default(),
+            server.core.clone(),
+        )
+    }
 
     #[test]
     fn large_snapshots_leave_three_quarters_of_the_time_and_small_ones_follow_at_once() {
@@ -273,6 +288,47 @@ mod tests {
         rest.begin(Duration::from_secs(2), 7000);
         assert!(!rest.is_over(12_999));
         assert!(rest.is_over(13_000));
+    }
+
+    /// Two roles have ended while one snapshot was written: the queue is full of what they asked for.
+    #[tokio::test]
+    async fn a_request_that_finds_no_room_keeps_none_away_that_come_later() {
+        let dir = tempfile::tempdir().unwrap();
+        let server = test_server(dir.path()).await;
+        let (snapshotter, requests, _end) = snapshotter(&server, dir.path());
+        requests.request_for_core(1);
+        requests.request_for_core(2);
+        requests.request();
+        assert_eq!(snapshotter.requests.try_iter().count(), 2);
+        requests.request();
+        assert!(matches!(snapshotter.requests.try_recv(), Ok(Reason::Due)));
+        // It is not begun a second time before it is written.
+        requests.request();
+        assert!(snapshotter.requests.is_empty());
+        drop(snapshotter);
+        server.stop().await;
+    }
+
+    /// What a leader's tree is taken over with is never put off.
+    #[tokio::test]
+    async fn while_snapshots_rest_the_core_gets_its_own_and_later_a_due_one_begins() {
+        let dir = tempfile::tempdir().unwrap();
+        let server = test_server(dir.path()).await;
+        let (snapshotter, requests, _end) = snapshotter(&server, dir.path());
+        let hour = Duration::from_secs(3600);
+        snapshotter.rest.begin(hour, clock::monotonic_ms());
+        requests.request();
+        assert!(snapshotter.requests.is_empty());
+        requests.request_for_core(1);
+        let asked = snapshotter.requests.try_recv();
+        assert!(matches!(asked, Ok(Reason::Synchronised(1))));
+        snapshotter
+            .rest
+            .begin(Duration::ZERO, clock::monotonic_ms());
+        requests.request();
+        assert!(matches!(snapshotter.requests.try_recv(), Ok(Reason::Due)));
+        drop(snapshotter);
+        server.stop().await;
     }
 
     #[tokio::test]
@@ -287,15 +343,7 @@ mod tests {
         };
         assert_eq!(files(), ["snapshot.0"]);
         std::fs::remove_file(dir.path().join("version-2/snapshot.0")).unwrap();
-        let dirs = DataDirs::unlocked(dir.path(), dir.path());
-        let disk = Arc::new(RealDisk);
-        let (snapshotter, requests, end) = Snapshotter::new(
-            server.shared.clone(),
-            disk,
-            dirs,
-            Failure::default(),
-            server.core.clone(),
-        );
+        let (snapshotter, requests, end) = snapshotter(&server, dir.path());
         let abandoned = end.abandoned.clone();
         let thread = std::thread::spawn(move || {
             // Someone can still ask: the thread does not end by itself.
@@ -321,13 +369,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let server = test_server(dir.path()).await;
         let shared = server.shared.clone();
-        let (snapshotter, _requests, _end) = Snapshotter::new(
-            shared.clone(),
-            Arc::new(RealDisk),
-            DataDirs::unlocked(dir.path(), dir.path()),
-            Failure::default(),
-            server.core.clone(),
-        );
+        let (snapshotter, _requests, _end) = snapshotter(&server, dir.path());
         let begun = shared.tree_generation();
         assert!(snapshotter.trailer(begun).is_some());
         shared.give_up_snapshots();
