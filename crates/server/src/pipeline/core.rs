@@ -397,7 +397,8 @@ impl Core {
     }
 
     /// Until when an observer's group may wait for more, ms: nobody waits for its log, and each
-    /// sync that it saves is one that voters on the same disk need not wait for.
+    /// sync that it saves is one that voters on the same disk need not wait for. While the log has
+    /// no room there is no such time: it could pass, and nothing could be done about it.
     pub(super) fn gathers_until_ms(&self) -> Option<i64> {
         let gathers = match &self.role {
             Role::Learning(learning) => {
@@ -406,12 +407,13 @@ impl Core {
             }
             _ => false,
         };
-        (gathers && !self.group.is_empty() && self.group.bytes() < limits::OBSERVER_GROUP_BYTES)
+        let is_small = self.group.bytes() < limits::OBSERVER_GROUP_BYTES;
+        (gathers && !self.group.is_empty() && is_small && !self.log.is_full())
             .then(|| self.group.since_ms() + limits::OBSERVER_GROUP_MS)
     }
 
-    /// Hands the log what has gathered, unless it is still busy with earlier groups: its next
-    /// `Synced` brings us back here.
+    /// Hands the log what has gathered, unless more is waited for (the deadline brings us back here),
+    /// or the log is still busy with earlier groups (its next `Synced` does).
     pub(super) fn offer_group(&mut self) {
         let Some(last) = self.group.last() else {
             return;
