@@ -1,8 +1,8 @@
 //! What waits to be written to another member.
 //!
 //! The queue takes packets from the core without making it wait, many at a time, and gives them to
-//! the writer in large pieces. It is bounded: who reads too slowly is given up, not buffered for ever. What a
-//! learner is brought up to date with does not count against the bound
+//! the writer in large pieces. It is bounded: who reads too slowly is given up, not buffered for
+//! ever. What a learner is brought up to date with does not count against the bound
 //! ([`PEER_QUEUE_BYTES_MAX`](crate::limits::PEER_QUEUE_BYTES_MAX)), or one that has missed a lot
 //! would be dropped for it each time it comes.
 

@@ -41,8 +41,9 @@ pub(crate) struct PortSettings {
 
 /// The port at which learners find their leader.
 ///
-/// It is open for a term at a time. What is sent leaves with the next [`flush`](Self::flush). What is ordered for a link that is gone is ignored: its
-/// `LearnerClosed` is under way, or the core has closed it itself and is told nothing more.
+/// It is open for a term at a time. What is sent leaves with the next [`flush`](Self::flush) at the
+/// latest. What is ordered for a link that is gone is ignored: its `LearnerClosed` is under way, or
+/// the core has closed it itself and is told nothing more.
 ///
 /// Except where it says so, nothing here waits for anything but short locks.
 pub(crate) struct LearnerPort(Arc<Port>);
@@ -144,8 +145,9 @@ impl LearnerPort {
         let staging = &mut *self.0.staged.lock();
         let at = staging.links.iter().position(|(to, _)| to.id == link);
         let at = at.or_else(|| {
+            let to = self.0.link(link)?;
             let parcel = staging.spare.pop().unwrap_or_default();
-            staging.links.push((self.0.link(link)?, parcel));
+            staging.links.push((to, parcel));
             staging.links.len().checked_sub(1)
         });
         let Some((to, parcel)) = at.and_then(|at| staging.links.get_mut(at)) else {
