@@ -59,6 +59,7 @@ pub fn purge<D: Disk>(
     }
     Ok(removed)
 }
+
 /// Removes all snapshots but the one of `zxid`, which is another history than theirs; returns
 /// them.
 ///
