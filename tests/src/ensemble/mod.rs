@@ -203,6 +203,16 @@ impl Ensemble {
         self.wait_for_leader_among(ids)
     }
 
+    /// Kills this member and starts it again: the others go on without it, and then it is one of
+    /// them. `more` is what each writer must get done meanwhile.
+    pub fn survive_kill_of(&mut self, id: u64, load: &Load, more: u64) {
+        self.member_mut(id).kill();
+        self.wait_until_all_serve();
+        load.wait_for_progress(more);
+        self.start(id);
+        self.wait_until_all_serve();
+    }
+
     /// Waits until none of these serves writes: none leads, follows or observes.
     pub fn wait_until_none_serves(&self, ids: &[u64]) {
         wait_for("end of service without a quorum", SETTLE_LIMIT, || {

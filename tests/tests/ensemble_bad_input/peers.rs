@@ -374,11 +374,7 @@ fn silent_peers_keep_nobody_out() {
     load.wait_for_progress(PROGRESS);
     // A follower and then the leader go and come back past them.
     for id in [1, 3] {
-        ensemble.member_mut(id).kill();
-        ensemble.wait_until_all_serve();
-        load.wait_for_progress(PROGRESS);
-        ensemble.start(id);
-        ensemble.wait_until_all_serve();
+        ensemble.survive_kill_of(id, &load, PROGRESS);
     }
     load.wait_for_progress(PROGRESS);
     drop(silent);

@@ -14,6 +14,8 @@ use crate::{LIMIT, PROGRESS, led_by_3, three};
 const WHAT: &str = "disks that do not sync";
 /// What every path of a transaction log contains.
 const LOGS: &str = "/log.";
+/// What is said when one of them does not sync.
+const LOG_ERROR: [&str; 3] = ["transaction log", LOGS, "Input/output error"];
 const HOLDER_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long a leader's disk stands still: longer than `syncLimit`.
 const HELD: Duration = Duration::from_secs(4);
@@ -24,13 +26,18 @@ fn end_with_one_error(ensemble: &mut Ensemble, ids: &[u64], code: i32, texts: &[
         let status = wait_for("end of a member", LIMIT, || ensemble.member_mut(id).ended());
         let log = ensemble.member(id).log();
         assert_eq!(status.code(), Some(code), "member {id}: {log}");
-        let errors: Vec<&str> = log.lines().filter(|line| line.contains("ERROR")).collect();
-        assert_eq!(errors.len(), 1, "member {id}: {errors:?}");
-        for text in texts {
-            assert!(errors[0].contains(text), "no {text:?} in {errors:?}");
-        }
+        has_one_error(&log, texts);
         // Its process is gone; this lets it be started again.
         ensemble.member_mut(id).kill();
+    }
+}
+
+/// A server's log has one error line, which has all these texts.
+fn has_one_error(log: &str, texts: &[&str]) {
+    let errors: Vec<&str> = log.lines().filter(|line| line.contains("ERROR")).collect();
+    assert_eq!(errors.len(), 1, "{errors:?}");
+    for text in texts {
+        assert!(errors[0].contains(text), "no {text:?} in {errors:?}");
     }
 }
 
@@ -50,8 +57,7 @@ fn logs_fail_at(failing: &[u64]) {
     for &id in failing {
         faults.fail_syncs(id, LOGS);
     }
-    let texts = ["transaction log", LOGS, "Input/output error"];
-    end_with_one_error(&mut ensemble, failing, 1, &texts);
+    end_with_one_error(&mut ensemble, failing, 1, &LOG_ERROR);
     let mut others = all.clone();
     others.retain(|id| !failing.contains(id));
     if others.len() > 1 {
@@ -195,11 +201,7 @@ fn a_server_alone_whose_log_does_not_sync_ends() {
     let status = server.wait_for_end();
     let log = server.log();
     assert_eq!(status.code(), Some(1), "{log}");
-    let errors: Vec<&str> = log.lines().filter(|line| line.contains("ERROR")).collect();
-    assert_eq!(errors.len(), 1, "{errors:?}");
-    for text in ["transaction log", LOGS, "Input/output error"] {
-        assert!(errors[0].contains(text), "no {text:?} in {errors:?}");
-    }
+    has_one_error(&log, &LOG_ERROR);
     let again = builder.data_dir(server.data_dir()).start();
     let again = again.expect("a server of ours needs nothing");
     let mut session = RawSession::open(&again.address(), None, 30_000).expect("a session");

@@ -17,11 +17,7 @@ fn a_server_of_3_8_follows_and_leads_ours() {
         load.wait_for_progress(PROGRESS);
         // The follower misses some, then the leader goes.
         for id in [1, 3] {
-            ensemble.member_mut(id).kill();
-            ensemble.wait_until_all_serve();
-            load.wait_for_progress(PROGRESS);
-            ensemble.start(id);
-            ensemble.wait_until_all_serve();
+            ensemble.survive_kill_of(id, &load, PROGRESS);
         }
         load.wait_for_progress(PROGRESS);
         let report = load.finish();

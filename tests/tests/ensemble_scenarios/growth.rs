@@ -203,11 +203,7 @@ fn by_reconfiguration_from_three_to_five_and_back_nothing_is_lost() {
     load.wait_for_progress(PROGRESS);
     // Three survive the loss of one.
     let leader = ensemble.wait_until_these_serve(&staying);
-    ensemble.member_mut(leader).kill();
-    ensemble.wait_until_all_serve();
-    load.wait_for_progress(PROGRESS);
-    ensemble.start(leader);
-    ensemble.wait_until_all_serve();
+    ensemble.survive_kill_of(leader, &load, PROGRESS);
     let report = load.finish();
     println!("by reconfiguration: {}", report.summary());
     check::nothing_is_lost(&ensemble, &report);
