@@ -227,6 +227,21 @@ impl Member {
         u64::from_str_radix(text.trim_start_matches("0x"), 16).ok()
     }
 
+    /// Processor time that its process has taken, which must be there.
+    pub fn processor_time(&self) -> Duration {
+        let process = self.process.as_ref().expect("a process");
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.id()));
+        let stat = stat.expect("read the state of a process");
+        // Behind its name, which may hold anything, the 12th and the 13th.
+        let (_, fields) = stat.rsplit_once(')').expect("a name in brackets");
+        let fields = fields.split_whitespace().skip(11).take(2);
+        let ticks: u64 = fields
+            .map(|ticks| ticks.parse::<u64>().expect("ticks"))
+            .sum();
+        let ticks_per_second = rustix::param::clock_ticks_per_second();
+        Duration::from_millis(ticks * 1000 / ticks_per_second)
+    }
+
     /// How its process ended, if it did by itself.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         self.process.as_mut().and_then(Process::ended)

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use proto::request::{Request, flags};
 use tests::ensemble::{Ensemble, Holders, Load, check};
 use tests::requests::{create, get_data};
-use tests::{Flavour, RawSession, ServerBuilder, or_skip, wait_for};
+use tests::{Flavour, RawSession, ServerBuilder, or_skip, wait_for, wait_until};
 
 use crate::faults::Faults;
 use crate::{LIMIT, PROGRESS, led_by_3, three};
@@ -169,6 +169,43 @@ fn a_disk_that_stands_still_stops_nobody_else() {
     let report = load.finish();
     println!("disks stand still: {}", report.summary());
     assert_eq!(report.sessions_lost(), 0);
+    check::nothing_is_lost(&ensemble, &report);
+}
+
+/// An observer lets its transactions gather, and its log has room for some groups only: when there
+/// is none, it waits for room and not for the time at which the next one is due.
+#[test]
+fn an_observer_whose_disk_stands_still_takes_no_processor() {
+    if Flavour::under_test() != Flavour::Zoarium {
+        return;
+    }
+    const OBSERVER: u64 = 4;
+    const WATCHED: Duration = Duration::from_secs(2);
+    let builder = three().observers(&[Flavour::Zoarium]);
+    let prepared = Faults::new().and_then(|faults| Ok((faults, builder.prepare()?)));
+    let Some((faults, mut ensemble)) = or_skip(WHAT, prepared) else {
+        return;
+    };
+    for id in [1, 2, 3] {
+        ensemble.start(id);
+    }
+    ensemble.start_after(OBSERVER, &faults.commands(OBSERVER));
+    ensemble.wait_until_all_serve();
+    faults.hold_syncs(OBSERVER, LOGS);
+    let load = Load::start(&ensemble.addresses(&[1, 2, 3]));
+    let begun = Instant::now();
+    while begun.elapsed() < WATCHED {
+        load.wait_for_progress(PROGRESS);
+    }
+    assert!(faults.has_held(OBSERVER));
+    let report = load.finish();
+    // Whatever was written is there, and nothing more comes.
+    ensemble.wait_for_equal_zxids(&ensemble.ids());
+    let before = ensemble.member(OBSERVER).processor_time();
+    let taken = || ensemble.member(OBSERVER).processor_time() - before;
+    let is_spinning = || (taken() > WATCHED / 4).then_some(());
+    assert_eq!(wait_until(WATCHED, is_spinning), None, "{:?}", taken());
+    faults.release(OBSERVER);
     check::nothing_is_lost(&ensemble, &report);
 }
 
