@@ -139,6 +139,7 @@ impl Ensemble {
     pub(super) fn read(settings: &mut Settings, who: Identity) -> Result<Self, ConfigError> {
         let init_limit_ticks = settings.int(&keys::INIT_LIMIT)?;
         let connect_limit = settings.positive(&keys::CONNECT_TO_LEARNER_MASTER_LIMIT)?;
+        let oracle_path = read_oracle_path(settings, &who.membership);
         Ok(Self {
             my_id: who.my_id,
             role: who.role,
@@ -150,7 +151,7 @@ impl Ensemble {
             connect_limit_ticks: connect_limit.unwrap_or(init_limit_ticks),
             listen_on_all_ips: settings.flag(&keys::QUORUM_LISTEN_ON_ALL_IPS)?,
             multi_address: MultiAddress::read(settings)?,
-            oracle_path: settings.path(&keys::ORACLE_PATH),
+            oracle_path,
             election: ElectionSettings::read(settings)?,
             leader: LeaderSettings::read(settings)?,
             learner: LearnerSettings::read(settings)?,
@@ -158,6 +159,19 @@ impl Ensemble {
             sasl: QuorumSasl::read(settings)?,
         })
     }
+}
+
+/// Groups and weights know no oracle. Source: QuorumPeerConfig.createQuorumVerifier.
+fn read_oracle_path(settings: &mut Settings, membership: &Membership) -> Option<PathBuf> {
+    let path = settings.path(&keys::ORACLE_PATH)?;
+    if membership.hierarchy.is_none() {
+        return Some(path);
+    }
+    if let Some(found) = settings.find(&keys::ORACLE_PATH) {
+        let notice = found.warning("no effect where groups or weights decide");
+        settings.notices.push(notice);
+    }
+    None
 }
 
 impl MultiAddress {

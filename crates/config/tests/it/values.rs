@@ -3,10 +3,10 @@
 use config::members::MemberRole;
 use config::{
     AdminScheme, AuthProvider, ClientAuth, DigestAlgorithm, FourLetterWords, MetricsExporter,
-    SnapshotCompression, StoreFormat,
+    NoticeLevel, SnapshotCompression, StoreFormat,
 };
 
-use crate::support::{Machine, warnings};
+use crate::support::{Machine, has_notice, warnings};
 use proto::ConfigVersion;
 
 #[test]
@@ -275,4 +275,25 @@ fn the_text_of_the_file_is_kept_as_it_is() {
         Machine::with(text).config().initial_configuration.expose(),
         text
     );
+}
+
+#[test]
+fn an_oracle_decides_where_neither_groups_nor_weights_do() {
+    let with = |lines: &str| {
+        let lines = format!("{lines}\noraclePath=/oracle\n");
+        let machine = Machine::member(&lines);
+        machine.file("/data/myid", "1").config()
+    };
+    let of = |config: &config::Config| config.ensemble.as_ref().unwrap().oracle_path.clone();
+    let by_majority = with("");
+    assert_eq!(of(&by_majority), Some("/oracle".into()));
+    assert!(
+        warnings(&by_majority).is_empty(),
+        "{:?}",
+        warnings(&by_majority)
+    );
+    let by_weight = with("group.1=1:2:3\nweight.1=2");
+    assert_eq!(of(&by_weight), None);
+    let said = "no effect where groups or weights decide";
+    assert!(has_notice(&by_weight, NoticeLevel::Warn, said));
 }
