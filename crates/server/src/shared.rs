@@ -132,8 +132,8 @@ impl Shared {
         drop(replaced);
     }
 
-    /// The tree is about to hold what may be cut off again: a snapshot that began before must not
-    /// have it.
+    /// The tree is about to hold what may be cut off again, or to be replaced: a snapshot that began
+    /// before must not be finished.
     pub(crate) fn give_up_snapshots(&self) {
         self.tree_generation.fetch_add(1, Ordering::AcqRel);
     }

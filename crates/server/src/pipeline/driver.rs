@@ -325,6 +325,8 @@ impl Core {
     /// Has the tree loaded from disk, after a cut if `keep` is given.
     pub(super) fn reload(&mut self, keep: Option<Zxid>) {
         self.is_reloading = true;
+        // One under way is of the tree that goes.
+        self.shared.give_up_snapshots();
         self.order_log(ToLog::Reload { keep });
     }
 

@@ -21,6 +21,7 @@ use super::log::ToLog;
 use super::observing::Master;
 use super::revalidation::Revalidation;
 use super::role::{Learning, Next, Role, SyncWaiter};
+use super::snapshot::Synchronised;
 use crate::clock;
 use crate::net::handshake;
 use crate::peer::Room;
@@ -277,11 +278,11 @@ impl Core {
         let shared = self.shared.clone();
         let zxid = shared.tree.read().last_zxid();
         if let Role::Learning(learning) = &self.role {
-            let attempt = learning.attempt;
-            self.order_log(ToLog::Snapshot {
-                last: zxid,
-                attempt,
-            });
+            let of = Synchronised {
+                attempt: learning.attempt,
+                generation: shared.tree_generation(),
+            };
+            self.order_log(ToLog::Snapshot { last: zxid, of });
         }
     }
 

@@ -12,7 +12,7 @@ use proto::txn::TxnRecord;
 use storage::{DataDirs, LogSettings, LogWriter, RealDisk, SnapTrigger, StorageError};
 
 use super::ToCore;
-use super::snapshot::SnapshotRequests;
+use super::snapshot::{SnapshotRequests, Synchronised};
 use crate::clock;
 use crate::error::exit_code;
 use crate::failure::Failure;
@@ -89,8 +89,8 @@ pub(crate) enum ToLog {
     Snapshot {
         /// The tree's last transaction.
         last: Zxid,
-        /// For the report.
-        attempt: u64,
+        /// Whose tree it is.
+        of: Synchronised,
     },
 }
 
@@ -135,8 +135,8 @@ impl LogThread {
             let carried_out = match order {
                 ToLog::Group(group) => self.group(&mut file, &group).map(|after| next = after),
                 ToLog::Reload { keep } => file.reload(keep),
-                ToLog::Snapshot { last, attempt } => file.cut_after(last).map(|()| {
-                    file.snapshots.request_for_core(attempt);
+                ToLog::Snapshot { last, of } => file.cut_after(last).map(|()| {
+                    file.snapshots.request_for_core(of);
                 }),
             };
             if let Err(error) = carried_out {
@@ -207,6 +207,7 @@ impl LogFile {
     fn reload(&mut self, keep: Option<Zxid>) -> Result<(), StorageError> {
         let limits = self.log_settings.limits;
         self.renew_writer();
+        let _files = self.snapshots.hold_files();
         if let Some(keep) = keep
             && let Err(error) = storage::truncate(&*self.disk, &self.dirs, keep, limits)
         {
@@ -226,6 +227,7 @@ impl LogFile {
     fn cut_after(&mut self, last: Zxid) -> Result<(), StorageError> {
         let limits = self.log_settings.limits;
         self.renew_writer();
+        let _files = self.snapshots.hold_files();
         let end = storage::last_logged_zxid(&*self.disk, &self.dirs, limits)?;
         if end.is_some_and(|end| end > last) {
             match storage::truncate(&*self.disk, &self.dirs, last, limits) {

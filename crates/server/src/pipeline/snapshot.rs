@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use parking_lot::{Mutex, MutexGuard};
 use proto::Zxid;
 use storage::{Compression, DataDirs, RealDisk, SnapshotTrailer, SnapshotWriter, StorageError};
 
@@ -20,8 +21,17 @@ const EXIT_SNAPSHOT: u8 = 10;
 enum Reason {
     /// Enough was logged since the last one.
     Due,
-    /// The learner of this attempt cannot go on without it: the core is told when it is on disk.
-    Synchronised(u64),
+    /// A learner cannot go on without it: the core is told when it is on disk.
+    Synchronised(Synchronised),
+}
+
+/// A leader's history that takes the place of this server's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Synchronised {
+    /// The learner's, for the report.
+    pub(crate) attempt: u64,
+    /// Of the tree that holds it. Once there is another the snapshot is not wanted any more.
+    pub(crate) generation: u64,
 }
 
 /// Room for one of each, mostly.
@@ -32,6 +42,7 @@ const REQUESTS_MAX: usize = 2;
 pub(crate) struct SnapshotRequests {
     busy: Arc<AtomicBool>,
     rest: Arc<Rest>,
+    files: Arc<Mutex<()>>,
     requests: Sender<Reason>,
 }
 
@@ -80,9 +91,15 @@ impl SnapshotRequests {
 
     /// Asks for a snapshot of the tree as it is from now on; the core is told when it is on disk.
     /// Waits while earlier ones are not begun yet.
-    pub(crate) fn request_for_core(&self, attempt: u64) {
+    pub(crate) fn request_for_core(&self, of: Synchronised) {
         // One that waits already is of an earlier attempt; it is over soon.
-        let _ = self.requests.send(Reason::Synchronised(attempt));
+        let _ = self.requests.send(Reason::Synchronised(of));
+    }
+
+    /// While this is held no snapshot gets its name and none is removed: whoever loads or cuts the
+    /// history on disk would miss it. One of an earlier generation gets none afterwards either.
+    pub(crate) fn hold_files(&self) -> MutexGuard<'_, ()> {
+        self.files.lock()
     }
 }
 
@@ -113,6 +130,7 @@ pub(crate) struct Snapshotter {
     pub(crate) failure: Failure,
     busy: Arc<AtomicBool>,
     rest: Arc<Rest>,
+    files: Arc<Mutex<()>>,
     abandoned: Arc<AtomicBool>,
     requests: Receiver<Reason>,
     core: Sender<ToCore>,
@@ -129,12 +147,14 @@ impl Snapshotter {
     ) -> (Self, SnapshotRequests, SnapshotEnd) {
         let busy = Arc::new(AtomicBool::new(false));
         let rest = Arc::new(Rest::default());
+        let files = Arc::new(Mutex::new(()));
         let abandoned = Arc::new(AtomicBool::new(false));
         let (sender, requests) = crossbeam_channel::bounded(REQUESTS_MAX);
         let (end, ended) = crossbeam_channel::bounded(0);
         let asking = SnapshotRequests {
             busy: busy.clone(),
             rest: rest.clone(),
+            files: files.clone(),
             requests: sender,
         };
         (
@@ -145,6 +165,7 @@ impl Snapshotter {
                 failure,
                 busy,
                 rest,
+                files,
                 abandoned: abandoned.clone(),
                 requests,
                 core,
@@ -158,12 +179,10 @@ impl Snapshotter {
     /// Runs until nobody can ask any more.
     pub(crate) fn run(self) {
         while let Ok(reason) = self.requests.recv() {
-            let written = self.take().and_then(|taken| {
-                if let (Some(zxid), Reason::Synchronised(_)) = (taken, &reason) {
-                    storage::remove_other_snapshots(&*self.disk, &self.dirs, zxid)?;
-                }
-                Ok(taken)
-            });
+            let written = match &reason {
+                Reason::Due => self.take(),
+                Reason::Synchronised(of) => self.take_over(*of),
+            };
             if matches!(reason, Reason::Due) {
                 self.busy.store(false, Ordering::Release);
             }
@@ -173,7 +192,7 @@ impl Snapshotter {
                     self.failure.report(EXIT_SNAPSHOT);
                     return;
                 }
-                (Ok(Some(_)), Reason::Synchronised(attempt)) => {
+                (Ok(Some(_)), Reason::Synchronised(Synchronised { attempt, .. })) => {
                     let _ = self.core.send(ToCore::SnapshotWritten { attempt });
                 }
                 (Ok(_), _) => {}
@@ -185,12 +204,25 @@ impl Snapshotter {
     /// Writes a snapshot of the tree as it is: fuzzy, since changes go on meanwhile. None if the
     /// server is told to stop and cannot wait for it, or the tree is about to hold another history.
     pub(crate) fn take(&self) -> Result<Option<Zxid>, StorageError> {
+        self.write(None)
+    }
+
+    /// The same of a leader's history, and this server's own snapshots are removed.
+    fn take_over(&self, of: Synchronised) -> Result<Option<Zxid>, StorageError> {
+        self.write(Some(of))
+    }
+
+    fn write(&self, of: Option<Synchronised>) -> Result<Option<Zxid>, StorageError> {
         let started = Instant::now();
         let (mut cursor, generation) = {
             let tree = self.shared.tree.read();
             (tree.start_snapshot(), self.shared.tree_generation())
         };
         let zxid = cursor.zxid();
+        if of.is_some_and(|of| of.generation != generation) {
+            tracing::info!(%zxid, "snapshot not begun, the role that asked for it is over");
+            return Ok(None);
+        }
         let settings = &self.shared.settings;
         let mut writer = SnapshotWriter::new(
             self.disk.clone(),
@@ -221,11 +253,16 @@ impl Snapshotter {
                 break;
             }
         }
+        let files = self.files.lock();
         let Some(trailer) = self.trailer(generation) else {
             tracing::info!(%zxid, "snapshot given up, it would hold what may never be committed");
             return Ok(None);
         };
         let path = writer.finish(trailer)?;
+        if of.is_some() {
+            storage::remove_other_snapshots(&*self.disk, &self.dirs, zxid)?;
+        }
+        drop(files);
         let elapsed = started.elapsed();
         self.rest.begin(elapsed, clock::monotonic_ms());
         let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
@@ -290,14 +327,49 @@ mod tests {
         assert!(rest.is_over(13_000));
     }
 
+    fn of(server: &Server, attempt: u64) -> Synchronised {
+        let generation = server.shared.tree_generation();
+        Synchronised {
+            attempt,
+            generation,
+        }
+    }
+
+    /// The tree is loaded from disk again when a role ends before its leader's history is there:
+    /// were that written nevertheless, memory and disk would hold two histories.
+    #[tokio::test]
+    async fn a_snapshot_of_a_role_that_is_over_is_not_written_and_removes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let server = test_server(dir.path()).await;
+        let version = dir.path().join("version-2");
+        let own = version.join("snapshot.7");
+        std::fs::write(&own, "x").unwrap();
+        let (snapshotter, requests, _end) = snapshotter(&server, dir.path());
+        requests.request_for_core(of(&server, 1));
+        server.shared.give_up_snapshots();
+        requests.request_for_core(of(&server, 2));
+        let stale = snapshotter.requests.try_recv().unwrap();
+        let Reason::Synchronised(stale) = stale else {
+            panic!("a snapshot that is due")
+        };
+        std::fs::remove_file(version.join("snapshot.0")).unwrap();
+        assert_eq!(snapshotter.take_over(stale).unwrap(), None);
+        assert!(own.exists() && !version.join("snapshot.0").exists());
+        // The next one is of the tree that there is.
+        drop(requests);
+        snapshotter.run();
+        assert!(!own.exists() && version.join("snapshot.0").exists());
+        server.stop().await;
+    }
+
     /// Two roles have ended while one snapshot was written: the queue is full of what they asked for.
     #[tokio::test]
     async fn a_request_that_finds_no_room_keeps_none_away_that_come_later() {
         let dir = tempfile::tempdir().unwrap();
         let server = test_server(dir.path()).await;
         let (snapshotter, requests, _end) = snapshotter(&server, dir.path());
-        requests.request_for_core(1);
-        requests.request_for_core(2);
+        requests.request_for_core(of(&server, 1));
+        requests.request_for_core(of(&server, 2));
         requests.request();
         assert_eq!(snapshotter.requests.try_iter().count(), 2);
         requests.request();
@@ -319,9 +391,9 @@ mod tests {
         snapshotter.rest.begin(hour, clock::monotonic_ms());
         requests.request();
         assert!(snapshotter.requests.is_empty());
-        requests.request_for_core(1);
+        requests.request_for_core(of(&server, 1));
         let asked = snapshotter.requests.try_recv();
-        assert!(matches!(asked, Ok(Reason::Synchronised(1))));
+        assert!(matches!(asked, Ok(Reason::Synchronised(of)) if of.attempt == 1));
         snapshotter
             .rest
             .begin(Duration::ZERO, clock::monotonic_ms());
