@@ -115,7 +115,8 @@ class Ensemble:
         return ",".join("127.0.0.1:%d" % m.port for m in members or self.voters)
 
     def cpu(self):
-        return sum(m.cpu() for m in self.members)
+        """CPU seconds of the voters, and of all servers."""
+        return tuple(sum(m.cpu() for m in some) for some in (self.voters, self.members))
 
     def stop(self):
         for m in self.members:
@@ -125,19 +126,21 @@ class Ensemble:
 
 
 def loaded(ensemble, op, sessions, pipeline, seconds):
-    """One round: ops a second, p99 in us, CPU seconds of all servers per million operations."""
+    """One round: ops a second, p99 in us, CPU seconds of the voters and of all servers per million
+    operations."""
     before = ensemble.cpu()
     z = bench(op, "--server", ensemble.addresses(), "--sessions", str(sessions), "--pipeline",
               str(pipeline), "--duration", "%ss" % seconds, "--warmup", "0s")["servers"][0]
     ops = z["ops_per_second"] * seconds
-    return z["ops_per_second"], z["latency_us"]["p99"], (ensemble.cpu() - before) / ops * 1e6
+    voters, servers = ((now - then) / ops * 1e6 for then, now in zip(before, ensemble.cpu()))
+    return z["ops_per_second"], z["latency_us"]["p99"], voters, servers
 
 
 def in_turns(first, second, op, sessions, pipeline, a):
     """The medians of both, rounds alternating."""
     rounds = [(loaded(first, op, sessions, pipeline, a.seconds),
                loaded(second, op, sessions, pipeline, a.seconds)) for _ in range(a.rounds)]
-    return [[statistics.median(r[side][i] for r in rounds) for i in range(3)] for side in (0, 1)]
+    return [[statistics.median(r[side][i] for r in rounds) for i in range(4)] for side in (0, 1)]
 
 
 def throughput(ours, theirs, a):
@@ -155,21 +158,23 @@ def throughput(ours, theirs, a):
         row("%s %d x %d" % (op, sessions, pipeline), "%.0f" % z[0], "%.0f" % j[0],
             "%.1f" % (z[0] / j[0]),
             "%.2f ms / %.2f ms = %.2f" % (z[1] / 1e3, j[1] / 1e3, z[1] / j[1]),
-            "%.1f / %.1f = %.2f" % (z[2], j[2], z[2] / j[2]))
+            "%.1f / %.1f = %.2f" % (z[3], j[3], z[3] / j[3]))
         sys.stdout.flush()
 
 
 def observers(ours, home, a):
     print("\n### Two observers more\n")
-    row("load", "3 servers", "3 + 2 observers", "ratio")
-    row(*["---"] * 4)
+    row("load", "3 servers", "3 + 2 observers", "ratio",
+        "CPU s per million ops of the voters, without / with observers", "of the observers")
+    row(*["---"] * 6)
     wider = Ensemble("Zoarium", home, observers=2)
     try:
         for sessions in (16, 128):
             say("observers, set %d x 16" % sessions)
             three, five = in_turns(ours, wider, "set", sessions, 16, a)
             row("set %d x 16, on the voters" % sessions, "%.0f ops/s" % three[0],
-                "%.0f ops/s" % five[0], "%.2f" % (five[0] / three[0]))
+                "%.0f ops/s" % five[0], "%.2f" % (five[0] / three[0]),
+                "%.1f / %.1f" % (three[2], five[2]), "%.1f" % (five[3] - five[2]))
     finally:
         wider.stop()
 
