@@ -208,3 +208,69 @@ fn by_reconfiguration_from_three_to_five_and_back_nothing_is_lost() {
     println!("by reconfiguration: {}", report.summary());
     check::nothing_is_lost(&ensemble, &report);
 }
+
+#[test]
+fn a_leader_that_is_removed_hands_over_without_an_election() {
+    let what = "removal of the leader";
+    hands_over(what, |ensemble, leader| {
+        let leaving = vec![leader];
+        let change = Change {
+            leaving,
+            ..Change::default()
+        };
+        ensemble.reconfigure(1, &change);
+        let leader = ensemble.wait_until_these_serve(&[1, 2]);
+        assert_ne!(leader, 3);
+    });
+}
+
+#[test]
+fn a_leader_that_is_made_an_observer_hands_over_without_an_election() {
+    let what = "demotion of the leader";
+    hands_over(what, |ensemble, leader| {
+        let joining = vec![ensemble.member(leader).line_as(Duty::Observer, true)];
+        let change = Change {
+            joining,
+            ..Change::default()
+        };
+        ensemble.reconfigure(1, &change);
+        wait_for("observer that led", LIMIT, || {
+            let role = ensemble.member(leader).role();
+            (role == Some(Role::Observer)).then_some(())
+        });
+        ensemble.wait_until_all_serve();
+    });
+}
+
+/// Server 3 of three leads and is made something else while writers are busy at the others.
+fn hands_over(what: &str, change: impl Fn(&Ensemble, u64)) {
+    let flavour = Flavour::under_test();
+    let builder = EnsembleBuilder::new(&[flavour; 3]).dynamic();
+    let Some(ensemble) = or_skip(what, builder.start_led_by_last_voter()) else {
+        return;
+    };
+    let load = Load::start(&ensemble.addresses(&[1, 2]));
+    load.wait_for_progress(PROGRESS);
+    let leader = ensemble.wait_until_all_serve();
+    assert_eq!(leader, 3);
+    let before = elections(&ensemble);
+    change(&ensemble, leader);
+    load.wait_for_progress(PROGRESS);
+    // Java counts a role that was taken without an election, too.
+    if flavour == Flavour::Zoarium {
+        assert_eq!(elections(&ensemble), before);
+    }
+    let report = load.finish();
+    println!("{what}: {}", report.summary());
+    assert_eq!(report.sessions_lost(), 0);
+    check::nothing_is_lost(&ensemble, &report);
+}
+
+/// How many elections each member has been through.
+fn elections(ensemble: &Ensemble) -> Vec<String> {
+    let count = |id| {
+        let count = || ensemble.member(id).metric("cnt_election_time");
+        wait_for("count of elections", LIMIT, count)
+    };
+    ensemble.ids().into_iter().map(count).collect()
+}

@@ -7,7 +7,7 @@ use std::time::Duration;
 use jute::Limits;
 use parking_lot::Mutex;
 use proto::learner::LearnerPacket;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 use zab::leader::LinkId;
 
@@ -27,7 +27,16 @@ pub(super) struct Link {
     pub(super) outbox: Outbox,
     /// Where the log was read last.
     pub(super) cursor: Mutex<Option<LogCursor>>,
-    closing: watch::Sender<bool>,
+    closing: watch::Sender<Closing>,
+}
+
+/// How far a connection is from its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Closing {
+    Open,
+    /// What waits is still written; nothing that comes is delivered.
+    Parting,
+    Closed,
 }
 
 impl Link {
@@ -37,21 +46,50 @@ impl Link {
             peer,
             outbox: Outbox::of_learner(),
             cursor: Mutex::new(None),
-            closing: watch::Sender::new(false),
+            closing: watch::Sender::new(Closing::Open),
         })
     }
 
     /// Ends its tasks, and with them the connection. Nothing of what waits is written any more.
     pub(super) fn close(&self) {
-        self.closing.send_replace(true);
+        self.closing.send_replace(Closing::Closed);
     }
 
-    /// Does `work` unless the link is closed before it is done.
-    pub(super) async fn unless_closed<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+    /// Ends the connection once what waits is written, and delivers nothing from here on. `false` if
+    /// the learner is not up to date: nothing that waits is of use to it then, and nothing is done.
+    pub(super) fn part(&self) -> bool {
+        let parts = self.outbox.finish();
+        if parts {
+            self.closing.send_replace(Closing::Parting);
+        }
+        parts
+    }
+
+    /// Does `work` unless the link is to be closed before it is done.
+    pub(super) async fn while_open<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut closing = self.closing.subscribe();
         tokio::select! {
             biased;
-            _ = closing.wait_for(|is_closing| *is_closing) => None,
+            _ = closing.wait_for(|closing| *closing != Closing::Open) => None,
+            done = work => Some(done),
+        }
+    }
+
+    /// Does `work` unless the link is closed before it is done. To part takes `stall` at most.
+    pub(super) async fn unless_closed<T>(
+        &self,
+        stall: Duration,
+        work: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut closing = self.closing.subscribe();
+        let closed = async {
+            let _ = closing.wait_for(|closing| *closing != Closing::Open).await;
+            let closed = closing.wait_for(|closing| *closing == Closing::Closed);
+            let _ = tokio::time::timeout(stall, closed).await;
+        };
+        tokio::select! {
+            biased;
+            () = closed => None,
             done = work => Some(done),
         }
     }
@@ -81,23 +119,25 @@ impl Link {
         }
     }
 
-    /// Writes what is queued until the connection ends.
+    /// Writes what is queued until the connection ends, or all is written and nothing more comes.
     pub(super) async fn write<W: AsyncWrite + Unpin>(
         &self,
         mut stream: W,
         shared: &Shared,
         stall: Duration,
         sink: &EventSink,
-    ) -> PeerError {
-        loop {
-            let sent = match write_packets(&self.outbox, &mut stream, stall).await {
-                Ok(zxid) => send_tree(shared, zxid, &mut stream, stall).await,
-                Err(error) => return error,
-            };
-            if let Err(error) = sent {
-                return error;
-            }
+    ) -> Result<(), PeerError> {
+        while let Some(zxid) = write_packets(&self.outbox, &mut stream, stall).await? {
+            send_tree(shared, zxid, &mut stream, stall).await?;
             sink(PeerEvent::SnapshotSent { link: self.id });
         }
+        Ok(stream.shutdown().await?)
     }
+}
+
+/// Takes what comes until the stream ends. A socket that is closed before its input is read resets the
+/// connection, and what was written last may never arrive.
+pub(super) async fn discard<R: AsyncRead + Unpin>(stream: &mut R) {
+    let mut some = vec![0; 4096];
+    while matches!(stream.read(&mut some).await, Ok(bytes) if bytes > 0) {}
 }

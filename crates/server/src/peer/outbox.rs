@@ -72,6 +72,10 @@ struct Queue {
     history_bytes: usize,
     /// Until NEWLEADER everything is history.
     is_history: bool,
+    /// The writer is at a snapshot.
+    is_in_snapshot: bool,
+    /// Nothing more comes.
+    is_finished: bool,
     /// What the writer has written, for its memory.
     spare: Vec<u8>,
 }
@@ -90,6 +94,8 @@ pub(super) enum Next {
     Write,
     /// Write a SNAP packet with this zxid, and the tree.
     Snapshot(Zxid),
+    /// Nothing: all is written, and nothing more comes.
+    End,
 }
 
 impl Outbox {
@@ -110,6 +116,8 @@ impl Outbox {
                 bytes: 0,
                 history_bytes: 0,
                 is_history,
+                is_in_snapshot: false,
+                is_finished: false,
                 spare: Vec::new(),
             }),
             filled: Notify::new(),
@@ -156,6 +164,21 @@ impl Outbox {
         self.filled.notify_one();
     }
 
+    /// Nothing more is to be queued: the writer ends once what waits is written.
+    ///
+    /// Changes nothing and gives `false` if that would bring nobody up to date: NEWLEADER is not
+    /// queued, or a snapshot, which may take very long, is not written.
+    pub(super) fn finish(&self) -> bool {
+        let queue = &mut *self.queue.lock();
+        let mut items = queue.items.iter();
+        let is_behind = queue.is_history
+            || queue.is_in_snapshot
+            || items.any(|item| matches!(item, Item::Snapshot(_)));
+        queue.is_finished = !is_behind;
+        self.filled.notify_one();
+        queue.is_finished
+    }
+
     /// Waits until there is something to do. What is to be written is in `buffer` then; what it held
     /// before was written.
     async fn next(&self, buffer: &mut Vec<u8>) -> Next {
@@ -170,7 +193,11 @@ impl Outbox {
 
     fn take(&self, buffer: &mut Vec<u8>) -> Option<Next> {
         let queue = &mut *self.queue.lock();
-        let next = match queue.items.pop_front()? {
+        queue.is_in_snapshot = false;
+        let Some(item) = queue.items.pop_front() else {
+            return queue.is_finished.then_some(Next::End);
+        };
+        let next = match item {
             Item::Packets(packets) => {
                 queue.bytes -= packets.len();
                 let mut written = std::mem::replace(buffer, packets);
@@ -181,7 +208,10 @@ impl Outbox {
                 }
                 Next::Write
             }
-            Item::Snapshot(zxid) => Next::Snapshot(zxid),
+            Item::Snapshot(zxid) => {
+                queue.is_in_snapshot = true;
+                Next::Snapshot(zxid)
+            }
         };
         // A snapshot is not written yet when it is taken.
         if queue.items.is_empty() && matches!(next, Next::Write) {
@@ -208,7 +238,8 @@ impl Outbox {
 /// Places for packets that an idle queue keeps.
 const IDLE_ITEMS: usize = 64;
 
-/// Writes what waits until a snapshot is due, and gives its zxid.
+/// Writes what waits until a snapshot is due, and gives its zxid; `None` if all is written and
+/// nothing more comes.
 ///
 /// # Errors
 /// If the connection breaks, or takes nothing for `stall`.
@@ -216,12 +247,13 @@ pub(super) async fn write_packets<W: AsyncWrite + Unpin>(
     outbox: &Outbox,
     stream: &mut W,
     stall: Duration,
-) -> Result<Zxid, PeerError> {
+) -> Result<Option<Zxid>, PeerError> {
     let mut buffer = Vec::new();
     loop {
         match outbox.next(&mut buffer).await {
             Next::Write => write_all(stream, &buffer, stall).await?,
-            Next::Snapshot(zxid) => return Ok(zxid),
+            Next::Snapshot(zxid) => return Ok(Some(zxid)),
+            Next::End => return Ok(None),
         }
     }
 }
@@ -273,7 +305,7 @@ mod tests {
         let mut buffer = Vec::new();
         Some(match outbox.take(&mut buffer)? {
             Next::Write => buffer.len(),
-            Next::Snapshot(_) => 0,
+            Next::Snapshot(_) | Next::End => 0,
         })
     }
 
@@ -326,6 +358,26 @@ mod tests {
         // The refused one is counted: its link is at its end.
         outbox.push(&packet(max - 1)).unwrap();
         assert!(outbox.push(&packet(1)).is_err());
+    }
+
+    #[test]
+    fn all_that_waits_is_written_before_the_end() {
+        let outbox = Outbox::of_learner();
+        outbox.push(&packet(1)).unwrap();
+        assert!(!outbox.finish(), "within the history");
+        outbox.push_snapshot(Zxid(1), 0);
+        outbox.push(&new_leader()).unwrap();
+        assert!(!outbox.finish(), "before a snapshot");
+        assert_eq!((written(&outbox), written(&outbox)), (Some(1), Some(0)));
+        assert!(!outbox.finish(), "within a snapshot");
+        assert!(written(&outbox).is_some_and(|bytes| bytes > 0));
+        assert_eq!(written(&outbox), None, "the queue is not finished");
+        outbox.push(&packet(2)).unwrap();
+        assert!(outbox.finish());
+        assert_eq!(written(&outbox), Some(2));
+        let mut buffer = Vec::new();
+        let next = outbox.take(&mut buffer);
+        assert!(matches!(next, Some(Next::End)), "{next:?}");
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use jute::Limits;
@@ -19,7 +19,7 @@ use tokio::task::AbortHandle;
 use zab::leader::{LinkFault, LinkId};
 
 use super::catch_up::LogAccess;
-use super::link::Link;
+use super::link::{Link, discard};
 use super::listen::{self, Door, ListenSettings};
 use super::outbox::Parcel;
 use super::{EventSink, PeerError, PeerEvent};
@@ -74,6 +74,8 @@ struct Term {
     number: u64,
     doors: Vec<(Arc<Door>, AbortHandle)>,
     links: HashMap<LinkId, Arc<Link>>,
+    /// Those of the term before that are still being written to.
+    parting: Vec<Weak<Link>>,
 }
 
 impl LearnerPort {
@@ -127,16 +129,33 @@ impl LearnerPort {
     /// Ends the term: connections are refused from here on, and those that are there are dropped with
     /// all that waits for them.
     pub(crate) fn close_all(&self) {
+        self.end_term(|_| false);
+    }
+
+    /// The same, but learners that are up to date get what waits for them first: another server leads
+    /// from here on, and they are to hear of it. Nothing that they say is delivered any more. Those
+    /// that take it too slowly are dropped after the time of a stall, or with the end of the next term.
+    pub(crate) fn hand_over(&self) {
+        self.end_term(Link::part);
+    }
+
+    fn end_term(&self, parts: impl Fn(&Link) -> bool) {
         self.flush();
-        let mut term = self.0.term.lock();
+        let term = &mut *self.0.term.lock();
         term.number += 1;
         for (door, accepting) in term.doors.drain(..) {
             door.close();
             // A socket that is closed here wakes nobody.
             accepting.abort();
         }
-        for (_, link) in term.links.drain() {
+        for link in term.parting.drain(..).filter_map(|link| link.upgrade()) {
             link.close();
+        }
+        for (_, link) in term.links.drain() {
+            match parts(&link) {
+                true => term.parting.push(Arc::downgrade(&link)),
+                false => link.close(),
+            }
         }
     }
 
@@ -187,7 +206,7 @@ impl LearnerPort {
         if let Some(to) = self.0.link(link) {
             let port = self.0.clone();
             self.0.runtime.spawn(async move {
-                if let Some(event) = to.unless_closed(port.read_log(&to, from, upto)).await {
+                if let Some(event) = to.while_open(port.read_log(&to, from, upto)).await {
                     (port.sink)(event);
                 }
             });
@@ -268,19 +287,23 @@ impl Port {
             link: link.id,
             peer,
         });
-        let (input, output) = stream.into_split();
+        let (mut input, output) = stream.into_split();
         let (port, reading) = (self.clone(), link.clone());
         self.runtime.spawn(async move {
-            let read = reading.read(input, port.settings.limits, &port.sink);
-            if let Some(error) = reading.unless_closed(read).await {
-                port.end(&reading, error);
+            let read = reading.read(&mut input, port.settings.limits, &port.sink);
+            match reading.while_open(read).await {
+                Some(error) => port.end(&reading, error),
+                None => {
+                    let stall = port.settings.stall;
+                    reading.unless_closed(stall, discard(&mut input)).await;
+                }
             }
         });
         let (port, writing) = (self.clone(), link);
         self.runtime.spawn(async move {
             let stall = port.settings.stall;
             let write = writing.write(output, &port.shared, stall, &port.sink);
-            if let Some(error) = writing.unless_closed(write).await {
+            if let Some(Err(error)) = writing.unless_closed(stall, write).await {
                 port.end(&writing, error);
             }
         });

@@ -207,7 +207,10 @@ impl Core {
         let mut reloads = false;
         match std::mem::replace(&mut self.role, Role::Looking) {
             Role::Leading(leading) => {
-                member.port.close_all();
+                match next {
+                    Next::Follow(_) => member.port.hand_over(),
+                    _ => member.port.close_all(),
+                }
                 member.committed = leading.leader.into_committed();
             }
             Role::Learning(learning) => {

@@ -75,7 +75,8 @@ pub enum Action {
     ActivateConfig {
         /// The reconfiguration.
         record: Record,
-        /// Who leads from here on. If it is not this server, nothing is committed any more.
+        /// Who leads from here on. If it is not this server, nothing is committed any more, and all
+        /// that the learners are still to hear has been sent before.
         designated_leader: Sid,
     },
     /// A client of a learner wants this.

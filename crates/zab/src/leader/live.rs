@@ -199,15 +199,19 @@ impl Leader {
         let reconfig = self.reconfig.take_if(|reconfig| *reconfig == zxid);
         let next = reconfig.and_then(|_| self.next.take());
         let designated_leader = next.as_ref().map(|next| self.designate(zxid, next));
+        let mut activation = None;
         if let (Some(next), Some(designated_leader)) = (next, designated_leader) {
             self.quorum = next.quorum;
             self.config_version = zxid.0;
             self.proposals.replace();
             self.is_retiring = designated_leader != self.sid;
-            out.push(Action::ActivateConfig {
+            activation = Some(Action::ActivateConfig {
                 record: record.clone(),
                 designated_leader,
             });
+        }
+        if !self.is_retiring {
+            out.extend(activation.take());
         }
         for (to, link) in &self.links {
             if link.is_forwarding() {
@@ -223,6 +227,9 @@ impl Leader {
             let packet = LeaderPacket::Sync;
             out.push(Action::Send { to, packet });
         }
+        // It ends the role of this server: learners that have not heard whom to follow would have to
+        // elect a leader.
+        out.extend(activation);
     }
 
     /// Who leads once a reconfiguration is in force: this server if it stays, else the voter of the

@@ -1,6 +1,6 @@
 //! Packets between a leader and its learners, and when there is a port at all.
 
-use std::io::Read;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use zab::leader::LinkFault;
 use super::support::{
     Site, bytes_of, introduction, is_closed, listen_on, raw_learner, write_packet,
 };
-use crate::peer::{ListenSettings, PeerEvent};
+use crate::peer::{LearnerPort, ListenSettings, PeerEvent};
 
 fn proposal(number: i64, len: usize) -> LeaderPacket {
     LeaderPacket::Proposal {
@@ -142,6 +142,84 @@ fn learners_are_refused_outside_of_a_term_and_no_link_is_numbered_twice() {
     assert!(is_closed(&learner));
     drop(port);
     assert!(TcpStream::connect(address).is_err());
+}
+
+/// A learner that is up to date and has read nothing of what waits for it, more than socket buffers
+/// hold, when the leader hands over.
+fn handed_over(site: &Site) -> (LearnerPort, TcpStream, Vec<u8>) {
+    let (port, address) = site.open_port();
+    let learner = raw_learner(address);
+    let link = site.learner_connected();
+    let zxid = Zxid::new(Epoch(1), 0);
+    let mut sent = vec![LeaderPacket::NewLeader { zxid, config: None }];
+    sent.extend((1..64).map(|number| proposal(number, 300 << 10)));
+    for packet in &sent {
+        port.send(link, packet.clone());
+    }
+    port.hand_over();
+    assert!(TcpStream::connect(address).is_err());
+    // Of what is sent after the term nothing is written.
+    port.send(link, LeaderPacket::UpToDate);
+    port.flush();
+    (port, learner, sent.into_iter().flat_map(bytes_of).collect())
+}
+
+#[test]
+fn at_a_handover_what_waits_is_written_and_what_comes_is_not_delivered() {
+    let site = Site::new();
+    let (port, mut learner, expected) = handed_over(&site);
+    let ack = LearnerPacket::Ack { zxid: Zxid(1) };
+    for _ in 0..100 {
+        write_packet(&learner, ack.clone());
+    }
+    let mut read = Vec::new();
+    learner.read_to_end(&mut read).unwrap();
+    assert!(read == expected, "{} of {}", read.len(), expected.len());
+    // It is still listened to, or what was written last could be lost.
+    write_packet(&learner, ack);
+    drop(learner);
+    drop(port);
+    site.wait_for_silence();
+    // The core hears neither what it said nor that it is gone.
+    assert!(site.at_leader_within(Duration::ZERO).is_none());
+}
+
+#[test]
+fn at_a_handover_who_is_not_up_to_date_is_dropped() {
+    let site = Site::new();
+    let (port, address) = site.open_port();
+    let learner = raw_learner(address);
+    let link = site.learner_connected();
+    port.send(link, LeaderPacket::leader_info(Epoch(1)));
+    port.hand_over();
+    assert!(is_closed(&learner));
+    // Nobody waits for it to go.
+    drop(port);
+    site.wait_for_silence();
+}
+
+#[test]
+fn a_link_that_is_handed_over_ends_after_a_stall_or_with_the_next_term() {
+    let mut site = Site::new();
+    site.stall = Duration::from_millis(50);
+    let (_port, learner, expected) = handed_over(&site);
+    assert_is_cut(learner, &expected);
+    let site = Site::new();
+    let (port, learner, expected) = handed_over(&site);
+    port.open().unwrap();
+    assert_is_cut(learner, &expected);
+}
+
+/// Waits until the other side has dropped the connection, and then reads what came through it.
+fn assert_is_cut(mut learner: TcpStream, expected: &[u8]) {
+    let ack = bytes_of(LearnerPacket::Ack { zxid: Zxid(1) });
+    while learner.write_all(&ack).is_ok() {
+        std::thread::yield_now();
+    }
+    let mut read = Vec::new();
+    // It may have been reset.
+    let _ = learner.read_to_end(&mut read);
+    assert!(read.len() < expected.len() && expected.starts_with(&read));
 }
 
 #[test]

@@ -190,8 +190,13 @@ fn a_link_is_closed_while_its_snapshot_is_sent() {
     port.close_all();
     assert!(is_closed(&learner));
     drop(port);
+    let (port, link, learner) = within_a_snapshot(&site);
+    port.send(link, new_leader());
+    port.hand_over();
+    assert!(is_closed(&learner));
+    drop(port);
     site.wait_for_silence();
-    // Neither was sent, and the end of neither is news.
+    // None was sent, and the end of none is news.
     assert!(site.at_leader_within(Duration::ZERO).is_none());
 }
 

@@ -149,10 +149,10 @@ fn a_removed_leader_names_the_follower_with_the_longest_log_and_commits_no_more(
     ack(&mut leader, 1, 1, &mut out);
     ack(&mut leader, 2, 2, &mut out);
     let expected = [
-        "activate config 0x100000001 len=3 sid=2",
         "link 1: send COMMITANDACTIVATE 0x100000001 sid=2",
         "link 2: send COMMITANDACTIVATE 0x100000001 sid=2",
         "deliver 0x100000001 len=3",
+        "activate config 0x100000001 len=3 sid=2",
     ];
     assert_eq!(lines(&mut out), expected);
     ack(&mut leader, 1, 2, &mut out);
