@@ -55,6 +55,9 @@ pub(crate) const SNAPSHOT_SHORT: Duration = Duration::from_millis(100);
 /// the time at most goes into snapshots.
 pub(crate) const SNAPSHOT_REST_FACTOR: u32 = 3;
 
+/// But no later than this: what is logged meanwhile has to be read at the next start.
+pub(crate) const SNAPSHOT_REST_MAX: Duration = Duration::from_secs(60);
+
 /// How long a stopping server waits for a snapshot: most are finished by then, and whoever stops
 /// the server (a service manager, a container's host) has more patience than this.
 pub(crate) const STOP_SNAPSHOT_GRACE: Duration = Duration::from_secs(5);

@@ -64,8 +64,20 @@ struct Port {
 #[derive(Default)]
 struct Staging {
     links: Vec<(Arc<Link>, Parcel)>,
+    /// Behind the link that was sent to last. What goes to all goes to them in one order.
+    next: usize,
     /// Empty ones, kept for their memory.
     spare: Vec<Parcel>,
+}
+
+impl Staging {
+    fn find(&self, link: LinkId) -> Option<usize> {
+        let is_it = |(to, _): &(Arc<Link>, Parcel)| to.id == link;
+        match self.links.get(self.next) {
+            Some(next) if is_it(next) => Some(self.next),
+            _ => self.links.iter().position(is_it),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -162,8 +174,7 @@ impl LearnerPort {
     /// Sends a packet, with the next flush at the latest.
     pub(crate) fn send(&self, link: LinkId, packet: LeaderPacket) {
         let staging = &mut *self.0.staged.lock();
-        let at = staging.links.iter().position(|(to, _)| to.id == link);
-        let at = at.or_else(|| {
+        let at = staging.find(link).or_else(|| {
             let to = self.0.link(link)?;
             let parcel = staging.spare.pop().unwrap_or_default();
             staging.links.push((to, parcel));
@@ -172,6 +183,7 @@ impl LearnerPort {
         let Some((to, parcel)) = at.and_then(|at| staging.links.get_mut(at)) else {
             return;
         };
+        staging.next = at.map_or(0, |at| at + 1);
         parcel.add(&QuorumPacket::from(packet));
         if parcel.is_full() {
             self.0.queue(to, parcel);

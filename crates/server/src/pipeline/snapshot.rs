@@ -61,7 +61,9 @@ impl Rest {
     fn begin(&self, took: Duration, now_ms: u64) {
         let rest = match took {
             took if took < limits::SNAPSHOT_SHORT => Duration::ZERO,
-            took => took * limits::SNAPSHOT_REST_FACTOR,
+            took => took
+                .saturating_mul(limits::SNAPSHOT_REST_FACTOR)
+                .min(limits::SNAPSHOT_REST_MAX),
         };
         let rest_ms = u64::try_from(rest.as_millis()).unwrap_or(u64::MAX);
         self.until_ms
@@ -325,6 +327,8 @@ mod tests {
         rest.begin(Duration::from_secs(2), 7000);
         assert!(!rest.is_over(12_999));
         assert!(rest.is_over(13_000));
+        rest.begin(Duration::from_secs(600), 20_000);
+        assert!(rest.is_over(80_000));
     }
 
     fn of(server: &Server, attempt: u64) -> Synchronised {
