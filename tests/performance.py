@@ -6,7 +6,8 @@
 
 Both servers run on this machine at the same time, on loopback, with the same zoo.cfg; `zoarium
 bench --versus` loads them in turns. Throughput and p99 are the medians of the rounds, which one
-disturbed round cannot move. Only the ratios mean anything on another machine.
+disturbed round cannot move, and a load during which the machine's host took much of its
+processors' time for others is measured again. Only the ratios mean anything on another machine.
 """
 import argparse
 import json
@@ -24,6 +25,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
 ZOARIUM = os.path.join(TARGET, "release", "zoarium")
 JARS = os.path.join(TARGET, "foreign", "apache", "*")
+# Share of the processors' time above which a measurement says more of the host than of the servers.
+STOLEN_MAX = 0.04
 LOADS = [(op, sessions, pipeline) for op in ("get", "exists", "set", "create")
          for sessions, pipeline in ((16, 16), (128, 16))] + [("get", 1, 1), ("set", 1, 1)]
 
@@ -132,6 +135,21 @@ def stolen():
     return ticks[7], sum(ticks)
 
 
+def undisturbed(measure, tries):
+    """The least disturbed of so many measurements, and the share of time that it lost."""
+    best = None
+    for _ in range(tries):
+        before = stolen()
+        measured = measure()
+        taken, ticks = (now - then for then, now in zip(before, stolen()))
+        if best is None or taken / ticks < best[1]:
+            best = measured, taken / ticks
+        if best[1] < STOLEN_MAX:
+            break
+        say("%.0f %% of the time stolen" % (100 * taken / ticks))
+    return best
+
+
 def throughput(ours, theirs, a):
     print("\n### Throughput, latency, CPU\n")
     row("load", "Zoarium ops/s", "Apache ops/s", "ratio", "p99 Zoarium / Apache",
@@ -139,9 +157,8 @@ def throughput(ours, theirs, a):
     row(*["---"] * 7)
     for op, sessions, pipeline in LOADS:
         say("%s %d x %d" % (op, sessions, pipeline))
-        before = stolen()
-        r = versus(ours, theirs, op, sessions, pipeline, a.seconds, 2, a.rounds)
-        taken, ticks = (now - then for then, now in zip(before, stolen()))
+        r, lost = undisturbed(lambda: versus(ours, theirs, op, sessions, pipeline, a.seconds, 2,
+                                             a.rounds), a.tries)
         z, j = r["servers"]
         ops, p99 = ([statistics.median(figure(round) for round in side["rounds"]) for side in (z, j)]
                     for figure in (lambda round: round["ops_per_second"],
@@ -152,7 +169,7 @@ def throughput(ours, theirs, a):
             "%.2f / %.1f = %.2f" % (z["cpu_seconds_per_million_ops"],
                                     j["cpu_seconds_per_million_ops"],
                                     r["ratios"]["cpu_per_op"]),
-            "%.0f %%" % (100 * taken / ticks))
+            "%.0f %%" % (100 * lost))
         sys.stdout.flush()
 
 
@@ -217,6 +234,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--seconds", type=float, default=5)
     p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--tries", type=int, default=3, help="for a load that is disturbed")
     p.add_argument("--znodes", type=int, default=1_000_000)
     p.add_argument("--only", choices=["throughput", "ceilings", "memory"])
     a = p.parse_args()
