@@ -37,7 +37,8 @@ pub(crate) enum Event {
     ClosedByLearner,
 }
 
-/// The recordings of quorum connections. None, with a word on it, where they are not at hand.
+/// All recordings, with what they hold of quorum connections. None, with a word on it, where they
+/// are not at hand.
 pub(crate) fn all() -> Vec<Recording> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors/ensemble");
     let Ok(entries) = fs::read_dir(&folder) else {
@@ -54,10 +55,6 @@ pub(crate) fn all() -> Vec<Recording> {
 
 fn read(path: &Path) -> Option<Recording> {
     let name = path.file_name()?.to_str()?.strip_suffix(".jsonl")?;
-    // Election connections are another crate's.
-    if name.contains("election") {
-        return None;
-    }
     let text = fs::read_to_string(path).unwrap();
     let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
     Some(Recording {
@@ -72,6 +69,7 @@ fn line(line: &Value) -> Option<Line> {
     let is_down = match line["dir"].as_str()? {
         "L>F" => true,
         "F>L" => false,
+        // Election connections are another crate's.
         _ => return None,
     };
     let event = match (line["event"].as_str(), line["type"].as_str()) {

@@ -1,0 +1,133 @@
+//! Conversations of Apache ZooKeeper 3.9.5, replayed: a learner of ours hears what a Java learner
+//! heard, and must say what that said.
+//!
+//! The disk is done at once here, so the order of what is sent is exact. Pings and what clients
+//! asked for stand wherever they stood and are left out. A recording may begin in the middle; the
+//! learner is brought there by an empty DIFF. To wrong input it must react as Java does, but where
+//! it is named.
+
+#![allow(clippy::unwrap_used, reason = "a test")]
+
+mod conversation;
+mod differs;
+mod reactions;
+#[path = "../recordings/mod.rs"]
+mod recordings;
+mod stage;
+mod unplayed;
+
+use std::collections::BTreeSet;
+
+use conversation::{Conversation, conversations};
+use differs::{DIFFERS, Differs, acknowledge_once, differs};
+use proto::learner::LearnerPacket;
+use recordings::Recording;
+
+/// A recording and a connection in it.
+type Link = (String, u64);
+
+#[test]
+fn a_learner_says_what_a_java_learner_said() {
+    let recordings = recordings::all();
+    let (played, compared) = play_all(&recordings);
+    if !recordings.is_empty() {
+        println!("{} conversations, {compared} packets", played.len());
+        assert!(compared >= 500);
+    }
+}
+
+#[test]
+fn to_wrong_input_a_learner_reacts_as_a_java_learner_did() {
+    let recordings = recordings::all();
+    let played = play_reactions(&recordings);
+    if !recordings.is_empty() {
+        println!("{} conversations", played.len());
+    }
+}
+
+#[test]
+fn every_java_learner_that_was_recorded_has_its_replay() {
+    let recordings = recordings::all();
+    let (mut played, _) = play_all(&recordings);
+    played.extend(play_reactions(&recordings));
+    let unplayed = unplayed::unplayed(&recordings);
+    if recordings.is_empty() {
+        return;
+    }
+    for (file, conn, _) in DIFFERS {
+        let link = ((*file).to_owned(), *conn);
+        assert!(played.contains(&link), "{link:?} is not replayed");
+    }
+    let len = played.len() + unplayed.len();
+    played.extend(unplayed);
+    assert_eq!(played.len(), len, "replayed after all, or named twice");
+    let recorded = recorded(&recordings);
+    let odd: Vec<&Link> = recorded.symmetric_difference(&played).collect();
+    assert!(
+        odd.is_empty(),
+        "neither replayed nor named, or not recorded: {odd:?}"
+    );
+}
+
+/// The links of all learners but those that say that they are scripts.
+fn recorded(recordings: &[Recording]) -> BTreeSet<Link> {
+    let links = recordings.iter().flat_map(|recording| {
+        let lines = recording.lines.iter();
+        let not_of_scripts = lines.filter(|line| !line.learner.starts_with("probe-"));
+        not_of_scripts.map(|line| (recording.name.clone(), line.conn))
+    });
+    links.collect()
+}
+
+/// Returns what was replayed, and how much was compared.
+fn play_all(recordings: &[Recording]) -> (BTreeSet<Link>, usize) {
+    let (mut played, mut compared) = (BTreeSet::new(), 0);
+    let recordings = recordings.iter();
+    for recording in recordings.filter(|recording| recording.name != reactions::FILE) {
+        for (conn, conversation) in conversations(recording) {
+            let link = (recording.name.clone(), conn);
+            compared += play(&link, conversation);
+            played.insert(link);
+        }
+    }
+    (played, compared)
+}
+
+fn play_reactions(recordings: &[Recording]) -> Vec<Link> {
+    let mut all = recordings.iter();
+    let recording = all.find(|recording| recording.name == reactions::FILE);
+    assert!(recording.is_some() || recordings.is_empty());
+    recording.map(reactions::play).unwrap_or_default()
+}
+
+/// Returns how much was compared.
+fn play((name, conn): &Link, conversation: Conversation) -> usize {
+    let at = format!("{name}, connection {conn}");
+    let mut stage = conversation.begin().expect(&at);
+    let (committed, has_activation) = (conversation.committed(), conversation.has_activation());
+    for packet in conversation.down {
+        stage.hear(packet.expect(&at));
+    }
+    let mut expected = conversation.up;
+    stage.said.retain(is_protocol);
+    expected.retain(is_protocol);
+    if let Some(differs) = differs(name, *conn) {
+        assert_eq!(differs, Differs::SaysLess, "{at}");
+        acknowledge_once(&mut expected);
+    }
+    assert_eq!(stage.said, expected, "{at}");
+    assert_eq!(stage.delivered, committed, "{at}");
+    // A learner that a new configuration sends elsewhere is ended by its host.
+    let is_left = stage.left.is_some() || (conversation.is_left && has_activation);
+    assert_eq!(is_left, conversation.is_left, "{at}: {:?}", stage.left);
+    let compared = expected.len() + committed.len();
+    assert_ne!(compared, 0, "{at}");
+    compared
+}
+
+fn is_protocol(packet: &LearnerPacket) -> bool {
+    !matches!(
+        packet,
+        LearnerPacket::Ping { .. } | LearnerPacket::Request(_) | LearnerPacket::Revalidate(_)
+    )
+}

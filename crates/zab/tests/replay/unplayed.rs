@@ -1,0 +1,70 @@
+//! Recorded links that have no replay, and why they cannot have one.
+
+use crate::Link;
+use crate::recordings::{Event, Line, Recording};
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Why {
+    /// The link was there before the recording began, and all that it shows is how it ends. That
+    /// is for the host: a learner neither hears nor says anything of it.
+    OnlyItsEnd,
+    /// It is a script's that never says who it is, so it bears no name; the notes of the recording
+    /// tell what it sends to a Java leader. There is no Java learner.
+    NamelessScript,
+}
+
+const fn only_its_end(file: &'static str, conn: u64) -> (&'static str, u64, Why) {
+    (file, conn, Why::OnlyItsEnd)
+}
+
+const fn nameless_script(conn: u64) -> (&'static str, u64, Why) {
+    ("reactions-leader", conn, Why::NamelessScript)
+}
+
+const UNPLAYED: &[(&str, u64, Why)] = &[
+    // The leader stops, and leads again over new links.
+    only_its_end("fake-leader-snap", 3),
+    only_its_end("fake-leader-snap", 7),
+    only_its_end("fake-leader-trunc", 8),
+    only_its_end("fake-leader-trunc", 9),
+    // The leader is killed.
+    only_its_end("leader-loss", 8),
+    only_its_end("leader-loss", 9),
+    only_its_end("leader-loss", 10),
+    // The learner is stopped, and comes back over another link.
+    only_its_end("learner-rejoin", 9),
+    // The last follower is killed, and its leader gives up.
+    only_its_end("quorum-loss", 18),
+    only_its_end("quorum-loss", 24),
+    // Another packet than an introduction, and an introduction without a sid.
+    nameless_script(21),
+    nameless_script(22),
+    nameless_script(23),
+    // Packets of impossible lengths, or one that breaks off.
+    nameless_script(31),
+    nameless_script(32),
+    nameless_script(33),
+];
+
+/// The links that cannot be replayed, of which the recordings must show that it is so.
+pub(crate) fn unplayed(recordings: &[Recording]) -> Vec<Link> {
+    let links = UNPLAYED.iter().map(|(file, conn, why)| {
+        let recording = recordings.iter().find(|recording| recording.name == *file);
+        let lines = recording.iter().flat_map(|recording| &recording.lines);
+        let mut lines = lines.filter(|line| line.conn == *conn);
+        assert!(lines.all(|line| why.holds(line)), "{file}, {conn}: {why:?}");
+        ((*file).to_owned(), *conn)
+    });
+    links.collect()
+}
+
+impl Why {
+    fn holds(self, line: &Line) -> bool {
+        match self {
+            Self::OnlyItsEnd => {
+                matches!(line.event, Event::ClosedByLeader | Event::ClosedByLearner)
+            }
+            Self::NamelessScript => line.learner == "?",
+        }
+    }
+}
