@@ -294,6 +294,15 @@ impl Election {
         self.supporters.clear();
     }
 
+    /// The role is over, and the next round does not begin yet: the log may still be on its way to the
+    /// disk. As before the first round voters get no answer, least of all that this server leads; what
+    /// they say is kept for the round.
+    pub fn end_role(&mut self) {
+        self.looking = None;
+        self.state = PeerState::Looking;
+        self.supporters.clear();
+    }
+
     /// This server's part in the member list has changed, without a new election.
     pub fn set_role(&mut self, role: Role) {
         self.role = role;

@@ -88,6 +88,15 @@ pub(crate) const LEARNER_LINKS_MAX: usize = 1024;
 /// Bytes of the transaction log read at a time for a learner.
 pub(crate) const LOG_PAGE_BYTES: usize = 1 << 20;
 
+/// Bytes of transactions that may wait for a learner's log; then no more packets are read. They wait
+/// in its leader, which drops a learner that has stopped answering: the disk stands still.
+pub(crate) const LEARNER_BACKLOG_BYTES: usize = 64 << 20;
+
+/// Bytes of transactions that may wait for a leader's log. Its followers' disks go on committing, so
+/// nothing else would end it: seconds of the heaviest load, in which a disk that is only slow for a
+/// moment has caught up.
+pub(crate) const LEADER_BACKLOG_BYTES: usize = 128 << 20;
+
 /// Longest wait for the name of this server's own quorum address.
 pub(crate) const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 

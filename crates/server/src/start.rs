@@ -34,6 +34,11 @@ const DEFAULT_BACKLOG: i32 = 4096;
 
 pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
     refuse_unsupported(&config)?;
+    if let Some(ensemble) = &config.ensemble
+        && !ensemble.learner.observer_sync_enabled
+    {
+        tracing::warn!("syncEnabled=false has no effect, observers write logs and snapshots");
+    }
     let settings = Settings::new(config.clone());
     let disk = Arc::new(RealDisk);
     let dirs = DataDirs::open(

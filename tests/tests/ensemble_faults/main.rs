@@ -1,6 +1,7 @@
 //! A system that fails its server: disks that do not sync, clocks that jump, data that is gone,
 //! ways that cannot be gone. One member, or all of them; never what was acknowledged.
 
+mod backlog;
 mod clocks;
 mod delays;
 mod faults;

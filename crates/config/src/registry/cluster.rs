@@ -40,7 +40,7 @@ keys! {
     OBSERVER_MASTER_SIZE_LIMIT = Key::prefixed("observerMaster.sizeLimit", Int, "Bytes of proposals that a follower keeps for its observers.").no_effect("observers are caught up from the newest transactions, of which `commitLogCount` are kept, or by a snapshot");
     OBSERVER_RECONNECT_DELAY = Key::prefixed("observer.reconnectDelayMs", Long, "Pause before an observer connects again.").default("0").unit("ms").at_least(0, Outside::Default).should();
     OBSERVER_ELECTION_DELAY = Key::prefixed("observer.election.DelayMs", Long, "Pause before an observer looks for a leader again.").default("200").unit("ms").at_least(0, Outside::Default).should();
-    SYNC_ENABLED = Key::file_under_property("syncEnabled", "zookeeper.observer.syncEnabled", Flag, "Whether observers write logs and snapshots.").default("true").should();
+    SYNC_ENABLED = Key::file_under_property("syncEnabled", "zookeeper.observer.syncEnabled", Flag, "Whether Java's observers write logs and snapshots; ours always do.").default("true").should();
     OBSERVER_SYNC_ENABLED = Key::prefixed("observer.syncEnabled", Flag, "The same as `syncEnabled`, and stronger.").derived("`syncEnabled`").should();
     MULTI_ADDRESS_ENABLED = Key::file_or_property("multiAddress.enabled", "zookeeper.multiAddress.enabled", Flag, "Whether members may have several addresses.").default("false").should();
     MULTI_ADDRESS_REACHABILITY_CHECK = Key::file_or_property("multiAddress.reachabilityCheckEnabled", "zookeeper.multiAddress.reachabilityCheckEnabled", Flag, "Whether addresses of a member are tried before one is used.").default("true").should();

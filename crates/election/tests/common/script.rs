@@ -124,6 +124,7 @@ impl Script {
             "wait" => self.pass(number(words.0[0]), false),
             "run" => self.pass(number(words.0[0]), true),
             "active" => self.activate(&words),
+            "resign" => words.sids().for_each(|sid| self.resign(sid)),
             "hear" => self.hear(&words),
             "oracle" => self.ask_oracle(&words),
             "votes" => self.print_votes(&words),
@@ -181,6 +182,13 @@ impl Script {
             for other in others.into_iter().filter(|other| is_new && *other != sid) {
                 self.connect(other, sid);
             }
+        }
+    }
+
+    /// Its role is over, and its log is not on disk yet.
+    fn resign(&mut self, sid: Sid) {
+        if let Some(election) = self.election(sid) {
+            election.end_role();
         }
     }
 

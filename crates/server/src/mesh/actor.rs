@@ -35,6 +35,7 @@ use crate::metrics::Metrics;
 pub(super) enum Order {
     Look(Candidate),
     EpochActive(Epoch),
+    EndRole,
     Appoint(PeerState, Vote),
     Configure {
         committed: Membership,
@@ -214,6 +215,7 @@ impl Actor {
                 self.start_round();
             }
             Order::EpochActive(epoch) => self.election.handle_epoch_active(epoch),
+            Order::EndRole => self.election.end_role(),
             Order::Appoint(state, vote) => {
                 self.looking_since = None;
                 self.election.appoint(state, vote);

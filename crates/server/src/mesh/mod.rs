@@ -124,6 +124,11 @@ impl Mesh {
         self.order(Order::EpochActive(epoch));
     }
 
+    /// The role is over; [`look`](Self::look) follows when the log is on disk.
+    pub(crate) fn end_role(&self) {
+        self.order(Order::EndRole);
+    }
+
     /// Gives the server a role without an election, as a reconfiguration can order.
     pub(crate) fn appoint(&self, state: PeerState, vote: Vote) {
         self.order(Order::Appoint(state, vote));

@@ -366,6 +366,7 @@ impl Core {
             Role::Leading(_) => self.with_leader(|leader, _, out| leader.handle_synced(zxid, out)),
             Role::Learning(_) => {
                 self.with_learner(|learner, _, out| learner.handle_synced(zxid, out));
+                self.read_packets();
             }
             Role::Draining(_) => self.drain(),
             Role::Looking => {}

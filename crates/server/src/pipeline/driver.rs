@@ -204,6 +204,9 @@ impl Core {
         let Some(member) = &mut self.member else {
             return;
         };
+        if matches!(next, Next::Look | Next::LookLater | Next::End) {
+            member.mesh.end_role();
+        }
         let mut reloads = false;
         match std::mem::replace(&mut self.role, Role::Looking) {
             Role::Leading(leading) => {

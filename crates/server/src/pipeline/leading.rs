@@ -19,9 +19,9 @@ use super::Submission;
 use super::core::{Core, Incoming, Order};
 use super::oracle::OracleWatch;
 use super::role::{Leading, Next, Role};
-use crate::clock;
 use crate::service::Service;
 use crate::sessions::Sessions;
+use crate::{clock, limits};
 
 impl Core {
     /// This server was elected, or named by a reconfiguration.
@@ -94,6 +94,17 @@ impl Core {
             let pending = leading.leader.pending_syncs();
             self.shared.role.set_pending_syncs(pending);
             leading.spare = actions;
+        }
+        self.step_down_if_log_lags();
+    }
+
+    /// A leader needs no log of its own to commit what a quorum of others has on disk. While its disk
+    /// stands still all that would wait for it in memory.
+    fn step_down_if_log_lags(&mut self) {
+        let bytes = self.group.bytes();
+        if bytes > limits::LEADER_BACKLOG_BYTES && matches!(self.role, Role::Leading(_)) {
+            tracing::error!(bytes, synced = %self.synced, "the disk does not keep up with the transaction log, leading is over until it has");
+            self.leave_role(Next::Look);
         }
     }
 

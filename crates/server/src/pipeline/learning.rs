@@ -22,11 +22,11 @@ use super::observing::Master;
 use super::revalidation::Revalidation;
 use super::role::{Learning, Next, Role, SyncWaiter};
 use super::snapshot::Synchronised;
-use crate::clock;
 use crate::net::handshake;
 use crate::peer::Room;
 use crate::service::Service;
 use crate::sessions::Sessions;
+use crate::{clock, limits};
 
 impl Core {
     /// Another server was elected, or named by a reconfiguration.
@@ -117,11 +117,18 @@ impl Core {
         self.read_packets();
     }
 
-    /// Hands the learner what has come, unless its tree is being replaced.
-    fn read_packets(&mut self) {
+    /// Hands the learner what has come, unless its tree is being replaced, or too much waits for the
+    /// log (its next `Synced` brings us back here).
+    pub(super) fn read_packets(&mut self) {
         let Role::Learning(learning) = &mut self.role else {
             return;
         };
+        if learning.waiting.is_empty() {
+            return learning.rooms.clear();
+        }
+        if self.group.bytes() > limits::LEARNER_BACKLOG_BYTES {
+            return;
+        }
         let mut actions = std::mem::take(&mut learning.spare);
         let now_ms = clock::session_ms();
         if let Some(learner) = &mut learning.learner {

@@ -1,0 +1,121 @@
+//! A disk that stands still under much that is written: what waits for it must not fill the memory.
+
+use std::time::Duration;
+
+use proto::request::{Request, flags};
+use tests::ensemble::{Ensemble, check};
+use tests::requests::{create, get_data, set_data};
+use tests::{Flavour, RawSession, or_skip};
+
+use crate::faults::Faults;
+use crate::{led_by_3, three};
+
+const WHAT: &str = "disks that stand still";
+const LOGS: &str = "/log.";
+const ZNODE: &str = "/large";
+/// Bytes of data in each write: below jute.maxbuffer.
+const DATA_BYTES: usize = 900 << 10;
+/// More than any server lets wait for its disk, in writes.
+const WRITES_MAX: usize = 400;
+const ANSWER_LIMIT: Duration = Duration::from_secs(20);
+
+fn open(ensemble: &Ensemble, through: u64) -> RawSession {
+    let address = ensemble.member(through).client_address().to_string();
+    let mut session = RawSession::open(&address, None, 60_000).expect("a session");
+    session.set_patience(ANSWER_LIMIT);
+    session
+}
+
+/// Writes through a member while `goes_on`; how many of the writes were acknowledged.
+fn write(ensemble: &Ensemble, through: u64, goes_on: impl Fn() -> bool) -> i32 {
+    let mut session = open(ensemble, through);
+    let data = vec![b'x'; DATA_BYTES];
+    let made = create(ZNODE, data.clone(), flags::PERSISTENT);
+    let made = session.call(&Request::Write(made)).expect("an answer");
+    assert_eq!(made.err, 0);
+    for acknowledged in 0..WRITES_MAX {
+        if !goes_on() {
+            return i32::try_from(acknowledged).expect("few");
+        }
+        let write = set_data(ZNODE, data.clone(), -1);
+        match session.call(&Request::Write(write)) {
+            Ok(answer) => assert_eq!(answer.err, 0),
+            // Its server has lost the leader.
+            Err(_) => return i32::try_from(acknowledged).expect("few"),
+        }
+    }
+    panic!("{WRITES_MAX} writes of {DATA_BYTES} bytes have changed nothing");
+}
+
+/// Everything acknowledged is there; of the rest only the write that was not answered may be.
+fn nothing_is_lost(ensemble: &Ensemble, acknowledged: i32) {
+    // A new leader's own zxid is ahead of its followers' until something is written.
+    let mark = Request::Write(create("/mark", "", flags::PERSISTENT));
+    let mark = open(ensemble, 1).call(&mark).expect("an answer");
+    assert_eq!(mark.err, 0);
+    ensemble.wait_for_equal_zxids(&ensemble.ids());
+    for id in ensemble.ids() {
+        let mut session = open(ensemble, id);
+        let answer = session.call(&get_data(ZNODE)).expect("an answer");
+        let version = answer
+            .record::<proto::response::GetDataResponse>()
+            .stat
+            .version;
+        assert!(
+            (acknowledged..=acknowledged + 1).contains(&version),
+            "member {id} has version {version} after {acknowledged} writes"
+        );
+    }
+    check::same_digests(ensemble, &ensemble.ids());
+}
+
+/// It commits by its followers' disks, and so nothing else would end it.
+#[test]
+fn a_leader_whose_disk_stands_still_makes_way_before_its_memory_is_full() {
+    if Flavour::under_test() != Flavour::Zoarium {
+        // Java's leader goes on until the heap is full.
+        return;
+    }
+    let Some((faults, ensemble)) = or_skip(WHAT, led_by_3(&three())) else {
+        return;
+    };
+    faults.hold_syncs(3, LOGS);
+    let acknowledged = write(&ensemble, 1, || ensemble.member(3).role().is_some());
+    assert!(faults.has_held(3));
+    let log = ensemble.member(3).log();
+    assert!(
+        log.contains("does not keep up with the transaction log"),
+        "{log}"
+    );
+    let next = ensemble.wait_until_these_serve(&[1, 2]);
+    assert_ne!(next, 3);
+    faults.release(3);
+    assert_eq!(ensemble.wait_until_all_serve(), next);
+    nothing_is_lost(&ensemble, acknowledged);
+}
+
+/// It acknowledges nothing, so no leader would miss that.
+#[test]
+fn an_observer_whose_disk_stands_still_is_dropped_and_comes_back() {
+    if Flavour::under_test() != Flavour::Zoarium {
+        return;
+    }
+    const OBSERVER: u64 = 4;
+    let builder = three().observers(&[Flavour::Zoarium]);
+    let prepared = Faults::new().and_then(|faults| Ok((faults, builder.prepare()?)));
+    let Some((faults, mut ensemble)) = or_skip(WHAT, prepared) else {
+        return;
+    };
+    for id in [1, 2, 3] {
+        ensemble.start(id);
+    }
+    ensemble.start_after(OBSERVER, &faults.commands(OBSERVER));
+    let leader = ensemble.wait_until_all_serve();
+    faults.hold_syncs(OBSERVER, LOGS);
+    let serves = || ensemble.member(OBSERVER).role().is_some();
+    let acknowledged = write(&ensemble, leader, serves);
+    assert!(faults.has_held(OBSERVER));
+    faults.release(OBSERVER);
+    ensemble.wait_until_all_serve();
+    nothing_is_lost(&ensemble, acknowledged);
+}
