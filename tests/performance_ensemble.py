@@ -162,20 +162,40 @@ def throughput(ours, theirs, a):
         sys.stdout.flush()
 
 
+def place(ensemble, voters, observers):
+    """Gives the servers of an ensemble these processors, all their threads."""
+    for m in ensemble.members:
+        cpus = voters if m in ensemble.voters else observers
+        for task in os.listdir("/proc/%d/task" % m.process.pid):
+            os.sched_setaffinity(int(task), cpus)
+
+
 def observers(ours, home, a):
     print("\n### Two observers more\n")
-    row("load", "3 servers", "3 + 2 observers", "ratio",
+    row("load, on the voters", "3 servers", "3 + 2 observers", "ratio",
         "CPU s per million ops of the voters, without / with observers", "of the observers")
     row(*["---"] * 6)
     wider = Ensemble("Zoarium", home, observers=2)
+    cpus = sorted(os.sched_getaffinity(0))
+    half = len(cpus) // 2
+    places = [("processors of their own", set(cpus[:half]), set(cpus[half:])),
+              ("the same processors", set(cpus), set(cpus))]
     try:
-        for sessions in (16, 128):
-            say("observers, set %d x 16" % sessions)
-            three, five = in_turns(ours, wider, "set", sessions, 16, a)
-            row("set %d x 16, on the voters" % sessions, "%.0f ops/s" % three[0],
-                "%.0f ops/s" % five[0], "%.2f" % (five[0] / three[0]),
-                "%.1f / %.1f" % (three[2], five[2]), "%.1f" % (five[3] - five[2]))
+        for what, rest, own in places if half else places[1:]:
+            for ensemble in (ours, wider):
+                place(ensemble, rest, own)
+            # What it starts, the generator, goes with the voters.
+            os.sched_setaffinity(0, rest)
+            for sessions, pipeline in ((16, 1), (16, 16), (128, 16)):
+                load = "set %d x %d, observers on %s" % (sessions, pipeline, what)
+                say(load)
+                three, five = in_turns(ours, wider, "set", sessions, pipeline, a)
+                row(load, "%.0f ops/s" % three[0],
+                    "%.0f ops/s" % five[0], "%.2f" % (five[0] / three[0]),
+                    "%.1f / %.1f" % (three[2], five[2]), "%.1f" % (five[3] - five[2]))
+                sys.stdout.flush()
     finally:
+        os.sched_setaffinity(0, cpus)
         wider.stop()
 
 
