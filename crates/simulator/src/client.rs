@@ -221,12 +221,7 @@ impl Client {
         self.heard_at = world.now();
         match message {
             Message::ToClient(ToClient::Connected { session }) => self.connected(session, world),
-            Message::ToClient(ToClient::Event {
-                event_type,
-                path,
-                zxid,
-            }) => {
-                self.last_zxid = self.last_zxid.max(zxid);
+            Message::ToClient(ToClient::Event { event_type, path }) => {
                 self.watches
                     .retain(|watch| !watch.is_met_by(event_type, &path));
             }

@@ -25,12 +25,9 @@ pub(crate) enum ToServer {
 pub(crate) enum ToClient {
     /// The handshake's answer; session 0: it has expired.
     Connected { session: SessionId },
-    /// A watch has fired. The zxid is that of the change, -1 if it was missed.
-    Event {
-        event_type: EventType,
-        path: Str,
-        zxid: Zxid,
-    },
+    /// A watch has fired. The zxid of the change says nothing of what was heard before: it may have
+    /// fired others, and the connection may break between them. Clients go by replies.
+    Event { event_type: EventType, path: Str },
     /// The answer to a request.
     Reply {
         cxid: i32,

@@ -243,11 +243,7 @@ impl Server {
                 .tree
                 .set_watches(request, watcher, &self.watches, &mut missed);
             for (event_type, path) in missed {
-                let event = ToClient::Event {
-                    event_type,
-                    path,
-                    zxid: Zxid(-1),
-                };
+                let event = ToClient::Event { event_type, path };
                 self.tell(connection, event, world);
             }
             let result = set.map(|()| Bytes::new());
@@ -411,7 +407,6 @@ impl Server {
                 let told = ToClient::Event {
                     event_type: event.event_type,
                     path: event.path.clone(),
-                    zxid: event.zxid,
                 };
                 if world.is(Mutant::WatchAfterReply) {
                     self.desk.late.push((watcher.0, told));
