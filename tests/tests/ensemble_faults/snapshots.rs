@@ -136,14 +136,17 @@ fn truncate_leader(ensemble: &mut Ensemble, faults: &Faults, old: u64, goes_on: 
 fn write_on(ensemble: &mut Ensemble, id: u64, goes_on: GoesOn) {
     let since = ensemble.member(id).log().len();
     let mut session = open(ensemble, id);
-    for number in 0..2 * SNAP_COUNT {
-        let path = format!("/{goes_on:?}{number}");
-        session.put(&Request::Write(create(&path, "", flags::PERSISTENT)));
-    }
-    while session.unanswered() > 0 {
-        assert_eq!(session.take().expect("an answer").err, 0);
-    }
+    let mut number = 0;
+    // None is begun while the thread rests after a large one, however many are due meanwhile.
     wait_for("a further snapshot", LIMIT, || {
+        for _ in 0..SNAP_COUNT {
+            let path = format!("/{goes_on:?}{number}");
+            session.put(&Request::Write(create(&path, "", flags::PERSISTENT)));
+            number += 1;
+        }
+        while session.unanswered() > 0 {
+            assert_eq!(session.take().expect("an answer").err, 0);
+        }
         let log = ensemble.member(id).log().split_off(since);
         log.contains("snapshot written").then_some(())
     });
