@@ -68,7 +68,7 @@ async fn serve<S: Stream>(
         }
         handshake::First::Connect(request) => {
             if !handshake::connect(shared, connection, &request).await {
-                return flush_and_end(connection, socket).await;
+                return flush_and_end(shared, connection, socket).await;
             }
         }
         handshake::First::Nothing => return Ok(()),
@@ -80,7 +80,7 @@ async fn serve<S: Stream>(
             return Ok(());
         }
         if connection.lock().ends_after_flush {
-            return flush_and_end(connection, socket).await;
+            return flush_and_end(shared, connection, socket).await;
         }
     }
     requests(shared, connection, socket).await
@@ -207,10 +207,12 @@ async fn flush<S: Stream>(
 }
 
 async fn flush_and_end<S: Stream>(
-    connection: &Connection,
+    shared: &Shared,
+    connection: &Arc<Connection>,
     socket: &mut Socket<S>,
 ) -> io::Result<()> {
     let _ = flush(connection, socket).await?;
+    shared.forget(connection);
     socket.stream.shutdown().await
 }
 

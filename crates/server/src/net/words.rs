@@ -38,5 +38,7 @@ pub(super) async fn answer<S: Stream>(
     };
     socket.stream.write_all(text.as_bytes()).await?;
     shared.stats.packets_sent(1);
+    // Who sees the end may ask at once how many connections there are.
+    shared.forget(connection);
     socket.stream.shutdown().await
 }

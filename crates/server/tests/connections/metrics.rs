@@ -217,3 +217,29 @@ fn clients_of_another_ensemble_are_closed_in_silence() {
         assert_eq!(told.count(&format!("ensemble_auth_{outcome}")), 1);
     }
 }
+
+/// Whoever sees the end of a connection may ask at once: it must not be counted any more.
+#[test]
+fn a_connection_that_has_ended_is_not_counted() {
+    let server = TestServer::start(WORDS);
+    let _session = server.session();
+    for _ in 0..500 {
+        let told = Monitor::of(&server);
+        assert_eq!(
+            told.count("num_alive_connections"),
+            2,
+            "one and that of the word"
+        );
+    }
+    for _ in 0..100 {
+        let mut refused = server.connect();
+        assert_eq!(refused.handshake(7, &[0; 16]), 0);
+        assert_eq!(refused.stream.read(&mut [0]).unwrap(), 0);
+        let told = Monitor::of(&server);
+        assert_eq!(
+            told.count("num_alive_connections"),
+            2,
+            "one and that of the word"
+        );
+    }
+}
