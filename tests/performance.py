@@ -155,7 +155,7 @@ def throughput(ours, theirs, a):
     row("load", "Zoarium ops/s", "Apache ops/s", "ratio", "p99 Zoarium / Apache",
         "CPU s per million ops, Zoarium / Apache", "stolen")
     row(*["---"] * 7)
-    for op, sessions, pipeline in LOADS:
+    for op, sessions, pipeline in a.load or LOADS:
         say("%s %d x %d" % (op, sessions, pipeline))
         r, lost = undisturbed(lambda: versus(ours, theirs, op, sessions, pipeline, a.seconds, 2,
                                              a.rounds), a.tries)
@@ -239,12 +239,19 @@ def memory(home, a):
     compared("the first of them, with a log to replay", "first", "%.2f s")
 
 
+def load(text):
+    op, sessions, pipeline = text.split(":")
+    return op, int(sessions), int(pipeline)
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--seconds", type=float, default=5)
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--tries", type=int, default=3, help="for a load that is disturbed")
     p.add_argument("--znodes", type=int, default=1_000_000)
+    p.add_argument("--load", type=load, action="append", metavar="OP:SESSIONS:PIPELINE",
+                   help="only this one, or several: what the host has disturbed")
     p.add_argument("--restarts", type=int, default=5)
     p.add_argument("--only", choices=["throughput", "ceilings", "memory"])
     a = p.parse_args()
