@@ -7,8 +7,7 @@ use tests::ensemble::{Ensemble, check};
 use tests::requests::{create, get_data, set_data};
 use tests::{Flavour, RawSession, or_skip};
 
-use crate::faults::Faults;
-use crate::{led_by_3, three};
+use crate::{OBSERVER, led_by_3, three, with_observer};
 
 const WHAT: &str = "disks that stand still";
 const LOGS: &str = "/log.";
@@ -100,17 +99,10 @@ fn an_observer_whose_disk_stands_still_is_dropped_and_comes_back() {
     if Flavour::under_test() != Flavour::Zoarium {
         return;
     }
-    const OBSERVER: u64 = 4;
-    let builder = three().observers(&[Flavour::Zoarium]);
-    let prepared = Faults::new().and_then(|faults| Ok((faults, builder.prepare()?)));
-    let Some((faults, mut ensemble)) = or_skip(WHAT, prepared) else {
+    let Some((faults, ensemble)) = or_skip(WHAT, with_observer()) else {
         return;
     };
-    for id in [1, 2, 3] {
-        ensemble.start(id);
-    }
-    ensemble.start_after(OBSERVER, &faults.commands(OBSERVER));
-    let leader = ensemble.wait_until_all_serve();
+    let leader = ensemble.wait_for_leader();
     faults.hold_syncs(OBSERVER, LOGS);
     let serves = || ensemble.member(OBSERVER).role().is_some();
     let acknowledged = write(&ensemble, leader, serves);

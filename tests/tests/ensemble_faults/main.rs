@@ -38,3 +38,19 @@ fn led_by_3(builder: &EnsembleBuilder) -> Result<(Faults, Ensemble), Missing> {
     assert_eq!(ensemble.wait_until_all_serve(), 3);
     Ok((faults, ensemble))
 }
+
+/// The member that observes, in [`with_observer`].
+const OBSERVER: u64 = 4;
+
+/// Three voters of ours, who take no orders, and an observer that does.
+fn with_observer() -> Result<(Faults, Ensemble), Missing> {
+    let faults = Faults::new()?;
+    let builder = three().observers(&[Flavour::Zoarium]);
+    let mut ensemble = builder.prepare()?;
+    for id in [1, 2, 3] {
+        ensemble.start(id);
+    }
+    ensemble.start_after(OBSERVER, &faults.commands(OBSERVER));
+    ensemble.wait_until_all_serve();
+    Ok((faults, ensemble))
+}

@@ -9,7 +9,7 @@ use tests::requests::{create, get_data};
 use tests::{Flavour, RawSession, ServerBuilder, or_skip, wait_for, wait_until};
 
 use crate::faults::Faults;
-use crate::{LIMIT, PROGRESS, led_by_3, three};
+use crate::{LIMIT, OBSERVER, PROGRESS, led_by_3, three, with_observer};
 
 const WHAT: &str = "disks that do not sync";
 /// What every path of a transaction log contains.
@@ -179,18 +179,10 @@ fn an_observer_whose_disk_stands_still_takes_no_processor() {
     if Flavour::under_test() != Flavour::Zoarium {
         return;
     }
-    const OBSERVER: u64 = 4;
     const WATCHED: Duration = Duration::from_secs(2);
-    let builder = three().observers(&[Flavour::Zoarium]);
-    let prepared = Faults::new().and_then(|faults| Ok((faults, builder.prepare()?)));
-    let Some((faults, mut ensemble)) = or_skip(WHAT, prepared) else {
+    let Some((faults, ensemble)) = or_skip(WHAT, with_observer()) else {
         return;
     };
-    for id in [1, 2, 3] {
-        ensemble.start(id);
-    }
-    ensemble.start_after(OBSERVER, &faults.commands(OBSERVER));
-    ensemble.wait_until_all_serve();
     faults.hold_syncs(OBSERVER, LOGS);
     let load = Load::start(&ensemble.addresses(&[1, 2, 3]));
     let begun = Instant::now();
