@@ -7,7 +7,7 @@ use proto::{ElectionRound, Epoch, Sid, Zxid};
 
 use crate::answers::Answers;
 use crate::guard::OtherLeaders;
-use crate::limits::EARLY_MAX;
+use crate::limits::{EARLY_MAX, LOOKER_KEPT_MS};
 use crate::looking::Looking;
 use crate::{Action, Ballot, Electorate, MemberList, Oracle, Vote};
 
@@ -107,6 +107,9 @@ pub struct Election {
     answers: Answers,
     /// What voters said before the first round: they do not say it again for a while.
     early: VecDeque<(Sid, Heard)>,
+    /// What voters that look said last while this server had a role, and when. They have noticed
+    /// first that the leader is gone, and would say it again only after their pause.
+    lookers: BTreeMap<Sid, (Heard, i64)>,
 }
 
 impl Election {
@@ -134,6 +137,7 @@ impl Election {
             other_leaders: OtherLeaders::default(),
             answers: Answers::default(),
             early: VecDeque::new(),
+            lookers: BTreeMap::new(),
         }
     }
 
@@ -151,6 +155,13 @@ impl Election {
         let interval_ms = self.settings.notification_interval_min_ms.max(1);
         self.looking = Some(Looking::new(own, is_trusted, interval_ms, now_ms));
         self.tell_all(out);
+        for (from, (heard, at_ms)) in std::mem::take(&mut self.lookers) {
+            // Those of an older round have just been told all that they would be answered.
+            let is_of_round = heard.notification.round >= self.round;
+            if is_of_round && now_ms.saturating_sub(at_ms) <= LOOKER_KEPT_MS {
+                self.handle_notification(from, &heard, now_ms, out);
+            }
+        }
         for (from, heard) in std::mem::take(&mut self.early) {
             self.handle_notification(from, &heard, now_ms, out);
         }
@@ -189,7 +200,9 @@ impl Election {
         } else if self.state == PeerState::Looking {
             self.keep_for_later(from, heard);
         } else if notification.state == PeerState::Looking && from != self.me {
-            self.hear_looker(from, notification, now_ms, out);
+            self.hear_looker(from, heard, now_ms, out);
+        } else {
+            self.lookers.remove(&from);
         }
     }
 
@@ -211,15 +224,13 @@ impl Election {
     }
 
     /// A voter looks while this server has a role.
-    fn hear_looker(
-        &mut self,
-        from: Sid,
-        notification: &Notification,
-        now_ms: i64,
-        out: &mut Vec<Action>,
-    ) {
+    fn hear_looker(&mut self, from: Sid, heard: &Heard, now_ms: i64, out: &mut Vec<Action>) {
+        let notification = &heard.notification;
         if self.electorate.is_voter(notification.leader) {
             self.ballots.insert(from, Ballot::of(notification));
+        }
+        if self.role == Role::Participant {
+            self.lookers.insert(from, (heard.clone(), now_ms));
         }
         if self.state == PeerState::Leading && self.supporters.contains(&from) {
             out.push(Action::SupporterLooks { sid: from });
@@ -265,6 +276,7 @@ impl Election {
     /// The connection to this server is gone.
     pub fn handle_peer_down(&mut self, sid: Sid, now_ms: i64) {
         self.answers.forget(sid);
+        self.lookers.remove(&sid);
         self.other_leaders.forget(sid);
         if self.other_leaders.is_empty()
             && let Some(looking) = &mut self.looking

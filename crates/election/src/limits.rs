@@ -14,6 +14,11 @@ pub const ANSWERED_MAX: usize = 256;
 /// as Java's receive queue holds.
 pub const EARLY_MAX: usize = 100;
 
+/// How long the word of a voter that looks is kept for this server's own next round
+/// (milliseconds): as long as two servers can take to notice that one leader is gone, when one sees
+/// its connection end and the other is busy. Older ones may be of an election long over.
+pub const LOOKER_KEPT_MS: i64 = 2000;
+
 /// How long the leader of another member list has to answer before it counts as gone
 /// (milliseconds). A leader answers at once; the rest is for a loaded machine.
 pub const GUARD_WAIT_MS: i64 = 1000;
