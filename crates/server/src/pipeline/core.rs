@@ -286,13 +286,18 @@ impl Core {
                     self.order_alone(&tree, submission.into(), now_ms);
                 }
                 drop(tree);
+                self.note_prepared(count, begun_ms);
                 if self.may_sync_here() {
                     self.sync_here();
                 } else {
                     self.offer_group();
                 }
             }
-            Role::Leading(_) => self.order_all(requests.drain(..)),
+            Role::Leading(_) => {
+                let actions = self.order_all(requests.drain(..));
+                self.note_prepared(count, begun_ms);
+                self.carry_out_leader(actions);
+            }
             Role::Learning(_) => {
                 for submission in requests.drain(..) {
                     self.forward_upgrade(&submission);
@@ -306,12 +311,14 @@ impl Core {
                 }
             }
         }
-        if orders {
-            let took_ms = clock::monotonic_ms() - begun_ms;
-            self.shared.metrics.prepared(count, took_ms);
-        }
         // Kept for its memory.
         self.requests = requests;
+    }
+
+    /// Before the disk has its turn: that is no part of it, and replies may come at any time after.
+    fn note_prepared(&self, count: usize, begun_ms: u64) {
+        let took_ms = clock::monotonic_ms() - begun_ms;
+        self.shared.metrics.prepared(count, took_ms);
     }
 
     fn order_alone(&mut self, tree: &tree::Tree, order: Order, now_ms: i64) {
@@ -453,17 +460,16 @@ impl Core {
         while committed > 0 {
             let group = committed.min(limits::APPLY_GROUP_MAX);
             committed -= group;
-            let mut metered = 0;
             let mut tree = shared.tree.write();
-            for in_flight in self.in_flight.drain(..group) {
-                metered += usize::from(in_flight.is_metered);
+            let applied = self.in_flight.drain(..group);
+            for (in_flight, left) in applied.zip((0..group).rev()) {
                 self.overlay.applied(in_flight.record.header.zxid);
-                self.delivery.apply(&shared, &mut tree, &in_flight);
+                self.delivery
+                    .apply(&shared, &mut tree, &in_flight, left == 0);
             }
             RwLockWriteGuard::unlock_fair(tree);
+            self.delivery.settle(&shared);
             self.delivery.wake();
-            self.delivery.count(&shared);
-            shared.permits.give_back(metered);
         }
     }
 }

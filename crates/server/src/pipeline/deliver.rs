@@ -21,6 +21,8 @@ pub(super) struct Delivery {
     woken: Vec<Arc<Connection>>,
     frame: Vec<u8>,
     replies: Replies,
+    /// Permits of transactions that were applied.
+    permits: usize,
     /// When the group began to be applied: the clock is read once for all of it.
     begun: Option<Moment>,
 }
@@ -43,7 +45,18 @@ impl Moment {
 
 impl Delivery {
     /// Applies one transaction; then events, then its reply, then the reads that waited for it.
-    pub(super) fn apply(&mut self, shared: &Shared, tree: &mut Tree, in_flight: &InFlight) {
+    ///
+    /// The last of a group settles the group before its reply can be seen: a client that was
+    /// answered finds its request counted, and nothing of it outstanding. Earlier ones are settled
+    /// with it, as counting each alone would cost more than it tells.
+    pub(super) fn apply(
+        &mut self,
+        shared: &Shared,
+        tree: &mut Tree,
+        in_flight: &InFlight,
+        is_last: bool,
+    ) {
+        self.permits += usize::from(in_flight.is_metered);
         let record = &in_flight.record;
         let outcome = tree.apply(record, &mut shared.watches.lock(), &mut self.events);
         let now = *self.begun.get_or_insert_with(Moment::now);
@@ -56,7 +69,7 @@ impl Delivery {
                 connection,
                 now_ms: now.monotonic_ms,
             };
-            self.reply(&desk, connection, in_flight, &outcome);
+            self.reply(&desk, connection, in_flight, &outcome, is_last);
         }
         if matches!(record.txn, Txn::CloseSession { .. }) {
             self.end_session(shared, record.header.session, in_flight.origin.as_ref());
@@ -70,11 +83,12 @@ impl Delivery {
         }
     }
 
-    /// Counts what was sent since the last call.
-    pub(super) fn count(&mut self, shared: &Shared) {
+    /// Counts what was answered since the last call, and gives the permits of it back.
+    pub(super) fn settle(&mut self, shared: &Shared) {
         shared.stats.replied(&self.replies);
         self.replies = Replies::default();
         self.begun = None;
+        shared.permits.give_back(std::mem::take(&mut self.permits));
     }
 
     fn touched(&mut self, connection: &Arc<Connection>) {
@@ -111,6 +125,7 @@ impl Delivery {
         connection: &Arc<Connection>,
         in_flight: &InFlight,
         outcome: &Outcome,
+        is_last: bool,
     ) {
         let header = &in_flight.record.header;
         let zxid = header.zxid;
@@ -128,12 +143,16 @@ impl Delivery {
         if let Work::WriteInVain(err) = work {
             desk.reply(&mut state, &mut self.replies, asked, zxid, |_| Err(err));
         } else if let Work::Handshake { new_style } = work {
+            let bytes = CONNECT_RESPONSE_BYTES;
+            desk.note(&mut self.replies, asked, zxid, ErrorCode::Ok, bytes);
+            if is_last {
+                self.settle(desk.shared);
+            }
             drop(state);
             let session = outcome_session(outcome, header.session, in_flight);
             open_connection(desk.shared, connection, session, new_style);
-            state = connection.lock();
-            let bytes = CONNECT_RESPONSE_BYTES;
-            desk.note(&mut self.replies, asked, zxid, ErrorCode::Ok, bytes);
+            // Nothing waits behind a handshake.
+            return self.touched(connection);
         } else if outcome.error() == ErrorCode::SessionMoved {
             // Not an answer that a client may see: it finds its session at the other server.
             drop(state);
@@ -155,6 +174,9 @@ impl Delivery {
             );
         }
         desk.drain_queue(&mut state, &mut self.replies);
+        if is_last {
+            self.settle(desk.shared);
+        }
         drop(state);
         self.touched(connection);
     }
@@ -184,6 +206,7 @@ impl Delivery {
                     Ok(())
                 });
                 desk.drain_queue(&mut state, &mut self.replies);
+                self.settle(shared);
             }
             _ => {
                 drop(state);

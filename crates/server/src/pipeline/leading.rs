@@ -71,7 +71,7 @@ impl Core {
         self.carry_out_leader(actions);
     }
 
-    fn carry_out_leader(&mut self, mut actions: Vec<Action>) {
+    pub(super) fn carry_out_leader(&mut self, mut actions: Vec<Action>) {
         let mut more = Vec::new();
         loop {
             for action in actions.drain(..) {
@@ -233,10 +233,11 @@ impl Core {
         Sessions::Deciding(tracker)
     }
 
-    /// Makes transactions out of the requests of this server's own clients and proposes them.
-    pub(super) fn order_all(&mut self, requests: impl Iterator<Item = Submission>) {
+    /// Makes transactions out of the requests of this server's own clients and proposes them;
+    /// what is to be carried out for that comes back.
+    pub(super) fn order_all(&mut self, requests: impl Iterator<Item = Submission>) -> Vec<Action> {
         let Role::Leading(leading) = &mut self.role else {
-            return;
+            return Vec::new();
         };
         let mut actions = std::mem::take(&mut leading.spare);
         let shared = self.shared.clone();
@@ -248,8 +249,7 @@ impl Core {
             }
             self.propose(&tree, submission.into(), now_ms, &mut actions);
         }
-        drop(tree);
-        self.carry_out_leader(actions);
+        actions
     }
 
     /// Makes transactions out of what learners have passed on and proposes them.

@@ -418,7 +418,6 @@ impl Core {
                 self.delivery.answer_sync(&shared, &tree, &connection);
                 drop(tree);
                 self.delivery.wake();
-                self.delivery.count(&shared);
             }
             Some(SyncWaiter::Observer(link)) => self.answer_observers_sync(link),
             None => {}

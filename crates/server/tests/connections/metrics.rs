@@ -21,18 +21,23 @@ struct Monitor(BTreeMap<String, String>);
 
 impl Monitor {
     fn of(server: &TestServer) -> Self {
-        let text = word(server, "mntr");
+        Self::from(word(server, "mntr").as_str())
+    }
+
+    fn count(&self, name: &str) -> u64 {
+        let figure = self.0.get(name).unwrap_or_else(|| panic!("no {name}"));
+        figure.parse().unwrap()
+    }
+}
+
+impl From<&str> for Monitor {
+    fn from(text: &str) -> Self {
         let pairs = text.lines().filter_map(|line| line.split_once('\t'));
         Self(
             pairs
                 .map(|(name, figure)| (name[3..].to_owned(), figure.to_owned()))
                 .collect(),
         )
-    }
-
-    fn count(&self, name: &str) -> u64 {
-        let figure = self.0.get(name).unwrap_or_else(|| panic!("no {name}"));
-        figure.parse().unwrap()
     }
 }
 
@@ -93,6 +98,27 @@ fn each_request_is_counted_where_it_belongs() {
     let told = Monitor::of(&server);
     assert_eq!(told.count("cnt_startup_txns_loaded"), 1);
     assert_eq!(told.count("sum_startup_txns_loaded"), 5);
+}
+
+/// A client that asks for figures as soon as it has its reply finds it among them.
+#[test]
+fn an_answered_request_is_counted_and_not_under_way() {
+    const WRITES: u64 = 400;
+    let server = TestServer::start(WORDS);
+    let mut raw = server.session();
+    assert_eq!(raw.call(op::CREATE, &create("/app", b"", 0)).err, 0);
+    for write in 1..=WRITES {
+        // Connected before the write: nothing but the word itself lies between reply and answer.
+        let mut asking = server.connect();
+        assert_eq!(raw.call(op::SET_DATA, &set("/app", b"1")).err, 0);
+        asking.send(b"mntr");
+        let mut answer = String::new();
+        asking.stream.read_to_string(&mut answer).unwrap();
+        let told = Monitor::from(answer.as_str());
+        // createSession and create came before.
+        assert_eq!(told.count("cnt_updatelatency"), 2 + write);
+        assert_eq!(told.count("outstanding_requests"), 0);
+    }
 }
 
 #[test]
