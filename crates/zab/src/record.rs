@@ -22,6 +22,13 @@ impl Record {
         Self { zxid, txn }
     }
 
+    /// When the leader made it, by its wall clock, ms; `None` if the header is cut.
+    pub fn stamp_ms(&self) -> Option<i64> {
+        const TIME_AT: usize = 20;
+        let time = self.txn.get(TIME_AT..).and_then(|rest| rest.first_chunk());
+        time.map(|time| i64::from_be_bytes(*time))
+    }
+
     /// Whether the header names a reconfiguration, the one kind of transaction that changes who
     /// decides.
     pub fn is_reconfig(&self) -> bool {

@@ -92,6 +92,8 @@ pub struct LeaderSettings {
     pub max_concurrent_diff_syncs: u32,
     /// It sends snapshots even where missing transactions would do.
     pub force_snapshot_sync: bool,
+    /// Of how many transactions the acknowledgements of one are measured; none below 1.
+    pub ack_logging_frequency: i32,
 }
 
 /// What followers and observers do.
@@ -207,6 +209,7 @@ impl LeaderSettings {
             max_concurrent_snap_syncs: settings.int(&keys::MAX_CONCURRENT_SNAP_SYNCS)?,
             max_concurrent_diff_syncs: settings.int(&keys::MAX_CONCURRENT_DIFF_SYNCS)?,
             force_snapshot_sync: settings.flag(&keys::FORCE_SNAPSHOT_SYNC)?,
+            ack_logging_frequency: settings.int(&keys::ACK_LOGGING_FREQUENCY)?,
         })
     }
 }

@@ -31,7 +31,7 @@ keys! {
     LEADER_CLOSE_SOCKET_ASYNC = Key::prefixed("leader.closeSocketAsync", Flag, "Java's leader closes sockets on another thread.").also(&["leader.closeSocketAsync"]).default("false").should().accepted(CLOSES_WITHOUT_WAITING);
     LEARNER_CLOSE_SOCKET_ASYNC = Key::prefixed("learner.closeSocketAsync", Flag, "Java's learner closes sockets on another thread.").also(&["learner.closeSocketAsync"]).default("false").should().accepted(CLOSES_WITHOUT_WAITING);
     LEARNER_ASYNC_SENDING = Key::prefixed("learner.asyncSending", Flag, "Java's learner sends on another thread.").also(&["learner.asyncSending"]).default("false").should().accepted("a learner never waits for its leader's socket here");
-    ACK_LOGGING_FREQUENCY = Key::prefixed("leader.ackLoggingFrequency", Int, "Java takes one sample of the acknowledgement latency in this many transactions.").default("1000").unit("transactions").no_effect("every acknowledgement is measured");
+    ACK_LOGGING_FREQUENCY = Key::prefixed("leader.ackLoggingFrequency", Int, "The acknowledgements of one in this many transactions are measured (`ack_latency`); 0 measures none.").default("1000").unit("transactions").should();
     LEADER_CONNECT_DELAY = Key::prefixed("leaderConnectDelayDuringRetryMs", Int, "Pause between a learner's attempts to connect.").default("100").unit("ms").at_least(0, Outside::Default).should();
     LEADER_NODELAY = Key::property("leader.nodelay", Flag, "TCP_NODELAY on the leader's sockets.").default("true").no_effect("packets between members are always sent without delay");
     FOLLOWER_NODELAY = Key::property("follower.nodelay", Flag, "TCP_NODELAY on a learner's sockets.").default("true").no_effect("packets between members are always sent without delay");

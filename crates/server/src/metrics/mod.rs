@@ -9,6 +9,7 @@
 //! One table names every metric; there is no registry and nothing global: whoever counts is
 //! handed an `Arc<Metrics>`.
 
+mod ages;
 mod connection_stats;
 #[cfg(test)]
 mod document;
@@ -27,6 +28,7 @@ mod summary;
 mod table;
 mod text;
 
+pub use ages::{Ages, is_sampled};
 pub use connection_stats::{ConnectionFigures, ConnectionStats};
 pub use gauges::{Gauges, NamespaceQuota, Number, State};
 pub use keyed::{CounterSet, KEYS_MAX, Keyed, PercentilesSet, SummarySet, Tally};

@@ -3,7 +3,9 @@
 use proto::request::ReadRequest;
 use proto::txn::TxnRecord;
 
+use super::ages::age;
 use super::namespaces::Namespaces;
+use super::percentiles::Percentiles;
 
 /// Latencies below this many ms are counted in place; longer ones are rare.
 const SHORT_MS: usize = 16;
@@ -52,6 +54,22 @@ impl Latencies {
         }
     }
 
+    /// The age of what was stamped at `stamp_ms`, unless that lies ahead.
+    pub(super) fn record_age(&mut self, stamp_ms: i64, now_ms: i64) {
+        if let Some(age_ms) = age(stamp_ms, now_ms) {
+            self.record(age_ms);
+        }
+    }
+
+    /// Counts all of them, and begins anew.
+    pub(super) fn hand_over(&mut self, to: &Percentiles) {
+        for (latency_ms, times) in self.counts() {
+            to.record_many(latency_ms, times);
+        }
+        self.short = Default::default();
+        self.long.clear();
+    }
+
     /// Each latency with how often it came.
     pub(super) fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
         let short = (0..)
@@ -81,9 +99,7 @@ impl Replies {
     /// Notes a transaction that was applied at `now_ms` of the wall clock. One whose stamp lies
     /// ahead of it says nothing about time. Source: FinalRequestProcessor.applyRequest.
     pub fn applied(&mut self, record: &TxnRecord, now_ms: i64) {
-        if let Ok(latency_ms) = u64::try_from(now_ms.saturating_sub(record.header.time_ms)) {
-            self.propagation.record(latency_ms);
-        }
+        self.propagation.record_age(record.header.time_ms, now_ms);
         self.written_to.write(&record.txn);
     }
 

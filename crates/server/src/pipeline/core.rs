@@ -370,8 +370,10 @@ impl Core {
                 }
                 self.apply_committed();
             }
-            Role::Leading(_) => self.with_leader(|leader, _, out| leader.handle_synced(zxid, out)),
-            Role::Learning(_) => {
+            Role::Leading(_) => self.handle_leader_synced(zxid),
+            Role::Learning(learning) => {
+                learning.ages.begin(clock::wall_ms());
+                learning.ages.synced(zxid, 0);
                 self.with_learner(|learner, _, out| learner.handle_synced(zxid, out));
                 self.read_packets();
             }

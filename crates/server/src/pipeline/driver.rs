@@ -89,14 +89,7 @@ impl Core {
                 link,
                 packets,
                 room: _room,
-            } => self.with_leader(|leader, now_ms, out| {
-                let mut packets = packets.into_iter().peekable();
-                while let Some(packet) = packets.next() {
-                    if !packets.peek().is_some_and(|next| says_more(next, &packet)) {
-                        leader.handle_packet(link, packet, now_ms, out);
-                    }
-                }
-            }),
+            } => self.handle_learner_packets(link, packets),
             PeerEvent::LearnerClosed { link, .. } => {
                 self.with_leader(|leader, _, _| leader.handle_closed(link));
                 self.is_role_stale = true;
@@ -499,7 +492,7 @@ impl Core {
 
 /// Whether `next` acknowledges what `packet` does, and more: a log has no holes. A follower sends one
 /// for each transaction, and dozens come at once.
-fn says_more(next: &LearnerPacket, packet: &LearnerPacket) -> bool {
+pub(super) fn says_more(next: &LearnerPacket, packet: &LearnerPacket) -> bool {
     match (packet, next) {
         // Counter 0 is not of a proposal.
         (LearnerPacket::Ack { zxid }, LearnerPacket::Ack { zxid: next }) => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use jute::{Encode, Reader};
 use proto::leader::LeaderPacket;
-use proto::learner::LearnerRequest;
+use proto::learner::{LearnerPacket, LearnerRequest};
 use proto::request::{Request, WriteRequest};
 use proto::{Epoch, ErrorCode, OpCode, Sid, Zxid};
 use session::{Owner, SessionTracker};
@@ -17,8 +17,10 @@ use zab::leader::{Action, Leader, LeaderStart, LinkId, StepDown};
 
 use super::Submission;
 use super::core::{Core, Incoming, Order};
+use super::driver::says_more;
 use super::oracle::OracleWatch;
 use super::role::{Leading, Next, Role};
+use crate::metrics::{Ages, is_sampled};
 use crate::service::Service;
 use crate::sessions::Sessions;
 use crate::{clock, limits};
@@ -56,6 +58,7 @@ impl Core {
             leader,
             since_ms: clock::monotonic_ms(),
             oracle,
+            ages: Ages::default(),
             spare: Vec::new(),
         })));
         self.carry_out_leader(actions);
@@ -72,6 +75,9 @@ impl Core {
     }
 
     pub(super) fn carry_out_leader(&mut self, mut actions: Vec<Action>) {
+        if let Role::Leading(leading) = &mut self.role {
+            leading.ages.begin(clock::wall_ms());
+        }
         let mut more = Vec::new();
         loop {
             for action in actions.drain(..) {
@@ -93,9 +99,55 @@ impl Core {
         if let Role::Leading(leading) = &mut self.role {
             let pending = leading.leader.pending_syncs();
             self.shared.role.set_pending_syncs(pending);
+            leading.ages.of_leader(&self.shared.metrics);
             leading.spare = actions;
         }
         self.step_down_if_log_lags();
+    }
+
+    /// What this server's own log says as one of the voters.
+    pub(super) fn handle_leader_synced(&mut self, upto: Zxid) {
+        let sampled = self.ack_sampling();
+        if let (Role::Leading(leading), Some(member)) = (&mut self.role, &self.member) {
+            leading.ages.begin(clock::wall_ms());
+            let sample = leading.ages.synced(upto, sampled);
+            let is_outstanding = |zxid: &Zxid| *zxid > leading.leader.last_committed();
+            if let Some((_, stamp_ms)) = sample.filter(|(zxid, _)| is_outstanding(zxid)) {
+                leading.ages.acknowledged(member.keeper.me(), stamp_ms);
+            }
+        }
+        self.with_leader(|leader, _, out| leader.handle_synced(upto, out));
+    }
+
+    /// A learner has sent packets.
+    pub(super) fn handle_learner_packets(&mut self, link: LinkId, packets: Vec<LearnerPacket>) {
+        let sampled = self.ack_sampling();
+        if let Role::Leading(leading) = &mut self.role {
+            leading.ages.begin(clock::wall_ms());
+            for packet in &packets {
+                if let LearnerPacket::Ack { zxid } = packet
+                    && is_sampled(*zxid, sampled)
+                    && let Some((sid, record)) = leading.leader.outstanding_of(link, *zxid)
+                    && let Some(stamp_ms) = record.stamp_ms()
+                {
+                    leading.ages.acknowledged(sid, stamp_ms);
+                }
+            }
+        }
+        self.with_leader(|leader, now_ms, out| {
+            let mut packets = packets.into_iter().peekable();
+            while let Some(packet) = packets.next() {
+                if !packets.peek().is_some_and(|next| says_more(next, &packet)) {
+                    leader.handle_packet(link, packet, now_ms, out);
+                }
+            }
+        });
+    }
+
+    /// In how many transactions one is taken of which the acknowledgements are measured.
+    fn ack_sampling(&self) -> i64 {
+        let ensemble = self.shared.settings.config.ensemble.as_ref();
+        ensemble.map_or(0, |ensemble| ensemble.leader.ack_logging_frequency.into())
     }
 
     /// A leader needs no log of its own to commit what a quorum of others has on disk. While its disk
@@ -119,8 +171,18 @@ impl Core {
                 self.shared.metrics.sent_by_leader(&packet);
                 member.port.send(to, packet);
             }
-            Action::Append(record) => self.append(&record),
-            Action::Deliver(_) => {
+            Action::Append(record) => {
+                if let Some(stamp_ms) = record.stamp_ms() {
+                    leading.ages.appended(record.zxid, stamp_ms);
+                }
+                self.append(&record);
+            }
+            Action::Deliver(record) => {
+                // Apache's leader leaves reconfigurations out (Leader.tryToCommit).
+                let stamp_ms = record.stamp_ms().filter(|_| !record.is_reconfig());
+                if let Some(stamp_ms) = stamp_ms {
+                    leading.ages.committed(stamp_ms);
+                }
                 self.committed += 1;
                 self.shared.metrics.commit_count.inc();
             }

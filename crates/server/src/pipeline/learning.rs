@@ -22,6 +22,7 @@ use super::observing::Master;
 use super::revalidation::Revalidation;
 use super::role::{Learning, Next, Role, SyncWaiter};
 use super::snapshot::Synchronised;
+use crate::metrics::Ages;
 use crate::net::handshake;
 use crate::peer::Room;
 use crate::service::Service;
@@ -68,6 +69,7 @@ impl Core {
             is_tree_replaced: false,
             spare: Vec::new(),
             waiting: Default::default(),
+            ages: Ages::default(),
             rooms: Vec::new(),
             forwarded: Default::default(),
             syncs: Default::default(),
@@ -163,6 +165,9 @@ impl Core {
     }
 
     pub(super) fn carry_out_learner(&mut self, mut actions: Vec<Action>) {
+        if let Role::Learning(learning) = &mut self.role {
+            learning.ages.begin(clock::wall_ms());
+        }
         let mut more = Vec::new();
         loop {
             for action in actions.drain(..) {
@@ -179,6 +184,7 @@ impl Core {
         self.offer_group();
         self.apply_delivered();
         if let Role::Learning(learning) = &mut self.role {
+            learning.ages.of_learner(&self.shared.metrics);
             learning.spare = actions;
         }
     }
@@ -224,8 +230,20 @@ impl Core {
             Action::ReceiveSnapshot { .. } => learning.connection.receive_snapshot(),
             Action::Truncate { zxid } => self.reload(Some(zxid)),
             Action::WriteSnapshot => self.write_snapshot(),
-            Action::Append(record) => self.append(&record),
-            Action::Deliver(record) => self.delivered.push(record),
+            Action::Append(record) => {
+                // An observer acknowledges nothing, and what catches a learner up is old.
+                let stamp_ms = record.stamp_ms().filter(|_| !learning.is_observer);
+                if let Some(stamp_ms) = stamp_ms.filter(|_| learner.is_live()) {
+                    learning.ages.received(record.zxid, stamp_ms);
+                }
+                self.append(&record);
+            }
+            Action::Deliver(record) => {
+                if let Some(stamp_ms) = record.stamp_ms().filter(|_| learner.is_live()) {
+                    learning.ages.committed(stamp_ms);
+                }
+                self.delivered.push(record);
+            }
             Action::ConfigProposed(record) => self.see_config_of(&record),
             Action::ConfigSeen(text) => self.see_config(&text),
             Action::InstallConfig(text) => self.install_config(&text),

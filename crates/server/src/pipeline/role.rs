@@ -28,6 +28,7 @@ use super::forwarded::ForwardedRequests;
 use super::observers::Observers;
 use super::oracle::Watching;
 use super::revalidation::Revalidations;
+use crate::metrics::Ages;
 use crate::net::connection::Connection;
 use crate::peer::{LeaderConnection, Room};
 
@@ -52,6 +53,7 @@ pub(super) struct Leading {
     pub(super) since_ms: u64,
     /// The oracle of an ensemble of two.
     pub(super) oracle: Option<Watching>,
+    pub(super) ages: Ages,
     /// Emptied and used again.
     pub(super) spare: Vec<leader::Action>,
 }
@@ -75,6 +77,7 @@ pub(super) struct Learning {
     pub(super) spare: Vec<learner::Action>,
     /// Packets that came while the tree was being replaced.
     pub(super) waiting: VecDeque<LeaderPacket>,
+    pub(super) ages: Ages,
     /// Room that they take.
     pub(super) rooms: Vec<Room>,
     pub(super) forwarded: ForwardedRequests,

@@ -286,6 +286,16 @@ impl Leader {
         usize::from(first.is_some()) + steps.filter(|is_new| *is_new).count()
     }
 
+    /// What a learner acknowledges with `zxid`, and which server it is; `None` if that is not
+    /// outstanding (any more).
+    pub fn outstanding_of(&self, link: LinkId, zxid: Zxid) -> Option<(Sid, &Record)> {
+        let sid = self.links.get(&link)?.sid?;
+        let first = self.outstanding.front()?.zxid;
+        let at = usize::try_from(zxid.0.checked_sub(first.0)?).ok()?;
+        let record = self.outstanding.get(at)?;
+        (record.zxid == zxid).then_some((sid, record))
+    }
+
     /// Proposals that are not committed yet.
     pub fn outstanding(&self) -> usize {
         self.outstanding.len()
