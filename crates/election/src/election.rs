@@ -110,6 +110,18 @@ pub struct Election {
     /// What voters that look said last while this server had a role, and when. They have noticed
     /// first that the leader is gone, and would say it again only after their pause.
     lookers: BTreeMap<Sid, (Heard, i64)>,
+    presence: BTreeMap<Sid, Presence>,
+}
+
+/// What the connections say of a voter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Presence {
+    /// There is one.
+    Up,
+    /// There was one.
+    Lost,
+    /// There was one, and where it led nobody takes connections any more.
+    Gone,
 }
 
 impl Election {
@@ -138,6 +150,7 @@ impl Election {
             answers: Answers::default(),
             early: VecDeque::new(),
             lookers: BTreeMap::new(),
+            presence: BTreeMap::new(),
         }
     }
 
@@ -264,6 +277,9 @@ impl Election {
     /// old one may be lost, and nobody will ask for it.
     pub fn handle_peer_up(&mut self, sid: Sid, out: &mut Vec<Action>) {
         self.answers.forget(sid);
+        if self.electorate.is_voter(sid) {
+            self.presence.insert(sid, Presence::Up);
+        }
         if let Some(looking) = &self.looking
             && sid != self.me
             && self.electorate.is_voter(sid)
@@ -277,12 +293,29 @@ impl Election {
     pub fn handle_peer_down(&mut self, sid: Sid, now_ms: i64) {
         self.answers.forget(sid);
         self.lookers.remove(&sid);
+        if let Some(presence) = self.presence.get_mut(&sid) {
+            *presence = Presence::Lost;
+        }
         self.other_leaders.forget(sid);
         if self.other_leaders.is_empty()
             && let Some(looking) = &mut self.looking
         {
             looking.stop_asking(now_ms);
         }
+    }
+
+    /// A server refuses to be connected to: the host is there, the process is not. If it was there
+    /// before, its vote is not waited for until it comes back.
+    pub fn handle_peer_refused(&mut self, sid: Sid, now_ms: i64) {
+        if let Some(presence @ Presence::Lost) = self.presence.get_mut(&sid) {
+            *presence = Presence::Gone;
+            self.weigh(now_ms);
+        }
+    }
+
+    /// Whether this voter is known to have ended.
+    pub(crate) fn is_gone(&self, sid: Sid) -> bool {
+        self.presence.get(&sid) == Some(&Presence::Gone)
     }
 
     /// What the oracle says now. To be told before each [`Election::handle_deadline`].
@@ -331,8 +364,9 @@ impl Election {
     /// one is void, and rounds count from the beginning.
     pub fn reset(&mut self, role: Role, electorate: Electorate, candidate: Candidate) {
         let (me, settings, oracle) = (self.me, self.settings, self.oracle);
+        let presence = std::mem::take(&mut self.presence);
         *self = Self::new(me, role, settings, electorate, candidate);
-        self.oracle = oracle;
+        (self.oracle, self.presence) = (oracle, presence);
     }
 
     /// The configurations that apply.

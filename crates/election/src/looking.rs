@@ -4,6 +4,8 @@
 //! and each deadline is a step. Two waits run side by side: the pause before the vote is told
 //! again, and, once a quorum agrees, the time it is given to hear of something better.
 //!
+//! A quorum that agrees while a voter has ended and all others agree settles at once.
+//!
 //! Differs from Java: messages that come while the quorum settles are counted like any other
 //! (Java throws away those with no better vote), and the pause runs from the last telling (Java's
 //! starts again with every message, so that a talkative peer keeps it from telling the others).
@@ -170,14 +172,35 @@ impl Election {
             .is_decided(&self.ballots, &ballot, self.oracle)
         {
             looking.settling = None;
-        } else if looking.settling.is_none() {
-            looking.settling = Some(Settling {
-                until_ms: now_ms.saturating_add(self.settings.settle_ms),
+            return false;
+        }
+        let has_agreed = looking.settling.is_none();
+        let settle_ms = match self.is_left_by_a_voter(&ballot) {
+            true => 0,
+            false => self.settings.settle_ms,
+        };
+        if let Some(looking) = &mut self.looking {
+            let settling = looking.settling.get_or_insert(Settling {
+                until_ms: now_ms.saturating_add(settle_ms),
                 asked_at_ms: None,
             });
-            return true;
+            if settle_ms == 0 && settling.asked_at_ms.is_none() {
+                settling.until_ms = settling.until_ms.min(now_ms);
+            }
         }
-        false
+        has_agreed
+    }
+
+    /// Whether a voter has ended and all others agree, as it is when a leader dies: no better vote
+    /// is under way then, and clients wait for the new leader.
+    fn is_left_by_a_voter(&self, ballot: &Ballot) -> bool {
+        let agrees = |sid: &Sid| {
+            let cast = self.ballots.get(sid);
+            cast.is_some_and(|cast| cast.agrees_with(ballot))
+        };
+        let voters = || self.electorate.voters().iter();
+        voters().any(|sid| self.is_gone(*sid))
+            && voters().all(|sid| agrees(sid) || self.is_gone(*sid))
     }
 
     /// Somebody has a role: in this round, or in one this server knows nothing of.

@@ -6,6 +6,7 @@
 //! boot 1                     a process that has not begun its first round yet
 //! start 1 2 [zxid=12]        begins a round, at once after the process started or a role ended
 //! up 1 from=9                1 sees a new connection to 9
+//! refused 1 2 from=9         9 refuses the connections of 1 and 2
 //! crash 2                    the process is gone, with all that was on its way to it
 //! cut 1-4, heal 1-4          no connection between them; there is one again
 //! deliver [1>3 ...]          the oldest message on its way (all of them in turn without names)
@@ -116,6 +117,7 @@ impl Script {
             "boot" => words.sids().for_each(|sid| self.boot(sid)),
             "start" => self.start(&words),
             "up" => self.see_connection(&words),
+            "refused" => self.see_refusal(&words),
             "crash" => words.sids().for_each(|sid| self.crash(sid)),
             "cut" => words.0.iter().for_each(|pair| self.cut(pair)),
             "heal" => words.0.iter().for_each(|pair| self.heal(pair)),
@@ -206,6 +208,15 @@ impl Script {
                 election.handle_peer_up(peer, &mut out);
             }
             self.act(sid, out);
+        }
+    }
+
+    fn see_refusal(&mut self, words: &Words<'_>) {
+        let (peer, now_ms) = (Sid(words.number("from").expect("a peer")), self.now_ms);
+        for sid in words.sids().collect::<Vec<_>>() {
+            if let Some(election) = self.election(sid) {
+                election.handle_peer_refused(peer, now_ms);
+            }
         }
     }
 

@@ -343,6 +343,9 @@ impl Actor {
                         self.connections.tell_unreachable(sid, &error);
                     }
                     self.links.handle_dial_failed(sid, now_ms);
+                    if error.is_refusal() {
+                        self.election.handle_peer_refused(sid, now_ms);
+                    }
                 }
             },
             Input::Heard { connection, heard } => {

@@ -42,6 +42,13 @@ pub(super) enum DialError {
     Hello(#[from] HelloFault),
 }
 
+impl DialError {
+    /// Whether every address refuses: the hosts are there, the server is not.
+    pub(super) fn is_refusal(&self) -> bool {
+        matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused)
+    }
+}
+
 impl Call {
     /// Connects and writes the hello. Names are looked up now: a server may have moved.
     pub(super) async fn dial(&self) -> Result<TcpStream, DialError> {
@@ -129,7 +136,8 @@ async fn resolve(place: &Endpoint, limit: Duration) -> io::Result<Vec<SocketAddr
     Ok(found.collect())
 }
 
-/// The first address that answers. The next one is tried as soon as one fails or takes long.
+/// The first address that answers. The next one is tried as soon as one fails or takes long. Of
+/// several failures a refusal says least: the error is one only if all are.
 async fn connect(addresses: Vec<SocketAddr>, limit: Duration) -> io::Result<TcpStream> {
     let mut waiting = addresses.into_iter();
     let mut attempts = JoinSet::new();
@@ -149,7 +157,10 @@ async fn connect(addresses: Vec<SocketAddr>, limit: Duration) -> io::Result<TcpS
         tokio::select! {
             ended = attempts.join_next() => match ended {
                 Some(Ok(Ok(stream))) => return Ok(stream),
-                Some(Ok(Err(error))) => failure = error,
+                Some(Ok(Err(error))) => match failure.kind() {
+                    io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => failure = error,
+                    _ => {}
+                },
                 Some(Err(_)) => {}
                 None => return Err(failure),
             },

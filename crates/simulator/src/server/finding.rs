@@ -135,7 +135,11 @@ impl Server {
         } else {
             world.network.forget(connection);
             self.link(world, |links, now_ms, _| {
-                links.handle_dial_failed(sid, now_ms)
+                links.handle_dial_failed(sid, now_ms);
+            });
+            // A cut looks like an end here: at worst a better vote is not waited for.
+            self.elect(world, |election, now_ms, _| {
+                election.handle_peer_refused(sid, now_ms);
             });
         }
     }
