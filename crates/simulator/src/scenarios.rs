@@ -155,6 +155,14 @@ impl Ensemble {
         }
     }
 
+    /// Waits until this server has noticed that it does not lead any more.
+    fn led_no_more_by(&mut self, server: usize) {
+        let leads = |ensemble: &Self| ensemble.process(server).is_some_and(Server::is_leading);
+        if !self.run_until(SOON, |ensemble| !leads(ensemble)) {
+            self.wrong(format!("server {} is to give up leading", server + 1));
+        }
+    }
+
     /// Waits until these serve.
     fn served_by(&mut self, servers: &[usize]) {
         let serves = |ensemble: &Self| {

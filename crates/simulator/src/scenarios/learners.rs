@@ -61,7 +61,8 @@ pub(super) fn proposal_before_new_leader(ensemble: &mut Ensemble) {
 }
 
 /// Server 3 has proposed what nobody else got, and its disk is not done with it when its role ends.
-/// Others lead on; it is told to cut what it has, and comes back later from its disk.
+/// Another one leads; it is told to cut what it has, acknowledges what comes then, and that must be
+/// on its disk when nobody else is left who has it.
 pub(super) fn old_writer(ensemble: &mut Ensemble) {
     ensemble.led_by(2);
     ensemble.served_by(&[0, 1, 2]);
@@ -70,12 +71,16 @@ pub(super) fn old_writer(ensemble: &mut Ensemble) {
     ensemble.cut_off(2);
     ensemble.propose(2, 1);
     ensemble.led_by(1);
-    ensemble.write(1, 2);
+    ensemble.led_no_more_by(2);
     ensemble.release();
     ensemble.mend();
     ensemble.served_by(&[2]);
-    ensemble.run(200 * MS);
+    ensemble.kill(0);
+    ensemble.write(1, 2);
     ensemble.kill(2);
+    ensemble.kill(1);
+    ensemble.start(0);
     ensemble.start(2);
-    ensemble.served_by(&[2]);
+    ensemble.led_by(2);
+    ensemble.served_by(&[0, 2]);
 }

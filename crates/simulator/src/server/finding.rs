@@ -137,10 +137,13 @@ impl Server {
             self.link(world, |links, now_ms, _| {
                 links.handle_dial_failed(sid, now_ms);
             });
-            // A cut looks like an end here: at worst a better vote is not waited for.
-            self.elect(world, |election, now_ms, _| {
-                election.handle_peer_refused(sid, now_ms);
-            });
+            // Behind a cut nobody answers; a host whose server is down does.
+            let (me, network) = (index_of(self.sid), &world.network);
+            if !network.is_cut(me, server) && !network.is_cut(server, me) {
+                self.elect(world, |election, now_ms, _| {
+                    election.handle_peer_refused(sid, now_ms);
+                });
+            }
         }
     }
 
