@@ -59,31 +59,18 @@ impl LogAccess {
         upto: Zxid,
     ) -> Result<Vec<Record>, Unusable> {
         let resumed = cursor.take().filter(|cursor| cursor.last.zxid == from);
-        let (mut at, mut records) = match resumed {
-            Some(at) => {
-                let records = vec![at.last.clone()];
-                (at, records)
-            }
-            None => {
-                self.refuse_too_long(from)?;
-                self.find(from)?
-            }
-        };
-        let mut bytes = 0;
-        while bytes < limits::LOG_PAGE_BYTES {
-            // At an end nothing is kept open: the log grows, and is looked at anew if that matters.
-            if at.last.zxid >= upto {
+        if let Some(mut at) = resumed {
+            at.txns.refresh()?;
+            let records = vec![at.last.clone()];
+            let records = read_on(at, records, upto, cursor)?;
+            if records.len() > 1 || from >= upto {
                 return Ok(records);
             }
-            let Some(record) = next(&mut at.txns)? else {
-                return Ok(records);
-            };
-            bytes += record.txn.len();
-            records.push(record.clone());
-            at.last = record;
+            // The log goes on in a file that was not there yet.
         }
-        *cursor = Some(at);
-        Ok(records)
+        self.refuse_too_long(from)?;
+        let (at, records) = self.find(from)?;
+        read_on(at, records, upto, cursor)
     }
 
     /// Begins at the last record that is not behind `from`, and gives what was read on the way.
@@ -146,6 +133,28 @@ impl LogAccess {
         }
         Ok(())
     }
+}
+
+/// Fills a page. The place is kept also where `upto` is reached: writers go on, and finding the place
+/// again takes longer the further the file has come, so that a learner might never be caught up.
+fn read_on(
+    mut at: LogCursor,
+    mut records: Vec<Record>,
+    upto: Zxid,
+    cursor: &mut Option<LogCursor>,
+) -> Result<Vec<Record>, Unusable> {
+    let mut bytes = 0;
+    while bytes < limits::LOG_PAGE_BYTES && at.last.zxid < upto {
+        // At the end of the log nothing is kept: it may go on in another file.
+        let Some(record) = next(&mut at.txns)? else {
+            return Ok(records);
+        };
+        bytes += record.txn.len();
+        records.push(record.clone());
+        at.last = record;
+    }
+    *cursor = Some(at);
+    Ok(records)
 }
 
 fn next(txns: &mut LoggedTxns<'static, RealDisk>) -> Result<Option<Record>, StorageError> {

@@ -184,6 +184,10 @@ impl LearnerPort {
             return;
         };
         staging.next = at.map_or(0, |at| at + 1);
+        if matches!(packet, LeaderPacket::NewLeader { .. }) {
+            // Nothing is read for it any more: the file is closed.
+            to.cursor.lock().take();
+        }
         parcel.add(&QuorumPacket::from(packet));
         if parcel.is_full() {
             self.0.queue(to, parcel);

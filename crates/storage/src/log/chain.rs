@@ -174,6 +174,15 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
         self.last.zxid
     }
 
+    /// What was read ahead is read again where reading goes on: the file may be written to. Files
+    /// that were begun since the start are not found.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn refresh(&mut self) -> Result<(), StorageError> {
+        self.current.as_mut().map_or(Ok(()), LogScanner::refresh)
+    }
+
     /// The torn end of the last file that was read, if it is torn.
     pub fn torn_tail(&self) -> Option<(&PathBuf, TornTail)> {
         self.torn.as_ref().map(|(path, tail)| (path, *tail))

@@ -175,7 +175,17 @@ impl<F: DiskFile> LogScanner<F> {
         self.position = offset;
     }
 
-    /// Length of the file when it was opened.
+    /// Forgets what was read ahead: the file may have grown, and zeros have become records.
+    ///
+    /// # Errors
+    /// If the file's length cannot be read.
+    pub fn refresh(&mut self) -> Result<(), StorageError> {
+        self.chunk = Bytes::new();
+        self.file_bytes = self.file.len().map_err(io_error("read", &self.path))?;
+        Ok(())
+    }
+
+    /// Length of the file when it was opened, or looked at anew.
     pub fn file_bytes(&self) -> u64 {
         self.file_bytes
     }

@@ -171,6 +171,35 @@ fn a_long_log_comes_in_pages_that_go_on_where_the_last_one_ended() {
     assert_eq!(zxids(&again), all[2..5]);
 }
 
+/// A learner that is caught up while writers go on: each page ends at what is committed just then,
+/// in the middle of the file that is written to, and the next one must not begin at its front.
+#[test]
+fn a_file_that_is_written_to_is_read_on_where_the_last_page_ended() {
+    let log = Log::new(&[], 10);
+    log.write(&[], 10);
+    let dirs = log.dirs();
+    let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::default());
+    let mut write = |counters: std::ops::RangeInclusive<i64>| {
+        for counter in counters {
+            let zxid = zxid(1, counter);
+            writer.append(zxid, &txn(zxid, 10)).unwrap();
+        }
+        writer.commit().unwrap();
+    };
+    let access = log.access(0.0);
+    let mut cursor: Option<LogCursor> = None;
+    write(1..=8);
+    let first = access.page(&mut cursor, zxid(1, 1), zxid(1, 5)).unwrap();
+    assert_eq!(first.len(), 5);
+    assert!(cursor.is_some());
+    // What comes now was zeros when the page before was read.
+    write(9..=20);
+    let second = access.page(&mut cursor, zxid(1, 5), zxid(1, 20)).unwrap();
+    let expected: Vec<Zxid> = (5..=20).map(|counter| zxid(1, counter)).collect();
+    assert_eq!(zxids(&second), expected);
+    assert!(cursor.is_some());
+}
+
 #[test]
 fn a_log_that_is_longer_than_its_share_of_a_snapshot_is_not_read() {
     let all = [zxid(1, 1), zxid(1, 2), zxid(1, 3), zxid(1, 4)];
