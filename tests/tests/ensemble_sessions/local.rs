@@ -181,6 +181,7 @@ fn upgrades(ensemble: &Ensemble) {
         );
         assert_eq!(write(&mut session, ephemeral(&path("f"))).err, 0);
         assert_eq!(zxid(ensemble), before + 7);
+        ensemble.wait_for_equal_zxids(&ensemble.ids());
         for everywhere in ensemble.ids() {
             assert_eq!(shown(ensemble, everywhere, &session), (false, true));
         }
@@ -190,6 +191,8 @@ fn upgrades(ensemble: &Ensemble) {
         let mut moved = try_open(ensemble, next, Some(&session), 30_000).expect("it moves");
         assert_eq!(write(&mut moved, ephemeral(&path("g"))).err, 0);
         moved.close().expect("the end of the session");
+        // The other session is at another member, which may hear of the end later.
+        ensemble.wait_for_equal_zxids(&ensemble.ids());
         for name in ["e", "f", "g"] {
             assert_eq!(owner_of(&mut other, &path(name)), None);
         }
