@@ -48,7 +48,7 @@ pub(super) enum Unusable {
 impl LogAccess {
     /// Some records: the first is the last one that is not behind `from`, none is behind `upto`.
     /// At least one follows it, unless the log ends or `upto` is reached. `cursor` is where the
-    /// last page has ended if more was to come, and afterwards where this one does.
+    /// last page has ended, and afterwards where this one does; nowhere at the end of the log.
     ///
     /// # Errors
     /// If there is no such record, they are too many, or the log is damaged.
