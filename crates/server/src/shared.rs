@@ -100,6 +100,16 @@ impl Shared {
         let _ = self.core.send(ToCore::ForwardSync(sync));
     }
 
+    /// Whether only the core can answer a `sync`: the leader of a learner has to, and a leader may
+    /// have committed what its tree does not have yet, and others show already.
+    pub(crate) fn syncs_in_core(&self) -> bool {
+        match self.service.get() {
+            Service::Forwarding => true,
+            Service::Deciding => self.settings.config.ensemble.is_some(),
+            Service::None | Service::ReadOnly => false,
+        }
+    }
+
     /// Has the leader asked about a session that came to this server.
     pub(crate) fn revalidate(&self, revalidation: Revalidation) {
         let _ = self.core.send(ToCore::Revalidate(revalidation));

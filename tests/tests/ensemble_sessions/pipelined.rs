@@ -1,5 +1,5 @@
-//! Requests in flight at a learner: writes that go up to the leader, syncs that do too, and reads
-//! that do not.
+//! Requests in flight at each kind of member: writes and syncs, which the leader orders, and reads,
+//! which it does not; and what a sync makes visible.
 
 use proto::request::{PathRequest, Request, flags};
 use proto::response::GetDataResponse;
@@ -11,24 +11,26 @@ use crate::{open, write};
 
 /// Rounds of write, sync, read in flight at the same time.
 const ROUNDS: usize = 100;
+/// Writes at one member that are looked for at the others.
+const SEEN_ROUNDS: usize = 1500;
 
 #[test]
-fn syncs_and_writes_go_up_in_the_order_in_which_they_came() {
+fn syncs_and_writes_are_answered_in_the_order_in_which_they_came() {
     let ours = Flavour::under_test();
     let builder = EnsembleBuilder::new(&[ours, ours]).observers(&[ours]);
     let Some(ensemble) = or_skip("pipelined", builder.start_led_by_last_voter()) else {
         return;
     };
-    for learner in [1, 3] {
-        let path = format!("/pipelined{learner}");
-        let mut session = open(&ensemble, learner);
+    for member in ensemble.ids() {
+        let path = format!("/pipelined{member}");
+        let mut session = open(&ensemble, member);
         let created = write(&mut session, create(&path, "", flags::PERSISTENT));
         assert_eq!(created.err, 0);
         for round in 0..ROUNDS {
             session.put(&Request::Write(set_data(&path, round.to_string(), -1)));
             let path = Some(path.as_str().into());
             session.put(&Request::Sync(PathRequest { path }));
-            session.put(&get_data(&format!("/pipelined{learner}")));
+            session.put(&get_data(&format!("/pipelined{member}")));
             if round % 50 == 0 {
                 session.flush().expect("the server reads");
             }
@@ -47,5 +49,41 @@ fn syncs_and_writes_go_up_in_the_order_in_which_they_came() {
             assert_eq!(data.as_deref(), Some(round.to_string().as_bytes()));
         }
         session.close().expect("the end of the session");
+    }
+}
+
+/// What a client has been told by one member, another client sees at any other after a sync: also at
+/// the leader, which sends a commit before its own tree has it.
+#[test]
+fn a_sync_shows_what_another_member_has_acknowledged() {
+    let ours = Flavour::under_test();
+    let builder = EnsembleBuilder::new(&[ours, ours]).observers(&[ours]);
+    let Some(ensemble) = or_skip("acknowledged elsewhere", builder.start_led_by_last_voter())
+    else {
+        return;
+    };
+    let ids = ensemble.ids();
+    let mut sessions: Vec<_> = ids.iter().map(|&id| open(&ensemble, id)).collect();
+    let path = "/told";
+    let created = write(&mut sessions[0], create(path, "", flags::PERSISTENT));
+    assert_eq!(created.err, 0);
+    for round in 0..SEEN_ROUNDS {
+        let writer = round % sessions.len();
+        let text = round.to_string();
+        let written = write(&mut sessions[writer], set_data(path, text.clone(), -1));
+        assert_eq!(written.err, 0);
+        for (at, reader) in sessions.iter_mut().enumerate() {
+            if at == writer {
+                continue;
+            }
+            assert_eq!(reader.sync().expect("an answer").err, 0);
+            let read = reader.call(&get_data(path)).expect("an answer");
+            let data = read.record::<GetDataResponse>().data;
+            let told = format!(
+                "round {round}, written at {}, read at {}",
+                ids[writer], ids[at]
+            );
+            assert_eq!(data.as_deref(), Some(text.as_bytes()), "{told}");
+        }
     }
 }

@@ -82,9 +82,10 @@ pub(crate) enum Work {
         request: ReadRequest,
         identities: Identities,
     },
-    /// sync on a server that orders requests itself: only its place in the order matters.
+    /// sync on a server that stands alone: only its place in the order matters.
     Sync { path: Option<jute::Str> },
-    /// sync that was passed on to the leader, and is answered when the leader has.
+    /// sync of an ensemble's member, answered by the core: when the leader has answered, or when this
+    /// leader has applied what was proposed before.
     ForwardedSync { path: Option<jute::Str> },
     /// A request that could not be decoded.
     Refuse(ErrorCode),

@@ -16,7 +16,6 @@ use crate::limits;
 use crate::local_sessions::WriteStep;
 use crate::metrics::Replies;
 use crate::pipeline::{ForwardedSync, Submission};
-use crate::service::Service;
 use crate::settings::Settings;
 use crate::shared::Shared;
 
@@ -322,7 +321,7 @@ impl Intake<'_> {
                 };
                 self.enqueue(state, replies, self.asked(xid, op), work);
             }
-            Kind::Sync(path) if self.shared.service.get() == Service::Forwarding => {
+            Kind::Sync(path) if self.shared.syncs_in_core() => {
                 let work = Work::ForwardedSync { path: path.clone() };
                 let asked = self.asked(xid, OpCode::Sync);
                 state.queue.push_back(Queued { asked, work });

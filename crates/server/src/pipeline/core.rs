@@ -452,9 +452,19 @@ impl Core {
         let _ = self.log.send(order);
     }
 
-    /// Applies what is committed, in groups, so that readers get their turn.
+    /// Applies what is committed, and answers each `sync` of a leader's own clients in its place.
     pub(super) fn apply_committed(&mut self) {
-        let mut committed = std::mem::take(&mut self.committed);
+        while let Some(before) = self.committed_before_own_sync() {
+            self.committed -= before;
+            self.apply(before);
+            self.answer_own_sync();
+        }
+        let committed = std::mem::take(&mut self.committed);
+        self.apply(committed);
+    }
+
+    /// Applies so many in groups, so that readers get their turn.
+    fn apply(&mut self, mut committed: usize) {
         if committed == 0 {
             return;
         }

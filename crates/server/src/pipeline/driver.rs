@@ -1,7 +1,6 @@
 //! From role to role, and what all roles of an ensemble's member have in common.
 
 use jute::{Decode, Encode, Reader};
-use proto::learner::LearnerPacket;
 use proto::request::WriteRequest;
 use proto::txn::{Txn, TxnRecord};
 use proto::{ErrorCode, Sid, Zxid};
@@ -490,39 +489,5 @@ impl Core {
     }
 }
 
-/// Whether `next` acknowledges what `packet` does, and more: a log has no holes. A follower sends one
-/// for each transaction, and dozens come at once.
-pub(super) fn says_more(next: &LearnerPacket, packet: &LearnerPacket) -> bool {
-    match (packet, next) {
-        // Counter 0 is not of a proposal.
-        (LearnerPacket::Ack { zxid }, LearnerPacket::Ack { zxid: next }) => {
-            zxid.counter() != 0 && zxid.epoch() == next.epoch() && zxid < next
-        }
-        _ => false,
-    }
-}
-
 /// Exit code of what nobody has foreseen. Source: ExitCode.UNEXPECTED_ERROR.
 const EXIT_UNEXPECTED: u8 = 1;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_acknowledgement_is_passed_over_for_a_later_one_of_its_epoch_alone() {
-        let ack = |zxid| LearnerPacket::Ack { zxid: Zxid(zxid) };
-        assert!(says_more(&ack(0x1_0000_0009), &ack(0x1_0000_0008)));
-        assert!(!says_more(&ack(0x1_0000_0008), &ack(0x1_0000_0008)));
-        assert!(!says_more(&ack(0x1_0000_0007), &ack(0x1_0000_0008)));
-        // NEWLEADER's own, and those of two epochs.
-        assert!(!says_more(&ack(0x1_0000_0001), &ack(0x1_0000_0000)));
-        assert!(!says_more(&ack(0x2_0000_0001), &ack(0x1_0000_0008)));
-        let ping = LearnerPacket::Ping {
-            zxid: Zxid(0x1_0000_0009),
-            touched: Vec::new(),
-        };
-        assert!(!says_more(&ping, &ack(0x1_0000_0008)));
-        assert!(!says_more(&ack(0x1_0000_0009), &ping));
-    }
-}

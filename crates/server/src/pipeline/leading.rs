@@ -17,7 +17,6 @@ use zab::leader::{Action, Leader, LeaderStart, LinkId, StepDown};
 
 use super::Submission;
 use super::core::{Core, Incoming, Order};
-use super::driver::says_more;
 use super::oracle::OracleWatch;
 use super::role::{Leading, Next, Role};
 use crate::metrics::{Ages, is_sampled};
@@ -59,6 +58,7 @@ impl Core {
             since_ms: clock::monotonic_ms(),
             oracle,
             ages: Ages::default(),
+            own_syncs: Default::default(),
             spare: Vec::new(),
         })));
         self.carry_out_leader(actions);
@@ -447,4 +447,38 @@ fn incoming(from: LinkId, request: LearnerRequest) -> Option<Incoming> {
         large: None,
         is_metered: false,
     }))
+}
+
+/// Whether `next` acknowledges what `packet` does, and more: a log has no holes. A follower sends one
+/// for each transaction, and dozens come at once.
+fn says_more(next: &LearnerPacket, packet: &LearnerPacket) -> bool {
+    match (packet, next) {
+        // Counter 0 is not of a proposal.
+        (LearnerPacket::Ack { zxid }, LearnerPacket::Ack { zxid: next }) => {
+            zxid.counter() != 0 && zxid.epoch() == next.epoch() && zxid < next
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_acknowledgement_is_passed_over_for_a_later_one_of_its_epoch_alone() {
+        let ack = |zxid| LearnerPacket::Ack { zxid: Zxid(zxid) };
+        assert!(says_more(&ack(0x1_0000_0009), &ack(0x1_0000_0008)));
+        assert!(!says_more(&ack(0x1_0000_0008), &ack(0x1_0000_0008)));
+        assert!(!says_more(&ack(0x1_0000_0007), &ack(0x1_0000_0008)));
+        // NEWLEADER's own, and those of two epochs.
+        assert!(!says_more(&ack(0x1_0000_0001), &ack(0x1_0000_0000)));
+        assert!(!says_more(&ack(0x2_0000_0001), &ack(0x1_0000_0008)));
+        let ping = LearnerPacket::Ping {
+            zxid: Zxid(0x1_0000_0009),
+            touched: Vec::new(),
+        };
+        assert!(!says_more(&ping, &ack(0x1_0000_0008)));
+        assert!(!says_more(&ack(0x1_0000_0009), &ping));
+    }
 }

@@ -361,6 +361,9 @@ impl Core {
 
     /// Passes a client's sync on.
     pub(super) fn forward_sync(&mut self, sync: super::ForwardedSync) {
+        if let Role::Leading(_) = &self.role {
+            return self.sync_own(sync.connection);
+        }
         let Role::Learning(learning) = &mut self.role else {
             return sync.connection.close();
         };

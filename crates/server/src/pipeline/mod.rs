@@ -29,6 +29,7 @@ mod member;
 mod observers;
 mod observing;
 mod oracle;
+mod own_syncs;
 mod read_only;
 mod revalidation;
 mod role;

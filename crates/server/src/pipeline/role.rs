@@ -18,8 +18,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use proto::Sid;
 use proto::leader::LeaderPacket;
+use proto::{Sid, Zxid};
 use zab::broadcast::Proposals;
 use zab::leader::{self, Leader, LinkId};
 use zab::learner::{self, Learner};
@@ -54,6 +54,9 @@ pub(super) struct Leading {
     /// The oracle of an ensemble of two.
     pub(super) oracle: Option<Watching>,
     pub(super) ages: Ages,
+    /// Clients of this server that wait for the answer to a `sync`, oldest first, and up to where all
+    /// must be applied before.
+    pub(super) own_syncs: VecDeque<(Zxid, Arc<Connection>)>,
     /// Emptied and used again.
     pub(super) spare: Vec<leader::Action>,
 }

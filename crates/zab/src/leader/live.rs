@@ -35,7 +35,12 @@ const COUNTER_END: u32 = u32::MAX;
 impl Leader {
     /// The zxid that the next proposal must have.
     pub fn next_zxid(&self) -> Zxid {
-        self.proposals.last_proposed().next()
+        self.last_proposed().next()
+    }
+
+    /// The newest proposal, or where the epoch begins.
+    pub fn last_proposed(&self) -> Zxid {
+        self.proposals.last_proposed()
     }
 
     /// Orders a transaction: it goes to the log and to the learners at the same time.
