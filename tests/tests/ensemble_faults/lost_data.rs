@@ -67,9 +67,10 @@ fn empty_members_elect_nobody_before_they_are_told_to() {
     }
     let load = Load::start(&ensemble.addresses(&[1, 2, 3]));
     load.wait_for_progress(PROGRESS);
-    // From then on it votes like any other.
+    // From then on it votes like any other: without it there is no quorum. Which of the two leads
+    // depends on what the killed leader had told whom.
     ensemble.member_mut(2).kill();
-    assert_eq!(ensemble.wait_until_all_serve(), 3);
+    ensemble.wait_until_all_serve();
     load.wait_for_progress(PROGRESS);
     ensemble.start(2);
     ensemble.wait_until_all_serve();
