@@ -86,36 +86,108 @@ pub enum MultiRead {
 
 /// Reads the operations of a multi.
 ///
+/// All are decoded before any is looked at: what is wrong with one that decodes, a null path or a
+/// read, counts only if nothing behind it fails to.
+///
 /// # Errors
 /// The outer error is the one fault that uses no zxid: a create with a null ACL list.
-/// Source: client-protocol.md 3.5.
+/// Source: client-protocol.md 3.5 (MultiOperationRecord.deserialize).
 pub fn decode_writes(
     input: &mut Reader,
 ) -> Result<Result<Vec<WriteRequest>, MultiFault>, DecodeError> {
-    let mut writes = Vec::new();
+    let mut operations = Operations::default();
     loop {
-        let offset = input.position();
-        match next_write(input) {
-            Ok(None) => return Ok(Ok(writes)),
-            Ok(Some(write)) if has_null_acl(&write) => return Err(DecodeError::Null { offset }),
-            Ok(Some(write)) => match fault_of(&write) {
-                None => writes.push(write),
-                Some(fault) => return Ok(Err(fault)),
-            },
-            Err(fault) => return Ok(Err(fault)),
+        match operations.decode_next(input) {
+            Ok(true) => {}
+            Ok(false) => break,
+            Err(Refusal::NullAcl { offset }) => return Err(DecodeError::Null { offset }),
+            Err(Refusal::Undecodable(_)) => return Ok(Err(MultiFault::Undecodable)),
+            Err(Refusal::Operation(op)) => return Ok(Err(MultiFault::Operation(op))),
+            Err(Refusal::CreateMode(mode)) => return Ok(Err(MultiFault::CreateMode(mode))),
+        }
+    }
+    if let Some(read) = operations.reads.first() {
+        return Ok(Err(MultiFault::Operation(read.op().number())));
+    }
+    let has_null_path = operations.writes.iter().any(has_null_path);
+    Ok(match has_null_path {
+        true => Err(MultiFault::NullPath),
+        false => Ok(operations.writes),
+    })
+}
+
+/// The operations of a multi or a multiRead, which are of one kind.
+#[derive(Default)]
+struct Operations {
+    writes: Vec<WriteRequest>,
+    reads: Vec<ReadRequest>,
+}
+
+/// Why the next operation does not decode.
+enum Refusal {
+    /// A create without an ACL list.
+    NullAcl {
+        /// Where the operation begins.
+        offset: usize,
+    },
+    /// Its bytes do not.
+    Undecodable(DecodeError),
+    /// It cannot be here.
+    Operation(i32),
+    /// A create with a mode that its opcode does not have.
+    CreateMode(i32),
+}
+
+impl From<DecodeError> for Refusal {
+    fn from(error: DecodeError) -> Self {
+        Self::Undecodable(error)
+    }
+}
+
+impl From<Refusal> for DecodeError {
+    fn from(refusal: Refusal) -> Self {
+        let value = |what, value: i32| Self::Value {
+            what,
+            value: value.into(),
+        };
+        match refusal {
+            Refusal::NullAcl { offset } => Self::Null { offset },
+            Refusal::Undecodable(error) => error,
+            Refusal::Operation(op) => value("multi operation", op),
+            Refusal::CreateMode(mode) => value("create mode", mode),
         }
     }
 }
 
-fn next_write(input: &mut Reader) -> Result<Option<WriteRequest>, MultiFault> {
-    let header = MultiHeader::decode(input).map_err(|_| MultiFault::Undecodable)?;
-    if header.done {
-        return Ok(None);
+impl Operations {
+    /// Whether there was one more.
+    fn decode_next(&mut self, input: &mut Reader) -> Result<bool, Refusal> {
+        let offset = input.position();
+        let header = MultiHeader::decode(input)?;
+        if header.done {
+            return Ok(false);
+        }
+        match OpCode::from_i32(header.op) {
+            Some(OpCode::GetData) => {
+                let request = PathWatchRequest::decode(input)?;
+                self.reads.push(ReadRequest::GetData(request));
+            }
+            Some(OpCode::GetChildren) => {
+                let request = PathWatchRequest::decode(input)?;
+                self.reads.push(ReadRequest::GetChildren(request));
+            }
+            _ => {
+                let write = decode_write(header.op, input)?.ok_or(Refusal::Operation(header.op))?;
+                check_create(&write, offset)?;
+                self.writes.push(write);
+            }
+        }
+        if self.reads.is_empty() || self.writes.is_empty() {
+            Ok(true)
+        } else {
+            Err(Refusal::Operation(header.op))
+        }
     }
-    decode_write(header.op, input)
-        .map_err(|_| MultiFault::Undecodable)?
-        .ok_or(MultiFault::Operation(header.op))
-        .map(Some)
 }
 
 fn decode_write(op: i32, input: &mut Reader) -> Result<Option<WriteRequest>, DecodeError> {
@@ -142,26 +214,35 @@ fn decode_write(op: i32, input: &mut Reader) -> Result<Option<WriteRequest>, Dec
     })
 }
 
-fn has_null_acl(write: &WriteRequest) -> bool {
-    matches!(write, WriteRequest::Create { op, request: CreateRequest { acl: None, .. }, .. }
-        if *op != OpCode::CreateTtl)
+/// What Java's Op.Create refuses, in its order. A create with a TTL has a ttl to be asked about later.
+fn check_create(write: &WriteRequest, offset: usize) -> Result<(), Refusal> {
+    let WriteRequest::Create { op, request, .. } = write else {
+        return Ok(());
+    };
+    let flags = request.flags;
+    if *op == OpCode::CreateTtl {
+        return Ok(());
+    }
+    let unknown_mode = Err(Refusal::CreateMode(flags));
+    if !(flags::PERSISTENT..=flags::TTL_SEQUENTIAL).contains(&flags) {
+        return unknown_mode;
+    }
+    if request.acl.is_none() {
+        return Err(Refusal::NullAcl { offset });
+    }
+    match flags {
+        flags::TTL | flags::TTL_SEQUENTIAL => unknown_mode,
+        _ => Ok(()),
+    }
 }
 
-/// Faults of an operation that decodes but refuses the whole multi.
-fn fault_of(write: &WriteRequest) -> Option<MultiFault> {
-    let path = match write {
-        WriteRequest::Create { op, request, .. } => {
-            let known = flags::PERSISTENT..=flags::CONTAINER;
-            if *op != OpCode::CreateTtl && !known.contains(&request.flags) {
-                return Some(MultiFault::CreateMode(request.flags));
-            }
-            &request.path
-        }
-        WriteRequest::Delete(request) | WriteRequest::Check(request) => &request.path,
-        WriteRequest::SetData(request) => &request.path,
-        _ => return None,
-    };
-    path.is_none().then_some(MultiFault::NullPath)
+fn has_null_path(write: &WriteRequest) -> bool {
+    match write {
+        WriteRequest::Create { request, .. } => request.path.is_none(),
+        WriteRequest::Delete(request) | WriteRequest::Check(request) => request.path.is_none(),
+        WriteRequest::SetData(request) => request.path.is_none(),
+        _ => false,
+    }
 }
 
 /// Reads the operations of a multiRead.
@@ -170,37 +251,12 @@ fn fault_of(write: &WriteRequest) -> Option<MultiFault> {
 /// If the bytes do not decode, reads and writes are mixed, or an operation is neither getData,
 /// getChildren nor one that a multi can hold. Source: client-protocol.md 3.5.
 pub fn decode_reads(input: &mut Reader) -> Result<MultiRead, DecodeError> {
-    let mut reads = Vec::new();
-    let mut has_writes = false;
-    loop {
-        let header = MultiHeader::decode(input)?;
-        if header.done {
-            let only_writes = has_writes.then_some(MultiRead::Writes);
-            return Ok(only_writes.unwrap_or(MultiRead::Reads(reads)));
-        }
-        match OpCode::from_i32(header.op) {
-            Some(OpCode::GetData) => {
-                reads.push(ReadRequest::GetData(PathWatchRequest::decode(input)?));
-            }
-            Some(OpCode::GetChildren) => {
-                reads.push(ReadRequest::GetChildren(PathWatchRequest::decode(input)?));
-            }
-            _ => match decode_write(header.op, input)? {
-                Some(_) => has_writes = true,
-                None => return Err(unknown(header.op)),
-            },
-        }
-        if has_writes && !reads.is_empty() {
-            return Err(unknown(header.op));
-        }
-    }
-}
-
-fn unknown(op: i32) -> DecodeError {
-    DecodeError::Value {
-        what: "multi operation",
-        value: op.into(),
-    }
+    let mut operations = Operations::default();
+    while operations.decode_next(input)? {}
+    Ok(match operations.writes.is_empty() {
+        true => MultiRead::Reads(operations.reads),
+        false => MultiRead::Writes,
+    })
 }
 
 /// Appends `write` with its header, as a client does.
