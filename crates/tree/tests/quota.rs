@@ -6,7 +6,7 @@ mod common;
 
 use common::host::*;
 use proto::request::WriteRequest;
-use tree::TreeSettings;
+use tree::{Outcome, TreeSettings};
 
 const LIMITS: &str = "/zookeeper/quota/q/zookeeper_limits";
 const STATS: &str = "/zookeeper/quota/q/zookeeper_stats";
@@ -18,6 +18,20 @@ fn with_quota(mut host: Host, limits: &str) -> Host {
     host.write(create_data(LIMITS, limits));
     host.write(create_data(STATS, "whatever"));
     host
+}
+
+/// The reply tells of the data as it came, though the usage is in its place at once.
+#[test]
+fn the_stat_of_a_new_usage_znode_is_of_what_was_asked_for() {
+    let mut host = with_quota(Host::new(), "count=100,bytes=1000");
+    host.write(delete(STATS));
+    let data = "longer than any usage";
+    let (Outcome::Created { stat, .. }, _) = host.write(create_data(STATS, data)) else {
+        panic!("not created");
+    };
+    assert_eq!(usize::try_from(stat.data_length), Ok(data.len()));
+    assert_eq!(host.text(STATS), "count=2,bytes=5");
+    assert_eq!(host.stat(STATS).data_length, 15);
 }
 
 #[test]

@@ -103,6 +103,8 @@ impl Tree {
             Node::new(name, data, acl, stat),
             path::utf16_len(new.path),
         );
+        // What is told is the znode as it was asked for, before its data may be counted anew.
+        let stat = self.arena[id].stat(self.rules);
         match QuotaNode::of(new.path) {
             Some(QuotaNode::Limits(root)) => self.quota_roots.insert(root),
             Some(QuotaNode::Stats(root)) => self.recount_quota(root),
@@ -110,7 +112,6 @@ impl Tree {
         }
         let bytes = data_len(data);
         self.note_usage(new.path, Usage { count: 1, bytes });
-        let stat = self.arena[id].stat(self.rules);
         if firing.is_needed() {
             let parent_key = path::parent_key(new.path, parent_path);
             let parent = Some((&parent_key, self.acl_of(parent)));

@@ -73,7 +73,9 @@ impl Tree {
             ReadRequest::GetAcl(request) => self.get_acl(request, caller, out),
             ReadRequest::GetAllChildrenNumber(request) => {
                 let id = self.readable(request.path.as_ref(), caller)?;
-                self.count_descendants(id).encode(out);
+                let names_itself = request.path.as_ref().is_some_and(|path| path.is_empty());
+                let count = self.count_descendants(id) + i32::from(names_itself);
+                count.encode(out);
                 Ok(())
             }
             ReadRequest::GetEphemerals(request) => {
