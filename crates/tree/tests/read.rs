@@ -148,8 +148,13 @@ fn rows_151_and_152_own_ephemerals() {
                 .unwrap(),
         )
     };
-    for all in [None, Some(""), Some("  "), Some("/"), Some(" / ")] {
+    let blank = ["", "  ", "/", " / ", "\u{1}", "/\u{1f}"].map(Some);
+    for all in [None].into_iter().chain(blank) {
         assert_eq!(find(&host, all), ["/a/x", "/a/xy", "/b"], "{all:?}");
+    }
+    // White, but not for Java's trim.
+    for prefix in ["\u{3000}", "/\u{a0}", "\u{85}"] {
+        assert_eq!(find(&host, Some(prefix)), [""; 0], "{prefix:?}");
     }
     assert_eq!(find(&host, Some("/a/x")), ["/a/x", "/a/xy"]);
     assert_eq!(find(&host, Some("/c")), [""; 0]);

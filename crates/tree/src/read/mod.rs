@@ -181,8 +181,9 @@ impl Tree {
     /// A blank prefix is all. No permission is needed: they are the caller's own.
     fn get_ephemerals(&self, request: &PathRequest, caller: &Caller<'_>, out: &mut Vec<u8>) {
         let prefix = request.path.as_deref().unwrap_or_default();
-        // Java's trim and isBlank differ on what is white; a path starts with neither.
-        let is_all = matches!(prefix.trim(), "" | "/");
+        // What String.trim takes off: neither more nor less than this.
+        let trimmed = prefix.trim_matches(|character| character <= ' ');
+        let is_all = matches!(trimmed, "" | "/");
         let owned = self.ephemerals.get(&caller.session);
         let paths: Vec<Str> = owned
             .into_iter()
