@@ -146,20 +146,31 @@ impl RawSession {
     /// # Errors
     /// If the connection has ended. Panics if another request is answered.
     pub fn take(&mut self) -> Result<Answer, Lost> {
+        self.take_with_events().map(|(_, answer)| answer)
+    }
+
+    /// The same with the packets of the watch events that came before it, oldest first.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    pub fn take_with_events(&mut self) -> Result<(Vec<Bytes>, Answer), Lost> {
+        let mut events = Vec::new();
         loop {
             let frame = self.connection.wire.next_frame();
             if let Some(frame) = frame.map_err(|error| Lost(error.to_string()))? {
                 let (header, body) = split_reply(frame).map_err(|error| Lost(error.to_string()))?;
                 if header.xid == Xid::EVENT {
+                    events.push(Bytes::copy_from_slice(frame));
                     continue;
                 }
                 let expected = self.unanswered.pop_front();
                 assert_eq!(Some(header.xid), expected, "an answer out of order");
-                return Ok(Answer {
+                let answer = Answer {
                     zxid: header.zxid,
                     err: header.err,
                     body: Bytes::copy_from_slice(body),
-                });
+                };
+                return Ok((events, answer));
             }
             let turn = self.connection.wire.turn();
             within(&self.runtime, self.patience, turn)?;
