@@ -16,20 +16,20 @@ const REASON: &str = "//! Length: ";
 const TOP: &[(&str, bool)] = &[
     (".cargo", false),
     (".ci", false),
+    (".clippy.toml", true),
+    (".deny.toml", false),
     (".gitattributes", false),
     (".gitignore", true),
+    (".rustfmt.toml", true),
     ("Cargo.lock", true),
     ("Cargo.toml", true),
     ("LICENSE", false),
     ("NOTICE", false),
     ("README.md", true),
-    ("clippy.toml", false),
     ("conf", true),
     ("crates", true),
-    ("deny.toml", false),
     ("docs", true),
     ("jepsen", false),
-    ("rustfmt.toml", true),
     ("tests", true),
 ];
 
