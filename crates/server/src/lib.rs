@@ -6,26 +6,23 @@
 //! * [`net`] takes requests off sockets and puts replies and events onto them,
 //! * [`pipeline`] orders, logs and applies what changes the tree,
 //! * [`timers`] does what happens by the clock,
-//! * [`fourlw`] and [`metrics`] answer operators.
+//! * [`view`] shows what there is to `monitoring`, which answers operators.
 //!
 //! docs/ARCHITECTURE.md follows a request through all of it.
 
 mod clock;
 mod error;
 mod failure;
-pub mod fourlw;
 mod limits;
 mod local_sessions;
 mod member;
 mod membership;
 mod mesh;
-pub mod metrics;
 mod net;
 mod peer;
 mod permits;
 mod pipeline;
 mod recovery;
-mod role_view;
 mod server;
 mod service;
 mod sessions;
@@ -34,6 +31,8 @@ mod shared;
 mod start;
 mod timers;
 mod view;
+
+use monitoring::{fourlw, metrics, role_view};
 
 pub use error::StartError;
 pub use recovery::{RecoveredTree, recover_tree};

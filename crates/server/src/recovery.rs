@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use config::Config;
-use storage::{DataDirs, RealDisk, StorageError};
+use storage::{DataDirs, RealDisk, Recovered, StorageError};
 
 pub use recovery::RecoveredTree;
 
+use crate::metrics::DatabaseLoad;
 use crate::settings::{recovery_settings, tree_settings};
 
 /// Loads the newest good snapshot and replays the log after it, as a server does when it starts.
@@ -27,4 +28,13 @@ pub fn recover_tree(config: &Config, dirs: &DataDirs) -> Result<RecoveredTree, S
         "data recovered"
     );
     Ok(found)
+}
+
+/// A recovery as the metrics count it.
+pub(crate) fn database_load(recovered: &Recovered) -> DatabaseLoad {
+    DatabaseLoad {
+        snapshot_time: recovered.snapshot_time,
+        replay_time: recovered.replay_time,
+        txns_replayed: recovered.txns_replayed,
+    }
 }

@@ -62,7 +62,11 @@ impl Shared {
         let handshakes = TokenBucket::new(throttle, clock::monotonic_ms());
         let large_requests = LargeRequests::new(&settings.config.limits.large_requests);
         let server_id = settings.session_server_id;
-        let role = RoleCell::new(settings.config.ensemble.as_ref(), metrics.clone());
+        let role = RoleCell::new(
+            settings.config.ensemble.as_ref(),
+            metrics.clone(),
+            clock::monotonic_ms(),
+        );
         Self {
             tree: RwLock::new(tree),
             watches: Mutex::new(Watches::default()),

@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::metrics::Metrics;
 use crate::net::listener;
 use crate::pipeline::{Core, CoreStart, LogFile, LogThread, Snapshotter};
-use crate::recovery::{RecoveredTree, recover_tree};
+use crate::recovery::{RecoveredTree, database_load, recover_tree};
 use crate::server::{Server, Started};
 use crate::service::Service;
 use crate::sessions::Sessions;
@@ -78,7 +78,7 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
     let (core_sender, inbox) = crossbeam_channel::unbounded();
     let metrics = Arc::new(Metrics::default());
     metrics.digest_mismatches_count.add(digest_mismatches);
-    metrics.loaded(&recovered);
+    metrics.loaded(&database_load(&recovered));
     let (sessions, service, orphans) = match config.ensemble {
         Some(_) => {
             let sessions = Sessions::reporting(settings.tick_ms.cast_signed());

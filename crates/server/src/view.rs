@@ -297,3 +297,7 @@ fn size_of_files(dir: &Path) -> u64 {
         .map(|file| file.len())
         .sum()
 }
+
+#[cfg(test)]
+#[path = "view_tests.rs"]
+mod tests;

@@ -17,7 +17,7 @@ use crate::clock;
 use crate::error::exit_code;
 use crate::failure::Failure;
 use crate::metrics::LogTimes;
-use crate::recovery::recover_tree;
+use crate::recovery::{database_load, recover_tree};
 use crate::shared::Shared;
 
 /// Encoded transactions on their way to the log.
@@ -217,7 +217,7 @@ impl LogFile {
             return Ok(());
         }
         let found = recover_tree(&self.shared.settings.config, &self.dirs)?;
-        self.shared.metrics.loaded(&found.recovered);
+        self.shared.metrics.loaded(&database_load(&found.recovered));
         let end = found.tree.last_zxid();
         let tree = Some(Box::new(found.tree));
         let _ = self.core.send(ToCore::Reloaded { tree, end });

@@ -10,6 +10,7 @@ use zab::learner::{Learner, LearnerKind};
 use super::core::Core;
 use super::observers::Observers;
 use super::role::Role;
+use crate::clock;
 use crate::metrics::ZabState;
 use crate::role_view::{Learners, RoleNow};
 use crate::service::Service;
@@ -57,7 +58,7 @@ impl Core {
             }
         };
         let members = Arc::new(member.keeper.committed().clone());
-        self.shared.role.update(|view| {
+        self.shared.role.update(clock::monotonic_ms(), |view| {
             view.role = role;
             view.is_serving = is_serving;
             view.zab = zab;

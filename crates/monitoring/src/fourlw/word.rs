@@ -2,7 +2,7 @@
 
 macro_rules! words {
     ($( $name:ident $text:literal; )+) => {
-        /// A four-letter word. Source: FourLetterCommands, operations.md 1.3.
+        /// A four-letter word. Source: FourLetterCommands.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Word {

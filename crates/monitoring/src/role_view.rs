@@ -1,10 +1,10 @@
 //! What this server is in its ensemble, for those who ask: four-letter words, `mntr`, admin server.
 //!
-//! Whoever drives the role writes it, [`crate::view::LiveView`] reads it, and nothing is decided
-//! by it. What changes with the role or with a learner stands in a [`RoleView`]; what changes with
+//! Whoever drives the role writes it, the implementation of [`crate::fourlw::View`] reads it, and
+//! nothing is decided by it. What changes with the role or with a learner stands in a [`RoleView`]; what changes with
 //! every proposal stands beside it and costs no lock.
 //!
-//! Source: operations.md 1.3 (QuorumPeer, Leader, QuorumZooKeeperServer, ObserverZooKeeperServer).
+//! Source: QuorumPeer, Leader, QuorumZooKeeperServer, ObserverZooKeeperServer.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,30 +15,30 @@ use config::membership::Membership;
 use parking_lot::{Mutex, RwLock};
 use proto::Sid;
 
-use crate::clock;
 use crate::fourlw::MemberConfiguration;
 use crate::metrics::{BufferStats, Leading, Member, Metrics, Mode, Summary, SyncMode, ZabState};
 
 /// The role, and how far it has come.
 #[derive(Debug, Clone)]
-pub(crate) struct RoleView {
-    pub(crate) role: RoleNow,
+pub struct RoleView {
+    /// What the server does.
+    pub role: RoleNow,
     /// Clients are served: a leader in broadcast (unless `leaderServes=no`), a learner that is up
     /// to date, a standalone or read-only server. Words that need a server are refused before.
-    pub(crate) is_serving: bool,
+    pub is_serving: bool,
     /// The phase of the protocol; `Election` outside of an ensemble.
-    pub(crate) zab: ZabState,
+    pub zab: ZabState,
     /// How the learner was brought up to date; `None` until its leader has said, and at a leader.
-    pub(crate) sync: Option<SyncMode>,
+    pub sync: Option<SyncMode>,
     /// Whom this server follows or observes, or itself if it leads.
-    pub(crate) leader: Option<Sid>,
+    pub leader: Option<Sid>,
     /// The member list in force; `None` outside of an ensemble.
-    pub(crate) members: Option<Arc<Membership>>,
+    pub members: Option<Arc<Membership>>,
 }
 
 /// What a server does, with the figures that only this role has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum RoleNow {
+pub enum RoleNow {
     /// There is no ensemble.
     Standalone,
     /// No leader is known.
@@ -72,20 +72,20 @@ impl RoleNow {
 
 /// The learners of a leader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Learners {
+pub struct Learners {
     /// All connections of learners, synchronised or not.
-    pub(crate) connected: u64,
+    pub connected: u64,
     /// Participants that get proposals, with and without a vote.
-    pub(crate) synced_followers: u64,
+    pub synced_followers: u64,
     /// Those of them that have no vote.
-    pub(crate) synced_non_voting_followers: u64,
+    pub synced_non_voting_followers: u64,
     /// Observers that get commits.
-    pub(crate) synced_observers: u64,
+    pub synced_observers: u64,
 }
 
 /// The [`RoleView`] of now, and what a leader counts.
 #[derive(Debug)]
-pub(crate) struct RoleCell {
+pub struct RoleCell {
     view: RwLock<Arc<RoleView>>,
     proposal_sizes: BufferStats,
     pending_syncs: AtomicU64,
@@ -106,12 +106,13 @@ struct Times {
 const PROPOSING_THREADS: usize = 1;
 
 impl RoleCell {
-    /// Of a server that starts: serving if it stands alone, looking if it is a member.
-    pub(crate) fn new(ensemble: Option<&Ensemble>, metrics: Arc<Metrics>) -> Self {
+    /// Of a server that starts at `now_ms` of the monotonic clock: serving if it stands alone,
+    /// looking if it is a member.
+    pub fn new(ensemble: Option<&Ensemble>, metrics: Arc<Metrics>, now_ms: u64) -> Self {
         let mut times = Times::default();
         if ensemble.is_some() {
             metrics.looking_count.inc();
-            times.unavailable = Some(clock::monotonic_ms());
+            times.unavailable = Some(now_ms);
         }
         let view = RoleView {
             role: match ensemble {
@@ -134,25 +135,20 @@ impl RoleCell {
     }
 
     /// The role as it is.
-    pub(crate) fn get(&self) -> Arc<RoleView> {
+    pub fn get(&self) -> Arc<RoleView> {
         self.view.read().clone()
     }
 
-    /// Changes the role or something about it. For changes of role and of learners, not of every
-    /// proposal: readers get a copy.
-    pub(crate) fn update(&self, change: impl FnOnce(&mut RoleView)) {
+    /// Changes the role or something about it, at `now_ms` of the monotonic clock. For changes of
+    /// role and of learners, not of every proposal: readers get a copy.
+    pub fn update(&self, now_ms: u64, change: impl FnOnce(&mut RoleView)) {
         let mut current = self.view.write();
         let view = Arc::make_mut(&mut current);
         let (was_looking, was_live) = (view.role.is_looking(), view.zab == ZabState::Broadcast);
         change(view);
         let (role, is_live) = (view.role, view.zab == ZabState::Broadcast);
         drop(current);
-        self.measure(
-            role,
-            was_looking,
-            (was_live, is_live),
-            clock::monotonic_ms(),
-        );
+        self.measure(role, was_looking, (was_live, is_live), now_ms);
     }
 
     /// Source: QuorumPeer.run, setZabState, Follower.followLeader, Observer.observeLeader.
@@ -193,28 +189,28 @@ impl RoleCell {
     }
 
     /// A new leader begins: it has proposed nothing.
-    pub(crate) fn begin_leading(&self) {
+    pub fn begin_leading(&self) {
         self.reset_proposal_sizes();
         self.pending_syncs.store(0, Ordering::Relaxed);
     }
 
     /// The leader proposes a record of so many bytes: header, transaction and digest.
-    pub(crate) fn proposed(&self, bytes: u32) {
+    pub fn proposed(&self, bytes: u32) {
         self.proposal_sizes.record(bytes);
     }
 
     /// `sync` requests wait at the leader for the commits of so many transactions.
-    pub(crate) fn set_pending_syncs(&self, waiting: usize) {
+    pub fn set_pending_syncs(&self, waiting: usize) {
         self.pending_syncs.store(waiting as u64, Ordering::Relaxed);
     }
 
     /// What `srst` does at a leader.
-    pub(crate) fn reset_proposal_sizes(&self) {
+    pub fn reset_proposal_sizes(&self) {
         self.proposal_sizes.reset();
     }
 
     /// The role in the words of the metrics; `None` while clients are not served.
-    pub(crate) fn mode(&self, now_ms: u64) -> Option<Mode> {
+    pub fn mode(&self, now_ms: u64) -> Option<Mode> {
         let view = self.get();
         if !view.is_serving {
             return None;
@@ -260,12 +256,12 @@ impl RoleView {
 
     /// Whether this server expires sessions. A learner, and a read-only server as well, knows them
     /// only. Source: LearnerSessionTracker.
-    pub(crate) fn expires_sessions(&self) -> bool {
+    pub fn expires_sessions(&self) -> bool {
         matches!(self.role, RoleNow::Standalone | RoleNow::Leading { .. })
     }
 
     /// What `conf` shows of a member.
-    pub(crate) fn configuration(&self, ensemble: &Ensemble) -> MemberConfiguration {
+    pub fn configuration(&self, ensemble: &Ensemble) -> MemberConfiguration {
         let members = self.members.as_deref().unwrap_or(&ensemble.membership);
         // A member that was removed runs on at the addresses it had.
         let mine = members.members.get(&ensemble.my_id);

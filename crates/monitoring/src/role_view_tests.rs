@@ -6,10 +6,7 @@ use config::{Config, RawConfig, Surroundings, SystemProperties};
 use proto::ConfigVersion;
 
 use super::*;
-use crate::fourlw::{self, View, Word};
 use crate::metrics::BufferSizes;
-use crate::server::test_server;
-use crate::view::LiveView;
 
 /// A machine on which `myid` is 2 and every name is this machine.
 struct SecondOfThree;
@@ -45,11 +42,15 @@ fn member(sync: Option<SyncMode>) -> Member {
 }
 
 fn cell_of(ensemble: Option<&Ensemble>) -> RoleCell {
-    RoleCell::new(ensemble, Arc::new(Metrics::with_shards(1)))
+    RoleCell::new(ensemble, Arc::new(Metrics::with_shards(1)), 0)
 }
 
 fn serving(cell: &RoleCell, role: RoleNow) {
-    cell.update(|view| {
+    serving_at(0, cell, role);
+}
+
+fn serving_at(now_ms: u64, cell: &RoleCell, role: RoleNow) {
+    cell.update(now_ms, |view| {
         view.role = role;
         view.is_serving = true;
         view.zab = ZabState::Broadcast;
@@ -68,7 +69,7 @@ fn a_member_looks_until_it_is_told_otherwise() {
     let cell = cell_of(Some(&ensemble()));
     assert_eq!(cell.mode(0), None);
     assert!(!cell.get().expires_sessions());
-    cell.update(|view| {
+    cell.update(0, |view| {
         view.role = RoleNow::Leading {
             since_ms: 0,
             learners: Learners::default(),
@@ -89,7 +90,7 @@ fn each_role_shows_what_it_knows() {
 
     let synced_observers = Some(1);
     serving(&cell, RoleNow::Following { synced_observers });
-    cell.update(|view| view.sync = Some(SyncMode::Diff));
+    cell.update(0, |view| view.sync = Some(SyncMode::Diff));
     let mode = cell.mode(0).unwrap();
     assert_eq!(
         mode.peer_state().unwrap().to_string(),
@@ -104,7 +105,7 @@ fn each_role_shows_what_it_knows() {
         }
     );
 
-    cell.update(|view| view.sync = None);
+    cell.update(0, |view| view.sync = None);
     serving(&cell, RoleNow::Observing { master: Sid(3) });
     let (member, master) = (member(None), Sid(3));
     assert_eq!(cell.mode(0), Some(Mode::Observer { member, master }));
@@ -155,34 +156,37 @@ fn the_time_without_service_is_measured() {
     let following = RoleNow::Following {
         synced_observers: None,
     };
-    cell.update(|view| {
+    cell.update(30, |view| {
         view.role = following;
         view.zab = ZabState::Synchronization;
     });
-    serving(&cell, following);
-    serving(&cell, following);
-    let counts = |cell: &RoleCell| {
+    serving_at(70, &cell, following);
+    serving_at(80, &cell, following);
+    // How often this server looked for a leader; how often and how long nobody was served, a
+    // leader was not in office, and a follower or an observer was brought up to date.
+    let figures = |cell: &RoleCell| {
         let metrics = &cell.metrics;
-        [
-            metrics.looking_count.get(),
-            metrics.unavailable_time.get().count,
-            metrics.leader_unavailable_time.get().count,
-            metrics.follower_sync_time.get().count,
-            metrics.observer_sync_time.get().count,
-        ]
+        let measured = [
+            &metrics.unavailable_time,
+            &metrics.leader_unavailable_time,
+            &metrics.follower_sync_time,
+            &metrics.observer_sync_time,
+        ];
+        let figures = measured.map(|metric| (metric.get().count, metric.get().sum));
+        (metrics.looking_count.get(), figures)
     };
-    assert_eq!(counts(&cell), [1, 1, 0, 1, 0]);
-    for role in [RoleNow::Looking, RoleNow::ReadOnly] {
-        cell.update(|view| {
+    assert_eq!(figures(&cell), (1, [(1, 70), (0, 0), (1, 40), (0, 0)]));
+    for (now_ms, role) in [(100, RoleNow::Looking), (200, RoleNow::ReadOnly)] {
+        cell.update(now_ms, |view| {
             view.role = role;
             view.zab = ZabState::Election;
         });
     }
     let learners = Learners::default();
     let since_ms = 0;
-    serving(&cell, RoleNow::Leading { since_ms, learners });
-    assert_eq!(counts(&cell), [2, 2, 1, 1, 0]);
-    assert_eq!(counts(&cell_of(None)), [0; 5]);
+    serving_at(350, &cell, RoleNow::Leading { since_ms, learners });
+    assert_eq!(figures(&cell), (2, [(2, 320), (1, 250), (1, 40), (0, 0)]));
+    assert_eq!(figures(&cell_of(None)), (0, [(0, 0); 4]));
 }
 
 #[test]
@@ -217,67 +221,17 @@ fn conf_follows_the_member_list_in_force() {
         list.members.remove(&Sid(2));
         list
     };
-    cell.update(|view| view.members = Some(Arc::new(list)));
+    cell.update(0, |view| view.members = Some(Arc::new(list)));
     serving(&cell, RoleNow::Observing { master: Sid(1) });
     let conf = cell.get().configuration(&ensemble);
     assert!(conf.observer && conf.membership.ends_with("\nversion=100000005"));
     assert_eq!(conf.quorum_ports, [22]);
     assert_eq!(cell.mode(0).unwrap().member().unwrap().quorum_size, 2);
 
-    cell.update(|view| view.members = Some(Arc::new(without_me)));
+    cell.update(0, |view| view.members = Some(Arc::new(without_me)));
     let conf = cell.get().configuration(&ensemble);
     assert_eq!(
         (conf.election_ports, conf.quorum_ports),
         (vec![12], vec![2])
     );
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn words_are_answered_by_the_role() {
-    let dir = tempfile::tempdir().unwrap();
-    let server = test_server(dir.path()).await;
-    let (role, view) = (&server.shared.role, LiveView::new(server.shared.clone()));
-    let ask = |word| fourlw::answer(word, &[], &view);
-    assert!(ask(Word::Srvr).contains("\nMode: standalone\n"));
-    assert!(ask(Word::Dump).contains("\nSession Sets ("));
-
-    serving(
-        role,
-        RoleNow::Following {
-            synced_observers: None,
-        },
-    );
-    assert!(ask(Word::Srvr).contains("\nMode: follower\n"));
-    assert!(ask(Word::Mntr).contains("\nzk_peer_state\tfollowing - broadcast\n"));
-    assert!(ask(Word::Dump).contains("\nGlobal Sessions(0):\n"));
-    assert_eq!(ask(Word::Isro), "rw");
-
-    let learners = Learners {
-        connected: 2,
-        ..Learners::default()
-    };
-    serving(
-        role,
-        RoleNow::Leading {
-            since_ms: 0,
-            learners,
-        },
-    );
-    role.proposed(60);
-    assert!(ask(Word::Srvr).ends_with("\nProposal sizes last/min/max: 60/60/60\n"));
-    assert!(ask(Word::Mntr).contains("\nzk_learners\t2\n"));
-    assert_eq!(ask(Word::Srst), "Server stats reset.\n");
-    assert!(ask(Word::Srvr).ends_with("\nProposal sizes last/min/max: -1/-1/-1\n"));
-
-    serving(role, RoleNow::ReadOnly);
-    assert_eq!(ask(Word::Isro), "ro");
-    assert!(
-        ask(Word::Stat).contains("\nREAD-ONLY mode; serving only read-only clients\nClients:\n")
-    );
-
-    role.update(|view| view.is_serving = false);
-    assert_eq!(view.mode(), None);
-    assert_eq!(ask(Word::Isro), "null");
-    assert!(ask(Word::Srvr).contains("is not currently serving requests"));
-    server.stop().await;
 }

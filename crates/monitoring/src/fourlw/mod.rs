@@ -4,8 +4,8 @@
 //!   first four bytes -> Word::recognise -> Whitelist::allows -> answer(word, view) -> close
 //! ```
 //!
-//! Answers have the bytes of Apache ZooKeeper's (operations.md 1): scripts and monitoring parse
-//! them. Nothing here touches a socket; the server is seen through [`View`].
+//! Answers have the bytes of Apache ZooKeeper's: scripts and monitoring parse them. Nothing here
+//! touches a socket; the server is seen through [`View`].
 
 mod environment;
 mod figures;

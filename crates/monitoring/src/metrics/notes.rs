@@ -7,7 +7,6 @@ use proto::leader::LeaderPacket;
 use proto::request::WriteRequest;
 use proto::txn::Txn;
 use proto::watch::EventType;
-use storage::Recovered;
 
 use super::Metrics;
 use super::namespaces::namespace;
@@ -16,12 +15,12 @@ use super::replies::Latencies;
 impl Metrics {
     /// Notes that a database was loaded from disk: `dbinittime`, `startup_*`.
     /// Source: ZKDatabase.loadDataBase, FileTxnSnapLog.restore.
-    pub fn loaded(&self, recovered: &Recovered) {
-        let (snapshot, replay) = (recovered.snapshot_time, recovered.replay_time);
+    pub fn loaded(&self, load: &DatabaseLoad) {
+        let (snapshot, replay) = (load.snapshot_time, load.replay_time);
         self.dbinittime.record(millis(snapshot + replay));
         self.startup_snap_load_time.record(millis(snapshot));
-        if recovered.txns_replayed > 0 {
-            self.startup_txns_loaded.record(recovered.txns_replayed);
+        if load.txns_replayed > 0 {
+            self.startup_txns_loaded.record(load.txns_replayed);
             self.startup_txns_load_time.record(millis(replay));
         }
     }
@@ -120,6 +119,17 @@ impl Metrics {
             self.quota_exceeded_error_per_namespace.record(namespace, 1);
         }
     }
+}
+
+/// How a database was loaded from disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DatabaseLoad {
+    /// Reading the snapshot took so long.
+    pub snapshot_time: Duration,
+    /// Replaying the log after it took so long.
+    pub replay_time: Duration,
+    /// Transactions that were replayed.
+    pub txns_replayed: u64,
 }
 
 /// Transactions on their way through the log, until the fsync they share.

@@ -33,7 +33,7 @@ pub use connection_stats::{ConnectionFigures, ConnectionStats};
 pub use gauges::{Gauges, NamespaceQuota, Number, State};
 pub use keyed::{CounterSet, KEYS_MAX, Keyed, PercentilesSet, SummarySet, Tally};
 pub use mode::{Leading, Member, Mode, PeerState, SyncMode, ZabState};
-pub use notes::LogTimes;
+pub use notes::{DatabaseLoad, LogTimes};
 pub use percentiles::{Distribution, Percentiles};
 pub use process::{Descriptors, Memory};
 pub use replies::Replies;

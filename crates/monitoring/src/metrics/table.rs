@@ -1,6 +1,6 @@
 //! The table of metrics: storage, `mntr`, the documentation and every other view derive from it.
 //!
-//! Names and kinds are ZooKeeper's (operations.md 3.2, ServerMetrics): dashboards ask for them.
+//! Names and kinds are ZooKeeper's (ServerMetrics): dashboards ask for them.
 //! A metric of a stage that this server does not have stays at zero rather than be missing.
 
 use std::collections::BTreeMap;
