@@ -1,12 +1,16 @@
-//! What operators are shown of a server: its metrics, its role and the four-letter words.
+//! What operators are shown of a server: metrics, its role, and answers to their questions.
 //!
 //! * [`metrics`] counts and measures; one table names every metric,
 //! * [`role_view`] is what a member is in its ensemble, written by whoever drives the role,
-//! * [`fourlw`] answers questions in plain text about a server that implements [`fourlw::View`].
+//! * [`view`] is the server as they see it: the server implements [`view::View`],
+//! * [`fourlw`] answers the four-letter words from such a view.
 //!
 //! Nothing here decides what a server does, and nothing reads a clock: whoever calls says what
 //! time it is.
 
+pub mod environment;
 pub mod fourlw;
 pub mod metrics;
 pub mod role_view;
+pub mod version;
+pub mod view;

@@ -1,6 +1,6 @@
 //! What this server is in its ensemble, for those who ask: four-letter words, `mntr`, admin server.
 //!
-//! Whoever drives the role writes it, the implementation of [`crate::fourlw::View`] reads it, and
+//! Whoever drives the role writes it, the implementation of [`crate::view::View`] reads it, and
 //! nothing is decided by it. What changes with the role or with a learner stands in a [`RoleView`]; what changes with
 //! every proposal stands beside it and costs no lock.
 //!
@@ -15,8 +15,8 @@ use config::membership::Membership;
 use parking_lot::{Mutex, RwLock};
 use proto::Sid;
 
-use crate::fourlw::MemberConfiguration;
 use crate::metrics::{BufferStats, Leading, Member, Metrics, Mode, Summary, SyncMode, ZabState};
+use crate::view::MemberConfiguration;
 
 /// The role, and how far it has come.
 #[derive(Debug, Clone)]

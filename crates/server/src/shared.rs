@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use crossbeam_channel::Sender;
+use monitoring::environment::Environment;
+use monitoring::view::DEFAULT_TRACE_MASK;
 use parking_lot::{Mutex, RwLock};
 use proto::SessionId;
 use session::SessionIds;
 use tree::{Tree, Watches};
 
 use crate::clock;
-use crate::fourlw::{DEFAULT_TRACE_MASK, Environment};
 use crate::metrics::{Metrics, ServerStats};
 use crate::net::connection::Connection;
 use crate::net::large::LargeRequests;

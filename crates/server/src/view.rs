@@ -1,18 +1,17 @@
-//! The live server as the four-letter words see it.
+//! The live server as operators see it.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
-use config::Config;
+use monitoring::environment::Environment;
+use monitoring::view::{
+    Configuration, ConnectionId, ConnectionInfo, DirectorySizes, ExpirySets, GlobalSessions,
+    Interest, Now, Sessions, View,
+};
 use proto::{SessionId, Zxid};
-use tree::QuotaReport;
+use tree::WatchSummary;
 
 use crate::clock;
-use crate::fourlw::{
-    Configuration, ConnectionId, ConnectionInfo, DirectorySizes, Environment, ExpirySets,
-    GlobalSessions, Interest, Now, Sessions, View, WatchSummary,
-};
 use crate::metrics::{Metrics, Mode, NamespaceQuota, ServerStats, State};
 use crate::net::connection::Connection;
 use crate::shared::Shared;
@@ -87,17 +86,7 @@ impl View for LiveView {
 
     fn quotas(&self) -> Vec<NamespaceQuota> {
         let quotas = self.shared.tree.read().quotas();
-        let of_namespace = |quota: QuotaReport| {
-            let names = quota.path.trim_start_matches('/');
-            NamespaceQuota {
-                namespace: names.split('/').next().unwrap_or_default().to_owned(),
-                count_limit: quota.count_limit,
-                bytes_limit: quota.bytes_limit,
-                count_usage: Some(quota.count),
-                bytes_usage: Some(quota.bytes),
-            }
-        };
-        quotas.into_iter().map(of_namespace).collect()
+        quotas.into_iter().map(NamespaceQuota::from).collect()
     }
 
     fn connections(&self) -> Vec<ConnectionInfo> {
@@ -123,32 +112,12 @@ impl View for LiveView {
     fn configuration(&self) -> Configuration {
         let config = &self.shared.settings.config;
         let role = self.shared.role.get();
-        let port = |address: &Option<config::ClientAddress>| {
-            address
-                .as_ref()
-                .map_or(-1, |address| i32::from(address.port))
-        };
-        Configuration {
-            client_port: port(&config.client.plain),
-            secure_client_port: port(&config.client.secure),
-            data_dir: version_dir(&config.data_dir),
-            data_log_dir: version_dir(&config.data_log_dir),
-            tick_time_ms: number(config.tick_time_ms),
-            max_client_cnxns: config.limits.max_client_cnxns.map_or(0, number),
-            min_session_timeout_ms: number(config.sessions.min_timeout_ms),
-            max_session_timeout_ms: number(config.sessions.max_timeout_ms),
-            listen_backlog: config.client.backlog.map_or(-1, number),
-            server_id: config.ensemble.as_ref().map_or(0, |own| own.my_id.0),
-            member: config.ensemble.as_ref().map(|own| role.configuration(own)),
-        }
+        let member = config.ensemble.as_ref().map(|own| role.configuration(own));
+        Configuration::new(config, member)
     }
 
     fn directory_sizes(&self) -> DirectorySizes {
-        let config: &Config = &self.shared.settings.config;
-        DirectorySizes {
-            data: size_of_files(&config.data_dir.join(VERSION_DIR)),
-            log: size_of_files(&config.data_log_dir.join(VERSION_DIR)),
-        }
+        DirectorySizes::measure(&self.shared.settings.config)
     }
 
     fn sessions(&self) -> Sessions {
@@ -178,36 +147,22 @@ impl View for LiveView {
     }
 
     fn connection_expiry(&self) -> Option<ExpirySets<ConnectionId>> {
-        let mut sets: BTreeMap<u64, Vec<ConnectionId>> = BTreeMap::new();
-        let now_ms = clock::monotonic_ms();
         let sessionless = self.shared.settings.sessionless_timeout.as_millis();
-        for connection in self.shared.registry.all() {
-            let timeout = match connection.session() {
+        let connections = self.shared.registry.all().into_iter().map(|connection| {
+            let session = connection.session();
+            let timeout_ms = match session {
                 SessionId::NONE => u64::try_from(sessionless).unwrap_or(u64::MAX),
                 _ => u64::try_from(connection.timeout_ms()).unwrap_or(0),
             };
-            let id = ConnectionId {
-                peer: connection.peer,
-                session: connection.session(),
-            };
-            let expires = now_ms.saturating_add(timeout) / CONNECTION_BUCKET_MS + 1;
-            sets.entry(expires * CONNECTION_BUCKET_MS)
-                .or_default()
-                .push(id);
-        }
-        Some(ExpirySets {
-            sets: sets.into_iter().collect(),
-        })
+            let peer = connection.peer;
+            (ConnectionId { peer, session }, timeout_ms)
+        });
+        let now_ms = clock::monotonic_ms();
+        Some(ExpirySets::of_connections(now_ms, connections))
     }
 
     fn watch_summary(&self) -> WatchSummary {
-        let watches = self.shared.watches.lock();
-        let summary = watches.summary();
-        WatchSummary {
-            connections: summary.watchers as u64,
-            paths: summary.paths as u64,
-            total: summary.watches as u64,
-        }
+        self.shared.watches.lock().summary()
     }
 
     fn watches_by_session(&self) -> Vec<(SessionId, Vec<String>)> {
@@ -256,12 +211,6 @@ impl View for LiveView {
     }
 }
 
-/// Connections expire in buckets of ten seconds. Source: NIOServerCnxnFactory.
-const CONNECTION_BUCKET_MS: u64 = 10_000;
-
-/// Where the files of a data directory are.
-const VERSION_DIR: &str = "version-2";
-
 fn describe(connection: &Connection) -> ConnectionInfo {
     let session = connection.session();
     let queued = connection.lock().queue.len() as u64;
@@ -276,26 +225,6 @@ fn describe(connection: &Connection) -> ConnectionInfo {
         timeout_ms: connection.timeout_ms(),
         figures: connection.stats.get(),
     }
-}
-
-fn version_dir(dir: &Path) -> String {
-    dir.join(VERSION_DIR).display().to_string()
-}
-
-fn number(value: u32) -> i32 {
-    i32::try_from(value).unwrap_or(i32::MAX)
-}
-
-/// Bytes of the files of a directory; what cannot be read counts as nothing.
-fn size_of_files(dir: &Path) -> u64 {
-    let Ok(entries) = std::fs::read_dir(dir) else {
-        return 0;
-    };
-    let lengths = entries.flatten().filter_map(|entry| entry.metadata().ok());
-    lengths
-        .filter(std::fs::Metadata::is_file)
-        .map(|file| file.len())
-        .sum()
 }
 
 #[cfg(test)]

@@ -2,11 +2,12 @@
 
 use std::fmt::{self, Write};
 
-use super::peer::Peer;
-use super::version;
-use super::view::{ConnectionInfo, View};
-use crate::metrics::{Descriptors, Gauges, Mode, mntr as shown};
 use proto::SessionId;
+
+use super::peer::Peer;
+use crate::metrics::{Descriptors, Gauges, Mode, mntr as shown};
+use crate::version;
+use crate::view::{ConnectionInfo, View};
 
 pub(super) fn srvr(view: &dyn View, mode: &Mode, out: &mut String) -> fmt::Result {
     head(mode, out)?;

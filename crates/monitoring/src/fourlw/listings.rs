@@ -1,10 +1,12 @@
-//! `conf`, `dump`, `dirs`, `wchs`, `wchc`, `wchp` and `hash`: what the server holds.
+//! `conf`, `envi`, `dump`, `dirs`, `wchs`, `wchc`, `wchp` and `hash`: what the server holds, and
+//! what it runs on.
 
 use std::fmt::{self, Display, Write};
 
 use super::peer::{Date, Peer};
-use super::view::{ConnectionId, ExpirySets, GlobalSessions, MemberConfiguration, Now, View};
-use crate::metrics::Mode;
+use crate::environment::Environment;
+use crate::metrics::{Memory, Mode};
+use crate::view::{ConnectionId, ExpirySets, GlobalSessions, MemberConfiguration, Now, View};
 
 pub(super) fn conf(view: &dyn View, mode: &Mode, out: &mut String) -> fmt::Result {
     let conf = view.configuration();
@@ -46,6 +48,14 @@ fn member_conf(member: &MemberConfiguration, out: &mut String) -> fmt::Result {
     writeln!(out, "electionPort={}", joined(&member.election_ports))?;
     writeln!(out, "quorumPort={}", joined(&member.quorum_ports))?;
     writeln!(out, "peerType={}", i32::from(member.observer))
+}
+
+pub(super) fn envi(environment: &Environment, out: &mut String) -> fmt::Result {
+    writeln!(out, "Environment:")?;
+    let entries = environment.entries(Memory::of_this_process());
+    entries
+        .iter()
+        .try_for_each(|(key, value)| writeln!(out, "{key}={value}"))
 }
 
 pub(super) fn dump(view: &dyn View, out: &mut String) -> fmt::Result {
@@ -128,9 +138,9 @@ pub(super) fn wchs(view: &dyn View, out: &mut String) -> fmt::Result {
     writeln!(
         out,
         "{} connections watching {} paths",
-        summary.connections, summary.paths
+        summary.watchers, summary.paths
     )?;
-    writeln!(out, "Total watches:{}", summary.total)
+    writeln!(out, "Total watches:{}", summary.watches)
 }
 
 /// `wchc` and `wchp`: each key with what belongs to it, and an empty line at the end.

@@ -7,26 +7,19 @@
 //! Answers have the bytes of Apache ZooKeeper's: scripts and monitoring parse them. Nothing here
 //! touches a socket; the server is seen through [`View`].
 
-mod environment;
 mod figures;
 mod listings;
 mod peer;
 #[cfg(test)]
 mod tests;
-pub mod version;
-mod view;
 mod word;
 
 use std::fmt::{self, Write};
 
-pub use environment::Environment;
-pub use view::{
-    Configuration, ConnectionId, ConnectionInfo, DEFAULT_TRACE_MASK, DirectorySizes, ExpirySets,
-    GlobalSessions, Interest, MemberConfiguration, Now, Sessions, View, WatchSummary,
-};
 pub use word::{Whitelist, Word};
 
 use crate::metrics::Mode;
+use crate::view::View;
 
 const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests";
 
@@ -57,7 +50,7 @@ fn write_answer(word: Word, argument: &[u8], view: &dyn View, out: &mut String) 
         (Word::Ruok, _) => out.write_str("imok"),
         (Word::Gtmk, _) => write!(out, "{}", view.trace_mask()),
         (Word::Stmk, _) => set_trace_mask(argument, view, out),
-        (Word::Envi, _) => environment::envi(view.environment(), out),
+        (Word::Envi, _) => listings::envi(view.environment(), out),
         (Word::TelnetClose, _) => Ok(()),
 
         (Word::Isro, None) => out.write_str("null"),

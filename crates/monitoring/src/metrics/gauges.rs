@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use tree::QuotaReport;
+
 use super::mode::Mode;
 use super::process::Descriptors;
 use super::server_stats::ServerFigures;
@@ -62,6 +64,19 @@ pub struct NamespaceQuota {
     pub count_usage: Option<i64>,
     /// Bytes counted.
     pub bytes_usage: Option<i64>,
+}
+
+impl From<QuotaReport> for NamespaceQuota {
+    fn from(quota: QuotaReport) -> Self {
+        let names = quota.path.trim_start_matches('/');
+        Self {
+            namespace: names.split('/').next().unwrap_or_default().to_owned(),
+            count_limit: quota.count_limit,
+            bytes_limit: quota.bytes_limit,
+            count_usage: Some(quota.count),
+            bytes_usage: Some(quota.bytes),
+        }
+    }
 }
 
 impl Gauges<'_> {
@@ -127,5 +142,26 @@ impl fmt::Display for Number {
             Self::Integer(number) => number.fmt(f),
             Self::Decimal(number) => number.fmt(f),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_quota_counts_for_the_first_element_of_its_path() {
+        let report = |path: &str| QuotaReport {
+            path: path.to_owned(),
+            count_limit: Some(5),
+            bytes_limit: None,
+            count: 3,
+            bytes: 70,
+        };
+        let quota = NamespaceQuota::from(report("/app/locks"));
+        assert_eq!((&*quota.namespace, quota.count_limit), ("app", Some(5)));
+        assert_eq!((quota.count_usage, quota.bytes_limit), (Some(3), None));
+        assert_eq!(quota.bytes_usage, Some(70));
+        assert_eq!(NamespaceQuota::from(report("/")).namespace, "");
     }
 }

@@ -7,11 +7,18 @@ use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 use proto::{OpCode, SessionId, Sid, Xid, Zxid};
+use tree::WatchSummary;
 
 use super::*;
+use crate::environment::Environment;
 use crate::metrics::{
     BufferSizes, ConnectionStats, Leading, Member, Metrics, NamespaceQuota, ServerStats, State,
     ZabState,
+};
+use crate::version;
+use crate::view::{
+    Configuration, ConnectionId, ConnectionInfo, DEFAULT_TRACE_MASK, DirectorySizes, ExpirySets,
+    GlobalSessions, Interest, MemberConfiguration, Now, Sessions,
 };
 
 /// A server that says what a test told it to.
@@ -171,9 +178,9 @@ impl View for Fake {
 
     fn watch_summary(&self) -> WatchSummary {
         WatchSummary {
-            connections: 2,
+            watchers: 2,
             paths: 3,
-            total: 4,
+            watches: 4,
         }
     }
 

@@ -1,10 +1,14 @@
-//! What the words need to know of the server.
+//! What words and admin commands need to know of the server.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::Path;
 
+use config::{ClientAddress, Config};
 use proto::{SessionId, Zxid};
+use tree::WatchSummary;
 
-use super::environment::Environment;
+use crate::environment::Environment;
 use crate::metrics::{ConnectionFigures, Metrics, Mode, NamespaceQuota, ServerStats, State};
 
 /// The server as four-letter words (and the admin server) see it. Everything is handed over as
@@ -94,7 +98,7 @@ pub struct Now {
 
 impl Now {
     /// The wall clock at `monotonic_ms`.
-    pub(super) fn wall_ms_at(self, monotonic_ms: u64) -> i64 {
+    pub(crate) fn wall_ms_at(self, monotonic_ms: u64) -> i64 {
         let ahead = monotonic_ms as i128 - i128::from(self.monotonic_ms);
         i64::try_from(i128::from(self.wall_ms) + ahead).unwrap_or(i64::MAX)
     }
@@ -149,6 +153,28 @@ pub struct ExpirySets<T> {
     pub sets: Vec<(u64, Vec<T>)>,
 }
 
+/// Connections expire in buckets of ten seconds. Source: NIOServerCnxnFactory.
+const CONNECTION_BUCKET_MS: u64 = 10_000;
+
+impl ExpirySets<ConnectionId> {
+    /// Connections by the bucket they expire in, if nothing is heard of them from `now_ms` of the
+    /// monotonic clock on; each comes with its timeout in ms.
+    pub fn of_connections(
+        now_ms: u64,
+        connections: impl IntoIterator<Item = (ConnectionId, u64)>,
+    ) -> Self {
+        let mut sets = BTreeMap::<u64, Vec<ConnectionId>>::new();
+        for (id, timeout_ms) in connections {
+            let bucket = now_ms.saturating_add(timeout_ms) / CONNECTION_BUCKET_MS + 1;
+            let expires_ms = bucket.saturating_mul(CONNECTION_BUCKET_MS);
+            sets.entry(expires_ms).or_default().push(id);
+        }
+        Self {
+            sets: sets.into_iter().collect(),
+        }
+    }
+}
+
 /// Sessions as the role knows them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sessions {
@@ -167,17 +193,6 @@ pub enum GlobalSessions {
     Known(Vec<(SessionId, i32)>),
 }
 
-/// Counts of watches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WatchSummary {
-    /// Connections that watch.
-    pub connections: u64,
-    /// Paths that are watched.
-    pub paths: u64,
-    /// Watches: pairs of the two.
-    pub total: u64,
-}
-
 /// Bytes on disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DirectorySizes {
@@ -185,6 +200,31 @@ pub struct DirectorySizes {
     pub data: u64,
     /// Of transaction logs.
     pub log: u64,
+}
+
+/// Where the files of a data directory are.
+const VERSION_DIR: &str = "version-2";
+
+impl DirectorySizes {
+    /// Of the directories that `config` names, at the moment.
+    pub fn measure(config: &Config) -> Self {
+        Self {
+            data: size_of_files(&config.data_dir.join(VERSION_DIR)),
+            log: size_of_files(&config.data_log_dir.join(VERSION_DIR)),
+        }
+    }
+}
+
+/// Bytes of the files of a directory; what cannot be read counts as nothing.
+fn size_of_files(dir: &Path) -> u64 {
+    let Ok(entries) = std::fs::read_dir(dir) else {
+        return 0;
+    };
+    let lengths = entries.flatten().filter_map(|entry| entry.metadata().ok());
+    lengths
+        .filter(std::fs::Metadata::is_file)
+        .map(|file| file.len())
+        .sum()
 }
 
 /// What `conf` shows.
@@ -214,6 +254,32 @@ pub struct Configuration {
     pub member: Option<MemberConfiguration>,
 }
 
+impl Configuration {
+    /// Of a server that was started with `config`; a member's part changes with its role.
+    pub fn new(config: &Config, member: Option<MemberConfiguration>) -> Self {
+        let port = |address: &Option<ClientAddress>| {
+            address
+                .as_ref()
+                .map_or(-1, |address| i32::from(address.port))
+        };
+        let version_dir = |dir: &Path| dir.join(VERSION_DIR).display().to_string();
+        let number = |value: u32| i32::try_from(value).unwrap_or(i32::MAX);
+        Self {
+            client_port: port(&config.client.plain),
+            secure_client_port: port(&config.client.secure),
+            data_dir: version_dir(&config.data_dir),
+            data_log_dir: version_dir(&config.data_log_dir),
+            tick_time_ms: number(config.tick_time_ms),
+            max_client_cnxns: config.limits.max_client_cnxns.map_or(0, number),
+            min_session_timeout_ms: number(config.sessions.min_timeout_ms),
+            max_session_timeout_ms: number(config.sessions.max_timeout_ms),
+            listen_backlog: config.client.backlog.map_or(-1, number),
+            server_id: config.ensemble.as_ref().map_or(0, |own| own.my_id.0),
+            member,
+        }
+    }
+}
+
 /// What `conf` shows of a member of an ensemble.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemberConfiguration {
@@ -232,4 +298,66 @@ pub struct MemberConfiguration {
     /// The current configuration: `server.N=...` lines, then `version=<hex>` without a line
     /// end.
     pub membership: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use config::{Nowhere, RawConfig, SystemProperties};
+
+    use super::*;
+
+    #[test]
+    fn connections_expire_at_the_end_of_their_ten_seconds() {
+        let id = |session| ConnectionId {
+            peer: SocketAddr::from(([127, 0, 0, 1], 2181)),
+            session: SessionId(session),
+        };
+        let timeouts = [(id(1), 30_000), (id(2), 4_999), (id(3), 5_000), (id(4), 0)];
+        let sets = ExpirySets::of_connections(5_000, timeouts).sets;
+        assert_eq!(
+            sets,
+            [
+                (10_000, vec![id(2), id(4)]),
+                (20_000, vec![id(3)]),
+                (40_000, vec![id(1)]),
+            ]
+        );
+        // A timeout that means "never" is as late as there is a time.
+        let sets = ExpirySets::of_connections(5_000, [(id(1), u64::MAX)]).sets;
+        assert!(sets[0].0 > u64::MAX - CONNECTION_BUCKET_MS, "{sets:?}");
+    }
+
+    #[test]
+    fn what_the_configuration_leaves_out_is_shown_as_java_does() {
+        let configuration = |text: &str| {
+            let raw = RawConfig::parse("zoo.cfg".as_ref(), text.as_bytes()).unwrap();
+            let config = Config::parse(raw, SystemProperties::new(), &mut Nowhere).unwrap();
+            Configuration::new(&config, None)
+        };
+        let least = configuration("dataDir=/data\nmaxClientCnxns=0\n");
+        assert_eq!((least.client_port, least.secure_client_port), (-1, -1));
+        assert_eq!(
+            (&*least.data_dir, &*least.data_log_dir),
+            ("/data/version-2", "/data/version-2")
+        );
+        assert_eq!((least.max_client_cnxns, least.listen_backlog), (0, -1));
+        assert_eq!((least.server_id, least.member), (0, None));
+
+        let text = "dataDir=/data\ndataLogDir=/log\nclientPort=2181\ntickTime=1500\n\
+                    maxClientCnxns=7\nclientPortListenBacklog=40\n";
+        let more = configuration(text);
+        assert_eq!((more.client_port, more.listen_backlog), (2181, 40));
+        assert_eq!(
+            (&*more.data_log_dir, more.max_client_cnxns),
+            ("/log/version-2", 7)
+        );
+        assert_eq!(
+            (
+                more.tick_time_ms,
+                more.min_session_timeout_ms,
+                more.max_session_timeout_ms
+            ),
+            (1500, 3000, 30_000)
+        );
+    }
 }
