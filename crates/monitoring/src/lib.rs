@@ -1,7 +1,7 @@
 //! What operators are shown of a server: metrics, its role, and answers to their questions.
 //!
 //! * [`metrics`] counts and measures; one table names every metric,
-//! * [`role_view`] is what a member is in its ensemble, written by whoever drives the role,
+//! * [`role`] is what a member is in its ensemble, written by whoever drives the role,
 //! * [`view`] is the server as they see it: the server implements [`view::View`],
 //! * [`fourlw`] answers the four-letter words from such a view.
 //!
@@ -11,6 +11,6 @@
 pub mod environment;
 pub mod fourlw;
 pub mod metrics;
-pub mod role_view;
+pub mod role;
 pub mod version;
 pub mod view;

@@ -3,20 +3,25 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 use config::{ClientAddress, Config};
 use proto::{SessionId, Zxid};
 use tree::WatchSummary;
 
 use crate::environment::Environment;
-use crate::metrics::{ConnectionFigures, Metrics, Mode, NamespaceQuota, ServerStats, State};
+use crate::metrics::{ConnectionFigures, Metrics, NamespaceQuota, ServerStats, State};
+use crate::role::{LeaderFigures, RoleView};
 
 /// The server as four-letter words (and the admin server) see it. Everything is handed over as
 /// plain values: no lock is held while an answer is written.
 pub trait View {
-    /// The role; `None` while the server does not serve (it starts, elects or stops). The other
-    /// methods that describe the service are asked only while it serves.
-    fn mode(&self) -> Option<Mode>;
+    /// The role. While it does not serve (the server starts, elects or stops), the other methods
+    /// that describe the service are not asked.
+    fn role(&self) -> Arc<RoleView>;
+
+    /// What a leader knows; `None` of another server.
+    fn leader_figures(&self) -> Option<LeaderFigures>;
 
     /// The clocks.
     fn now(&self) -> Now;

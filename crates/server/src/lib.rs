@@ -32,7 +32,7 @@ mod start;
 mod timers;
 mod view;
 
-use monitoring::{fourlw, metrics, role_view};
+use monitoring::{fourlw, metrics};
 
 pub use error::StartError;
 pub use recovery::{RecoveredTree, recover_tree};

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
 use crossbeam_channel::Sender;
 use monitoring::environment::Environment;
+use monitoring::role::RoleCell;
 use monitoring::view::DEFAULT_TRACE_MASK;
 use parking_lot::{Mutex, RwLock};
 use proto::SessionId;
@@ -19,7 +20,6 @@ use crate::net::registry::Registry;
 use crate::net::throttle::TokenBucket;
 use crate::permits::Permits;
 use crate::pipeline::{ForwardedSync, Revalidation, Submission, ToCore};
-use crate::role_view::RoleCell;
 use crate::service::{Service, ServiceSwitch};
 use crate::sessions::Sessions;
 use crate::settings::Settings;

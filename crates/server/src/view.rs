@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use monitoring::environment::Environment;
+use monitoring::role::{LeaderFigures, RoleView};
 use monitoring::view::{
     Configuration, ConnectionId, ConnectionInfo, DirectorySizes, ExpirySets, GlobalSessions,
     Interest, Now, Sessions, View,
@@ -12,7 +13,7 @@ use proto::{SessionId, Zxid};
 use tree::WatchSummary;
 
 use crate::clock;
-use crate::metrics::{Metrics, Mode, NamespaceQuota, ServerStats, State};
+use crate::metrics::{Metrics, NamespaceQuota, ServerStats, State};
 use crate::net::connection::Connection;
 use crate::shared::Shared;
 
@@ -39,8 +40,12 @@ impl LiveView {
 }
 
 impl View for LiveView {
-    fn mode(&self) -> Option<Mode> {
-        self.shared.role.mode(clock::monotonic_ms())
+    fn role(&self) -> Arc<RoleView> {
+        self.shared.role.get()
+    }
+
+    fn leader_figures(&self) -> Option<LeaderFigures> {
+        self.shared.role.leader_figures(clock::monotonic_ms())
     }
 
     fn now(&self) -> Now {

@@ -1,12 +1,12 @@
+use monitoring::role::{Learners, Mode, RoleCell, ZabState};
+
 use super::*;
 use crate::fourlw::{self, Word};
-use crate::metrics::ZabState;
-use crate::role_view::{Learners, RoleCell, RoleNow};
 use crate::server::test_server;
 
-fn serving(cell: &RoleCell, role: RoleNow) {
+fn serving(cell: &RoleCell, mode: Mode) {
     cell.update(clock::monotonic_ms(), |view| {
-        view.role = role;
+        view.mode = mode;
         view.is_serving = true;
         view.zab = ZabState::Broadcast;
     });
@@ -23,7 +23,7 @@ async fn words_are_answered_by_the_role() {
 
     serving(
         role,
-        RoleNow::Following {
+        Mode::Follower {
             synced_observers: None,
         },
     );
@@ -38,7 +38,7 @@ async fn words_are_answered_by_the_role() {
     };
     serving(
         role,
-        RoleNow::Leading {
+        Mode::Leader {
             since_ms: 0,
             learners,
         },
@@ -49,14 +49,14 @@ async fn words_are_answered_by_the_role() {
     assert_eq!(ask(Word::Srst), "Server stats reset.\n");
     assert!(ask(Word::Srvr).ends_with("\nProposal sizes last/min/max: -1/-1/-1\n"));
 
-    serving(role, RoleNow::ReadOnly);
+    serving(role, Mode::ReadOnly);
     assert_eq!(ask(Word::Isro), "ro");
     assert!(
         ask(Word::Stat).contains("\nREAD-ONLY mode; serving only read-only clients\nClients:\n")
     );
 
     role.update(clock::monotonic_ms(), |view| view.is_serving = false);
-    assert_eq!(view.mode(), None);
+    assert_eq!(view.role().served_mode(), None);
     assert_eq!(ask(Word::Isro), "null");
     assert!(ask(Word::Srvr).contains("is not currently serving requests"));
     server.stop().await;

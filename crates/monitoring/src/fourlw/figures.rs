@@ -5,16 +5,17 @@ use std::fmt::{self, Write};
 use proto::SessionId;
 
 use super::peer::Peer;
-use crate::metrics::{Descriptors, Gauges, Mode, mntr as shown};
+use crate::metrics::{Descriptors, Gauges, mntr as shown};
+use crate::role::{Mode, RoleView};
 use crate::version;
 use crate::view::{ConnectionInfo, View};
 
-pub(super) fn srvr(view: &dyn View, mode: &Mode, out: &mut String) -> fmt::Result {
+pub(super) fn srvr(view: &dyn View, mode: Mode, out: &mut String) -> fmt::Result {
     head(mode, out)?;
     totals(view, mode, out)
 }
 
-pub(super) fn stat(view: &dyn View, mode: &Mode, out: &mut String) -> fmt::Result {
+pub(super) fn stat(view: &dyn View, mode: Mode, out: &mut String) -> fmt::Result {
     head(mode, out)?;
     writeln!(out, "Clients:")?;
     for connection in view.connections() {
@@ -25,15 +26,15 @@ pub(super) fn stat(view: &dyn View, mode: &Mode, out: &mut String) -> fmt::Resul
     totals(view, mode, out)
 }
 
-fn head(mode: &Mode, out: &mut String) -> fmt::Result {
+fn head(mode: Mode, out: &mut String) -> fmt::Result {
     writeln!(out, "Zookeeper version: {}", version::FULL)?;
-    if *mode == Mode::ReadOnly {
+    if mode == Mode::ReadOnly {
         writeln!(out, "READ-ONLY mode; serving only read-only clients")?;
     }
     Ok(())
 }
 
-fn totals(view: &dyn View, mode: &Mode, out: &mut String) -> fmt::Result {
+fn totals(view: &dyn View, mode: Mode, out: &mut String) -> fmt::Result {
     let figures = view.stats().get(view.now().monotonic_ms);
     let state = view.state();
     let latency = figures.latency;
@@ -46,8 +47,8 @@ fn totals(view: &dyn View, mode: &Mode, out: &mut String) -> fmt::Result {
     writeln!(out, "Zxid: {}", view.last_zxid())?;
     writeln!(out, "Mode: {}", mode.name())?;
     writeln!(out, "Node count: {}", state.znode_count)?;
-    if let Some(leading) = mode.leading() {
-        let sizes = leading.proposal_sizes;
+    if let Some(leader) = view.leader_figures() {
+        let sizes = leader.proposal_sizes;
         let (last, min, max) = (sizes.last, sizes.min, sizes.max);
         writeln!(out, "Proposal sizes last/min/max: {last}/{min}/{max}")?;
     }
@@ -116,18 +117,19 @@ fn full(connection: &ConnectionInfo, out: &mut String) -> fmt::Result {
     )
 }
 
-pub(super) fn mntr(view: &dyn View, mode: &Mode, out: &mut String) -> fmt::Result {
+pub(super) fn mntr(view: &dyn View, role: &RoleView, out: &mut String) -> fmt::Result {
     writeln!(out, "zk_version\t{}", version::FULL)?;
-    writeln!(out, "zk_server_state\t{}", mode.name())?;
-    if let Some(state) = mode.peer_state() {
+    writeln!(out, "zk_server_state\t{}", role.mode.name())?;
+    if let Some(state) = role.peer_state() {
         writeln!(out, "zk_peer_state\t{state}")?;
     }
-    if let Mode::Observer { master, .. } = mode {
+    if let Mode::Observer { master } = role.mode {
         writeln!(out, "zk_observer_master_id\t{master}")?;
     }
     let quotas = view.quotas();
     let gauges = Gauges {
-        mode,
+        role,
+        leader: view.leader_figures(),
         server: view.stats().get(view.now().monotonic_ms),
         state: view.state(),
         descriptors: Descriptors::of_this_process(),

@@ -5,10 +5,11 @@ use std::fmt::{self, Display, Write};
 
 use super::peer::{Date, Peer};
 use crate::environment::Environment;
-use crate::metrics::{Memory, Mode};
+use crate::metrics::Memory;
+use crate::role::{Mode, RoleView};
 use crate::view::{ConnectionId, ExpirySets, GlobalSessions, MemberConfiguration, Now, View};
 
-pub(super) fn conf(view: &dyn View, mode: &Mode, out: &mut String) -> fmt::Result {
+pub(super) fn conf(view: &dyn View, role: &RoleView, out: &mut String) -> fmt::Result {
     let conf = view.configuration();
     let sizes = view.directory_sizes();
     writeln!(out, "clientPort={}", conf.client_port)?;
@@ -28,7 +29,7 @@ pub(super) fn conf(view: &dyn View, mode: &Mode, out: &mut String) -> fmt::Resul
     };
     member_conf(member, out)?;
     // A read-only server does not know who belongs to the ensemble now.
-    if *mode != Mode::ReadOnly {
+    if role.mode != Mode::ReadOnly {
         write!(out, "membership: \n{}", member.membership)?;
     }
     Ok(())

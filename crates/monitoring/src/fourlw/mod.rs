@@ -18,7 +18,7 @@ use std::fmt::{self, Write};
 
 pub use word::{Whitelist, Word};
 
-use crate::metrics::Mode;
+use crate::role::Mode;
 use crate::view::View;
 
 const NOT_SERVING: &str = "This ZooKeeper instance is not currently serving requests";
@@ -46,7 +46,8 @@ pub fn answer(word: Word, argument: &[u8], view: &dyn View) -> String {
 }
 
 fn write_answer(word: Word, argument: &[u8], view: &dyn View, out: &mut String) -> fmt::Result {
-    match (word, &view.mode()) {
+    let role = view.role();
+    match (word, role.served_mode()) {
         (Word::Ruok, _) => out.write_str("imok"),
         (Word::Gtmk, _) => write!(out, "{}", view.trace_mask()),
         (Word::Stmk, _) => set_trace_mask(argument, view, out),
@@ -58,7 +59,7 @@ fn write_answer(word: Word, argument: &[u8], view: &dyn View, out: &mut String) 
         (Word::Hash, None) => out.write_str(NOT_SERVING),
         (_, None) => writeln!(out, "{NOT_SERVING}"),
 
-        (Word::Conf, Some(mode)) => listings::conf(view, mode, out),
+        (Word::Conf, Some(_)) => listings::conf(view, &role, out),
         (Word::Cons, Some(_)) => figures::cons(view, out),
         (Word::Crst, Some(_)) => reset_connections(view, out),
         (Word::Dirs, Some(_)) => listings::dirs(view, out),
@@ -66,7 +67,7 @@ fn write_answer(word: Word, argument: &[u8], view: &dyn View, out: &mut String) 
         (Word::Hash, Some(_)) => listings::hash(view, out),
         (Word::Isro, Some(Mode::ReadOnly)) => out.write_str("ro"),
         (Word::Isro, Some(_)) => out.write_str("rw"),
-        (Word::Mntr, Some(mode)) => figures::mntr(view, mode, out),
+        (Word::Mntr, Some(_)) => figures::mntr(view, &role, out),
         (Word::Srst, Some(_)) => reset_server(view, out),
         (Word::Srvr, Some(mode)) => figures::srvr(view, mode, out),
         (Word::Stat, Some(mode)) => figures::stat(view, mode, out),

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::Path;
 
-use super::{Kind, Role, TABLE};
+use super::{Kind, ShownBy, TABLE};
 
 const INTRODUCTION: &str = "\
 # Metrics
@@ -43,12 +43,12 @@ fn title(kind: Kind) -> &'static str {
     }
 }
 
-fn who(role: Role) -> &'static str {
-    match role {
-        Role::Every => "every server",
-        Role::Member => "members of an ensemble",
-        Role::Leader => "leader",
-        Role::ServesObservers => "leader, and followers serving observers",
+fn who(shown_by: ShownBy) -> &'static str {
+    match shown_by {
+        ShownBy::Every => "every server",
+        ShownBy::Member => "members of an ensemble",
+        ShownBy::Leader => "leader",
+        ShownBy::ServesObservers => "leader, and followers serving observers",
     }
 }
 
@@ -56,17 +56,17 @@ fn document() -> String {
     let mut text = INTRODUCTION.to_owned();
     let mut last = None;
     for metric in TABLE {
-        let shows_roles = metric.kind == Kind::Gauge;
+        let names_roles = metric.kind == Kind::Gauge;
         if last.replace(metric.kind) != Some(metric.kind) {
-            let head = if shows_roles {
+            let head = if names_roles {
                 "| name | shown by | meaning |\n|---|---|---|"
             } else {
                 "| name | meaning |\n|---|---|"
             };
             writeln!(text, "\n## {}\n\n{head}", title(metric.kind)).expect("written to memory");
         }
-        let role = if shows_roles {
-            format!(" {} |", who(metric.role))
+        let role = if names_roles {
+            format!(" {} |", who(metric.shown_by))
         } else {
             String::new()
         };

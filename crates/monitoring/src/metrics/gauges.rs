@@ -5,16 +5,18 @@ use std::fmt;
 
 use tree::QuotaReport;
 
-use super::mode::Mode;
 use super::process::Descriptors;
 use super::server_stats::ServerFigures;
 use super::text::Decimal;
+use crate::role::{LeaderFigures, RoleView};
 
 /// What gauges are computed from.
 #[derive(Debug)]
 pub struct Gauges<'a> {
     /// The role.
-    pub mode: &'a Mode,
+    pub role: &'a RoleView,
+    /// Of a leader.
+    pub leader: Option<LeaderFigures>,
     /// What the server counted.
     pub server: ServerFigures,
     /// What it holds.

@@ -19,7 +19,7 @@ pub struct Metric {
     /// What is kept for it.
     pub kind: Kind,
     /// Who shows it.
-    pub role: Role,
+    pub shown_by: ShownBy,
     /// What it says, with its unit.
     pub help: &'static str,
 }
@@ -47,7 +47,7 @@ pub enum Kind {
 
 /// Who shows a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Role {
+pub enum ShownBy {
     /// Every server.
     Every,
     /// Members of an ensemble, unless read-only.
@@ -77,7 +77,7 @@ pub enum Reading {
 
 macro_rules! metrics {
     (
-        gauges { $( $gauge:ident $gauge_role:ident $gauge_help:literal = $value:expr; )+ }
+        gauges { $( $gauge:ident $shown_by:ident $gauge_help:literal = $value:expr; )+ }
         gauge_sets { $( $gauge_set:ident $gauge_set_help:literal = $values:expr; )+ }
         counters { $( $counter:ident $counter_help:literal; )+ }
         counter_sets { $( $counter_set:ident $counter_set_help:literal; )+ }
@@ -100,15 +100,15 @@ macro_rules! metrics {
 
         /// Every metric, kind by kind.
         pub const TABLE: &[Metric] = &[
-            $( row(stringify!($gauge), Kind::Gauge, Role::$gauge_role, $gauge_help), )+
-            $( row(stringify!($gauge_set), Kind::GaugeSet, Role::Every, $gauge_set_help), )+
-            $( row(stringify!($counter), Kind::Counter, Role::Every, $counter_help), )+
-            $( row(stringify!($counter_set), Kind::CounterSet, Role::Every, $counter_set_help), )+
-            $( row(stringify!($summary), Kind::Summary, Role::Every, $summary_help), )+
-            $( row(stringify!($percentiles), Kind::Percentiles, Role::Every, $percentiles_help), )+
-            $( row(stringify!($summary_set), Kind::SummarySet, Role::Every, $summary_set_help), )+
+            $( row(stringify!($gauge), Kind::Gauge, ShownBy::$shown_by, $gauge_help), )+
+            $( row(stringify!($gauge_set), Kind::GaugeSet, ShownBy::Every, $gauge_set_help), )+
+            $( row(stringify!($counter), Kind::Counter, ShownBy::Every, $counter_help), )+
+            $( row(stringify!($counter_set), Kind::CounterSet, ShownBy::Every, $counter_set_help), )+
+            $( row(stringify!($summary), Kind::Summary, ShownBy::Every, $summary_help), )+
+            $( row(stringify!($percentiles), Kind::Percentiles, ShownBy::Every, $percentiles_help), )+
+            $( row(stringify!($summary_set), Kind::SummarySet, ShownBy::Every, $summary_set_help), )+
             $( row(
-                stringify!($percentiles_set), Kind::PercentilesSet, Role::Every,
+                stringify!($percentiles_set), Kind::PercentilesSet, ShownBy::Every,
                 $percentiles_set_help,
             ), )+
         ];
@@ -159,11 +159,11 @@ macro_rules! metrics {
     };
 }
 
-const fn row(name: &'static str, kind: Kind, role: Role, help: &'static str) -> Metric {
+const fn row(name: &'static str, kind: Kind, shown_by: ShownBy, help: &'static str) -> Metric {
     Metric {
         name,
         kind,
-        role,
+        shown_by,
         help,
     }
 }
@@ -229,27 +229,27 @@ metrics! {
         znode_count Every "Znodes, the root and the reserved ones included."
             = |g| shown(g.state.znode_count);
         quorum_size Member "Voting members of the ensemble."
-            = |g| g.mode.member().and_then(|m| shown(m.quorum_size));
+            = |g| g.role.quorum_size().and_then(shown);
         learners Leader "Followers and observers connected to the leader."
-            = |g| g.mode.leading().and_then(|l| shown(l.learners));
+            = |g| g.leader.and_then(|l| shown(l.learners.connected));
         synced_followers Leader
             "Followers that are up to date with the leader, with and without a vote."
-            = |g| g.mode.leading().and_then(|l| shown(l.synced_followers));
+            = |g| g.leader.and_then(|l| shown(l.learners.synced_followers));
         synced_non_voting_followers Leader
             "Followers without a vote that are up to date with the leader."
-            = |g| g.mode.leading().and_then(|l| shown(l.synced_non_voting_followers));
+            = |g| g.leader.and_then(|l| shown(l.learners.synced_non_voting_followers));
         synced_observers ServesObservers "Observers that are up to date with this server."
-            = |g| g.mode.synced_observers().and_then(shown);
+            = |g| g.role.mode.synced_observers().and_then(shown);
         pending_syncs Leader "Transactions whose commit sync requests wait for."
-            = |g| g.mode.leading().and_then(|l| shown(l.pending_syncs));
+            = |g| g.leader.and_then(|l| shown(l.pending_syncs));
         leader_uptime Leader "Time since this leader's epoch began to take writes, ms."
-            = |g| g.mode.leading().and_then(|l| shown(l.uptime_ms));
+            = |g| g.leader.and_then(|l| shown(l.uptime_ms));
         last_proposal_size Leader "Bytes of the latest proposal, -1 before the first."
-            = |g| g.mode.leading().and_then(|l| shown(l.proposal_sizes.last));
+            = |g| g.leader.and_then(|l| shown(l.proposal_sizes.last));
         max_proposal_size Leader "Bytes of the largest proposal, -1 before the first."
-            = |g| g.mode.leading().and_then(|l| shown(l.proposal_sizes.max));
+            = |g| g.leader.and_then(|l| shown(l.proposal_sizes.max));
         min_proposal_size Leader "Bytes of the smallest proposal, -1 before the first."
-            = |g| g.mode.leading().and_then(|l| shown(l.proposal_sizes.min));
+            = |g| g.leader.and_then(|l| shown(l.proposal_sizes.min));
     }
     gauge_sets {
         quota_count_limit_per_namespace "Znodes the quota allows."

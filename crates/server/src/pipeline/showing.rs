@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use config::members::MemberRole;
+use monitoring::role::{Learners, Mode, ZabState};
 use proto::quorum::QuorumVerifier;
 use zab::leader::Leader;
 use zab::learner::{Learner, LearnerKind};
@@ -11,8 +12,6 @@ use super::core::Core;
 use super::observers::Observers;
 use super::role::Role;
 use crate::clock;
-use crate::metrics::ZabState;
-use crate::role_view::{Learners, RoleNow};
 use crate::service::Service;
 
 impl Core {
@@ -21,7 +20,7 @@ impl Core {
         let Some(member) = &self.member else { return };
         let me = member.keeper.me();
         let is_serving = self.shared.service.get() != Service::None;
-        let (role, zab, leader) = match &self.role {
+        let (mode, zab, leader) = match &self.role {
             Role::Leading(leading) => {
                 let voters = member.keeper.committed().quorum();
                 let learners = learners(&leading.leader, &*voters);
@@ -30,14 +29,14 @@ impl Core {
                     false => ZabState::Discovery,
                 };
                 let since_ms = leading.since_ms;
-                (RoleNow::Leading { since_ms, learners }, zab, Some(me))
+                (Mode::Leader { since_ms, learners }, zab, Some(me))
             }
             Role::Learning(learning) => {
-                let role = match member.keeper.role() {
-                    MemberRole::Participant => RoleNow::Following {
+                let mode = match member.keeper.role() {
+                    MemberRole::Participant => Mode::Follower {
                         synced_observers: learning.observers.as_ref().map(Observers::synced),
                     },
-                    MemberRole::Observer => RoleNow::Observing {
+                    MemberRole::Observer => Mode::Observer {
                         master: learning.master,
                     },
                 };
@@ -47,19 +46,19 @@ impl Core {
                 } else {
                     ZabState::Synchronization
                 };
-                (role, zab, Some(learning.leader))
+                (mode, zab, Some(learning.leader))
             }
             Role::Alone(_) | Role::Looking | Role::Draining(_) => {
-                let role = match self.shared.service.get() {
-                    Service::ReadOnly => RoleNow::ReadOnly,
-                    Service::None | Service::Deciding | Service::Forwarding => RoleNow::Looking,
+                let mode = match self.shared.service.get() {
+                    Service::ReadOnly => Mode::ReadOnly,
+                    Service::None | Service::Deciding | Service::Forwarding => Mode::Looking,
                 };
-                (role, ZabState::Election, None)
+                (mode, ZabState::Election, None)
             }
         };
         let members = Arc::new(member.keeper.committed().clone());
         self.shared.role.update(clock::monotonic_ms(), |view| {
-            view.role = role;
+            view.mode = mode;
             view.is_serving = is_serving;
             view.zab = zab;
             view.leader = leader;

@@ -6,15 +6,14 @@ mod monitor;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
+use config::membership::Membership;
 use proto::{OpCode, SessionId, Sid, Xid, Zxid};
 use tree::WatchSummary;
 
 use super::*;
 use crate::environment::Environment;
-use crate::metrics::{
-    BufferSizes, ConnectionStats, Leading, Member, Metrics, NamespaceQuota, ServerStats, State,
-    ZabState,
-};
+use crate::metrics::{BufferSizes, ConnectionStats, Metrics, NamespaceQuota, ServerStats, State};
+use crate::role::{LeaderFigures, Learners, RoleView, ZabState};
 use crate::version;
 use crate::view::{
     Configuration, ConnectionId, ConnectionInfo, DEFAULT_TRACE_MASK, DirectorySizes, ExpirySets,
@@ -94,8 +93,31 @@ fn connection(peer: &str, interest: Interest, session: SessionId) -> ConnectionI
 }
 
 impl View for Fake {
-    fn mode(&self) -> Option<Mode> {
-        self.mode.clone()
+    fn role(&self) -> Arc<RoleView> {
+        Arc::new(RoleView {
+            mode: self.mode.unwrap_or(Mode::Looking),
+            is_serving: self.mode.is_some(),
+            zab: ZabState::Broadcast,
+            sync: None,
+            leader: None,
+            members: Some(Arc::new(three_voters())),
+        })
+    }
+
+    fn leader_figures(&self) -> Option<LeaderFigures> {
+        let Some(Mode::Leader { since_ms, learners }) = self.mode else {
+            return None;
+        };
+        Some(LeaderFigures {
+            learners,
+            pending_syncs: 0,
+            uptime_ms: self.now().monotonic_ms - since_ms,
+            proposal_sizes: BufferSizes {
+                last: 94,
+                min: 48,
+                max: 94,
+            },
+        })
     }
 
     fn now(&self) -> Now {
@@ -213,42 +235,26 @@ fn ask(word: Word, view: &Fake) -> String {
     answer(word, &[], view)
 }
 
-const MEMBER: Member = Member {
-    quorum_size: 3,
-    zab: ZabState::Broadcast,
-    sync: None,
-};
+fn three_voters() -> Membership {
+    let text = "server.1=h:1:2\nserver.2=h:3:4\nserver.3=h:5:6\n";
+    Membership::parse(text, false).expect("a member list")
+}
 
 fn leader() -> Mode {
-    let leading = Leading {
-        learners: 2,
-        synced_followers: 2,
-        synced_non_voting_followers: 0,
-        synced_observers: 0,
-        pending_syncs: 0,
-        uptime_ms: 40_184,
-        proposal_sizes: BufferSizes {
-            last: 94,
-            min: 48,
-            max: 94,
-        },
-    };
     Mode::Leader {
-        member: MEMBER,
-        leading,
+        since_ms: 1_000,
+        learners: Learners {
+            connected: 2,
+            synced_followers: 2,
+            ..Learners::default()
+        },
     }
 }
 
 fn observer() -> Mode {
-    Mode::Observer {
-        member: MEMBER,
-        master: Sid(3),
-    }
+    Mode::Observer { master: Sid(3) }
 }
 
 fn follower(synced_observers: Option<u64>) -> Mode {
-    Mode::Follower {
-        member: MEMBER,
-        synced_observers,
-    }
+    Mode::Follower { synced_observers }
 }

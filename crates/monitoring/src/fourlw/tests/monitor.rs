@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::*;
-use crate::metrics::{Kind, Role, TABLE};
+use crate::metrics::{Kind, ShownBy, TABLE};
 
 fn keys(text: &str) -> BTreeSet<String> {
     let mut keys = BTreeSet::new();
@@ -39,41 +39,43 @@ fn expected(name: &str, kind: Kind) -> Vec<String> {
 #[test]
 fn every_metric_of_the_table_is_shown_once_by_its_roles() {
     for (mode, roles, others) in [
-        (Mode::Standalone, &[Role::Every][..], &[][..]),
-        (Mode::ReadOnly, &[Role::Every], &[]),
+        (Mode::Standalone, &[ShownBy::Every][..], &[][..]),
+        (Mode::ReadOnly, &[ShownBy::Every], &[]),
         (
             follower(None),
-            &[Role::Every, Role::Member],
+            &[ShownBy::Every, ShownBy::Member],
             &["zk_peer_state"],
         ),
         (
             follower(Some(0)),
-            &[Role::Every, Role::Member, Role::ServesObservers],
+            &[ShownBy::Every, ShownBy::Member, ShownBy::ServesObservers],
             &["zk_peer_state"],
         ),
         (
             observer(),
-            &[Role::Every, Role::Member],
+            &[ShownBy::Every, ShownBy::Member],
             &["zk_observer_master_id", "zk_peer_state"],
         ),
         (
             leader(),
             &[
-                Role::Every,
-                Role::Member,
-                Role::ServesObservers,
-                Role::Leader,
+                ShownBy::Every,
+                ShownBy::Member,
+                ShownBy::ServesObservers,
+                ShownBy::Leader,
             ],
             &["zk_peer_state"],
         ),
     ] {
-        let metrics = TABLE.iter().filter(|metric| roles.contains(&metric.role));
+        let metrics = TABLE
+            .iter()
+            .filter(|metric| roles.contains(&metric.shown_by));
         let mut all: BTreeSet<_> = metrics
             .flat_map(|metric| expected(metric.name, metric.kind))
             .collect();
         all.extend(["zk_version".to_owned(), "zk_server_state".to_owned()]);
         all.extend(others.iter().map(|key| (*key).to_owned()));
-        assert_eq!(shown(mode.clone()), all, "{mode:?}");
+        assert_eq!(shown(mode), all, "{mode:?}");
     }
 }
 
@@ -102,6 +104,9 @@ fn figures_are_printed_as_integers_and_averages_as_decimals() {
         "zk_connection_drop_probability\t0.0",
         "zk_last_client_response_size\t36",
         "zk_last_proposal_size\t94",
+        "zk_quorum_size\t3",
+        "zk_learners\t2",
+        "zk_leader_uptime\t9000",
         "zk_avg_fsynctime\t2.5",
         "zk_cnt_fsynctime\t2",
         "zk_p999_readlatency\t12",

@@ -1,12 +1,14 @@
 use std::io;
 use std::net::IpAddr;
 use std::path::Path;
+use std::sync::Arc;
 
-use config::{Config, RawConfig, Surroundings, SystemProperties};
-use proto::ConfigVersion;
+use config::members::MemberRole;
+use config::{Config, Ensemble, RawConfig, Surroundings, SystemProperties};
+use proto::{ConfigVersion, Sid};
 
 use super::*;
-use crate::metrics::BufferSizes;
+use crate::metrics::{BufferSizes, Metrics};
 
 /// A machine on which `myid` is 2 and every name is this machine.
 struct SecondOfThree;
@@ -33,25 +35,17 @@ fn ensemble() -> Ensemble {
     config.ensemble.unwrap()
 }
 
-fn member(sync: Option<SyncMode>) -> Member {
-    Member {
-        quorum_size: 3,
-        zab: ZabState::Broadcast,
-        sync,
-    }
-}
-
 fn cell_of(ensemble: Option<&Ensemble>) -> RoleCell {
     RoleCell::new(ensemble, Arc::new(Metrics::with_shards(1)), 0)
 }
 
-fn serving(cell: &RoleCell, role: RoleNow) {
-    serving_at(0, cell, role);
+fn serving(cell: &RoleCell, mode: Mode) {
+    serving_at(0, cell, mode);
 }
 
-fn serving_at(now_ms: u64, cell: &RoleCell, role: RoleNow) {
+fn serving_at(now_ms: u64, cell: &RoleCell, mode: Mode) {
     cell.update(now_ms, |view| {
-        view.role = role;
+        view.mode = mode;
         view.is_serving = true;
         view.zab = ZabState::Broadcast;
     });
@@ -60,112 +54,99 @@ fn serving_at(now_ms: u64, cell: &RoleCell, role: RoleNow) {
 #[test]
 fn a_server_without_ensemble_serves_alone() {
     let cell = cell_of(None);
-    assert_eq!(cell.mode(0), Some(Mode::Standalone));
+    assert_eq!(cell.get().served_mode(), Some(Mode::Standalone));
     assert!(cell.get().expires_sessions());
 }
 
 #[test]
 fn a_member_looks_until_it_is_told_otherwise() {
     let cell = cell_of(Some(&ensemble()));
-    assert_eq!(cell.mode(0), None);
+    assert_eq!(cell.get().mode, Mode::Looking);
     assert!(!cell.get().expires_sessions());
-    cell.update(0, |view| {
-        view.role = RoleNow::Leading {
-            since_ms: 0,
-            learners: Learners::default(),
-        }
-    });
-    assert_eq!(
-        cell.mode(0),
-        None,
-        "not in broadcast yet, or leaderServes=no"
-    );
+    let (since_ms, learners) = (0, Learners::default());
+    cell.update(0, |view| view.mode = Mode::Leader { since_ms, learners });
+    let served = cell.get().served_mode();
+    assert_eq!(served, None, "not in broadcast yet, or leaderServes=no");
+    serving(&cell, Mode::Looking);
+    assert_eq!(cell.get().served_mode(), None, "about to stop");
 }
 
 #[test]
 fn each_role_shows_what_it_knows() {
     let cell = cell_of(Some(&ensemble()));
-    serving(&cell, RoleNow::ReadOnly);
-    assert_eq!(cell.mode(0), Some(Mode::ReadOnly));
+    serving(&cell, Mode::ReadOnly);
+    assert_eq!(cell.get().served_mode(), Some(Mode::ReadOnly));
+    assert_eq!(cell.get().quorum_size(), None);
+    assert_eq!(cell.get().peer_state(), None);
 
     let synced_observers = Some(1);
-    serving(&cell, RoleNow::Following { synced_observers });
+    serving(&cell, Mode::Follower { synced_observers });
     cell.update(0, |view| view.sync = Some(SyncMode::Diff));
-    let mode = cell.mode(0).unwrap();
-    assert_eq!(
-        mode.peer_state().unwrap().to_string(),
-        "following - broadcast - diff"
-    );
-    let member_of_diff = member(Some(SyncMode::Diff));
-    assert_eq!(
-        mode,
-        Mode::Follower {
-            member: member_of_diff,
-            synced_observers
-        }
-    );
+    let role = cell.get();
+    let state = role.peer_state();
+    assert_eq!(state.as_deref(), Some("following - broadcast - diff"));
+    assert_eq!(role.quorum_size(), Some(3));
+    assert_eq!(role.mode.synced_observers(), Some(1));
 
     cell.update(0, |view| view.sync = None);
-    serving(&cell, RoleNow::Observing { master: Sid(3) });
-    let (member, master) = (member(None), Sid(3));
-    assert_eq!(cell.mode(0), Some(Mode::Observer { member, master }));
+    serving(&cell, Mode::Observer { master: Sid(3) });
+    let state = cell.get().peer_state();
+    assert_eq!(state.as_deref(), Some("observing - broadcast"));
+    assert_eq!(cell.get().mode.synced_observers(), None);
+    assert_eq!(cell.leader_figures(125), None);
+}
 
+#[test]
+fn a_leader_shows_its_learners_and_proposals() {
+    let cell = cell_of(Some(&ensemble()));
     let learners = Learners {
         connected: 3,
         synced_followers: 2,
         synced_non_voting_followers: 0,
         synced_observers: 1,
     };
-    serving(
-        &cell,
-        RoleNow::Leading {
-            since_ms: 100,
-            learners,
-        },
-    );
+    let since_ms = 100;
+    serving(&cell, Mode::Leader { since_ms, learners });
+    assert_eq!(cell.get().mode.synced_observers(), Some(1));
     cell.begin_leading();
     cell.proposed(48);
     cell.proposed(94);
     cell.set_pending_syncs(7);
-    let proposal_sizes = BufferSizes {
-        last: 94,
-        min: 48,
-        max: 94,
-    };
-    let leading = Leading {
-        learners: 3,
-        synced_followers: 2,
-        synced_non_voting_followers: 0,
-        synced_observers: 1,
+    let figures = LeaderFigures {
+        learners,
         pending_syncs: 7,
         uptime_ms: 25,
-        proposal_sizes,
+        proposal_sizes: BufferSizes {
+            last: 94,
+            min: 48,
+            max: 94,
+        },
     };
-    assert_eq!(cell.mode(125), Some(Mode::Leader { member, leading }));
+    assert_eq!(cell.leader_figures(125), Some(figures));
     cell.begin_leading();
-    let leading = cell.mode(125).unwrap().leading().copied().unwrap();
+    let figures = cell.leader_figures(125).unwrap();
     assert_eq!(
-        (leading.pending_syncs, leading.proposal_sizes.last),
-        (0, -1)
+        (figures.pending_syncs, figures.proposal_sizes),
+        (0, BufferSizes::NONE)
     );
 }
 
 #[test]
 fn the_time_without_service_is_measured() {
-    let cell = cell_of(Some(&ensemble()));
-    let following = RoleNow::Following {
+    let metrics = Arc::new(Metrics::with_shards(1));
+    let cell = RoleCell::new(Some(&ensemble()), metrics.clone(), 0);
+    let following = Mode::Follower {
         synced_observers: None,
     };
     cell.update(30, |view| {
-        view.role = following;
+        view.mode = following;
         view.zab = ZabState::Synchronization;
     });
     serving_at(70, &cell, following);
     serving_at(80, &cell, following);
     // How often this server looked for a leader; how often and how long nobody was served, a
     // leader was not in office, and a follower or an observer was brought up to date.
-    let figures = |cell: &RoleCell| {
-        let metrics = &cell.metrics;
+    let figures = |metrics: &Metrics| {
         let measured = [
             &metrics.unavailable_time,
             &metrics.leader_unavailable_time,
@@ -175,18 +156,23 @@ fn the_time_without_service_is_measured() {
         let figures = measured.map(|metric| (metric.get().count, metric.get().sum));
         (metrics.looking_count.get(), figures)
     };
-    assert_eq!(figures(&cell), (1, [(1, 70), (0, 0), (1, 40), (0, 0)]));
-    for (now_ms, role) in [(100, RoleNow::Looking), (200, RoleNow::ReadOnly)] {
+    assert_eq!(figures(&metrics), (1, [(1, 70), (0, 0), (1, 40), (0, 0)]));
+    for (now_ms, mode) in [(100, Mode::Looking), (200, Mode::ReadOnly)] {
         cell.update(now_ms, |view| {
-            view.role = role;
+            view.mode = mode;
             view.zab = ZabState::Election;
         });
     }
     let learners = Learners::default();
     let since_ms = 0;
-    serving_at(350, &cell, RoleNow::Leading { since_ms, learners });
-    assert_eq!(figures(&cell), (2, [(2, 320), (1, 250), (1, 40), (0, 0)]));
-    assert_eq!(figures(&cell_of(None)), (0, [(0, 0); 4]));
+    serving_at(350, &cell, Mode::Leader { since_ms, learners });
+    assert_eq!(
+        figures(&metrics),
+        (2, [(2, 320), (1, 250), (1, 40), (0, 0)])
+    );
+    let standing_alone = Arc::new(Metrics::with_shards(1));
+    RoleCell::new(None, standing_alone.clone(), 0);
+    assert_eq!(figures(&standing_alone), (0, [(0, 0); 4]));
 }
 
 #[test]
@@ -222,11 +208,11 @@ fn conf_follows_the_member_list_in_force() {
         list
     };
     cell.update(0, |view| view.members = Some(Arc::new(list)));
-    serving(&cell, RoleNow::Observing { master: Sid(1) });
+    serving(&cell, Mode::Observer { master: Sid(1) });
     let conf = cell.get().configuration(&ensemble);
     assert!(conf.observer && conf.membership.ends_with("\nversion=100000005"));
     assert_eq!(conf.quorum_ports, [22]);
-    assert_eq!(cell.mode(0).unwrap().member().unwrap().quorum_size, 2);
+    assert_eq!(cell.get().quorum_size(), Some(2));
 
     cell.update(0, |view| view.members = Some(Arc::new(without_me)));
     let conf = cell.get().configuration(&ensemble);

@@ -1,0 +1,149 @@
+//! The role of now, written by one and read by many.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use config::Ensemble;
+use parking_lot::{Mutex, RwLock};
+
+use super::mode::{Mode, ZabState};
+use super::view::{LeaderFigures, RoleView};
+use crate::metrics::{BufferStats, Metrics, Summary};
+
+/// The [`RoleView`] of now, and what a leader counts.
+#[derive(Debug)]
+pub struct RoleCell {
+    view: RwLock<Arc<RoleView>>,
+    proposal_sizes: BufferStats,
+    pending_syncs: AtomicU64,
+    metrics: Arc<Metrics>,
+    times: Mutex<Times>,
+}
+
+/// When something began that is measured, monotonic ms; `None` while it is not under way.
+#[derive(Debug, Default)]
+struct Times {
+    /// Nobody is served.
+    unavailable: Option<u64>,
+    /// A leader was found, and brings this server up to date.
+    learning: Option<u64>,
+}
+
+/// Proposals are counted by one thread.
+const PROPOSING_THREADS: usize = 1;
+
+impl RoleCell {
+    /// Of a server that starts at `now_ms` of the monotonic clock: serving if it stands alone,
+    /// looking if it is a member.
+    pub fn new(ensemble: Option<&Ensemble>, metrics: Arc<Metrics>, now_ms: u64) -> Self {
+        let mut times = Times::default();
+        if ensemble.is_some() {
+            metrics.looking_count.inc();
+            times.unavailable = Some(now_ms);
+        }
+        let view = RoleView {
+            mode: match ensemble {
+                Some(_) => Mode::Looking,
+                None => Mode::Standalone,
+            },
+            is_serving: ensemble.is_none(),
+            zab: ZabState::Election,
+            sync: None,
+            leader: None,
+            members: ensemble.map(|ensemble| Arc::new(ensemble.membership.clone())),
+        };
+        Self {
+            view: RwLock::new(Arc::new(view)),
+            proposal_sizes: BufferStats::new(PROPOSING_THREADS),
+            pending_syncs: AtomicU64::new(0),
+            metrics,
+            times: Mutex::new(times),
+        }
+    }
+
+    /// The role as it is.
+    pub fn get(&self) -> Arc<RoleView> {
+        self.view.read().clone()
+    }
+
+    /// Changes the role or something about it, at `now_ms` of the monotonic clock. For changes of
+    /// role and of learners, not of every proposal: readers get a copy.
+    pub fn update(&self, now_ms: u64, change: impl FnOnce(&mut RoleView)) {
+        let mut current = self.view.write();
+        let view = Arc::make_mut(&mut current);
+        let (was_looking, was_live) = (view.mode.is_looking(), view.zab == ZabState::Broadcast);
+        change(view);
+        let (mode, is_live) = (view.mode, view.zab == ZabState::Broadcast);
+        drop(current);
+        self.measure(mode, was_looking, (was_live, is_live), now_ms);
+    }
+
+    /// Source: QuorumPeer.run, setZabState, Follower.followLeader, Observer.observeLeader.
+    fn measure(&self, mode: Mode, was_looking: bool, live: (bool, bool), now_ms: u64) {
+        let metrics = &self.metrics;
+        let mut times = self.times.lock();
+        if mode.is_looking() && !was_looking {
+            metrics.looking_count.inc();
+            times.unavailable.get_or_insert(now_ms);
+        }
+        let is_learner = matches!(mode, Mode::Follower { .. } | Mode::Observer { .. });
+        match live {
+            (_, false) if is_learner => {
+                times.learning.get_or_insert(now_ms);
+            }
+            (_, false) => times.learning = None,
+            (false, true) => {
+                let since_ms = |began: Option<u64>| began.map(|began| now_ms.saturating_sub(began));
+                let unavailable_ms = since_ms(times.unavailable.take());
+                let sync_ms = since_ms(times.learning.take());
+                let record = |metric: &Summary, ms: Option<u64>| {
+                    if let Some(ms) = ms {
+                        metric.record(ms);
+                    }
+                };
+                record(&metrics.unavailable_time, unavailable_ms);
+                match mode {
+                    Mode::Leader { .. } => record(&metrics.leader_unavailable_time, unavailable_ms),
+                    Mode::Follower { .. } => record(&metrics.follower_sync_time, sync_ms),
+                    Mode::Observer { .. } => record(&metrics.observer_sync_time, sync_ms),
+                    Mode::Standalone | Mode::Looking | Mode::ReadOnly => {}
+                }
+            }
+            (true, true) => {}
+        }
+    }
+
+    /// A new leader begins: it has proposed nothing.
+    pub fn begin_leading(&self) {
+        self.reset_proposal_sizes();
+        self.pending_syncs.store(0, Ordering::Relaxed);
+    }
+
+    /// The leader proposes a record of so many bytes: header, transaction and digest.
+    pub fn proposed(&self, bytes: u32) {
+        self.proposal_sizes.record(bytes);
+    }
+
+    /// `sync` requests wait at the leader for the commits of so many transactions.
+    pub fn set_pending_syncs(&self, waiting: usize) {
+        self.pending_syncs.store(waiting as u64, Ordering::Relaxed);
+    }
+
+    /// What `srst` does at a leader.
+    pub fn reset_proposal_sizes(&self) {
+        self.proposal_sizes.reset();
+    }
+
+    /// What a leader knows at `now_ms` of the monotonic clock; `None` of another server.
+    pub fn leader_figures(&self, now_ms: u64) -> Option<LeaderFigures> {
+        let Mode::Leader { since_ms, learners } = self.view.read().mode else {
+            return None;
+        };
+        Some(LeaderFigures {
+            learners,
+            pending_syncs: self.pending_syncs.load(Ordering::Relaxed),
+            uptime_ms: now_ms.saturating_sub(since_ms),
+            proposal_sizes: self.proposal_sizes.get(),
+        })
+    }
+}
