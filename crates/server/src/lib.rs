@@ -25,7 +25,6 @@ mod pipeline;
 mod recovery;
 mod server;
 mod service;
-mod sessions;
 mod settings;
 mod shared;
 mod start;

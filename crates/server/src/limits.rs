@@ -25,9 +25,6 @@ pub(crate) const READ_CHUNK_BYTES: usize = 16 << 10;
 /// many permits one connection takes at a time.
 pub(crate) const BATCH_REQUESTS_MAX: usize = 64;
 
-/// Transactions applied under one exclusive hold of the tree, so that readers get their turn.
-pub(crate) const APPLY_GROUP_MAX: usize = 128;
-
 /// Requests the core prepares before it hands them to the log.
 pub(crate) const PREPARE_GROUP_MAX: usize = 1000;
 
@@ -87,15 +84,6 @@ pub(crate) const LEARNER_LINKS_MAX: usize = 1024;
 
 /// Bytes of the transaction log read at a time for a learner.
 pub(crate) const LOG_PAGE_BYTES: usize = 1 << 20;
-
-/// Bytes of transactions that may wait for a learner's log; then no more packets are read. They wait
-/// in its leader, which drops a learner that has stopped answering: the disk stands still.
-pub(crate) const LEARNER_BACKLOG_BYTES: usize = 64 << 20;
-
-/// Bytes of transactions that may wait for a leader's log. Its followers' disks go on committing, so
-/// nothing else would end it: seconds of the heaviest load, in which a disk that is only slow for a
-/// moment has caught up.
-pub(crate) const LEADER_BACKLOG_BYTES: usize = 128 << 20;
 
 /// Longest wait for the name of this server's own quorum address.
 pub(crate) const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);

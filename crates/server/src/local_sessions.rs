@@ -9,10 +9,10 @@
 
 use proto::request::{WriteRequest, flags};
 use proto::{ErrorCode, OpCode, SessionId};
+use replica::Service;
 
 use crate::clock;
 use crate::net::connection::Connection;
-use crate::service::Service;
 use crate::shared::Shared;
 
 /// What becomes of a client's write before anybody orders it.

@@ -3,112 +3,96 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::members::HostPort;
 use config::{Config, Ensemble};
 use crossbeam_channel::Sender;
 use proto::Zxid;
+use replica::MemberStart;
+use replica::members::MemberLists;
 use storage::{DataDirs, Empty, Epochs, RealDisk, Recovered};
 use tokio::runtime::Handle;
 
 use crate::error::StartError;
-use crate::membership::MembershipKeeper;
+use crate::failure::Failure;
+use crate::membership::MembershipFiles;
 use crate::mesh::{Mesh, MeshSettings, MeshStart};
-use crate::peer::{
-    DialSettings, Dialer, EventSink, LearnerPort, LearnerSettings, ListenSettings, PortSettings,
-};
-use crate::pipeline::{Member, MemberStart, OracleWatch, ToCore, Ways, at_port};
+use crate::peer::{DialSettings, Dialer, EventSink, LearnerPort, LearnerSettings, PortSettings};
+use crate::pipeline::{MemberPorts, OracleWatch, ToCore};
 use crate::settings::field_limits;
 use crate::shared::Shared;
 
-/// The member, listening for elections; `None` if there is no ensemble.
-pub(crate) fn start(
-    config: &Config,
-    shared: &Arc<Shared>,
-    (disk, dirs): (Arc<RealDisk>, DataDirs),
-    recovered: &Recovered,
-    core: &Sender<ToCore>,
-) -> Result<Option<Box<Member>>, StartError> {
-    let (Some(ensemble), Some(keeper)) = (&config.ensemble, MembershipKeeper::new(config)) else {
+/// A member that listens for elections.
+pub(crate) struct MemberParts {
+    pub(crate) start: MemberStart,
+    pub(crate) ports: MemberPorts,
+    pub(crate) files: MembershipFiles,
+}
+
+/// What a member is started with.
+pub(crate) struct MemberContext<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) shared: &'a Arc<Shared>,
+    pub(crate) disk: &'a RealDisk,
+    pub(crate) dirs: &'a DataDirs,
+    pub(crate) recovered: &'a Recovered,
+    pub(crate) core: &'a Sender<ToCore>,
+    pub(crate) failure: &'a Failure,
+}
+
+/// The member; `None` if there is no ensemble.
+pub(crate) fn start(context: &MemberContext<'_>) -> Result<Option<MemberParts>, StartError> {
+    let config = context.config;
+    let (Some(ensemble), Some(lists)) = (&config.ensemble, MemberLists::new(config)) else {
         return Ok(None);
     };
-    keeper
-        .back_up()
-        .map_err(|source| StartError::Backup { source })?;
+    let files = MembershipFiles::new(config.source.clone(), ensemble.dynamic_file.is_some());
+    if config.features.reconfig_enabled {
+        // The first list that is installed moves the members out of zoo.cfg.
+        files
+            .back_up()
+            .map_err(|source| StartError::Backup { source })?;
+    }
+    let recovered = context.recovered;
     let snapshot = recovered.snapshot.as_ref();
+    let epochs = Epochs::load(context.disk, context.dirs, recovered.last_zxid)?;
     let start = MemberStart {
-        epochs: Epochs::load(&*disk, &dirs, recovered.last_zxid)?,
+        lists,
+        epochs: replica::Epochs {
+            accepted: epochs.accepted,
+            current: epochs.current,
+        },
         last_logged: recovered.last_zxid.max(Zxid::ZERO),
         log_whole_from: snapshot.map_or(Zxid::ZERO, |snapshot| snapshot.zxid),
         is_trusted: recovered.empty != Some(Empty::Untrusted),
     };
-    let ways = ways(config, ensemble, &keeper, shared, (&dirs, &start), core)?;
-    let member = Member::new(config, keeper, ways, (disk, dirs), start);
-    Ok(member.map(Box::new))
+    let ports = ports(context, ensemble, &start)?;
+    Ok(Some(MemberParts {
+        start,
+        ports,
+        files,
+    }))
 }
 
-fn ways(
-    config: &Config,
+fn ports(
+    context: &MemberContext<'_>,
     ensemble: &Ensemble,
-    keeper: &MembershipKeeper,
-    shared: &Arc<Shared>,
-    (dirs, start): (&DataDirs, &MemberStart),
-    core: &Sender<ToCore>,
-) -> Result<Ways, StartError> {
+    start: &MemberStart,
+) -> Result<MemberPorts, StartError> {
+    let (config, shared) = (context.config, context.shared);
     let tick = Duration::from_millis(config.tick_time_ms.into());
     let ticks = |ticks: u32| tick.saturating_mul(ticks);
     let runtime = Handle::current();
-    let told = core.clone();
-    // Fails only when the core is gone: the server is ending.
-    let peer_sink: EventSink = Arc::new(move |event| {
-        let _ = told.send(ToCore::Peer(event));
-    });
-    let told = core.clone();
-    let mesh = Mesh::start(MeshStart {
-        settings: MeshSettings::new(ensemble, tick, config.features.reconfig_enabled),
-        committed: keeper.committed().clone(),
-        proposed: keeper.last_seen().cloned(),
-        candidate: start.candidate(),
-        metrics: shared.metrics.clone(),
-        sink: Box::new(move |event| {
-            let _ = told.send(ToCore::Mesh(event));
-        }),
-    })
-    .map_err(|error| StartError::Members(error.to_string()))?;
+    let peer_sink = sink(context.core, ToCore::Peer);
     let stall = ticks(ensemble.init_limit_ticks);
     let port_settings = PortSettings {
         limits: field_limits(config),
         stall,
-        dirs: dirs.clone(),
+        dirs: context.dirs.clone(),
         snapshot_size_factor: config.storage.snapshot_size_factor,
     };
-    let port = LearnerPort::new(
-        runtime.clone(),
-        shared.clone(),
-        ListenSettings {
-            addresses: own_addresses(keeper),
-            on_all_ips: ensemble.listen_on_all_ips,
-        },
-        port_settings.clone(),
-        peer_sink.clone(),
-    );
-    let told = core.clone();
-    let observer_sink: EventSink = Arc::new(move |event| {
-        let _ = told.send(ToCore::Observer(event));
-    });
-    let observer_port = ensemble.learner.observer_master_port.map(|number| {
-        let listen = ListenSettings {
-            addresses: at_port(&own_addresses(keeper), number),
-            on_all_ips: ensemble.listen_on_all_ips,
-        };
-        let settings = port_settings.clone();
-        LearnerPort::new(
-            runtime.clone(),
-            shared.clone(),
-            listen,
-            settings,
-            observer_sink,
-        )
-    });
+    let port = |sink| {
+        let (runtime, shared) = (runtime.clone(), shared.clone());
+        LearnerPort::new(runtime, shared, port_settings.clone(), sink)
+    };
     let retry_delay = ensemble.learner.connect_retry_delay_ms;
     let learner_settings = LearnerSettings {
         dial: DialSettings {
@@ -123,19 +107,47 @@ fn ways(
         runtime: runtime.clone(),
         path,
         every: tick / 2,
-        core: core.clone(),
+        core: context.core.clone(),
+        asking: None,
     });
-    Ok(Ways {
-        mesh,
-        port,
-        dialer: Dialer::new(runtime, learner_settings, peer_sink),
-        observer_port,
+    let has_observers = ensemble.learner.observer_master_port.is_some();
+    Ok(MemberPorts {
+        mesh: mesh(context, ensemble, start, tick)?,
+        learners: port(peer_sink.clone()),
+        observers: has_observers.then(|| port(sink(context.core, ToCore::Observer))),
+        dialer: Dialer::new(runtime.clone(), learner_settings, peer_sink),
+        leader: None,
+        read_ahead: Vec::new(),
         oracle,
+        listen_on_all_ips: ensemble.listen_on_all_ips,
+        failure: context.failure.clone(),
     })
 }
 
-fn own_addresses(keeper: &MembershipKeeper) -> Vec<HostPort> {
-    let own = keeper.committed().members.get(&keeper.me());
-    own.map(|own| own.quorum_addresses().into_iter().collect())
-        .unwrap_or_default()
+fn mesh(
+    context: &MemberContext<'_>,
+    ensemble: &Ensemble,
+    start: &MemberStart,
+    tick: Duration,
+) -> Result<Mesh, StartError> {
+    let told = context.core.clone();
+    Mesh::start(MeshStart {
+        settings: MeshSettings::new(ensemble, tick, context.config.features.reconfig_enabled),
+        committed: start.lists.committed().clone(),
+        proposed: start.lists.last_seen().cloned(),
+        candidate: start.candidate(),
+        metrics: context.shared.metrics.clone(),
+        sink: Box::new(move |event| {
+            let _ = told.send(ToCore::Mesh(event));
+        }),
+    })
+    .map_err(|error| StartError::Members(error.to_string()))
+}
+
+/// Tells the core; fails only when the core is gone: the server is ending.
+fn sink(core: &Sender<ToCore>, wrap: fn(crate::peer::PeerEvent) -> ToCore) -> EventSink {
+    let told = core.clone();
+    Arc::new(move |event| {
+        let _ = told.send(wrap(event));
+    })
 }

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 
 use config::Config;
 use proto::{Sid, Zxid};
+use replica::Input;
 use tokio::task::AbortHandle;
 
 use crate::error::StartError;
@@ -72,7 +73,7 @@ impl Server {
         for task in &self.tasks {
             task.abort();
         }
-        let _ = self.core.send(ToCore::Shutdown);
+        let _ = self.core.send(ToCore::Input(Input::Shutdown));
         let (mut threads, snapshot_end) = (self.threads, self.snapshot_end);
         drop(self.core);
         let ended = tokio::task::spawn_blocking(move || {

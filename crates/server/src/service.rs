@@ -2,19 +2,7 @@
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
-/// What becomes of clients' requests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(u8)]
-pub(crate) enum Service {
-    /// Nothing: there is no leader. Handshakes are turned away by closing the connection.
-    None = 0,
-    /// This server orders them.
-    Deciding = 1,
-    /// They go up to the leader.
-    Forwarding = 2,
-    /// There is no leader: reads are answered to clients that can do with them.
-    ReadOnly = 3,
-}
+use replica::Service;
 
 /// The present [`Service`], for every connection to look at.
 #[derive(Debug)]

@@ -43,23 +43,12 @@ pub(crate) struct Settings {
     pub(crate) throttled_after: Option<Duration>,
     /// Which four-letter words are answered.
     pub(crate) words: Whitelist,
-    pub(crate) containers: Containers,
     pub(crate) group_commit: GroupCommit,
     pub(crate) snapshot_compression: Compression,
     /// Whether files are synced (`forceSync`).
     pub(crate) force_sync: bool,
     pub(crate) digest_enabled: bool,
     pub(crate) serialize_last_zxid: bool,
-}
-
-/// When containers and TTL znodes are looked at.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Containers {
-    pub(crate) check_interval: Duration,
-    /// Pause between two deletions.
-    pub(crate) min_spacing: Duration,
-    /// Age in ms at which a container that never had a child goes; 0 for never.
-    pub(crate) max_never_used_ms: i64,
 }
 
 /// Top byte of a standalone server's session ids. Source: client-protocol.md 2.6.
@@ -72,10 +61,6 @@ impl Settings {
         let sessions = &config.sessions;
         let storage = &config.storage;
         let millis = |ms: u32| Duration::from_millis(ms.into());
-        let spacing_ms = 60_000u32
-            .checked_div(config.containers.max_per_minute)
-            .unwrap_or(0);
-        let never_used = config.containers.max_never_used_interval_ms.unwrap_or(0);
         Self {
             jute_max_buffer: max_buffer,
             field_limits: field_limits(&config),
@@ -99,11 +84,6 @@ impl Settings {
             outstanding_max: outstanding_max(limit),
             throttled_after: limit.request_throttle.throttled_op_wait_time_ms.map(millis),
             words: whitelist(&config),
-            containers: Containers {
-                check_interval: millis(config.containers.check_interval_ms.max(1)),
-                min_spacing: millis(spacing_ms),
-                max_never_used_ms: i64::try_from(never_used).unwrap_or(i64::MAX),
-            },
             group_commit: GroupCommit {
                 flush_delay: Duration::from_millis(storage.flush_delay_ms),
                 poll_time: Duration::from_millis(storage.max_write_queue_poll_time_ms),

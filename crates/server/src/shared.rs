@@ -9,6 +9,8 @@ use monitoring::role::RoleCell;
 use monitoring::view::DEFAULT_TRACE_MASK;
 use parking_lot::{Mutex, RwLock};
 use proto::SessionId;
+use replica::sessions::Sessions;
+use replica::{ClientRequest, Renewal, Service, SyncRequest};
 use session::SessionIds;
 use tree::{Tree, Watches};
 
@@ -19,9 +21,8 @@ use crate::net::large::LargeRequests;
 use crate::net::registry::Registry;
 use crate::net::throttle::TokenBucket;
 use crate::permits::Permits;
-use crate::pipeline::{ForwardedSync, Revalidation, Submission, ToCore};
-use crate::service::{Service, ServiceSwitch};
-use crate::sessions::Sessions;
+use crate::pipeline::ToCore;
+use crate::service::ServiceSwitch;
 use crate::settings::Settings;
 
 /// One server: its tree, its sessions, its connections, and the way into its pipeline.
@@ -53,8 +54,6 @@ impl Shared {
     pub(crate) fn new(
         settings: Settings,
         tree: Tree,
-        sessions: Sessions,
-        service: Service,
         core: Sender<ToCore>,
         metrics: Arc<Metrics>,
     ) -> Self {
@@ -71,8 +70,8 @@ impl Shared {
         Self {
             tree: RwLock::new(tree),
             watches: Mutex::new(Watches::default()),
-            sessions: Mutex::new(sessions),
-            service: ServiceSwitch::new(service),
+            sessions: Mutex::new(Sessions::reporting(settings.tick_ms.cast_signed())),
+            service: ServiceSwitch::new(Service::None),
             registry: Registry::default(),
             permits,
             handshakes: Mutex::new(handshakes),
@@ -89,20 +88,30 @@ impl Shared {
         }
     }
 
-    /// Hands a write to the core. The caller has taken a permit for it, so there is room.
-    pub(crate) fn submit(&self, submission: Submission) {
-        self.submit_all(vec![submission]);
+    /// Hands writes of a connection to the core, in order and at once. The caller has taken a permit
+    /// for each, so there is room.
+    pub(crate) fn submit(
+        &self,
+        connection: &Arc<Connection>,
+        received_ms: u64,
+        requests: Vec<ClientRequest>,
+    ) {
+        let connection = connection.clone();
+        self.tell(ToCore::Submit {
+            connection,
+            received_ms,
+            requests,
+        });
     }
 
-    /// Hands writes to the core, in order and at once. The caller has taken a permit for each.
-    pub(crate) fn submit_all(&self, submissions: Vec<Submission>) {
-        // Fails only when the core is gone: the server is ending and nobody waits for an answer.
-        let _ = self.core.send(ToCore::Submit(submissions));
+    /// Fails only when the core is gone: the server is ending and nobody waits for an answer.
+    fn tell(&self, message: ToCore) {
+        let _ = self.core.send(message);
     }
 
-    /// Hands a learner's sync to the core, to be passed on.
-    pub(crate) fn forward_sync(&self, sync: ForwardedSync) {
-        let _ = self.core.send(ToCore::ForwardSync(sync));
+    /// Hands a `sync` to the core, to be passed on or answered in its place.
+    pub(crate) fn forward_sync(&self, connection: &Arc<Connection>, sync: SyncRequest) {
+        self.tell(ToCore::Sync(connection.clone(), sync));
     }
 
     /// Whether only the core can answer a `sync`: the leader of a learner has to, and a leader may
@@ -116,8 +125,8 @@ impl Shared {
     }
 
     /// Has the leader asked about a session that came to this server.
-    pub(crate) fn revalidate(&self, revalidation: Revalidation) {
-        let _ = self.core.send(ToCore::Revalidate(revalidation));
+    pub(crate) fn renew(&self, connection: &Arc<Connection>, renewal: Renewal) {
+        self.tell(ToCore::Renew(connection.clone(), renewal));
     }
 
     /// Serves clients from here on.
@@ -127,11 +136,9 @@ impl Shared {
     }
 
     /// Serves nobody: every connection ends without another answer, those that are being made
-    /// too. Whoever reads the tree after this finds its connection closed. Local sessions are
-    /// over, and of the others it is another server's to decide.
+    /// too. Whoever reads the tree or looks at the sessions after this finds its connection closed.
     pub(crate) fn stop_serving(&self) {
         self.service.set(Service::None);
-        *self.sessions.lock() = Sessions::reporting(self.settings.tick_ms.cast_signed());
         for connection in self.registry.all() {
             connection.close();
         }
@@ -201,5 +208,6 @@ impl Shared {
         connection.lock().queue.clear();
         self.registry.remove(connection);
         self.watches.lock().remove_watcher(connection.id);
+        self.tell(ToCore::Gone(connection.ticket()));
     }
 }

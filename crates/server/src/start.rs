@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use config::Config;
 use parking_lot::Mutex;
-use session::{Owner, Role, SessionTracker};
 use storage::{
     DataDirs, Empty, LogSettings, LogWriter, OpenOptions, RealDisk, Recovered, SnapTrigger,
     remove_initialize_marker, set_damaged_aside,
@@ -17,16 +16,15 @@ use tree::Tree;
 
 use crate::error::StartError;
 use crate::failure::Failure;
+use crate::member::{self, MemberContext};
 use crate::metrics::Metrics;
 use crate::net::listener;
-use crate::pipeline::{Core, CoreStart, LogFile, LogThread, Snapshotter};
+use crate::pipeline::{Core, CoreStart, Disk, LogFile, LogThread, ServerHost, Snapshotter};
 use crate::recovery::{RecoveredTree, database_load, recover_tree};
 use crate::server::{Server, Started};
-use crate::service::Service;
-use crate::sessions::Sessions;
 use crate::settings::{Settings, digest_algorithm, field_limits};
 use crate::shared::Shared;
-use crate::{clock, limits, member, timers};
+use crate::{clock, limits, timers};
 
 /// The kernel's own maximum applies; what `clientPortListenBacklog=-1` stands for in Java is 50,
 /// which loses connections in a storm.
@@ -79,24 +77,7 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
     let metrics = Arc::new(Metrics::default());
     metrics.digest_mismatches_count.add(digest_mismatches);
     metrics.loaded(&database_load(&recovered));
-    let (sessions, service, orphans) = match config.ensemble {
-        Some(_) => {
-            let sessions = Sessions::reporting(settings.tick_ms.cast_signed());
-            (sessions, Service::None, Vec::new())
-        }
-        None => {
-            let sessions = track_sessions(&settings, &tree);
-            (sessions, Service::Deciding, tree.orphan_owners())
-        }
-    };
-    let shared = Arc::new(Shared::new(
-        settings,
-        tree,
-        sessions,
-        service,
-        core_sender.clone(),
-        metrics,
-    ));
+    let shared = Arc::new(Shared::new(settings, tree, core_sender.clone(), metrics));
     let failure = Failure::default();
     let (snapshotter, snapshots, snapshot_end) = Snapshotter::new(
         shared.clone(),
@@ -116,13 +97,19 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
         set_damaged_aside(&*disk, &dirs, recovered.last_zxid)?;
         snapshots.request();
     }
-    let member = member::start(
-        &config,
-        &shared,
-        (disk.clone(), dirs.clone()),
-        &recovered,
-        &core_sender,
-    )?;
+    let member = member::start(&MemberContext {
+        config: &config,
+        shared: &shared,
+        disk: &disk,
+        dirs: &dirs,
+        recovered: &recovered,
+        core: &core_sender,
+        failure: &failure,
+    })?;
+    let (member_start, ports, member_files) = match member {
+        Some(member) => (Some(member.start), Some(member.ports), Some(member.files)),
+        None => (None, None, None),
+    };
     let (log_sender, log_orders) = crossbeam_channel::bounded(limits::LOG_GROUPS_MAX);
     let log_file = Arc::new(Mutex::new(LogFile {
         shared: shared.clone(),
@@ -133,31 +120,39 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
         log_settings: log_settings(&config),
         trigger: snap_trigger(&config),
         snapshots,
+        members: member_files,
         failure: failure.clone(),
     }));
-    let core = Core::new(CoreStart {
-        shared: shared.clone(),
-        inbox,
-        log: log_sender,
-        log_file: log_file.clone(),
-        failure: failure.clone(),
-        member,
-    });
+    let commit = shared.settings.group_commit;
+    let on_disk = Disk::new(
+        log_sender,
+        log_file.clone(),
+        started.zxid,
+        config.ensemble.is_none(),
+        commit.flush_delay.is_zero(),
+    );
     let log = LogThread {
         orders: log_orders,
-        commit: shared.settings.group_commit,
+        commit,
         file: log_file,
     };
+    // A server that stands alone serves when this returns; a member looks for a leader.
+    let core = Core::begin(CoreStart {
+        shared: shared.clone(),
+        inbox,
+        host: ServerHost::new(shared.clone(), on_disk, ports),
+        replica: replica::Start {
+            settings: replica::Settings::new(&config),
+            member: member_start,
+            seed: clock::seed(),
+        },
+    });
     let threads = vec![
         spawn("core", move || core.run())?,
         spawn("log", move || log.run())?,
         spawn("snapshot", move || snapshotter.run())?,
     ];
-    let mut tasks = vec![
-        tokio::spawn(timers::expire_sessions(shared.clone())).abort_handle(),
-        tokio::spawn(timers::sweep_containers(shared.clone())).abort_handle(),
-        tokio::spawn(timers::end_orphans(shared.clone(), orphans)).abort_handle(),
-    ];
+    let mut tasks = Vec::new();
     if let Some(every) = purge_interval(&config) {
         let retain = config.purge.retain as usize;
         tasks.push(
@@ -176,17 +171,6 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
         snapshot_end,
         started,
     })
-}
-
-/// Every session of the recovered state starts with a full timeout.
-fn track_sessions(settings: &Settings, tree: &Tree) -> Sessions {
-    let tick_ms = settings.tick_ms.cast_signed();
-    let mut sessions = SessionTracker::new(tick_ms, Role::Standalone);
-    for (id, timeout_ms) in tree.sessions() {
-        sessions.add(id, timeout_ms, clock::session_ms());
-        sessions.set_owner(id, Owner::THIS_SERVER);
-    }
-    Sessions::Deciding(sessions)
 }
 
 /// Nobody must believe to be protected, or to be a member, by what is not there: such a

@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use proto::learner::LearnerPacket;
-use proto::quorum::QuorumVerifier;
+use proto::quorum::{Majority, QuorumVerifier};
 use proto::{Epoch, Sid, Zxid};
 
 pub use action::{Action, LinkFault, LinkId, StepDown};
@@ -140,6 +140,8 @@ pub struct Leader {
     is_log_unusable: bool,
     oracle_grants: bool,
     pings: u64,
+    /// There is no ensemble: no learner comes, and zxids go on from those of the log.
+    is_standalone: bool,
 }
 
 #[derive(Debug)]
@@ -187,9 +189,44 @@ impl Leader {
             is_log_unusable: false,
             oracle_grants: false,
             pings: 0,
+            is_standalone: false,
         };
         leader.hear_epoch(leader.sid, start.accepted_epoch, now_ms, out);
         leader
+    }
+
+    /// A server that stands alone, the leader of one: it leads from now on, without an epoch of its
+    /// own, and its zxids follow `last_zxid`. Its own log is the only acknowledgement that it waits
+    /// for. Source: ZooKeeperServer (its zxids are counted up over the counter's end).
+    pub fn standalone(sid: Sid, last_zxid: Zxid) -> Self {
+        let quorum: Arc<dyn QuorumVerifier> = Arc::new(Majority::new([sid]));
+        Self {
+            sid,
+            // No time is waited for.
+            settings: Settings::new(1, 1, 1),
+            current_epoch: last_zxid.epoch(),
+            epoch: last_zxid.epoch(),
+            proposals: Proposals::shared(quorum.clone(), sid, last_zxid),
+            quorum,
+            next: None,
+            config_version: 0,
+            epoch_config: None,
+            phase: Phase::Broadcasting,
+            phase_since_ms: 0,
+            links: BTreeMap::new(),
+            // Nobody is brought up to date from it.
+            history: CommittedLog::new(1),
+            last: last_zxid,
+            outstanding: VecDeque::new(),
+            reconfig: None,
+            is_retiring: false,
+            syncs: VecDeque::new(),
+            log_whole_from: last_zxid,
+            is_log_unusable: false,
+            oracle_grants: false,
+            pings: 0,
+            is_standalone: true,
+        }
     }
 
     /// A learner has connected.

@@ -11,8 +11,8 @@
 //! `.next`. Owner and mode of zoo.cfg are kept, as it may hold passwords; so are its comments,
 //! which Java drops.
 //!
-//! Source: ensemble-protocol.md 2.4 (QuorumPeerConfig.writeDynamicConfig, editStaticConfig,
-//! backupOldConfig; AtomicFileWritingIdiom).
+//! Source: QuorumPeerConfig.writeDynamicConfig, editStaticConfig, backupOldConfig;
+//! AtomicFileWritingIdiom.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, Read, Write};
@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use config::RawConfig;
 use config::membership::Membership;
 use config::properties::MAX_BYTES;
+use replica::MemberFile;
 
 /// Mode of a file that is written while it has no name yet.
 const PRIVATE_MODE: u32 = 0o600;
@@ -31,7 +32,7 @@ const PUBLIC_MODE: u32 = 0o666;
 
 /// The files of one server.
 #[derive(Debug)]
-pub(super) struct MembershipFiles {
+pub(crate) struct MembershipFiles {
     /// zoo.cfg; absent for a server that was configured without a file, which keeps none.
     static_file: Option<PathBuf>,
     /// The member list has moved out of zoo.cfg.
@@ -39,7 +40,7 @@ pub(super) struct MembershipFiles {
 }
 
 impl MembershipFiles {
-    pub(super) fn new(static_file: Option<PathBuf>, is_list_outside: bool) -> Self {
+    pub(crate) fn new(static_file: Option<PathBuf>, is_list_outside: bool) -> Self {
         Self {
             static_file,
             is_list_outside,
@@ -47,7 +48,7 @@ impl MembershipFiles {
     }
 
     /// Copies zoo.cfg to `zoo.cfg.bak`, unless the member list has moved out.
-    pub(super) fn back_up(&self) -> io::Result<()> {
+    pub(crate) fn back_up(&self) -> io::Result<()> {
         match &self.static_file {
             Some(path) if !self.is_list_outside => {
                 let (bytes, metadata) = read(path)?;
@@ -57,14 +58,35 @@ impl MembershipFiles {
         }
     }
 
-    pub(super) fn write_next(&self, list: &Membership) -> io::Result<()> {
+    /// Makes what the replica wants durable.
+    ///
+    /// zoo.cfg names a committed list before the proposal goes: there is one of them at any time.
+    pub(crate) fn write(&mut self, file: &MemberFile) -> io::Result<()> {
+        match file {
+            MemberFile::LastSeen(Some(list)) => self.write_next(list),
+            MemberFile::LastSeen(None) => self.remove_next(),
+            MemberFile::Committed {
+                list,
+                has_client,
+                removes_last_seen,
+            } => {
+                self.write_committed(list, *has_client)?;
+                match removes_last_seen {
+                    true => self.remove_next(),
+                    false => Ok(()),
+                }
+            }
+        }
+    }
+
+    fn write_next(&self, list: &Membership) -> io::Result<()> {
         match &self.static_file {
             Some(path) => replace(&next_of(path), list.file_text(true).as_bytes(), None),
             None => Ok(()),
         }
     }
 
-    pub(super) fn remove_next(&self) -> io::Result<()> {
+    fn remove_next(&self) -> io::Result<()> {
         let Some(path) = &self.static_file else {
             return Ok(());
         };
@@ -78,11 +100,7 @@ impl MembershipFiles {
 
     /// Writes the file of this list and makes zoo.cfg name it. With `has_client` the list says
     /// where this server's clients go, and zoo.cfg does not any more.
-    pub(super) fn write_committed(
-        &mut self,
-        list: &Membership,
-        has_client: bool,
-    ) -> io::Result<()> {
+    fn write_committed(&mut self, list: &Membership, has_client: bool) -> io::Result<()> {
         let Some(path) = &self.static_file else {
             return Ok(());
         };

@@ -22,6 +22,7 @@ use parking_lot::{Mutex, MutexGuard};
 use proto::connect::{ConnectResponse, ReplyHeader};
 use proto::request::ReadRequest;
 use proto::{ErrorCode, Id, SessionId, Xid, Zxid};
+use replica::Ticket;
 use tokio::sync::Notify;
 use tree::WatcherId;
 
@@ -122,6 +123,11 @@ impl Connection {
             }),
             wake: Notify::new(),
         }
+    }
+
+    /// Its number towards the replica.
+    pub(crate) fn ticket(&self) -> Ticket {
+        Ticket(self.id.0)
     }
 
     /// The session, [`SessionId::NONE`] before the handshake is through.

@@ -8,6 +8,7 @@ use jute::{Decode, Limits, Reader};
 use proto::connect::{AuthPacket, RequestHeader, SaslToken};
 use proto::request::{ReadRequest, Request, WriteRequest};
 use proto::{ErrorCode, Id, OpCode, OpKind, Xid, Zxid};
+use replica::{ClientRequest, SyncRequest};
 
 use super::answer::{Asked, Desk, UNDECODABLE};
 use super::connection::{Connection, ConnectionState, Queued, Work};
@@ -15,7 +16,6 @@ use super::large::{LargeRequest, TooMuch};
 use crate::limits;
 use crate::local_sessions::WriteStep;
 use crate::metrics::Replies;
-use crate::pipeline::{ForwardedSync, Submission};
 use crate::settings::Settings;
 use crate::shared::Shared;
 
@@ -261,7 +261,7 @@ struct Intake<'a> {
     now_ms: u64,
     is_late: bool,
     /// Writes for the core, which gets them in one message. See [`Intake::hand_over`].
-    submissions: Vec<Submission>,
+    submissions: Vec<ClientRequest>,
 }
 
 impl Intake<'_> {
@@ -326,12 +326,14 @@ impl Intake<'_> {
                 let asked = self.asked(xid, OpCode::Sync);
                 state.queue.push_back(Queued { asked, work });
                 self.hand_over();
-                self.shared.forward_sync(ForwardedSync {
-                    connection: self.connection.clone(),
+                let sync = SyncRequest {
+                    ticket: self.connection.ticket(),
+                    session: self.connection.session(),
                     cxid: xid.0,
                     identities: state.identities.clone(),
                     path,
-                });
+                };
+                self.shared.forward_sync(self.connection, sync);
             }
             Kind::Sync(path) => {
                 self.enqueue(
@@ -403,7 +405,7 @@ impl Intake<'_> {
     fn hand_over(&mut self) {
         if !self.submissions.is_empty() {
             let gathered = std::mem::take(&mut self.submissions);
-            self.shared.submit_all(gathered);
+            self.shared.submit(self.connection, self.now_ms, gathered);
         }
     }
 
@@ -436,15 +438,14 @@ impl Intake<'_> {
         };
         state.queue.push_back(Queued { asked, work });
         let (body, large) = frame;
-        self.submissions.push(Submission {
-            origin: Some(self.connection.clone()),
+        self.submissions.push(ClientRequest {
+            ticket: self.connection.ticket(),
             session: self.connection.session(),
             cxid: asked.xid.0,
-            received_ms: asked.received_ms,
             identities: state.identities.clone(),
             request,
             body,
-            large,
+            large_bytes: large.map_or(0, LargeRequest::into_bytes),
             upgrade_ms,
         });
         true

@@ -8,6 +8,7 @@ use jute::{Decode, Reader};
 use proto::connect::ConnectRequest;
 use proto::request::WriteRequest;
 use proto::{ErrorCode, OpCode, SessionId, Xid};
+use replica::{ClientRequest, Renewal, Service};
 
 use super::answer::{Asked, Desk};
 use super::connection::{CONNECT_RESPONSE_BYTES, Connection, Queued, Work, connect_response};
@@ -17,8 +18,6 @@ use super::throttle::Handshake;
 use crate::clock;
 use crate::fourlw::Word;
 use crate::metrics::Replies;
-use crate::pipeline::{Revalidation, Submission};
-use crate::service::Service;
 use crate::shared::Shared;
 
 /// What a connection starts with.
@@ -166,17 +165,17 @@ fn open(shared: &Arc<Shared>, connection: &Arc<Connection>, timeout_ms: i32, new
         state.identities.clone()
     };
     let session = shared.new_session(timeout_ms);
-    shared.submit(Submission {
-        origin: Some(connection.clone()),
+    let request = ClientRequest {
+        ticket: connection.ticket(),
         session,
         cxid: 0,
-        received_ms,
         identities,
         request: WriteRequest::CreateSession { timeout_ms },
         body: Bytes::copy_from_slice(&timeout_ms.to_be_bytes()),
-        large: None,
+        large_bytes: 0,
         upgrade_ms: None,
-    });
+    };
+    shared.submit(connection, received_ms, vec![request]);
 }
 
 /// Starts a session that needs no transaction.
@@ -239,12 +238,13 @@ fn reattach(shared: &Shared, connection: &Arc<Connection>, back: &Return) -> boo
     // and its owner then reattaches with the right password.
     shared.registry.close_session_connection(session);
     if is_owner && service == Service::Forwarding && !shared.is_local(session) {
-        shared.revalidate(Revalidation {
-            connection: connection.clone(),
+        let renewal = Renewal {
+            ticket: connection.ticket(),
             session,
             timeout_ms,
             new_style,
-        });
+        };
+        shared.renew(connection, renewal);
         return true;
     }
     shared.metrics.connection_revalidate_count.inc();
@@ -255,6 +255,11 @@ fn reattach(shared: &Shared, connection: &Arc<Connection>, back: &Return) -> boo
                 shared.renew_session(session, timeout_ms)
             }
         };
+    if !known && connection.is_closed() {
+        // The role has ended meanwhile, and the sessions that this server knows are not those that it
+        // decided about: nothing is known about this one.
+        return false;
+    }
     let timeout_ms = known.then_some(timeout_ms);
     finish_renewal(shared, connection, session, timeout_ms, new_style);
     known

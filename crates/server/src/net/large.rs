@@ -48,6 +48,18 @@ impl LargeRequests {
         }
         Ok(Some(request))
     }
+
+    /// Gives bytes back.
+    pub(crate) fn give_back(&self, bytes: u64) {
+        self.under_way.fetch_sub(bytes, Ordering::AcqRel);
+    }
+}
+
+impl LargeRequest {
+    /// Leaves it to the caller to give the bytes back by [`LargeRequests::give_back`].
+    pub(crate) fn into_bytes(mut self) -> u64 {
+        std::mem::take(&mut self.bytes)
+    }
 }
 
 impl Drop for LargeRequest {
@@ -75,9 +87,11 @@ mod tests {
         assert!(first.is_some());
         assert!(large.admit(30).is_err());
         drop(first);
-        assert!(
-            large.admit(30).is_ok(),
-            "a refused request leaves nothing behind"
-        );
+        let second = large.admit(30);
+        assert!(second.is_ok(), "a refused request leaves nothing behind");
+        let bytes = second.unwrap().unwrap().into_bytes();
+        assert!(large.admit(30).is_err(), "its bytes are still taken");
+        large.give_back(bytes);
+        assert!(large.admit(30).is_ok());
     }
 }

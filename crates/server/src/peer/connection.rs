@@ -112,6 +112,11 @@ impl Dialer {
 }
 
 impl LeaderConnection {
+    /// The number that it was dialled under.
+    pub(crate) fn attempt(&self) -> u64 {
+        self.line.attempt
+    }
+
     /// Sends a packet, with the next flush at the latest.
     pub(crate) fn send(&mut self, packet: LearnerPacket) {
         self.staged.add(&QuorumPacket::from(packet));

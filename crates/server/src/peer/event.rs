@@ -65,6 +65,11 @@ pub(crate) enum PeerEvent {
         /// For whom.
         link: LinkId,
     },
+    /// The port cannot be listened on, as ordered.
+    ListenFailed {
+        /// The number of the order.
+        attempt: u64,
+    },
     /// The leader is connected.
     LeaderConnected {
         /// The attempt.

@@ -3,6 +3,7 @@
 //! There are some only while a term lasts: Java opens them in the constructor of Leader and closes
 //! them at its end, so a learner that comes too early or too late is refused by the kernel.
 
+use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -50,13 +51,36 @@ impl Door {
     }
 }
 
-/// Opens the sockets. Waits for the resolver if an address is a name.
+/// The addresses of names, as far as they are needed; numbers stand for themselves.
+#[derive(Debug, Default)]
+pub(super) struct Resolved(HashMap<String, io::Result<IpAddr>>);
+
+impl ListenSettings {
+    /// Whether a resolver must be asked before the sockets can be opened.
+    pub(super) fn needs_resolver(&self) -> bool {
+        let is_name = |address: &HostPort| address.host.parse::<IpAddr>().is_err();
+        !self.on_all_ips && self.addresses.iter().any(is_name)
+    }
+
+    /// Asks the resolver.
+    pub(super) async fn resolve(&self) -> Resolved {
+        let mut resolved = Resolved::default();
+        for address in &self.addresses {
+            let ip = resolve(address).await;
+            resolved.0.insert(address.host.clone(), ip);
+        }
+        resolved
+    }
+}
+
+/// Opens the sockets.
 ///
 /// # Errors
 /// If not a single address can be listened on: the first one's fault. Others are logged.
 pub(super) fn open(
     runtime: &Handle,
     settings: &ListenSettings,
+    mut resolved: Resolved,
 ) -> io::Result<Vec<(Arc<Door>, SocketAddr)>> {
     let _inside = runtime.enter();
     let mut ports = Vec::new();
@@ -69,7 +93,7 @@ pub(super) fn open(
             }
             ports.push(address.port);
         }
-        let opened = open_one(runtime, address, settings.on_all_ips).and_then(|listener| {
+        let opened = open_one(address, settings.on_all_ips, &mut resolved).and_then(|listener| {
             let local = listener.local_addr()?;
             Ok((Arc::new(Door(Mutex::new(Some(listener)))), local))
         });
@@ -87,10 +111,18 @@ pub(super) fn open(
     }
 }
 
-fn open_one(runtime: &Handle, address: &HostPort, on_all_ips: bool) -> io::Result<TcpListener> {
-    let ip = match on_all_ips {
-        true => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
-        false => resolve(runtime, address)?,
+fn open_one(
+    address: &HostPort,
+    on_all_ips: bool,
+    resolved: &mut Resolved,
+) -> io::Result<TcpListener> {
+    let ip = match (on_all_ips, address.host.parse()) {
+        (true, _) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        (false, Ok(ip)) => ip,
+        (false, Err(_)) => {
+            let found = resolved.0.remove(&address.host);
+            found.unwrap_or_else(|| Err(io::Error::other("the name was not resolved")))?
+        }
     };
     match ip {
         IpAddr::V4(Ipv4Addr::UNSPECIFIED) => listener::bind_everywhere(address.port, BACKLOG),
@@ -99,13 +131,12 @@ fn open_one(runtime: &Handle, address: &HostPort, on_all_ips: bool) -> io::Resul
 }
 
 /// The first address of a name, as Java takes it.
-fn resolve(runtime: &Handle, address: &HostPort) -> io::Result<IpAddr> {
+async fn resolve(address: &HostPort) -> io::Result<IpAddr> {
     if let Ok(ip) = address.host.parse() {
         return Ok(ip);
     }
     let name = (address.host.clone(), address.port);
-    let found = runtime
-        .block_on(async { timeout(limits::RESOLVE_TIMEOUT, tokio::net::lookup_host(name)).await });
+    let found = timeout(limits::RESOLVE_TIMEOUT, tokio::net::lookup_host(name)).await;
     let found = found.map_err(|_| io::Error::other("the name could not be resolved in time"))??;
     let first = found.map(|found| found.ip()).next();
     first.ok_or_else(|| io::Error::other("the name has no address"))

@@ -1,7 +1,6 @@
 //! The leader's side of the quorum port.
 
 use std::collections::HashMap;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -20,7 +19,7 @@ use zab::leader::{LinkFault, LinkId};
 
 use super::catch_up::LogAccess;
 use super::link::{Link, discard};
-use super::listen::{self, Door, ListenSettings};
+use super::listen::{self, Door, ListenSettings, Resolved};
 use super::outbox::Parcel;
 use super::{EventSink, PeerError, PeerEvent};
 use crate::limits;
@@ -51,7 +50,6 @@ pub(crate) struct LearnerPort(Arc<Port>);
 struct Port {
     runtime: Handle,
     shared: Arc<Shared>,
-    listen: Mutex<ListenSettings>,
     settings: PortSettings,
     sink: EventSink,
     links_made: AtomicU64,
@@ -85,24 +83,24 @@ struct Term {
     /// Counts the terms, so that a connection that was accepted in an earlier one is known.
     number: u64,
     doors: Vec<(Arc<Door>, AbortHandle)>,
+    #[cfg(test)]
+    addresses: Vec<SocketAddr>,
     links: HashMap<LinkId, Arc<Link>>,
     /// Those of the term before that are still being written to.
     parting: Vec<Weak<Link>>,
 }
 
 impl LearnerPort {
-    /// A port that is closed, to be opened at `listen`. `runtime` runs its tasks, `sink` is told what happens.
+    /// A port that is closed. `runtime` runs its tasks, `sink` is told what happens.
     pub(crate) fn new(
         runtime: Handle,
         shared: Arc<Shared>,
-        listen: ListenSettings,
         settings: PortSettings,
         sink: EventSink,
     ) -> Self {
         Self(Arc::new(Port {
             runtime,
             shared,
-            listen: Mutex::new(listen),
             settings,
             sink,
             links_made: AtomicU64::new(0),
@@ -111,31 +109,26 @@ impl LearnerPort {
         }))
     }
 
-    /// Where the next term listens: a reconfiguration may have moved this member.
-    pub(crate) fn listen_on(&self, settings: ListenSettings) {
-        *self.0.listen.lock() = settings;
+    /// Begins a term, which ends an earlier one: listens there from now on, or as soon as the resolver
+    /// has named the addresses. `ListenFailed` with `attempt` follows if none of them can be listened
+    /// on.
+    pub(crate) fn open(&self, attempt: u64, listen: ListenSettings) {
+        self.close_all();
+        let (port, number) = (self.0.clone(), self.0.term.lock().number);
+        if listen.needs_resolver() {
+            self.0.runtime.spawn(async move {
+                let resolved = listen.resolve().await;
+                port.listen(attempt, number, &listen, resolved);
+            });
+        } else {
+            port.listen(attempt, number, &listen, Resolved::default());
+        }
     }
 
-    /// Begins a term: listens, and gives the addresses. An earlier term is ended. May wait for the
-    /// resolver, for seconds, if an own address is a name; must not be called on the runtime then.
-    ///
-    /// # Errors
-    /// If none of the addresses can be listened on: no leading then.
-    pub(crate) fn open(&self) -> io::Result<Vec<SocketAddr>> {
-        self.close_all();
-        let listen = self.0.listen.lock().clone();
-        let opened = listen::open(&self.0.runtime, &listen)?;
-        let mut term = self.0.term.lock();
-        let mut addresses = Vec::with_capacity(opened.len());
-        for (door, address) in opened {
-            tracing::info!(%address, "listening for learners");
-            let port = self.0.clone();
-            let accepting = port.accept(door.clone(), term.number);
-            let accepting = self.0.runtime.spawn(accepting).abort_handle();
-            term.doors.push((door, accepting));
-            addresses.push(address);
-        }
-        Ok(addresses)
+    /// Where it listens.
+    #[cfg(test)]
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        self.0.term.lock().addresses.clone()
     }
 
     /// Ends the term: connections are refused from here on, and those that are there are dropped with
@@ -155,6 +148,8 @@ impl LearnerPort {
         self.flush();
         let term = &mut *self.0.term.lock();
         term.number += 1;
+        #[cfg(test)]
+        term.addresses.clear();
         for (door, accepting) in term.doors.drain(..) {
             door.close();
             // A socket that is closed here wakes nobody.
@@ -251,6 +246,35 @@ impl Drop for LearnerPort {
 }
 
 impl Port {
+    fn listen(
+        self: &Arc<Self>,
+        attempt: u64,
+        number: u64,
+        listen: &ListenSettings,
+        resolved: Resolved,
+    ) {
+        let opened = match listen::open(&self.runtime, listen, resolved) {
+            Ok(opened) => opened,
+            Err(error) => {
+                tracing::error!(err = %error, "cannot listen for learners at any address");
+                return (self.sink)(PeerEvent::ListenFailed { attempt });
+            }
+        };
+        let mut term = self.term.lock();
+        if term.number != number {
+            // It is over: the sockets are closed again.
+            return;
+        }
+        for (door, address) in opened {
+            tracing::info!(%address, "listening for learners");
+            let accepting = self.clone().accept(door.clone(), number);
+            let accepting = self.runtime.spawn(accepting).abort_handle();
+            term.doors.push((door, accepting));
+            #[cfg(test)]
+            term.addresses.push(address);
+        }
+    }
+
     fn link(&self, id: LinkId) -> Option<Arc<Link>> {
         self.term.lock().links.get(&id).cloned()
     }

@@ -1,28 +1,29 @@
-//! Applying a committed transaction and putting what follows into the outboxes.
+//! Putting what follows from a committed transaction into the outboxes.
 
 use std::sync::Arc;
 
 use jute::Encode;
 use proto::txn::Txn;
 use proto::{ErrorCode, SessionId};
-use tree::{Event, Outcome, Tree};
+use replica::Applied;
+use tree::{Event, Tree};
 
-use super::core::InFlight;
 use crate::clock;
 use crate::metrics::Replies;
 use crate::net::answer::{Desk, push_event_frame};
 use crate::net::connection::{CONNECT_RESPONSE_BYTES, Connection, Queued, Work, connect_response};
 use crate::shared::Shared;
 
-/// Applies transactions and remembers whom to wake once the tree is free again.
+/// Hands out what follows from transactions, and remembers whom to wake once the tree is free again.
 #[derive(Default)]
 pub(super) struct Delivery {
-    events: Vec<Event>,
     woken: Vec<Arc<Connection>>,
     frame: Vec<u8>,
     replies: Replies,
     /// Permits of transactions that were applied.
     permits: usize,
+    /// Their bytes of the budget of large requests.
+    large_bytes: u64,
     /// When the group began to be applied: the clock is read once for all of it.
     begun: Option<Moment>,
 }
@@ -44,35 +45,35 @@ impl Moment {
 }
 
 impl Delivery {
-    /// Applies one transaction; then events, then its reply, then the reads that waited for it.
+    /// A transaction was applied: events, then its reply, then the reads that waited for it.
     ///
     /// The last of a group settles the group before its reply can be seen: a client that was
     /// answered finds its request counted, and nothing of it outstanding. Earlier ones are settled
     /// with it, as counting each alone would cost more than it tells.
-    pub(super) fn apply(
+    pub(super) fn applied(
         &mut self,
         shared: &Shared,
-        tree: &mut Tree,
-        in_flight: &InFlight,
-        is_last: bool,
+        tree: &Tree,
+        applied: Applied<'_>,
+        origin: Option<&Arc<Connection>>,
     ) {
-        self.permits += usize::from(in_flight.is_metered);
-        let record = &in_flight.record;
-        let outcome = tree.apply(record, &mut shared.watches.lock(), &mut self.events);
+        self.permits += usize::from(applied.is_counted);
+        self.large_bytes += applied.large_bytes;
+        let record = applied.record;
         let now = *self.begun.get_or_insert_with(Moment::now);
         self.replies.applied(record, now.wall_ms);
-        self.deliver_events(shared, tree);
-        if let Some(connection) = &in_flight.origin {
+        self.deliver_events(shared, tree, applied.events);
+        if let Some(connection) = origin {
             let desk = Desk {
                 shared,
                 tree,
                 connection,
                 now_ms: now.monotonic_ms,
             };
-            self.reply(&desk, connection, in_flight, &outcome, is_last);
+            self.reply(&desk, connection, &applied);
         }
         if matches!(record.txn, Txn::CloseSession { .. }) {
-            self.end_session(shared, record.header.session, in_flight.origin.as_ref());
+            self.end_session(shared, record.header.session, origin);
         }
     }
 
@@ -89,6 +90,10 @@ impl Delivery {
         self.replies = Replies::default();
         self.begun = None;
         shared.permits.give_back(std::mem::take(&mut self.permits));
+        let large_bytes = std::mem::take(&mut self.large_bytes);
+        if large_bytes > 0 {
+            shared.large_requests.give_back(large_bytes);
+        }
     }
 
     fn touched(&mut self, connection: &Arc<Connection>) {
@@ -103,8 +108,8 @@ impl Delivery {
     }
 
     /// Each event is encoded once and copied to every watcher that may see it.
-    fn deliver_events(&mut self, shared: &Shared, tree: &Tree) {
-        for event in std::mem::take(&mut self.events) {
+    fn deliver_events(&mut self, shared: &Shared, tree: &Tree, events: &mut Vec<Event>) {
+        for event in events.drain(..) {
             let metrics = &shared.metrics;
             metrics.event_fired(event.event_type, event.watchers.len());
             self.frame.clear();
@@ -119,15 +124,9 @@ impl Delivery {
         }
     }
 
-    fn reply(
-        &mut self,
-        desk: &Desk<'_>,
-        connection: &Arc<Connection>,
-        in_flight: &InFlight,
-        outcome: &Outcome,
-        is_last: bool,
-    ) {
-        let header = &in_flight.record.header;
+    fn reply(&mut self, desk: &Desk<'_>, connection: &Arc<Connection>, applied: &Applied<'_>) {
+        let (outcome, is_last) = (applied.outcome, applied.is_last);
+        let header = &applied.record.header;
         let zxid = header.zxid;
         let mut state = connection.lock();
         let Some(Queued { asked, work }) = state.queue.pop_front() else {
@@ -149,7 +148,7 @@ impl Delivery {
                 self.settle(desk.shared);
             }
             drop(state);
-            let session = outcome_session(outcome, header.session, in_flight);
+            let session = outcome_session(applied);
             open_connection(desk.shared, connection, session, new_style);
             // Nothing waits behind a handshake.
             return self.touched(connection);
@@ -166,7 +165,7 @@ impl Delivery {
                 zxid,
                 |out| match outcome.error() {
                     ErrorCode::Ok => {
-                        outcome.encode_body(in_flight.op, out);
+                        outcome.encode_body(applied.op, out);
                         Ok(())
                     }
                     err => Err(err),
@@ -227,7 +226,6 @@ impl Delivery {
         session: SessionId,
         asked_by: Option<&Arc<Connection>>,
     ) {
-        shared.sessions.lock().remove(session);
         if let Some(connection) = asked_by {
             let mut state = connection.lock();
             state.ends_after_flush = true;
@@ -244,14 +242,10 @@ impl Delivery {
     }
 }
 
-fn outcome_session(
-    outcome: &Outcome,
-    session: SessionId,
-    in_flight: &InFlight,
-) -> Option<(SessionId, i32)> {
-    match in_flight.record.txn {
-        Txn::CreateSession { timeout_ms } if outcome.error() == ErrorCode::Ok => {
-            Some((session, timeout_ms))
+fn outcome_session(applied: &Applied<'_>) -> Option<(SessionId, i32)> {
+    match applied.record.txn {
+        Txn::CreateSession { timeout_ms } if applied.outcome.error() == ErrorCode::Ok => {
+            Some((applied.record.header.session, timeout_ms))
         }
         _ => None,
     }
@@ -266,10 +260,6 @@ fn open_connection(
     if let Some((id, timeout_ms)) = session {
         shared.registry.bind(connection, id);
         connection.set_session(id, timeout_ms);
-        shared
-            .sessions
-            .lock()
-            .set_owner(id, session::Owner::THIS_SERVER);
         tracing::info!(peer = %connection.peer, session = %id, timeout_ms, "session established");
     }
     let mut state = connection.lock();

@@ -5,17 +5,17 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender};
-use jute::Encode;
 use parking_lot::Mutex;
-use proto::Zxid;
-use proto::txn::TxnRecord;
-use storage::{DataDirs, LogSettings, LogWriter, RealDisk, SnapTrigger, StorageError};
+use proto::{Epoch, Zxid};
+use replica::{Input, MemberFile};
+use storage::{DataDirs, Epochs, LogSettings, LogWriter, RealDisk, SnapTrigger, StorageError};
 
 use super::ToCore;
 use super::snapshot::{SnapshotRequests, Synchronised};
 use crate::clock;
 use crate::error::exit_code;
 use crate::failure::Failure;
+use crate::membership::MembershipFiles;
 use crate::metrics::LogTimes;
 use crate::recovery::{database_load, recover_tree};
 use crate::shared::Shared;
@@ -32,13 +32,6 @@ pub(crate) struct LogGroup {
 impl LogGroup {
     pub(super) fn is_empty(&self) -> bool {
         self.records.is_empty()
-    }
-
-    /// Adds a transaction.
-    pub(super) fn push(&mut self, record: &TxnRecord) {
-        let start = self.payloads.len();
-        record.encode(&mut self.payloads);
-        self.end(record.header.zxid, start);
     }
 
     /// Adds a transaction that is encoded already.
@@ -84,15 +77,29 @@ pub(crate) enum ToLog {
         /// The last transaction to keep.
         keep: Option<Zxid>,
     },
+    /// Make the promise durable, and report it.
+    SaveAcceptedEpoch(Epoch),
+    /// Make the epoch durable, and report it.
+    SaveCurrentEpoch(Epoch),
+    /// Make a member list durable.
+    SaveMembers {
+        /// Which.
+        file: MemberFile,
+        /// Whether the server must end if it cannot be written.
+        is_required: bool,
+    },
     /// The tree is a leader's, and becomes this server's history: remove from the log what lies
     /// behind `last`, which nobody else has, go on in a new file, and then have a snapshot written.
-    Snapshot {
+    TakeOver {
         /// The tree's last transaction.
         last: Zxid,
         /// Whose tree it is.
         of: Synchronised,
     },
 }
+
+/// Exit code of what nobody has foreseen. Source: ExitCode.UNEXPECTED_ERROR.
+const EXIT_UNEXPECTED: u8 = 1;
 
 /// When a group that is not full yet is synced all the same (`flushDelay`).
 #[derive(Debug, Clone, Copy)]
@@ -123,6 +130,8 @@ pub(crate) struct LogFile {
     pub(crate) writer: LogWriter<RealDisk>,
     pub(crate) trigger: SnapTrigger,
     pub(crate) snapshots: SnapshotRequests,
+    /// `None` if there is no ensemble.
+    pub(crate) members: Option<MembershipFiles>,
     pub(crate) failure: Failure,
 }
 
@@ -134,13 +143,10 @@ impl LogThread {
             let mut file = self.file.lock();
             let carried_out = match order {
                 ToLog::Group(group) => self.group(&mut file, &group).map(|after| next = after),
-                ToLog::Reload { keep } => file.reload(keep),
-                ToLog::Snapshot { last, of } => file.cut_after(last).map(|()| {
-                    file.snapshots.request_for_core(of);
-                }),
+                other => file.carry_out(other),
             };
             if let Err(error) = carried_out {
-                let _ = file.core.send(ToCore::LogFailed);
+                file.tell(Input::DiskFailed);
                 file.fail(&error);
                 return;
             }
@@ -171,7 +177,7 @@ impl LogThread {
         }
         file.sync(times)?;
         if let Some(zxid) = last {
-            let _ = file.core.send(ToCore::Synced(zxid));
+            file.tell(Input::Synced(zxid));
         }
         Ok(after)
     }
@@ -196,6 +202,47 @@ impl LogFile {
         self.sync(times)
     }
 
+    /// Tells the core, unless that is gone: the server is ending then.
+    fn tell(&self, input: Input) {
+        let _ = self.core.send(ToCore::Input(input));
+    }
+
+    fn carry_out(&mut self, order: ToLog) -> Result<(), StorageError> {
+        match order {
+            // A group gathers others and is the thread's own.
+            ToLog::Group(group) => self.write(&group)?,
+            ToLog::Reload { keep } => self.reload(keep)?,
+            ToLog::TakeOver { last, of } => {
+                self.cut_after(last)?;
+                self.snapshots.request_for_core(of);
+            }
+            ToLog::SaveAcceptedEpoch(epoch) => {
+                Epochs::store_accepted(&*self.disk, &self.dirs, epoch)?;
+                self.tell(Input::AcceptedEpochSaved(epoch));
+            }
+            ToLog::SaveCurrentEpoch(epoch) => {
+                Epochs::store_current(&*self.disk, &self.dirs, epoch)?;
+                self.tell(Input::CurrentEpochSaved(epoch));
+            }
+            ToLog::SaveMembers { file, is_required } => self.save_members(&file, is_required),
+        }
+        Ok(())
+    }
+
+    fn save_members(&mut self, file: &MemberFile, is_required: bool) {
+        let Some(members) = &mut self.members else {
+            return;
+        };
+        let Err(error) = members.write(file) else {
+            return;
+        };
+        tracing::error!(err = %error, "a member list cannot be written");
+        if is_required {
+            self.tell(Input::DiskFailed);
+            self.failure.report(EXIT_UNEXPECTED);
+        }
+    }
+
     /// Nothing of the group is acknowledged: whether its bytes are on disk is unknown.
     pub(super) fn fail(&self, error: &StorageError) {
         tracing::error!(err = %error, "cannot write the transaction log, stopping");
@@ -213,14 +260,14 @@ impl LogFile {
         {
             tracing::error!(zxid = %keep, err = %error, "the log cannot be cut as the leader wants it");
             let end = self.shared.tree.read().last_zxid();
-            let _ = self.core.send(ToCore::Reloaded { tree: None, end });
+            self.tell(Input::Reloaded { tree: None, end });
             return Ok(());
         }
         let found = recover_tree(&self.shared.settings.config, &self.dirs)?;
         self.shared.metrics.loaded(&database_load(&found.recovered));
         let end = found.tree.last_zxid();
         let tree = Some(Box::new(found.tree));
-        let _ = self.core.send(ToCore::Reloaded { tree, end });
+        self.tell(Input::Reloaded { tree, end });
         Ok(())
     }
 

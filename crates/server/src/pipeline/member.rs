@@ -1,211 +1,290 @@
-//! What a member of an ensemble keeps from role to role.
+//! The ways of a member to the others: elections, learners, its leader, the oracle of two.
 
-use std::sync::Arc;
+use std::path::PathBuf;
+use std::time::Duration;
 
-use config::Config;
-use config::members::{HostPort, MemberRole};
-use proto::notification::PeerState;
-use proto::{Epoch, Sid, Zxid};
-use storage::{DataDirs, Epochs, RealDisk, StorageError};
-use zab::CommittedLog;
+use crossbeam_channel::Sender;
+use replica::{Effect, ElectionEvent, Input, LeaderEvent, LearnerEvent, Port};
+use tokio::runtime::Handle;
+use tokio::task::AbortHandle;
 
-use super::observing::{Observing, at_port};
-use super::oracle::OracleWatch;
-use super::read_only;
-use crate::membership::MembershipKeeper;
-use crate::mesh::Mesh;
-use crate::peer::{Dialer, LearnerPort, ListenSettings};
+use super::ToCore;
+use crate::failure::Failure;
+use crate::mesh::{Mesh, MeshEvent, OracleFile};
+use crate::peer::{Dialer, LeaderConnection, LearnerPort, ListenSettings, PeerEvent, Room};
 
-/// A server of an ensemble, whatever its role is just now.
-pub(crate) struct Member {
-    pub(crate) keeper: MembershipKeeper,
-    pub(crate) mesh: Mesh,
-    pub(crate) port: LearnerPort,
-    pub(crate) dialer: Dialer,
-    /// Where observers find this server while it follows (`observerMasterPort`).
-    pub(super) observer_port: Option<LearnerPort>,
-    /// The oracle of an ensemble of two (`oraclePath`).
-    pub(super) oracle: Option<OracleWatch>,
-    listen_on_all_ips: bool,
-    pub(crate) disk: Arc<RealDisk>,
-    pub(crate) dirs: DataDirs,
-    pub(crate) epochs: Epochs,
-    pub(crate) zab_settings: zab::Settings,
-    /// The newest committed transactions, while no role has them.
-    pub(crate) committed: CommittedLog,
-    /// The last transaction of the log; on disk whenever there is no role.
-    pub(crate) last_logged: Zxid,
-    /// From here on the log files have no hole.
-    pub(crate) log_whole_from: Zxid,
-    /// False for a data directory that is empty without a reason: it has no vote until it has a
-    /// snapshot of a leader's.
-    pub(crate) is_trusted: bool,
-    /// The epoch whose leader must send a snapshot, because a cut failed.
-    pub(crate) truncation_failed_in: Option<Epoch>,
-    /// Whether a leader takes clients (`leaderServes`).
-    pub(crate) serves_clients_as_leader: bool,
-    /// Numbers the connections to leaders.
-    pub(crate) attempt: u64,
-    /// How this server observes, while it is an observer.
-    pub(super) observing: Observing,
-    /// How long to wait after this role before the next election, ms.
-    pub(super) look_pause_ms: i64,
-    /// When to look for a leader again after a pause, ms.
-    pub(crate) look_at_ms: Option<i64>,
-    /// After how long without a leader reads are served, ms; `None` for never.
-    pub(super) read_only_after_ms: Option<i64>,
-    /// When that is, while this server looks for one, ms.
-    pub(super) read_only_at_ms: Option<i64>,
-}
-
-/// What a member recovered.
-pub(crate) struct MemberStart {
-    pub(crate) epochs: Epochs,
-    pub(crate) last_logged: Zxid,
-    pub(crate) log_whole_from: Zxid,
-    pub(crate) is_trusted: bool,
-}
-
-impl MemberStart {
-    /// What this server stands for in an election.
-    pub(crate) fn candidate(&self) -> election::Candidate {
-        election::Candidate {
-            zxid: self.is_trusted.then_some(self.last_logged),
-            peer_epoch: self.epochs.current,
-        }
-    }
-}
+/// Exit code of what nobody has foreseen. Source: ExitCode.UNEXPECTED_ERROR.
+const EXIT_UNEXPECTED: u8 = 1;
 
 /// The ways of a member to the others.
-pub(crate) struct Ways {
+pub(crate) struct MemberPorts {
     pub(crate) mesh: Mesh,
-    pub(crate) port: LearnerPort,
+    /// Where learners find this server while it leads.
+    pub(crate) learners: LearnerPort,
+    /// Where observers find this server while it follows (`observerMasterPort`).
+    pub(crate) observers: Option<LearnerPort>,
     pub(crate) dialer: Dialer,
-    pub(crate) observer_port: Option<LearnerPort>,
+    pub(crate) leader: Option<LeaderConnection>,
+    /// What packets take of their connections' read-ahead that the replica has not handled yet.
+    pub(crate) read_ahead: Vec<Room>,
+    /// The oracle of an ensemble of two (`oraclePath`).
     pub(crate) oracle: Option<OracleWatch>,
+    /// `quorumListenOnAllIPs`.
+    pub(crate) listen_on_all_ips: bool,
+    pub(crate) failure: Failure,
 }
 
-impl Member {
-    pub(crate) fn new(
-        config: &Config,
-        keeper: MembershipKeeper,
-        ways: Ways,
-        (disk, dirs): (Arc<RealDisk>, DataDirs),
-        start: MemberStart,
-    ) -> Option<Self> {
-        let ensemble = config.ensemble.as_ref()?;
-        let commit_log_count = config.storage.commit_log_count as usize;
-        Some(Self {
-            keeper,
-            mesh: ways.mesh,
-            port: ways.port,
-            dialer: ways.dialer,
-            observer_port: ways.observer_port,
-            oracle: ways.oracle,
-            listen_on_all_ips: ensemble.listen_on_all_ips,
-            disk,
-            dirs,
-            epochs: start.epochs,
-            zab_settings: zab_settings(config, ensemble),
-            committed: CommittedLog::new(commit_log_count),
-            last_logged: start.last_logged,
-            log_whole_from: start.log_whole_from,
-            is_trusted: start.is_trusted,
-            truncation_failed_in: None,
-            serves_clients_as_leader: ensemble.leader.serves_clients,
-            attempt: 0,
-            observing: Observing::new(ensemble),
-            look_pause_ms: 0,
-            look_at_ms: None,
-            read_only_after_ms: read_only::grace_ms(config),
-            read_only_at_ms: None,
-        })
+impl MemberPorts {
+    pub(super) fn flush(&mut self) {
+        self.learners.flush();
+        if let Some(port) = &self.observers {
+            port.flush();
+        }
+        if let Some(leader) = &mut self.leader {
+            leader.flush();
+        }
     }
 
-    /// Makes the accepted epoch durable.
-    pub(super) fn save_accepted_epoch(&mut self, epoch: Epoch) -> Result<(), StorageError> {
-        Epochs::store_accepted(&*self.disk, &self.dirs, epoch)?;
-        self.epochs.accepted = epoch;
-        Ok(())
-    }
-
-    /// Makes the current epoch durable.
-    pub(super) fn save_current_epoch(&mut self, epoch: Epoch) -> Result<(), StorageError> {
-        Epochs::store_current(&*self.disk, &self.dirs, epoch)?;
-        self.epochs.current = epoch;
-        Ok(())
-    }
-
-    /// Begins to look for a leader.
-    pub(super) fn look(&self) {
-        self.mesh.look(self.candidate());
-    }
-
-    /// A reconfiguration has named the leader: servers that look are told so from now on.
-    pub(super) fn take_appointment(&self, leader: Sid) {
-        let state = match self.keeper.role() {
-            MemberRole::Participant if leader == self.keeper.me() => PeerState::Leading,
-            MemberRole::Participant => PeerState::Following,
-            MemberRole::Observer => PeerState::Observing,
-        };
-        let vote = election::Vote {
-            leader,
-            zxid: self.last_logged,
-            peer_epoch: self.epochs.current,
-        };
-        self.mesh.appoint(state, vote);
-    }
-
-    /// Where a server waits for learners; `None` for one that no list names.
-    pub(super) fn quorum_addresses(&self, sid: Sid) -> Option<Vec<HostPort>> {
-        let lists = [Some(self.keeper.committed()), self.keeper.last_seen()];
-        let mut members = lists
-            .into_iter()
-            .flatten()
-            .map(|list| list.members.get(&sid));
-        let member = members.find_map(|member| member)?;
-        Some(member.quorum_addresses().into_iter().collect())
-    }
-
-    /// Learners are waited for where the list in force says from the next term on.
-    pub(super) fn move_port(&self) {
-        if let Some(addresses) = self.quorum_addresses(self.keeper.me()) {
-            let on_all_ips = self.listen_on_all_ips;
-            if let (Some(port), Some(number)) = (&self.observer_port, self.observing.port()) {
-                port.listen_on(ListenSettings {
-                    addresses: at_port(&addresses, number),
-                    on_all_ips,
-                });
-            }
-            self.port.listen_on(ListenSettings {
+    /// Carries out what concerns other members.
+    pub(super) fn carry_out(&mut self, effect: Effect) {
+        match effect {
+            Effect::Listen {
+                port,
+                attempt,
                 addresses,
-                on_all_ips,
-            });
+            } => {
+                let on_all_ips = self.listen_on_all_ips;
+                if let Some(port) = self.port(port) {
+                    let listen = ListenSettings {
+                        addresses,
+                        on_all_ips,
+                    };
+                    port.open(attempt, listen);
+                }
+            }
+            Effect::StopListening { port, hands_over } => match self.port(port) {
+                Some(port) if hands_over => port.hand_over(),
+                Some(port) => port.close_all(),
+                None => {}
+            },
+            Effect::Send { port, to, packet } => {
+                if let Some(port) = self.port(port) {
+                    port.send(to, packet);
+                }
+            }
+            Effect::SendSnapshot { port, to, zxid } => {
+                if let Some(port) = self.port(port) {
+                    port.send_snapshot(to, zxid);
+                }
+            }
+            Effect::ReadLog { to, from, upto } => self.learners.read_log(to, from, upto),
+            Effect::CloseLink { port, link, fault } => {
+                if let Some(port) = self.port(port) {
+                    port.close(link, &fault);
+                }
+            }
+            Effect::Dial {
+                attempt,
+                addresses,
+                pause_ms,
+            } => {
+                let pause = Duration::from_millis(pause_ms);
+                self.leader = Some(self.dialer.dial(attempt, addresses, pause));
+            }
+            Effect::SendToLeader(packet) => {
+                if let Some(leader) = &mut self.leader {
+                    leader.send(packet);
+                }
+            }
+            Effect::ReceiveSnapshot => {
+                if let Some(leader) = &self.leader {
+                    leader.receive_snapshot();
+                }
+            }
+            Effect::HangUp => self.leader = None,
+            other => self.carry_out_election(other),
         }
     }
 
-    /// What this server stands for in an election.
-    pub(super) fn candidate(&self) -> election::Candidate {
-        election::Candidate {
-            zxid: self.is_trusted.then_some(self.last_logged),
-            peer_epoch: self.epochs.current,
+    fn carry_out_election(&mut self, effect: Effect) {
+        let mesh = &self.mesh;
+        match effect {
+            Effect::Look(candidate) => mesh.look(candidate),
+            Effect::EpochActive(epoch) => mesh.epoch_active(epoch),
+            Effect::EndRole => mesh.end_role(),
+            Effect::Appoint { state, vote } => mesh.appoint(state, vote),
+            Effect::ConfigureElection {
+                committed,
+                proposed,
+                role,
+            } => mesh.configure(committed, proposed, role),
+            Effect::SetOracleNeeded(is_needed) => mesh.set_oracle_needed(is_needed),
+            Effect::WatchOracle(is_watched) => {
+                if let Some(oracle) = &mut self.oracle {
+                    oracle.watch(is_watched);
+                }
+            }
+            // What concerns this server alone is carried out before it comes here.
+            _ => {}
         }
+    }
+
+    fn port(&self, port: Port) -> Option<&LearnerPort> {
+        match port {
+            Port::Learners => Some(&self.learners),
+            Port::Observers => self.observers.as_ref(),
+        }
+    }
+
+    /// What the election says.
+    pub(super) fn translate_election(&self, event: MeshEvent) -> Option<Input> {
+        Some(Input::Election(match event {
+            MeshEvent::Elected { state, vote, round } => {
+                tracing::debug!(%round, leader = %vote.leader, "the election is over");
+                let leader = vote.leader;
+                ElectionEvent::Elected { state, leader }
+            }
+            MeshEvent::ConfigSeen { from, membership } => ElectionEvent::ListSeen {
+                from,
+                list: membership,
+            },
+            MeshEvent::SupporterLooks { sid } => ElectionEvent::SupporterLooks { sid },
+            MeshEvent::Failed { error } => {
+                tracing::error!(err = %error, "elections cannot go on, stopping");
+                self.failure.report(EXIT_UNEXPECTED);
+                return None;
+            }
+        }))
+    }
+
+    /// What a connection of the quorum port says.
+    pub(super) fn translate(&mut self, event: PeerEvent) -> Option<Input> {
+        match event {
+            PeerEvent::LeaderConnected { attempt } => {
+                self.of_leader(attempt, LeaderEvent::Connected)
+            }
+            PeerEvent::LeaderPackets {
+                attempt,
+                packets,
+                room,
+            } => {
+                self.read_ahead.push(room);
+                self.of_leader(attempt, LeaderEvent::Packets(packets))
+            }
+            PeerEvent::LeaderUnreachable { attempt, error } => {
+                if self.is_current(attempt) {
+                    tracing::warn!(err = %error, "the leader cannot be reached");
+                }
+                self.of_leader(attempt, LeaderEvent::Closed)
+            }
+            PeerEvent::LeaderClosed { attempt, reason } => {
+                if self.is_current(attempt) {
+                    tracing::warn!(%reason, "the connection to the leader is gone");
+                }
+                self.of_leader(attempt, LeaderEvent::Closed)
+            }
+            PeerEvent::SnapshotProgress { attempt } => {
+                self.of_leader(attempt, LeaderEvent::SnapshotProgress)
+            }
+            PeerEvent::SnapshotReceived { attempt, tree } => {
+                self.of_leader(attempt, LeaderEvent::SnapshotReceived(tree))
+            }
+            PeerEvent::SnapshotDamaged { attempt, error } => {
+                if self.is_current(attempt) {
+                    tracing::error!(err = %error, "the leader's snapshot is no good");
+                }
+                self.of_leader(attempt, LeaderEvent::SnapshotDamaged)
+            }
+            other => self.of_learner(Port::Learners, other),
+        }
+    }
+
+    /// What a connection of the observers' port says.
+    pub(super) fn translate_observer(&mut self, event: PeerEvent) -> Option<Input> {
+        if let PeerEvent::LearnerClosed { link, reason } = &event {
+            tracing::info!(link = link.0, %reason, "an observer's connection is gone");
+        }
+        self.of_learner(Port::Observers, event)
+    }
+
+    fn of_learner(&mut self, port: Port, event: PeerEvent) -> Option<Input> {
+        let event = match event {
+            PeerEvent::LearnerConnected { link, peer } => {
+                tracing::debug!(link = link.0, %peer, "a learner connects");
+                LearnerEvent::Connected { link }
+            }
+            PeerEvent::LearnerPackets {
+                link,
+                packets,
+                room,
+            } => {
+                self.read_ahead.push(room);
+                LearnerEvent::Packets { link, packets }
+            }
+            PeerEvent::LearnerClosed { link, .. } => LearnerEvent::Closed { link },
+            PeerEvent::SnapshotSent { link } => LearnerEvent::SnapshotSent { link },
+            PeerEvent::LogRecords { link, records } => LearnerEvent::LogRecords { link, records },
+            PeerEvent::LogUnusable { link } => LearnerEvent::LogUnusable { link },
+            PeerEvent::ListenFailed { attempt } => {
+                return Some(Input::ListenFailed { port, attempt });
+            }
+            _ => return None,
+        };
+        Some(Input::Learner(port, event))
+    }
+
+    fn of_leader(&self, attempt: u64, event: LeaderEvent) -> Option<Input> {
+        // What belongs to an earlier role says nothing any more.
+        let is_current = self.is_current(attempt);
+        is_current.then_some(Input::Leader { attempt, event })
+    }
+
+    fn is_current(&self, attempt: u64) -> bool {
+        let leader = self.leader.as_ref();
+        leader.is_some_and(|leader| leader.attempt() == attempt)
     }
 }
 
-fn zab_settings(config: &Config, ensemble: &config::Ensemble) -> zab::Settings {
-    let leader = &ensemble.leader;
-    let ticks = |ticks: u32| i64::from(ticks);
-    zab::Settings {
-        epoch_wait_max_ms: leader.max_time_to_wait_for_epoch_ms.map(i64::from),
-        force_snapshot: leader.force_snapshot_sync,
-        use_disk_log: config.storage.snapshot_size_factor.is_some(),
-        snap_syncs_max: leader.max_concurrent_snap_syncs as usize,
-        diff_syncs_max: leader.max_concurrent_diff_syncs as usize,
-        ..zab::Settings::new(
-            i64::from(config.tick_time_ms),
-            ticks(ensemble.init_limit_ticks),
-            ticks(ensemble.sync_limit_ticks),
-        )
+/// The oracle of an ensemble of two, as a leader asks it.
+///
+/// The file is read by a task of its own, so that a disk that hangs holds up nothing but the
+/// oracle's word, which then counts as a no.
+#[derive(Debug)]
+pub(crate) struct OracleWatch {
+    pub(crate) runtime: Handle,
+    pub(crate) path: PathBuf,
+    /// Pause between two questions: half a tick.
+    pub(crate) every: Duration,
+    pub(crate) core: Sender<ToCore>,
+    /// The task that asks, while it does.
+    pub(crate) asking: Option<AbortHandle>,
+}
+
+impl OracleWatch {
+    fn watch(&mut self, is_watched: bool) {
+        if let Some(asking) = self.asking.take() {
+            asking.abort();
+        }
+        if !is_watched {
+            return;
+        }
+        let mut file = OracleFile::new(self.path.clone());
+        let (every, core) = (self.every, self.core.clone());
+        let asking = async move {
+            loop {
+                let grants = file.ask().await.grants;
+                if core.send(ToCore::Input(Input::Oracle { grants })).is_err() {
+                    return;
+                }
+                tokio::time::sleep(every).await;
+            }
+        };
+        self.asking = Some(self.runtime.spawn(asking).abort_handle());
+    }
+}
+
+impl Drop for OracleWatch {
+    fn drop(&mut self) {
+        self.watch(false);
     }
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use parking_lot::{Mutex, MutexGuard};
 use proto::Zxid;
+use replica::Input;
 use storage::{Compression, DataDirs, RealDisk, SnapshotTrailer, SnapshotWriter, StorageError};
 
 use super::ToCore;
@@ -194,8 +195,9 @@ impl Snapshotter {
                     self.failure.report(EXIT_SNAPSHOT);
                     return;
                 }
-                (Ok(Some(_)), Reason::Synchronised(Synchronised { attempt, .. })) => {
-                    let _ = self.core.send(ToCore::SnapshotWritten { attempt });
+                (Ok(Some(zxid)), Reason::Synchronised(Synchronised { attempt, .. })) => {
+                    let written = Input::SnapshotWritten { attempt, zxid };
+                    let _ = self.core.send(ToCore::Input(written));
                 }
                 (Ok(_), _) => {}
             }

@@ -61,7 +61,7 @@ impl Leader {
             return Err(ProposeError::NotLeading);
         }
         let expected = self.next_zxid();
-        if expected.counter() == COUNTER_END {
+        if expected.counter() == COUNTER_END && !self.is_standalone {
             self.step_down(StepDown::CounterExhausted, out);
             return Err(ProposeError::CounterExhausted);
         }
@@ -295,10 +295,15 @@ impl Leader {
     /// outstanding (any more).
     pub fn outstanding_of(&self, link: LinkId, zxid: Zxid) -> Option<(Sid, &Record)> {
         let sid = self.links.get(&link)?.sid?;
+        Some((sid, self.outstanding_record(zxid)?))
+    }
+
+    /// The proposal with this zxid, if it is not committed yet.
+    pub fn outstanding_record(&self, zxid: Zxid) -> Option<&Record> {
         let first = self.outstanding.front()?.zxid;
         let at = usize::try_from(zxid.0.checked_sub(first.0)?).ok()?;
         let record = self.outstanding.get(at)?;
-        (record.zxid == zxid).then_some((sid, record))
+        (record.zxid == zxid).then_some(record)
     }
 
     /// Proposals that are not committed yet.

@@ -12,6 +12,7 @@ impl Leader {
     pub fn deadline_ms(&self) -> Option<i64> {
         let own = match self.phase {
             Phase::Down => return None,
+            Phase::Broadcasting if self.is_standalone => return None,
             // The disk is at work, and tells when it is done or broken.
             Phase::Promising => None,
             Phase::Broadcasting => Some(self.ping_ms()),

@@ -2,8 +2,6 @@
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
-use proto::Epoch;
-
 use super::*;
 
 fn mode(path: &Path) -> u32 {
@@ -120,7 +118,7 @@ fn a_client_port_stays_where_no_list_has_it() {
     assert!(!change.members_differ);
     assert!(server.read("zoo.cfg").contains("clientPort=301\n"));
     assert_eq!(
-        server.start().own.client,
+        server.start().client_address().cloned(),
         Some(HostPort::new("0.0.0.0", 301))
     );
 }

@@ -1,7 +1,5 @@
 //! What is committed, what was seen, and what changes for this server.
 
-use proto::Epoch;
-
 use super::*;
 
 #[test]

@@ -1,4 +1,4 @@
-//! The keeper of member lists.
+//! Member lists and their files together, as the replica and its host have them.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 mod files;
@@ -11,9 +11,70 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
+use config::members::{HostPort, MemberRole};
+use config::membership::Membership;
 use config::{Config, Surroundings, SystemProperties};
+use proto::{ConfigVersion, Epoch, Sid, Zxid};
+use replica::MemberFile;
+use replica::members::{Change, MemberLists, PlanFacts};
+use zab::leader::EpochConfig;
 
 use super::*;
+
+/// Lists whose files are written at once.
+struct MembershipKeeper {
+    lists: MemberLists,
+    files: MembershipFiles,
+    reconfig_enabled: bool,
+}
+
+impl std::ops::Deref for MembershipKeeper {
+    type Target = MemberLists;
+
+    fn deref(&self) -> &MemberLists {
+        &self.lists
+    }
+}
+
+impl MembershipKeeper {
+    fn new(config: &Config) -> Option<Self> {
+        let ensemble = config.ensemble.as_ref()?;
+        Some(Self {
+            lists: MemberLists::new(config)?,
+            files: MembershipFiles::new(config.source.clone(), ensemble.dynamic_file.is_some()),
+            reconfig_enabled: config.features.reconfig_enabled,
+        })
+    }
+
+    fn back_up(&self) -> io::Result<()> {
+        match self.reconfig_enabled {
+            true => self.files.back_up(),
+            false => Ok(()),
+        }
+    }
+
+    fn write(&mut self, file: Option<MemberFile>) -> io::Result<()> {
+        file.map_or(Ok(()), |file| self.files.write(&file))
+    }
+
+    fn see(&mut self, list: Membership) -> io::Result<()> {
+        let file = self.lists.see(list);
+        self.write(file)
+    }
+
+    /// A file that cannot be written changes nothing, as in the server.
+    fn install(&mut self, list: Membership) -> Option<Change> {
+        let (change, file) = self.lists.install(list)?;
+        let _ = self.write(Some(file));
+        Some(change)
+    }
+
+    fn epoch_config(&mut self, epoch: Epoch) -> io::Result<EpochConfig> {
+        let (config, file) = self.lists.epoch_config(epoch);
+        self.write(file)?;
+        Ok(config)
+    }
+}
 
 /// Three servers that say where their clients go.
 const THREE: &str = "server.1=127.0.0.1:101:201:participant;127.0.0.1:301\n\

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeSet;
 
-use proto::Epoch;
 use proto::request::ReconfigRequest;
 
 use super::*;

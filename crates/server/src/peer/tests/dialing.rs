@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use config::members::HostPort;
 
-use super::support::{Site, host_port, listen_on, raw_leader};
+use super::support::{Site, host_port, listen_on, open, raw_leader};
 use crate::peer::PeerEvent;
 
 /// An address at which nobody listens.
@@ -54,8 +54,8 @@ fn a_leader_that_begins_to_listen_later_is_reached() {
     site.dial.retry_delay = Duration::from_millis(200);
     let address = nobody();
     let _connection = site.dial(1, &[address]);
-    let port = site.port_at(listen_on("127.0.0.1", address.port()));
-    port.open().unwrap();
+    let port = site.port();
+    open(&port, listen_on("127.0.0.1", address.port()));
     site.leader_connected();
     site.learner_connected();
 }

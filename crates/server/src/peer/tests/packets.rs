@@ -11,7 +11,7 @@ use proto::{Epoch, Zxid};
 use zab::leader::LinkFault;
 
 use super::support::{
-    Site, bytes_of, introduction, is_closed, listen_on, raw_learner, write_packet,
+    Site, bytes_of, introduction, is_closed, listen_on, open, raw_learner, write_packet,
 };
 use crate::peer::{LearnerPort, ListenSettings, PeerEvent};
 
@@ -120,7 +120,7 @@ fn each_side_hears_once_that_the_other_is_gone() {
 fn learners_are_refused_outside_of_a_term_and_no_link_is_numbered_twice() {
     let site = Site::new();
     let (port, address) = site.open_port();
-    port.listen_on(listen_on("127.0.0.1", address.port()));
+    let listen = listen_on("127.0.0.1", address.port());
     let mut numbers = Vec::new();
     for _ in 0..3 {
         let learners = [raw_learner(address), raw_learner(address)];
@@ -129,7 +129,7 @@ fn learners_are_refused_outside_of_a_term_and_no_link_is_numbered_twice() {
         assert!(learners.iter().all(is_closed));
         assert!(TcpStream::connect(address).is_err());
         // The same address at once, though connections were open on it.
-        assert_eq!(port.open().unwrap(), [address]);
+        assert_eq!(open(&port, listen.clone()), [address]);
     }
     let count = numbers.len();
     numbers.sort();
@@ -138,7 +138,7 @@ fn learners_are_refused_outside_of_a_term_and_no_link_is_numbered_twice() {
     // A term that begins anew ends the one before.
     let learner = raw_learner(address);
     site.learner_connected();
-    port.open().unwrap();
+    open(&port, listen);
     assert!(is_closed(&learner));
     drop(port);
     assert!(TcpStream::connect(address).is_err());
@@ -206,7 +206,7 @@ fn a_link_that_is_handed_over_ends_after_a_stall_or_with_the_next_term() {
     assert_is_cut(learner, &expected);
     let site = Site::new();
     let (port, learner, expected) = handed_over(&site);
-    port.open().unwrap();
+    open(&port, listen_on("127.0.0.1", 0));
     assert_is_cut(learner, &expected);
 }
 
@@ -233,7 +233,7 @@ fn nothing_is_left_of_a_port_and_its_connections() {
     site.learner_packets(1);
     port.close(links[0], &LinkFault::Throttled);
     port.close_all();
-    port.open().unwrap();
+    open(&port, listen_on("127.0.0.1", 0));
     drop((port, connections));
     site.wait_for_silence();
 }
@@ -245,8 +245,8 @@ fn all_addresses_are_listened_on_and_one_is_enough() {
     // An address of documentation, which is nobody's, and a name.
     listen.addresses.extend(listen_on("192.0.2.1", 0).addresses);
     listen.addresses.extend(listen_on("localhost", 0).addresses);
-    let port = site.port_at(listen.clone());
-    let addresses = port.open().unwrap();
+    let port = site.port();
+    let addresses = open(&port, listen.clone());
     assert_eq!(addresses.len(), 2);
     for address in addresses {
         let learner = raw_learner(address);
@@ -255,18 +255,23 @@ fn all_addresses_are_listened_on_and_one_is_enough() {
         assert!(matches!(site.at_leader(), PeerEvent::LearnerClosed { .. }));
     }
     listen.addresses = listen_on("192.0.2.1", 0).addresses;
-    port.listen_on(listen);
-    assert!(port.open().is_err());
+    port.open(7, listen);
+    let failed = site.at_leader();
+    assert!(
+        matches!(failed, PeerEvent::ListenFailed { attempt: 7 }),
+        "{failed:?}"
+    );
 }
 
 #[test]
 fn with_quorum_listen_on_all_ips_only_the_port_counts() {
     let site = Site::new();
-    let port = site.port_at(ListenSettings {
+    let port = site.port();
+    let everywhere = ListenSettings {
         on_all_ips: true,
         ..listen_on("192.0.2.1", 0)
-    });
-    let addresses = port.open().unwrap();
+    };
+    let addresses = open(&port, everywhere);
     assert_eq!(addresses.len(), 1);
     assert!(addresses[0].ip().is_unspecified());
     let learner = raw_learner(([127, 0, 0, 1], addresses[0].port()).into());

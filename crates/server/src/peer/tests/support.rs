@@ -75,7 +75,7 @@ impl Site {
     }
 
     /// A port that is not open yet.
-    pub(super) fn port_at(&self, listen: ListenSettings) -> LearnerPort {
+    pub(super) fn port(&self) -> LearnerPort {
         let settings = PortSettings {
             limits: Limits::default(),
             stall: self.stall,
@@ -84,13 +84,13 @@ impl Site {
         };
         let runtime = self.runtime.handle().clone();
         let sink = self.sink(&self.learners.0);
-        LearnerPort::new(runtime, self.shared().clone(), listen, settings, sink)
+        LearnerPort::new(runtime, self.shared().clone(), settings, sink)
     }
 
     /// A port that is open on a free port.
     pub(super) fn open_port(&self) -> (LearnerPort, SocketAddr) {
-        let port = self.port_at(listen_on("127.0.0.1", 0));
-        let addresses = port.open().unwrap();
+        let port = self.port();
+        let addresses = open(&port, listen_on("127.0.0.1", 0));
         assert_eq!(addresses.len(), 1);
         (port, addresses[0])
     }
@@ -229,6 +229,17 @@ impl Drop for Site {
             self.runtime.block_on(server.stop());
         }
     }
+}
+
+/// Opens a port: the addresses, once it listens.
+pub(super) fn open(port: &LearnerPort, listen: ListenSettings) -> Vec<SocketAddr> {
+    port.open(1, listen);
+    let begun = Instant::now();
+    while port.addresses().is_empty() {
+        assert!(begun.elapsed() < PATIENCE, "the port does not listen");
+        std::thread::yield_now();
+    }
+    port.addresses()
 }
 
 pub(super) fn listen_on(host: &str, port: u16) -> ListenSettings {

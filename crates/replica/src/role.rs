@@ -1,4 +1,4 @@
-//! What the server is at the moment, as the core thread sees it.
+//! What the server is at the moment.
 //!
 //! ```text
 //!              elected: leading          epoch established
@@ -16,29 +16,22 @@
 //! is cut off again by synchronisation (ZOOKEEPER-1642, FileTxnSnapLog.fastForwardFromEdits).
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use proto::leader::LeaderPacket;
 use proto::{Sid, Zxid};
-use zab::broadcast::Proposals;
 use zab::leader::{self, Leader, LinkId};
 use zab::learner::{self, Learner};
 
-use super::forwarded::ForwardedRequests;
-use super::observers::Observers;
-use super::oracle::Watching;
-use super::revalidation::Revalidations;
-use crate::metrics::Ages;
-use crate::net::connection::Connection;
-use crate::peer::{LeaderConnection, Room};
+use crate::forwarded::ForwardedRequests;
+use crate::input::Ticket;
+use crate::observers::Observers;
+use crate::revalidation::Renewals;
 
 /// The role.
-pub(super) enum Role {
-    /// There is no other server: a quorum of one.
-    Alone(Box<Proposals>),
+pub(crate) enum Role {
     /// No leader is known.
     Looking,
-    /// Elected, and leading once the epoch is established.
+    /// Elected, and leading once the epoch is established; or there is no ensemble.
     Leading(Box<Leading>),
     /// Following or observing.
     Learning(Box<Learning>),
@@ -47,68 +40,80 @@ pub(super) enum Role {
 }
 
 /// A leader at work.
-pub(super) struct Leading {
-    pub(super) leader: Leader,
-    /// When it was elected, and then when the epoch was established, on the monotonic clock.
-    pub(super) since_ms: u64,
-    /// The oracle of an ensemble of two.
-    pub(super) oracle: Option<Watching>,
-    pub(super) ages: Ages,
+pub(crate) struct Leading {
+    /// Numbers the role.
+    pub(crate) attempt: u64,
+    pub(crate) leader: Leader,
+    /// When it was elected, and then when the epoch was established, ms.
+    pub(crate) since_ms: i64,
+    /// What the election was told of whether the oracle of two is needed; `None` without one.
+    pub(crate) oracle: Option<OracleWatch>,
     /// Clients of this server that wait for the answer to a `sync`, oldest first, and up to where all
     /// must be applied before.
-    pub(super) own_syncs: VecDeque<(Zxid, Arc<Connection>)>,
+    pub(crate) own_syncs: VecDeque<(Zxid, Ticket)>,
     /// Emptied and used again.
-    pub(super) spare: Vec<leader::Action>,
+    pub(crate) spare: Vec<leader::Action>,
+}
+
+/// The oracle of two is being asked.
+#[derive(Debug, Default)]
+pub(crate) struct OracleWatch {
+    /// What the election was told of whether it is needed.
+    pub(crate) is_needed: Option<bool>,
 }
 
 /// A learner at work.
-pub(super) struct Learning {
-    /// Tells this role's events from those of an earlier one.
-    pub(super) attempt: u64,
+pub(crate) struct Learning {
+    /// Numbers the role, and tells its events from those of an earlier one.
+    pub(crate) attempt: u64,
     /// Whom it follows.
-    pub(super) leader: Sid,
+    pub(crate) leader: Sid,
     /// Whom it learns from: the leader, or a follower that serves observers.
-    pub(super) master: Sid,
+    pub(crate) master: Sid,
     /// Whether it observes.
-    pub(super) is_observer: bool,
-    pub(super) connection: LeaderConnection,
+    pub(crate) is_observer: bool,
     /// `None` until the connection is up.
-    pub(super) learner: Option<Learner>,
+    pub(crate) learner: Option<Learner>,
     /// Whether the tree may hold what is neither in the log nor in a snapshot yet.
-    pub(super) is_tree_replaced: bool,
+    pub(crate) is_tree_replaced: bool,
     /// Emptied and used again.
-    pub(super) spare: Vec<learner::Action>,
-    /// Packets that came while the tree was being replaced.
-    pub(super) waiting: VecDeque<LeaderPacket>,
-    pub(super) ages: Ages,
-    /// Room that they take.
-    pub(super) rooms: Vec<Room>,
-    pub(super) forwarded: ForwardedRequests,
+    pub(crate) spare: Vec<learner::Action>,
+    /// Packets that came while the tree was being replaced, or the log was behind.
+    pub(crate) waiting: VecDeque<LeaderPacket>,
+    pub(crate) forwarded: ForwardedRequests,
     /// Who waits for the answer to a `sync`, oldest first.
-    pub(super) syncs: VecDeque<SyncWaiter>,
-    pub(super) revalidations: Revalidations,
+    pub(crate) syncs: VecDeque<SyncWaiter>,
+    pub(crate) renewals: Renewals,
     /// The observers that it serves.
-    pub(super) observers: Option<Observers>,
+    pub(crate) observers: Option<Observers>,
+}
+
+impl Learning {
+    pub(crate) fn is_live(&self) -> bool {
+        self.learner.as_ref().is_some_and(Learner::is_live)
+    }
 }
 
 /// Whom the answer to a `sync` is for.
-pub(super) enum SyncWaiter {
+#[derive(Debug)]
+pub(crate) enum SyncWaiter {
     /// A client of this server.
-    Client(Arc<Connection>),
+    Client(Ticket),
     /// An observer of this server.
     Observer(LinkId),
 }
 
 /// The end of a role.
-pub(super) struct Draining {
-    pub(super) next: Next,
+#[derive(Debug)]
+pub(crate) struct Draining {
+    pub(crate) next: Next,
     /// The tree is not to be trusted: it is loaded from disk before anything else happens.
-    pub(super) reloads: bool,
+    pub(crate) reloads: bool,
 }
 
 /// What follows a role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Next {
+pub(crate) enum Next {
     /// An election.
     Look,
     /// An election after a pause: the same leader would be found again at once.

@@ -4,52 +4,54 @@
 //! the same session and cxid, be it an error. So each session has a queue, and what comes back is
 //! its head.
 //!
-//! Source: ensemble-protocol.md 14, 15.1 (CommitProcessor).
+//! Source: CommitProcessor.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::Arc;
 
 use proto::txn::{Txn, TxnRecord};
 use proto::{OpCode, SessionId};
 
-use crate::net::connection::Connection;
-use crate::net::large::LargeRequest;
+use crate::input::Ticket;
 
 /// One of them.
-pub(super) struct Forwarded {
-    pub(super) cxid: i32,
-    pub(super) op: OpCode,
-    pub(super) origin: Arc<Connection>,
-    pub(super) large: Option<LargeRequest>,
+#[derive(Debug)]
+pub(crate) struct Forwarded {
+    pub(crate) cxid: i32,
+    pub(crate) op: OpCode,
+    pub(crate) origin: Ticket,
+    pub(crate) large_bytes: u64,
 }
 
 /// All of them, by session.
-#[derive(Default)]
-pub(super) struct ForwardedRequests {
+#[derive(Debug, Default)]
+pub(crate) struct ForwardedRequests {
     by_session: HashMap<SessionId, VecDeque<Forwarded>>,
     len: usize,
+    large_bytes: u64,
 }
 
 /// What a committed transaction answers.
-pub(super) struct Matched {
+#[derive(Debug)]
+pub(crate) struct Matched {
     /// The request, if it was passed on from here.
-    pub(super) request: Option<Forwarded>,
+    pub(crate) request: Option<Forwarded>,
     /// Requests of the same session before it that the leader left out. They are never answered,
     /// so their connection must end.
-    pub(super) skipped: Vec<Forwarded>,
+    pub(crate) skipped: Vec<Forwarded>,
 }
 
 impl ForwardedRequests {
-    pub(super) fn push(&mut self, session: SessionId, request: Forwarded) {
+    pub(crate) fn push(&mut self, session: SessionId, request: Forwarded) {
+        self.len += 1;
+        self.large_bytes += request.large_bytes;
         self.by_session
             .entry(session)
             .or_default()
             .push_back(request);
-        self.len += 1;
     }
 
     /// Takes what `record` answers.
-    pub(super) fn take(&mut self, record: &TxnRecord) -> Matched {
+    pub(crate) fn take(&mut self, record: &TxnRecord) -> Matched {
         let header = &record.header;
         let mut matched = Matched {
             request: None,
@@ -67,15 +69,22 @@ impl ForwardedRequests {
         };
         matched.skipped = queue.drain(..at).collect();
         matched.request = queue.pop_front();
+        let taken = matched.skipped.iter().chain(&matched.request);
         self.len -= matched.skipped.len() + 1;
+        self.large_bytes -= taken.map(|request| request.large_bytes).sum::<u64>();
         if queue.is_empty() {
             self.by_session.remove(&header.session);
         }
         matched
     }
 
-    /// How many there are: each holds a permit.
-    pub(super) fn len(&self) -> usize {
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
         self.len
+    }
+
+    /// Their bytes of the budget of large requests.
+    pub(crate) fn large_bytes(&self) -> u64 {
+        self.large_bytes
     }
 }

@@ -4,8 +4,7 @@
 //! others note which sessions they have heard from, and tell the leader whenever it pings. A local
 //! session is known to the server it was made at, and nobody else decides about it.
 //!
-//! Source: client-protocol.md 11, ensemble-protocol.md 15.3 (SessionTrackerImpl,
-//! LeaderSessionTracker, LearnerSessionTracker, LocalSessionTracker).
+//! Source: SessionTrackerImpl, LeaderSessionTracker, LearnerSessionTracker, LocalSessionTracker.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,7 +14,8 @@ use session::{Kind, Owner, Role, SessionTracker};
 use tree::SessionKind;
 
 /// Sessions, as far as this server's role concerns itself with them.
-pub(crate) enum Sessions {
+#[derive(Debug)]
+pub enum Sessions {
     /// This server decides about all that it knows.
     Deciding(SessionTracker),
     /// It decides about local ones only.
@@ -23,7 +23,8 @@ pub(crate) enum Sessions {
 }
 
 /// What a learner, or a server that serves reads only, knows of sessions.
-pub(crate) struct Reporting {
+#[derive(Debug)]
+pub struct Reporting {
     /// Global sessions heard from since the leader's last PING, each with its timeout in ms.
     touched: HashMap<SessionId, i32>,
     local: SessionTracker,
@@ -31,16 +32,16 @@ pub(crate) struct Reporting {
 
 /// Sessions whose time is up.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Expired {
+pub struct Expired {
     /// Marked closing: a transaction ends them.
-    pub(crate) global: Vec<SessionId>,
+    pub global: Vec<SessionId>,
     /// Over.
-    pub(crate) local: Vec<SessionId>,
+    pub local: Vec<SessionId>,
 }
 
 impl Sessions {
     /// Those of a learner, none heard from.
-    pub(crate) fn reporting(tick_ms: i64) -> Self {
+    pub fn reporting(tick_ms: i64) -> Self {
         Self::Reporting(Reporting {
             touched: HashMap::new(),
             // Asked about its own sessions only, for which it is the one server there is.
@@ -64,7 +65,7 @@ impl Sessions {
     }
 
     /// Begins a global session, or makes a local one global, or touches one that is known.
-    pub(crate) fn add(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) {
+    pub fn add(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) {
         match self {
             Self::Deciding(tracker) => {
                 tracker.add(id, timeout_ms, now_ms);
@@ -77,14 +78,14 @@ impl Sessions {
     }
 
     /// Begins a session that no other server will hear of.
-    pub(crate) fn add_local(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) {
+    pub fn add_local(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) {
         let tracker = self.tracker_mut();
         tracker.add_local(id, timeout_ms, now_ms);
         tracker.set_owner(id, Owner::THIS_SERVER);
     }
 
     /// The session was heard from. `false` if it is known to be over.
-    pub(crate) fn touch(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
+    pub fn touch(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
         match self {
             Self::Deciding(tracker) => tracker.touch(id, timeout_ms, now_ms),
             Self::Reporting(known) => {
@@ -98,20 +99,20 @@ impl Sessions {
 
     /// The session comes back on another connection to this server. `false` if it is over, or
     /// another server would have to know.
-    pub(crate) fn renew(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
+    pub fn renew(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
         let tracker = self.tracker_mut();
         tracker.touch(id, timeout_ms, now_ms) && tracker.set_owner(id, Owner::THIS_SERVER)
     }
 
     /// Whether the session is local: to this server, and not on its way to become global.
-    pub(crate) fn is_local(&self, id: SessionId) -> bool {
+    pub fn is_local(&self, id: SessionId) -> bool {
         let session = self.tracker().get(id);
         session.is_some_and(|session| session.kind == Kind::Local)
     }
 
     /// Begins to make a local session global: the timeout that its createSession must carry.
     /// `None` for every other session.
-    pub(crate) fn upgrade(&mut self, id: SessionId) -> Option<i32> {
+    pub fn upgrade(&mut self, id: SessionId) -> Option<i32> {
         let timeout_ms = self.tracker_mut().upgrade(id)?;
         if let Self::Reporting(known) = self {
             // From the createSession on it is the leader's, which hears of it meanwhile.
@@ -123,7 +124,7 @@ impl Sessions {
 
     /// Whether `owner` may write for the session, and what kind it is; a learner leaves that to
     /// its leader.
-    pub(crate) fn check(&mut self, id: SessionId, owner: Owner) -> Result<SessionKind, ErrorCode> {
+    pub fn check(&mut self, id: SessionId, owner: Owner) -> Result<SessionKind, ErrorCode> {
         let Self::Deciding(tracker) = self else {
             return Ok(SessionKind::Global);
         };
@@ -136,7 +137,7 @@ impl Sessions {
     }
 
     /// The session's connection is held by `owner` now. `false` if it is over.
-    pub(crate) fn set_owner(&mut self, id: SessionId, owner: Owner) -> bool {
+    pub fn set_owner(&mut self, id: SessionId, owner: Owner) -> bool {
         match self {
             Self::Deciding(tracker) => tracker.set_owner(id, owner),
             Self::Reporting(_) => true,
@@ -145,20 +146,20 @@ impl Sessions {
 
     /// A learner's client came with the session: touches it and gives it to `owner`. `false` if it
     /// is over, or local and so no use to another server.
-    pub(crate) fn move_to(&mut self, touch: Touch, owner: Owner, now_ms: i64) -> bool {
+    pub fn move_to(&mut self, touch: Touch, owner: Owner, now_ms: i64) -> bool {
         let id = touch.session;
         !self.is_local(id) && self.touch(id, touch.timeout_ms, now_ms) && self.set_owner(id, owner)
     }
 
     /// The session's end is decided.
-    pub(crate) fn set_closing(&mut self, id: SessionId) {
+    pub fn set_closing(&mut self, id: SessionId) {
         if let Self::Deciding(tracker) = self {
             tracker.set_closing(id);
         }
     }
 
     /// The session is over.
-    pub(crate) fn remove(&mut self, id: SessionId) {
+    pub fn remove(&mut self, id: SessionId) {
         self.tracker_mut().remove(id);
         if let Self::Reporting(known) = self {
             known.touched.remove(&id);
@@ -166,7 +167,7 @@ impl Sessions {
     }
 
     /// Takes the sessions whose time is up; of those about which another server decides, none.
-    pub(crate) fn expire(&mut self, now_ms: i64) -> Expired {
+    pub fn expire(&mut self, now_ms: i64) -> Expired {
         let tracker = self.tracker_mut();
         let mut expired = Expired::default();
         for id in tracker.expire(now_ms) {
@@ -184,18 +185,18 @@ impl Sessions {
     }
 
     /// When `expire` may have something next.
-    pub(crate) fn next_deadline(&self) -> Option<i64> {
+    pub fn next_deadline(&self) -> Option<i64> {
         self.tracker().next_deadline()
     }
 
     /// Live local sessions, or the global ones that this server decides about, by the time they
     /// expire.
-    pub(crate) fn by_deadline(&self, local: bool) -> BTreeMap<i64, Vec<SessionId>> {
+    pub fn by_deadline(&self, local: bool) -> BTreeMap<i64, Vec<SessionId>> {
         self.tracker().by_deadline(local)
     }
 
     /// How many local sessions there are. Visits every session.
-    pub(crate) fn local_count(&self) -> usize {
+    pub fn local_count(&self) -> usize {
         let sessions = self.tracker().iter();
         sessions
             .filter(|(_, session)| session.kind == Kind::Local)
@@ -203,7 +204,7 @@ impl Sessions {
     }
 
     /// Takes the global sessions heard from since the last call, for the answer to a PING.
-    pub(crate) fn take_touched(&mut self) -> Vec<Touch> {
+    pub fn take_touched(&mut self) -> Vec<Touch> {
         let Self::Reporting(known) = self else {
             return Vec::new();
         };
@@ -223,5 +224,5 @@ impl Sessions {
 mod tests;
 
 #[cfg(test)]
-#[path = "sessions_recorded.rs"]
+#[path = "sessions_recorded_tests.rs"]
 mod recorded;

@@ -1,9 +1,9 @@
-//! The core thread as host of an observer master: a follower with `observerMasterPort`.
+//! Observers of a follower with `observerMasterPort`.
 //!
 //! What observers ask goes up over this follower's own connection to the leader, in the order in
 //! which it came, and the answers are told apart by that order.
 //!
-//! Source: ensemble-protocol.md 17 (ObserverMaster, FollowerZooKeeperServer).
+//! Source: ObserverMaster, FollowerZooKeeperServer.
 
 use std::collections::VecDeque;
 
@@ -18,101 +18,121 @@ use zab::Record;
 use zab::leader::{Action, LinkFault, LinkId};
 use zab::observer_master::{Facts, ObserverMaster};
 
-use super::core::Core;
-use super::role::{Learning, Role, SyncWaiter};
-use crate::clock;
-use crate::peer::PeerEvent;
+use crate::effect::{Effect, Port};
+use crate::host::{Host, State, Turn};
+use crate::input::LearnerEvent;
+use crate::observer::at_port;
+use crate::replica::Replica;
+use crate::role::{Learning, Role, SyncWaiter};
 
 /// The observers of this follower, and what was asked for them.
-pub(super) struct Observers {
+pub(crate) struct Observers {
     master: ObserverMaster,
     /// Sessions that the leader was asked about, and by whom; oldest first.
     revalidations: VecDeque<(LinkId, Touch)>,
 }
 
 impl Observers {
-    pub(super) fn synced(&self) -> u64 {
+    pub(crate) fn synced(&self) -> u64 {
         self.master.synced_observers() as u64
     }
 
-    pub(super) fn deadline_ms(&self) -> Option<i64> {
+    pub(crate) fn deadline_ms(&self) -> Option<i64> {
         self.master.deadline_ms()
     }
 }
 
-impl Core {
+impl<H: Host> Replica<H> {
     /// This server is up to date: if it follows, observers may come.
-    pub(super) fn begin_serving_observers(&mut self) {
+    pub(crate) fn begin_serving_observers(&mut self, turn: &mut Turn<'_, H>) {
         let (Role::Learning(learning), Some(member)) = (&mut self.role, &self.member) else {
             return;
         };
-        let Some(port) = &member.observer_port else {
+        let Some(number) = member.settings.observer.master_port else {
             return;
         };
-        if member.keeper.role() != MemberRole::Participant {
+        if member.lists.role() != MemberRole::Participant {
             return;
         }
-        if let Err(error) = port.open() {
-            return tracing::error!(err = %error, "cannot listen for observers, following without them");
-        }
-        let (me, epoch) = (member.keeper.me(), member.epochs.current);
-        let last = self.shared.tree.read().last_zxid();
-        let (settings, now_ms) = (member.zab_settings, clock::session_ms());
+        let me = member.lists.me();
+        let addresses = member.quorum_addresses(me).unwrap_or_default();
+        turn.effect(Effect::Listen {
+            port: Port::Observers,
+            attempt: learning.attempt,
+            addresses: at_port(&addresses, number),
+        });
+        let last = turn.state.tree().last_zxid();
+        let (epoch, settings) = (member.epochs.current, member.settings.zab);
         learning.observers = Some(Observers {
-            master: ObserverMaster::new(me, epoch, last, settings, now_ms),
+            master: ObserverMaster::new(me, epoch, last, settings, turn.now.ms),
             revalidations: VecDeque::new(),
         });
     }
 
     /// An observer's connection has something to say.
-    pub(super) fn handle_observer(&mut self, event: PeerEvent) {
+    pub(crate) fn handle_observer(&mut self, event: LearnerEvent, turn: &mut Turn<'_, H>) {
         match event {
-            PeerEvent::LearnerConnected { link, peer } => {
-                tracing::debug!(link = link.0, %peer, "an observer connects");
-                self.with_observers(|master, _, now_ms, _| master.handle_connected(link, now_ms));
+            LearnerEvent::Connected { link } => {
+                self.with_observers(turn, |master, _, now_ms, _| {
+                    master.handle_connected(link, now_ms);
+                });
             }
-            PeerEvent::LearnerPackets {
-                link,
-                packets,
-                room: _room,
-            } => self.with_observers(|master, facts, now_ms, out| {
-                for packet in packets {
-                    master.handle_packet(link, packet, facts, now_ms, out);
-                }
-            }),
-            PeerEvent::LearnerClosed { link, reason } => {
-                tracing::info!(link = link.0, %reason, "an observer's connection is gone");
-                self.with_observers(|master, _, _, _| master.handle_closed(link));
-                self.is_role_stale = true;
+            LearnerEvent::Packets { link, packets } => {
+                self.with_observers(turn, |master, facts, now_ms, out| {
+                    for packet in packets {
+                        master.handle_packet(link, packet, facts, now_ms, out);
+                    }
+                });
             }
-            PeerEvent::SnapshotSent { link } => self.with_observers(|master, _, now_ms, _| {
-                master.handle_snapshot_sent(link, now_ms);
-            }),
-            _ => {}
+            LearnerEvent::Closed { link } => {
+                self.with_observers(turn, |master, _, _, _| master.handle_closed(link));
+                self.is_view_stale = true;
+            }
+            LearnerEvent::SnapshotSent { link } => {
+                self.with_observers(turn, |master, _, now_ms, _| {
+                    master.handle_snapshot_sent(link, now_ms);
+                });
+            }
+            // A leader's alone.
+            LearnerEvent::LogRecords { .. } | LearnerEvent::LogUnusable { .. } => {}
         }
+        turn.effect(Effect::Flush);
     }
 
     /// Something of the observers may be due.
-    pub(super) fn handle_observers_deadline(&mut self) {
-        self.with_observers(|master, _, now_ms, out| master.handle_deadline(now_ms, out));
+    pub(crate) fn handle_observers_deadline(&mut self, turn: &mut Turn<'_, H>) {
+        self.with_observers(turn, |master, _, now_ms, out| {
+            master.handle_deadline(now_ms, out);
+        });
+        turn.effect(Effect::Flush);
     }
 
     /// The leader has said that this is committed.
-    pub(super) fn inform_observers(&mut self, record: &Record, designated_leader: Option<Sid>) {
+    pub(crate) fn inform_observers(
+        &mut self,
+        record: &Record,
+        designated_leader: Option<Sid>,
+        turn: &mut Turn<'_, H>,
+    ) {
         if matches!(&self.role, Role::Learning(learning) if learning.observers.is_some()) {
-            self.with_observers(|master, _, _, out| {
+            self.with_observers(turn, |master, _, _, out| {
                 master.handle_committed(record, designated_leader, out);
             });
         }
     }
 
     /// The leader has answered an observer's `sync`.
-    pub(super) fn answer_observers_sync(&mut self, to: LinkId) {
-        self.with_observers(|master, _, _, out| master.handle_sync_done(to, out));
+    pub(crate) fn answer_observers_sync(&mut self, to: LinkId, turn: &mut Turn<'_, H>) {
+        self.with_observers(turn, |master, _, _, out| master.handle_sync_done(to, out));
     }
 
     /// Whether the leader's word on a session was for an observer; it is passed on then.
-    pub(super) fn answer_observers_question(&mut self, session: SessionId, is_valid: bool) -> bool {
+    pub(crate) fn answer_observers_question(
+        &mut self,
+        session: SessionId,
+        is_valid: bool,
+        turn: &mut Turn<'_, H>,
+    ) -> bool {
         let Role::Learning(learning) = &mut self.role else {
             return false;
         };
@@ -125,9 +145,10 @@ impl Core {
             return false;
         };
         if is_valid {
-            self.touch(&[touch]);
+            // The leader hears of it with the next answer to a PING.
+            self.touch_sessions(&[touch], turn);
         }
-        self.with_observers(|master, _, _, out| {
+        self.with_observers(turn, |master, _, _, out| {
             master.handle_revalidated(to, session, is_valid, out);
         });
         true
@@ -135,6 +156,7 @@ impl Core {
 
     fn with_observers(
         &mut self,
+        turn: &mut Turn<'_, H>,
         handle: impl FnOnce(&mut ObserverMaster, &Facts<'_>, i64, &mut Vec<Action>),
     ) {
         let (Role::Learning(learning), Some(member)) = (&mut self.role, &self.member) else {
@@ -148,63 +170,46 @@ impl Core {
         else {
             return;
         };
-        let keeper = &member.keeper;
-        let seen = keeper.last_seen().unwrap_or(keeper.committed());
+        let lists = &member.lists;
+        let seen = lists.last_seen().unwrap_or(lists.committed());
         let config = || Bytes::from(seen.node_data());
         let facts = Facts {
             committed: learner.committed(),
-            config_version: keeper.committed().version.0,
+            config_version: lists.committed().version.0,
             config: &config,
         };
         let mut actions = Vec::new();
-        let now_ms = clock::session_ms();
-        handle(&mut observers.master, &facts, now_ms, &mut actions);
+        handle(&mut observers.master, &facts, turn.now.ms, &mut actions);
         for action in actions {
-            self.carry_out_observer_action(action);
-        }
-        let member = self.member.as_ref();
-        if let Some(port) = member.and_then(|member| member.observer_port.as_ref()) {
-            port.flush();
+            self.carry_out_observer_action(action, turn);
         }
     }
 
-    fn carry_out_observer_action(&mut self, action: Action) {
-        if matches!(action, Action::SendSnapshot { .. }) {
-            self.apply_delivered();
-        }
-        let port = self
-            .member
-            .as_ref()
-            .and_then(|member| member.observer_port.as_ref());
-        let Some(port) = port else { return };
+    fn carry_out_observer_action(&mut self, action: Action, turn: &mut Turn<'_, H>) {
+        let port = Port::Observers;
         match action {
             Action::Send { to, packet } => {
-                self.is_role_stale |= matches!(packet, LeaderPacket::UpToDate);
-                port.send(to, packet);
+                self.is_view_stale |= matches!(packet, LeaderPacket::UpToDate);
+                turn.effect(Effect::Send { port, to, packet });
             }
-            Action::SendSnapshot { to, zxid } => port.send_snapshot(to, zxid),
+            Action::SendSnapshot { to, zxid } => {
+                self.apply_delivered(turn);
+                turn.effect(Effect::SendSnapshot { port, to, zxid });
+            }
             Action::Close { link, fault } => {
-                port.close(link, &fault);
-                self.is_role_stale = true;
+                turn.effect(Effect::CloseLink { port, link, fault });
+                self.is_view_stale = true;
             }
-            Action::Request { from, request } => self.relay_request(from, request),
-            Action::Touch { sessions, .. } => self.touch(&sessions),
-            Action::Revalidate { from, session } => self.relay_question(from, session),
+            Action::Request { from, request } => self.relay_request(from, request, turn),
+            // The leader hears of them with the next answer to a PING.
+            Action::Touch { sessions, .. } => self.touch_sessions(&sessions, turn),
+            Action::Revalidate { from, session } => self.relay_question(from, session, turn),
             // A leader's alone.
             _ => {}
         }
     }
 
-    /// The leader hears of them with the next answer to a PING.
-    fn touch(&self, sessions: &[Touch]) {
-        let now_ms = clock::session_ms();
-        let mut tracker = self.shared.sessions.lock();
-        for touch in sessions {
-            tracker.touch(touch.session, touch.timeout_ms, now_ms);
-        }
-    }
-
-    fn relay_request(&mut self, from: LinkId, request: LearnerRequest) {
+    fn relay_request(&mut self, from: LinkId, request: LearnerRequest, turn: &mut Turn<'_, H>) {
         let Some(op) = request.op() else {
             return tracing::debug!(
                 link = from.0,
@@ -213,7 +218,7 @@ impl Core {
         };
         if !decodes(op, &request.body) {
             let fault = LinkFault::UndecodableRequest;
-            return self.with_observers(|master, _, _, out| {
+            return self.with_observers(turn, |master, _, _, out| {
                 master.drop_observer(from, fault, out);
             });
         }
@@ -226,10 +231,10 @@ impl Core {
         if is_sent && op == OpCode::Sync {
             learning.syncs.push_back(SyncWaiter::Observer(from));
         }
-        self.carry_out_learner(actions);
+        self.carry_out_learner(actions, turn);
     }
 
-    fn relay_question(&mut self, from: LinkId, session: Touch) {
+    fn relay_question(&mut self, from: LinkId, session: Touch, turn: &mut Turn<'_, H>) {
         let Role::Learning(learning) = &mut self.role else {
             return;
         };
@@ -245,7 +250,7 @@ impl Core {
         if learner.revalidate(session, &mut actions) {
             observers.revalidations.push_back((from, session));
         }
-        self.carry_out_learner(actions);
+        self.carry_out_learner(actions, turn);
     }
 }
 

@@ -13,17 +13,17 @@ use super::{OwnAddresses, role_in};
 /// If only the version is new, nothing is to be done. Otherwise the election starts over with the
 /// new members, as does the listener for it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Change {
+pub struct Change {
     /// Anything but the version differs.
-    pub(crate) members_differ: bool,
+    pub members_differ: bool,
     /// The role, if it is another one: the present one ends.
-    pub(crate) role: Option<MemberRole>,
+    pub role: Option<MemberRole>,
     /// Where clients are to be served from now on, if it is not where they are.
-    pub(crate) client: Option<HostPort>,
+    pub client: Option<HostPort>,
     /// Learners come to other addresses.
-    pub(crate) quorum_addresses_differ: bool,
+    pub quorum_addresses_differ: bool,
     /// Peers come to other addresses in elections.
-    pub(crate) election_addresses_differ: bool,
+    pub election_addresses_differ: bool,
     /// Those who vote in both lists and have kept their quorum addresses.
     steady_voters: BTreeSet<Sid>,
 }
@@ -57,7 +57,7 @@ impl Change {
 
     /// Whether the leader of the time before cannot be followed any more. Only to be asked where no
     /// leader was designated.
-    pub(crate) fn loses_leader(&self, leader: Sid) -> bool {
+    pub fn loses_leader(&self, leader: Sid) -> bool {
         self.members_differ && !self.steady_voters.contains(&leader)
     }
 }

@@ -6,7 +6,7 @@
 //! Differs from Apache ZooKeeper: a list that is too long for a notification is refused, as nobody
 //! could be elected any more.
 //!
-//! Source: client-protocol.md 3.9 (PrepRequestProcessor, reconfig; Leader.isQuorumSynced).
+//! Source: PrepRequestProcessor (reconfig), Leader.isQuorumSynced.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use proto::notification::CONFIG_BYTES_MAX;
 use proto::request::ReconfigRequest;
 use proto::{ConfigVersion, ErrorCode, Sid, Zxid};
 
-use super::MembershipKeeper;
+use super::MemberLists;
 
 /// A request that takes any version.
 const ANY_VERSION: i64 = -1;
@@ -24,26 +24,26 @@ const ORACLE_VOTERS_MAX: usize = 2;
 
 /// What a plan depends on besides the lists.
 #[derive(Debug, Clone)]
-pub(crate) struct PlanFacts {
+pub struct PlanFacts {
     /// The transaction that the reconfiguration is to be: the version of the list.
-    pub(crate) zxid: Zxid,
+    pub zxid: Zxid,
     /// The learners that came as followers, listed or not, are synchronised, and have
     /// acknowledged within `syncLimit`. Observers are not among them, even those that are to be
     /// promoted.
-    pub(crate) synced_followers: BTreeSet<Sid>,
+    pub synced_followers: BTreeSet<Sid>,
     /// The oracle lets one of two go on alone (`oraclePath`).
-    pub(crate) oracle_grants: bool,
+    pub oracle_grants: bool,
 }
 
-impl MembershipKeeper {
+impl MemberLists {
     /// The list that a reconfiguration would make, for this server as leader.
     ///
     /// Nothing has changed after it. If the reconfiguration is proposed, the list is to be seen
-    /// first ([`MembershipKeeper::see`]).
+    /// first ([`MemberLists::see`]).
     ///
     /// # Errors
     /// The code for the client, of the first check that fails.
-    pub(crate) fn plan(
+    pub fn plan(
         &self,
         request: &ReconfigRequest,
         facts: &PlanFacts,

@@ -1,6 +1,6 @@
 //! Configurations on their way through a member: proposed, seen, committed, in force.
 //!
-//! Source: ensemble-protocol.md 18 (QuorumPeer.processReconfig).
+//! Source: QuorumPeer.processReconfig.
 
 use bytes::Bytes;
 use config::membership::Membership;
@@ -11,23 +11,25 @@ use tree::{PrepareContext, Tree};
 use zab::Record;
 use zab::leader::NextConfig;
 
-use super::core::Core;
-use super::role::{Next, Role};
-use crate::clock;
-use crate::membership::{Change, PlanFacts};
+use crate::effect::Effect;
+use crate::host::{Host, State, Turn};
+use crate::members::{Change, PlanFacts};
+use crate::replica::Replica;
+use crate::role::{Next, Role};
 
-impl Core {
+impl<H: Host> Replica<H> {
     /// Judges a reconfig request.
-    pub(super) fn prepare_reconfig(
+    pub(crate) fn prepare_reconfig(
         &mut self,
         tree: &Tree,
         request: &ReconfigRequest,
         context: &PrepareContext<'_>,
+        turn: &mut Turn<'_, H>,
     ) -> (TxnRecord, Option<NextConfig>) {
         // The last number of an epoch is never given out, and a list that is not proposed must not
         // count as seen.
         let is_last = context.zxid.counter() == u32::MAX;
-        let (Role::Leading(leading), Some(member), false) = (&self.role, &mut self.member, is_last)
+        let (Role::Leading(leading), Some(member), false) = (&self.role, &self.member, is_last)
         else {
             let plan = Err(ErrorCode::NewConfigNoQuorum);
             return (self.overlay.prepare_reconfig(tree, plan, context), None);
@@ -37,7 +39,7 @@ impl Core {
             synced_followers: leading.leader.synced_followers(),
             oracle_grants: leading.leader.oracle_grants(),
         };
-        let plan = member.keeper.plan(request, &facts);
+        let plan = member.lists.plan(request, &facts);
         let text = plan
             .as_ref()
             .map(|list| Bytes::from(list.node_data()))
@@ -46,98 +48,118 @@ impl Core {
         let (Txn::Reconfig(_), Ok(list)) = (&record.txn, plan) else {
             return (record, None);
         };
-        let next = member.keeper.next_config(&list);
-        self.see_list(list);
+        let next = member.lists.next_config(&list);
+        self.see_list(list, turn);
         (record, Some(next))
     }
 
     /// A transaction proposes a configuration.
-    pub(super) fn see_config_of(&mut self, record: &Record) {
+    pub(crate) fn see_config_of(&mut self, record: &Record, turn: &mut Turn<'_, H>) {
         if let Some(text) = config_text(record) {
-            self.see_config(&text);
+            self.see_config(&text, turn);
         }
     }
 
     /// The leader has told its last configuration seen.
-    pub(super) fn see_config(&mut self, text: &[u8]) {
+    pub(crate) fn see_config(&mut self, text: &[u8], turn: &mut Turn<'_, H>) {
         if let Some(list) = self.parse_list(text) {
-            self.see_list(list);
+            self.see_list(list, turn);
         }
     }
 
-    fn see_list(&mut self, list: Membership) {
+    /// The list is on disk before what is appended later, and so before that is acknowledged.
+    fn see_list(&mut self, list: Membership, turn: &mut Turn<'_, H>) {
         let Some(member) = &mut self.member else {
             return;
         };
-        if let Err(error) = member.keeper.see(list) {
-            tracing::error!(err = %error, "cannot write the proposed configuration");
+        if let Some(file) = member.lists.see(list) {
+            let is_required = false;
+            turn.effect(Effect::SaveMembers { file, is_required });
         }
-        self.tell_mesh();
+        self.configure_election(turn);
     }
 
     /// A configuration is in force that a leader has told.
-    pub(super) fn install_config(&mut self, text: &[u8]) {
+    pub(crate) fn install_config(&mut self, text: &[u8], turn: &mut Turn<'_, H>) {
         if let Some(list) = self.parse_list(text) {
-            self.install(list, None);
+            self.install(list, None, turn);
         }
     }
 
     /// The last configuration seen comes into force with an epoch of this server's.
-    pub(super) fn install_seen_config(&mut self, designated_leader: Option<Sid>) {
-        let seen = self
-            .member
-            .as_ref()
-            .and_then(|member| member.keeper.last_seen().cloned());
+    pub(crate) fn install_seen_config(
+        &mut self,
+        designated_leader: Option<Sid>,
+        turn: &mut Turn<'_, H>,
+    ) {
+        let member = self.member.as_ref();
+        let seen = member.and_then(|member| member.lists.last_seen().cloned());
         if let Some(list) = seen {
-            self.install(list, designated_leader);
+            self.install(list, designated_leader, turn);
         }
     }
 
     /// A reconfiguration is committed.
-    pub(super) fn activate_config(&mut self, record: &Record, designated_leader: Option<Sid>) {
+    pub(crate) fn activate_config(
+        &mut self,
+        record: &Record,
+        designated_leader: Option<Sid>,
+        turn: &mut Turn<'_, H>,
+    ) {
         let list = config_text(record).and_then(|text| self.parse_list(&text));
         if let Some(list) = list {
-            self.install(list, designated_leader);
+            self.install(list, designated_leader, turn);
         }
     }
 
     /// Another server has told of a newer list while this one looks for a leader.
-    pub(super) fn install_list(&mut self, list: Membership) {
-        self.install(list, None);
+    pub(crate) fn install_list(&mut self, list: Membership, turn: &mut Turn<'_, H>) {
+        self.install(list, None, turn);
     }
 
-    fn install(&mut self, list: Membership, designated_leader: Option<Sid>) {
+    fn install(
+        &mut self,
+        list: Membership,
+        designated_leader: Option<Sid>,
+        turn: &mut Turn<'_, H>,
+    ) {
         let Some(member) = &mut self.member else {
             return;
         };
-        let Some(change) = member.keeper.install(list) else {
+        let Some((change, file)) = member.lists.install(list) else {
             return;
         };
-        if change.quorum_addresses_differ {
-            member.move_port();
-        }
-        self.show_config();
-        self.tell_mesh();
-        self.publish_role();
-        self.follow_change(&change, designated_leader);
+        // If it cannot be written this server goes on, as Java's: the ensemble has decided, and the
+        // other members know it.
+        let is_required = false;
+        turn.effect(Effect::SaveMembers { file, is_required });
+        self.show_config(turn);
+        self.configure_election(turn);
+        self.show(turn);
+        self.follow_change(&change, designated_leader, turn);
     }
 
     /// Puts the list in force into the config znode.
-    pub(super) fn show_config(&mut self) {
+    pub(crate) fn show_config(&mut self, turn: &mut Turn<'_, H>) {
         let Some(member) = &self.member else { return };
-        let list = member.keeper.committed();
+        let list = member.lists.committed();
         let (data, version) = (list.node_data(), Zxid(list.version.0));
-        let mut tree = self.shared.tree.write();
-        if let Err(error) = tree.set_config(data.as_bytes(), version, clock::wall_ms()) {
+        let mut tree = turn.state.tree_mut();
+        if let Err(error) = tree.set_config(data.as_bytes(), version, turn.now.wall_ms) {
             tracing::warn!(err = %error, "the history has no config znode");
         }
     }
 
     /// Ends the role if the configuration makes this server something else, or its leader no
     /// leader.
-    fn follow_change(&mut self, change: &Change, designated_leader: Option<Sid>) {
+    fn follow_change(
+        &mut self,
+        change: &Change,
+        designated_leader: Option<Sid>,
+        turn: &mut Turn<'_, H>,
+    ) {
         let Some(member) = &self.member else { return };
-        let me = member.keeper.me();
+        let me = member.lists.me();
         if let Some(client) = &change.client {
             tracing::warn!(address = %client, "the member list names another client address for this server: it serves there from its next start on");
         }
@@ -157,13 +179,13 @@ impl Core {
             _ => None,
         };
         if let Some(next) = next {
-            self.leave_role(next);
+            self.leave_role(next, turn);
         }
     }
 
     fn parse_list(&self, text: &[u8]) -> Option<Membership> {
         let member = self.member.as_ref()?;
-        match member.keeper.parse(text) {
+        match member.lists.parse(text) {
             Ok(list) => Some(list),
             Err(error) => {
                 tracing::error!(err = %error, "a configuration cannot be read");
@@ -173,11 +195,14 @@ impl Core {
     }
 
     /// Elections count by the lists that there are now.
-    fn tell_mesh(&mut self) {
+    fn configure_election(&mut self, turn: &mut Turn<'_, H>) {
         if let Some(member) = &self.member {
-            let keeper = &member.keeper;
-            let (committed, proposed) = (keeper.committed().clone(), keeper.last_seen().cloned());
-            member.mesh.configure(committed, proposed, keeper.role());
+            let lists = &member.lists;
+            turn.effect(Effect::ConfigureElection {
+                committed: lists.committed().clone(),
+                proposed: lists.last_seen().cloned(),
+                role: lists.role(),
+            });
         }
     }
 }

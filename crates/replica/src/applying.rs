@@ -1,0 +1,200 @@
+//! What is committed goes into the tree, and what follows to those whom it concerns.
+
+use jute::{Decode, Encode, Reader};
+use proto::txn::{Txn, TxnRecord};
+use proto::{ErrorCode, Zxid};
+use session::Owner;
+use zab::Record;
+
+use crate::effect::{Applied, Effect};
+use crate::host::{Host, State, Turn};
+use crate::input::Ticket;
+use crate::limits;
+use crate::ordering::InFlight;
+use crate::replica::Replica;
+use crate::role::Role;
+
+impl<H: Host> Replica<H> {
+    /// Applies what is committed, and answers each `sync` of a leader's own clients in its place.
+    pub(crate) fn apply_committed(&mut self, turn: &mut Turn<'_, H>) {
+        while let Some(before) = self.committed_before_own_sync() {
+            self.committed -= before;
+            self.apply(before, turn);
+            self.answer_own_sync(turn);
+        }
+        let committed = std::mem::take(&mut self.committed);
+        self.apply(committed, turn);
+    }
+
+    /// Applies so many in groups, so that readers get their turn.
+    fn apply(&mut self, mut committed: usize, turn: &mut Turn<'_, H>) {
+        let state = turn.state;
+        while committed > 0 {
+            let group = committed.min(limits::APPLY_GROUP_MAX);
+            committed -= group;
+            let mut tree = state.tree_mut();
+            for left in (0..group).rev() {
+                let Some(in_flight) = self.in_flight.pop_front() else {
+                    break;
+                };
+                self.apply_one(&mut tree, &in_flight, left == 0, turn);
+            }
+            drop(tree);
+            turn.host.tree_released();
+        }
+    }
+
+    fn apply_one(
+        &mut self,
+        tree: &mut tree::Tree,
+        in_flight: &InFlight,
+        is_last: bool,
+        turn: &mut Turn<'_, H>,
+    ) {
+        let record = &in_flight.record;
+        let session = record.header.session;
+        self.overlay.applied(record.header.zxid);
+        let outcome = tree.apply(record, &mut turn.state.watches(), &mut self.events);
+        match record.txn {
+            Txn::CloseSession { .. } => turn.state.sessions().remove(session),
+            // A session that was made here lives here.
+            Txn::CreateSession { .. }
+                if in_flight.origin.is_some() && outcome.error() == ErrorCode::Ok =>
+            {
+                turn.state.sessions().set_owner(session, Owner::THIS_SERVER);
+            }
+            _ => {}
+        }
+        turn.host.applied(
+            tree,
+            Applied {
+                record,
+                outcome: &outcome,
+                events: &mut self.events,
+                op: in_flight.op,
+                origin: in_flight.origin,
+                is_counted: in_flight.is_counted,
+                large_bytes: in_flight.large_bytes,
+                is_last,
+            },
+        );
+        self.events.clear();
+    }
+
+    /// Appended and not committed: after a restart it would be history, so it is now. Nobody is
+    /// told of it: a later leader may have it cut off again.
+    pub(crate) fn apply_uncommitted(&mut self, turn: &mut Turn<'_, H>) {
+        for record in std::mem::take(&mut self.undelivered) {
+            match self.decode(&record) {
+                Ok(txn) => self.in_flight.push_back(InFlight::of_others(txn)),
+                Err(error) => {
+                    tracing::error!(zxid = %record.zxid, err = %error, "an appended transaction does not decode");
+                }
+            }
+        }
+        let Some(last) = self.in_flight.back() else {
+            return;
+        };
+        tracing::info!(zxid = %last.record.header.zxid, len = self.in_flight.len(), "appended and not known to be committed, taken into the history");
+        turn.effect(Effect::GiveUpSnapshots);
+        self.committed = 0;
+        let (mut requests, mut large_bytes) = (0, 0);
+        {
+            let mut tree = turn.state.tree_mut();
+            for in_flight in std::mem::take(&mut self.in_flight) {
+                let record = &in_flight.record;
+                let zxid = record.header.zxid;
+                self.overlay.applied(zxid);
+                tree.apply(record, &mut turn.state.watches(), &mut self.events);
+                self.events.clear();
+                if let Some(member) = &mut self.member {
+                    member.committed.push(Record::new(zxid, record.to_bytes()));
+                }
+                requests += usize::from(in_flight.is_counted);
+                large_bytes += in_flight.large_bytes;
+            }
+        }
+        turn.effect(Effect::Release {
+            requests,
+            large_bytes,
+        });
+    }
+
+    /// Applies what a learner was told to be committed.
+    pub(crate) fn apply_delivered(&mut self, turn: &mut Turn<'_, H>) {
+        for record in std::mem::take(&mut self.delivered) {
+            match self.match_delivered(&record, turn) {
+                Ok(matched) => {
+                    self.in_flight.push_back(matched);
+                    self.committed += 1;
+                }
+                Err(error) => {
+                    tracing::error!(zxid = %record.zxid, err = %error, "the leader's transaction does not decode, leaving the leader");
+                    return self.leave_role(crate::role::Next::LookLater, turn);
+                }
+            }
+        }
+        self.apply_committed(turn);
+    }
+
+    pub(crate) fn decode(&self, record: &Record) -> Result<TxnRecord, jute::DecodeError> {
+        let limits = self.settings.field_limits;
+        let mut input = Reader::with_limits(record.txn.clone(), limits);
+        TxnRecord::decode(&mut input)
+    }
+
+    /// Answers a `sync` of one of this leader's own clients once everything proposed before is
+    /// applied.
+    ///
+    /// A commit goes to the learners before this server's own tree has it, so that a client of theirs
+    /// may have its answer first. Between two turns the tree has what was sent, and a client's own
+    /// writes come before its `sync`. Source: Leader.processSync.
+    pub(crate) fn sync_own(&mut self, ticket: Ticket, turn: &mut Turn<'_, H>) {
+        let Role::Leading(leading) = &mut self.role else {
+            return turn.effect(Effect::CloseClient(ticket));
+        };
+        let last_proposed = leading.leader.last_proposed();
+        leading.own_syncs.push_back((last_proposed, ticket));
+        self.apply_committed(turn);
+    }
+
+    /// How many committed transactions come before the oldest `sync`; `None` if there is no `sync`,
+    /// or something before it is not committed yet.
+    fn committed_before_own_sync(&self) -> Option<usize> {
+        let Role::Leading(leading) = &self.role else {
+            return None;
+        };
+        let (zxid, _) = leading.own_syncs.front()?;
+        let before = self
+            .in_flight
+            .partition_point(|in_flight| in_flight.record.header.zxid <= *zxid);
+        (before <= self.committed).then_some(before)
+    }
+
+    /// Answers the oldest, before which everything is applied.
+    fn answer_own_sync(&mut self, turn: &mut Turn<'_, H>) {
+        let Role::Leading(leading) = &mut self.role else {
+            return;
+        };
+        if let Some((_, ticket)) = leading.own_syncs.pop_front() {
+            self.answer_sync(ticket, turn);
+        }
+    }
+
+    pub(crate) fn answer_sync(&mut self, ticket: Ticket, turn: &mut Turn<'_, H>) {
+        let state = turn.state;
+        let tree = state.tree();
+        turn.host.answer_sync(&tree, ticket);
+        drop(tree);
+        turn.host.tree_released();
+    }
+
+    /// A learner's record that was appended is being applied.
+    pub(crate) fn forget_undelivered(&mut self, upto: Zxid) {
+        while let Some(record) = self.undelivered.front()
+            && record.zxid <= upto
+        {
+            self.undelivered.pop_front();
+        }
+    }
+}

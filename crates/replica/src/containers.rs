@@ -1,0 +1,80 @@
+//! Empty containers and TTL znodes whose time is up are deleted by the server that orders.
+//!
+//! Source: ContainerManager.
+
+use std::collections::VecDeque;
+
+use proto::SessionId;
+use proto::request::WriteRequest;
+
+use crate::host::{Host, State, Turn};
+use crate::ordering::{Incoming, Order};
+use crate::replica::Replica;
+use crate::role::Role;
+use crate::settings::ContainerSettings;
+
+/// Deletions that are ordered together where none need to be apart in time.
+const DELETIONS_AT_ONCE: usize = 100;
+
+/// When znodes are looked at next, and which are to be deleted.
+#[derive(Debug)]
+pub(crate) struct ContainerCheck {
+    settings: ContainerSettings,
+    /// When the next round begins, or the next deletion is due.
+    next_ms: i64,
+    due: VecDeque<jute::Str>,
+}
+
+impl ContainerCheck {
+    pub(crate) fn new(settings: ContainerSettings, now_ms: i64) -> Self {
+        Self {
+            next_ms: now_ms.saturating_add(settings.check_interval_ms),
+            due: VecDeque::new(),
+            settings,
+        }
+    }
+}
+
+impl<H: Host> Replica<H> {
+    pub(crate) fn containers_ms(&self) -> Option<i64> {
+        matches!(self.role, Role::Leading(_)).then_some(self.containers.next_ms)
+    }
+
+    pub(crate) fn delete_containers(&mut self, turn: &mut Turn<'_, H>) {
+        let now_ms = turn.now.ms;
+        if now_ms < self.containers.next_ms {
+            return;
+        }
+        let orders = matches!(&self.role, Role::Leading(leading) if leading.leader.is_leading());
+        let check = &mut self.containers;
+        let settings = check.settings;
+        if !orders {
+            check.due.clear();
+        } else if check.due.is_empty() {
+            let tree = turn.state.tree();
+            let never_used_ms = settings.max_never_used_ms;
+            check.due = tree
+                .expired_candidates(turn.now.wall_ms, never_used_ms)
+                .into();
+        }
+        let at_once = match settings.min_spacing_ms {
+            0 => DELETIONS_AT_ONCE,
+            _ => 1,
+        };
+        let now = check.due.len().min(at_once);
+        for path in check.due.drain(..now) {
+            tracing::info!(path = &*path, "container or TTL znode is deleted");
+            let delete = WriteRequest::DeleteContainer { path };
+            let order = Order::own(SessionId::NONE, delete);
+            self.incoming.push(Incoming::Order(order));
+        }
+        let pause_ms = match check.due.is_empty() {
+            true => settings.check_interval_ms,
+            false => settings.min_spacing_ms.max(1),
+        };
+        check.next_ms = now_ms.saturating_add(pause_ms);
+        if now > 0 {
+            self.carry_out_leader(Vec::new(), turn);
+        }
+    }
+}

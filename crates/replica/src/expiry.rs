@@ -1,0 +1,66 @@
+//! Sessions whose time is up end: global ones by a transaction, if this server decides about them,
+//! local ones at once.
+
+use proto::request::WriteRequest;
+
+use crate::effect::Effect;
+use crate::host::{Host, State, Turn};
+use crate::note::Note;
+use crate::ordering::{Incoming, Order};
+use crate::replica::Replica;
+
+/// When the table of sessions is looked at next.
+#[derive(Debug, Default)]
+pub(crate) struct Expiry {
+    /// `None` while nobody is served.
+    next_ms: Option<i64>,
+}
+
+impl Expiry {
+    /// Sessions live here from now on.
+    pub(crate) fn begin(&mut self, now_ms: i64) {
+        self.next_ms = Some(now_ms);
+    }
+
+    /// No session lives here.
+    pub(crate) fn end(&mut self) {
+        self.next_ms = None;
+    }
+}
+
+impl<H: Host> Replica<H> {
+    pub(crate) fn expiry_ms(&self) -> Option<i64> {
+        self.expiry.next_ms
+    }
+
+    pub(crate) fn expire_sessions(&mut self, turn: &mut Turn<'_, H>) {
+        let now_ms = turn.now.ms;
+        if self.expiry.next_ms.is_none_or(|at_ms| at_ms > now_ms) {
+            return;
+        }
+        let (expired, next_ms) = {
+            let mut sessions = turn.state.sessions();
+            (sessions.expire(now_ms), sessions.next_deadline())
+        };
+        // Sessions end at multiples of a tick, so there is nothing to see in between; a session that
+        // begins meanwhile lives for longer than that.
+        let in_a_tick_ms = now_ms.saturating_add(self.settings.tick_ms);
+        let next_ms = next_ms.unwrap_or(in_a_tick_ms);
+        self.expiry.next_ms = Some(next_ms.clamp(now_ms + 1, in_a_tick_ms.max(now_ms + 1)));
+        for session in expired.local {
+            tracing::info!(%session, "local session expires");
+            turn.note(Note::SessionExpires);
+            turn.effect(Effect::CloseSession(session));
+        }
+        if expired.global.is_empty() {
+            return;
+        }
+        for session in expired.global {
+            tracing::info!(%session, "session expires");
+            turn.note(Note::SessionExpires);
+            let close = Order::own(session, WriteRequest::CloseSession);
+            self.incoming.push(Incoming::Order(close));
+        }
+        self.carry_out_leader(Vec::new(), turn);
+    }
+}

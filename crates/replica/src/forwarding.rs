@@ -1,0 +1,167 @@
+//! What clients of a learner ask goes up to its leader.
+//!
+//! A learner's server takes requests as every server does; what changes the tree goes up and comes
+//! back as a transaction, which is matched with its request by session and cxid.
+
+use bytes::Bytes;
+use jute::Encode;
+use proto::learner::{LearnerRequest, Touch};
+use proto::{OpCode, SessionId};
+use zab::learner::Action;
+
+use crate::effect::Effect;
+use crate::forwarded::Forwarded;
+use crate::host::{Host, Turn};
+use crate::input::{ClientRequest, Renewal, SyncRequest};
+use crate::replica::Replica;
+use crate::role::{Role, SyncWaiter};
+
+impl<H: Host> Replica<H> {
+    /// Passes the requests of clients on.
+    pub(crate) fn forward_all(&mut self, requests: Vec<ClientRequest>, turn: &mut Turn<'_, H>) {
+        let Role::Learning(learning) = &mut self.role else {
+            return;
+        };
+        let mut actions = std::mem::take(&mut learning.spare);
+        for request in requests {
+            self.forward(request, &mut actions, turn);
+        }
+        self.carry_out_learner(actions, turn);
+    }
+
+    fn forward(
+        &mut self,
+        request: ClientRequest,
+        actions: &mut Vec<Action>,
+        turn: &mut Turn<'_, H>,
+    ) {
+        let live = match &mut self.role {
+            Role::Learning(learning) if learning.is_live() => Some(learning),
+            _ => None,
+        };
+        let Some(learning) = live else {
+            return self.drop_order(request.into(), turn);
+        };
+        let Some(learner) = &mut learning.learner else {
+            return;
+        };
+        if let Some(upgrade) = upgrade_of(&request) {
+            // Nobody waits for it: the leader orders it in front, too.
+            learner.forward(upgrade, actions);
+        }
+        let op = request.request.op();
+        let is_new_session = op == OpCode::CreateSession;
+        let passed_on = LearnerRequest {
+            session: request.session,
+            cxid: request.cxid,
+            op: op.number(),
+            body: request.body,
+            authinfo: (!is_new_session).then(|| request.identities.to_vec()),
+        };
+        if learner.forward(passed_on, actions) {
+            learning.forwarded.push(
+                request.session,
+                Forwarded {
+                    cxid: request.cxid,
+                    op,
+                    origin: request.ticket,
+                    large_bytes: request.large_bytes,
+                },
+            );
+        }
+    }
+
+    /// A client's `sync`: passed on by a learner, answered in its place by a leader.
+    pub(crate) fn handle_sync(&mut self, sync: SyncRequest, turn: &mut Turn<'_, H>) {
+        let learning = match &mut self.role {
+            Role::Leading(_) => return self.sync_own(sync.ticket, turn),
+            Role::Learning(learning) => learning,
+            Role::Looking | Role::Draining(_) => {
+                return turn.effect(Effect::CloseClient(sync.ticket));
+            }
+        };
+        let mut body = Vec::new();
+        sync.path.encode(&mut body);
+        let request = LearnerRequest {
+            session: sync.session,
+            cxid: sync.cxid,
+            op: OpCode::Sync.number(),
+            body: body.into(),
+            authinfo: Some(sync.identities.to_vec()),
+        };
+        let mut actions = std::mem::take(&mut learning.spare);
+        let learner = learning.learner.as_mut();
+        if learner.is_some_and(|learner| learner.forward(request, &mut actions)) {
+            learning.syncs.push_back(SyncWaiter::Client(sync.ticket));
+        } else {
+            turn.effect(Effect::CloseClient(sync.ticket));
+        }
+        self.carry_out_learner(actions, turn);
+    }
+
+    /// The leader has answered the oldest `sync`.
+    pub(crate) fn handle_sync_done(&mut self, turn: &mut Turn<'_, H>) {
+        let Role::Learning(learning) = &mut self.role else {
+            return;
+        };
+        match learning.syncs.pop_front() {
+            Some(SyncWaiter::Client(ticket)) => self.answer_sync(ticket, turn),
+            Some(SyncWaiter::Observer(link)) => self.answer_observers_sync(link, turn),
+            None => {}
+        }
+    }
+
+    /// Asks the leader about a session that came to this server.
+    pub(crate) fn handle_renewal(&mut self, renewal: Renewal, turn: &mut Turn<'_, H>) {
+        let Role::Learning(learning) = &mut self.role else {
+            return turn.effect(Effect::CloseClient(renewal.ticket));
+        };
+        let touch = Touch {
+            session: renewal.session,
+            timeout_ms: renewal.timeout_ms,
+        };
+        let mut actions = std::mem::take(&mut learning.spare);
+        let learner = learning.learner.as_mut();
+        if learner.is_some_and(|learner| learner.revalidate(touch, &mut actions)) {
+            if let Some(older) = learning.renewals.push(renewal) {
+                turn.effect(Effect::CloseClient(older.ticket));
+            }
+        } else {
+            turn.effect(Effect::CloseClient(renewal.ticket));
+        }
+        self.carry_out_learner(actions, turn);
+    }
+
+    /// The leader's word on a session.
+    pub(crate) fn handle_revalidated(
+        &mut self,
+        session: SessionId,
+        is_valid: bool,
+        turn: &mut Turn<'_, H>,
+    ) {
+        if self.answer_observers_question(session, is_valid, turn) {
+            return;
+        }
+        let Role::Learning(learning) = &mut self.role else {
+            return;
+        };
+        if let Some(renewal) = learning.renewals.take(session) {
+            turn.effect(Effect::Renewed { renewal, is_valid });
+        }
+    }
+}
+
+/// What is to be passed on in front: the session becomes global.
+///
+/// Source: QuorumZooKeeperServer.makeUpgradeRequest.
+fn upgrade_of(request: &ClientRequest) -> Option<LearnerRequest> {
+    let timeout_ms = request.upgrade_ms?;
+    tracing::info!(session = %request.session, "a local session becomes global");
+    Some(LearnerRequest {
+        session: request.session,
+        cxid: 0,
+        op: OpCode::CreateSession.number(),
+        body: Bytes::copy_from_slice(&timeout_ms.to_be_bytes()),
+        authinfo: None,
+    })
+}

@@ -1,0 +1,82 @@
+//! What a replica needs of its host.
+
+use std::ops::{Deref, DerefMut};
+
+use tree::{Tree, Watches};
+
+use crate::effect::{Applied, Effect};
+use crate::input::Ticket;
+use crate::note::Note;
+use crate::sessions::Sessions;
+
+/// The tree and what belongs to it. Connections read it as well, so it is the host's to guard.
+///
+/// Locks, where there are any, are taken in this order: tree, then watches or sessions.
+pub trait State {
+    /// Holds the tree together with readers.
+    fn tree(&self) -> impl Deref<Target = Tree>;
+
+    /// Holds the tree alone.
+    fn tree_mut(&self) -> impl DerefMut<Target = Tree>;
+
+    /// Puts another tree in its place. Snapshots of the earlier one are given up.
+    fn replace_tree(&self, tree: Tree);
+
+    /// The watches.
+    fn watches(&self) -> impl DerefMut<Target = Watches>;
+
+    /// The table of sessions.
+    fn sessions(&self) -> impl DerefMut<Target = Sessions>;
+}
+
+/// Carries out what a replica decides.
+pub trait Host {
+    /// The tree and what belongs to it.
+    type State: State;
+
+    /// Carries this out, or has it carried out; never waits.
+    fn effect(&mut self, effect: Effect);
+
+    /// A transaction was applied: events go to the outboxes of watchers, then the reply to the one
+    /// who asked, then the answers of reads that waited behind it. The tree is held alone.
+    fn applied(&mut self, tree: &Tree, applied: Applied<'_>);
+
+    /// The oldest `sync` of this connection is answered, from this tree.
+    fn answer_sync(&mut self, tree: &Tree, ticket: Ticket);
+
+    /// The tree was let go after some calls of [`Host::applied`] or [`Host::answer_sync`]: whoever
+    /// got something can be woken.
+    fn tree_released(&mut self);
+
+    /// Something worth counting.
+    fn note(&mut self, note: Note<'_>);
+}
+
+/// The time of a turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Now {
+    /// Of a clock that never goes back, ms.
+    pub ms: i64,
+    /// Since 1970, ms; goes where an administrator sets it.
+    pub wall_ms: i64,
+}
+
+/// What the replica is lent while it handles one input.
+pub struct Turn<'a, H: Host> {
+    /// When.
+    pub now: Now,
+    /// The tree and what belongs to it.
+    pub state: &'a H::State,
+    /// Carries out what follows.
+    pub host: &'a mut H,
+}
+
+impl<H: Host> Turn<'_, H> {
+    pub(crate) fn effect(&mut self, effect: Effect) {
+        self.host.effect(effect);
+    }
+
+    pub(crate) fn note(&mut self, note: Note<'_>) {
+        self.host.note(note);
+    }
+}

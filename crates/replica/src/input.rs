@@ -1,0 +1,216 @@
+//! What a replica is told.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use config::membership::Membership;
+use proto::leader::LeaderPacket;
+use proto::learner::LearnerPacket;
+use proto::notification::PeerState;
+use proto::request::WriteRequest;
+use proto::{Epoch, Id, SessionId, Sid, Zxid};
+use tree::Tree;
+use zab::Record;
+use zab::leader::LinkId;
+
+use crate::effect::Port;
+
+/// A client's connection, as numbered by the host. Numbers are not used twice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Ticket(pub u64);
+
+impl fmt::Display for Ticket {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "connection {}", self.0)
+    }
+}
+
+/// A client's request that is to become a transaction.
+#[derive(Debug)]
+pub struct ClientRequest {
+    /// The connection that waits for the reply.
+    pub ticket: Ticket,
+    /// Its session.
+    pub session: SessionId,
+    /// The client's number of the request.
+    pub cxid: i32,
+    /// The caller's identities when the request came in.
+    pub identities: Arc<[Id]>,
+    /// What it asks for.
+    pub request: WriteRequest,
+    /// The same as it came, for a leader elsewhere.
+    pub body: Bytes,
+    /// Bytes that it takes of the host's budget of large requests, until it is applied or dropped.
+    pub large_bytes: u64,
+    /// The timeout of the session in ms, if it is local and must become global first.
+    pub upgrade_ms: Option<i32>,
+}
+
+/// A client's `sync`.
+#[derive(Debug)]
+pub struct SyncRequest {
+    /// The connection that waits for the answer.
+    pub ticket: Ticket,
+    /// Its session.
+    pub session: SessionId,
+    /// The client's number of the request.
+    pub cxid: i32,
+    /// The caller's identities when the request came in.
+    pub identities: Arc<[Id]>,
+    /// The path, which only the client looks at.
+    pub path: Option<jute::Str>,
+}
+
+/// A client that came back with a session of which only the leader knows whether it lives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Renewal {
+    /// The connection that waits for the answer.
+    pub ticket: Ticket,
+    /// The session.
+    pub session: SessionId,
+    /// Negotiated on this connection, ms.
+    pub timeout_ms: i32,
+    /// Whether the client sent the read-only byte and so expects it back.
+    pub new_style: bool,
+}
+
+/// What happened.
+#[derive(Debug)]
+pub enum Input {
+    /// Requests of clients, oldest first, some of which came together.
+    Requests(Vec<ClientRequest>),
+    /// A client's `sync`.
+    Sync(SyncRequest),
+    /// A client came back with a session.
+    Renew(Renewal),
+    /// The election has something to say.
+    Election(ElectionEvent),
+    /// A learner's connection has something to say.
+    Learner(Port, LearnerEvent),
+    /// The port at which learners are waited for could not be opened.
+    ListenFailed {
+        /// Which port.
+        port: Port,
+        /// The number of the order.
+        attempt: u64,
+    },
+    /// The connection to the leader has something to say.
+    Leader {
+        /// The number of the order to dial.
+        attempt: u64,
+        /// What.
+        event: LeaderEvent,
+    },
+    /// The oracle of two has answered.
+    Oracle {
+        /// Whether this server may go on alone.
+        grants: bool,
+    },
+    /// The log is on disk up to and including this transaction.
+    Synced(Zxid),
+    /// The accepted epoch is on disk.
+    AcceptedEpochSaved(Epoch),
+    /// The current epoch is on disk.
+    CurrentEpochSaved(Epoch),
+    /// The tree was loaded from disk, as ordered; without a tree if the log could not be cut and
+    /// nothing has changed.
+    Reloaded {
+        /// The tree.
+        tree: Option<Box<Tree>>,
+        /// Where the history ends.
+        end: Zxid,
+    },
+    /// The snapshot that synchronisation waits for is on disk, and nothing that must not be read
+    /// with it.
+    SnapshotWritten {
+        /// The number of the role that ordered it.
+        attempt: u64,
+        /// The transaction that the file is named after.
+        zxid: Zxid,
+    },
+    /// The disk has failed: nothing is acknowledged any more.
+    DiskFailed,
+    /// The server is told to end.
+    Shutdown,
+}
+
+/// What an election tells.
+#[derive(Debug)]
+pub enum ElectionEvent {
+    /// It is over.
+    Elected {
+        /// The role: leading, following or observing.
+        state: PeerState,
+        /// Who leads.
+        leader: Sid,
+    },
+    /// Another server has committed a newer member list, and this one looked.
+    ListSeen {
+        /// Who.
+        from: Sid,
+        /// The list.
+        list: Membership,
+    },
+    /// A server whose vote made this one the leader looks again.
+    SupporterLooks {
+        /// Who.
+        sid: Sid,
+    },
+}
+
+/// What happens on a learner's connection.
+#[derive(Debug)]
+pub enum LearnerEvent {
+    /// It is there.
+    Connected {
+        /// Its number from now on.
+        link: LinkId,
+    },
+    /// It has sent packets.
+    Packets {
+        /// From whom.
+        link: LinkId,
+        /// What, oldest first.
+        packets: Vec<LearnerPacket>,
+    },
+    /// It is gone.
+    Closed {
+        /// Which.
+        link: LinkId,
+    },
+    /// The snapshot that was ordered for it has been written to it.
+    SnapshotSent {
+        /// To whom.
+        link: LinkId,
+    },
+    /// What the log holds, as ordered.
+    LogRecords {
+        /// For whom.
+        link: LinkId,
+        /// The first is the last one that is not behind the zxid of the order.
+        records: Vec<Record>,
+    },
+    /// The log cannot answer the order.
+    LogUnusable {
+        /// For whom.
+        link: LinkId,
+    },
+}
+
+/// What happens on the way to the leader.
+#[derive(Debug)]
+pub enum LeaderEvent {
+    /// It is connected.
+    Connected,
+    /// It has sent packets.
+    Packets(Vec<LeaderPacket>),
+    /// It cannot be reached, or the connection is gone.
+    Closed,
+    /// Bytes of the snapshot have come.
+    SnapshotProgress,
+    /// The snapshot is complete, its signature is right.
+    SnapshotReceived(Box<Tree>),
+    /// The snapshot cannot be used.
+    SnapshotDamaged,
+}

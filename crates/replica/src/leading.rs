@@ -1,0 +1,431 @@
+//! A leader at work.
+//!
+//! What [`Leader`] decides is carried out in its order, with one liberty: commits are applied to the
+//! tree in groups, after the packets of the same turn are on their way.
+
+use proto::leader::LeaderPacket;
+use proto::learner::LearnerPacket;
+use proto::request::WriteRequest;
+use proto::{Epoch, Sid, Zxid};
+use session::{Owner, SessionTracker};
+use tree::{Overlay, Tree};
+use zab::leader::{Action, Leader, LeaderStart, LinkId, StepDown};
+
+use crate::effect::{Effect, Port, Service};
+use crate::host::{Host, State, Turn};
+use crate::learner_requests;
+use crate::limits;
+use crate::note::Note;
+use crate::ordering::{Incoming, Order};
+use crate::replica::Replica;
+use crate::role::{Leading, Next, OracleWatch, Role};
+use crate::sessions::Sessions;
+
+/// A standalone server's id towards `zab`.
+const STANDALONE: Sid = Sid(0);
+
+impl<H: Host> Replica<H> {
+    /// There is no ensemble: this server is the leader of one, from its start to its end.
+    pub(crate) fn begin_standalone(&mut self, turn: &mut Turn<'_, H>) {
+        let leader = Leader::standalone(STANDALONE, self.last_zxid);
+        self.role = Role::Leading(Box::new(Leading {
+            attempt: 0,
+            leader,
+            since_ms: turn.now.ms,
+            oracle: None,
+            own_syncs: Default::default(),
+            spare: Vec::new(),
+        }));
+        let orphans = {
+            let tree = turn.state.tree();
+            *turn.state.sessions() = self.track_sessions(&tree, turn.now.ms);
+            tree.orphan_owners()
+        };
+        self.serve(Service::Deciding, turn);
+        self.end_orphans(orphans);
+        self.carry_out_leader(Vec::new(), turn);
+    }
+
+    /// This server was elected, or named by a reconfiguration.
+    pub(crate) fn begin_leading(&mut self, turn: &mut Turn<'_, H>) {
+        let Some(member) = &mut self.member else {
+            return;
+        };
+        member.attempt += 1;
+        let attempt = member.attempt;
+        let me = member.lists.me();
+        turn.effect(Effect::Listen {
+            port: Port::Learners,
+            attempt,
+            addresses: member.quorum_addresses(me).unwrap_or_default(),
+        });
+        let lists = &member.lists;
+        let start = LeaderStart {
+            sid: me,
+            accepted_epoch: member.epochs.accepted,
+            current_epoch: member.epochs.current,
+            last_zxid: member.last_logged,
+            committed: std::mem::take(&mut member.committed),
+            log_whole_from: member.log_whole_from,
+            quorum: lists.committed().quorum(),
+            config_version: lists.committed().version.0,
+            next: lists.last_seen().map(|seen| lists.next_config(seen)),
+        };
+        // Groups and weights know no oracle.
+        let has_oracle = member.settings.has_oracle && lists.committed().hierarchy.is_none();
+        if has_oracle {
+            turn.effect(Effect::WatchOracle(true));
+        }
+        let mut actions = Vec::new();
+        let leader = Leader::new(start, member.settings.zab, turn.now.ms, &mut actions);
+        let role = Role::Leading(Box::new(Leading {
+            attempt,
+            leader,
+            since_ms: turn.now.ms,
+            oracle: has_oracle.then(OracleWatch::default),
+            own_syncs: Default::default(),
+            spare: Vec::new(),
+        }));
+        self.set_role(role, turn);
+        self.carry_out_leader(actions, turn);
+    }
+
+    /// Hands something to the leader and carries out what it wants; nothing in any other role.
+    pub(crate) fn with_leader(
+        &mut self,
+        turn: &mut Turn<'_, H>,
+        handle: impl FnOnce(&mut Leader, i64, &mut Vec<Action>),
+    ) {
+        let Role::Leading(leading) = &mut self.role else {
+            return;
+        };
+        let mut actions = std::mem::take(&mut leading.spare);
+        handle(&mut leading.leader, turn.now.ms, &mut actions);
+        self.carry_out_leader(actions, turn);
+    }
+
+    pub(crate) fn carry_out_leader(&mut self, mut actions: Vec<Action>, turn: &mut Turn<'_, H>) {
+        let mut more = Vec::new();
+        loop {
+            for action in actions.drain(..) {
+                self.carry_out_leader_action(action, &mut more, turn);
+            }
+            if more.is_empty() && !self.incoming.is_empty() {
+                self.order_incoming(&mut more, turn);
+            }
+            if more.is_empty() {
+                break;
+            }
+            std::mem::swap(&mut actions, &mut more);
+        }
+        turn.effect(Effect::Flush);
+        self.apply_committed(turn);
+        if let Role::Leading(leading) = &mut self.role {
+            if self.member.is_some() {
+                let pending_syncs = leading.leader.pending_syncs();
+                turn.note(Note::LeaderTurnEnds { pending_syncs });
+            }
+            leading.spare = actions;
+        }
+        self.step_down_if_log_lags(turn);
+    }
+
+    /// What this server's own log says as one of the voters.
+    pub(crate) fn handle_leader_synced(
+        &mut self,
+        before: Zxid,
+        upto: Zxid,
+        turn: &mut Turn<'_, H>,
+    ) {
+        if let (Role::Leading(leading), Some(member)) = (&self.role, &self.member) {
+            turn.note(Note::Synced(upto));
+            let newest = newest_sampled(upto, member.settings.ack_sampling);
+            let record = newest
+                .filter(|zxid| *zxid > before)
+                .and_then(|zxid| leading.leader.outstanding_record(zxid));
+            if let Some(stamp_ms) = record.and_then(|record| record.stamp_ms()) {
+                let sid = member.lists.me();
+                turn.note(Note::Acknowledged { sid, stamp_ms });
+            }
+        }
+        self.with_leader(turn, |leader, _, out| leader.handle_synced(upto, out));
+    }
+
+    /// A learner has sent packets.
+    pub(crate) fn handle_learner_packets(
+        &mut self,
+        link: LinkId,
+        packets: Vec<LearnerPacket>,
+        turn: &mut Turn<'_, H>,
+    ) {
+        if let (Role::Leading(leading), Some(member)) = (&self.role, &self.member) {
+            let sampling = member.settings.ack_sampling;
+            for packet in &packets {
+                if let LearnerPacket::Ack { zxid } = packet
+                    && newest_sampled(*zxid, sampling) == Some(*zxid)
+                    && let Some((sid, record)) = leading.leader.outstanding_of(link, *zxid)
+                    && let Some(stamp_ms) = record.stamp_ms()
+                {
+                    turn.note(Note::Acknowledged { sid, stamp_ms });
+                }
+            }
+        }
+        self.with_leader(turn, |leader, now_ms, out| {
+            let mut packets = packets.into_iter().peekable();
+            while let Some(packet) = packets.next() {
+                if !packets.peek().is_some_and(|next| says_more(next, &packet)) {
+                    leader.handle_packet(link, packet, now_ms, out);
+                }
+            }
+        });
+    }
+
+    /// A leader needs no log of its own to commit what a quorum of others has on disk. While its disk
+    /// stands still all that would wait for it in memory.
+    fn step_down_if_log_lags(&mut self, turn: &mut Turn<'_, H>) {
+        let bytes = self.backlog.bytes();
+        let is_leading = matches!(self.role, Role::Leading(_)) && !self.is_alone();
+        if bytes > limits::LEADER_BACKLOG_BYTES && is_leading {
+            tracing::error!(bytes, synced = %self.synced, "the disk does not keep up with the transaction log, leading is over until it has");
+            self.leave_role(Next::Look, turn);
+        }
+    }
+
+    /// `more` is what carrying it out leads to.
+    fn carry_out_leader_action(
+        &mut self,
+        action: Action,
+        more: &mut Vec<Action>,
+        turn: &mut Turn<'_, H>,
+    ) {
+        let Role::Leading(leading) = &mut self.role else {
+            return;
+        };
+        let port = Port::Learners;
+        match action {
+            Action::Send { to, packet } => {
+                self.is_view_stale |= matches!(packet, LeaderPacket::UpToDate);
+                turn.note(Note::SentByLeader(&packet));
+                turn.effect(Effect::Send { port, to, packet });
+            }
+            Action::Append(record) => {
+                if self.member.is_some()
+                    && let Some(stamp_ms) = record.stamp_ms()
+                {
+                    let zxid = record.zxid;
+                    turn.note(Note::Appended { zxid, stamp_ms });
+                }
+                self.append(record, turn);
+            }
+            Action::Deliver(record) => {
+                if self.member.is_some() {
+                    // Apache's leader leaves reconfigurations out (Leader.tryToCommit).
+                    let stamp_ms = record.stamp_ms().filter(|_| !record.is_reconfig());
+                    let by_leader = true;
+                    turn.note(Note::Committed {
+                        stamp_ms,
+                        by_leader,
+                    });
+                }
+                self.committed += 1;
+            }
+            Action::SendSnapshot { to, zxid } => {
+                turn.note(Note::SnapshotOrdered);
+                self.apply_committed(turn);
+                turn.effect(Effect::SendSnapshot { port, to, zxid });
+            }
+            Action::ReadLog { to, from, upto } => turn.effect(Effect::ReadLog { to, from, upto }),
+            Action::Close { link, fault } => {
+                turn.effect(Effect::CloseLink { port, link, fault });
+                self.is_view_stale = true;
+            }
+            Action::SaveAcceptedEpoch(epoch) => self.save_accepted_epoch(epoch, turn),
+            Action::SaveCurrentEpoch(epoch) => self.save_current_epoch(epoch, turn),
+            Action::Lead {
+                epoch,
+                designated_leader,
+            } => self.lead(epoch, designated_leader, turn),
+            Action::ActivateConfig {
+                record,
+                designated_leader,
+            } => {
+                self.apply_committed(turn);
+                self.activate_config(&record, Some(designated_leader), turn);
+            }
+            Action::Request { from, request } => {
+                self.incoming
+                    .extend(learner_requests::incoming(from, request));
+            }
+            Action::Touch { from: _, sessions } => self.touch_sessions(&sessions, turn),
+            Action::Revalidate { from, session } => {
+                let owner = learner_requests::owner_of(from);
+                let mut sessions = turn.state.sessions();
+                let is_valid = sessions.move_to(session, owner, turn.now.ms);
+                drop(sessions);
+                let leader = &mut leading.leader;
+                leader.revalidated(from, session.session, is_valid, more);
+                turn.note(Note::SessionRevalidated);
+            }
+            Action::StepDown(reason) => self.step_down(reason, turn),
+        }
+    }
+
+    /// The accepted epoch is on disk: learners are told of it, with the configuration that it begins
+    /// with.
+    pub(crate) fn announce_epoch(&mut self, epoch: Epoch, turn: &mut Turn<'_, H>) {
+        let Some(member) = &mut self.member else {
+            return;
+        };
+        let (config, file) = member.lists.epoch_config(epoch);
+        if let Some(file) = file {
+            let is_required = true;
+            turn.effect(Effect::SaveMembers { file, is_required });
+        }
+        self.with_leader(turn, |leader, now_ms, out| {
+            leader.handle_accepted_epoch_saved(config, now_ms, out);
+        });
+    }
+
+    /// The epoch is established: clients are served from here on.
+    fn lead(&mut self, epoch: Epoch, designated_leader: Option<Sid>, turn: &mut Turn<'_, H>) {
+        let start = Zxid::new(epoch, 0);
+        let orphans = {
+            let mut tree = turn.state.tree_mut();
+            tree.begin_epoch(start);
+            self.overlay = Overlay::new(&tree);
+            self.last_zxid = start;
+            *turn.state.sessions() = self.track_sessions(&tree, turn.now.ms);
+            tree.orphan_owners()
+        };
+        turn.effect(Effect::EpochActive(epoch));
+        if let Some(member) = &self.member {
+            tracing::info!(sid = %member.lists.me(), %epoch, "leading");
+        }
+        self.install_seen_config(designated_leader, turn);
+        let serves = self
+            .member
+            .as_ref()
+            .is_some_and(|member| member.settings.leader_serves);
+        let Role::Leading(leading) = &mut self.role else {
+            // The configuration that came into force with the epoch has another leader.
+            return;
+        };
+        leading.since_ms = turn.now.ms;
+        if serves {
+            self.serve(Service::Deciding, turn);
+        } else {
+            self.expiry.begin(turn.now.ms);
+        }
+        turn.note(Note::LeadingBegins);
+        self.show(turn);
+        self.end_orphans(orphans);
+    }
+
+    /// Sessions that own ephemerals but are not in the history end by a transaction, so that what
+    /// the log says and what the tree holds stay the same.
+    fn end_orphans(&mut self, orphans: Vec<proto::SessionId>) {
+        for session in orphans {
+            tracing::warn!(%session, "ephemeral znodes of a session that is gone are deleted");
+            self.incoming.push(Incoming::Order(Order::own(
+                session,
+                WriteRequest::CloseSession,
+            )));
+        }
+    }
+
+    /// Every session of the tree starts with a full timeout.
+    fn track_sessions(&self, tree: &Tree, now_ms: i64) -> Sessions {
+        let settings = &self.settings;
+        let role = match self.is_alone() {
+            true => session::Role::Standalone,
+            false => session::Role::Leader {
+                server_id: settings.session_server_id,
+                local_sessions: settings.local_sessions,
+            },
+        };
+        let mut tracker = SessionTracker::new(settings.tick_ms, role);
+        for (id, timeout_ms) in tree.sessions() {
+            tracker.add(id, timeout_ms, now_ms);
+            if self.is_alone() {
+                tracker.set_owner(id, Owner::THIS_SERVER);
+            }
+        }
+        Sessions::Deciding(tracker)
+    }
+
+    fn step_down(&mut self, reason: StepDown, turn: &mut Turn<'_, H>) {
+        tracing::warn!(%reason, "leading is over");
+        match reason {
+            // The oracle is needed in the election that follows.
+            StepDown::LostQuorum => turn.effect(Effect::SetOracleNeeded(true)),
+            StepDown::SupporterLooks => turn.note(Note::SupporterLost),
+            _ => {}
+        }
+        self.leave_role(Next::Look, turn);
+    }
+
+    /// The oracle has answered. The answer may be to an earlier role's question, and is as good.
+    pub(crate) fn handle_oracle(&mut self, grants: bool, turn: &mut Turn<'_, H>) {
+        self.with_leader(turn, |leader, now_ms, out| {
+            leader.handle_oracle(grants, now_ms, out);
+        });
+        let Role::Leading(leading) = &mut self.role else {
+            return;
+        };
+        let is_needed = leading.leader.needs_oracle();
+        if let Some(watch) = &mut leading.oracle
+            && watch.is_needed != Some(is_needed)
+        {
+            watch.is_needed = Some(is_needed);
+            turn.effect(Effect::SetOracleNeeded(is_needed));
+        }
+    }
+}
+
+/// The newest zxid up to `upto` of which the acknowledgements are measured: one in `sampling`, none
+/// below 1. Source: Leader.processAck (`leader.ackLoggingFrequency`).
+fn newest_sampled(upto: Zxid, sampling: i64) -> Option<Zxid> {
+    (sampling > 0).then(|| Zxid(upto.0 - upto.0 % sampling))
+}
+
+/// Whether `next` acknowledges what `packet` does, and more: a log has no holes. A follower sends one
+/// for each transaction, and dozens come at once.
+fn says_more(next: &LearnerPacket, packet: &LearnerPacket) -> bool {
+    match (packet, next) {
+        // Counter 0 is not of a proposal.
+        (LearnerPacket::Ack { zxid }, LearnerPacket::Ack { zxid: next }) => {
+            zxid.counter() != 0 && zxid.epoch() == next.epoch() && zxid < next
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_acknowledgement_is_passed_over_for_a_later_one_of_its_epoch_alone() {
+        let ack = |zxid| LearnerPacket::Ack { zxid: Zxid(zxid) };
+        assert!(says_more(&ack(0x1_0000_0009), &ack(0x1_0000_0008)));
+        assert!(!says_more(&ack(0x1_0000_0008), &ack(0x1_0000_0008)));
+        assert!(!says_more(&ack(0x1_0000_0007), &ack(0x1_0000_0008)));
+        // NEWLEADER's own, and those of two epochs.
+        assert!(!says_more(&ack(0x1_0000_0001), &ack(0x1_0000_0000)));
+        assert!(!says_more(&ack(0x2_0000_0001), &ack(0x1_0000_0008)));
+        let ping = LearnerPacket::Ping {
+            zxid: Zxid(0x1_0000_0009),
+            touched: Vec::new(),
+        };
+        assert!(!says_more(&ping, &ack(0x1_0000_0008)));
+        assert!(!says_more(&ack(0x1_0000_0009), &ping));
+    }
+
+    #[test]
+    fn one_position_in_so_many_is_measured() {
+        assert_eq!(newest_sampled(Zxid(7), 3), Some(Zxid(6)));
+        assert_eq!(newest_sampled(Zxid(6), 3), Some(Zxid(6)));
+        assert_eq!(newest_sampled(Zxid(7), 0), None);
+        assert_eq!(newest_sampled(Zxid(7), -1), None);
+    }
+}

@@ -1,0 +1,88 @@
+//! What learners pass on to their leader.
+
+use std::sync::Arc;
+
+use jute::Reader;
+use proto::learner::{LearnerRequest, Touch};
+use proto::request::{Request, WriteRequest};
+use proto::{ErrorCode, OpCode};
+use session::Owner;
+use zab::leader::LinkId;
+
+use crate::host::{Host, State, Turn};
+use crate::ordering::{Incoming, Order};
+use crate::replica::Replica;
+
+impl<H: Host> Replica<H> {
+    /// Sessions were heard from.
+    pub(crate) fn touch_sessions(&self, touches: &[Touch], turn: &Turn<'_, H>) {
+        let mut sessions = turn.state.sessions();
+        for touch in touches {
+            sessions.touch(touch.session, touch.timeout_ms, turn.now.ms);
+        }
+    }
+}
+
+/// Whose session it is that a learner's connection serves.
+pub(crate) fn owner_of(link: LinkId) -> Owner {
+    Owner(link.0)
+}
+
+/// A learner's request, understood; nothing for what is dropped without an answer.
+///
+/// A body that does not decode becomes an error transaction with a zxid of its own: whoever
+/// passed it on waits for one (LearnerHandler, PrepRequestProcessor).
+pub(crate) fn incoming(from: LinkId, request: LearnerRequest) -> Option<Incoming> {
+    let op = request.op();
+    let LearnerRequest {
+        session,
+        cxid,
+        body,
+        authinfo,
+        ..
+    } = request;
+    let Some(op) = op else {
+        tracing::debug!(
+            link = from.0,
+            "a learner's request of an unknown type is dropped"
+        );
+        return None;
+    };
+    if op == OpCode::Sync {
+        return Some(Incoming::Sync(from));
+    }
+    let write = match op {
+        OpCode::CreateSession => Reader::new(body)
+            .i32()
+            .map(|timeout_ms| WriteRequest::CreateSession { timeout_ms }),
+        OpCode::CloseSession => Ok(WriteRequest::CloseSession),
+        op => match Request::decode(op, &mut Reader::new(body)) {
+            Ok(Request::Write(write)) => Ok(write),
+            Ok(Request::Read(_) | Request::Sync(_)) => {
+                tracing::debug!(link = from.0, op = op.name(), "a learner's read is dropped");
+                return None;
+            }
+            Err(error) => Err(error),
+        },
+    };
+    let has_identities = authinfo.is_some() || op == OpCode::CreateSession;
+    let request = match write {
+        Ok(write) if has_identities => Ok(write),
+        Ok(_) => Err(ErrorCode::MarshallingError),
+        Err(error) => {
+            tracing::warn!(link = from.0, %session, op = op.name(), err = %error, "a learner passes on a request that does not decode");
+            Err(ErrorCode::MarshallingError)
+        }
+    };
+    Some(Incoming::Order(Order {
+        origin: None,
+        owner: owner_of(from),
+        session,
+        cxid,
+        op,
+        identities: Arc::from(authinfo.unwrap_or_default()),
+        request,
+        large_bytes: 0,
+        is_counted: false,
+    }))
+}

@@ -1,0 +1,70 @@
+//! A member of an ensemble without a world: everything that a server decides, and nothing that it
+//! does.
+//!
+//! ```text
+//!   Input: requests, packets, elections,            Effect: append, save, cut, send, dial,
+//!          "this is on disk", time                          listen, serve, close
+//!            |                                                ^
+//!            v                                                |
+//!      +--------------------------------------------------------------+
+//!      | Replica: order, role (looking, leading, learning), member     |
+//!      | lists, sessions, forwarding, what must be on disk before what |
+//!      | is said. Holds `zab` and lends itself the tree for a turn.     |
+//!      +--------------------------------------------------------------+
+//! ```
+//!
+//! A host hands in what happened by [`Replica::handle`] and calls [`Replica::handle_deadline`] when
+//! [`Replica::deadline_ms`] has come. Both carry out what follows through the [`Host`] while they
+//! run: effects in their order, and replies and events while the tree is held, so that an event
+//! precedes the reply that would reveal its change. What takes time (a disk, a network, a resolver)
+//! is an effect whose end comes back as an input. There is no thread, socket, file, clock, channel
+//! or async code here; time and randomness are arguments.
+//!
+//! There are two hosts: `server` with threads, sockets and files, and `simulator` with a queue and a
+//! seed. Neither decides anything.
+//!
+//! The tree, the watches and the table of sessions are also read by connections, which answer reads
+//! themselves. They stay with the host, which lends them through [`State`]: behind locks in a server,
+//! as they are in a simulation. The replica holds the tree shared while it prepares and exclusively
+//! while it applies, so that readers are kept out for no longer than that.
+//!
+//! A server that stands alone is a leader of one, on the same way as every leader.
+
+mod applying;
+mod containers;
+mod effect;
+mod expiry;
+mod forwarded;
+mod forwarding;
+mod host;
+mod input;
+mod leading;
+mod learner_requests;
+mod learning;
+mod limits;
+mod member;
+pub mod members;
+mod note;
+mod observer;
+mod observers;
+mod ordering;
+mod read_only;
+mod reconfiguring;
+mod replica;
+mod revalidation;
+mod role;
+mod roles;
+pub mod sessions;
+mod settings;
+mod view;
+
+pub use effect::{Applied, Effect, MemberFile, Port, Service};
+pub use host::{Host, Now, State, Turn};
+pub use input::{
+    ClientRequest, ElectionEvent, Input, LeaderEvent, LearnerEvent, Renewal, SyncRequest, Ticket,
+};
+pub use member::{Epochs, MemberStart};
+pub use note::{Note, Stage};
+pub use replica::{Replica, Start};
+pub use settings::{ContainerSettings, EnsembleSettings, ObserverSettings, Settings};
+pub use view::{Learners, Phase, RoleView, View};

@@ -1,0 +1,128 @@
+//! What a member of an ensemble keeps from role to role.
+
+use config::members::{HostPort, MemberRole};
+use proto::notification::PeerState;
+use proto::{Epoch, Sid, Zxid};
+use zab::CommittedLog;
+
+use crate::effect::Effect;
+use crate::members::MemberLists;
+use crate::observer::MasterChoice;
+use crate::settings::{EnsembleSettings, Settings};
+
+/// The epochs of the epoch files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Epochs {
+    /// The newest that this server has promised itself to (`acceptedEpoch`).
+    pub accepted: Epoch,
+    /// The newest whose history it has taken on (`currentEpoch`).
+    pub current: Epoch,
+}
+
+/// What a member recovered.
+#[derive(Debug)]
+pub struct MemberStart {
+    /// The member lists.
+    pub lists: MemberLists,
+    /// The epoch files.
+    pub epochs: Epochs,
+    /// The last transaction of the log, which is on disk.
+    pub last_logged: Zxid,
+    /// From here on the log files have no hole.
+    pub log_whole_from: Zxid,
+    /// False for a data directory that is empty without a reason: it has no vote until it has a
+    /// snapshot of a leader's.
+    pub is_trusted: bool,
+}
+
+impl MemberStart {
+    /// What this server stands for in an election.
+    pub fn candidate(&self) -> election::Candidate {
+        election::Candidate {
+            zxid: self.is_trusted.then_some(self.last_logged),
+            peer_epoch: self.epochs.current,
+        }
+    }
+}
+
+/// A server of an ensemble, whatever its role is just now.
+pub(crate) struct MemberState {
+    pub(crate) settings: EnsembleSettings,
+    pub(crate) lists: MemberLists,
+    pub(crate) epochs: Epochs,
+    /// The newest committed transactions, while no role has them.
+    pub(crate) committed: CommittedLog,
+    /// The last transaction of the log; on disk whenever there is no role.
+    pub(crate) last_logged: Zxid,
+    /// From here on the log files have no hole.
+    pub(crate) log_whole_from: Zxid,
+    /// See [`MemberStart::is_trusted`].
+    pub(crate) is_trusted: bool,
+    /// The epoch whose leader must send a snapshot, because a cut failed.
+    pub(crate) truncation_failed_in: Option<Epoch>,
+    /// Numbers the roles.
+    pub(crate) attempt: u64,
+    /// How this server finds whom to learn from, while it is an observer.
+    pub(crate) masters: MasterChoice,
+    /// How long to wait after this role before the next election, ms.
+    pub(crate) look_pause_ms: i64,
+    /// When to look for a leader again after a pause, ms.
+    pub(crate) look_at_ms: Option<i64>,
+    /// When reads are served, while this server looks for a leader, ms.
+    pub(crate) read_only_at_ms: Option<i64>,
+}
+
+impl MemberState {
+    pub(crate) fn new(settings: &Settings, start: MemberStart, seed: u64) -> Option<Self> {
+        let settings = settings.ensemble.clone()?;
+        Some(Self {
+            lists: start.lists,
+            epochs: start.epochs,
+            committed: CommittedLog::new(settings.commit_log_count),
+            last_logged: start.last_logged,
+            log_whole_from: start.log_whole_from,
+            is_trusted: start.is_trusted,
+            truncation_failed_in: None,
+            attempt: 0,
+            masters: MasterChoice::new(settings.observer, seed),
+            look_pause_ms: 0,
+            look_at_ms: None,
+            read_only_at_ms: None,
+            settings,
+        })
+    }
+
+    /// What this server stands for in an election.
+    pub(crate) fn candidate(&self) -> election::Candidate {
+        election::Candidate {
+            zxid: self.is_trusted.then_some(self.last_logged),
+            peer_epoch: self.epochs.current,
+        }
+    }
+
+    /// A reconfiguration has named the leader: servers that look are told so from now on.
+    pub(crate) fn appoint(&self, leader: Sid) -> Effect {
+        let state = match self.lists.role() {
+            MemberRole::Participant if leader == self.lists.me() => PeerState::Leading,
+            MemberRole::Participant => PeerState::Following,
+            MemberRole::Observer => PeerState::Observing,
+        };
+        let vote = election::Vote {
+            leader,
+            zxid: self.last_logged,
+            peer_epoch: self.epochs.current,
+        };
+        Effect::Appoint { state, vote }
+    }
+
+    /// Where a server waits for learners; `None` for one that no list names.
+    pub(crate) fn quorum_addresses(&self, sid: Sid) -> Option<Vec<HostPort>> {
+        let lists = [Some(self.lists.committed()), self.lists.last_seen()];
+        let mut members = lists
+            .into_iter()
+            .flatten()
+            .map(|list| list.members.get(&sid));
+        let member = members.find_map(|member| member)?;
+        Some(member.quorum_addresses().into_iter().collect())
+    }
+}

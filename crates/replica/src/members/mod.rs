@@ -1,0 +1,216 @@
+//! Who belongs to the ensemble, as this server knows it.
+//!
+//! ```text
+//! proposed (reconfig, NEWLEADER)  --see-->      last seen   zoo.cfg.dynamic.next
+//! committed                       --install-->  committed   zoo.cfg.dynamic.<version>, zoo.cfg
+//! ```
+//!
+//! The *committed* list decides, and while a newer one was *seen*, that one has to agree. A list is
+//! seen before it is acknowledged and installed before anything that was committed after it.
+//! Memory changes first, then the files, so that a disk that fails cannot make this server count
+//! votes by an old list. Writing them is the host's; what is to be written is given back as a
+//! [`MemberFile`].
+//!
+//! With `reconfigEnabled=false` lists of others are neither seen nor installed, and no file is
+//! written: the list is the one that the server started with.
+//!
+//! Source: QuorumPeer.setLastSeenQuorumVerifier, setQuorumVerifier, processReconfig; Leader.lead.
+
+mod change;
+mod plan;
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use config::Config;
+use config::members::{HostPort, MemberRole};
+use config::membership::{Membership, MembershipError, MembershipFault};
+use config::reconfig::Rules;
+use proto::{ConfigVersion, Epoch, Sid, Zxid};
+use zab::leader::{EpochConfig, NextConfig};
+
+pub use change::Change;
+pub use plan::PlanFacts;
+
+use crate::effect::MemberFile;
+
+/// The member lists of this server.
+#[derive(Debug)]
+pub struct MemberLists {
+    me: Sid,
+    rules: Rules,
+    reconfig_enabled: bool,
+    committed: Membership,
+    /// Newer than `committed`.
+    last_seen: Option<Membership>,
+    /// Where this server listens; of the last list that had it, if it was removed.
+    own: OwnAddresses,
+}
+
+/// Where this server listens.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+struct OwnAddresses {
+    quorum: BTreeSet<HostPort>,
+    election: BTreeSet<HostPort>,
+    client: Option<HostPort>,
+}
+
+impl MemberLists {
+    /// The lists that the server starts with; `None` for a standalone server.
+    pub fn new(config: &Config) -> Option<Self> {
+        let ensemble = config.ensemble.as_ref()?;
+        let features = &config.features;
+        let client = config.client.plain.as_ref();
+        let mut own = OwnAddresses {
+            client: client.map(|client| HostPort::new(&client.host, client.port)),
+            ..OwnAddresses::default()
+        };
+        if let Some(member) = ensemble.membership.members.get(&ensemble.my_id) {
+            own.quorum = member.quorum_addresses();
+            own.election = member.election_addresses();
+        }
+        let committed = ensemble.membership.clone();
+        let last_seen = ensemble.last_seen.clone();
+        let is_newer =
+            |seen: &Membership| features.reconfig_enabled && seen.version > committed.version;
+        Some(Self {
+            me: ensemble.my_id,
+            rules: Rules {
+                multi_address_enabled: ensemble.multi_address.is_enabled,
+                standalone_enabled: features.standalone_enabled,
+            },
+            reconfig_enabled: features.reconfig_enabled,
+            last_seen: last_seen.filter(is_newer),
+            committed,
+            own,
+        })
+    }
+
+    /// This server.
+    pub fn me(&self) -> Sid {
+        self.me
+    }
+
+    /// What this server is by the committed list. A server that is not in the list follows without
+    /// a vote, as a participant does.
+    pub fn role(&self) -> MemberRole {
+        role_in(&self.committed, self.me)
+    }
+
+    /// Where clients are served, as far as a list or zoo.cfg has said it.
+    pub fn client_address(&self) -> Option<&HostPort> {
+        self.own.client.as_ref()
+    }
+
+    /// The list that decides.
+    pub fn committed(&self) -> &Membership {
+        &self.committed
+    }
+
+    /// A newer list that was proposed and is not known to be committed: a quorum of it has to agree
+    /// too.
+    pub fn last_seen(&self) -> Option<&Membership> {
+        self.last_seen.as_ref()
+    }
+
+    /// Reads a list that came from elsewhere: of NEWLEADER, a reconfiguration, a notification.
+    ///
+    /// # Errors
+    /// If it is none, or one in which nobody could ever decide.
+    pub fn parse(&self, text: &[u8]) -> Result<Membership, MembershipError> {
+        let text = String::from_utf8_lossy(text);
+        let list = Membership::parse(&text, self.rules.multi_address_enabled)?;
+        let has_voter = list.participants().next().is_some();
+        has_voter.then_some(list).ok_or(MembershipError {
+            key: None,
+            reason: MembershipFault::NoParticipant,
+        })
+    }
+
+    /// Takes note of a list that was proposed. It may be acknowledged once what is given back is on
+    /// disk; if it cannot be written it counts as seen all the same, for as long as the server runs.
+    ///
+    /// An older list than the one last seen takes its place: a new leader has not heard of a
+    /// reconfiguration, which therefore never was.
+    pub fn see(&mut self, list: Membership) -> Option<MemberFile> {
+        let known = self.last_seen.as_ref().unwrap_or(&self.committed).version;
+        if !self.reconfig_enabled || list.version == known {
+            return None;
+        }
+        if list.version < known {
+            let (version, given_up) = (list.version, known);
+            tracing::warn!(%version, %given_up, "a proposed member list is given up");
+        }
+        self.last_seen = (list.version > self.committed.version).then_some(list);
+        Some(MemberFile::LastSeen(self.last_seen.clone()))
+    }
+
+    /// Puts a committed list in force: what changes, and what is to be written. `None` if it was
+    /// known already or lists cannot change.
+    pub fn install(&mut self, list: Membership) -> Option<(Change, MemberFile)> {
+        if !self.reconfig_enabled || list.version <= self.committed.version {
+            return None;
+        }
+        let version = list.version;
+        let previous = std::mem::replace(&mut self.committed, list);
+        let own = self.own_addresses();
+        let was = std::mem::replace(&mut self.own, own);
+        self.last_seen.take_if(|seen| seen.version <= version);
+        let change = Change::between(self.me, (&previous, &was), (&self.committed, &self.own));
+        tracing::info!(%version, ?change, "member list installed");
+        let own = self.committed.members.get(&self.me);
+        let file = MemberFile::Committed {
+            list: self.committed.clone(),
+            has_client: own.is_some_and(|member| member.client.is_some()),
+            removes_last_seen: self.last_seen.is_none(),
+        };
+        Some((change, file))
+    }
+
+    fn own_addresses(&self) -> OwnAddresses {
+        let Some(member) = self.committed.members.get(&self.me) else {
+            return self.own.clone();
+        };
+        OwnAddresses {
+            quorum: member.quorum_addresses(),
+            election: member.election_addresses(),
+            client: member.client.clone().or_else(|| self.own.client.clone()),
+        }
+    }
+
+    /// The list that this server's epoch as leader begins with: the last one seen.
+    ///
+    /// A list without a version is given one with the first epoch, so that it goes before the
+    /// lists of servers that nobody knows yet (ZOOKEEPER-1783). It counts as proposed: a list seen.
+    pub fn epoch_config(&mut self, epoch: Epoch) -> (EpochConfig, Option<MemberFile>) {
+        let mut file = None;
+        if self.committed.version == ConfigVersion::default() && self.last_seen.is_none() {
+            let version = ConfigVersion(Zxid::new(epoch, 0).0);
+            file = self.see(Membership {
+                version,
+                ..self.committed.clone()
+            });
+        }
+        let list = self.last_seen.as_ref().unwrap_or(&self.committed);
+        let config = EpochConfig {
+            text: Bytes::from(list.node_data()),
+            version: list.version.0,
+        };
+        (config, file)
+    }
+
+    /// A list on its way, for the leader that this server is.
+    pub fn next_config(&self, list: &Membership) -> NextConfig {
+        let own = list.participants().find(|member| member.sid == self.me);
+        NextConfig {
+            quorum: list.quorum(),
+            text: Bytes::from(list.node_data()),
+            leader_stays: own.is_some_and(|own| own.quorum_addresses() == self.own.quorum),
+        }
+    }
+}
+
+fn role_in(list: &Membership, sid: Sid) -> MemberRole {
+    let member = list.members.get(&sid);
+    member.map(|member| member.role).unwrap_or_default()
+}

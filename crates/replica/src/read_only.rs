@@ -1,0 +1,47 @@
+//! Reads without a leader: `readonlymode.enabled`.
+//!
+//! A member that has looked for a leader for a while serves the clients that said at the handshake
+//! that reads will do, from the tree as it is. The election goes on meanwhile. With its end, whatever
+//! it is, they lose their connections, and with them their sessions, which were local.
+//!
+//! Source: QuorumPeer.run, ReadOnlyZooKeeperServer.
+
+use crate::effect::Service;
+use crate::host::{Host, Turn};
+use crate::replica::Replica;
+use crate::role::Role;
+
+impl<H: Host> Replica<H> {
+    /// This server has begun to look for a leader.
+    pub(crate) fn plan_read_only(&mut self, now_ms: i64) {
+        if let Some(member) = &mut self.member {
+            let after_ms = member.settings.read_only_after_ms;
+            member.read_only_at_ms = after_ms.map(|after_ms| now_ms.saturating_add(after_ms));
+        }
+    }
+
+    /// Serves reads if this server has looked for long enough.
+    pub(crate) fn begin_read_only_if_due(&mut self, turn: &mut Turn<'_, H>) {
+        let Some(member) = &mut self.member else {
+            return;
+        };
+        let now_ms = turn.now.ms;
+        let due = member.read_only_at_ms.take_if(|at_ms| *at_ms <= now_ms);
+        if due.is_some() && matches!(self.role, Role::Looking) {
+            tracing::info!(zxid = %self.last_zxid, "no leader yet, serving reads to read-only clients");
+            self.serve(Service::ReadOnly, turn);
+            self.show(turn);
+        }
+    }
+
+    /// There is a leader, or there is to be one: read-only clients have to find it.
+    pub(crate) fn end_read_only(&mut self, turn: &mut Turn<'_, H>) {
+        if let Some(member) = &mut self.member {
+            member.read_only_at_ms = None;
+        }
+        if self.service == Service::ReadOnly {
+            tracing::info!("a leader is known, read-only clients are sent away");
+            self.stop_serving(turn);
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! The replica: its state, and the ways in.
+
+use std::collections::VecDeque;
+use std::marker::PhantomData;
+
+use proto::Zxid;
+use tree::{Event, Overlay};
+use zab::Record;
+
+use crate::containers::ContainerCheck;
+use crate::effect::{Effect, Port, Service};
+use crate::expiry::Expiry;
+use crate::host::{Host, Now, State, Turn};
+use crate::input::{ElectionEvent, Input, LeaderEvent, LearnerEvent};
+use crate::member::{MemberStart, MemberState};
+use crate::ordering::{Backlog, InFlight, Incoming};
+use crate::role::{Next, Role};
+use crate::settings::Settings;
+
+/// What a replica begins with. The tree is in the host's [`State`].
+#[derive(Debug)]
+pub struct Start {
+    /// Fixed while it runs.
+    pub settings: Settings,
+    /// What a member recovered; `None` for a server that stands alone.
+    pub member: Option<MemberStart>,
+    /// Spreads what must not happen at all servers at once.
+    pub seed: u64,
+}
+
+/// Decides for one server. See the documentation of the crate.
+///
+/// Invariants: zxids are applied in order, each once; a reply follows only what `zab` says is
+/// committed, and `zab` counts only what the host has reported to be on disk; what is appended and
+/// not committed is never shown to a client.
+pub struct Replica<H: Host> {
+    pub(crate) settings: Settings,
+    pub(crate) role: Role,
+    /// `None` if there is no ensemble.
+    pub(crate) member: Option<Box<MemberState>>,
+    pub(crate) service: Service,
+    pub(crate) overlay: Overlay,
+    /// The last zxid given out, or where the history ends.
+    pub(crate) last_zxid: Zxid,
+    /// The last record handed to the log.
+    pub(crate) appended: Zxid,
+    /// Up to where the log is on disk.
+    pub(crate) synced: Zxid,
+    /// What was handed to the log and is not on disk.
+    pub(crate) backlog: Backlog,
+    /// Transactions to be applied, oldest first.
+    pub(crate) in_flight: VecDeque<InFlight>,
+    /// How many of them are committed.
+    pub(crate) committed: usize,
+    /// A learner's committed records, not decoded yet.
+    pub(crate) delivered: Vec<Record>,
+    /// A learner's records that are appended and not committed.
+    pub(crate) undelivered: VecDeque<Record>,
+    /// What learners have passed on to this leader, and what it wants itself.
+    pub(crate) incoming: Vec<Incoming>,
+    /// Emptied and used again.
+    pub(crate) events: Vec<Event>,
+    pub(crate) expiry: Expiry,
+    pub(crate) containers: ContainerCheck,
+    /// Epoch files being written.
+    pub(crate) saves_pending: usize,
+    /// Whether the host is loading the tree.
+    pub(crate) is_reloading: bool,
+    /// Whether what operators are shown is out of date.
+    pub(crate) is_view_stale: bool,
+    pub(crate) is_ending: bool,
+    /// The disk has failed: nothing is done any more.
+    pub(crate) is_failed: bool,
+    host: PhantomData<fn(&mut H)>,
+}
+
+impl<H: Host> Replica<H> {
+    /// A replica of this state, which does nothing before [`Replica::begin`].
+    pub fn new(start: Start, state: &H::State, now: Now) -> Self {
+        let (overlay, last_zxid) = {
+            let tree = state.tree();
+            (Overlay::new(&tree), tree.last_zxid())
+        };
+        let settings = start.settings;
+        let member = start
+            .member
+            .and_then(|member| MemberState::new(&settings, member, start.seed));
+        Self {
+            role: Role::Looking,
+            member: member.map(Box::new),
+            service: Service::None,
+            overlay,
+            last_zxid,
+            appended: last_zxid,
+            synced: last_zxid,
+            backlog: Backlog::default(),
+            in_flight: VecDeque::new(),
+            committed: 0,
+            delivered: Vec::new(),
+            undelivered: VecDeque::new(),
+            incoming: Vec::new(),
+            events: Vec::new(),
+            expiry: Expiry::default(),
+            containers: ContainerCheck::new(settings.containers, now.ms),
+            saves_pending: 0,
+            is_reloading: false,
+            is_view_stale: false,
+            is_ending: false,
+            is_failed: false,
+            settings,
+            host: PhantomData,
+        }
+    }
+
+    /// The first thing that a member does is to look for a leader. Who stands alone leads.
+    pub fn begin(&mut self, turn: &mut Turn<'_, H>) {
+        match &self.member {
+            None => self.begin_standalone(turn),
+            Some(member) => {
+                turn.effect(Effect::Look(member.candidate()));
+                self.show_config(turn);
+                self.plan_read_only(turn.now.ms);
+            }
+        }
+        self.show(turn);
+    }
+
+    /// Something happened.
+    pub fn handle(&mut self, input: Input, turn: &mut Turn<'_, H>) {
+        if self.is_failed {
+            return;
+        }
+        match input {
+            Input::Requests(requests) => self.handle_requests(requests, turn),
+            Input::Sync(sync) => self.handle_sync(sync, turn),
+            Input::Renew(renewal) => self.handle_renewal(renewal, turn),
+            Input::Election(event) => self.handle_election(event, turn),
+            Input::Learner(Port::Learners, event) => self.handle_learner(event, turn),
+            Input::Learner(Port::Observers, event) => self.handle_observer(event, turn),
+            Input::ListenFailed { port, attempt } => self.handle_listen_failed(port, attempt, turn),
+            Input::Leader { attempt, event } if self.is_learning_by(attempt) => {
+                self.handle_leader(event, turn);
+            }
+            // Of an earlier role.
+            Input::Leader { .. } => {}
+            Input::Oracle { grants } => self.handle_oracle(grants, turn),
+            Input::Synced(zxid) => self.handle_synced(zxid, turn),
+            Input::AcceptedEpochSaved(epoch) => self.handle_accepted_epoch_saved(epoch, turn),
+            Input::CurrentEpochSaved(epoch) => self.handle_current_epoch_saved(epoch, turn),
+            Input::Reloaded { tree, end } => self.handle_reloaded(tree, end, turn),
+            Input::SnapshotWritten { attempt, zxid } => {
+                self.handle_snapshot_written(attempt, zxid, turn);
+            }
+            Input::DiskFailed => {
+                self.stop_serving(turn);
+                self.is_failed = true;
+            }
+            Input::Shutdown => {
+                self.is_ending = true;
+                self.end_role(turn);
+            }
+        }
+        self.show_if_stale(turn);
+    }
+
+    /// When [`Replica::handle_deadline`] is to be called if nothing comes before, ms.
+    pub fn deadline_ms(&self) -> Option<i64> {
+        let of_role = self.role_deadline_ms();
+        let expiry = self.expiry_ms();
+        let containers = self.containers_ms();
+        [of_role, expiry, containers].into_iter().flatten().min()
+    }
+
+    /// The time of [`Replica::deadline_ms`] has come, or any other.
+    pub fn handle_deadline(&mut self, turn: &mut Turn<'_, H>) {
+        if self.is_failed {
+            return;
+        }
+        self.handle_role_deadline(turn);
+        self.expire_sessions(turn);
+        self.delete_containers(turn);
+        self.show_if_stale(turn);
+    }
+
+    /// Whether there is nothing more to do: the disk has failed, or the server was told to end and
+    /// everything proposed is applied.
+    pub fn is_over(&self) -> bool {
+        let is_done = match self.role {
+            Role::Leading(_) if self.is_alone() => self.in_flight.is_empty(),
+            Role::Looking => true,
+            Role::Leading(_) | Role::Learning(_) | Role::Draining(_) => false,
+        };
+        self.is_failed || (self.is_ending && is_done)
+    }
+
+    /// Whether there is no ensemble.
+    pub fn is_alone(&self) -> bool {
+        self.member.is_none()
+    }
+
+    /// Whether this server orders requests.
+    pub fn is_ordering(&self) -> bool {
+        matches!(self.role, Role::Leading(_))
+    }
+
+    /// Whether this server passes requests on.
+    pub fn is_forwarding(&self) -> bool {
+        matches!(self.role, Role::Learning(_))
+    }
+
+    /// Whether nobody waits for the log of this server, an observer that is up to date: each sync
+    /// that it saves is one that voters on the same disk need not wait for.
+    pub fn may_sync_late(&self) -> bool {
+        match &self.role {
+            Role::Learning(learning) => learning.is_observer && learning.is_live(),
+            _ => false,
+        }
+    }
+
+    /// Whether packets of the leader wait because the tree is being replaced or the log is behind.
+    /// What they take on the connection must not be given back meanwhile.
+    pub fn has_waiting_packets(&self) -> bool {
+        matches!(&self.role, Role::Learning(learning) if !learning.waiting.is_empty())
+    }
+
+    /// The last transaction of the history.
+    pub fn last_zxid(&self) -> Zxid {
+        self.last_zxid
+    }
+
+    fn handle_election(&mut self, event: ElectionEvent, turn: &mut Turn<'_, H>) {
+        match event {
+            ElectionEvent::Elected { state, leader } => {
+                if matches!(self.role, Role::Looking) {
+                    self.take_role(state, leader, turn);
+                } else {
+                    tracing::debug!("an election is over that nobody waits for");
+                }
+            }
+            ElectionEvent::ListSeen { from, list } => {
+                let version = list.version;
+                tracing::info!(%from, %version, "another server has a newer member list");
+                self.install_list(list, turn);
+            }
+            ElectionEvent::SupporterLooks { sid } => {
+                tracing::debug!(%sid, "a voter that elected this server looks for a leader");
+                self.with_leader(turn, |leader, now_ms, out| {
+                    leader.handle_supporter_looks(now_ms, out);
+                });
+            }
+        }
+    }
+
+    fn handle_learner(&mut self, event: LearnerEvent, turn: &mut Turn<'_, H>) {
+        match event {
+            LearnerEvent::Connected { link } => {
+                self.with_leader(turn, |leader, now_ms, _| {
+                    leader.handle_connected(link, now_ms);
+                });
+                self.is_view_stale = true;
+            }
+            LearnerEvent::Packets { link, packets } => {
+                self.handle_learner_packets(link, packets, turn);
+            }
+            LearnerEvent::Closed { link } => {
+                self.with_leader(turn, |leader, _, _| leader.handle_closed(link));
+                self.is_view_stale = true;
+            }
+            LearnerEvent::SnapshotSent { link } => self.with_leader(turn, |leader, now_ms, _| {
+                leader.handle_snapshot_sent(link, now_ms);
+            }),
+            LearnerEvent::LogRecords { link, records } => {
+                self.with_leader(turn, |leader, now_ms, out| {
+                    leader.handle_log_records(link, &records, now_ms, out);
+                });
+            }
+            LearnerEvent::LogUnusable { link } => self.with_leader(turn, |leader, now_ms, out| {
+                leader.handle_log_unusable(link, now_ms, out);
+            }),
+        }
+    }
+
+    fn handle_leader(&mut self, event: LeaderEvent, turn: &mut Turn<'_, H>) {
+        match event {
+            LeaderEvent::Connected => self.handle_leader_connected(turn),
+            LeaderEvent::Packets(packets) => self.handle_leader_packets(packets, turn),
+            LeaderEvent::Closed => self.leave_role(Next::Look, turn),
+            LeaderEvent::SnapshotProgress => {
+                self.with_learner(turn, |learner, now_ms, _| learner.handle_progress(now_ms));
+            }
+            LeaderEvent::SnapshotReceived(tree) => self.handle_snapshot_received(*tree, turn),
+            LeaderEvent::SnapshotDamaged => {
+                self.with_learner(turn, |learner, _, out| learner.handle_snapshot_damaged(out));
+            }
+        }
+    }
+
+    /// The log is on disk up to `zxid`.
+    fn handle_synced(&mut self, zxid: Zxid, turn: &mut Turn<'_, H>) {
+        let before = self.synced;
+        self.synced = before.max(zxid);
+        self.backlog.synced(zxid);
+        match &self.role {
+            Role::Leading(_) => self.handle_leader_synced(before, zxid, turn),
+            Role::Learning(_) => {
+                turn.note(crate::Note::Synced(zxid));
+                self.with_learner(turn, |learner, _, out| learner.handle_synced(zxid, out));
+                self.read_packets(turn);
+            }
+            Role::Draining(_) => self.drain(turn),
+            Role::Looking => {}
+        }
+    }
+
+    fn is_learning_by(&self, number: u64) -> bool {
+        matches!(&self.role, Role::Learning(learning) if learning.attempt == number)
+    }
+}

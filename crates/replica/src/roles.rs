@@ -1,0 +1,316 @@
+//! From role to role.
+
+use proto::notification::PeerState;
+use proto::{Epoch, Sid, Zxid};
+use tree::Tree;
+
+use crate::effect::{Effect, Port, Service};
+use crate::host::{Host, State, Turn};
+use crate::limits::LOOK_PAUSE_MS;
+use crate::ordering::Incoming;
+use crate::replica::Replica;
+use crate::role::{Draining, Next, Role};
+use crate::sessions::Sessions;
+
+impl<H: Host> Replica<H> {
+    pub(crate) fn take_role(&mut self, state: PeerState, leader: Sid, turn: &mut Turn<'_, H>) {
+        match state {
+            PeerState::Leading => {
+                self.end_read_only(turn);
+                self.begin_leading(turn);
+            }
+            PeerState::Following | PeerState::Observing => {
+                self.end_read_only(turn);
+                self.begin_learning(leader, turn);
+            }
+            PeerState::Looking | PeerState::Unknown(_) => {}
+        }
+    }
+
+    pub(crate) fn role_deadline_ms(&self) -> Option<i64> {
+        match &self.role {
+            Role::Leading(leading) => leading.leader.deadline_ms(),
+            Role::Learning(learning) => {
+                let learner = learning.learner.as_ref();
+                let learner = learner.and_then(|learner| learner.deadline_ms());
+                let observers = learning.observers.as_ref();
+                let observers = observers.and_then(|observers| observers.deadline_ms());
+                [learner, observers].into_iter().flatten().min()
+            }
+            Role::Draining(_) => None,
+            Role::Looking => {
+                let member = self.member.as_ref()?;
+                let deadlines = [member.look_at_ms, member.read_only_at_ms];
+                deadlines.into_iter().flatten().min()
+            }
+        }
+    }
+
+    pub(crate) fn handle_role_deadline(&mut self, turn: &mut Turn<'_, H>) {
+        let now_ms = turn.now.ms;
+        let is_due = self.role_deadline_ms().is_some_and(|at_ms| at_ms <= now_ms);
+        match &self.role {
+            Role::Leading(_) if is_due => {
+                self.with_leader(turn, |leader, now_ms, out| {
+                    leader.handle_deadline(now_ms, out);
+                });
+            }
+            Role::Learning(_) if is_due => {
+                self.with_learner(turn, |learner, now_ms, out| {
+                    learner.handle_deadline(now_ms, out);
+                });
+                self.handle_observers_deadline(turn);
+            }
+            Role::Looking => {
+                if let Some(member) = &mut self.member
+                    && member
+                        .look_at_ms
+                        .take_if(|at_ms| *at_ms <= now_ms)
+                        .is_some()
+                {
+                    turn.effect(Effect::Look(member.candidate()));
+                }
+                self.begin_read_only_if_due(turn);
+            }
+            Role::Leading(_) | Role::Learning(_) | Role::Draining(_) => {}
+        }
+    }
+
+    pub(crate) fn set_role(&mut self, role: Role, turn: &mut Turn<'_, H>) {
+        self.role = role;
+        self.show(turn);
+    }
+
+    /// Serves clients from here on.
+    pub(crate) fn serve(&mut self, service: Service, turn: &mut Turn<'_, H>) {
+        self.service = service;
+        self.expiry.begin(turn.now.ms);
+        turn.effect(Effect::Serve(service));
+    }
+
+    /// Serves nobody. Connections end first: whoever finds the table of sessions changed finds its
+    /// connection closed. Local sessions are over, and of the others it is another server's to
+    /// decide.
+    pub(crate) fn stop_serving(&mut self, turn: &mut Turn<'_, H>) {
+        self.service = Service::None;
+        self.expiry.end();
+        turn.effect(Effect::StopServing);
+        *turn.state.sessions() = Sessions::reporting(self.settings.tick_ms);
+    }
+
+    /// The role is over: nobody is served, nothing is ordered. What was appended is made part of
+    /// the history before anything else begins.
+    pub(crate) fn leave_role(&mut self, next: Next, turn: &mut Turn<'_, H>) {
+        self.apply_committed(turn);
+        self.apply_delivered(turn);
+        if self.member.is_none() {
+            return;
+        }
+        self.stop_serving(turn);
+        if matches!(next, Next::Look | Next::LookLater | Next::End) {
+            turn.effect(Effect::EndRole);
+        }
+        let mut reloads = false;
+        match std::mem::replace(&mut self.role, Role::Looking) {
+            Role::Leading(leading) => {
+                turn.effect(Effect::StopListening {
+                    port: Port::Learners,
+                    hands_over: matches!(next, Next::Follow(_)),
+                });
+                if leading.oracle.is_some() {
+                    turn.effect(Effect::WatchOracle(false));
+                }
+                if let Some(member) = &mut self.member {
+                    member.committed = leading.leader.into_committed();
+                }
+            }
+            Role::Learning(learning) => reloads = self.end_learning(*learning, turn),
+            Role::Draining(draining) => reloads = draining.reloads,
+            Role::Looking => {}
+        }
+        for incoming in std::mem::take(&mut self.incoming) {
+            if let Incoming::Order(order) = incoming {
+                self.drop_order(order, turn);
+            }
+        }
+        self.set_role(Role::Draining(Draining { next, reloads }), turn);
+        self.drain(turn);
+    }
+
+    /// Goes on with the end of a role, if the disk has done all that it was asked for.
+    pub(crate) fn drain(&mut self, turn: &mut Turn<'_, H>) {
+        turn.effect(Effect::Flush);
+        let Role::Draining(draining) = &self.role else {
+            return;
+        };
+        if self.synced < self.appended || self.saves_pending > 0 || self.is_reloading {
+            return;
+        }
+        let (next, reloads) = (draining.next, draining.reloads);
+        if reloads {
+            self.undelivered.clear();
+            self.in_flight.clear();
+            return self.reload(None, turn);
+        }
+        self.apply_uncommitted(turn);
+        self.take_next(next, turn);
+    }
+
+    fn take_next(&mut self, next: Next, turn: &mut Turn<'_, H>) {
+        let next = if self.is_ending { Next::End } else { next };
+        let Some(member) = &mut self.member else {
+            return;
+        };
+        member.last_logged = member.last_logged.max(self.appended);
+        self.role = Role::Looking;
+        let pause_ms = std::mem::take(&mut member.look_pause_ms);
+        match next {
+            Next::Look if pause_ms == 0 => {
+                turn.effect(Effect::Look(member.candidate()));
+                self.plan_read_only(turn.now.ms);
+            }
+            Next::Look | Next::LookLater => {
+                let pause_ms = match next {
+                    Next::LookLater => pause_ms.max(LOOK_PAUSE_MS),
+                    _ => pause_ms,
+                };
+                member.look_at_ms = Some(turn.now.ms.saturating_add(pause_ms));
+                self.plan_read_only(turn.now.ms);
+            }
+            Next::Follow(leader) => {
+                turn.effect(member.appoint(leader));
+                self.begin_learning(leader, turn);
+            }
+            Next::Lead => {
+                turn.effect(member.appoint(member.lists.me()));
+                self.begin_leading(turn);
+            }
+            Next::End => {}
+        }
+        self.show(turn);
+    }
+
+    /// Has the tree loaded from disk, after a cut if `keep` is given.
+    pub(crate) fn reload(&mut self, keep: Option<Zxid>, turn: &mut Turn<'_, H>) {
+        self.is_reloading = true;
+        // One under way is of the tree that goes.
+        turn.effect(Effect::GiveUpSnapshots);
+        turn.effect(Effect::Reload { keep });
+    }
+
+    /// The tree was loaded from disk, after a cut or because it was not to be trusted. `tree` is
+    /// `None` if the cut was refused and nothing is changed.
+    pub(crate) fn handle_reloaded(
+        &mut self,
+        tree: Option<Box<Tree>>,
+        end: Zxid,
+        turn: &mut Turn<'_, H>,
+    ) {
+        self.is_reloading = false;
+        if let Some(tree) = tree {
+            self.replace_tree(*tree, turn);
+            if let Some(member) = &mut self.member {
+                member.last_logged = end;
+            }
+        }
+        match &mut self.role {
+            Role::Learning(_) => self.handle_truncated(end, turn),
+            Role::Draining(draining) => {
+                draining.reloads = false;
+                self.drain(turn);
+            }
+            _ => {}
+        }
+    }
+
+    /// Another history takes the place of the tree.
+    pub(crate) fn replace_tree(&mut self, tree: Tree, turn: &mut Turn<'_, H>) {
+        let zxid = tree.last_zxid();
+        turn.state.replace_tree(tree);
+        self.undelivered.clear();
+        self.in_flight.clear();
+        self.backlog = Default::default();
+        (self.appended, self.synced, self.last_zxid) = (zxid, zxid, zxid);
+        // It is not in the log: each server puts it there (Learner.syncWithLeader).
+        self.show_config(turn);
+    }
+
+    /// Makes the accepted epoch durable; the role goes on when it is.
+    pub(crate) fn save_accepted_epoch(&mut self, epoch: Epoch, turn: &mut Turn<'_, H>) {
+        self.saves_pending += 1;
+        turn.effect(Effect::SaveAcceptedEpoch(epoch));
+    }
+
+    /// Makes the current epoch durable; the role goes on when it is.
+    pub(crate) fn save_current_epoch(&mut self, epoch: Epoch, turn: &mut Turn<'_, H>) {
+        self.saves_pending += 1;
+        turn.effect(Effect::SaveCurrentEpoch(epoch));
+    }
+
+    pub(crate) fn handle_accepted_epoch_saved(&mut self, epoch: Epoch, turn: &mut Turn<'_, H>) {
+        self.saves_pending = self.saves_pending.saturating_sub(1);
+        if let Some(member) = &mut self.member {
+            member.epochs.accepted = epoch;
+        }
+        match &self.role {
+            Role::Leading(_) => self.announce_epoch(epoch, turn),
+            Role::Learning(_) => {
+                self.with_learner(turn, |learner, _, out| {
+                    learner.handle_accepted_epoch_saved(out);
+                });
+                self.read_packets(turn);
+            }
+            Role::Draining(_) => self.drain(turn),
+            Role::Looking => {}
+        }
+    }
+
+    pub(crate) fn handle_current_epoch_saved(&mut self, epoch: Epoch, turn: &mut Turn<'_, H>) {
+        self.saves_pending = self.saves_pending.saturating_sub(1);
+        if let Some(member) = &mut self.member {
+            member.epochs.current = epoch;
+        }
+        match &self.role {
+            Role::Leading(_) => self.with_leader(turn, |leader, now_ms, out| {
+                leader.handle_current_epoch_saved(now_ms, out);
+            }),
+            Role::Learning(_) => {
+                self.with_learner(turn, |learner, _, out| {
+                    learner.handle_current_epoch_saved(out);
+                });
+                self.read_packets(turn);
+            }
+            Role::Draining(_) => self.drain(turn),
+            Role::Looking => {}
+        }
+    }
+
+    pub(crate) fn handle_listen_failed(
+        &mut self,
+        port: Port,
+        attempt: u64,
+        turn: &mut Turn<'_, H>,
+    ) {
+        match (port, &mut self.role) {
+            (Port::Learners, Role::Leading(leading)) if leading.attempt == attempt => {
+                tracing::error!("cannot listen for learners, looking for another leader");
+                self.leave_role(Next::LookLater, turn);
+            }
+            (Port::Observers, Role::Learning(learning)) if learning.attempt == attempt => {
+                tracing::error!("cannot listen for observers, following without them");
+                learning.observers = None;
+            }
+            _ => {}
+        }
+    }
+
+    /// The server is told to end.
+    pub(crate) fn end_role(&mut self, turn: &mut Turn<'_, H>) {
+        match self.role {
+            Role::Looking => {}
+            Role::Leading(_) | Role::Learning(_) | Role::Draining(_) => {
+                self.leave_role(Next::End, turn);
+            }
+        }
+    }
+}

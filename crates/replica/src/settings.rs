@@ -1,0 +1,142 @@
+//! What a replica needs of the configuration, in its own words.
+
+use config::{Config, Ensemble};
+use jute::Limits;
+
+use crate::limits;
+
+/// Settings of a member; fixed while it runs.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// `tickTime`, ms.
+    pub tick_ms: i64,
+    /// Top byte of new session ids: the low one of `myid`, 1 on a standalone server.
+    pub session_server_id: u8,
+    /// Whether new sessions are known to this server only (`localSessionsEnabled`); no server that
+    /// stands alone has such.
+    pub local_sessions: bool,
+    /// Largest string or buffer within a transaction.
+    pub field_limits: Limits,
+    /// When containers and TTL znodes are looked at.
+    pub containers: ContainerSettings,
+    /// `None` for a server that stands alone.
+    pub ensemble: Option<EnsembleSettings>,
+}
+
+/// When containers and TTL znodes are looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct ContainerSettings {
+    /// Pause between two rounds, ms.
+    pub check_interval_ms: i64,
+    /// Pause between two deletions, ms.
+    pub min_spacing_ms: i64,
+    /// Age at which a container that never had a child goes, ms; 0 for never.
+    pub max_never_used_ms: i64,
+}
+
+/// Settings of a member of an ensemble.
+#[derive(Debug, Clone)]
+pub struct EnsembleSettings {
+    /// Times and limits of leader and learner.
+    pub zab: zab::Settings,
+    /// Committed transactions kept in memory for learners (`commitLogCount`).
+    pub commit_log_count: usize,
+    /// Whether a leader takes clients (`leaderServes`).
+    pub leader_serves: bool,
+    /// Whether there is an oracle of two (`oraclePath`).
+    pub has_oracle: bool,
+    /// In how many transactions one is taken of which the acknowledgements are measured
+    /// (`leader.ackLoggingFrequency`).
+    pub ack_sampling: i64,
+    /// After how long without a leader reads are served, ms; `None` for never.
+    pub read_only_after_ms: Option<i64>,
+    /// How observers find whom to learn from.
+    pub observer: ObserverSettings,
+}
+
+/// How observers find whom to learn from.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ObserverSettings {
+    /// Up to this long before it connects (`observer.reconnectDelayMs`), ms.
+    pub reconnect_delay_ms: u64,
+    /// Up to this long before it looks for a leader again (`observer.election.DelayMs`), ms.
+    pub election_delay_ms: u64,
+    /// Where followers serve observers (`observerMasterPort`).
+    pub master_port: Option<u16>,
+}
+
+/// Top byte of a standalone server's session ids. Source: SessionTrackerImpl.initializeNextSessionId.
+const STANDALONE_SERVER_ID: u8 = 1;
+
+impl Settings {
+    /// Those of this configuration.
+    pub fn new(config: &Config) -> Self {
+        let containers = &config.containers;
+        let spacing_ms = 60_000u32
+            .checked_div(containers.max_per_minute)
+            .unwrap_or(0);
+        let never_used_ms = containers.max_never_used_interval_ms.unwrap_or(0);
+        let limit = &config.limits;
+        let (max_buffer, extra) = (limit.jute_max_buffer, limit.jute_extra_size);
+        Self {
+            tick_ms: config.tick_time_ms.into(),
+            session_server_id: config
+                .ensemble
+                .as_ref()
+                .map_or(STANDALONE_SERVER_ID, |ensemble| {
+                    ensemble.my_id.0.to_le_bytes()[0]
+                }),
+            local_sessions: config.ensemble.is_some() && config.sessions.local_enabled,
+            field_limits: Limits::from_max_buffer(max_buffer as usize, extra as usize),
+            containers: ContainerSettings {
+                check_interval_ms: containers.check_interval_ms.max(1).into(),
+                min_spacing_ms: spacing_ms.into(),
+                max_never_used_ms: i64::try_from(never_used_ms).unwrap_or(i64::MAX),
+            },
+            ensemble: config
+                .ensemble
+                .as_ref()
+                .map(|ensemble| EnsembleSettings::new(config, ensemble)),
+        }
+    }
+}
+
+impl EnsembleSettings {
+    fn new(config: &Config, ensemble: &Ensemble) -> Self {
+        let (leader, learner) = (&ensemble.leader, &ensemble.learner);
+        let is_read_only_enabled = config.features.read_only_mode_enabled;
+        // Groups and weights know no oracle.
+        let has_oracle = ensemble.oracle_path.is_some();
+        Self {
+            zab: zab_settings(config, ensemble),
+            commit_log_count: config.storage.commit_log_count as usize,
+            leader_serves: leader.serves_clients,
+            has_oracle,
+            ack_sampling: leader.ack_logging_frequency.into(),
+            read_only_after_ms: is_read_only_enabled
+                .then(|| limits::READ_ONLY_AFTER_MS_MIN.max(config.tick_time_ms.into())),
+            observer: ObserverSettings {
+                reconnect_delay_ms: learner.observer_reconnect_delay_ms,
+                election_delay_ms: learner.observer_election_delay_ms,
+                master_port: learner.observer_master_port,
+            },
+        }
+    }
+}
+
+fn zab_settings(config: &Config, ensemble: &Ensemble) -> zab::Settings {
+    let leader = &ensemble.leader;
+    let ticks = |ticks: u32| i64::from(ticks);
+    zab::Settings {
+        epoch_wait_max_ms: leader.max_time_to_wait_for_epoch_ms.map(i64::from),
+        force_snapshot: leader.force_snapshot_sync,
+        use_disk_log: config.storage.snapshot_size_factor.is_some(),
+        snap_syncs_max: leader.max_concurrent_snap_syncs as usize,
+        diff_syncs_max: leader.max_concurrent_diff_syncs as usize,
+        ..zab::Settings::new(
+            i64::from(config.tick_time_ms),
+            ticks(ensemble.init_limit_ticks),
+            ticks(ensemble.sync_limit_ticks),
+        )
+    }
+}

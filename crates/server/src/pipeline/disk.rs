@@ -1,0 +1,172 @@
+//! The core's side of the disk: what waits for the log thread.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use crossbeam_channel::{Sender, TrySendError};
+use parking_lot::Mutex;
+use proto::Zxid;
+use replica::Input;
+use zab::Record;
+
+use super::log::{LogFile, LogGroup, ToLog};
+use crate::{clock, limits};
+
+/// Orders for the disk, in the order in which they were given.
+pub(crate) struct Disk {
+    log: Sender<ToLog>,
+    file: Arc<Mutex<LogFile>>,
+    /// Orders that the log thread has had no room for yet. What is in `group` comes behind them.
+    waiting: VecDeque<ToLog>,
+    /// Records that were appended since.
+    group: LogGroup,
+    /// The last record handed to the log thread or written here.
+    handed: Zxid,
+    /// Up to where the log is known to be on disk.
+    synced: Zxid,
+    /// Whether there is no ensemble.
+    is_alone: bool,
+    /// Whether groups are synced at once (`flushDelay` is 0).
+    is_prompt: bool,
+    may_gather: bool,
+    nothing_else_waits: bool,
+    /// What was written here, to be told to the replica.
+    written: Option<Input>,
+}
+
+impl Disk {
+    pub(crate) fn new(
+        log: Sender<ToLog>,
+        file: Arc<Mutex<LogFile>>,
+        end: Zxid,
+        is_alone: bool,
+        is_prompt: bool,
+    ) -> Self {
+        Self {
+            log,
+            file,
+            waiting: VecDeque::new(),
+            group: LogGroup::default(),
+            handed: end,
+            synced: end,
+            is_alone,
+            is_prompt,
+            may_gather: false,
+            nothing_else_waits: false,
+            written: None,
+        }
+    }
+
+    /// Whether a group may wait for more, since nobody waits for it.
+    pub(crate) fn set_may_gather(&mut self, may_gather: bool) {
+        self.may_gather = may_gather;
+    }
+
+    /// Whether the core has nothing else to do.
+    pub(crate) fn set_nothing_else_waits(&mut self, is_idle: bool) {
+        self.nothing_else_waits = is_idle;
+    }
+
+    /// The log thread has reported this.
+    pub(crate) fn note_synced(&mut self, upto: Zxid) {
+        self.synced = self.synced.max(upto);
+    }
+
+    /// Another history has taken the place of this one, and ends here.
+    pub(crate) fn note_replaced(&mut self, end: Zxid) {
+        (self.handed, self.synced) = (end, end);
+    }
+
+    pub(crate) fn append(&mut self, record: &Record) {
+        self.group.push_bytes(record.zxid, &record.txn);
+    }
+
+    /// Gives an order, behind all that was appended.
+    pub(crate) fn order(&mut self, order: ToLog) {
+        if let Some(last) = self.group.last() {
+            let group = std::mem::take(&mut self.group);
+            self.waiting.push_back(ToLog::Group(group));
+            self.handed = last;
+        }
+        self.waiting.push_back(order);
+        self.offer_waiting();
+    }
+
+    /// Nothing more is appended for now.
+    pub(crate) fn flush(&mut self) {
+        if self.may_sync_here() {
+            self.sync_here();
+        } else {
+            self.offer(clock::session_ms());
+        }
+    }
+
+    /// What was written without the log thread.
+    pub(crate) fn take_input(&mut self) -> Option<Input> {
+        self.written.take()
+    }
+
+    /// Whether nothing else is under way, so that handing a small group over and back would cost
+    /// a lone writer two wake-ups and gain nothing.
+    fn may_sync_here(&self) -> bool {
+        self.is_alone
+            && self.is_prompt
+            && self.nothing_else_waits
+            && !self.group.is_empty()
+            && self.group.len() <= limits::LOG_GROUP_SYNCED_BY_CORE_MAX
+            && self.handed == self.synced
+            && self.waiting.is_empty()
+            && self.written.is_none()
+    }
+
+    fn sync_here(&mut self) {
+        let group = std::mem::take(&mut self.group);
+        let Some(last) = group.last() else { return };
+        let mut file = self.file.lock();
+        if let Err(error) = file.write(&group) {
+            file.fail(&error);
+            self.written = Some(Input::DiskFailed);
+            return;
+        }
+        drop(file);
+        (self.handed, self.synced) = (last, last);
+        self.written = Some(Input::Synced(last));
+    }
+
+    /// Until when a group waits for more, ms; `None` if it does not. While the log has no room there
+    /// is no such time: it could pass, and nothing could be done about it.
+    pub(crate) fn gathers_until_ms(&self) -> Option<i64> {
+        let is_small = self.group.bytes() < limits::OBSERVER_GROUP_BYTES;
+        let gathers = self.may_gather && !self.group.is_empty() && is_small;
+        (gathers && self.waiting.is_empty() && !self.log.is_full())
+            .then(|| self.group.since_ms() + limits::OBSERVER_GROUP_MS)
+    }
+
+    /// Hands the log what has gathered, unless more is waited for (the deadline brings us back here),
+    /// or the log is still busy with earlier groups (its next report does).
+    pub(crate) fn offer(&mut self, now_ms: i64) {
+        self.offer_waiting();
+        let Some(last) = self.group.last() else {
+            return;
+        };
+        let until_ms = self.gathers_until_ms();
+        if !self.waiting.is_empty() || until_ms.is_some_and(|until_ms| now_ms < until_ms) {
+            return;
+        }
+        let group = ToLog::Group(std::mem::take(&mut self.group));
+        match self.log.try_send(group) {
+            Ok(()) => self.handed = last,
+            Err(TrySendError::Full(ToLog::Group(group))) => self.group = group,
+            // The log thread is gone; `DiskFailed` is on its way.
+            Err(_) => {}
+        }
+    }
+
+    fn offer_waiting(&mut self) {
+        while let Some(order) = self.waiting.pop_front() {
+            if let Err(TrySendError::Full(order)) = self.log.try_send(order) {
+                return self.waiting.push_front(order);
+            }
+        }
+    }
+}
