@@ -47,6 +47,7 @@ pub(crate) const SETTINGS: Settings = Settings {
     use_disk_log: true,
     snap_syncs_max: 10,
     diff_syncs_max: 100,
+    held_back_bytes_max: 16 << 20,
 };
 
 impl Node {
@@ -150,7 +151,12 @@ impl Node {
             committed: self.committed_log(rng),
         };
         let mut out = Vec::new();
-        let learner = Learner::new(start, SETTINGS, now_ms, &mut out);
+        // From a single transaction to more than there are.
+        let settings = Settings {
+            held_back_bytes_max: 1 << rng.below(14),
+            ..SETTINGS
+        };
+        let learner = Learner::new(start, settings, now_ms, &mut out);
         self.role = Role::Learning(Box::new(learner));
         out
     }
