@@ -65,6 +65,10 @@ pub struct LearnerStart {
     pub kind: LearnerKind,
     /// The `acceptedEpoch` file.
     pub accepted_epoch: Epoch,
+    /// Zero, or what [`StepDown::VoterAhead`](crate::leader::StepDown::VoterAhead) has told in an
+    /// earlier role: the leader is told of it, in case that it still can choose its epoch. It binds
+    /// this server to nothing.
+    pub accepted_floor: Epoch,
     /// The `currentEpoch` file.
     pub current_epoch: Epoch,
     /// The last transaction of its history. It is on disk: whoever recovers a log must sync what
@@ -95,6 +99,7 @@ pub struct LearnerStart {
 ///     sid: Sid(1),
 ///     kind: LearnerKind::Follower,
 ///     accepted_epoch: Epoch(0),
+///     accepted_floor: Epoch(0),
 ///     current_epoch: Epoch(0),
 ///     last_logged: Zxid::ZERO,
 ///     truncation_failed_in: None,
@@ -162,7 +167,7 @@ impl Learner {
         out: &mut Vec<Action>,
     ) -> Self {
         let info = Some(LearnerInfo::new(start.sid, start.config_version));
-        let accepted_epoch = start.accepted_epoch;
+        let accepted_epoch = start.accepted_epoch.max(start.accepted_floor);
         out.push(Action::Send(match start.kind {
             LearnerKind::Follower => LearnerPacket::FollowerInfo {
                 accepted_epoch,
@@ -177,7 +182,7 @@ impl Learner {
             sid: start.sid,
             kind: start.kind,
             settings,
-            accepted_epoch,
+            accepted_epoch: start.accepted_epoch,
             current_epoch: start.current_epoch,
             last_logged: start.last_logged,
             truncation_failed_in: start.truncation_failed_in,

@@ -23,6 +23,7 @@ impl Greeted {
             sid: Sid(1),
             kind,
             accepted_epoch: Epoch(1),
+            accepted_floor: Epoch(0),
             current_epoch: Epoch(1),
             last_logged: zxid(1, 1),
             truncation_failed_in: None,

@@ -38,6 +38,7 @@ impl Core {
         let start = LeaderStart {
             sid: keeper.me(),
             accepted_epoch: member.epochs.accepted,
+            accepted_floor: member.accepted_floor,
             current_epoch: member.epochs.current,
             last_zxid: member.last_logged,
             committed: std::mem::take(&mut member.committed),
@@ -377,6 +378,9 @@ impl Core {
         if reason == StepDown::SupporterLooks {
             let metrics = &self.shared.metrics;
             metrics.quit_leading_due_to_disloyal_voter.inc();
+        }
+        if let (StepDown::VoterAhead { accepted, .. }, Some(member)) = (reason, &mut self.member) {
+            member.accepted_floor = member.accepted_floor.max(accepted);
         }
         self.leave_role(Next::Look);
     }

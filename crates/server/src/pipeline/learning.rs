@@ -91,6 +91,7 @@ impl Core {
             sid: member.keeper.me(),
             kind,
             accepted_epoch: member.epochs.accepted,
+            accepted_floor: member.accepted_floor,
             current_epoch: member.epochs.current,
             last_logged: if member.is_trusted {
                 member.last_logged

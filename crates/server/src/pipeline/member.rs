@@ -42,6 +42,9 @@ pub(crate) struct Member {
     pub(crate) is_trusted: bool,
     /// The epoch whose leader must send a snapshot, because a cut failed.
     pub(crate) truncation_failed_in: Option<Epoch>,
+    /// What a voter had accepted for which this server has stopped leading: the next epoch is to be
+    /// above it.
+    pub(super) accepted_floor: Epoch,
     /// Whether a leader takes clients (`leaderServes`).
     pub(crate) serves_clients_as_leader: bool,
     /// Numbers the connections to leaders.
@@ -112,6 +115,7 @@ impl Member {
             log_whole_from: start.log_whole_from,
             is_trusted: start.is_trusted,
             truncation_failed_in: None,
+            accepted_floor: Epoch(0),
             serves_clients_as_leader: ensemble.leader.serves_clients,
             attempt: 0,
             observing: Observing::new(ensemble),

@@ -54,6 +54,7 @@ impl Server {
             sid: self.sid,
             kind: self.kind,
             accepted_epoch: self.epochs.accepted,
+            accepted_floor: self.accepted_floor,
             current_epoch: self.epochs.current,
             last_logged: self.last_logged(),
             truncation_failed_in: self.truncation_failed_in,

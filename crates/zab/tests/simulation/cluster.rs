@@ -7,7 +7,7 @@ use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
 use proto::{Sid, Zxid};
 use zab::Record;
-use zab::leader::{Action as Lead, LinkId};
+use zab::leader::{Action as Lead, LinkId, StepDown};
 use zab::learner::{Action as Learn, Fault};
 
 use crate::node::{Job, Node, Role};
@@ -46,9 +46,6 @@ pub(crate) struct Cluster {
     now_ms: i64,
     next_id: u64,
     is_healing: bool,
-    /// Somebody has promised more than the leader's epoch. As with Apache ZooKeeper it stays
-    /// outside until the leader changes, so healing changes the leader.
-    is_epoch_behind: bool,
 }
 
 type Step = Result<(), String>;
@@ -72,7 +69,6 @@ impl Cluster {
             now_ms: 0,
             next_id: 0,
             is_healing: false,
-            is_epoch_behind: false,
         }
     }
 
@@ -101,9 +97,6 @@ impl Cluster {
         self.is_healing = true;
         let wanted = self.promises.committed.len() + 5;
         for _ in 0..steps {
-            if std::mem::take(&mut self.is_epoch_behind) {
-                self.stop_leaders()?;
-            }
             match self.rng.below(100) {
                 0..=4 => self.restart(),
                 5..=9 => self.elect()?,
@@ -130,17 +123,6 @@ impl Cluster {
         Err(format!(
             "does not heal: {committed} committed, trees {lens:?}"
         ))
-    }
-
-    fn stop_leaders(&mut self) -> Step {
-        for at in 0..self.nodes.len() {
-            if let Role::Leading(leader) = &mut self.nodes[at].role {
-                let mut out = Vec::new();
-                leader.handle_told_to_leave(&mut out);
-                self.lead(at, out)?;
-            }
-        }
-        Ok(())
     }
 
     fn any_node(&mut self) -> usize {
@@ -400,7 +382,10 @@ impl Cluster {
                     self.promises.commits(node.sid, &node.tree)?;
                 }
                 Lead::Lead { epoch, .. } => self.promises.leads(node.sid, epoch, &node.tree)?,
-                Lead::StepDown(_) => {
+                Lead::StepDown(reason) => {
+                    if let StepDown::VoterAhead { accepted, .. } = reason {
+                        node.accepted_floor = node.accepted_floor.max(accepted);
+                    }
                     node.look();
                     self.cut_all(at);
                 }
@@ -458,8 +443,6 @@ impl Cluster {
                 Learn::Leave(fault) => {
                     if let Fault::CannotTruncate { epoch, .. } = fault {
                         node.truncation_failed_in = Some(epoch);
-                    } else if let Fault::EpochBehind { .. } = fault {
-                        self.is_epoch_behind = true;
                     } else if fault.exit_code().is_some() {
                         return Err(format!("server {} must exit: {fault}", node.sid));
                     }
