@@ -46,6 +46,9 @@ pub(crate) struct Cluster {
     now_ms: i64,
     next_id: u64,
     is_healing: bool,
+    /// An observer has promised more than the leader's epoch. It has no vote, so it stays outside
+    /// until the leader changes, and healing changes the leader.
+    is_observer_ahead: bool,
 }
 
 type Step = Result<(), String>;
@@ -69,6 +72,7 @@ impl Cluster {
             now_ms: 0,
             next_id: 0,
             is_healing: false,
+            is_observer_ahead: false,
         }
     }
 
@@ -97,6 +101,9 @@ impl Cluster {
         self.is_healing = true;
         let wanted = self.promises.committed.len() + 5;
         for _ in 0..steps {
+            if std::mem::take(&mut self.is_observer_ahead) {
+                self.stop_leaders()?;
+            }
             match self.rng.below(100) {
                 0..=4 => self.restart(),
                 5..=9 => self.elect()?,
@@ -123,6 +130,17 @@ impl Cluster {
         Err(format!(
             "does not heal: {committed} committed, trees {lens:?}"
         ))
+    }
+
+    fn stop_leaders(&mut self) -> Step {
+        for at in 0..self.nodes.len() {
+            if let Role::Leading(leader) = &mut self.nodes[at].role {
+                let mut out = Vec::new();
+                leader.handle_told_to_leave(&mut out);
+                self.lead(at, out)?;
+            }
+        }
+        Ok(())
     }
 
     fn any_node(&mut self) -> usize {
@@ -443,6 +461,8 @@ impl Cluster {
                 Learn::Leave(fault) => {
                     if let Fault::CannotTruncate { epoch, .. } = fault {
                         node.truncation_failed_in = Some(epoch);
+                    } else if let Fault::EpochBehind { .. } = fault {
+                        self.is_observer_ahead |= node.is_observer;
                     } else if fault.exit_code().is_some() {
                         return Err(format!("server {} must exit: {fault}", node.sid));
                     }
