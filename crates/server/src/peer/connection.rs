@@ -18,7 +18,7 @@ use tree::TreeSettings;
 
 use super::dial::{DialSettings, dial};
 use super::event::Rooms;
-use super::outbox::{Outbox, Parcel, write_packets};
+use super::outbox::{Outbox, PacketBatch, write_packets};
 use super::reader::PacketReader;
 use super::receive::{Receiving, receive};
 use super::{EventSink, PeerEvent};
@@ -44,7 +44,7 @@ pub(crate) struct LearnerSettings {
 pub(crate) struct LeaderConnection {
     line: Arc<Line>,
     /// What was sent since the last flush.
-    staged: Parcel,
+    staged: PacketBatch,
 }
 
 /// What both tasks know.
@@ -106,7 +106,7 @@ impl Dialer {
         });
         LeaderConnection {
             line,
-            staged: Parcel::default(),
+            staged: PacketBatch::default(),
         }
     }
 }

@@ -23,13 +23,13 @@ use crate::limits;
 /// Packets that go into a queue together. The core gathers what it has for a learner in one turn:
 /// a lock and a wake-up for each packet would cost it more than all the rest.
 #[derive(Debug, Default)]
-pub(super) struct Parcel {
+pub(super) struct PacketBatch {
     bytes: Vec<u8>,
     /// Whether NEWLEADER is among them, which ends the history.
     has_new_leader: bool,
 }
 
-impl Parcel {
+impl PacketBatch {
     pub(super) fn add(&mut self, packet: &QuorumPacket) {
         packet.encode(&mut self.bytes);
         self.has_new_leader |= packet.packet_type == PacketType::NewLeader.number();
@@ -37,7 +37,7 @@ impl Parcel {
 
     /// Whether it should be queued before more is added.
     pub(super) fn is_full(&self) -> bool {
-        self.bytes.len() >= PARCEL_BYTES
+        self.bytes.len() >= PACKET_BATCH_BYTES
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -47,13 +47,13 @@ impl Parcel {
     /// Makes room for others. Its memory is kept unless there is much of it.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
-        self.bytes.shrink_to(2 * PARCEL_BYTES);
+        self.bytes.shrink_to(2 * PACKET_BATCH_BYTES);
         self.has_new_leader = false;
     }
 }
 
-/// Bytes after which a parcel is queued although the turn goes on.
-const PARCEL_BYTES: usize = 64 << 10;
+/// Bytes after which a batch is queued although the turn goes on.
+const PACKET_BATCH_BYTES: usize = 64 << 10;
 
 /// A queue of packets, and of places where a snapshot is due.
 #[derive(Debug)]
@@ -86,7 +86,7 @@ struct Queue {
 
 #[derive(Debug)]
 enum Item {
-    /// Not more than the writer should write at once, except for a parcel that is larger itself.
+    /// Not more than the writer should write at once, except for a batch that is larger itself.
     Packets(Vec<u8>),
     Snapshot(Zxid),
 }
@@ -134,12 +134,12 @@ impl Outbox {
     ///
     /// # Errors
     /// If too much waits already.
-    pub(super) fn push(&self, parcel: &Parcel) -> Result<(), PeerError> {
+    pub(super) fn push(&self, batch: &PacketBatch) -> Result<(), PeerError> {
         let queue = &mut *self.queue.lock();
-        let bytes = parcel.bytes.as_slice();
+        let bytes = batch.bytes.as_slice();
         if queue.is_history {
             queue.history_bytes += bytes.len();
-            queue.is_history = !parcel.has_new_leader;
+            queue.is_history = !batch.has_new_leader;
         }
         let limit = limits::PEER_QUEUE_BYTES_MAX.saturating_add(queue.history_bytes);
         let waiting = queue.bytes + bytes.len();

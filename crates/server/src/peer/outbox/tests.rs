@@ -5,18 +5,18 @@ use proto::leader::LeaderPacket;
 
 use super::*;
 
-fn packet(len: usize) -> Parcel {
-    Parcel {
+fn packet(len: usize) -> PacketBatch {
+    PacketBatch {
         bytes: vec![0xaa; len],
         has_new_leader: false,
     }
 }
 
-fn new_leader() -> Parcel {
+fn new_leader() -> PacketBatch {
     let zxid = Zxid::new(Epoch(1), 0);
-    let mut parcel = Parcel::default();
-    parcel.add(&LeaderPacket::NewLeader { zxid, config: None }.into());
-    parcel
+    let mut batch = PacketBatch::default();
+    batch.add(&LeaderPacket::NewLeader { zxid, config: None }.into());
+    batch
 }
 
 fn written(outbox: &Outbox) -> Option<usize> {
