@@ -20,7 +20,7 @@ use zab::leader::{LinkFault, LinkId};
 
 use super::catch_up::LogAccess;
 use super::link::{Link, discard};
-use super::listen::{self, Door, ListenSettings};
+use super::listen::{self, ListenSettings, ListeningSocket};
 use super::outbox::PacketBatch;
 use super::{EventSink, PeerError, PeerEvent};
 use crate::limits;
@@ -84,7 +84,7 @@ impl Staging {
 struct Term {
     /// Counts the terms, so that a connection that was accepted in an earlier one is known.
     number: u64,
-    doors: Vec<(Arc<Door>, AbortHandle)>,
+    sockets: Vec<(Arc<ListeningSocket>, AbortHandle)>,
     links: HashMap<LinkId, Arc<Link>>,
     /// Those of the term before that are still being written to.
     parting: Vec<Weak<Link>>,
@@ -127,12 +127,12 @@ impl LearnerPort {
         let opened = listen::open(&self.0.runtime, &listen)?;
         let mut term = self.0.term.lock();
         let mut addresses = Vec::with_capacity(opened.len());
-        for (door, address) in opened {
+        for (socket, address) in opened {
             tracing::info!(%address, "listening for learners");
             let port = self.0.clone();
-            let accepting = port.accept(door.clone(), term.number);
+            let accepting = port.accept(socket.clone(), term.number);
             let accepting = self.0.runtime.spawn(accepting).abort_handle();
-            term.doors.push((door, accepting));
+            term.sockets.push((socket, accepting));
             addresses.push(address);
         }
         Ok(addresses)
@@ -155,8 +155,8 @@ impl LearnerPort {
         self.flush();
         let term = &mut *self.0.term.lock();
         term.number += 1;
-        for (door, accepting) in term.doors.drain(..) {
-            door.close();
+        for (socket, accepting) in term.sockets.drain(..) {
+            socket.close();
             // A socket that is closed here wakes nobody.
             accepting.abort();
         }
@@ -264,8 +264,8 @@ impl Port {
         batch.clear();
     }
 
-    async fn accept(self: Arc<Self>, door: Arc<Door>, term: u64) {
-        while let Some(accepted) = door.accept().await {
+    async fn accept(self: Arc<Self>, socket: Arc<ListeningSocket>, term: u64) {
+        while let Some(accepted) = socket.accept().await {
             match accepted {
                 Ok((stream, peer)) => self.admit(stream, peer, term),
                 Err(error) => {
