@@ -87,7 +87,7 @@ impl Core {
             PeerEvent::LearnerPackets {
                 link,
                 packets,
-                room: _room,
+                permit: _permit,
             } => self.handle_learner_packets(link, packets),
             PeerEvent::LearnerClosed { link, .. } => {
                 self.with_leader(|leader, _, _| leader.handle_closed(link));
@@ -108,8 +108,8 @@ impl Core {
             PeerEvent::LeaderPackets {
                 attempt,
                 packets,
-                room,
-            } if self.is_attempt(attempt) => self.handle_leader_packets(packets, room),
+                permit,
+            } if self.is_attempt(attempt) => self.handle_leader_packets(packets, permit),
             PeerEvent::LeaderUnreachable { attempt, error } if self.is_attempt(attempt) => {
                 tracing::warn!(err = %error, "the leader cannot be reached");
                 self.leave_role(Next::Look);

@@ -24,7 +24,7 @@ use super::role::{Learning, Next, Role, SyncWaiter};
 use super::snapshot::Synchronised;
 use crate::metrics::Ages;
 use crate::net::handshake;
-use crate::peer::Room;
+use crate::peer::ReadAheadPermit;
 use crate::service::Service;
 use crate::sessions::Sessions;
 use crate::{clock, limits};
@@ -70,7 +70,7 @@ impl Core {
             spare: Vec::new(),
             waiting: Default::default(),
             ages: Ages::default(),
-            rooms: Vec::new(),
+            permits: Vec::new(),
             forwarded: Default::default(),
             syncs: Default::default(),
             revalidations: Default::default(),
@@ -111,12 +111,16 @@ impl Core {
     }
 
     /// The leader has sent packets.
-    pub(super) fn handle_leader_packets(&mut self, packets: Vec<LeaderPacket>, room: Room) {
+    pub(super) fn handle_leader_packets(
+        &mut self,
+        packets: Vec<LeaderPacket>,
+        permit: ReadAheadPermit,
+    ) {
         let Role::Learning(learning) = &mut self.role else {
             return;
         };
         learning.waiting.extend(packets);
-        learning.rooms.push(room);
+        learning.permits.push(permit);
         self.read_packets();
     }
 
@@ -127,7 +131,7 @@ impl Core {
             return;
         };
         if learning.waiting.is_empty() {
-            return learning.rooms.clear();
+            return learning.permits.clear();
         }
         if self.group.bytes() > limits::LEARNER_BACKLOG_BYTES {
             return;
@@ -144,7 +148,7 @@ impl Core {
             }
         }
         if learning.waiting.is_empty() {
-            learning.rooms.clear();
+            learning.permits.clear();
         }
         self.carry_out_learner(actions);
     }

@@ -74,7 +74,7 @@ impl Core {
             PeerEvent::LearnerPackets {
                 link,
                 packets,
-                room: _room,
+                permit: _permit,
             } => self.with_observers(|master, facts, now_ms, out| {
                 for packet in packets {
                     master.handle_packet(link, packet, facts, now_ms, out);

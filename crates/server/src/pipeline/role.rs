@@ -30,7 +30,7 @@ use super::oracle::Watching;
 use super::revalidation::Revalidations;
 use crate::metrics::Ages;
 use crate::net::connection::Connection;
-use crate::peer::{LeaderConnection, Room};
+use crate::peer::{LeaderConnection, ReadAheadPermit};
 
 /// The role.
 pub(super) enum Role {
@@ -81,8 +81,8 @@ pub(super) struct Learning {
     /// Packets that came while the tree was being replaced.
     pub(super) waiting: VecDeque<LeaderPacket>,
     pub(super) ages: Ages,
-    /// Room that they take.
-    pub(super) rooms: Vec<Room>,
+    /// What they take of what the leader may have sent ahead.
+    pub(super) permits: Vec<ReadAheadPermit>,
     pub(super) forwarded: ForwardedRequests,
     /// Who waits for the answer to a `sync`, oldest first.
     pub(super) syncs: VecDeque<SyncWaiter>,
