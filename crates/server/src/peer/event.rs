@@ -85,8 +85,8 @@ pub(crate) enum PeerEvent {
         /// is the last one, and nothing is read until
         /// [`receive_snapshot`](super::LeaderConnection::receive_snapshot).
         packets: Vec<LeaderPacket>,
-        /// To be dropped when all of it is handled, and not before: while the log is cut for a
-        /// TRUNC, packets are kept with it.
+        /// To be dropped when all of it is handled, and not before: while the learner does not read,
+        /// packets are kept with it.
         permit: ReadAheadPermit,
     },
     /// The connection is gone; the attempt is over.
