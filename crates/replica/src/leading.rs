@@ -63,6 +63,7 @@ impl<H: Host> Replica<H> {
         let start = LeaderStart {
             sid: me,
             accepted_epoch: member.epochs.accepted,
+            accepted_floor: member.accepted_floor,
             current_epoch: member.epochs.current,
             last_zxid: member.last_logged,
             committed: std::mem::take(&mut member.committed),
@@ -355,10 +356,13 @@ impl<H: Host> Replica<H> {
 
     fn step_down(&mut self, reason: StepDown, turn: &mut Turn<'_, H>) {
         tracing::warn!(%reason, "leading is over");
-        match reason {
+        match (reason, &mut self.member) {
             // The oracle is needed in the election that follows.
-            StepDown::LostQuorum => turn.effect(Effect::SetOracleNeeded(true)),
-            StepDown::SupporterLooks => turn.note(Note::SupporterLost),
+            (StepDown::LostQuorum, _) => turn.effect(Effect::SetOracleNeeded(true)),
+            (StepDown::SupporterLooks, _) => turn.note(Note::SupporterLost),
+            (StepDown::VoterAhead { accepted, .. }, Some(member)) => {
+                member.accepted_floor = member.accepted_floor.max(accepted);
+            }
             _ => {}
         }
         self.leave_role(Next::Look, turn);

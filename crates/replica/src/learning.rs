@@ -80,6 +80,7 @@ impl<H: Host> Replica<H> {
             sid: member.lists.me(),
             kind,
             accepted_epoch: member.epochs.accepted,
+            accepted_floor: member.accepted_floor,
             current_epoch: member.epochs.current,
             last_logged: match member.is_trusted {
                 true => member.last_logged,

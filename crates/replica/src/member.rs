@@ -60,6 +60,9 @@ pub(crate) struct MemberState {
     pub(crate) is_trusted: bool,
     /// The epoch whose leader must send a snapshot, because a cut failed.
     pub(crate) truncation_failed_in: Option<Epoch>,
+    /// The next epoch is made above this one, which a voter has accepted of a leader that never came
+    /// about; known while the server runs.
+    pub(crate) accepted_floor: Epoch,
     /// Numbers the roles.
     pub(crate) attempt: u64,
     /// How this server finds whom to learn from, while it is an observer.
@@ -83,6 +86,7 @@ impl MemberState {
             log_whole_from: start.log_whole_from,
             is_trusted: start.is_trusted,
             truncation_failed_in: None,
+            accepted_floor: Epoch(0),
             attempt: 0,
             masters: MasterChoice::new(settings.observer, seed),
             look_pause_ms: 0,

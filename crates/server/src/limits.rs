@@ -76,7 +76,7 @@ pub(crate) const PEER_WRITE_BYTES: usize = 256 << 10;
 /// Bytes that may wait for a member that takes them in too slowly; then it is dropped, and starts
 /// again with what it has. The history that it is brought up to date with comes on top: that is as
 /// much as it has missed, and the leader has it in memory anyway. So does the size of the tree
-/// while a snapshot is sent: what is proposed meanwhile waits behind it.
+/// while a snapshot is sent: what is proposed meanwhile waits behind it. Both fall as it is written.
 pub(crate) const PEER_QUEUE_BYTES_MAX: usize = 64 << 20;
 
 /// Connections of learners at a time; ensembles have dozens. Each costs its buffers.

@@ -68,6 +68,7 @@ pub(crate) struct Server {
     undelivered: VecDeque<Record>,
     log_whole_from: Zxid,
     truncation_failed_in: Option<Epoch>,
+    accepted_floor: Epoch,
     /// The directory was empty and nobody says that this is right: no vote.
     is_untrusted: bool,
     desk: Desk,

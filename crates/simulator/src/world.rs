@@ -21,9 +21,9 @@ pub(crate) struct World {
     pub(crate) held: BTreeSet<(usize, Held)>,
     /// Whether everything is mended: nothing breaks any more.
     pub(crate) is_healed: bool,
-    /// A learner found a leader whose epoch is behind what it has promised. As with Apache
-    /// ZooKeeper it stays outside until the leader changes.
-    pub(crate) is_epoch_behind: bool,
+    /// An observer found a leader whose epoch is behind what it has promised. It has no vote, so it
+    /// stays outside until the leader changes, as with Apache ZooKeeper.
+    pub(crate) is_observer_ahead: bool,
 }
 
 impl World {
@@ -38,7 +38,7 @@ impl World {
             prints,
             held: BTreeSet::new(),
             is_healed: false,
-            is_epoch_behind: false,
+            is_observer_ahead: false,
             plan,
         }
     }

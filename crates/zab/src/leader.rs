@@ -56,6 +56,8 @@ pub struct LeaderStart {
     pub sid: Sid,
     /// The `acceptedEpoch` file.
     pub accepted_epoch: Epoch,
+    /// Zero, or what [`StepDown::VoterAhead`] has told in an earlier role: the new epoch is above it.
+    pub accepted_floor: Epoch,
     /// The `currentEpoch` file.
     pub current_epoch: Epoch,
     /// The last transaction of its log, which becomes history for everybody. It is on disk, as
@@ -136,6 +138,8 @@ pub struct Leader {
     /// Another server is to lead: nothing is committed any more.
     is_retiring: bool,
     syncs: VecDeque<(Zxid, LinkId)>,
+    /// Voters that were told the epoch and cannot accept it, with what they have accepted.
+    voters_ahead: BTreeMap<Sid, Epoch>,
     log_whole_from: Zxid,
     is_log_unusable: bool,
     oracle_grants: bool,
@@ -185,13 +189,15 @@ impl Leader {
             reconfig: None,
             is_retiring: false,
             syncs: VecDeque::new(),
+            voters_ahead: BTreeMap::new(),
             log_whole_from: start.log_whole_from,
             is_log_unusable: false,
             oracle_grants: false,
             pings: 0,
             is_standalone: false,
         };
-        leader.hear_epoch(leader.sid, start.accepted_epoch, now_ms, out);
+        let accepted = start.accepted_epoch.max(start.accepted_floor);
+        leader.hear_epoch(leader.sid, accepted, now_ms, out);
         leader
     }
 
@@ -225,6 +231,7 @@ impl Leader {
             is_log_unusable: false,
             oracle_grants: false,
             pings: 0,
+            voters_ahead: Default::default(),
             is_standalone: true,
         }
     }

@@ -25,8 +25,9 @@
 //!
 //! Differs from Apache ZooKeeper 3.9.5, each time to the safe side and with the same packets between
 //! healthy peers: an observer has the committed history on disk before it takes on the epoch, like
-//! a follower; a hole inside an epoch ends the role in the live stream too; UPTODATE needs a
-//! NEWLEADER before it; a commit that matches nothing ends synchronisation.
+//! a follower; what is held back until UPTODATE is bounded, and what goes beyond that is logged and
+//! acknowledged before; a hole inside an epoch ends the role in the live stream too; UPTODATE needs
+//! a NEWLEADER before it; a commit that matches nothing ends synchronisation.
 //!
 //! Source: ensemble-protocol.md 9, 12, 14, 15 (Learner.registerWithLeader, syncWithLeader,
 //! Follower.processPacket, Observer.processPacket).
@@ -64,6 +65,10 @@ pub struct LearnerStart {
     pub kind: LearnerKind,
     /// The `acceptedEpoch` file.
     pub accepted_epoch: Epoch,
+    /// Zero, or what [`StepDown::VoterAhead`](crate::leader::StepDown::VoterAhead) has told in an
+    /// earlier role: the leader is told of it, in case that it still can choose its epoch. It binds
+    /// this server to nothing.
+    pub accepted_floor: Epoch,
     /// The `currentEpoch` file.
     pub current_epoch: Epoch,
     /// The last transaction of its history. It is on disk: whoever recovers a log must sync what
@@ -94,6 +99,7 @@ pub struct LearnerStart {
 ///     sid: Sid(1),
 ///     kind: LearnerKind::Follower,
 ///     accepted_epoch: Epoch(0),
+///     accepted_floor: Epoch(0),
 ///     current_epoch: Epoch(0),
 ///     last_logged: Zxid::ZERO,
 ///     truncation_failed_in: None,
@@ -127,6 +133,8 @@ pub struct Learner {
     epoch: Epoch,
     phase: Phase,
     heard_ms: i64,
+    /// Packets had to wait on the connection since then, so `heard_ms` says nothing of the leader.
+    has_paused: bool,
 }
 
 #[derive(Debug)]
@@ -159,7 +167,7 @@ impl Learner {
         out: &mut Vec<Action>,
     ) -> Self {
         let info = Some(LearnerInfo::new(start.sid, start.config_version));
-        let accepted_epoch = start.accepted_epoch;
+        let accepted_epoch = start.accepted_epoch.max(start.accepted_floor);
         out.push(Action::Send(match start.kind {
             LearnerKind::Follower => LearnerPacket::FollowerInfo {
                 accepted_epoch,
@@ -174,7 +182,7 @@ impl Learner {
             sid: start.sid,
             kind: start.kind,
             settings,
-            accepted_epoch,
+            accepted_epoch: start.accepted_epoch,
             current_epoch: start.current_epoch,
             last_logged: start.last_logged,
             truncation_failed_in: start.truncation_failed_in,
@@ -183,12 +191,14 @@ impl Learner {
             epoch: Epoch(0),
             phase: Phase::Greeting,
             heard_ms: now_ms,
+            has_paused: false,
         }
     }
 
     /// A packet came. Not to be called while [`Learner::is_reading`] says no.
     pub fn handle_packet(&mut self, packet: LeaderPacket, now_ms: i64, out: &mut Vec<Action>) {
         self.heard_ms = now_ms;
+        self.has_paused = false;
         let result = match &mut self.phase {
             Phase::Greeting => self.handle_leader_info(&packet, out),
             Phase::Greeted => self.handle_opening(&packet, out),
@@ -202,6 +212,7 @@ impl Learner {
         if let Err(fault) = result {
             self.leave(fault, out);
         }
+        self.has_paused = matches!(&self.phase, Phase::Syncing(sync) if !sync.is_reading());
     }
 
     /// Bytes of the snapshot came, so the leader is alive.
@@ -220,7 +231,7 @@ impl Learner {
     /// The current epoch is on disk.
     pub fn handle_current_epoch_saved(&mut self, out: &mut Vec<Action>) {
         if let Phase::Syncing(sync) = &mut self.phase {
-            sync.handle_epoch_saved(out);
+            sync.handle_epoch_saved(&mut self.committed, out);
             self.current_epoch = self.epoch;
             self.go_live(out);
         }
@@ -282,6 +293,10 @@ impl Learner {
             .deadline_ms()
             .is_some_and(|deadline| now_ms >= deadline)
         {
+            if std::mem::take(&mut self.has_paused) {
+                self.heard_ms = now_ms;
+                return;
+            }
             let silent_ms = now_ms.saturating_sub(self.heard_ms);
             self.leave(Fault::Silence { silent_ms }, out);
         }
@@ -306,9 +321,15 @@ impl Learner {
     }
 
     /// Whether packets may be handed in. While the tree is being replaced they must stay on the
-    /// connection: the first bytes there may be no packets at all.
+    /// connection: the first bytes there may be no packets at all. So must they while so much is held
+    /// back for the disk that it would be [too much](Settings::held_back_bytes_max). Every
+    /// report of the disk may change the answer.
     pub fn is_reading(&self) -> bool {
-        !matches!(self.phase, Phase::Restoring(_) | Phase::Left)
+        match &self.phase {
+            Phase::Restoring(_) | Phase::Left => false,
+            Phase::Syncing(sync) => sync.is_reading(),
+            Phase::Greeting | Phase::Promising | Phase::Greeted | Phase::Live(_) => true,
+        }
     }
 
     /// Whether clients are served.
@@ -331,6 +352,7 @@ impl Learner {
     pub fn deadline_ms(&self) -> Option<i64> {
         let limit = match &self.phase {
             Phase::Left | Phase::Restoring(Restore::Truncate(_)) => return None,
+            Phase::Syncing(sync) if !sync.is_reading() => return None,
             Phase::Syncing(sync) if sync.is_acknowledged() => self.settings.sync_ms(),
             Phase::Live(_) => self.settings.sync_ms(),
             _ => self.settings.init_ms(),
@@ -421,7 +443,9 @@ impl Learner {
     ) {
         let (kind, epoch) = (self.kind, self.epoch);
         tracing::info!(sid = %self.sid, %zxid, %epoch, by, needs_snapshot, "synchronising");
-        self.phase = Phase::Syncing(Synchronise::new(kind, epoch, needs_snapshot, last));
+        let held_max = self.settings.held_back_bytes_max;
+        let sync = Synchronise::new(kind, epoch, needs_snapshot, last, held_max);
+        self.phase = Phase::Syncing(sync);
     }
 
     /// Once NEWLEADER is acknowledged and UPTODATE is here.

@@ -22,6 +22,11 @@ pub struct Settings {
     pub snap_syncs_max: usize,
     /// `zookeeper.leader.maxConcurrentDiffSyncs`: the same for the rest.
     pub diff_syncs_max: usize,
+    /// Bytes of transactions that a learner holds back while it is brought up to date. At this bound
+    /// it hands on what is committed, or reads no more until it may. A history of this size or less
+    /// reaches its log in one go, with NEWLEADER. Before NEWLEADER, what is proposed and not
+    /// committed may be more: its leader has that in memory as well.
+    pub held_back_bytes_max: usize,
 }
 
 impl Settings {
@@ -36,6 +41,7 @@ impl Settings {
             use_disk_log: true,
             snap_syncs_max: 10,
             diff_syncs_max: 100,
+            held_back_bytes_max: 16 << 20,
         }
     }
 

@@ -15,6 +15,7 @@ fn elected(voters: i64, settings: Settings) -> Leader {
     let start = LeaderStart {
         sid: Sid(2),
         accepted_epoch: Epoch(1),
+        accepted_floor: Epoch(0),
         current_epoch: Epoch(1),
         last_zxid: Zxid::new(Epoch(1), 5),
         committed: CommittedLog::default(),

@@ -45,6 +45,7 @@ impl Follower {
             sid: Sid(1),
             kind,
             accepted_epoch: Epoch(1),
+            accepted_floor: Epoch(0),
             current_epoch: Epoch(1),
             last_logged: zxid(1, 1),
             truncation_failed_in: None,
@@ -320,6 +321,7 @@ impl Elected {
         let start = LeaderStart {
             sid: Sid(3),
             accepted_epoch: Epoch(1),
+            accepted_floor: Epoch(0),
             current_epoch: Epoch(1),
             last_zxid: last,
             committed,

@@ -38,6 +38,7 @@ impl Follower {
             sid: Sid(1),
             kind: LearnerKind::Follower,
             accepted_epoch: Epoch(accepted),
+            accepted_floor: Epoch(0),
             current_epoch: Epoch(1),
             last_logged: zxid(1, 5),
             truncation_failed_in,
@@ -132,6 +133,7 @@ impl Leading {
         let start = LeaderStart {
             sid: Sid(2),
             accepted_epoch: Epoch(2),
+            accepted_floor: Epoch(0),
             current_epoch: Epoch(2),
             last_zxid: zxid(1, 2),
             committed: history(2),

@@ -17,8 +17,8 @@ use tokio::time::sleep;
 use tree::TreeSettings;
 
 use super::dial::{DialSettings, dial};
-use super::event::Rooms;
-use super::outbox::{Outbox, Parcel, write_packets};
+use super::event::ReadAhead;
+use super::outbox::{Outbox, PacketBatch, write_packets};
 use super::reader::PacketReader;
 use super::receive::{Receiving, receive};
 use super::{EventSink, PeerEvent};
@@ -44,7 +44,7 @@ pub(crate) struct LearnerSettings {
 pub(crate) struct LeaderConnection {
     line: Arc<Line>,
     /// What was sent since the last flush.
-    staged: Parcel,
+    staged: PacketBatch,
 }
 
 /// What both tasks know.
@@ -106,7 +106,7 @@ impl Dialer {
         });
         LeaderConnection {
             line,
-            staged: Parcel::default(),
+            staged: PacketBatch::default(),
         }
     }
 }
@@ -195,7 +195,7 @@ impl Line {
     async fn read(&self, input: OwnedReadHalf) -> PeerEvent {
         let attempt = self.attempt;
         let mut reader = PacketReader::new(input, self.settings.limits);
-        let rooms = Rooms::new();
+        let read_ahead = ReadAhead::new();
         // Raw bytes follow a SNAP packet that opens the synchronisation; in any other place it is
         // a packet that nobody understands.
         let mut is_opened = false;
@@ -217,12 +217,12 @@ impl Line {
                 Ok(batch) => batch,
                 Err(reason) => return PeerEvent::LeaderClosed { attempt, reason },
             };
-            let room = rooms.take(batch.bytes).await;
+            let permit = read_ahead.take(batch.bytes).await;
             let packets = batch.packets;
             (self.sink)(PeerEvent::LeaderPackets {
                 attempt,
                 packets,
-                room,
+                permit,
             });
             let Some(zxid) = snapshot.take() else {
                 continue;

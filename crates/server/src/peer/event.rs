@@ -39,7 +39,7 @@ pub(crate) enum PeerEvent {
         /// Everything that one read brought, whole packets only.
         packets: Vec<LearnerPacket>,
         /// To be dropped when all of it is handled.
-        room: Room,
+        permit: ReadAheadPermit,
     },
     /// Its connection is gone.
     LearnerClosed {
@@ -90,9 +90,9 @@ pub(crate) enum PeerEvent {
         /// is the last one, and nothing is read until
         /// [`receive_snapshot`](super::LeaderConnection::receive_snapshot).
         packets: Vec<LeaderPacket>,
-        /// To be dropped when all of it is handled, and not before: while the log is cut for a
-        /// TRUNC, packets are kept with it.
-        room: Room,
+        /// To be dropped when all of it is handled, and not before: while the learner does not read,
+        /// packets are kept with it.
+        permit: ReadAheadPermit,
     },
     /// The connection is gone; the attempt is over.
     LeaderClosed {
@@ -123,34 +123,34 @@ pub(crate) enum PeerEvent {
 }
 
 /// A part of what a connection may have sent ahead; dropping it lets the connection go on.
-pub(crate) struct Room {
+pub(crate) struct ReadAheadPermit {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
 /// All that a connection may have sent ahead.
 #[derive(Debug)]
-pub(super) struct Rooms(Arc<Semaphore>);
+pub(super) struct ReadAhead(Arc<Semaphore>);
 
-impl Rooms {
+impl ReadAhead {
     pub(super) fn new() -> Self {
         let all = limits::PEER_READ_AHEAD_BYTES as usize;
         Self(Arc::new(Semaphore::new(all)))
     }
 
     /// Waits until there is room. What is larger than all of it gets all of it.
-    pub(super) async fn take(&self, bytes: usize) -> Room {
+    pub(super) async fn take(&self, bytes: usize) -> ReadAheadPermit {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let counted = bytes.clamp(limits::PEER_BATCH_BYTES_MIN, limits::PEER_READ_AHEAD_BYTES);
         // The semaphore is never closed, so there is always a permit.
         let permit = self.0.clone().acquire_many_owned(counted).await;
-        Room {
+        ReadAheadPermit {
             _permit: permit.ok(),
         }
     }
 }
 
-impl fmt::Debug for Room {
+impl fmt::Debug for ReadAheadPermit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Room")
+        f.write_str("ReadAheadPermit")
     }
 }

@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use zab::leader::LinkId;
 
 use super::catch_up::LogCursor;
-use super::event::Rooms;
+use super::event::ReadAhead;
 use super::outbox::{Outbox, write_packets};
 use super::reader::PacketReader;
 use super::send_tree::send_tree;
@@ -102,19 +102,19 @@ impl Link {
         sink: &EventSink,
     ) -> PeerError {
         let mut reader = PacketReader::new(stream, limits);
-        let rooms = Rooms::new();
+        let read_ahead = ReadAhead::new();
         let link = self.id;
         loop {
             let batch = match reader.read::<LearnerPacket>(|_| false).await {
                 Ok(batch) => batch,
                 Err(error) => return error,
             };
-            let room = rooms.take(batch.bytes).await;
+            let permit = read_ahead.take(batch.bytes).await;
             let packets = batch.packets;
             sink(PeerEvent::LearnerPackets {
                 link,
                 packets,
-                room,
+                permit,
             });
         }
     }

@@ -33,10 +33,10 @@ const BACKLOG: i32 = 1024;
 /// A listening socket that whoever ends the term can close at once, though a task waits on it: the
 /// address is free for the next term then.
 #[derive(Debug)]
-pub(super) struct Door(Mutex<Option<TcpListener>>);
+pub(super) struct ListeningSocket(Mutex<Option<TcpListener>>);
 
-impl Door {
-    /// The next connection; `None` once the door is closed.
+impl ListeningSocket {
+    /// The next connection; `None` once the socket is closed.
     pub(super) async fn accept(&self) -> Option<io::Result<(TcpStream, SocketAddr)>> {
         std::future::poll_fn(|context| match &*self.0.lock() {
             Some(listener) => listener.poll_accept(context).map(Some),
@@ -81,10 +81,10 @@ pub(super) fn open(
     runtime: &Handle,
     settings: &ListenSettings,
     mut resolved: Resolved,
-) -> io::Result<Vec<(Arc<Door>, SocketAddr)>> {
+) -> io::Result<Vec<(Arc<ListeningSocket>, SocketAddr)>> {
     let _inside = runtime.enter();
     let mut ports = Vec::new();
-    let mut doors = Vec::new();
+    let mut sockets = Vec::new();
     let mut fault = None;
     for address in &settings.addresses {
         if settings.on_all_ips {
@@ -95,10 +95,10 @@ pub(super) fn open(
         }
         let opened = open_one(address, settings.on_all_ips, &mut resolved).and_then(|listener| {
             let local = listener.local_addr()?;
-            Ok((Arc::new(Door(Mutex::new(Some(listener)))), local))
+            Ok((Arc::new(ListeningSocket(Mutex::new(Some(listener)))), local))
         });
         match opened {
-            Ok(door) => doors.push(door),
+            Ok(socket) => sockets.push(socket),
             Err(error) => {
                 tracing::error!(%address, err = %error, "cannot listen for learners");
                 fault.get_or_insert(error);
@@ -106,8 +106,8 @@ pub(super) fn open(
         }
     }
     match fault {
-        Some(error) if doors.is_empty() => Err(error),
-        _ => Ok(doors),
+        Some(error) if sockets.is_empty() => Err(error),
+        _ => Ok(sockets),
     }
 }
 

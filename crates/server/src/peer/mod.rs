@@ -13,8 +13,9 @@
 //! not async and must not wait; what happens comes back through an [`EventSink`].
 //!
 //! Each connection has a reader and a writer task. The reader stops when the core is behind (a
-//! [`Room`] travels with each batch of packets and reading goes on once it is dropped), the writer's
-//! queue is bounded ([`outbox`]), so neither a flood nor a peer that does not read takes memory.
+//! [`ReadAheadPermit`] travels with each batch of packets and reading goes on once it is dropped),
+//! the writer's queue is bounded ([`outbox`]), so neither a flood nor a peer that does not read takes
+//! memory.
 //! What is wrong on the wire ends the connection with a [`PeerError`] that says why.
 //!
 //! A snapshot travels raw between two packets. [`send_tree`] writes it under short shared holds of
@@ -45,6 +46,6 @@ mod tests;
 pub(crate) use connection::{Dialer, LeaderConnection, LearnerSettings};
 pub(crate) use dial::DialSettings;
 pub(crate) use error::PeerError;
-pub(crate) use event::{EventSink, PeerEvent, Room};
+pub(crate) use event::{EventSink, PeerEvent, ReadAheadPermit};
 pub(crate) use listen::ListenSettings;
 pub(crate) use port::{LearnerPort, PortSettings};

@@ -4,7 +4,8 @@
 //! the writer in large pieces. It is bounded: who reads too slowly is given up, not buffered for
 //! ever. What a learner is brought up to date with does not count against the bound
 //! ([`PEER_QUEUE_BYTES_MAX`](crate::limits::PEER_QUEUE_BYTES_MAX)), or one that has missed a lot
-//! would be dropped for it each time it comes.
+//! would be dropped for it each time it comes. What may wait on top of the bound for that reason falls
+//! as it is written.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,13 +23,13 @@ use crate::limits;
 /// Packets that go into a queue together. The core gathers what it has for a learner in one turn:
 /// a lock and a wake-up for each packet would cost it more than all the rest.
 #[derive(Debug, Default)]
-pub(super) struct Parcel {
+pub(super) struct PacketBatch {
     bytes: Vec<u8>,
     /// Whether NEWLEADER is among them, which ends the history.
     has_new_leader: bool,
 }
 
-impl Parcel {
+impl PacketBatch {
     pub(super) fn add(&mut self, packet: &QuorumPacket) {
         packet.encode(&mut self.bytes);
         self.has_new_leader |= packet.packet_type == PacketType::NewLeader.number();
@@ -36,7 +37,7 @@ impl Parcel {
 
     /// Whether it should be queued before more is added.
     pub(super) fn is_full(&self) -> bool {
-        self.bytes.len() >= PARCEL_BYTES
+        self.bytes.len() >= PACKET_BATCH_BYTES
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -46,13 +47,13 @@ impl Parcel {
     /// Makes room for others. Its memory is kept unless there is much of it.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
-        self.bytes.shrink_to(2 * PARCEL_BYTES);
+        self.bytes.shrink_to(2 * PACKET_BATCH_BYTES);
         self.has_new_leader = false;
     }
 }
 
-/// Bytes after which a parcel is queued although the turn goes on.
-const PARCEL_BYTES: usize = 64 << 10;
+/// Bytes after which a batch is queued although the turn goes on.
+const PACKET_BATCH_BYTES: usize = 64 << 10;
 
 /// A queue of packets, and of places where a snapshot is due.
 #[derive(Debug)]
@@ -68,10 +69,13 @@ pub(super) struct Outbox {
 struct Queue {
     items: VecDeque<Item>,
     bytes: usize,
-    /// What may wait on top of the bound, until the queue has been empty once.
+    /// What may wait on top of the bound: history, and what comes while it is written. It falls with
+    /// what is written, see [`Queue::note_taken`].
     history_bytes: usize,
     /// Until NEWLEADER everything is history.
     is_history: bool,
+    /// Snapshots among the items.
+    snapshots_due: usize,
     /// The writer is at a snapshot.
     is_in_snapshot: bool,
     /// Nothing more comes.
@@ -82,7 +86,7 @@ struct Queue {
 
 #[derive(Debug)]
 enum Item {
-    /// Not more than the writer should write at once, except for a parcel that is larger itself.
+    /// Not more than the writer should write at once, except for a batch that is larger itself.
     Packets(Vec<u8>),
     Snapshot(Zxid),
 }
@@ -116,6 +120,7 @@ impl Outbox {
                 bytes: 0,
                 history_bytes: 0,
                 is_history,
+                snapshots_due: 0,
                 is_in_snapshot: false,
                 is_finished: false,
                 spare: Vec::new(),
@@ -129,19 +134,22 @@ impl Outbox {
     ///
     /// # Errors
     /// If too much waits already.
-    pub(super) fn push(&self, parcel: &Parcel) -> Result<(), PeerError> {
+    pub(super) fn push(&self, batch: &PacketBatch) -> Result<(), PeerError> {
         let queue = &mut *self.queue.lock();
-        let bytes = parcel.bytes.as_slice();
-        queue.bytes += bytes.len();
+        let bytes = batch.bytes.as_slice();
         if queue.is_history {
             queue.history_bytes += bytes.len();
-            queue.is_history = !parcel.has_new_leader;
+            queue.is_history = !batch.has_new_leader;
         }
         let limit = limits::PEER_QUEUE_BYTES_MAX.saturating_add(queue.history_bytes);
-        if queue.bytes > limit {
-            let bytes = queue.bytes;
-            return Err(PeerError::TooSlow { bytes, limit });
+        let waiting = queue.bytes + bytes.len();
+        if waiting > limit {
+            return Err(PeerError::TooSlow {
+                bytes: waiting,
+                limit,
+            });
         }
+        queue.bytes = waiting;
         match queue.items.back_mut() {
             Some(Item::Packets(last)) if last.len() + bytes.len() <= limits::PEER_WRITE_BYTES => {
                 last.extend_from_slice(bytes);
@@ -161,6 +169,7 @@ impl Outbox {
         let queue = &mut *self.queue.lock();
         queue.history_bytes = queue.history_bytes.saturating_add(bytes);
         queue.items.push_back(Item::Snapshot(zxid));
+        queue.snapshots_due += 1;
         self.filled.notify_one();
     }
 
@@ -170,10 +179,7 @@ impl Outbox {
     /// queued, or a snapshot, which may take very long, is not written.
     pub(super) fn finish(&self) -> bool {
         let queue = &mut *self.queue.lock();
-        let mut items = queue.items.iter();
-        let is_behind = queue.is_history
-            || queue.is_in_snapshot
-            || items.any(|item| matches!(item, Item::Snapshot(_)));
+        let is_behind = queue.is_history || queue.is_in_snapshot || queue.snapshots_due > 0;
         queue.is_finished = !is_behind;
         self.filled.notify_one();
         queue.is_finished
@@ -199,7 +205,7 @@ impl Outbox {
         };
         let next = match item {
             Item::Packets(packets) => {
-                queue.bytes -= packets.len();
+                queue.note_taken(packets.len());
                 let mut written = std::mem::replace(buffer, packets);
                 if written.capacity() > queue.spare.capacity() {
                     written.clear();
@@ -210,12 +216,11 @@ impl Outbox {
             }
             Item::Snapshot(zxid) => {
                 queue.is_in_snapshot = true;
+                queue.snapshots_due -= 1;
                 Next::Snapshot(zxid)
             }
         };
-        // A snapshot is not written yet when it is taken.
-        if queue.items.is_empty() && matches!(next, Next::Write) {
-            queue.history_bytes = 0;
+        if queue.items.is_empty() {
             queue.items.shrink_to(IDLE_ITEMS);
         }
         Some(next)
@@ -234,6 +239,27 @@ impl Outbox {
         self.queue.lock().bytes
     }
 }
+
+impl Queue {
+    /// So much is on its way.
+    ///
+    /// What may wait on top of the bound is never more than what has waited at any time since: who
+    /// has caught up once has nothing on top. Nor is it for ever: it falls by a part of what is
+    /// written, so a learner has to take in faster than is proposed, by a third, or it ends at the
+    /// bound like all others. It must not fall by all that is written: a large history takes seconds
+    /// to write, and what is proposed in them would cut off a learner that is catching up.
+    fn note_taken(&mut self, len: usize) {
+        self.bytes -= len;
+        // A snapshot takes its time, and what comes meanwhile waits behind it.
+        if self.snapshots_due == 0 {
+            let left = self.history_bytes.saturating_sub(len / HISTORY_FALLS_BY);
+            self.history_bytes = left.min(self.bytes);
+        }
+    }
+}
+
+/// Of so many bytes written, one less may wait on top of the bound.
+const HISTORY_FALLS_BY: usize = 4;
 
 /// Places for packets that an idle queue keeps.
 const IDLE_ITEMS: usize = 64;
@@ -281,115 +307,4 @@ pub(super) async fn write_all<W: AsyncWrite + Unpin>(
 }
 
 #[cfg(test)]
-mod tests {
-    use proto::Epoch;
-    use proto::leader::LeaderPacket;
-
-    use super::*;
-
-    fn packet(len: usize) -> Parcel {
-        Parcel {
-            bytes: vec![0xaa; len],
-            has_new_leader: false,
-        }
-    }
-
-    fn new_leader() -> Parcel {
-        let zxid = Zxid::new(Epoch(1), 0);
-        let mut parcel = Parcel::default();
-        parcel.add(&LeaderPacket::NewLeader { zxid, config: None }.into());
-        parcel
-    }
-
-    fn written(outbox: &Outbox) -> Option<usize> {
-        let mut buffer = Vec::new();
-        Some(match outbox.take(&mut buffer)? {
-            Next::Write => buffer.len(),
-            Next::Snapshot(_) | Next::End => 0,
-        })
-    }
-
-    #[test]
-    fn small_packets_leave_together_and_large_ones_alone() {
-        let outbox = Outbox::of_leader();
-        for len in [10, 20, limits::PEER_WRITE_BYTES + 1, 30] {
-            outbox.push(&packet(len)).unwrap();
-        }
-        assert_eq!(written(&outbox), Some(30));
-        assert_eq!(written(&outbox), Some(limits::PEER_WRITE_BYTES + 1));
-        assert_eq!(written(&outbox), Some(30));
-        assert_eq!((written(&outbox), outbox.bytes()), (None, 0));
-    }
-
-    #[test]
-    fn nothing_overtakes_a_snapshot() {
-        let outbox = Outbox::of_learner();
-        outbox.push(&packet(1)).unwrap();
-        outbox.push_snapshot(Zxid(7), 0);
-        outbox.push(&packet(2)).unwrap();
-        assert_eq!(written(&outbox), Some(1));
-        let mut buffer = Vec::new();
-        let next = outbox.take(&mut buffer);
-        assert!(matches!(next, Some(Next::Snapshot(Zxid(7)))), "{next:?}");
-        assert_eq!(written(&outbox), Some(2));
-    }
-
-    #[test]
-    fn a_slow_reader_is_given_up_at_the_bound() {
-        let outbox = Outbox::of_leader();
-        let half = limits::PEER_QUEUE_BYTES_MAX / 2;
-        outbox.push(&packet(half)).unwrap();
-        outbox.push(&packet(half)).unwrap();
-        let error = outbox.push(&packet(1)).unwrap_err().to_string();
-        assert!(error.contains("too slow"), "{error}");
-    }
-
-    #[test]
-    fn the_history_does_not_count_until_all_of_it_is_taken() {
-        let outbox = Outbox::of_learner();
-        let max = limits::PEER_QUEUE_BYTES_MAX;
-        for _ in 0..4 {
-            outbox.push(&packet(max / 2)).unwrap();
-        }
-        outbox.push(&new_leader()).unwrap();
-        outbox.push(&packet(max)).unwrap();
-        assert!(outbox.push(&packet(1)).is_err());
-        while written(&outbox).is_some() {}
-        // The refused one is counted: its link is at its end.
-        outbox.push(&packet(max - 1)).unwrap();
-        assert!(outbox.push(&packet(1)).is_err());
-    }
-
-    #[test]
-    fn all_that_waits_is_written_before_the_end() {
-        let outbox = Outbox::of_learner();
-        outbox.push(&packet(1)).unwrap();
-        assert!(!outbox.finish(), "within the history");
-        outbox.push_snapshot(Zxid(1), 0);
-        outbox.push(&new_leader()).unwrap();
-        assert!(!outbox.finish(), "before a snapshot");
-        assert_eq!((written(&outbox), written(&outbox)), (Some(1), Some(0)));
-        assert!(!outbox.finish(), "within a snapshot");
-        assert!(written(&outbox).is_some_and(|bytes| bytes > 0));
-        assert_eq!(written(&outbox), None, "the queue is not finished");
-        outbox.push(&packet(2)).unwrap();
-        assert!(outbox.finish());
-        assert_eq!(written(&outbox), Some(2));
-        let mut buffer = Vec::new();
-        let next = outbox.take(&mut buffer);
-        assert!(matches!(next, Some(Next::End)), "{next:?}");
-    }
-
-    #[test]
-    fn more_may_wait_behind_a_snapshot_until_it_is_written() {
-        let outbox = Outbox::of_learner();
-        let max = limits::PEER_QUEUE_BYTES_MAX;
-        outbox.push_snapshot(Zxid(1), 2 * max);
-        outbox.push(&new_leader()).unwrap();
-        outbox.push(&packet(2 * max)).unwrap();
-        // The writer is at the snapshot.
-        assert_eq!(written(&outbox), Some(0));
-        outbox.push(&packet(max)).unwrap();
-        assert!(outbox.push(&packet(1)).is_err());
-    }
-}
+mod tests;

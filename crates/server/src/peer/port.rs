@@ -19,8 +19,8 @@ use zab::leader::{LinkFault, LinkId};
 
 use super::catch_up::LogAccess;
 use super::link::{Link, discard};
-use super::listen::{self, Door, ListenSettings, Resolved};
-use super::outbox::Parcel;
+use super::listen::{self, ListenSettings, ListeningSocket, Resolved};
+use super::outbox::PacketBatch;
 use super::{EventSink, PeerError, PeerEvent};
 use crate::limits;
 use crate::shared::Shared;
@@ -61,16 +61,16 @@ struct Port {
 /// What was sent and is not queued yet.
 #[derive(Default)]
 struct Staging {
-    links: Vec<(Arc<Link>, Parcel)>,
+    links: Vec<(Arc<Link>, PacketBatch)>,
     /// Behind the link that was sent to last. What goes to all goes to them in one order.
     next: usize,
     /// Empty ones, kept for their memory.
-    spare: Vec<Parcel>,
+    spare: Vec<PacketBatch>,
 }
 
 impl Staging {
     fn find(&self, link: LinkId) -> Option<usize> {
-        let is_it = |(to, _): &(Arc<Link>, Parcel)| to.id == link;
+        let is_it = |(to, _): &(Arc<Link>, PacketBatch)| to.id == link;
         match self.links.get(self.next) {
             Some(next) if is_it(next) => Some(self.next),
             _ => self.links.iter().position(is_it),
@@ -82,7 +82,7 @@ impl Staging {
 struct Term {
     /// Counts the terms, so that a connection that was accepted in an earlier one is known.
     number: u64,
-    doors: Vec<(Arc<Door>, AbortHandle)>,
+    sockets: Vec<(Arc<ListeningSocket>, AbortHandle)>,
     #[cfg(test)]
     addresses: Vec<SocketAddr>,
     links: HashMap<LinkId, Arc<Link>>,
@@ -150,8 +150,8 @@ impl LearnerPort {
         term.number += 1;
         #[cfg(test)]
         term.addresses.clear();
-        for (door, accepting) in term.doors.drain(..) {
-            door.close();
+        for (socket, accepting) in term.sockets.drain(..) {
+            socket.close();
             // A socket that is closed here wakes nobody.
             accepting.abort();
         }
@@ -171,11 +171,11 @@ impl LearnerPort {
         let staging = &mut *self.0.staged.lock();
         let at = staging.find(link).or_else(|| {
             let to = self.0.link(link)?;
-            let parcel = staging.spare.pop().unwrap_or_default();
-            staging.links.push((to, parcel));
+            let batch = staging.spare.pop().unwrap_or_default();
+            staging.links.push((to, batch));
             staging.links.len().checked_sub(1)
         });
-        let Some((to, parcel)) = at.and_then(|at| staging.links.get_mut(at)) else {
+        let Some((to, batch)) = at.and_then(|at| staging.links.get_mut(at)) else {
             return;
         };
         staging.next = at.map_or(0, |at| at + 1);
@@ -183,9 +183,9 @@ impl LearnerPort {
             // Nothing is read for it any more: the file is closed.
             to.cursor.lock().take();
         }
-        parcel.add(&QuorumPacket::from(packet));
-        if parcel.is_full() {
-            self.0.queue(to, parcel);
+        batch.add(&QuorumPacket::from(packet));
+        if batch.is_full() {
+            self.0.queue(to, batch);
         }
     }
 
@@ -193,9 +193,9 @@ impl LearnerPort {
     /// them.
     pub(crate) fn flush(&self) {
         let staging = &mut *self.0.staged.lock();
-        for (to, mut parcel) in staging.links.drain(..) {
-            self.0.queue(&to, &mut parcel);
-            staging.spare.push(parcel);
+        for (to, mut batch) in staging.links.drain(..) {
+            self.0.queue(&to, &mut batch);
+            staging.spare.push(batch);
         }
     }
 
@@ -265,11 +265,11 @@ impl Port {
             // It is over: the sockets are closed again.
             return;
         }
-        for (door, address) in opened {
+        for (socket, address) in opened {
             tracing::info!(%address, "listening for learners");
-            let accepting = self.clone().accept(door.clone(), number);
+            let accepting = self.clone().accept(socket.clone(), number);
             let accepting = self.runtime.spawn(accepting).abort_handle();
-            term.doors.push((door, accepting));
+            term.sockets.push((socket, accepting));
             #[cfg(test)]
             term.addresses.push(address);
         }
@@ -279,17 +279,17 @@ impl Port {
         self.term.lock().links.get(&id).cloned()
     }
 
-    fn queue(&self, to: &Link, parcel: &mut Parcel) {
-        if !parcel.is_empty()
-            && let Err(error) = to.outbox.push(parcel)
+    fn queue(&self, to: &Link, batch: &mut PacketBatch) {
+        if !batch.is_empty()
+            && let Err(error) = to.outbox.push(batch)
         {
             self.end(to, error);
         }
-        parcel.clear();
+        batch.clear();
     }
 
-    async fn accept(self: Arc<Self>, door: Arc<Door>, term: u64) {
-        while let Some(accepted) = door.accept().await {
+    async fn accept(self: Arc<Self>, socket: Arc<ListeningSocket>, term: u64) {
+        while let Some(accepted) = socket.accept().await {
             match accepted {
                 Ok((stream, peer)) => self.admit(stream, peer, term),
                 Err(error) => {

@@ -11,7 +11,9 @@ use tokio::task::AbortHandle;
 use super::ToCore;
 use crate::failure::Failure;
 use crate::mesh::{Mesh, MeshEvent, OracleFile};
-use crate::peer::{Dialer, LeaderConnection, LearnerPort, ListenSettings, PeerEvent, Room};
+use crate::peer::{
+    Dialer, LeaderConnection, LearnerPort, ListenSettings, PeerEvent, ReadAheadPermit,
+};
 
 /// Exit code of what nobody has foreseen. Source: ExitCode.UNEXPECTED_ERROR.
 const EXIT_UNEXPECTED: u8 = 1;
@@ -26,7 +28,7 @@ pub(crate) struct MemberPorts {
     pub(crate) dialer: Dialer,
     pub(crate) leader: Option<LeaderConnection>,
     /// What packets take of their connections' read-ahead that the replica has not handled yet.
-    pub(crate) read_ahead: Vec<Room>,
+    pub(crate) read_ahead: Vec<ReadAheadPermit>,
     /// The oracle of an ensemble of two (`oraclePath`).
     pub(crate) oracle: Option<OracleWatch>,
     /// `quorumListenOnAllIPs`.
@@ -166,9 +168,9 @@ impl MemberPorts {
             PeerEvent::LeaderPackets {
                 attempt,
                 packets,
-                room,
+                permit,
             } => {
-                self.read_ahead.push(room);
+                self.read_ahead.push(permit);
                 self.of_leader(attempt, LeaderEvent::Packets(packets))
             }
             PeerEvent::LeaderUnreachable { attempt, error } => {
@@ -216,9 +218,9 @@ impl MemberPorts {
             PeerEvent::LearnerPackets {
                 link,
                 packets,
-                room,
+                permit,
             } => {
-                self.read_ahead.push(room);
+                self.read_ahead.push(permit);
                 LearnerEvent::Packets { link, packets }
             }
             PeerEvent::LearnerClosed { link, .. } => LearnerEvent::Closed { link },

@@ -89,7 +89,7 @@ impl Ensemble {
 
     /// What an operator does.
     fn look_after(&mut self) {
-        if std::mem::take(&mut self.world.is_epoch_behind)
+        if std::mem::take(&mut self.world.is_observer_ahead)
             && let Some(leader) = self.leader()
             && let Some(life) = self.process(leader).map(|leader| leader.life)
         {

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use election::links::Links;
 use election::{Candidate, Election, Electorate, Role as ElectionRole};
 use parking_lot::Mutex;
-use proto::{Sid, Zxid};
+use proto::{Epoch, Sid, Zxid};
 use recovery::{RecoveredTree, recover_tree};
 use storage::{
     Compression, DataDirs, Empty, Epochs, OpenOptions, RecoverySettings, SnapshotTrailer,
@@ -93,6 +93,7 @@ impl Server {
                 snapshot
             },
             truncation_failed_in: None,
+            accepted_floor: Epoch(0),
             is_untrusted,
             desk: Desk::new(sid, world.now_ms()),
             snapshot: None,

@@ -10,7 +10,7 @@ use proto::{Epoch, Zxid};
 use session::{Role as SessionRole, SessionTracker};
 use tree::{Overlay, SnapshotCursor};
 use zab::CommittedLog;
-use zab::leader::{Action, Leader, LeaderStart, LinkId};
+use zab::leader::{Action, Leader, LeaderStart, LinkId, StepDown};
 
 use super::{Job, Role, Server};
 use crate::Mutant;
@@ -63,6 +63,7 @@ impl Server {
         let start = LeaderStart {
             sid: self.sid,
             accepted_epoch: self.epochs.accepted,
+            accepted_floor: self.accepted_floor,
             current_epoch: self.epochs.current,
             last_zxid: self.last_logged(),
             committed,
@@ -156,7 +157,12 @@ impl Server {
                 }
             }
             Action::Revalidate { from, session } => self.revalidate(from, session, world),
-            Action::StepDown(reason) => self.end_role(&reason.to_string(), world),
+            Action::StepDown(reason) => {
+                if let StepDown::VoterAhead { accepted, .. } = reason {
+                    self.accepted_floor = self.accepted_floor.max(accepted);
+                }
+                self.end_role(&reason.to_string(), world);
+            }
             Action::ActivateConfig { .. } => {
                 let text = format!("server {}: {action}", self.sid);
                 world.checks.fail("one member list", text);

@@ -11,7 +11,7 @@ use proto::{SessionId, Zxid};
 use recovery::Restore;
 use storage::read_body;
 use zab::Record;
-use zab::learner::{Action, Fault, Learner, LearnerStart};
+use zab::learner::{Action, Fault, Learner, LearnerKind, LearnerStart};
 
 use super::boot::tree_settings;
 use super::{Role, Server};
@@ -54,6 +54,7 @@ impl Server {
             sid: self.sid,
             kind: self.kind,
             accepted_epoch: self.epochs.accepted,
+            accepted_floor: self.accepted_floor,
             current_epoch: self.epochs.current,
             last_logged: self.last_logged(),
             truncation_failed_in: self.truncation_failed_in,
@@ -204,7 +205,7 @@ impl Server {
         }
         match fault {
             Fault::EpochBehind { .. } => {
-                world.is_epoch_behind = true;
+                world.is_observer_ahead |= self.kind == LearnerKind::Observer;
                 self.end_role_and_pause(&fault.to_string(), world);
             }
             Fault::CannotTruncate { epoch, .. } => {

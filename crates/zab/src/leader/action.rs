@@ -265,6 +265,18 @@ pub enum StepDown {
     /// The counter of the epoch is used up: a new epoch is needed. Sessions live on.
     #[error("the epoch has no zxid left")]
     CounterExhausted,
+    /// A voter comes back and has accepted a later epoch, that of a leader-to-be which never led. It
+    /// must not accept an earlier one, so it would stay outside for as long as this server leads, and the next
+    /// server that fails may be the one too many. The next epoch has to be above that one: to be
+    /// given to every later role as [`accepted_floor`](super::LeaderStart::accepted_floor), which
+    /// is also what makes this happen once.
+    #[error("voter {sid} has accepted epoch {accepted}, a later one is needed for it")]
+    VoterAhead {
+        /// Who it is.
+        sid: Sid,
+        /// What it has accepted.
+        accepted: Epoch,
+    },
     /// The host ends the role.
     #[error("told to leave")]
     Told,

@@ -1,4 +1,10 @@
 //! A new epoch: higher than any that a quorum of voters has accepted, and then accepted by one.
+//!
+//! A voter that is not of that quorum may have accepted a later one, from a leader-to-be that never
+//! led. It cannot be led then, and comes back for ever. When it does, the leader steps down, once, and
+//! the next epoch is above that one. This stops an ensemble that works for the time of an election;
+//! without it a voter is missing until the leader changes for another reason, and if that reason is
+//! the loss of a server there may be no quorum left. Nothing is gained by it for who has no vote.
 
 use std::collections::BTreeSet;
 
@@ -7,11 +13,15 @@ use proto::learner::{LearnerInfo, LearnerPacket};
 use proto::{Epoch, Sid, Zxid};
 
 use super::link::LinkState;
-use super::{Action, EpochConfig, Leader, LinkFault, LinkId, Phase, unexpected};
+use super::{Action, EpochConfig, Leader, LinkFault, LinkId, Phase, StepDown, unexpected};
 use crate::learner::LearnerKind;
 
 /// An epoch is the upper half of a signed zxid, and an `int` in ACKEPOCH.
 const EPOCH_MAX: Epoch = Epoch(i32::MAX as i64);
+
+/// How far a voter may be ahead for a leader to step down for it. Each epoch of that distance would be
+/// one of a leader-to-be that failed, so a greater one is a damaged file, and not worth the epochs.
+const EPOCHS_AHEAD_MAX: i64 = 1 << 20;
 
 impl Leader {
     pub(super) fn handle_introduction(
@@ -43,12 +53,31 @@ impl Leader {
             from.kind = kind;
             from.state = LinkState::AwaitingEpoch;
         }
-        if is_open {
+        if kind == LearnerKind::Follower && self.is_voter_ahead(sid, accepted) {
+            self.step_down(StepDown::VoterAhead { sid, accepted }, out);
+        } else if is_open {
             self.hear_epoch(sid, accepted, now_ms, out);
         } else {
             self.propose_epoch(link, now_ms, out);
         }
         Ok(())
+    }
+
+    /// Whether the epoch is fixed, and this voter comes for the second time without being able to accept
+    /// it. A single connection is not enough to stop an ensemble for: a voter that needs it comes back.
+    fn is_voter_ahead(&mut self, sid: Sid, accepted: Epoch) -> bool {
+        let Some(epoch) = self.epoch() else {
+            return false;
+        };
+        let ahead = accepted.0 - epoch.0;
+        // A leader that retires makes way for another epoch anyway.
+        let is_ahead = (1..=EPOCHS_AHEAD_MAX).contains(&ahead) && !self.is_retiring;
+        if !is_ahead || !self.quorum.is_voter(sid) {
+            self.voters_ahead.remove(&sid);
+            return false;
+        }
+        let before = self.voters_ahead.insert(sid, accepted);
+        before.is_some_and(|before| before <= accepted)
     }
 
     /// A server that died is often back before its old connection is known to be dead. Were both

@@ -1,4 +1,4 @@
-//! A learner that is up to date.
+//! A learner in the live stream of its leader.
 
 use std::collections::VecDeque;
 
@@ -177,7 +177,7 @@ impl Live {
     }
 }
 
-fn append_and_deliver(record: Record, log: &mut CommittedLog, out: &mut Vec<Action>) {
+pub(super) fn append_and_deliver(record: Record, log: &mut CommittedLog, out: &mut Vec<Action>) {
     out.push(Action::Append(record.clone()));
     log.push(record.clone());
     out.push(Action::Deliver(record));

@@ -7,7 +7,7 @@ use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
 use proto::{Epoch, Zxid};
 
-use super::live::Live;
+use super::live::{Live, append_and_deliver};
 use super::{Action, Fault, LearnerKind, unexpected};
 use crate::record::follows;
 use crate::{CommittedLog, Record};
@@ -17,6 +17,19 @@ use crate::{CommittedLog, Record};
 /// Committed transactions go to the log at NEWLEADER and not before: until then the log ends in
 /// the epoch that the `currentEpoch` file names. If a snapshot is due at NEWLEADER, they go into
 /// the tree at once instead, and with it into the snapshot.
+///
+/// What is held back is bounded ([`crate::Settings::held_back_bytes_max`]). What happens at the bound depends
+/// on what is waited for:
+///
+/// * NEWLEADER stands behind what comes, so reading goes on: the committed ones go to the log early.
+///   A crash then leaves a log that is ahead of `currentEpoch`, which one between NEWLEADER and the
+///   saving of the epoch does too: such a server loses every election against a member of the
+///   quorum that has the epoch of these transactions, and is brought up to date again.
+/// * The own disk (snapshot, log, epoch) does not depend on the leader, so reading stops. The leader
+///   waits `initLimit` for the acknowledgement and expects nothing else meanwhile.
+/// * UPTODATE stands behind what comes, and NEWLEADER is acknowledged: all goes the way of the live
+///   stream, with its acknowledgements and answers to PING, since the leader counts silence and
+///   missing acknowledgements from NEWLEADER's on. Nobody is served before UPTODATE.
 #[derive(Debug)]
 pub(super) struct Synchronise {
     kind: LearnerKind,
@@ -27,6 +40,15 @@ pub(super) struct Synchronise {
     received: VecDeque<Record>,
     /// How many of `received` are committed.
     committed_len: usize,
+    /// What `received` takes.
+    held_bytes: usize,
+    held_bytes_max: usize,
+    /// The last one handed to the log.
+    appended: Option<Zxid>,
+    /// Up to where the log is on disk.
+    synced: Option<Zxid>,
+    /// Takes all that comes from the bound on, once NEWLEADER is acknowledged.
+    live: Option<Live>,
     last_received: Option<Zxid>,
     /// NEWLEADER's, to be installed at UPTODATE.
     config: Option<Bytes>,
@@ -55,6 +77,7 @@ impl Synchronise {
         epoch: Epoch,
         needs_snapshot: bool,
         last: Option<Zxid>,
+        held_bytes_max: usize,
     ) -> Self {
         Self {
             kind,
@@ -63,6 +86,11 @@ impl Synchronise {
             stage: Stage::Receiving,
             received: VecDeque::new(),
             committed_len: 0,
+            held_bytes: 0,
+            held_bytes_max,
+            appended: None,
+            synced: None,
+            live: None,
             last_received: last,
             config: None,
             is_up_to_date: false,
@@ -70,6 +98,22 @@ impl Synchronise {
     }
 
     pub(super) fn handle_packet(
+        &mut self,
+        packet: LeaderPacket,
+        log: &mut CommittedLog,
+        out: &mut Vec<Action>,
+    ) -> Result<(), Fault> {
+        match (&mut self.live, &packet) {
+            (_, LeaderPacket::UpToDate) | (None, _) => {}
+            (Some(_), LeaderPacket::NewLeader { .. }) => return Err(unexpected(&packet)),
+            (Some(live), _) => return live.handle_packet(packet, log, out),
+        }
+        self.hold_back(packet, log, out)?;
+        self.keep_to_bound(log, out);
+        Ok(())
+    }
+
+    fn hold_back(
         &mut self,
         packet: LeaderPacket,
         log: &mut CommittedLog,
@@ -129,6 +173,7 @@ impl Synchronise {
         if record.is_reconfig() {
             out.push(Action::ConfigProposed(record.clone()));
         }
+        self.held_bytes += held_bytes(&record);
         self.received.push_back(record);
         Ok(())
     }
@@ -146,6 +191,7 @@ impl Synchronise {
         };
         if self.needs_snapshot && self.stage == Stage::Receiving {
             self.received.pop_front();
+            self.held_bytes -= held_bytes(&record);
             log.push(record.clone());
             out.push(Action::Deliver(record.clone()));
         } else {
@@ -169,17 +215,30 @@ impl Synchronise {
             out.push(Action::WriteSnapshot);
             return;
         }
-        let mut last = None;
+        self.append_committed(log, out);
+        match self.appended {
+            Some(last) if self.synced < Some(last) => self.stage = Stage::SyncingLog(last),
+            _ => self.save_epoch(out),
+        }
+    }
+
+    fn append_committed(&mut self, log: &mut CommittedLog, out: &mut Vec<Action>) {
         for record in self.received.drain(..self.committed_len) {
-            last = Some(record.zxid);
-            out.push(Action::Append(record.clone()));
-            log.push(record.clone());
-            out.push(Action::Deliver(record));
+            self.held_bytes -= held_bytes(&record);
+            self.appended = Some(record.zxid);
+            append_and_deliver(record, log, out);
         }
         self.committed_len = 0;
-        match last {
-            Some(last) => self.stage = Stage::SyncingLog(last),
-            None => self.save_epoch(out),
+    }
+
+    fn keep_to_bound(&mut self, log: &mut CommittedLog, out: &mut Vec<Action>) {
+        if self.held_bytes < self.held_bytes_max {
+            return;
+        }
+        match self.stage {
+            Stage::Receiving => self.append_committed(log, out),
+            Stage::WritingSnapshot | Stage::SyncingLog(_) | Stage::SavingEpoch => {}
+            Stage::Acknowledged => self.live = Some(self.begin_live(log, out)),
         }
     }
 
@@ -190,15 +249,20 @@ impl Synchronise {
     }
 
     pub(super) fn handle_synced(&mut self, upto: Zxid, out: &mut Vec<Action>) {
+        self.synced = self.synced.max(Some(upto));
+        if let Some(live) = &mut self.live {
+            live.handle_synced(upto, out);
+        }
         if matches!(self.stage, Stage::SyncingLog(last) if upto >= last) {
             self.save_epoch(out);
         }
     }
 
-    pub(super) fn handle_epoch_saved(&mut self, out: &mut Vec<Action>) {
+    pub(super) fn handle_epoch_saved(&mut self, log: &mut CommittedLog, out: &mut Vec<Action>) {
         if self.stage == Stage::SavingEpoch {
             self.stage = Stage::Acknowledged;
             out.push(self.epoch_ack());
+            self.keep_to_bound(log, out);
         }
     }
 
@@ -219,14 +283,32 @@ impl Synchronise {
         }
         out.extend(self.config.take().map(Action::InstallConfig));
         out.push(self.epoch_ack());
+        let live = self.live.take();
+        let live = live.unwrap_or_else(|| self.begin_live(log, out));
+        out.push(Action::Serve { epoch: self.epoch });
+        Some(live)
+    }
+
+    /// Hands over all that is held back.
+    fn begin_live(&mut self, log: &mut CommittedLog, out: &mut Vec<Action>) -> Live {
         let mut live = Live::new(self.kind, self.last_received);
-        let committed = self.committed_len;
+        let committed = std::mem::take(&mut self.committed_len);
         let received = std::mem::take(&mut self.received);
         for (at, record) in received.into_iter().enumerate() {
             live.take_over(record, at < committed, log, out);
         }
-        out.push(Action::Serve { epoch: self.epoch });
-        Some(live)
+        self.held_bytes = 0;
+        live
+    }
+
+    /// Whether more may be held back.
+    pub(super) fn is_reading(&self) -> bool {
+        match self.stage {
+            Stage::Receiving | Stage::Acknowledged => true,
+            Stage::WritingSnapshot | Stage::SyncingLog(_) | Stage::SavingEpoch => {
+                self.held_bytes < self.held_bytes_max
+            }
+        }
     }
 
     pub(super) fn is_acknowledged(&self) -> bool {
@@ -236,4 +318,9 @@ impl Synchronise {
     pub(super) fn is_tree_unsaved(&self) -> bool {
         self.needs_snapshot && matches!(self.stage, Stage::Receiving | Stage::WritingSnapshot)
     }
+}
+
+/// What holding it back takes: an empty transaction takes something too.
+fn held_bytes(record: &Record) -> usize {
+    size_of::<Record>() + record.txn.len()
 }

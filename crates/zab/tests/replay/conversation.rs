@@ -135,6 +135,7 @@ fn start(sid: Sid, kind: LearnerKind, epoch: Epoch) -> LearnerStart {
         sid,
         kind,
         accepted_epoch: epoch,
+        accepted_floor: Epoch(0),
         current_epoch: epoch,
         last_logged: Zxid::new(epoch, 0),
         truncation_failed_in: None,

@@ -35,7 +35,7 @@ fn a_leader_says_what_a_java_leader_said() {
     }
     if !recordings.is_empty() {
         println!("{links} links, {packets} packets");
-        assert!(links >= 100 && packets >= 1000);
+        assert!(links >= 90 && packets >= 1000);
     }
 }
 

@@ -8,10 +8,10 @@ use proto::learner::{LearnerPacket, LearnerRequest};
 use proto::packet::{PacketType, QuorumPacket};
 use proto::{OpCode, SessionId, Zxid};
 use zab::Record;
-use zab::leader::{LinkFault, LinkId};
+use zab::leader::{LinkFault, LinkId, StepDown};
 use zab::learner::LearnerKind;
 
-use crate::scenes::{ENDS_AT_A_REPEATED_ZXID, Start};
+use crate::scenes::{ENDS_AT_A_REPEATED_ZXID, ENDS_AT_A_VOTER_AHEAD, Start};
 use crate::script::{Line, Script, What};
 use crate::stage::{End, Stage};
 
@@ -87,6 +87,10 @@ impl Play {
     }
 
     fn is_over(&self, at: usize) -> bool {
+        if matches!(self.stage.stepped_down, Some(StepDown::VoterAhead { .. })) {
+            assert_eq!(self.script.scene.file, ENDS_AT_A_VOTER_AHEAD);
+            return true;
+        }
         let What::Down(LeaderPacket::Proposal { zxid, .. }) = &self.script.lines[at].what else {
             return false;
         };
@@ -371,6 +375,11 @@ impl Play {
 
     fn check_end(&self) {
         let file = self.script.scene.file;
+        if file == ENDS_AT_A_VOTER_AHEAD {
+            let stepped_down = self.stage.stepped_down;
+            let is_so = matches!(stepped_down, Some(StepDown::VoterAhead { .. }));
+            assert!(is_so, "{file}: {stepped_down:?}");
+        }
         for (id, link) in &self.stage.links {
             let is_compared = !self.given_up.contains(id);
             if is_compared {

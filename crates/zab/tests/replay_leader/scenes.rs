@@ -169,6 +169,10 @@ pub(crate) const OBSERVER_MASTERS: &[(&str, i64)] = &[("observer-master", 1)];
 /// there is nothing to compare from that one on.
 pub(crate) const ENDS_AT_A_REPEATED_ZXID: &str = "reactions-undecodable-request";
 
+/// Here a voter comes back for ever that has accepted a later epoch than the leader's. Java tells it its
+/// own each time; ours steps down the second time, so there is nothing to compare from that on.
+pub(crate) const ENDS_AT_A_VOTER_AHEAD: &str = "epoch-behind-learner";
+
 /// A link that ours drops and Java serves. From there on nothing is compared on that link. Each
 /// stands in docs/COMPATIBILITY.md.
 pub(crate) struct Dropped {

@@ -7,7 +7,9 @@ use proto::leader::LeaderPacket;
 use proto::learner::{LearnerInfo, LearnerPacket, LearnerRequest, Touch};
 use proto::quorum::Majority;
 use proto::{Epoch, SessionId, Sid, Zxid};
-use zab::leader::{Action, EpochConfig, Leader, LeaderStart, LinkFault, LinkId, NextConfig};
+use zab::leader::{
+    Action, EpochConfig, Leader, LeaderStart, LinkFault, LinkId, NextConfig, StepDown,
+};
 use zab::learner::LearnerKind;
 use zab::{CommittedLog, Record, Settings};
 
@@ -56,6 +58,7 @@ pub(crate) struct Stage {
     pub(crate) requests: VecDeque<(LinkId, LearnerRequest)>,
     pub(crate) revalidations: VecDeque<(LinkId, Touch)>,
     pub(crate) touches: Vec<(LinkId, Vec<Touch>)>,
+    pub(crate) stepped_down: Option<StepDown>,
 }
 
 impl Stage {
@@ -78,6 +81,7 @@ impl Stage {
         let leader = LeaderStart {
             sid: Sid(start.sid),
             accepted_epoch: start.accepted,
+            accepted_floor: Epoch(0),
             current_epoch: start.current,
             last_zxid,
             committed,
@@ -99,6 +103,7 @@ impl Stage {
             requests: VecDeque::new(),
             revalidations: VecDeque::new(),
             touches: Vec::new(),
+            stepped_down: None,
         };
         stage.settle();
         stage
@@ -266,7 +271,8 @@ impl Stage {
             Action::Request { from, request } => self.requests.push_back((from, request)),
             Action::Revalidate { from, session } => self.revalidations.push_back((from, session)),
             Action::Touch { from, sessions } => self.touches.push((from, sessions)),
-            Action::StepDown(_) => {
+            Action::StepDown(reason) => {
+                self.stepped_down = Some(reason);
                 for link in self.links.values_mut() {
                     link.end.get_or_insert(End::SteppedDown);
                 }

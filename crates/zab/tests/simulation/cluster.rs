@@ -7,7 +7,7 @@ use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
 use proto::{Sid, Zxid};
 use zab::Record;
-use zab::leader::{Action as Lead, LinkId};
+use zab::leader::{Action as Lead, LinkId, StepDown};
 use zab::learner::{Action as Learn, Fault};
 
 use crate::node::{Job, Node, Role};
@@ -46,9 +46,9 @@ pub(crate) struct Cluster {
     now_ms: i64,
     next_id: u64,
     is_healing: bool,
-    /// Somebody has promised more than the leader's epoch. As with Apache ZooKeeper it stays
-    /// outside until the leader changes, so healing changes the leader.
-    is_epoch_behind: bool,
+    /// An observer has promised more than the leader's epoch. It has no vote, so it stays outside
+    /// until the leader changes, and healing changes the leader.
+    is_observer_ahead: bool,
 }
 
 type Step = Result<(), String>;
@@ -72,7 +72,7 @@ impl Cluster {
             now_ms: 0,
             next_id: 0,
             is_healing: false,
-            is_epoch_behind: false,
+            is_observer_ahead: false,
         }
     }
 
@@ -101,7 +101,7 @@ impl Cluster {
         self.is_healing = true;
         let wanted = self.promises.committed.len() + 5;
         for _ in 0..steps {
-            if std::mem::take(&mut self.is_epoch_behind) {
+            if std::mem::take(&mut self.is_observer_ahead) {
                 self.stop_leaders()?;
             }
             match self.rng.below(100) {
@@ -400,7 +400,10 @@ impl Cluster {
                     self.promises.commits(node.sid, &node.tree)?;
                 }
                 Lead::Lead { epoch, .. } => self.promises.leads(node.sid, epoch, &node.tree)?,
-                Lead::StepDown(_) => {
+                Lead::StepDown(reason) => {
+                    if let StepDown::VoterAhead { accepted, .. } = reason {
+                        node.accepted_floor = node.accepted_floor.max(accepted);
+                    }
                     node.look();
                     self.cut_all(at);
                 }
@@ -459,7 +462,7 @@ impl Cluster {
                     if let Fault::CannotTruncate { epoch, .. } = fault {
                         node.truncation_failed_in = Some(epoch);
                     } else if let Fault::EpochBehind { .. } = fault {
-                        self.is_epoch_behind = true;
+                        self.is_observer_ahead |= node.is_observer;
                     } else if fault.exit_code().is_some() {
                         return Err(format!("server {} must exit: {fault}", node.sid));
                     }

@@ -36,6 +36,7 @@ pub(crate) struct Node {
     pub(crate) role: Role,
     pub(crate) jobs: Vec<Job>,
     pub(crate) truncation_failed_in: Option<Epoch>,
+    pub(crate) accepted_floor: Epoch,
 }
 
 pub(crate) const SETTINGS: Settings = Settings {
@@ -47,6 +48,7 @@ pub(crate) const SETTINGS: Settings = Settings {
     use_disk_log: true,
     snap_syncs_max: 10,
     diff_syncs_max: 100,
+    held_back_bytes_max: 16 << 20,
 };
 
 impl Node {
@@ -59,6 +61,7 @@ impl Node {
             role: Role::Looking,
             jobs: Vec::new(),
             truncation_failed_in: None,
+            accepted_floor: Epoch(0),
         }
     }
 
@@ -88,6 +91,7 @@ impl Node {
     pub(crate) fn crash(&mut self, rng: &mut Rng) {
         self.jobs.clear();
         self.truncation_failed_in = None;
+        self.accepted_floor = Epoch(0);
         self.role = Role::Down;
         self.disk.crash(rng);
     }
@@ -115,6 +119,7 @@ impl Node {
         let start = LeaderStart {
             sid: self.sid,
             accepted_epoch: self.disk.accepted_epoch,
+            accepted_floor: self.accepted_floor,
             current_epoch: self.disk.current_epoch,
             last_zxid: self.last(),
             committed: self.committed_log(rng),
@@ -142,6 +147,7 @@ impl Node {
                 LearnerKind::Follower
             },
             accepted_epoch: self.disk.accepted_epoch,
+            accepted_floor: self.accepted_floor,
             current_epoch: self.disk.current_epoch,
             last_logged: self.last(),
             truncation_failed_in: self.truncation_failed_in,
@@ -150,7 +156,12 @@ impl Node {
             committed: self.committed_log(rng),
         };
         let mut out = Vec::new();
-        let learner = Learner::new(start, SETTINGS, now_ms, &mut out);
+        // From a single transaction to more than there are.
+        let settings = Settings {
+            held_back_bytes_max: 1 << rng.below(14),
+            ..SETTINGS
+        };
+        let learner = Learner::new(start, settings, now_ms, &mut out);
         self.role = Role::Learning(Box::new(learner));
         out
     }

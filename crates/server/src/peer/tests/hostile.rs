@@ -67,9 +67,11 @@ fn a_flood_is_not_read_while_the_core_is_busy() {
     let mut delivered = 0;
     while let Some(event) = site.at_leader_within(timeout) {
         match event {
-            PeerEvent::LearnerPackets { packets, room, .. } => {
+            PeerEvent::LearnerPackets {
+                packets, permit, ..
+            } => {
                 delivered += packets.len() * ack.len();
-                held.push(room);
+                held.push(permit);
             }
             other => panic!("{other:?}"),
         }

@@ -19,6 +19,7 @@ fn leading(sids: &[i64]) -> Leader {
     let start = LeaderStart {
         sid: Sid(3),
         accepted_epoch: Epoch(0),
+        accepted_floor: Epoch(0),
         current_epoch: Epoch(0),
         last_zxid: Zxid::ZERO,
         committed: CommittedLog::default(),

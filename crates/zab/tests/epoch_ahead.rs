@@ -1,0 +1,297 @@
+//! A voter that has accepted a later epoch than the one that is led, from a leader-to-be that never
+//! led: it is brought in by one new epoch, and nobody else can have a leader step down.
+
+use std::sync::Arc;
+
+use proto::leader::LeaderPacket as Down;
+use proto::learner::{LearnerInfo, LearnerPacket as Up};
+use proto::quorum::Majority;
+use proto::{Epoch, Sid, Zxid};
+use zab::leader::{Action, EpochConfig, Leader, LeaderStart, LinkId, NextConfig, StepDown};
+use zab::learner::{self, Learner, LearnerKind, LearnerStart};
+use zab::{CommittedLog, Record, Settings};
+
+/// Server 3 of three in the term that it has at the moment. Server 2 is behind it.
+struct Term {
+    core: Leader,
+    out: Vec<Action>,
+    epoch: Epoch,
+}
+
+const SUPPORTER: Sid = Sid(2);
+const SUPPORTER_LINK: LinkId = LinkId(2);
+
+impl Term {
+    /// Elected, after it has accepted this epoch and was told of the other.
+    fn elected(accepted: Epoch, floor: Epoch) -> Self {
+        let start = LeaderStart {
+            sid: Sid(3),
+            accepted_epoch: accepted,
+            accepted_floor: floor,
+            current_epoch: accepted,
+            last_zxid: Zxid::new(Epoch(1), 1),
+            committed: CommittedLog::default(),
+            log_whole_from: Zxid::ZERO,
+            quorum: Arc::new(Majority::new((1..=3).map(Sid))),
+            config_version: 0,
+            next: None,
+        };
+        let mut out = Vec::new();
+        let core = Leader::new(start, Settings::new(200, 10, 5), 0, &mut out);
+        let epoch = Epoch(accepted.0.max(floor.0) + 1);
+        Self { core, out, epoch }
+    }
+
+    /// Its epoch is fixed: server 2 has come.
+    fn fixed(accepted: Epoch, floor: Epoch) -> Self {
+        let mut term = Self::elected(accepted, floor);
+        let said = term.introduce(SUPPORTER_LINK, SUPPORTER, accepted);
+        assert_eq!(said, [format!("save accepted epoch {}", term.epoch)]);
+        term
+    }
+
+    /// The epoch is accepted by server 2.
+    fn accepted(accepted: Epoch, floor: Epoch) -> Self {
+        let mut term = Self::fixed(accepted, floor);
+        term.accepted_saved();
+        let current_epoch = Some(accepted);
+        let last_logged = Zxid::new(Epoch(1), 1);
+        term.hear(
+            SUPPORTER_LINK,
+            Up::AckEpoch {
+                last_logged,
+                current_epoch,
+            },
+        );
+        term
+    }
+
+    /// It leads.
+    fn leading(accepted: Epoch, floor: Epoch) -> Self {
+        let mut term = Self::accepted(accepted, floor);
+        term.core.handle_current_epoch_saved(0, &mut term.out);
+        let zxid = Zxid::new(term.epoch, 0);
+        term.hear(SUPPORTER_LINK, Up::Ack { zxid });
+        assert!(term.core.is_leading());
+        term
+    }
+
+    fn accepted_saved(&mut self) -> Vec<String> {
+        let config = EpochConfig {
+            text: "text".into(),
+            version: 0,
+        };
+        let (core, out) = (&mut self.core, &mut self.out);
+        core.handle_accepted_epoch_saved(config, 0, out);
+        self.lines()
+    }
+
+    fn introduce(&mut self, link: LinkId, sid: Sid, accepted_epoch: Epoch) -> Vec<String> {
+        self.core.handle_connected(link, 0);
+        self.hear(link, follower_info(sid, accepted_epoch))
+    }
+
+    /// Over a new connection.
+    fn introduce_again(&mut self, sid: Sid, accepted_epoch: Epoch) -> Vec<String> {
+        self.introduce(LinkId(100), sid, accepted_epoch)
+    }
+
+    /// What is said when it comes for the second time.
+    fn introduce_twice(&mut self, sid: Sid, accepted_epoch: Epoch) -> Vec<String> {
+        self.introduce_again(sid, accepted_epoch);
+        self.core.handle_closed(LinkId(100));
+        self.introduce_again(sid, accepted_epoch)
+    }
+
+    fn hear(&mut self, link: LinkId, packet: Up) -> Vec<String> {
+        self.core.handle_packet(link, packet, 0, &mut self.out);
+        self.lines()
+    }
+
+    fn lines(&mut self) -> Vec<String> {
+        let all = std::mem::take(&mut self.out);
+        all.iter().map(Action::to_string).collect()
+    }
+}
+
+fn follower_info(sid: Sid, accepted_epoch: Epoch) -> Up {
+    let info = Some(LearnerInfo::new(sid, 0));
+    Up::FollowerInfo {
+        accepted_epoch,
+        info,
+    }
+}
+
+fn steps_down_for(sid: i64, accepted: &str) -> Vec<String> {
+    let reason = format!("voter {sid} has accepted epoch {accepted}, a later one is needed for it");
+    vec![format!("step down: {reason}")]
+}
+
+/// What is sent to who just came.
+fn is_told(epoch: &str) -> Vec<String> {
+    vec![format!("link 100: send LEADERINFO epoch={epoch}")]
+}
+
+#[test]
+fn a_leader_steps_down_for_a_voter_that_is_ahead_and_the_next_epoch_brings_it_in() {
+    let mut term = Term::leading(Epoch(1), Epoch(0));
+    assert_eq!(term.introduce_again(Sid(1), Epoch(7)), is_told("0x2"));
+    // It leaves, and comes back.
+    term.core.handle_closed(LinkId(100));
+    term.core.handle_connected(LinkId(101), 0);
+    let introduction = follower_info(Sid(1), Epoch(7));
+    let (core, out) = (&mut term.core, &mut term.out);
+    core.handle_packet(LinkId(101), introduction, 0, out);
+    // What the host carries over to the next term.
+    let [Action::StepDown(StepDown::VoterAhead { sid, accepted })] = term.out[..] else {
+        panic!("{:?}", term.out);
+    };
+    assert_eq!((sid, accepted), (Sid(1), Epoch(7)));
+    // The same server is elected again, by server 2 alone.
+    let mut term = Term::fixed(Epoch(2), accepted);
+    assert_eq!(term.epoch, Epoch(8));
+    let told = term.accepted_saved();
+    assert_eq!(told, ["link 2: send LEADERINFO epoch=0x8"]);
+    assert_eq!(term.introduce_again(Sid(1), Epoch(7)), is_told("0x8"));
+}
+
+#[test]
+fn it_steps_down_wherever_its_epoch_is_fixed_and_not_before() {
+    let mut open = Term::elected(Epoch(1), Epoch(0));
+    let raised = open.introduce_again(Sid(1), Epoch(7));
+    assert_eq!(raised, ["save accepted epoch 0x8"]);
+
+    let mut promising = Term::fixed(Epoch(1), Epoch(0));
+    let said = promising.introduce_twice(Sid(1), Epoch(7));
+    assert_eq!(said, steps_down_for(1, "0x7"));
+    assert_eq!(promising.accepted_saved(), [""; 0], "it is over");
+
+    let mut synchronising = Term::accepted(Epoch(1), Epoch(0));
+    let said = synchronising.introduce_twice(Sid(1), Epoch(7));
+    assert_eq!(said, steps_down_for(1, "0x7"));
+}
+
+#[test]
+fn two_voters_that_are_ahead_take_one_epoch_each_at_most() {
+    let mut floor = Epoch(0);
+    let mut accepted = Epoch(1);
+    let mut stepped_down = Vec::new();
+    // They come back again and again, the one that is less ahead first.
+    for _ in 0..5 {
+        let mut term = Term::leading(accepted, floor);
+        for (sid, ahead) in [(Sid(1), Epoch(7)), (SUPPORTER, Epoch(20))] {
+            let said = term.introduce_twice(sid, ahead);
+            if said.iter().any(|line| line.starts_with("step down")) {
+                stepped_down.push((sid, ahead));
+                floor = floor.max(ahead);
+                break;
+            }
+        }
+        accepted = term.epoch;
+    }
+    let expected = [(Sid(1), Epoch(7)), (SUPPORTER, Epoch(20))];
+    assert_eq!(stepped_down, expected);
+}
+
+#[test]
+fn nobody_but_a_voter_with_a_plausible_epoch_has_a_leader_step_down() {
+    // As far as this voter is not ahead, it is led.
+    let mut term = Term::leading(Epoch(1), Epoch(0));
+    assert_eq!(term.introduce_twice(Sid(1), Epoch(2)), is_told("0x2"));
+
+    // A server that no configuration names.
+    let mut term = Term::leading(Epoch(1), Epoch(0));
+    assert_eq!(term.introduce_twice(Sid(9), Epoch(7)), is_told("0x2"));
+
+    // An observer, were it a voter by the configuration or not.
+    for sid in [Sid(1), Sid(9)] {
+        let mut term = Term::leading(Epoch(1), Epoch(0));
+        term.core.handle_connected(LinkId(100), 0);
+        let introduction = Up::ObserverInfo {
+            accepted_epoch: Epoch(7),
+            info: Some(LearnerInfo::new(sid, 0)),
+        };
+        assert_eq!(term.hear(LinkId(100), introduction.clone()), is_told("0x2"));
+        term.core.handle_closed(LinkId(100));
+        term.core.handle_connected(LinkId(100), 0);
+        assert_eq!(term.hear(LinkId(100), introduction), is_told("0x2"));
+    }
+
+    // A voter that is ahead only once: another server, or its disk has changed.
+    let mut term = Term::leading(Epoch(1), Epoch(0));
+    for accepted in [7, 2, 7, 2, 7, 5] {
+        let told = term.introduce(LinkId(100), Sid(1), Epoch(accepted));
+        assert_eq!(told, is_told("0x2"));
+        term.core.handle_closed(LinkId(100));
+    }
+
+    // Epochs that cannot be, and some that nobody can have come to by elections.
+    for accepted in [i64::from(i32::MAX), i64::MAX, -1] {
+        let mut term = Term::leading(Epoch(1), Epoch(0));
+        let closed = term.introduce_twice(Sid(1), Epoch(accepted));
+        let [closed] = &closed[..] else {
+            panic!("{closed:?}");
+        };
+        assert!(closed.starts_with("link 100: close: its accepted epoch"));
+    }
+    let mut term = Term::leading(Epoch(1), Epoch(0));
+    let far = Epoch(i64::from(i32::MAX) - 1);
+    assert_eq!(term.introduce_twice(Sid(1), far), is_told("0x2"));
+}
+
+#[test]
+fn a_leader_that_hands_over_to_another_does_not_step_down_before() {
+    let mut term = Term::leading(Epoch(1), Epoch(0));
+    let zxid = Zxid::new(Epoch(2), 1);
+    let next = NextConfig {
+        quorum: Arc::new(Majority::new([Sid(1), SUPPORTER])),
+        text: "text".into(),
+        leader_stays: false,
+    };
+    let record = Record::new(zxid, &b"txn"[..]);
+    let proposed = term.core.propose_reconfig(record, next, 0, &mut term.out);
+    assert_eq!(proposed, Ok(()));
+    // A quorum of both: this server and 2 of three, 1 and 2 of two.
+    term.introduce(LinkId(1), Sid(1), Epoch(2));
+    term.hear(
+        LinkId(1),
+        Up::AckEpoch {
+            last_logged: Zxid::new(Epoch(1), 1),
+            current_epoch: None,
+        },
+    );
+    for zxid in [Zxid::new(Epoch(2), 0), zxid] {
+        term.hear(LinkId(1), Up::Ack { zxid });
+    }
+    term.core.handle_synced(zxid, &mut term.out);
+    term.hear(SUPPORTER_LINK, Up::Ack { zxid });
+    assert!(!term.core.is_leading());
+    assert_eq!(term.introduce_twice(Sid(1), Epoch(7)), is_told("0x2"));
+}
+
+/// What the server that has stepped down says and does as a follower of another.
+#[test]
+fn a_follower_that_knows_of_a_later_epoch_tells_it_and_is_not_bound_by_it() {
+    let start = LearnerStart {
+        sid: Sid(3),
+        kind: LearnerKind::Follower,
+        accepted_epoch: Epoch(2),
+        accepted_floor: Epoch(7),
+        current_epoch: Epoch(2),
+        last_logged: Zxid::new(Epoch(1), 1),
+        truncation_failed_in: None,
+        config_version: 0,
+        lacks_snapshot: false,
+        committed: CommittedLog::default(),
+    };
+    let mut out = Vec::new();
+    let mut follower = Learner::new(start, Settings::new(200, 10, 5), 0, &mut out);
+    let [learner::Action::Send(Up::FollowerInfo { accepted_epoch, .. })] = out[..] else {
+        panic!("{out:?}");
+    };
+    assert_eq!(accepted_epoch, Epoch(7));
+    out.clear();
+    // A leader that had fixed its epoch before, and is Java's.
+    follower.handle_packet(Down::leader_info(Epoch(3)), 0, &mut out);
+    assert_eq!(out, [learner::Action::SaveAcceptedEpoch(Epoch(3))]);
+}
