@@ -24,7 +24,7 @@ use crate::recovery::{RecoveredTree, recover_tree};
 use crate::server::{Server, Started};
 use crate::service::Service;
 use crate::sessions::Sessions;
-use crate::settings::{Settings, digest_algorithm, field_limits};
+use crate::settings::{Settings, field_limits};
 use crate::shared::Shared;
 use crate::{clock, limits, member, timers};
 
@@ -33,12 +33,9 @@ use crate::{clock, limits, member, timers};
 const DEFAULT_BACKLOG: i32 = 4096;
 
 pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
-    refuse_unsupported(&config)?;
-    if let Some(ensemble) = &config.ensemble
-        && !ensemble.learner.observer_sync_enabled
-    {
-        tracing::warn!("syncEnabled=false has no effect, observers write logs and snapshots");
-    }
+    config
+        .check_supported()
+        .map_err(|refusal| StartError::Unsupported(Box::new(refusal)))?;
     let settings = Settings::new(config.clone());
     let disk = Arc::new(RealDisk);
     let dirs = DataDirs::open(
@@ -187,46 +184,6 @@ fn track_sessions(settings: &Settings, tree: &Tree) -> Sessions {
         sessions.set_owner(id, Owner::THIS_SERVER);
     }
     Sessions::Deciding(sessions)
-}
-
-/// Nobody must believe to be protected, or to be a member, by what is not there: such a
-/// configuration is refused at the start.
-fn refuse_unsupported(config: &Config) -> Result<(), StartError> {
-    let refuse = |what: &str| Err(StartError::Unsupported(what.to_owned()));
-    if let Some(ensemble) = &config.ensemble {
-        if ensemble.tls.is_enabled || ensemble.tls.port_unification {
-            return refuse(
-                "sslQuorum and portUnification need TLS, which this release does not have yet: leave them out",
-            );
-        }
-        if ensemble.sasl.is_enabled {
-            return refuse(
-                "quorum.auth.enableSasl needs SASL, which this release does not have yet: leave it out",
-            );
-        }
-    }
-    if config.client.secure.is_some() || config.client.port_unification {
-        return refuse(
-            "secureClientPort and client.portUnification need TLS, which this release does not have yet: leave them out",
-        );
-    }
-    if config.auth.enforced_schemes.is_some() {
-        let known = ["digest", "ip"];
-        let schemes = config.auth.enforced_schemes.iter().flatten();
-        for scheme in schemes {
-            if !known.contains(&scheme.as_str()) {
-                return refuse(&format!(
-                    "enforce.auth.schemes names {scheme}, which this release does not have yet"
-                ));
-            }
-        }
-    }
-    if digest_algorithm(config.auth.digest_algorithm).is_none() {
-        return refuse(
-            "DigestAuthenticationProvider.digestAlg=MD5 is too weak: choose SHA1 or better",
-        );
-    }
-    Ok(())
 }
 
 /// Java takes such znodes for ephemerals of sessions that are gone: it deletes them at once and

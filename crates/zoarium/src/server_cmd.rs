@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use config::{Config, ConfigError, NoticeLevel, Surroundings, SystemProperties};
+use config::{Config, ConfigError, Notice, NoticeLevel, Surroundings, SystemProperties};
 use server::{Server, Started};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
@@ -28,6 +28,7 @@ pub(crate) fn run(args: Vec<OsString>) -> ExitCode {
     match configure(args) {
         Ok(config) => serve(Arc::new(config)),
         Err(error) => {
+            log_notices(error.notices());
             tracing::error!("invalid configuration: {error}");
             eprintln!("{}", error.sentence());
             ExitCode::from(error.exit_code)
@@ -94,14 +95,18 @@ impl Surroundings for ThisMachine {
     }
 }
 
-fn serve(config: Arc<Config>) -> ExitCode {
-    for notice in &config.notices {
+fn log_notices(notices: &[Notice]) {
+    for notice in notices {
         match notice.level {
             NoticeLevel::Info => tracing::info!("{notice}"),
             NoticeLevel::Warn => tracing::warn!("{notice}"),
             NoticeLevel::Error => tracing::error!("{notice}"),
         }
     }
+}
+
+fn serve(config: Arc<Config>) -> ExitCode {
+    log_notices(&config.notices);
     raise_open_files(&config);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
