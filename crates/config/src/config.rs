@@ -211,17 +211,25 @@ impl Config {
     }
 
     /// An error keeps what was to be said before: among it may be what caused it, such as a
-    /// misspelt name.
+    /// misspelt name, and what would be refused next.
     fn build(
         mut settings: Settings,
         surroundings: &mut dyn Surroundings,
     ) -> Result<Self, ConfigError> {
         let given = review::review(&mut settings);
+        let refusals = verdicts::judge(&mut settings);
         let built = Self::read(&mut settings, surroundings, given);
-        let notices = without_repetition(settings.notices);
+        let mut notices = without_repetition(settings.notices);
         match built {
-            Ok(config) => Ok(Self { notices, ..config }),
-            Err(error) => Err(error.after(notices)),
+            Ok(config) => Ok(Self {
+                notices,
+                refusals,
+                ..config
+            }),
+            Err(error) => {
+                notices.extend(refusals.into_iter().map(ConfigError::into_notice));
+                Err(error.after(notices))
+            }
         }
     }
 
@@ -230,7 +238,6 @@ impl Config {
         surroundings: &mut dyn Surroundings,
         given: Vec<Given>,
     ) -> Result<Self, ConfigError> {
-        let refusals = verdicts::judge(settings);
         check_before_use(settings)?;
         let purge = Purge::read(settings)?;
         let (data_dir, data_log_dir) = read_directories(settings)?;
@@ -311,7 +318,7 @@ impl Config {
             properties: settings.properties.clone(),
             given,
             notices: Vec::new(),
-            refusals,
+            refusals: Vec::new(),
         })
     }
 }

@@ -20,12 +20,12 @@ pub fn render_markdown() -> String {
     }
     out.push_str(REFUSED_HEAD);
     for refusal in refusals() {
-        let (why, way_out) = (refusal.reason, sentence(refusal.way_out));
-        let _ = write!(
-            out,
-            "\n**{}** {way_out}\n\n{REFUSED_TABLE_HEAD}",
-            sentence(why)
+        let why = format!(
+            "**{}** {}",
+            sentence(refusal.reason),
+            sentence(refusal.way_out)
         );
+        let _ = write!(out, "\n{}\n\n{REFUSED_TABLE_HEAD}", wrapped(&why));
         for (key, case) in cases() {
             if let Fate::Refused(asks, given) = case
                 && *given == refusal
@@ -155,6 +155,29 @@ fn sentence(why: &str) -> String {
         .map(|first| first.to_uppercase().to_string())
         .unwrap_or_default();
     format!("{first}{}.", letters.as_str())
+}
+
+/// The text in lines of 100 columns at most.
+fn wrapped(text: &str) -> String {
+    let mut lines = String::new();
+    let mut column = 0;
+    for word in text.split(' ') {
+        let is_full = column + word.len() >= 100;
+        match (column, is_full) {
+            (0, _) => {}
+            (_, true) => {
+                lines.push('\n');
+                column = 0;
+            }
+            (_, false) => {
+                lines.push(' ');
+                column += 1;
+            }
+        }
+        lines.push_str(word);
+        column += word.len();
+    }
+    lines
 }
 
 const HEAD: &str = "\

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use crate::origin::{Notice, Origin, write_place};
+use crate::origin::{Notice, NoticeLevel, Origin, write_place};
 
 /// A configuration that is refused: where, which setting, why, and with which exit code.
 ///
@@ -47,6 +47,20 @@ impl ConfigError {
             hint: None,
             exit_code: exit_code::INVALID_INVOCATION,
             notices: Box::default(),
+        }
+    }
+
+    /// The same, to be said before another error.
+    pub(crate) fn into_notice(self) -> Notice {
+        let text = match self.hint {
+            Some(hint) => format!("{} ({hint})", self.reason),
+            None => self.reason,
+        };
+        Notice {
+            level: NoticeLevel::Error,
+            origin: self.origin,
+            key: self.key,
+            text,
         }
     }
 

@@ -162,6 +162,18 @@ fn one_refusal_names_all_others_in_the_order_of_the_lines() {
     assert_eq!((error.line(), error.exit_code), (Some(3), 2));
 }
 
+/// Its own way out is to add a provider, which would be refused next.
+#[test]
+fn another_error_does_not_hide_what_is_not_there() {
+    let error = Machine::alone("sessionRequireClientSASLAuth=true").refusal();
+    assert_eq!(error.reason, "Authentication scheme sasl is not available.");
+    let told: Vec<String> = error.notices().iter().map(ToString::to_string).collect();
+    let refusal = "/conf/zoo.cfg:3: sessionRequireClientSASLAuth: asks for SASL, which this \
+                   release does not have yet (leave it out; clients can authenticate by scheme \
+                   digest)";
+    assert!(told.iter().any(|text| text == refusal), "{told:#?}");
+}
+
 #[test]
 fn the_setting_that_counts_is_judged() {
     let in_file = Machine::alone("audit.enable=false").flag("zookeeper.audit.enable=true");
