@@ -21,6 +21,7 @@ mod membership;
 mod mesh;
 pub mod metrics;
 mod net;
+mod pauses;
 mod peer;
 mod permits;
 mod pipeline;

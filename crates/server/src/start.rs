@@ -26,7 +26,7 @@ use crate::service::Service;
 use crate::sessions::Sessions;
 use crate::settings::{Settings, field_limits};
 use crate::shared::Shared;
-use crate::{clock, limits, member, timers};
+use crate::{clock, limits, member, pauses, timers};
 
 /// The kernel's own maximum applies; what `clientPortListenBacklog=-1` stands for in Java is 50,
 /// which loses connections in a storm.
@@ -160,6 +160,9 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
         tasks.push(
             tokio::spawn(timers::purge(shared.clone(), disk, dirs, retain, every)).abort_handle(),
         );
+    }
+    if let Some(monitor) = config.pause_monitor.clone() {
+        tasks.push(tokio::spawn(pauses::watch(monitor, shared.metrics.clone())).abort_handle());
     }
     if let Some(listener) = listener {
         tasks.push(tokio::spawn(listener::accept_loop(shared.clone(), listener)).abort_handle());

@@ -8,7 +8,6 @@ use super::keys;
 const NO_ADMIN: &str =
     "there is no admin server yet: nothing listens on its port; see 4lw.commands.whitelist";
 const NO_EXPORTER: &str = "only a metrics exporter reads it, and there is none yet";
-const NO_PAUSE_MONITOR: &str = "pauses of the process are not looked for yet";
 const SAMPLES_INLINE: &str = "samples are counted where they arise, without a queue";
 const NO_RING: &str = "packets between members are logged at level debug instead";
 const NO_PATH_STATS: &str = "requests are logged at level debug instead";
@@ -52,10 +51,10 @@ keys! {
     FOUR_LETTER_WORDS = Key::prefixed("4lw.commands.whitelist", List, "Four-letter words that are answered besides `srvr`; `*` is all.");
     AUDIT_ENABLE = Key::prefixed("audit.enable", Flag, "Whether changes and logins are written to the audit log.").default("false").refused(Asks::True, &AUDIT);
     AUDIT_IMPL_CLASS = Key::prefixed("audit.impl.class", Class, "Java class that writes the audit log.").internal("this server loads no Java classes");
-    JVM_PAUSE_MONITOR = Key::file("jvm.pause.monitor", Flag, "Whether pauses of the process are detected.").default("false").should().no_effect(Asks::True, NO_PAUSE_MONITOR);
-    JVM_PAUSE_WARN = Key::file("jvm.pause.warn-threshold.ms", Long, "Pause that is logged as a warning.").default("10000").unit("ms").should().no_effect(Asks::Any, NO_PAUSE_MONITOR);
-    JVM_PAUSE_INFO = Key::file("jvm.pause.info-threshold.ms", Long, "Pause that is logged.").default("1000").unit("ms").should().no_effect(Asks::Any, NO_PAUSE_MONITOR);
-    JVM_PAUSE_SLEEP = Key::file("jvm.pause.sleep.time.ms", Long, "Time between two looks at the clock.").default("500").unit("ms").at_least(1, Outside::Refused).should().no_effect(Asks::Any, NO_PAUSE_MONITOR);
+    JVM_PAUSE_MONITOR = Key::file("jvm.pause.monitor", Flag, "Whether pauses of the process are detected.").default("false").should();
+    JVM_PAUSE_WARN = Key::file("jvm.pause.warn-threshold.ms", Long, "Pause that is logged as a warning.").default("10000").unit("ms").should();
+    JVM_PAUSE_INFO = Key::file("jvm.pause.info-threshold.ms", Long, "Pause that is logged.").default("1000").unit("ms").should();
+    JVM_PAUSE_SLEEP = Key::file("jvm.pause.sleep.time.ms", Long, "Time between two looks at the clock.").default("500").unit("ms").at_least(1, Outside::Refused).should();
 
     MESSAGE_TRACKER = Key::prefixed("messageTracker.*", Text, "Java's ring of the last packets between members.").internal(NO_RING);
     PATH_STATS = Key::prefixed("pathStats.*", Text, "Java's log of the busiest paths.").internal(NO_PATH_STATS);
