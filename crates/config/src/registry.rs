@@ -218,6 +218,13 @@ mod tests {
     }
 
     #[test]
+    fn a_setting_that_belongs_to_another_names_a_real_one() {
+        for condition in all().filter_map(|key| key.only_with) {
+            assert!(find(condition.name).is_some(), "{}", condition.name);
+        }
+    }
+
+    #[test]
     fn misnamed_settings_point_to_real_ones() {
         for (written, real) in MISNAMED {
             assert!(find(written).is_none(), "{written}");

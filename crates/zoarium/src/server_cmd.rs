@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use config::{Config, ConfigError, Notice, NoticeLevel, Surroundings, SystemProperties};
-use server::{Server, Started};
+use server::{Server, StartError, Started};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -29,11 +29,16 @@ pub(crate) fn run(args: Vec<OsString>) -> ExitCode {
         Ok(config) => serve(Arc::new(config)),
         Err(error) => {
             log_notices(error.notices());
-            tracing::error!("invalid configuration: {error}");
-            eprintln!("{}", error.sentence());
-            ExitCode::from(error.exit_code)
+            refuse(&error)
         }
     }
+}
+
+/// The sentence on stderr is what scripts look for.
+fn refuse(error: &ConfigError) -> ExitCode {
+    tracing::error!("invalid configuration: {error}");
+    eprintln!("{}", error.sentence());
+    ExitCode::from(error.exit_code)
 }
 
 /// Log lines go to stderr; `ZOARIUM_LOG` or `RUST_LOG` chooses them, in tracing's syntax.
@@ -124,6 +129,7 @@ fn serve(config: Arc<Config>) -> ExitCode {
 async fn serve_until_told(config: Arc<Config>) -> ExitCode {
     let server = match Server::start(config.clone()).await {
         Ok(server) => server,
+        Err(StartError::Unsupported(error)) => return refuse(&error),
         Err(error) => {
             tracing::error!("{error}");
             eprintln!("zoarium: {error}");

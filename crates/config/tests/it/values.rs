@@ -175,6 +175,23 @@ fn the_official_images_file_starts_and_says_what_is_not_there() {
 }
 
 #[test]
+fn a_charts_file_without_tls_and_logins_starts() {
+    let config = Machine::member(
+        "preAllocSize=65536\nsnapCount=100000\nmaxCnxns=0\nreconfigEnabled=false\n\
+         quorumListenOnAllIPs=false\nautopurge.purgeInterval=0\nautopurge.snapRetainCount=3\n\
+         4lw.commands.whitelist=srvr, mntr, ruok\nadmin.enableServer=true\n\
+         admin.serverAddress=0.0.0.0\nadmin.serverPort=8080\npeerType=participant\n\
+         sslQuorum=false\nquorum.auth.enableSasl=false\nsessionRequireClientSASLAuth=false\n",
+    )
+    .variable(
+        "JVMFLAGS",
+        "-Dzookeeper.electionPortBindRetry=0 -Dzookeeper.fips-mode=true",
+    )
+    .config();
+    config.check_supported().unwrap();
+}
+
+#[test]
 fn a_charts_file_is_read_as_java_reads_it() {
     let auth = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
     let config = Machine::member(&format!(

@@ -89,6 +89,10 @@ impl Site {
 impl Outcome {
     fn expect_refusal(&self, code: i32, text: &str) {
         assert_eq!(self.code, Some(code), "{}", self.stderr);
+        if code == 2 {
+            let sentence = "\nInvalid config, exiting abnormally\n";
+            assert!(self.stderr.ends_with(sentence), "{}", self.stderr);
+        }
         assert!(
             self.stderr.contains(text),
             "no `{text}` in: {}",
