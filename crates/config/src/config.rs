@@ -33,6 +33,7 @@ use crate::secret::Secret;
 use crate::settings::Settings;
 use crate::surroundings::Surroundings;
 use crate::system_properties::SystemProperties;
+use crate::verdicts;
 
 /// Everything a server is told when it starts.
 ///
@@ -88,6 +89,9 @@ pub struct Config {
     pub given: Vec<Given>,
     /// What is to be logged.
     pub notices: Vec<Notice>,
+    /// The settings that ask for what is not there, in the order of their lines. A server starts
+    /// only without any: see [`Config::check_supported`].
+    pub refusals: Vec<ConfigError>,
 }
 
 impl Config {
@@ -179,18 +183,61 @@ impl Config {
         Self::build(Settings::new(raw, flags), surroundings)
     }
 
+    /// Refuses a configuration that asks for what is not there: nobody may believe to be protected,
+    /// audited or watched by it.
+    ///
+    /// # Errors
+    /// The first refusal, which names the other settings that are refused as well.
+    pub fn check_supported(&self) -> Result<(), ConfigError> {
+        let Some((first, others)) = self.refusals.split_first() else {
+            return Ok(());
+        };
+        let mut refusal = first.clone();
+        if !others.is_empty() {
+            let places: Vec<String> = others.iter().map(ConfigError::place).collect();
+            let too = format!("refused as well: {}", places.join(", "));
+            refusal.hint = Some(match refusal.hint {
+                Some(hint) => format!("{hint}; {too}"),
+                None => too,
+            });
+        }
+        Err(refusal)
+    }
+
     /// The settings of a section that were written.
     pub fn given_in(&self, section: Section) -> impl Iterator<Item = &Given> {
         let is_in = move |given: &&Given| section.keys().iter().any(|key| **key == *given.key);
         self.given.iter().filter(is_in)
     }
 
+    /// An error keeps what was to be said before: among it may be what caused it, such as a
+    /// misspelt name, and what would be refused next.
     fn build(
         mut settings: Settings,
         surroundings: &mut dyn Surroundings,
     ) -> Result<Self, ConfigError> {
-        let settings = &mut settings;
-        let given = review::review(settings);
+        let given = review::review(&mut settings);
+        let refusals = verdicts::judge(&mut settings);
+        let built = Self::read(&mut settings, surroundings, given);
+        let mut notices = without_repetition(settings.notices);
+        match built {
+            Ok(config) => Ok(Self {
+                notices,
+                refusals,
+                ..config
+            }),
+            Err(error) => {
+                notices.extend(refusals.into_iter().map(ConfigError::into_notice));
+                Err(error.after(notices))
+            }
+        }
+    }
+
+    fn read(
+        settings: &mut Settings,
+        surroundings: &mut dyn Surroundings,
+        given: Vec<Given>,
+    ) -> Result<Self, ConfigError> {
         check_before_use(settings)?;
         let purge = Purge::read(settings)?;
         let (data_dir, data_log_dir) = read_directories(settings)?;
@@ -214,7 +261,7 @@ impl Config {
 
         let lists = Lists::read(settings, surroundings)?;
         lists.check(settings, &features)?;
-        let my_id = identity::read_my_id(&data_dir, surroundings)?;
+        let my_id = identity::read_my_id(settings, &data_dir, surroundings)?;
         let membership = &lists.membership;
         identity::settle_client_address(settings, surroundings, membership, my_id, &mut client)?;
         let role = identity::settle_role(settings, membership, my_id)?;
@@ -270,7 +317,8 @@ impl Config {
             ensemble,
             properties: settings.properties.clone(),
             given,
-            notices: without_repetition(std::mem::take(&mut settings.notices)),
+            notices: Vec::new(),
+            refusals: Vec::new(),
         })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::registry::{DefaultValue, Effect, Key, Kind, PREFIX, Scope, Section};
+use crate::registry::{DefaultValue, Fate, Key, Kind, PREFIX, Refusal, Scope, Section, all};
 
 /// The reference of all settings.
 pub fn render_markdown() -> String {
@@ -11,31 +11,63 @@ pub fn render_markdown() -> String {
         let used = section
             .keys()
             .iter()
-            .filter(|key| key.effect == Effect::Used);
+            .filter(|key| matches!(key.fate, Fate::Works | Fate::Partly(_)));
         // Writing to a string does not fail.
         let _ = write!(out, "\n## {}\n\n{TABLE_HEAD}", section.title());
         for key in used {
             out.push_str(&row(key));
         }
     }
+    out.push_str(REFUSED_HEAD);
+    for refusal in refusals() {
+        let why = format!(
+            "**{}** {}",
+            sentence(refusal.reason),
+            sentence(refusal.way_out)
+        );
+        let _ = write!(out, "\n{}\n\n{REFUSED_TABLE_HEAD}", wrapped(&why));
+        for (key, case) in cases() {
+            if let Fate::Refused(asks, given) = case
+                && *given == refusal
+            {
+                out.push_str(&case_row(key, &asks.describe(), key.doc));
+            }
+        }
+    }
     out.push_str(NO_EFFECT_HEAD);
-    for section in Section::ALL {
-        for key in section.keys() {
-            let (why, is_reported) = match key.effect {
-                Effect::Used => continue,
-                Effect::Accepted(why) => (why, "no"),
-                Effect::None(why) => (why, "yes"),
-            };
-            let _ = writeln!(
-                out,
-                "| `{}` | {} {} | {is_reported} |",
-                name(key),
-                key.doc,
-                sentence(why)
-            );
+    for (key, case) in cases() {
+        if let Fate::NoEffect(asks, why) = case {
+            let what = format!("{} {}", key.doc, sentence(why));
+            out.push_str(&case_row(key, &asks.describe(), &what));
         }
     }
     out
+}
+
+/// All settings with each case of their fates.
+fn cases() -> impl Iterator<Item = (&'static Key, &'static Fate)> {
+    all().flat_map(|key| key.fate.cases().iter().map(move |case| (key, case)))
+}
+
+/// All refusals, in the order in which settings have them.
+fn refusals() -> Vec<&'static Refusal> {
+    let mut refusals = Vec::new();
+    for (_, case) in cases() {
+        if let Fate::Refused(_, refusal) = case
+            && !refusals.contains(refusal)
+        {
+            refusals.push(*refusal);
+        }
+    }
+    refusals
+}
+
+fn case_row(key: &Key, values: &str, what: &str) -> String {
+    let beside = key.only_with.map_or_else(String::new, |condition| {
+        let values = condition.asks.describe();
+        format!(", where `{}` is {values}", condition.name)
+    });
+    format!("| `{}` | {values}{beside} | {what} |\n", name(key))
 }
 
 fn row(key: &Key) -> String {
@@ -125,6 +157,29 @@ fn sentence(why: &str) -> String {
     format!("{first}{}.", letters.as_str())
 }
 
+/// The text in lines of 100 columns at most.
+fn wrapped(text: &str) -> String {
+    let mut lines = String::new();
+    let mut column = 0;
+    for word in text.split(' ') {
+        let is_full = column + word.len() >= 100;
+        match (column, is_full) {
+            (0, _) => {}
+            (_, true) => {
+                lines.push('\n');
+                column = 0;
+            }
+            (_, false) => {
+                lines.push(' ');
+                column += 1;
+            }
+        }
+        lines.push_str(word);
+        column += word.len();
+    }
+    lines
+}
+
 const HEAD: &str = "\
 # Configuration
 
@@ -144,6 +199,10 @@ Zoarium reads the zoo.cfg of Apache ZooKeeper 3.9 as it is.
 * A wrong value in a setting that is taken from the file only is refused, with file, line, key and
   reason, and exit code 2. For most others a wrong value is reported and the default holds, as in
   Apache ZooKeeper.
+* A setting that asks for what is not there, such as protection, is refused with file, line, key and
+  the way out, and exit code 2: see [Refused](#refused).
+* A setting that has nothing to act on is taken, and one warning at the start says why: see
+  [Without effect](#without-effect).
 * An unknown key is accepted, becomes the property `zookeeper.<key>`, and is reported together with
   the nearest name that is known.
 
@@ -155,13 +214,25 @@ const TABLE_HEAD: &str = "\
 |---|---|---|---|---|
 ";
 
+const REFUSED_HEAD: &str = "
+## Refused
+
+What these values ask for is not there, and nobody may believe to have it: the server does not
+start with them. Other values, and empty ones, ask for nothing.
+";
+
+const REFUSED_TABLE_HEAD: &str = "\
+| Setting | Values | Meaning |
+|---|---|---|
+";
+
 const NO_EFFECT_HEAD: &str = "
-## Accepted without effect
+## Without effect
 
-These have nothing to act on here. Whether that is reported when one is written stands in the last
-column. Flags of a JVM, such as `-Xmx`, are reported once.
+These have nothing to act on here, and nobody is the worse for it. One warning at the start says so
+where one of these values is written. Flags of a JVM, such as `-Xmx`, have one warning together.
 
-| Setting | What it is | Reported |
+| Setting | Values | What it is, and why it has no effect |
 |---|---|---|
 ";
 

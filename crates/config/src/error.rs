@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use crate::origin::{Origin, write_place};
+use crate::origin::{Notice, NoticeLevel, Origin, write_place};
 
 /// A configuration that is refused: where, which setting, why, and with which exit code.
 ///
@@ -21,7 +21,12 @@ pub struct ConfigError {
     pub hint: Option<String>,
     /// The code with which the process is to end: one of [`exit_code`].
     pub exit_code: u8,
+    notices: Box<Earlier>,
 }
+
+/// What was to be said before a configuration was refused.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Earlier(Vec<Notice>);
 
 /// The exit codes of a refused configuration, as Java's `ExitCode` numbers them.
 pub mod exit_code {
@@ -29,6 +34,8 @@ pub mod exit_code {
     pub const UNEXPECTED_ERROR: u8 = 1;
     /// A bad invocation or configuration.
     pub const INVALID_INVOCATION: u8 = 2;
+    /// A data directory that cannot be used.
+    pub const UNABLE_TO_ACCESS_DATADIR: u8 = 3;
 }
 
 impl ConfigError {
@@ -39,7 +46,27 @@ impl ConfigError {
             reason: reason.into(),
             hint: None,
             exit_code: exit_code::INVALID_INVOCATION,
+            notices: Box::default(),
         }
+    }
+
+    /// The same, to be said before another error.
+    pub(crate) fn into_notice(self) -> Notice {
+        let text = match self.hint {
+            Some(hint) => format!("{} ({hint})", self.reason),
+            None => self.reason,
+        };
+        Notice {
+            level: NoticeLevel::Error,
+            origin: self.origin,
+            key: self.key,
+            text,
+        }
+    }
+
+    pub(crate) fn after(mut self, notices: Vec<Notice>) -> Self {
+        self.notices.0 = notices;
+        self
     }
 
     pub(crate) fn at(mut self, origin: Option<&Origin>) -> Self {
@@ -62,6 +89,21 @@ impl ConfigError {
         self
     }
 
+    /// What was to be said until the refusal; a misspelt name among it may be what caused it. Log
+    /// this first.
+    pub fn notices(&self) -> &[Notice] {
+        &self.notices.0
+    }
+
+    /// Where the setting stands: `file:line: key`, as far as known.
+    pub(crate) fn place(&self) -> String {
+        let known = [
+            self.origin.as_ref().map(Origin::to_string),
+            self.key.clone(),
+        ];
+        known.into_iter().flatten().collect::<Vec<_>>().join(": ")
+    }
+
     /// The file that holds the setting, if a file does.
     pub fn file(&self) -> Option<&Path> {
         match &self.origin {
@@ -82,6 +124,7 @@ impl ConfigError {
     pub fn sentence(&self) -> &'static str {
         match self.exit_code {
             exit_code::INVALID_INVOCATION => "Invalid config, exiting abnormally",
+            exit_code::UNABLE_TO_ACCESS_DATADIR => "Unable to access datadir, exiting abnormally",
             _ => "Unexpected exception, exiting abnormally",
         }
     }

@@ -9,6 +9,8 @@
 //! * Every fact about a setting stands once, in the [`registry`].
 //! * A [`Config`] is checked as a whole and is not changed after; settings that are absent are
 //!   `None`, never -1.
+//! * What becomes of a setting stands there, too ([`registry::Fate`]): what asks for something that
+//!   is not there is among [`Config::refusals`], and no server starts with any.
 //! * A refusal is a [`ConfigError`]: file, line, key, Apache ZooKeeper's own sentence where it has
 //!   one, and its exit code.
 //! * What was accepted but is worth a word is a [`Notice`]; the crate logs nothing itself.
@@ -48,6 +50,7 @@ mod settings;
 mod suggest;
 mod surroundings;
 mod system_properties;
+mod verdicts;
 
 pub use config::auth::{Auth, AuthProvider, DigestAlgorithm, Sasl};
 pub use config::ensemble::{

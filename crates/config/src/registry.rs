@@ -1,8 +1,9 @@
 //! The table of all settings.
 //!
 //! One [`Key`] per setting holds every fact about it; the loader, the suggestions for misspelt
-//! keys, the notes about settings without effect and docs/CONFIG.md all come from here. To add a
-//! setting, add its line to a section and read it in the struct it belongs to.
+//! keys, the warnings about settings without effect, the refusals of what is not there and
+//! docs/CONFIG.md all come from here. To add a setting, add its line to a section and read it in
+//! the struct it belongs to; to change what becomes of one, change the [`Fate`] in its line.
 //!
 //! Source: configuration.md sections 2 to 14.
 
@@ -10,12 +11,14 @@ use std::borrow::Cow;
 
 pub(crate) mod cluster;
 pub(crate) mod core;
+mod fate;
 mod key;
 pub(crate) mod operations;
 pub(crate) mod security;
 pub(crate) mod storage;
 
-pub use key::{DefaultValue, Effect, Key, Kind, Outside, PREFIX, Range, Scope, Tier};
+pub use fate::{Asks, Condition, Fate, Refusal, Verdict};
+pub use key::{DefaultValue, Key, Kind, Outside, PREFIX, Range, Scope, Tier};
 
 /// Declares settings and the list of them.
 macro_rules! keys {
@@ -211,6 +214,13 @@ mod tests {
                 Kind::Host | Kind::Text | Kind::List | Kind::Class => true,
             };
             assert!(is_right, "{}: {text}", key.name);
+        }
+    }
+
+    #[test]
+    fn a_setting_that_belongs_to_another_names_a_real_one() {
+        for condition in all().filter_map(|key| key.only_with) {
+            assert!(find(condition.name).is_some(), "{}", condition.name);
         }
     }
 

@@ -1,11 +1,11 @@
-//! What is to be said about names: unknown, misplaced, without effect, overridden.
+//! What is to be said about names: unknown, misplaced, overridden.
 //!
 //! Java takes every name in silence. All of this is therefore a warning, never an error.
 //!
 //! Source: configuration.md sections 1.3, 1.4, 1.6; issue 3.
 
 use crate::origin::{Notice, NoticeLevel, Origin};
-use crate::registry::{self, Effect, Key, MISNAMED, PREFIX, Scope};
+use crate::registry::{self, Key, MISNAMED, PREFIX, Scope};
 use crate::settings::Settings;
 use crate::suggest;
 
@@ -64,22 +64,19 @@ fn review_file(settings: &Settings, notices: &mut Vec<Notice>, given: &mut Vec<G
             say(NoticeLevel::Warn, unknown_in_file(name));
             continue;
         };
-        match (key.effect, key.scope) {
-            (_, Scope::Property) => say(
+        match key.scope {
+            Scope::Property => say(
                 NoticeLevel::Warn,
                 format!("no effect in a file; it is a system property: -D{name}=..."),
             ),
-            (Effect::None(why), _) => say(NoticeLevel::Warn, format!("no effect: {why}")),
-            (_, Scope::PropertyOrFile) if settings.properties.get(name).is_some() => {
+            Scope::PropertyOrFile if settings.properties.get(name).is_some() => {
                 say(NoticeLevel::Warn, format!("-D{name} wins over this line"));
             }
-            (_, Scope::PropertyOrFile) => say(
+            Scope::PropertyOrFile => say(
                 NoticeLevel::Warn,
                 format!("taken from the file; Apache ZooKeeper takes it from -D{name} only"),
             ),
-            (_, Scope::FileUnderProperty(property))
-                if settings.properties.get(property).is_some() =>
-            {
+            Scope::FileUnderProperty(property) if settings.properties.get(property).is_some() => {
                 say(
                     NoticeLevel::Warn,
                     format!("-D{property} wins over this line"),
@@ -127,9 +124,6 @@ fn review_flags(settings: &Settings, notices: &mut Vec<Notice>, given: &mut Vec<
         };
         match registry::find_property(name) {
             Some(key) => {
-                if let Effect::None(why) = key.effect {
-                    warn(format!("no effect: {why}"));
-                }
                 if let (Scope::FileOrProperty(_), Some(line)) =
                     (key.scope, settings.raw.setting(key.name))
                 {

@@ -13,7 +13,7 @@ use crate::java;
 use crate::members::{MemberError, MemberRole};
 use crate::origin::{Notice, NoticeLevel, Origin};
 use crate::raw::RawConfig;
-use crate::registry::{self, DefaultValue, Effect, Key, Kind, Outside, PREFIX, Scope};
+use crate::registry::{self, DefaultValue, Key, Kind, Outside, PREFIX, Scope, Tier};
 use crate::secret::Secret;
 use crate::system_properties::SystemProperties;
 
@@ -92,6 +92,22 @@ impl Settings {
             Scope::PropertyOrFile => self.in_properties(key.name).or_else(in_file),
         };
         own.or_else(|| key.also.iter().find_map(|name| self.in_properties(name)))
+    }
+
+    /// The members of a family that were written, in the order of their names.
+    pub(crate) fn find_family(&self, beginning: &str, scope: Scope) -> Vec<Found> {
+        let with_prefix = match scope {
+            Scope::File | Scope::Members => {
+                let names = self.raw.settings().into_iter().map(|(name, _)| name);
+                let names = names.filter(|name| name.starts_with(beginning));
+                return names.filter_map(|name| self.in_file(name)).collect();
+            }
+            Scope::Prefixed => format!("{PREFIX}{beginning}"),
+            _ => beginning.to_owned(),
+        };
+        let names = self.properties.iter().map(|(name, _)| name);
+        let names = names.filter(|name| name.starts_with(&with_prefix));
+        names.filter_map(|name| self.in_properties(name)).collect()
     }
 
     fn in_file(&self, name: &str) -> Option<Found> {
@@ -346,8 +362,7 @@ impl Settings {
             .collect();
         let told = self.notices.len();
         for name in names {
-            let is_checked =
-                |key: &&Key| key.is_parsed_directly() && !matches!(key.effect, Effect::None(_));
+            let is_checked = |key: &&Key| key.is_parsed_directly() && key.tier != Tier::Warn;
             let Some(key) = registry::find(&name).filter(is_checked) else {
                 continue;
             };

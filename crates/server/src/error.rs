@@ -4,6 +4,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use config::ConfigError;
 use storage::StorageError;
 
 /// Why a server does not start, with the exit code that operators' scripts know.
@@ -23,9 +24,9 @@ pub enum StartError {
         /// The system's answer.
         source: io::Error,
     },
-    /// The configuration asks for what this build does not do.
-    #[error("{0}")]
-    Unsupported(String),
+    /// The configuration asks for what is not there.
+    #[error(transparent)]
+    Unsupported(Box<ConfigError>),
     /// There are TTL znodes, and the configuration does not let this server know them as such.
     #[error(
         "the data holds {count} TTL znodes, but extendedTypesEnabled is off: they would be taken for ephemerals of dead sessions and deleted. Set extendedTypesEnabled=true in zoo.cfg; to be without it, delete them first while it is set"
@@ -72,7 +73,8 @@ impl StartError {
             Self::Storage(error) => exit_code(error),
             Self::EmptyUntrusted { .. } => 3,
             Self::Bind { .. } | Self::Thread { .. } | Self::Backup { .. } => 1,
-            Self::Members(_) | Self::Unsupported(_) | Self::UnrecognisedTtls { .. } => 2,
+            Self::Unsupported(refusal) => refusal.exit_code,
+            Self::Members(_) | Self::UnrecognisedTtls { .. } => 2,
         }
     }
 }

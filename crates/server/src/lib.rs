@@ -19,6 +19,7 @@ mod member;
 mod membership;
 mod mesh;
 mod net;
+mod pauses;
 mod peer;
 mod permits;
 mod pipeline;

@@ -159,7 +159,7 @@ fn auth_settings(config: &Config) -> AuthSettings {
 }
 
 /// `None` for MD5, which is not good enough to hide a password.
-pub(crate) fn digest_algorithm(named: config::DigestAlgorithm) -> Option<DigestAlgorithm> {
+fn digest_algorithm(named: config::DigestAlgorithm) -> Option<DigestAlgorithm> {
     use config::DigestAlgorithm as Named;
     Some(match named {
         Named::Md5 => return None,

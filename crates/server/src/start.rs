@@ -22,21 +22,18 @@ use crate::net::listener;
 use crate::pipeline::{Core, CoreStart, Disk, LogFile, LogThread, ServerHost, Snapshotter};
 use crate::recovery::{RecoveredTree, database_load, recover_tree};
 use crate::server::{Server, Started};
-use crate::settings::{Settings, digest_algorithm, field_limits};
+use crate::settings::{Settings, field_limits};
 use crate::shared::Shared;
-use crate::{clock, limits, timers};
+use crate::{clock, limits, pauses, timers};
 
 /// The kernel's own maximum applies; what `clientPortListenBacklog=-1` stands for in Java is 50,
 /// which loses connections in a storm.
 const DEFAULT_BACKLOG: i32 = 4096;
 
 pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
-    refuse_unsupported(&config)?;
-    if let Some(ensemble) = &config.ensemble
-        && !ensemble.learner.observer_sync_enabled
-    {
-        tracing::warn!("syncEnabled=false has no effect, observers write logs and snapshots");
-    }
+    config
+        .check_supported()
+        .map_err(|refusal| StartError::Unsupported(Box::new(refusal)))?;
     let settings = Settings::new(config.clone());
     let disk = Arc::new(RealDisk);
     let dirs = DataDirs::open(
@@ -159,6 +156,9 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
             tokio::spawn(timers::purge(shared.clone(), disk, dirs, retain, every)).abort_handle(),
         );
     }
+    if let Some(monitor) = config.pause_monitor.clone() {
+        tasks.push(tokio::spawn(pauses::watch(monitor, shared.metrics.clone())).abort_handle());
+    }
     if let Some(listener) = listener {
         tasks.push(tokio::spawn(listener::accept_loop(shared.clone(), listener)).abort_handle());
     }
@@ -171,46 +171,6 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
         snapshot_end,
         started,
     })
-}
-
-/// Nobody must believe to be protected, or to be a member, by what is not there: such a
-/// configuration is refused at the start.
-fn refuse_unsupported(config: &Config) -> Result<(), StartError> {
-    let refuse = |what: &str| Err(StartError::Unsupported(what.to_owned()));
-    if let Some(ensemble) = &config.ensemble {
-        if ensemble.tls.is_enabled || ensemble.tls.port_unification {
-            return refuse(
-                "sslQuorum and portUnification need TLS, which this release does not have yet: leave them out",
-            );
-        }
-        if ensemble.sasl.is_enabled {
-            return refuse(
-                "quorum.auth.enableSasl needs SASL, which this release does not have yet: leave it out",
-            );
-        }
-    }
-    if config.client.secure.is_some() || config.client.port_unification {
-        return refuse(
-            "secureClientPort and client.portUnification need TLS, which this release does not have yet: leave them out",
-        );
-    }
-    if config.auth.enforced_schemes.is_some() {
-        let known = ["digest", "ip"];
-        let schemes = config.auth.enforced_schemes.iter().flatten();
-        for scheme in schemes {
-            if !known.contains(&scheme.as_str()) {
-                return refuse(&format!(
-                    "enforce.auth.schemes names {scheme}, which this release does not have yet"
-                ));
-            }
-        }
-    }
-    if digest_algorithm(config.auth.digest_algorithm).is_none() {
-        return refuse(
-            "DigestAuthenticationProvider.digestAlg=MD5 is too weak: choose SHA1 or better",
-        );
-    }
-    Ok(())
 }
 
 /// Java takes such znodes for ephemerals of sessions that are gone: it deletes them at once and

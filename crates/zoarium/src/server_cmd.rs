@@ -8,8 +8,8 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use config::{Config, ConfigError, NoticeLevel, Surroundings, SystemProperties};
-use server::{Server, Started};
+use config::{Config, ConfigError, Notice, NoticeLevel, Surroundings, SystemProperties};
+use server::{Server, StartError, Started};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::EnvFilter;
 
@@ -28,11 +28,17 @@ pub(crate) fn run(args: Vec<OsString>) -> ExitCode {
     match configure(args) {
         Ok(config) => serve(Arc::new(config)),
         Err(error) => {
-            tracing::error!("invalid configuration: {error}");
-            eprintln!("{}", error.sentence());
-            ExitCode::from(error.exit_code)
+            log_notices(error.notices());
+            refuse(&error)
         }
     }
+}
+
+/// The sentence on stderr is what scripts look for.
+fn refuse(error: &ConfigError) -> ExitCode {
+    tracing::error!("invalid configuration: {error}");
+    eprintln!("{}", error.sentence());
+    ExitCode::from(error.exit_code)
 }
 
 /// Log lines go to stderr; `ZOARIUM_LOG` or `RUST_LOG` chooses them, in tracing's syntax.
@@ -94,14 +100,18 @@ impl Surroundings for ThisMachine {
     }
 }
 
-fn serve(config: Arc<Config>) -> ExitCode {
-    for notice in &config.notices {
+fn log_notices(notices: &[Notice]) {
+    for notice in notices {
         match notice.level {
             NoticeLevel::Info => tracing::info!("{notice}"),
             NoticeLevel::Warn => tracing::warn!("{notice}"),
             NoticeLevel::Error => tracing::error!("{notice}"),
         }
     }
+}
+
+fn serve(config: Arc<Config>) -> ExitCode {
+    log_notices(&config.notices);
     raise_open_files(&config);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -119,6 +129,7 @@ fn serve(config: Arc<Config>) -> ExitCode {
 async fn serve_until_told(config: Arc<Config>) -> ExitCode {
     let server = match Server::start(config.clone()).await {
         Ok(server) => server,
+        Err(StartError::Unsupported(error)) => return refuse(&error),
         Err(error) => {
             tracing::error!("{error}");
             eprintln!("zoarium: {error}");

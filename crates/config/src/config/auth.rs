@@ -18,8 +18,8 @@ pub struct Auth {
     pub digest_enabled: bool,
     /// The hash of its ids.
     pub digest_algorithm: DigestAlgorithm,
-    /// The providers that `authProvider.<label>` adds to `ip` and `digest`, by label. An unknown
-    /// class has a notice and is left out.
+    /// The providers that `authProvider.<label>` adds to `ip` and `digest`, by label. A class that
+    /// is not known is among the refusals.
     pub providers: BTreeMap<String, AuthProvider>,
     /// Subject of the certificate that is the superuser.
     pub x509_super_user: Option<String>,
@@ -127,21 +127,20 @@ impl AuthProvider {
 
     fn class_name(self) -> &'static str {
         match self {
-            Self::Digest => "DigestAuthenticationProvider",
-            Self::Ip => "IPAuthenticationProvider",
-            Self::Sasl => "SASLAuthenticationProvider",
-            Self::X509 => X509_CLASS,
-            Self::Ensemble => "EnsembleAuthenticationProvider",
-            Self::Key => "KeyAuthenticationProvider",
+            Self::Digest => keys::DIGEST_CLASS,
+            Self::Ip => keys::IP_CLASS,
+            Self::Sasl => keys::SASL_CLASS,
+            Self::X509 => keys::X509_CLASS,
+            Self::Ensemble => keys::ENSEMBLE_CLASS,
+            Self::Key => keys::KEY_CLASS,
         }
     }
 
     /// The provider of a Java class, by its full name.
     pub fn of_class(class: &str) -> Option<Self> {
-        let name = class.strip_prefix(CLASS_PREFIX)?;
         Self::ALL
             .into_iter()
-            .find(|provider| provider.class_name() == name)
+            .find(|provider| provider.class_name() == class)
     }
 }
 
@@ -210,9 +209,7 @@ pub(super) fn require_tls_provider(settings: &mut Settings) -> Result<(), Config
         return Ok(());
     }
     if scheme == AuthProvider::X509.scheme() {
-        settings
-            .properties
-            .set(&property, &format!("{CLASS_PREFIX}{X509_CLASS}"), None);
+        settings.properties.set(&property, keys::X509_CLASS, None);
         return Ok(());
     }
     let reason =
@@ -224,26 +221,14 @@ pub(super) fn require_tls_provider(settings: &mut Settings) -> Result<(), Config
     Err(error.hint(format!("add {AUTH_PROVIDER}{scheme}=<class>")))
 }
 
-fn read_providers(settings: &mut Settings) -> BTreeMap<String, AuthProvider> {
+fn read_providers(settings: &Settings) -> BTreeMap<String, AuthProvider> {
     let beginning = format!("{PREFIX}{AUTH_PROVIDER}");
-    let mut providers = BTreeMap::new();
-    let mut unknown = Vec::new();
-    for (name, class) in settings.properties.iter() {
-        let Some(label) = name.strip_prefix(&beginning) else {
-            continue;
-        };
-        match AuthProvider::of_class(class) {
-            Some(provider) => {
-                providers.insert(label.to_owned(), provider);
-            }
-            None => unknown.push((format!("{AUTH_PROVIDER}{label}"), class.to_owned())),
-        }
-    }
-    for (key, class) in unknown {
-        let text = format!("Problems loading {class}: {key} is ignored, as no such class is known");
-        settings.notice(crate::origin::NoticeLevel::Warn, text);
-    }
-    providers
+    let written = settings.properties.iter();
+    let known = written.filter_map(|(name, class)| {
+        let label = name.strip_prefix(&beginning)?;
+        Some((label.to_owned(), AuthProvider::of_class(class)?))
+    });
+    known.collect()
 }
 
 fn read_super_users(settings: &Settings) -> BTreeSet<String> {
@@ -310,6 +295,4 @@ fn read_enforced_schemes(
     Ok(Some(schemes))
 }
 
-const CLASS_PREFIX: &str = "org.apache.zookeeper.server.auth.";
-const X509_CLASS: &str = "X509AuthenticationProvider";
 const AUTH_PROVIDER: &str = "authProvider.";

@@ -109,6 +109,7 @@ pub fn version_of_file_name(path: &Path) -> ConfigVersion {
 
 /// `myid`: the first line of that file in the data directory. Absent if there is no such file.
 pub(super) fn read_my_id(
+    settings: &Settings,
     data_dir: &Path,
     surroundings: &mut dyn Surroundings,
 ) -> Result<Option<Sid>, ConfigError> {
@@ -117,6 +118,9 @@ pub(super) fn read_my_id(
     let bytes = match surroundings.read(&path, MAX_BYTES) {
         Ok(bytes) => bytes,
         Err(error) if is_no_file(error.kind()) => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
+            return Err(no_directory(settings, data_dir));
+        }
         Err(error) => return Err(ConfigError::new(error.to_string()).at(Some(&origin))),
     };
     let end = bytes
@@ -135,6 +139,18 @@ pub(super) fn read_my_id(
             Err(ConfigError::new(reason).at(Some(&origin)).hint(hint))
         }
     }
+}
+
+/// A file stands where `dataDir` is to be. Java's members miss their `myid` then.
+fn no_directory(settings: &Settings, data_dir: &Path) -> ConfigError {
+    let reason = format!("{} is not a directory", data_dir.display());
+    let error = match settings.find(&core::DATA_DIR) {
+        Some(found) => found.refused(reason),
+        None => ConfigError::new(reason),
+    };
+    error
+        .hint("move the file away, or name another directory")
+        .exit_code(exit_code::UNABLE_TO_ACCESS_DATADIR)
 }
 
 /// Where clients connect: the member list's word for this server goes before zoo.cfg's.

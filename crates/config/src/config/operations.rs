@@ -118,10 +118,10 @@ impl Admin {
 impl Metrics {
     pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
         let class = settings.text(&keys::METRICS_CLASS_NAME).unwrap_or_default();
-        let exporter = match class.strip_prefix(METRICS_PACKAGE) {
-            Some("impl.DefaultMetricsProvider") => MetricsExporter::Default,
-            Some("impl.NullMetricsProvider") => MetricsExporter::Null,
-            Some("prometheus.PrometheusMetricsProvider") => MetricsExporter::Prometheus {
+        let exporter = match class.as_str() {
+            keys::DEFAULT_CLASS => MetricsExporter::Default,
+            keys::NULL_CLASS => MetricsExporter::Null,
+            keys::PROMETHEUS_CLASS => MetricsExporter::Prometheus {
                 host: settings
                     .some_text(&keys::METRICS_HTTP_HOST)
                     .unwrap_or_default(),
@@ -136,10 +136,7 @@ impl Metrics {
                     Some(found) => found.refused(reason),
                     None => ConfigError::new(reason),
                 };
-                return Err(error.hint(format!(
-                    "choose {METRICS_PACKAGE}impl.DefaultMetricsProvider or \
-                     {METRICS_PACKAGE}prometheus.PrometheusMetricsProvider"
-                )));
+                return Err(error.hint(format!("choose {}", keys::DEFAULT_CLASS)));
             }
         };
         let options = settings
@@ -200,5 +197,3 @@ impl PauseMonitor {
 pub(super) fn read_audit(settings: &mut Settings) -> Result<bool, ConfigError> {
     settings.flag(&keys::AUDIT_ENABLE)
 }
-
-const METRICS_PACKAGE: &str = "org.apache.zookeeper.metrics.";

@@ -1,10 +1,14 @@
 //! Settings of an ensemble.
 
+use super::fate::{Asks, QUORUM_SASL, TLS};
 use super::key::Kind::{Choice, Flag, Int, Long, Path, Text, Word};
 use super::key::{Key, Outside};
 use super::keys;
 
 const CLOSES_WITHOUT_WAITING: &str = "closing a connection never holds anything up here";
+const ALL_DIALLED: &str =
+    "the addresses of a member are all dialled, and the first that answers is taken";
+const OBSERVERS_WRITE: &str = "observers always write logs and snapshots: one that starts again, or becomes a voter, has what it had";
 const NO_THREADS: &str = "connections are not served by thread pools here";
 
 keys! {
@@ -28,36 +32,36 @@ keys! {
     MAX_TIME_TO_WAIT_FOR_EPOCH = Key::prefixed("leader.maxTimeToWaitForEpoch", Int, "Time in which a new leader must find its followers; -1 means `initLimit`.").default("-1").unit("ms").should();
     MAX_CONCURRENT_SNAP_SYNCS = Key::prefixed("leader.maxConcurrentSnapSyncs", Int, "Learners that a leader sends snapshots to at one time.").default("10").unit("learners").at_least(1, Outside::Default).should();
     MAX_CONCURRENT_DIFF_SYNCS = Key::prefixed("leader.maxConcurrentDiffSyncs", Int, "Learners that a leader sends missing transactions to at one time.").default("100").unit("learners").at_least(1, Outside::Default).should();
-    LEADER_CLOSE_SOCKET_ASYNC = Key::prefixed("leader.closeSocketAsync", Flag, "Java's leader closes sockets on another thread.").also(&["leader.closeSocketAsync"]).default("false").should().accepted(CLOSES_WITHOUT_WAITING);
-    LEARNER_CLOSE_SOCKET_ASYNC = Key::prefixed("learner.closeSocketAsync", Flag, "Java's learner closes sockets on another thread.").also(&["learner.closeSocketAsync"]).default("false").should().accepted(CLOSES_WITHOUT_WAITING);
-    LEARNER_ASYNC_SENDING = Key::prefixed("learner.asyncSending", Flag, "Java's learner sends on another thread.").also(&["learner.asyncSending"]).default("false").should().accepted("a learner never waits for its leader's socket here");
+    LEADER_CLOSE_SOCKET_ASYNC = Key::prefixed("leader.closeSocketAsync", Flag, "Java's leader closes sockets on another thread.").also(&["leader.closeSocketAsync"]).default("false").should().no_effect(Asks::Any, CLOSES_WITHOUT_WAITING);
+    LEARNER_CLOSE_SOCKET_ASYNC = Key::prefixed("learner.closeSocketAsync", Flag, "Java's learner closes sockets on another thread.").also(&["learner.closeSocketAsync"]).default("false").should().no_effect(Asks::Any, CLOSES_WITHOUT_WAITING);
+    LEARNER_ASYNC_SENDING = Key::prefixed("learner.asyncSending", Flag, "Java's learner sends on another thread.").also(&["learner.asyncSending"]).default("false").should().no_effect(Asks::Any, "a learner never waits for its leader's socket here");
     ACK_LOGGING_FREQUENCY = Key::prefixed("leader.ackLoggingFrequency", Int, "The acknowledgements of one in this many transactions are measured (`ack_latency`); 0 measures none.").default("1000").unit("transactions").should();
     LEADER_CONNECT_DELAY = Key::prefixed("leaderConnectDelayDuringRetryMs", Int, "Pause between a learner's attempts to connect.").default("100").unit("ms").at_least(0, Outside::Default).should();
-    LEADER_NODELAY = Key::property("leader.nodelay", Flag, "TCP_NODELAY on the leader's sockets.").default("true").no_effect("packets between members are always sent without delay");
-    FOLLOWER_NODELAY = Key::property("follower.nodelay", Flag, "TCP_NODELAY on a learner's sockets.").default("true").no_effect("packets between members are always sent without delay");
+    LEADER_NODELAY = Key::property("leader.nodelay", Flag, "TCP_NODELAY on the leader's sockets.").default("true").internal("packets between members are always sent without delay");
+    FOLLOWER_NODELAY = Key::property("follower.nodelay", Flag, "TCP_NODELAY on a learner's sockets.").default("true").internal("packets between members are always sent without delay");
     FORCE_SNAPSHOT_SYNC = Key::prefixed("forceSnapshotSync", Flag, "The leader sends a snapshot even where missing transactions would do.").default("false").should();
     OBSERVER_MASTER_PORT = Key::file("observerMasterPort", Int, "Port on which followers serve observers; 0 is off.").default("0").between(i32::MIN as i64, 65535, Outside::Refused).should();
-    OBSERVER_MASTER_SIZE_LIMIT = Key::prefixed("observerMaster.sizeLimit", Int, "Bytes of proposals that a follower keeps for its observers.").no_effect("observers are caught up from the newest transactions, of which `commitLogCount` are kept, or by a snapshot");
+    OBSERVER_MASTER_SIZE_LIMIT = Key::prefixed("observerMaster.sizeLimit", Int, "Bytes of proposals that a follower keeps for its observers.").internal("observers are caught up from the newest transactions, of which `commitLogCount` are kept, or by a snapshot");
     OBSERVER_RECONNECT_DELAY = Key::prefixed("observer.reconnectDelayMs", Long, "Pause before an observer connects again.").default("0").unit("ms").at_least(0, Outside::Default).should();
     OBSERVER_ELECTION_DELAY = Key::prefixed("observer.election.DelayMs", Long, "Pause before an observer looks for a leader again.").default("200").unit("ms").at_least(0, Outside::Default).should();
-    SYNC_ENABLED = Key::file_under_property("syncEnabled", "zookeeper.observer.syncEnabled", Flag, "Whether Java's observers write logs and snapshots; ours always do.").default("true").should();
-    OBSERVER_SYNC_ENABLED = Key::prefixed("observer.syncEnabled", Flag, "The same as `syncEnabled`, and stronger.").derived("`syncEnabled`").should();
+    SYNC_ENABLED = Key::file_under_property("syncEnabled", "zookeeper.observer.syncEnabled", Flag, "Whether Java's observers write logs and snapshots; ours always do.").default("true").should().no_effect(Asks::False, OBSERVERS_WRITE);
+    OBSERVER_SYNC_ENABLED = Key::prefixed("observer.syncEnabled", Flag, "The same as `syncEnabled`, and stronger.").derived("`syncEnabled`").should().no_effect(Asks::False, OBSERVERS_WRITE);
     MULTI_ADDRESS_ENABLED = Key::file_or_property("multiAddress.enabled", "zookeeper.multiAddress.enabled", Flag, "Whether members may have several addresses.").default("false").should();
-    MULTI_ADDRESS_REACHABILITY_CHECK = Key::file_or_property("multiAddress.reachabilityCheckEnabled", "zookeeper.multiAddress.reachabilityCheckEnabled", Flag, "Whether addresses of a member are tried before one is used.").default("true").should();
-    MULTI_ADDRESS_REACHABILITY_TIMEOUT = Key::file_or_property("multiAddress.reachabilityCheckTimeoutMs", "zookeeper.multiAddress.reachabilityCheckTimeoutMs", Int, "Time for that trial.").default("1000").unit("ms").at_least(1, Outside::Refused).strict().should();
+    MULTI_ADDRESS_REACHABILITY_CHECK = Key::file_or_property("multiAddress.reachabilityCheckEnabled", "zookeeper.multiAddress.reachabilityCheckEnabled", Flag, "Whether addresses of a member are tried before one is used.").default("true").should().no_effect(Asks::Any, ALL_DIALLED);
+    MULTI_ADDRESS_REACHABILITY_TIMEOUT = Key::file_or_property("multiAddress.reachabilityCheckTimeoutMs", "zookeeper.multiAddress.reachabilityCheckTimeoutMs", Int, "Time for that trial.").default("1000").unit("ms").at_least(1, Outside::Refused).strict().should().no_effect(Asks::Any, ALL_DIALLED);
     MEMBERSHIP_GUARD = Key::file_or_property("zoarium.membershipGuard", "zoarium.membershipGuard", Flag, "Whether an election asks for living leaders of other member lists before it makes a leader; ours, not ZooKeeper's.").default("true").strict().should();
     ORACLE_PATH = Key::file("oraclePath", Path, "File in which a tie-breaker writes `0` or `1` for an ensemble of two.").should();
-    QUORUM_CNXN_THREADS = Key::file("quorum.cnxn.threads.size", Int, "Java's election connection threads.").default("20").unit("threads").no_effect(NO_THREADS);
-    SKIP_LEARNER_REQUEST = Key::prefixed("follower.skipLearnerRequestToNextProcessor", Flag, "Java's follower leaves forwarded requests out of its own queue.").default("false").no_effect("forwarded requests pass no such queue here");
-    FORWARD_LEARNER_REQUESTS = Key::prefixed("forward_learner_requests_to_commit_processor_disabled", Flag, "Java's leader leaves forwarded requests out of its commit queue.").default("false").no_effect("forwarded requests pass no such queue here");
+    QUORUM_CNXN_THREADS = Key::file("quorum.cnxn.threads.size", Int, "Java's election connection threads.").default("20").unit("threads").internal(NO_THREADS);
+    SKIP_LEARNER_REQUEST = Key::prefixed("follower.skipLearnerRequestToNextProcessor", Flag, "Java's follower leaves forwarded requests out of its own queue.").default("false").internal("forwarded requests pass no such queue here");
+    FORWARD_LEARNER_REQUESTS = Key::prefixed("forward_learner_requests_to_commit_processor_disabled", Flag, "Java's leader leaves forwarded requests out of its commit queue.").default("false").internal("forwarded requests pass no such queue here");
 
-    SSL_QUORUM = Key::file("sslQuorum", Flag, "TLS between members.").default("false");
-    PORT_UNIFICATION = Key::file("portUnification", Flag, "Whether the quorum ports take both plain and TLS connections, for a rolling upgrade.").default("false");
-    SSL_QUORUM_RELOAD = Key::file("sslQuorumReloadCertFiles", Flag, "Whether changed key and trust stores of the quorum are loaded while running.").default("false").should();
-    QUORUM_SASL_ENABLE = Key::file("quorum.auth.enableSasl", Flag, "SASL between members.").default("false");
-    QUORUM_SASL_LEARNER = Key::file("quorum.auth.learnerRequireSasl", Flag, "As a learner, insist on SASL.").default("false");
-    QUORUM_SASL_SERVER = Key::file("quorum.auth.serverRequireSasl", Flag, "As a server, insist on SASL.").default("false");
-    QUORUM_SASL_LEARNER_CONTEXT = Key::file("quorum.auth.learner.saslLoginContext", Text, "Section of the JAAS file for connections to other members.").default("QuorumLearner");
-    QUORUM_SASL_SERVER_CONTEXT = Key::file("quorum.auth.server.saslLoginContext", Text, "Section of the JAAS file for connections from other members.").default("QuorumServer");
-    QUORUM_SASL_PRINCIPAL = Key::file("quorum.auth.kerberos.servicePrincipal", Text, "Kerberos name of the members; `_HOST` stands for the member's host.").default("zkquorum/localhost").should();
+    SSL_QUORUM = Key::file("sslQuorum", Flag, "TLS between members.").default("false").refused(Asks::True, &TLS);
+    PORT_UNIFICATION = Key::file("portUnification", Flag, "Whether the quorum ports take both plain and TLS connections, for a rolling upgrade.").default("false").refused(Asks::True, &TLS);
+    SSL_QUORUM_RELOAD = Key::file("sslQuorumReloadCertFiles", Flag, "Whether changed key and trust stores of the quorum are loaded while running.").default("false").should().refused(Asks::True, &TLS);
+    QUORUM_SASL_ENABLE = Key::file("quorum.auth.enableSasl", Flag, "SASL between members.").default("false").refused(Asks::True, &QUORUM_SASL);
+    QUORUM_SASL_LEARNER = Key::file("quorum.auth.learnerRequireSasl", Flag, "As a learner, insist on SASL.").default("false").refused(Asks::True, &QUORUM_SASL);
+    QUORUM_SASL_SERVER = Key::file("quorum.auth.serverRequireSasl", Flag, "As a server, insist on SASL.").default("false").refused(Asks::True, &QUORUM_SASL);
+    QUORUM_SASL_LEARNER_CONTEXT = Key::file("quorum.auth.learner.saslLoginContext", Text, "Section of the JAAS file for connections to other members.").default("QuorumLearner").refused(Asks::Any, &QUORUM_SASL);
+    QUORUM_SASL_SERVER_CONTEXT = Key::file("quorum.auth.server.saslLoginContext", Text, "Section of the JAAS file for connections from other members.").default("QuorumServer").refused(Asks::Any, &QUORUM_SASL);
+    QUORUM_SASL_PRINCIPAL = Key::file("quorum.auth.kerberos.servicePrincipal", Text, "Kerberos name of the members; `_HOST` stands for the member's host.").default("zkquorum/localhost").should().refused(Asks::Any, &QUORUM_SASL);
 }

@@ -1,5 +1,6 @@
 //! The server's own settings: directories, ports, time, sessions, what is switched on.
 
+use super::fate::{Asks, TLS};
 use super::key::Kind::{Class, Flag, Host, Int, Path, Port, Secret, Word};
 use super::key::{Key, Outside};
 use super::keys;
@@ -10,12 +11,12 @@ keys! {
     TICK_TIME = Key::file("tickTime", Int, "The unit of time that sessions, `initLimit` and `syncLimit` are counted in.").default("3000").unit("ms");
     CLIENT_PORT = Key::file("clientPort", Port, "Port for clients without TLS.");
     CLIENT_PORT_ADDRESS = Key::file("clientPortAddress", Host, "Address that `clientPort` is bound to.").derived("all addresses");
-    SECURE_CLIENT_PORT = Key::file("secureClientPort", Port, "Port for clients with TLS.");
-    SECURE_CLIENT_PORT_ADDRESS = Key::file("secureClientPortAddress", Host, "Address that `secureClientPort` is bound to.").derived("all addresses");
+    SECURE_CLIENT_PORT = Key::file("secureClientPort", Port, "Port for clients with TLS.").refused(Asks::Any, &TLS);
+    SECURE_CLIENT_PORT_ADDRESS = Key::file("secureClientPortAddress", Host, "Address that `secureClientPort` is bound to.").derived("all addresses").refused(Asks::Any, &TLS);
     CLIENT_PORT_LISTEN_BACKLOG = Key::file("clientPortListenBacklog", Int, "Connections that wait to be accepted; -1 leaves the number to the server.").default("-1").unit("connections").between(-1, i32::MAX as i64, Outside::Refused).should();
     MAX_CLIENT_CNXNS = Key::file("maxClientCnxns", Int, "Connections from one address; 0 is no limit. A connection beyond is closed at once.").default("60").unit("connections");
     MAX_CNXNS = Key::prefixed("maxCnxns", Int, "Connections of a client port in all; 0 is no limit.").default("0").unit("connections").at_least(0, Outside::Default);
-    SERVER_CNXN_FACTORY = Key::prefixed("serverCnxnFactory", Class, "Java's choice between its NIO and Netty networking.").accepted("one network layer serves plain and TLS ports");
+    SERVER_CNXN_FACTORY = Key::prefixed("serverCnxnFactory", Class, "Java's choice between its NIO and Netty networking.").no_effect(Asks::Any, "there is one network layer here");
     CLIENT_TCP_KEEP_ALIVE = Key::prefixed("clientTcpKeepAlive", Flag, "TCP keep-alive on client connections.").default("false").should();
     GLOBAL_OUTSTANDING_LIMIT = Key::prefixed("globalOutstandingLimit", Int, "Requests in progress beyond which the server stops reading from clients that have one in progress.").default("1000").unit("requests");
     JUTE_MAXBUFFER = Key::property("jute.maxbuffer", Int, "Largest packet taken from a client; a larger one ends the connection.").default("1048575").unit("bytes").at_least(1, Outside::Default);
@@ -26,7 +27,7 @@ keys! {
     EMULATE_353_TTL_NODES = Key::prefixed("emulate353TTLNodes", Flag, "Read TTLs in the form of ZooKeeper 3.5.3.").default("false").should();
     SKIP_ACL = Key::prefixed("skipACL", Word { special: "yes", other: "no" }, "`yes` switches all ACL checks off.").default("no").should();
     ENFORCE_QUOTA = Key::prefixed("enforceQuota", Flag, "Whether a write beyond a hard quota is rejected.").default("false").should();
-    ENABLE_EAGER_ACL_CHECK = Key::prefixed("enableEagerACLCheck", Flag, "Whether followers check ACLs before they forward a write.").default("false").should();
+    ENABLE_EAGER_ACL_CHECK = Key::prefixed("enableEagerACLCheck", Flag, "Whether followers check ACLs before they forward a write.").default("false").should().no_effect(Asks::True, "the leader checks the ACL of every write in any case, and the answer is the same");
     READ_ONLY_MODE_ENABLED = Key::property("readonlymode.enabled", Flag, "Whether clients that allow it are served reads while there is no quorum.").default("false").should();
 
     MIN_SESSION_TIMEOUT = Key::file("minSessionTimeout", Int, "Least session timeout a client is given; -1 is the default.").derived("2 x `tickTime`").unit("ms").between(-1, i32::MAX as i64, Outside::Refused);
@@ -37,9 +38,9 @@ keys! {
     CONTAINER_MAX_PER_MINUTE = Key::property_or_file("znode.container.maxPerMinute", Int, "Containers and TTL nodes deleted in a minute.").default("10000").unit("znodes").at_least(1, Outside::Default).should();
     CONTAINER_MAX_NEVER_USED_INTERVAL = Key::property_or_file("znode.container.maxNeverUsedIntervalMs", super::key::Kind::Long, "Age at which a container that never had a child is deleted; 0 is never.").default("0").unit("ms").should();
     SESSIONLESS_CNXN_TIMEOUT = Key::prefixed("nio.sessionlessCnxnTimeout", Int, "Time after which a connection without a session is closed.").default("10000").unit("ms").at_least(1, Outside::Default).should();
-    REQUEST_THROTTLER_SHUTDOWN_TIMEOUT = Key::prefixed("request_throttler.shutdownTimeout", Int, "Time that requests in progress get when the server stops.").default("10000").unit("ms").at_least(0, Outside::Default).should();
+    REQUEST_THROTTLER_SHUTDOWN_TIMEOUT = Key::prefixed("request_throttler.shutdownTimeout", Int, "Time that requests in progress get when the server stops.").default("10000").unit("ms").at_least(0, Outside::Default).should().no_effect(Asks::Any, "what was proposed is made durable before the server ends, however long that takes");
 
-    CONTROLLER_PORT = Key::prefixed("controllerPort", Port, "Port of Java's test controller.").accepted("only a test tool of Java reads it");
-    TESTING_ONLY = Key::prefixed("testingonly.*", Secret, "Switches of Java's own tests.").accepted("only Java's tests read it");
-    TEST = Key::prefixed("test.*", Secret, "Switches of Java's own tests.").accepted("only Java's tests read it");
+    CONTROLLER_PORT = Key::prefixed("controllerPort", Port, "Port of Java's test controller.").no_effect(Asks::Any, "only a test tool of Java reads it");
+    TESTING_ONLY = Key::prefixed("testingonly.*", Secret, "Switches of Java's own tests.").no_effect(Asks::Any, "only Java's tests read it");
+    TEST = Key::prefixed("test.*", Secret, "Switches of Java's own tests.").no_effect(Asks::Any, "only Java's tests read it");
 }

@@ -1,5 +1,7 @@
 //! What is known about one setting.
 
+use super::fate::{Asks, Condition, Fate, Refusal};
+
 /// One setting: its names, type, default, range and meaning.
 ///
 /// This is the only place where these facts stand. The parser, the suggestions for misspelt keys
@@ -28,8 +30,10 @@ pub struct Key {
     pub is_decimal: bool,
     /// How widely the setting is used.
     pub tier: Tier,
-    /// Whether it does anything here.
-    pub effect: Effect,
+    /// What becomes of it here.
+    pub fate: Fate,
+    /// Another setting without which it asks for nothing.
+    pub only_with: Option<Condition>,
     /// One sentence on what it is for.
     pub doc: &'static str,
 }
@@ -135,17 +139,6 @@ pub enum Tier {
     Warn,
 }
 
-/// Whether a setting does anything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effect {
-    /// It is read.
-    Used,
-    /// It has nothing to act on here, which is no loss to anyone: accepted in silence.
-    Accepted(&'static str),
-    /// It has no effect, and whoever writes it is told why.
-    None(&'static str),
-}
-
 impl Key {
     const fn new(name: &'static str, scope: Scope, kind: Kind, doc: &'static str) -> Self {
         Self {
@@ -159,7 +152,8 @@ impl Key {
             is_strict: false,
             is_decimal: false,
             tier: Tier::Must,
-            effect: Effect::Used,
+            fate: Fate::Works,
+            only_with: None,
             doc,
         }
     }
@@ -250,16 +244,33 @@ impl Key {
         self
     }
 
-    /// Accepted in silence.
-    pub(super) const fn accepted(mut self, why: &'static str) -> Self {
-        self.effect = Effect::Accepted(why);
+    /// Internals of the Java server: no value of them fails the start, and none has an effect.
+    pub(super) const fn internal(mut self, why: &'static str) -> Self {
+        self.tier = Tier::Warn;
+        self.no_effect(Asks::Any, why)
+    }
+
+    /// What these values ask for has nothing to act on here, and nobody is the worse for it.
+    pub(super) const fn no_effect(mut self, asks: Asks, why: &'static str) -> Self {
+        self.fate = Fate::NoEffect(asks, why);
         self
     }
 
-    /// Accepted, and reported.
-    pub(super) const fn no_effect(mut self, why: &'static str) -> Self {
-        self.tier = Tier::Warn;
-        self.effect = Effect::None(why);
+    /// What these values ask for is not there.
+    pub(super) const fn refused(mut self, asks: Asks, refusal: &'static Refusal) -> Self {
+        self.fate = Fate::Refused(asks, refusal);
+        self
+    }
+
+    /// It works, but for some values.
+    pub(super) const fn partly(mut self, cases: &'static [Fate]) -> Self {
+        self.fate = Fate::Partly(cases);
+        self
+    }
+
+    /// It asks for something only where another setting has one of these values.
+    pub(super) const fn only_with(mut self, name: &'static str, asks: Asks) -> Self {
+        self.only_with = Some(Condition { name, asks });
         self
     }
 

@@ -1,9 +1,13 @@
 //! Settings of what operators look at, and of Java's insides.
 
+use super::fate::{AUDIT, Asks, EXPORTER, Fate, TLS};
 use super::key::Kind::{Class, Flag, Host, Int, List, Long, Port, Text, Word};
 use super::key::{Key, Outside};
 use super::keys;
 
+const NO_ADMIN: &str =
+    "there is no admin server yet: nothing listens on its port; see 4lw.commands.whitelist";
+const NO_EXPORTER: &str = "only a metrics exporter reads it, and there is none yet";
 const SAMPLES_INLINE: &str = "samples are counted where they arise, without a queue";
 const NO_RING: &str = "packets between members are logged at level debug instead";
 const NO_PATH_STATS: &str = "requests are logged at level debug instead";
@@ -11,64 +15,70 @@ const NO_THREAD_POOLS: &str = "there are no such thread pools here";
 const NO_BUFFERS: &str = "memory is not managed by such buffers here";
 const NO_CACHE: &str = "replies are encoded straight from the tree, without a cache";
 const ONE_WATCH_TABLE: &str = "there is one kind of watch table";
-const NO_JMX: &str = "there is no JMX; ask the admin server or the metrics exporter";
+const NO_JMX: &str = "there is no JMX; the four-letter word mntr tells the metrics";
 const NO_JVM: &str = "this server is not a JVM";
 const NO_LOGBACK: &str = "logback is not read; see RUST_LOG";
 
-keys! {
-    ADMIN_ENABLE_SERVER = Key::prefixed("admin.enableServer", Word { special: "false", other: "true" }, "`false` switches the admin server off.").default("true");
-    ADMIN_SERVER_ADDRESS = Key::prefixed("admin.serverAddress", Host, "Address of the admin server.").default("0.0.0.0");
-    ADMIN_SERVER_PORT = Key::prefixed("admin.serverPort", Port, "Port of the admin server.").default("8080");
-    ADMIN_COMMAND_URL = Key::prefixed("admin.commandURL", Text, "Path that the commands are below.").default("/commands");
-    ADMIN_IDLE_TIMEOUT = Key::prefixed("admin.idleTimeout", Int, "Time after which a silent admin connection is closed.").default("30000").unit("ms").at_least(1, Outside::Default).should();
-    ADMIN_HTTP_VERSION = Key::prefixed("admin.httpVersion", Int, "Jetty's number for the HTTP version.").default("11").no_effect("the HTTP version is the client's choice");
-    ADMIN_PORT_UNIFICATION = Key::prefixed("admin.portUnification", Flag, "Whether the admin port takes both HTTP and HTTPS.").default("false").should();
-    ADMIN_FORCE_HTTPS = Key::prefixed("admin.forceHttps", Flag, "Whether the admin port takes HTTPS only.").default("false").should();
-    ADMIN_NEED_CLIENT_AUTH = Key::prefixed("admin.needClientAuth", Flag, "Whether admin clients must show a certificate.").default("false").should();
-    ADMIN_SNAPSHOT_ENABLED = Key::prefixed("admin.snapshot.enabled", Flag, "Whether a snapshot can be fetched.").default("true");
-    ADMIN_RESTORE_ENABLED = Key::prefixed("admin.restore.enabled", Flag, "Whether a snapshot can be restored.").default("true");
-    ADMIN_RATE_LIMITER_INTERVAL = Key::prefixed("admin.rateLimiterIntervalInMS", Int, "Time in which one snapshot and one restore are taken.").default("300000").unit("ms").at_least(0, Outside::Refused).strict();
+/// Java's classes of metrics providers.
+pub(crate) const DEFAULT_CLASS: &str = "org.apache.zookeeper.metrics.impl.DefaultMetricsProvider";
+pub(crate) const NULL_CLASS: &str = "org.apache.zookeeper.metrics.impl.NullMetricsProvider";
+pub(crate) const PROMETHEUS_CLASS: &str =
+    "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider";
 
-    METRICS_CLASS_NAME = Key::file("metricsProvider.className", Class, "Java's class of metrics exporter: `PrometheusMetricsProvider` serves them over HTTP, `NullMetricsProvider` keeps none.").default("org.apache.zookeeper.metrics.impl.DefaultMetricsProvider");
-    METRICS_HTTP_HOST = Key::file("metricsProvider.httpHost", Host, "Address of the exporter.").default("0.0.0.0");
-    METRICS_HTTP_PORT = Key::file("metricsProvider.httpPort", Port, "Port of the exporter.").default("7000");
-    METRICS_EXPORT_JVM_INFO = Key::file("metricsProvider.exportJvmInfo", Text, "Whether metrics of the process are exported too; only `true` is.").default("true");
-    METRICS_WORKER_THREADS = Key::file("metricsProvider.numWorkerThreads", Text, "Java's threads for summaries.").default("1").no_effect(SAMPLES_INLINE);
-    METRICS_QUEUE_SIZE = Key::file("metricsProvider.maxQueueSize", Text, "Java's queue before those threads.").default("1000000").no_effect(SAMPLES_INLINE);
-    METRICS_SHUTDOWN_TIMEOUT = Key::file("metricsProvider.workerShutdownTimeoutMs", Text, "Time those threads get to end.").default("1000").unit("ms").no_effect(SAMPLES_INLINE);
-    METRICS_OTHER = Key::file("metricsProvider.*", Text, "Handed to the exporter, which ignores what it does not know.").accepted("exporters ignore what they do not know");
+keys! {
+    ADMIN_ENABLE_SERVER = Key::prefixed("admin.enableServer", Word { special: "false", other: "true" }, "`false` switches the admin server off.").default("true").no_effect(Asks::OtherThan(&["false"]), NO_ADMIN);
+    ADMIN_SERVER_ADDRESS = Key::prefixed("admin.serverAddress", Host, "Address of the admin server.").default("0.0.0.0").no_effect(Asks::Any, NO_ADMIN);
+    ADMIN_SERVER_PORT = Key::prefixed("admin.serverPort", Port, "Port of the admin server.").default("8080").no_effect(Asks::Any, NO_ADMIN);
+    ADMIN_COMMAND_URL = Key::prefixed("admin.commandURL", Text, "Path that the commands are below.").default("/commands").no_effect(Asks::Any, NO_ADMIN);
+    ADMIN_IDLE_TIMEOUT = Key::prefixed("admin.idleTimeout", Int, "Time after which a silent admin connection is closed.").default("30000").unit("ms").at_least(1, Outside::Default).should().no_effect(Asks::Any, NO_ADMIN);
+    ADMIN_HTTP_VERSION = Key::prefixed("admin.httpVersion", Int, "Jetty's number for the HTTP version.").default("11").internal("the HTTP version is the client's choice");
+    ADMIN_PORT_UNIFICATION = Key::prefixed("admin.portUnification", Flag, "Whether the admin port takes both HTTP and HTTPS.").default("false").should().refused(Asks::True, &TLS).only_with("admin.enableServer", Asks::OtherThan(&["false"]));
+    ADMIN_FORCE_HTTPS = Key::prefixed("admin.forceHttps", Flag, "Whether the admin port takes HTTPS only.").default("false").should().refused(Asks::True, &TLS).only_with("admin.enableServer", Asks::OtherThan(&["false"]));
+    ADMIN_NEED_CLIENT_AUTH = Key::prefixed("admin.needClientAuth", Flag, "Whether admin clients must show a certificate.").default("false").should().refused(Asks::True, &TLS).only_with("admin.enableServer", Asks::OtherThan(&["false"]));
+    ADMIN_SNAPSHOT_ENABLED = Key::prefixed("admin.snapshot.enabled", Flag, "Whether a snapshot can be fetched.").default("true").no_effect(Asks::Any, NO_ADMIN);
+    ADMIN_RESTORE_ENABLED = Key::prefixed("admin.restore.enabled", Flag, "Whether a snapshot can be restored.").default("true").no_effect(Asks::Any, NO_ADMIN);
+    ADMIN_RATE_LIMITER_INTERVAL = Key::prefixed("admin.rateLimiterIntervalInMS", Int, "Time in which one snapshot and one restore are taken.").default("300000").unit("ms").at_least(0, Outside::Refused).strict().no_effect(Asks::Any, NO_ADMIN);
+
+    METRICS_CLASS_NAME = Key::file("metricsProvider.className", Class, "Java's class of metrics exporter: `PrometheusMetricsProvider` serves them over HTTP, `NullMetricsProvider` keeps none.").default(DEFAULT_CLASS).partly(&[Fate::Refused(Asks::OneOf(&[PROMETHEUS_CLASS]), &EXPORTER), Fate::NoEffect(Asks::OneOf(&[NULL_CLASS]), "metrics are kept all the same")]);
+    METRICS_HTTP_HOST = Key::file("metricsProvider.httpHost", Host, "Address of the exporter.").default("0.0.0.0").no_effect(Asks::Any, NO_EXPORTER);
+    METRICS_HTTP_PORT = Key::file("metricsProvider.httpPort", Port, "Port of the exporter.").default("7000").no_effect(Asks::Any, NO_EXPORTER);
+    METRICS_EXPORT_JVM_INFO = Key::file("metricsProvider.exportJvmInfo", Text, "Whether metrics of the process are exported too; only `true` is.").default("true").no_effect(Asks::Any, NO_EXPORTER);
+    METRICS_WORKER_THREADS = Key::file("metricsProvider.numWorkerThreads", Text, "Java's threads for summaries.").default("1").internal(SAMPLES_INLINE);
+    METRICS_QUEUE_SIZE = Key::file("metricsProvider.maxQueueSize", Text, "Java's queue before those threads.").default("1000000").internal(SAMPLES_INLINE);
+    METRICS_SHUTDOWN_TIMEOUT = Key::file("metricsProvider.workerShutdownTimeoutMs", Text, "Time those threads get to end.").default("1000").unit("ms").internal(SAMPLES_INLINE);
+    METRICS_OTHER = Key::file("metricsProvider.*", Text, "Handed to the exporter, which ignores what it does not know.").no_effect(Asks::Any, NO_EXPORTER);
 
     FOUR_LETTER_WORDS = Key::prefixed("4lw.commands.whitelist", List, "Four-letter words that are answered besides `srvr`; `*` is all.");
-    AUDIT_ENABLE = Key::prefixed("audit.enable", Flag, "Whether changes and logins are written to the audit log.").default("false");
-    AUDIT_IMPL_CLASS = Key::prefixed("audit.impl.class", Class, "Java class that writes the audit log.").no_effect("the audit log has one form");
+    AUDIT_ENABLE = Key::prefixed("audit.enable", Flag, "Whether changes and logins are written to the audit log.").default("false").refused(Asks::True, &AUDIT);
+    AUDIT_IMPL_CLASS = Key::prefixed("audit.impl.class", Class, "Java class that writes the audit log.").internal("this server loads no Java classes");
     JVM_PAUSE_MONITOR = Key::file("jvm.pause.monitor", Flag, "Whether pauses of the process are detected.").default("false").should();
     JVM_PAUSE_WARN = Key::file("jvm.pause.warn-threshold.ms", Long, "Pause that is logged as a warning.").default("10000").unit("ms").should();
     JVM_PAUSE_INFO = Key::file("jvm.pause.info-threshold.ms", Long, "Pause that is logged.").default("1000").unit("ms").should();
     JVM_PAUSE_SLEEP = Key::file("jvm.pause.sleep.time.ms", Long, "Time between two looks at the clock.").default("500").unit("ms").at_least(1, Outside::Refused).should();
 
-    MESSAGE_TRACKER = Key::prefixed("messageTracker.*", Text, "Java's ring of the last packets between members.").no_effect(NO_RING);
-    PATH_STATS = Key::prefixed("pathStats.*", Text, "Java's log of the busiest paths.").no_effect(NO_PATH_STATS);
-    NIO = Key::prefixed("nio.*", Text, "Java's selector and worker threads and their buffers.").no_effect(NO_THREAD_POOLS);
-    COMMIT_PROCESSOR = Key::prefixed("commitProcessor.*", Text, "Java's threads between commit and reply.").no_effect(NO_THREAD_POOLS);
-    MAX_RESPONSE_CACHE_SIZE = Key::prefixed("maxResponseCacheSize", Int, "Java's cache of getData replies.").default("400").unit("replies").should().accepted(NO_CACHE);
-    MAX_CHILDREN_CACHE_SIZE = Key::prefixed("maxGetChildrenResponseCacheSize", Int, "Java's cache of getChildren replies.").default("400").unit("replies").should().accepted(NO_CACHE);
-    WATCH_MANAGER_NAME = Key::prefixed("watchManagerName", Class, "Java's choice between two watch tables.").should().accepted(ONE_WATCH_TABLE);
-    WATCHER_CLEAN_THREADS = Key::prefixed("watcherCleanThreadsNum", Int, "Java's threads that clear dead watches away.").default("2").no_effect(ONE_WATCH_TABLE);
-    WATCHER_CLEAN_THRESHOLD = Key::prefixed("watcherCleanThreshold", Int, "Dead watches that start them.").default("1000").no_effect(ONE_WATCH_TABLE);
-    WATCHER_CLEAN_INTERVAL = Key::prefixed("watcherCleanIntervalInSeconds", Int, "Time that starts them.").default("600").unit("s").no_effect(ONE_WATCH_TABLE);
-    MAX_DEAD_WATCHERS = Key::prefixed("maxInProcessingDeadWatchers", Int, "Dead watches beyond which Java holds connections up.").default("-1").no_effect(ONE_WATCH_TABLE);
-    BIT_HASH_CACHE_SIZE = Key::prefixed("bitHashCacheSize", Int, "A cache of Java's second watch table.").default("10").no_effect(ONE_WATCH_TABLE);
+    MESSAGE_TRACKER = Key::prefixed("messageTracker.*", Text, "Java's ring of the last packets between members.").internal(NO_RING);
+    PATH_STATS = Key::prefixed("pathStats.*", Text, "Java's log of the busiest paths.").internal(NO_PATH_STATS);
+    NIO = Key::prefixed("nio.*", Text, "Java's selector and worker threads and their buffers.").internal(NO_THREAD_POOLS);
+    COMMIT_PROCESSOR = Key::prefixed("commitProcessor.*", Text, "Java's threads between commit and reply.").internal(NO_THREAD_POOLS);
+    MAX_RESPONSE_CACHE_SIZE = Key::prefixed("maxResponseCacheSize", Int, "Java's cache of getData replies.").default("400").unit("replies").should().no_effect(Asks::Any, NO_CACHE);
+    MAX_CHILDREN_CACHE_SIZE = Key::prefixed("maxGetChildrenResponseCacheSize", Int, "Java's cache of getChildren replies.").default("400").unit("replies").should().no_effect(Asks::Any, NO_CACHE);
+    WATCH_MANAGER_NAME = Key::prefixed("watchManagerName", Class, "Java's choice between two watch tables.").should().no_effect(Asks::Any, ONE_WATCH_TABLE);
+    WATCHER_CLEAN_THREADS = Key::prefixed("watcherCleanThreadsNum", Int, "Java's threads that clear dead watches away.").default("2").internal(ONE_WATCH_TABLE);
+    WATCHER_CLEAN_THRESHOLD = Key::prefixed("watcherCleanThreshold", Int, "Dead watches that start them.").default("1000").internal(ONE_WATCH_TABLE);
+    WATCHER_CLEAN_INTERVAL = Key::prefixed("watcherCleanIntervalInSeconds", Int, "Time that starts them.").default("600").unit("s").internal(ONE_WATCH_TABLE);
+    MAX_DEAD_WATCHERS = Key::prefixed("maxInProcessingDeadWatchers", Int, "Dead watches beyond which Java holds connections up.").default("-1").internal(ONE_WATCH_TABLE);
+    BIT_HASH_CACHE_SIZE = Key::prefixed("bitHashCacheSize", Int, "A cache of Java's second watch table.").default("10").internal(ONE_WATCH_TABLE);
 
-    JMX_LOG4J = Key::prefixed("jmx.log4j.*", Text, "JMX beans of Java's logging.").accepted(NO_JMX);
-    JMX_REMOTE = Key::property("com.sun.management.*", Text, "JMX of the JVM.").accepted(NO_JMX);
-    RMI = Key::property("java.rmi.*", Text, "JMX of the JVM.").accepted(NO_JMX);
-    CONSOLE_THRESHOLD = Key::prefixed("console.threshold", Text, "Java's log level on the console.").accepted(NO_LOGBACK);
-    LOG = Key::prefixed("log.*", Text, "Names and sizes of Java's log files.").accepted(NO_LOGBACK);
-    AUDIT_LOG = Key::prefixed("auditlog.*", Text, "Names and sizes of Java's audit log files.").accepted(NO_LOGBACK);
-    ROOT_LOGGER = Key::prefixed("root.logger", Text, "Java's root logger.").accepted(NO_LOGBACK);
-    LOGBACK = Key::property("logback.*", Text, "Java's logging.").no_effect(NO_LOGBACK);
-    LOG4J = Key::property("log4j.*", Text, "Java's logging.").no_effect(NO_LOGBACK);
-    JAVA_SECURITY = Key::property("java.security.*", Text, "Security settings of the JVM.").no_effect(NO_JVM);
-    JGSS = Key::property("sun.security.*", Text, "Security settings of the JVM.").no_effect(NO_JVM);
-    NETTY = Key::property("io.netty.*", Text, "Settings of Netty.").no_effect(NO_BUFFERS);
+    JMX_LOG4J = Key::prefixed("jmx.log4j.*", Text, "JMX beans of Java's logging.").no_effect(Asks::Any, NO_JMX);
+    JMX_REMOTE = Key::property("com.sun.management.*", Text, "JMX of the JVM.").no_effect(Asks::Any, NO_JMX);
+    RMI = Key::property("java.rmi.*", Text, "JMX of the JVM.").no_effect(Asks::Any, NO_JMX);
+    CONSOLE_THRESHOLD = Key::prefixed("console.threshold", Text, "Java's log level on the console.").no_effect(Asks::Any, NO_LOGBACK);
+    LOG = Key::prefixed("log.*", Text, "Names and sizes of Java's log files.").no_effect(Asks::Any, NO_LOGBACK);
+    AUDIT_LOG = Key::prefixed("auditlog.*", Text, "Names and sizes of Java's audit log files.").no_effect(Asks::Any, NO_LOGBACK);
+    ROOT_LOGGER = Key::prefixed("root.logger", Text, "Java's root logger.").no_effect(Asks::Any, NO_LOGBACK);
+    LOGBACK = Key::property("logback.*", Text, "Java's logging.").internal(NO_LOGBACK);
+    LOG4J = Key::property("log4j.*", Text, "Java's logging.").internal(NO_LOGBACK);
+    JAVA_SECURITY = Key::property("java.security.*", Text, "Security settings of the JVM.").internal(NO_JVM);
+    JGSS = Key::property("sun.security.*", Text, "Security settings of the JVM.").internal(NO_JVM);
+    NETTY = Key::property("io.netty.*", Text, "Settings of Netty.").internal(NO_BUFFERS);
 }

@@ -1,8 +1,13 @@
 //! Settings of the transaction log, the snapshots and the limits on requests and connections.
 
+use super::fate::{Asks, STALE_REQUESTS};
 use super::key::Kind::{Choice, Flag, Int, Long, Ratio, Word};
 use super::key::{Key, Outside};
 use super::keys;
+
+const WAITS_WITH_ITS_CONNECTION: &str =
+    "a request that waits is kept by its connection, and goes with it";
+const NO_HANDSHAKES: &str = "there are no TLS handshakes";
 
 keys! {
     PRE_ALLOC_SIZE = Key::prefixed("preAllocSize", Long, "How much of a log file is allocated at a time.").decimal().default("65536").unit("KiB").between(0, 1 << 31, Outside::Default);
@@ -25,13 +30,13 @@ keys! {
     FLUSH_DELAY = Key::prefixed("flushDelay", Long, "Time that writes are gathered before they are synced together.").default("0").unit("ms").at_least(0, Outside::Default).should();
     MAX_WRITE_QUEUE_POLL_TIME = Key::prefixed("maxWriteQueuePollTime", Long, "Time to wait for a further write to gather.").derived("`flushDelay` / 3").unit("ms").at_least(0, Outside::Default).should();
     MAX_BATCH_SIZE = Key::prefixed("maxBatchSize", Int, "Writes that are synced together at most.").default("1000").unit("transactions").at_least(1, Outside::Default).should();
-    INT_BUFFER_STARTING_SIZE = Key::prefixed("intBufferStartingSizeBytes", Int, "First size of Java's reply buffers.").default("1024").unit("bytes").no_effect("replies are written into the connection's own buffer");
+    INT_BUFFER_STARTING_SIZE = Key::prefixed("intBufferStartingSizeBytes", Int, "First size of Java's reply buffers.").default("1024").unit("bytes").internal("replies are written into the connection's own buffer");
 
-    REQUEST_THROTTLE_MAX_REQUESTS = Key::prefixed("request_throttle_max_requests", Int, "Requests in the pipeline beyond which new ones wait; 0 is off.").default("0").unit("requests").should();
-    REQUEST_THROTTLE_STALL_TIME = Key::prefixed("request_throttle_stall_time", Int, "Longest wait before the pipeline is looked at again.").default("100").unit("ms").at_least(1, Outside::Default).should();
-    REQUEST_THROTTLE_DROP_STALE = Key::prefixed("request_throttle_drop_stale", Flag, "Whether stale requests are dropped.").default("true").should();
-    REQUEST_STALE_CONNECTION_CHECK = Key::prefixed("request_stale_connection_check", Flag, "Whether a request is stale when its connection is closed.").default("true").should();
-    REQUEST_STALE_LATENCY_CHECK = Key::prefixed("request_stale_latency_check", Flag, "Whether a request is stale when it waited longer than its session's timeout.").default("false").should();
+    REQUEST_THROTTLE_MAX_REQUESTS = Key::prefixed("request_throttle_max_requests", Int, "Writes in the pipeline beyond which new ones wait; 0 is off. Reads never wait for them.").default("0").unit("requests").should();
+    REQUEST_THROTTLE_STALL_TIME = Key::prefixed("request_throttle_stall_time", Int, "Longest wait before the pipeline is looked at again.").default("100").unit("ms").at_least(1, Outside::Default).should().no_effect(Asks::Any, "a request that waits goes on as soon as there is room");
+    REQUEST_THROTTLE_DROP_STALE = Key::prefixed("request_throttle_drop_stale", Flag, "Whether stale requests are dropped.").default("true").should().no_effect(Asks::False, WAITS_WITH_ITS_CONNECTION);
+    REQUEST_STALE_CONNECTION_CHECK = Key::prefixed("request_stale_connection_check", Flag, "Whether a request is stale when its connection is closed.").default("true").should().no_effect(Asks::False, WAITS_WITH_ITS_CONNECTION);
+    REQUEST_STALE_LATENCY_CHECK = Key::prefixed("request_stale_latency_check", Flag, "Whether a request is stale when it waited longer than its session's timeout.").default("false").should().refused(Asks::True, &STALE_REQUESTS);
     THROTTLED_OP_WAIT_TIME = Key::prefixed("throttled_op_wait_time", Int, "Wait after which a request is answered with ThrottledOp; 0 is off.").default("0").unit("ms").should();
     LARGE_REQUEST_MAX_BYTES = Key::prefixed("largeRequestMaxBytes", Int, "Bytes of large requests in progress at one time; a connection that goes beyond is closed.").default("104857600").unit("bytes").at_least(1, Outside::Default).should();
     LARGE_REQUEST_THRESHOLD = Key::prefixed("largeRequestThreshold", Int, "Size beyond which a request is large; -1 is off.").default("-1").unit("bytes").at_least(-1, Outside::Default).should();
@@ -46,7 +51,7 @@ keys! {
     THROTTLE_GLOBAL_WEIGHT = Key::prefixed("connection_throttle_global_session_weight", Int, "Tokens of a global session.").default("3").unit("tokens").at_least(1, Outside::Default).should();
     THROTTLE_LOCAL_WEIGHT = Key::prefixed("connection_throttle_local_session_weight", Int, "Tokens of a local session.").default("1").unit("tokens").at_least(1, Outside::Default).should();
     THROTTLE_RENEW_WEIGHT = Key::prefixed("connection_throttle_renew_session_weight", Int, "Tokens of a session that is taken up again.").default("2").unit("tokens").at_least(1, Outside::Default).should();
-    OUTSTANDING_HANDSHAKE_LIMIT = Key::prefixed("netty.server.outstandingHandshake.limit", Int, "TLS handshakes in progress; 0 or less is no limit.").default("-1").unit("handshakes").should();
-    EARLY_DROP_HANDSHAKES = Key::prefixed("netty.server.earlyDropSecureConnectionHandshakes", Flag, "Whether TLS connections are closed while the server does not serve.").default("false").should();
-    ADVANCED_FLOW_CONTROL = Key::prefixed("netty.advancedFlowControl.enabled", Flag, "Java's control over Netty's reads.").default("false").no_effect("reads stop by themselves when a client has too much in progress");
+    OUTSTANDING_HANDSHAKE_LIMIT = Key::prefixed("netty.server.outstandingHandshake.limit", Int, "TLS handshakes in progress; 0 or less is no limit.").default("-1").unit("handshakes").should().no_effect(Asks::Any, NO_HANDSHAKES);
+    EARLY_DROP_HANDSHAKES = Key::prefixed("netty.server.earlyDropSecureConnectionHandshakes", Flag, "Whether TLS connections are closed while the server does not serve.").default("false").should().no_effect(Asks::True, NO_HANDSHAKES);
+    ADVANCED_FLOW_CONTROL = Key::prefixed("netty.advancedFlowControl.enabled", Flag, "Java's control over Netty's reads.").default("false").internal("reads stop by themselves when a client has too much in progress");
 }

@@ -5,7 +5,9 @@
 mod checklist;
 mod every_setting;
 mod examples;
+mod fates;
 mod precedence;
+mod readers;
 mod reconfig;
 mod recorded;
 mod refusals;

@@ -5,6 +5,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
+use config::registry::{DefaultValue, Key, Kind, Scope};
 use config::{Config, ConfigError, NoticeLevel, Surroundings, SystemProperties};
 
 /// Where the configuration of a [`Machine`] is.
@@ -116,3 +117,41 @@ server.1=zoo1:2888:3888
 server.2=zoo2:2888:3888
 server.3=zoo3:2888:3888
 ";
+
+/// What makes other settings count.
+pub(crate) const ALL_SWITCHED_ON: &str = "\
+authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider
+metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider
+jvm.pause.monitor=true
+connection_throttle_weight_enabled=true
+connection_throttle_tokens=7
+";
+
+/// A value unlike the default.
+pub(crate) fn another_value(key: &Key) -> Option<&'static str> {
+    Some(match (key.kind, key.default) {
+        (Kind::Flag, DefaultValue::Value("true") | DefaultValue::Derived(_)) => "false",
+        (Kind::Flag, _) if ALL_SWITCHED_ON.contains(key.name) => "false",
+        (Kind::Flag, _) => "true",
+        (Kind::Word { special, .. }, _) => special,
+        (Kind::Choice(words), _) => words[1],
+        (Kind::Class, _) if key.family().is_some() => {
+            "org.apache.zookeeper.server.auth.KeyAuthenticationProvider"
+        }
+        (Kind::Class | Kind::Member, _) => return None,
+        (Kind::Host, _) => "10.9.8.7",
+        (Kind::Ratio, _) => "0.7",
+        (Kind::Int | Kind::Long | Kind::Port, _) => "2999",
+        _ if key.name.ends_with("digestAlg") => "MD5",
+        _ => "another",
+    })
+}
+
+/// A member with [`ALL_SWITCHED_ON`] and one setting more.
+pub(crate) fn machine_with(key: &Key, value: &str) -> Machine {
+    let name = key.name.replace('*', "more");
+    match key.scope {
+        Scope::Property => Machine::member(ALL_SWITCHED_ON).flag(&format!("{name}={value}")),
+        _ => Machine::member(&format!("{ALL_SWITCHED_ON}{name}={value}")),
+    }
+}

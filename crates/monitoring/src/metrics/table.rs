@@ -376,7 +376,7 @@ metrics! {
         close_session_prep_time "Time to prepare the end of a session, ms.";
         commit_propagation_latency "Time from a commit at the leader to its arrival here, ms.";
         dead_watchers_cleaner_latency "Time of a round of the watch cleaner, ms.";
-        jvm_pause_time_ms "Pauses of the Java virtual machine: stays empty here.";
+        jvm_pause_time_ms "Pauses of the process, ms (`jvm.pause.monitor`).";
         local_write_committed_time_ms "Time a commit of a write made here waits to be applied, ms.";
         om_commit_process_time_ms "Time to pass a commit on to observers, ms.";
         om_proposal_process_time_ms "Time to pass a proposal on to observers, ms.";

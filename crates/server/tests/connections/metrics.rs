@@ -269,3 +269,15 @@ fn a_connection_that_has_ended_is_not_counted() {
         );
     }
 }
+
+#[test]
+fn pauses_are_looked_for_where_that_is_switched_on() {
+    let server = TestServer::start(&format!(
+        "{WORDS}jvm.pause.monitor=true\njvm.pause.sleep.time.ms=1\n"
+    ));
+    while Monitor::of(&server).count("cnt_jvm_pause_time_ms") == 0 {
+        std::thread::yield_now();
+    }
+    let without = TestServer::start(WORDS);
+    assert_eq!(Monitor::of(&without).count("cnt_jvm_pause_time_ms"), 0);
+}

@@ -6,4 +6,5 @@ mod bench;
 mod client;
 mod log_tool;
 mod snapshot_tool;
+mod start;
 mod support;

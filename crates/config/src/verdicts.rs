@@ -1,0 +1,68 @@
+//! What becomes of each setting that was written: what has no effect is told, and what asks for
+//! something that is not there is refused.
+
+use crate::error::ConfigError;
+use crate::origin::{Notice, Origin};
+use crate::registry::{self, DefaultValue, Key, Verdict};
+use crate::settings::{Found, Settings};
+
+/// Adds the warnings about settings without effect, and returns the refusals, in the order of the
+/// lines.
+pub(crate) fn judge(settings: &mut Settings) -> Vec<ConfigError> {
+    let mut refusals = Vec::new();
+    let mut notices: Vec<Notice> = Vec::new();
+    for key in registry::all() {
+        for found in written(settings, key) {
+            match key.fate.judge(&found.text) {
+                Verdict::Refused(refusal) if is_asked_for(settings, key) => {
+                    refusals.push(found.refused(refusal.reason).hint(refusal.way_out));
+                }
+                Verdict::NoEffect(why) if is_asked_for(settings, key) => {
+                    notices.push(found.warning(format!("no effect: {why}")));
+                }
+                _ => {}
+            }
+        }
+    }
+    notices.sort_by_key(|notice| line(notice.origin.as_ref()));
+    settings.notices.append(&mut notices);
+    refusals.sort_by_key(|refusal: &ConfigError| line(refusal.origin.as_ref()));
+    refusals
+}
+
+/// Flags come behind all lines.
+fn line(origin: Option<&Origin>) -> u32 {
+    match origin {
+        Some(Origin::File { line, .. }) => line.unwrap_or(u32::MAX),
+        _ => u32::MAX,
+    }
+}
+
+/// The setting where it counts; of a family, each of its settings but those that have a line of
+/// their own in the registry.
+fn written(settings: &Settings, key: &'static Key) -> Vec<Found> {
+    let Some(beginning) = key.family() else {
+        return settings.find(key).into_iter().collect();
+    };
+    let mut found = settings.find_family(beginning, key.scope);
+    found.retain(|found| match found.key.strip_prefix("-D") {
+        Some(name) => registry::find_property(name) == Some(key),
+        None => registry::find(&found.key) == Some(key),
+    });
+    found
+}
+
+/// Whether the setting counts at all, beside the one that it belongs to.
+fn is_asked_for(settings: &Settings, key: &Key) -> bool {
+    let Some(condition) = key.only_with else {
+        return true;
+    };
+    registry::find(condition.name).is_some_and(|other| {
+        let value = match (settings.find(other), other.default) {
+            (Some(found), _) => found.text,
+            (None, DefaultValue::Value(text)) => text.to_owned(),
+            (None, _) => String::new(),
+        };
+        condition.asks.fits(&value)
+    })
+}

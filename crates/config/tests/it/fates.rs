@@ -1,0 +1,192 @@
+//! What becomes of every setting: it works, it has no effect and says so once, or it is refused.
+
+use config::registry::{self, Asks, Fate, Key, Kind, Scope};
+use config::{Config, exit_code};
+
+use crate::support::{Machine, another_value, warnings};
+
+/// A value of the setting that asks for something.
+fn asking_value(key: &Key, asks: Asks) -> String {
+    match asks {
+        Asks::True => "true".to_owned(),
+        Asks::False => "false".to_owned(),
+        Asks::OneOf(words) => words[0].to_owned(),
+        Asks::OtherThan(_) | Asks::ListsOtherThan(_) => "unheard-of".to_owned(),
+        Asks::Any if key.kind == Kind::Class => "com.example.Unheard".to_owned(),
+        Asks::Any => another_value(key).unwrap().to_owned(),
+    }
+}
+
+/// A server on its own with this setting, and with what else it takes for the setting to be read.
+fn with(key: &Key, value: &str) -> Machine {
+    let name = key.name.replace('*', "more");
+    let mut lines = match key.name {
+        "secureClientPortAddress" => "secureClientPort=2281\n".to_owned(),
+        "quorum.auth.learnerRequireSasl" => "quorum.auth.enableSasl=true\n".to_owned(),
+        "quorum.auth.serverRequireSasl" => {
+            "quorum.auth.enableSasl=true\nquorum.auth.learnerRequireSasl=true\n".to_owned()
+        }
+        "sessionRequireClientSASLAuth" => {
+            format!("authProvider.1={SASL}\n")
+        }
+        "enforce.auth.schemes" => format!("authProvider.1={ENSEMBLE}\nenforce.auth.enabled=true\n"),
+        _ => String::new(),
+    };
+    match key.scope {
+        Scope::Property => Machine::alone(&lines).flag(&format!("{name}={value}")),
+        _ => {
+            lines.push_str(&format!("{name}={value}\n"));
+            Machine::alone(&lines)
+        }
+    }
+}
+
+fn is_about(written: Option<&str>, key: &Key) -> bool {
+    let written = written.unwrap_or_default();
+    let written = written.strip_prefix("-D").unwrap_or(written);
+    written == key.name.replace('*', "more")
+}
+
+#[test]
+fn every_refused_case_is_refused_with_its_place_and_a_way_out() {
+    let mut checked = 0;
+    for key in registry::all() {
+        for case in key.fate.cases() {
+            let Fate::Refused(asks, refusal) = case else {
+                continue;
+            };
+            let value = match key.name {
+                "enforce.auth.schemes" => "ensemble".to_owned(),
+                _ => asking_value(key, *asks),
+            };
+            let config = with(key, &value).config();
+            let refused = config
+                .refusals
+                .iter()
+                .find(|refused| is_about(refused.key.as_deref(), key));
+            let refused = refused.unwrap_or_else(|| panic!("{}={value} starts", key.name));
+            assert_eq!(refused.reason, refusal.reason, "{}", key.name);
+            assert_eq!(refused.hint.as_deref(), Some(refusal.way_out));
+            assert!(refused.origin.is_some(), "{}", key.name);
+            let error = config.check_supported().unwrap_err();
+            assert_eq!(error.exit_code, exit_code::INVALID_INVOCATION);
+            checked += 1;
+        }
+    }
+    assert!(checked > 60, "{checked}");
+}
+
+#[test]
+fn every_case_without_effect_is_warned_about_once_and_starts() {
+    let mut checked = 0;
+    for key in registry::all() {
+        for case in key.fate.cases() {
+            let Fate::NoEffect(asks, why) = case else {
+                continue;
+            };
+            let config = with(key, &asking_value(key, *asks)).config();
+            config.check_supported().unwrap();
+            let text = format!("no effect: {why}");
+            let told = config.notices.iter().filter(|notice| notice.text == text);
+            let told: Vec<_> = told.collect();
+            assert_eq!(told.len(), 1, "{}: {:#?}", key.name, config.notices);
+            assert!(is_about(told[0].key.as_deref(), key), "{}", key.name);
+            checked += 1;
+        }
+    }
+    assert!(checked > 60, "{checked}");
+}
+
+#[test]
+fn a_setting_that_works_is_neither_refused_nor_said_to_have_no_effect() {
+    let mut checked = 0;
+    for key in registry::all().filter(|key| key.fate == Fate::Works) {
+        let Some(value) = another_value(key) else {
+            continue;
+        };
+        let Ok(config) = with(key, value).load() else {
+            continue;
+        };
+        config.check_supported().unwrap();
+        assert!(!tells_no_effect(&config), "{}", key.name);
+        checked += 1;
+    }
+    assert!(checked > 70, "{checked}");
+}
+
+fn tells_no_effect(config: &Config) -> bool {
+    let told = warnings(config);
+    told.iter().any(|text| text.contains(": no effect: "))
+}
+
+/// What an empty value, and each of these, asks for is there: nothing.
+#[test]
+fn values_that_ask_for_nothing_start_without_a_word() {
+    let lines = "audit.enable=false\nsslQuorum=false\nportUnification=false\n\
+                 sslQuorumReloadCertFiles=false\nclient.portUnification=false\n\
+                 client.certReload=false\nquorum.auth.enableSasl=false\n\
+                 quorum.auth.learnerRequireSasl=false\nquorum.auth.serverRequireSasl=false\n\
+                 sessionRequireClientSASLAuth=false\nenforce.auth.enabled=false\n\
+                 enforce.auth.schemes=sasl\nssl.clientAuth=none\nssl.quorum.clientAuth=none\n\
+                 ssl.crl=false\nssl.ocsp=false\nssl.keyStore.location=\n\
+                 ssl.quorum.keyStore.password=\nadmin.enableServer=false\n\
+                 admin.forceHttps=true\nadmin.needClientAuth=true\n\
+                 admin.portUnification=true\nenableEagerACLCheck=false\njvm.pause.monitor=false\n\
+                 kerberos.removeHostFromPrincipal=false\nsuperUser=\n\
+                 security.auth_to_local=DEFAULT\nrequest_stale_latency_check=false\n\
+                 request_throttle_drop_stale=true\nrequest_stale_connection_check=true\n\
+                 allowSaslFailedClients=false\nsyncEnabled=true\n\
+                 metricsProvider.className=org.apache.zookeeper.metrics.impl.DefaultMetricsProvider\n\
+                 IPAuthenticationProvider.usexforwardedfor=false\n\
+                 netty.server.earlyDropSecureConnectionHandshakes=false\n";
+    let config = Machine::alone(lines).config();
+    config.check_supported().unwrap();
+    let told = warnings(&config);
+    assert!(told.is_empty(), "{told:#?}");
+}
+
+#[test]
+fn one_refusal_names_all_others_in_the_order_of_the_lines() {
+    let machine = Machine::alone("ssl.keyStore.location=/k.jks\naudit.enable=true\nsuperUser=ann");
+    let config = machine
+        .flag("java.security.auth.login.config=/jaas.conf")
+        .config();
+    let error = config.check_supported().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "/conf/zoo.cfg:3: ssl.keyStore.location: asks for TLS, which this release does not have \
+         yet (leave it out and let only a trusted network, or a TLS proxy, reach the plain ports; \
+         refused as well: /conf/zoo.cfg:4: audit.enable, /conf/zoo.cfg:5: superUser, the command \
+         line: -Djava.security.auth.login.config)"
+    );
+    assert_eq!((error.line(), error.exit_code), (Some(3), 2));
+}
+
+/// Its own way out is to add a provider, which would be refused next.
+#[test]
+fn another_error_does_not_hide_what_is_not_there() {
+    let error = Machine::alone("sessionRequireClientSASLAuth=true").refusal();
+    assert_eq!(error.reason, "Authentication scheme sasl is not available.");
+    let told: Vec<String> = error.notices().iter().map(ToString::to_string).collect();
+    let refusal = "/conf/zoo.cfg:3: sessionRequireClientSASLAuth: asks for SASL, which this \
+                   release does not have yet (leave it out; clients can authenticate by scheme \
+                   digest)";
+    assert!(told.iter().any(|text| text == refusal), "{told:#?}");
+}
+
+#[test]
+fn the_setting_that_counts_is_judged() {
+    let in_file = Machine::alone("audit.enable=false").flag("zookeeper.audit.enable=true");
+    in_file.config().check_supported().unwrap();
+    let in_flag = Machine::alone("").flag("zookeeper.audit.enable=true");
+    let error = in_flag.config().check_supported().unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .starts_with("the command line: -Dzookeeper.audit.enable: asks for the audit log"),
+        "{error}"
+    );
+}
+
+const SASL: &str = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
+const ENSEMBLE: &str = "org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider";

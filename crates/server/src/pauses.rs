@@ -1,0 +1,93 @@
+//! Looks for pauses of the process (`jvm.pause.monitor`): a machine that stands still, a process
+//! that gets no processor, a runtime whose threads are all held up.
+//!
+//! Source: JvmPauseMonitor.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::PauseMonitor;
+use tokio::time::{Instant, sleep};
+
+use crate::metrics::Metrics;
+
+/// Sleeps again and again, and reports by how much it woke late. Runs until aborted.
+pub(crate) async fn watch(monitor: PauseMonitor, metrics: Arc<Metrics>) {
+    let nap = Duration::from_millis(monitor.sleep_time_ms);
+    loop {
+        let asleep_since = Instant::now();
+        sleep(nap).await;
+        let pause = asleep_since.elapsed().saturating_sub(nap);
+        let pause_ms = u64::try_from(pause.as_millis()).unwrap_or(u64::MAX);
+        metrics.jvm_pause_time_ms.record(pause_ms);
+        match Weight::of(pause_ms, &monitor) {
+            Weight::Warned => tracing::warn!(pause_ms, "the process or its machine stood still"),
+            Weight::Told => tracing::info!(pause_ms, "the process or its machine stood still"),
+            Weight::Usual => {}
+        }
+    }
+}
+
+/// How much is made of a pause.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Weight {
+    Usual,
+    Told,
+    Warned,
+}
+
+impl Weight {
+    fn of(pause_ms: u64, monitor: &PauseMonitor) -> Self {
+        if pause_ms > monitor.warn_threshold_ms {
+            Self::Warned
+        } else if pause_ms > monitor.info_threshold_ms {
+            Self::Told
+        } else {
+            Self::Usual
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MONITOR: PauseMonitor = PauseMonitor {
+        warn_threshold_ms: 100,
+        info_threshold_ms: 10,
+        sleep_time_ms: 1,
+    };
+
+    #[test]
+    fn a_pause_counts_from_beyond_its_threshold() {
+        for (pause_ms, weight) in [
+            (0, Weight::Usual),
+            (10, Weight::Usual),
+            (11, Weight::Told),
+            (100, Weight::Told),
+            (101, Weight::Warned),
+        ] {
+            assert_eq!(Weight::of(pause_ms, &MONITOR), weight, "{pause_ms}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_runtime_that_is_held_up_is_noticed() {
+        const HELD_UP_MS: u64 = 30;
+        let metrics = Arc::new(Metrics::default());
+        let watch = tokio::spawn(watch(MONITOR, metrics.clone()));
+        let longest = || metrics.jvm_pause_time_ms.get().moments().max();
+        while metrics.jvm_pause_time_ms.get().moments().count == 0 {
+            tokio::task::yield_now().await;
+        }
+        // The only thread of this runtime does nothing else meanwhile.
+        let held_up_since = std::time::Instant::now();
+        while held_up_since.elapsed() < Duration::from_millis(2 * HELD_UP_MS) {
+            std::hint::spin_loop();
+        }
+        while longest() < HELD_UP_MS {
+            tokio::task::yield_now().await;
+        }
+        watch.abort();
+    }
+}

@@ -1,0 +1,277 @@
+//! Whether a server starts: what its configuration asks for and is not there is refused, what has
+//! no effect is said once, and the exit codes are those that scripts know.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+/// A zoo.cfg of a server on its own, with its directories.
+struct Site {
+    dir: TempDir,
+    flags: String,
+}
+
+/// How a server that was started ended, or that it came up.
+struct Outcome {
+    /// The exit code; absent if the server came up, and was killed for that.
+    code: Option<i32>,
+    stderr: String,
+}
+
+impl Site {
+    fn new(lines: &str) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let text = format!(
+            "dataDir={}\nclientPort=0\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n{lines}\n",
+            dir.path().join("data").display()
+        );
+        fs::write(dir.path().join("zoo.cfg"), text).unwrap();
+        let flags = String::new();
+        Self { dir, flags }
+    }
+
+    /// A zoo.cfg of these lines only; `DIR` in them stands for a directory of its own.
+    fn with_file(text: &str) -> Self {
+        let site = Self::new("");
+        let dir = site.dir.path().display().to_string();
+        fs::write(site.zoo_cfg(), text.replace("DIR", &dir)).unwrap();
+        site
+    }
+
+    /// With these JVM flags in its environment.
+    fn flags(mut self, flags: &str) -> Self {
+        self.flags = flags.to_owned();
+        self
+    }
+
+    fn zoo_cfg(&self) -> PathBuf {
+        self.dir.path().join("zoo.cfg")
+    }
+
+    fn data_dir(&self) -> PathBuf {
+        self.dir.path().join("data")
+    }
+
+    fn start(&self) -> Outcome {
+        let mut process = Command::new(env!("CARGO_BIN_EXE_zoarium"))
+            .arg("server")
+            .arg(self.zoo_cfg())
+            .env("JVMFLAGS", &self.flags)
+            .env_remove("SERVER_JVMFLAGS")
+            .env_remove("RUST_LOG")
+            .env_remove("ZOARIUM_LOG")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Either the line that says that it serves, or the end.
+        let mut ready = String::new();
+        let mut stdout = BufReader::new(process.stdout.take().unwrap());
+        stdout.read_line(&mut ready).unwrap();
+        if !ready.is_empty() {
+            process.kill().unwrap();
+        }
+        let mut stderr = String::new();
+        let mut pipe = process.stderr.take().unwrap();
+        pipe.read_to_string(&mut stderr).unwrap();
+        let code = process.wait().unwrap().code();
+        Outcome {
+            code: code.filter(|_| ready.is_empty()),
+            stderr,
+        }
+    }
+}
+
+impl Outcome {
+    fn expect_refusal(&self, code: i32, text: &str) {
+        assert_eq!(self.code, Some(code), "{}", self.stderr);
+        if code == 2 {
+            let sentence = "\nInvalid config, exiting abnormally\n";
+            assert!(self.stderr.ends_with(sentence), "{}", self.stderr);
+        }
+        assert!(
+            self.stderr.contains(text),
+            "no `{text}` in: {}",
+            self.stderr
+        );
+    }
+}
+
+fn is_empty(dir: &Path) -> bool {
+    fs::read_dir(dir).map_or(true, |mut entries| entries.next().is_none())
+}
+
+/// What an operator may count on and is not there: each line of these is refused.
+const REFUSED: &[&str] = &[
+    "audit.enable=true",
+    "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+    "authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
+    "authProvider.x509=org.apache.zookeeper.server.auth.X509AuthenticationProvider",
+    "authProvider.2=org.apache.zookeeper.server.auth.KeyAuthenticationProvider",
+    "authProvider.own=com.example.OwnAuthenticationProvider",
+    "superUser=ann",
+    "superUser.2=bob",
+    "X509AuthenticationProvider.superUser=CN=ann",
+    "letAnySaslUserDoX=x",
+    "SASLAuthenticationProvider.superPassword=secret",
+    "sasl.serverconfig=Server",
+    "kerberos.removeHostFromPrincipal=true",
+    "kerberos.removeRealmFromPrincipal=true",
+    "kerberos.canonicalizeHostNames=true",
+    "security.auth_to_local=RULE:[1:$1]",
+    "secureClientPort=0",
+    "client.portUnification=true",
+    "client.certReload=true",
+    "ssl.authProvider=x509",
+    "ssl.keyStore.location=/tls/key.jks",
+    "ssl.keyStore.password=secret",
+    "ssl.keyStore.passwordPath=/tls/password",
+    "ssl.keyStore.type=PEM",
+    "ssl.trustStore.location=/tls/trust.jks",
+    "ssl.trustStore.password=secret",
+    "ssl.trustStore.passwordPath=/tls/password",
+    "ssl.trustStore.type=PKCS12",
+    "ssl.protocol=TLSv1.2",
+    "ssl.enabledProtocols=TLSv1.3,TLSv1.2",
+    "ssl.ciphersuites=TLS_AES_128_GCM_SHA256",
+    "ssl.clientAuth=need",
+    "ssl.clientHostnameVerification=true",
+    "ssl.crl=true",
+    "ssl.ocsp=true",
+    "ssl.context.supplier.class=com.example.Supplier",
+    "sslQuorum=true",
+    "portUnification=true",
+    "sslQuorumReloadCertFiles=true",
+    "ssl.quorum.keyStore.location=/tls/key.pem",
+    "ssl.quorum.keyStore.password=secret",
+    "ssl.quorum.trustStore.location=/tls/trust.pem",
+    "ssl.quorum.clientAuth=want",
+    "ssl.quorum.crl=true",
+    "quorum.auth.enableSasl=true",
+    "quorum.auth.learner.saslLoginContext=QuorumLearner",
+    "quorum.auth.server.saslLoginContext=QuorumServer",
+    "quorum.auth.kerberos.servicePrincipal=zkquorum/_HOST",
+    "admin.forceHttps=true",
+    "admin.needClientAuth=true",
+    "admin.portUnification=true",
+    "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider",
+    "request_stale_latency_check=true",
+    "DigestAuthenticationProvider.digestAlg=MD5",
+];
+
+#[test]
+fn a_server_does_not_start_with_what_is_not_there() {
+    for line in REFUSED {
+        // The admin settings ask for something only where the admin server is not switched off.
+        let site = Site::with_file(&format!("dataDir=DIR/data\nclientPort=0\n{line}\n"));
+        let (key, _) = line.split_once('=').unwrap();
+        let refused = site.start();
+        let place = format!("{}:3: {key}: ", site.zoo_cfg().display());
+        refused.expect_refusal(2, &place);
+        assert!(refused.stderr.contains(" ("), "{}", refused.stderr);
+        assert!(!refused.stderr.contains("secret"), "{}", refused.stderr);
+        assert!(is_empty(&site.data_dir()), "{line}");
+    }
+}
+
+/// What has nothing to act on, and harms nobody: each line of these is warned about.
+const WITHOUT_EFFECT: &[&str] = &[
+    "enableEagerACLCheck=true",
+    "allowSaslFailedClients=true",
+    "fips-mode=true",
+    "ssl.hostnameVerification=true",
+    "ssl.allowReverseDnsLookup=true",
+    "ssl.handshakeDetectionTimeoutMillis=100",
+    "ssl.quorum.hostnameVerification=false",
+    "admin.serverAddress=127.0.0.1",
+    "admin.serverPort=8081",
+    "admin.commandURL=/words",
+    "admin.idleTimeout=1000",
+    "admin.snapshot.enabled=false",
+    "admin.restore.enabled=false",
+    "admin.rateLimiterIntervalInMS=1000",
+    "IPAuthenticationProvider.usexforwardedfor=true",
+    "metricsProvider.httpHost=127.0.0.1",
+    "metricsProvider.httpPort=7001",
+    "metricsProvider.exportJvmInfo=false",
+    "request_throttle_stall_time=50",
+    "request_throttle_drop_stale=false",
+    "request_stale_connection_check=false",
+    "request_throttler.shutdownTimeout=1000",
+    "multiAddress.reachabilityCheckEnabled=false",
+    "multiAddress.reachabilityCheckTimeoutMs=500",
+    "netty.server.outstandingHandshake.limit=10",
+    "netty.server.earlyDropSecureConnectionHandshakes=true",
+    "syncEnabled=false",
+    "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory",
+    "client.secure=true",
+];
+
+#[test]
+fn a_server_starts_with_what_has_no_effect_and_says_each_once() {
+    let site = Site::new(&WITHOUT_EFFECT.join("\n"));
+    let started = site.start();
+    assert_eq!(started.code, None, "{}", started.stderr);
+    for line in WITHOUT_EFFECT {
+        let (key, _) = line.split_once('=').unwrap();
+        let said = format!(": {key}: no effect: ");
+        let count = started.stderr.matches(&said).count();
+        assert_eq!(count, 1, "{key}: {}", started.stderr);
+    }
+}
+
+/// Whoever names the provider and the JAAS file believes that clients log in; an anonymous create
+/// would succeed.
+#[test]
+fn a_sasl_provider_with_a_jaas_file_that_does_not_exist_serves_nobody() {
+    let provider = "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
+    let jaas = "-Djava.security.auth.login.config=/does-not-exist/jaas.conf";
+    let site = Site::new(provider).flags(jaas);
+    let refused = site.start();
+    let place = format!("{}:5: authProvider.1: ", site.zoo_cfg().display());
+    refused.expect_refusal(2, &format!("{place}asks for SASL"));
+    refused.expect_refusal(2, "JVMFLAGS: -Djava.security.auth.login.config");
+    assert!(is_empty(&site.data_dir()));
+}
+
+#[test]
+fn a_jaas_file_alone_is_refused_too() {
+    let jaas = "-Djava.security.auth.login.config=/does-not-exist/jaas.conf";
+    let refused = Site::new("").flags(jaas).start();
+    let place = "JVMFLAGS: -Djava.security.auth.login.config: asks for SASL";
+    refused.expect_refusal(2, place);
+}
+
+#[test]
+fn a_misspelt_data_dir_is_told_the_right_name() {
+    let site = Site::with_file("datadir=DIR/data\nclientPort=0\n");
+    let refused = site.start();
+    let place = format!("{}:1: datadir: ", site.zoo_cfg().display());
+    refused.expect_refusal(2, &format!("{place}unknown setting; did you mean dataDir?"));
+    refused.expect_refusal(2, "dataDir is not set");
+}
+
+#[test]
+fn a_file_in_the_place_of_a_directory_ends_with_code_3() {
+    let member = "initLimit=5\nsyncLimit=2\nstandaloneEnabled=false\nserver.1=127.0.0.1:1:2\n";
+    for (lines, key) in [
+        ("dataDir=DIR/zoo.cfg\nclientPort=0\n", "dataDir"),
+        ("dataDir=DIR/zoo.cfg/below\nclientPort=0\n", "dataDir"),
+        (
+            &*format!("dataDir=DIR/zoo.cfg\nclientPort=0\n{member}"),
+            "dataDir",
+        ),
+        (
+            "dataDir=DIR/data\ndataLogDir=DIR/zoo.cfg\nclientPort=0\n",
+            "zoo.cfg",
+        ),
+    ] {
+        let refused = Site::with_file(lines).start();
+        refused.expect_refusal(3, key);
+        assert!(!refused.stderr.contains("myid"), "{}", refused.stderr);
+    }
+}
