@@ -28,11 +28,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         ],
     ),
     ("client", &["jute", "proto"]),
+    ("bench", &["client", "jute", "proto"]),
     ("recipes", &["client"]),
     (
         "zoarium",
         &[
-            "server", "client", "config", "storage", "history", "proto", "jute",
+            "server", "bench", "config", "storage", "history", "proto", "jute",
         ],
     ),
     (

@@ -18,6 +18,7 @@ mod error;
 mod fan_out;
 mod fsync;
 mod idle;
+mod output;
 mod process;
 mod progress;
 mod report;
@@ -38,8 +39,8 @@ use std::time::Duration;
 use client::Handshake;
 use serde_json::json;
 
-pub(crate) use self::args::BenchCommand;
-use self::args::{CleanArgs, FillArgs, FsyncArgs, LoadArgs};
+pub use self::args::BenchArgs;
+use self::args::{BenchCommand, CleanArgs, FillArgs, FsyncArgs, LoadArgs};
 use self::compare::{Schedule, Side};
 use self::error::Result;
 use self::report::Report;
@@ -47,12 +48,11 @@ use self::round::{Job, Work};
 use self::target::Target;
 use self::template::Payload;
 use self::workload::{LoadPlan, Mix};
-use crate::output;
 
 /// Runs a benchmark. The exit code is 0 if every operation succeeded, 1 if some did not or the
 /// run could not be done.
-pub(crate) fn run(command: &BenchCommand) -> ExitCode {
-    match dispatch(command) {
+pub fn run(args: &BenchArgs) -> ExitCode {
+    match dispatch(&args.command) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("zoarium bench: {error}");
