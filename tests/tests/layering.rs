@@ -7,7 +7,8 @@ use std::path::Path;
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 use tests::workspace_root;
 
-/// Crate, and the crates of ours that it may import. Its tests may also import what those import.
+/// Crate by its folder, and the crates of ours that it may import. Its tests may also import what
+/// those import.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("jute-derive", &[]),
     ("jute", &["jute-derive"]),
@@ -51,6 +52,12 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     ("tests", &["client", "proto", "jute"]),
 ];
+
+/// How the names of packages begin that a registry can hold.
+const PACKAGE_PREFIX: &str = "zoarium-";
+
+/// Packages named otherwise: the binary, and the tests that nobody imports.
+const WITHOUT_PREFIX: &[&str] = &["zoarium", "tests"];
 
 /// Rooms that take time, randomness and bytes as arguments.
 const PURE: &[&str] = &[
@@ -100,8 +107,38 @@ fn metadata() -> Metadata {
 fn ours(metadata: &Metadata) -> BTreeMap<&str, &Package> {
     let packages = metadata.workspace_packages().into_iter();
     packages
-        .map(|package| (package.name.as_str(), package))
+        .map(|package| (short_name(package.name.as_str()), package))
         .collect()
+}
+
+/// The folder of a crate of ours: packages have a prefix because registries know one namespace.
+fn short_name(package: &str) -> &str {
+    package.strip_prefix(PACKAGE_PREFIX).unwrap_or(package)
+}
+
+#[test]
+fn packages_have_the_prefix_and_libraries_the_name_of_their_folder() {
+    let metadata = metadata();
+    for package in metadata.workspace_packages() {
+        let name = package.name.as_str();
+        if WITHOUT_PREFIX.contains(&name) {
+            continue;
+        }
+        let folder = package
+            .manifest_path
+            .parent()
+            .and_then(|dir| dir.file_name());
+        let folder = folder.expect("a manifest lies in a folder");
+        assert_eq!(name, format!("{PACKAGE_PREFIX}{folder}"));
+        let mut libraries = package
+            .targets
+            .iter()
+            .filter(|t| t.is_lib() || t.is_proc_macro());
+        let library = libraries.next().map(|target| target.name.as_str());
+        assert_eq!(library, Some(folder.replace('-', "_").as_str()), "{name}");
+        let description = package.description.as_deref().unwrap_or_default();
+        assert!(!description.is_empty(), "{name} has no description");
+    }
 }
 
 #[test]
@@ -116,7 +153,7 @@ fn every_crate_imports_only_what_its_row_names() {
             continue;
         };
         for import in &package.dependencies {
-            let import_name = import.name.as_str();
+            let import_name = short_name(&import.name);
             let is_for_tests = import.kind == DependencyKind::Development;
             let is_named = allowed.contains(&import_name)
                 || (is_for_tests && allowed.iter().any(|row| rows[row].contains(&import_name)));

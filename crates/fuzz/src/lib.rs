@@ -8,7 +8,7 @@
 //! they are at hand, bytes recorded from Apache ZooKeeper. Everything follows from one number, the
 //! case, so every failure can be had again.
 //!
-//! `cargo test -p fuzz` runs each target for a bounded time; see `tests/bounded`:
+//! `cargo test -p zoarium-fuzz` runs each target for a bounded time; see `tests/bounded`:
 //!
 //! | variable | says | default |
 //! |---|---|---|

@@ -10,7 +10,7 @@ const INTRODUCTION: &str = "\
 # Metrics
 
 Generated from the table in `crates/server/src/metrics/table.rs`
-(`ZOARIUM_BLESS=1 cargo test -p server metrics_md` writes this file).
+(`ZOARIUM_BLESS=1 cargo test -p zoarium-server metrics_md` writes this file).
 
 Names and kinds are those of Apache ZooKeeper 3.9.5, so its dashboards and alerts work as they
 are. `mntr` puts `zk_` before each name and shows a summary as several figures:
