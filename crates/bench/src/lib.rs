@@ -1,12 +1,12 @@
 //! `zoarium bench`: a load generator for every server that speaks ZooKeeper's protocol.
 //!
 //! The generator shares its machine with the server it measures, so it must cost little:
-//! requests are copied from templates ([`template`]), each session keeps its pipeline full with
-//! one write and one read a turn ([`session`]), each thread is one event loop with its own
-//! statistics ([`round`]), and the clock is read once for a whole batch. `bench echo` and
+//! requests are copied from templates (`template`), each session keeps its pipeline full with
+//! one write and one read a turn (`session`), each thread is one event loop with its own
+//! statistics (`round`), and the clock is read once for a whole batch. `bench echo` and
 //! `bench fsync` measure what the machine itself allows.
 //!
-//! A comparison ([`compare`]) lets two servers take turns in one run, because figures of two
+//! A comparison (`compare`) lets two servers take turns in one run, because figures of two
 //! runs on a shared machine say little about each other.
 
 mod args;

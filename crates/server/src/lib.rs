@@ -3,9 +3,9 @@
 //! [`Server::start`] recovers the data directory, starts the threads and listens; the `zoarium`
 //! binary and tests embed it. Inside:
 //!
-//! * [`net`] takes requests off sockets and puts replies and events onto them,
-//! * [`pipeline`] orders, logs and applies what changes the tree,
-//! * [`timers`] does what happens by the clock,
+//! * `net` takes requests off sockets and puts replies and events onto them,
+//! * `pipeline` orders, logs and applies what changes the tree,
+//! * `timers` does what happens by the clock,
 //! * [`fourlw`] and [`metrics`] answer operators.
 //!
 //! docs/ARCHITECTURE.md follows a request through all of it.
