@@ -177,7 +177,7 @@ impl Payload {
         let mut random = Random::new(0x5eed);
         // The upper half of the byte range holds neither slashes nor marks.
         let bytes: Vec<u8> = (0..len)
-            .map(|_| 0x80 | (random.next() >> 32) as u8)
+            .map(|_| 0x80 | ((random.next() >> 32) & 0x7f) as u8)
             .collect();
         Self(bytes.into())
     }

@@ -16,13 +16,38 @@ mod failure;
 pub mod fourlw;
 mod limits;
 mod local_sessions;
+#[expect(
+    clippy::too_many_lines,
+    reason = "to be split when its rules move to a crate of their own"
+)]
 mod member;
 mod membership;
 mod mesh;
 pub mod metrics;
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::too_many_lines,
+    reason = "to be split when its rules move to a crate of their own"
+)]
 mod net;
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a share of a snapshot's size; numbers of test packets"
+)]
+#[cfg_attr(
+    test,
+    expect(
+        clippy::cast_possible_wrap,
+        reason = "numbers of test packets are small"
+    )
+)]
 mod peer;
 mod permits;
+#[expect(
+    clippy::too_many_lines,
+    reason = "to be split when its rules move to a crate of their own"
+)]
 mod pipeline;
 mod recovery;
 mod role_view;
@@ -31,6 +56,10 @@ mod service;
 mod sessions;
 mod settings;
 mod shared;
+#[expect(
+    clippy::too_many_lines,
+    reason = "to be split when its rules move to a crate of their own"
+)]
 mod start;
 mod timers;
 mod view;
