@@ -2,7 +2,6 @@
 
 use std::path::Path;
 use std::process::Command;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Stands for a commit that is not known, as in a build from an unpacked archive.
 const UNKNOWN_COMMIT: &str = "0000000000000000000000000000000000000000";
@@ -30,11 +29,7 @@ fn main() {
         .ok()
         .or_else(|| git(&["log", "-1", "--format=%ct"]))
         .and_then(|text| text.parse().ok())
-        .unwrap_or_else(|| {
-            SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .map_or(0, |since| since.as_secs())
-        });
+        .unwrap_or_else(|| jiff::Timestamp::now().as_second());
     println!("cargo:rustc-env=ZOARIUM_BUILT={}", utc_minute(seconds));
 }
 
@@ -46,34 +41,7 @@ fn git(arguments: &[&str]) -> Option<String> {
 }
 
 /// `YYYY-MM-DD HH:MM UTC`.
-fn utc_minute(seconds: u64) -> String {
-    let (mut day, minute) = (seconds / 86_400, seconds % 86_400 / 60);
-    let mut year = 1970;
-    loop {
-        let days = if is_leap(year) { 366 } else { 365 };
-        if day < days {
-            break;
-        }
-        day -= days;
-        year += 1;
-    }
-    let february = if is_leap(year) { 29 } else { 28 };
-    let mut month = 1;
-    for days in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
-        if day < days {
-            break;
-        }
-        day -= days;
-        month += 1;
-    }
-    format!(
-        "{year:04}-{month:02}-{:02} {:02}:{:02} UTC",
-        day + 1,
-        minute / 60,
-        minute % 60
-    )
-}
-
-fn is_leap(year: u64) -> bool {
-    year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+fn utc_minute(seconds: i64) -> String {
+    let moment = jiff::Timestamp::from_second(seconds).unwrap_or_default();
+    moment.strftime("%Y-%m-%d %H:%M UTC").to_string()
 }

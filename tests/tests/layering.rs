@@ -7,7 +7,8 @@ use std::path::Path;
 use cargo_metadata::{DependencyKind, Metadata, MetadataCommand, Package};
 use tests::workspace_root;
 
-/// Crate, and the crates of ours that it may import. Its tests may also import what those import.
+/// Crate by its folder, and the crates of ours that it may import. Its tests may also import what
+/// those import.
 const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("jute-derive", &[]),
     ("jute", &["jute-derive"]),
@@ -20,9 +21,9 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("storage", &["jute", "proto"]),
     ("recovery", &["jute", "proto", "tree", "storage"]),
     ("history", &["proto"]),
-    ("zoarium-monitoring", &["jute", "proto", "tree", "config"]),
+    ("monitoring", &["jute", "proto", "tree", "config"]),
     (
-        "zoarium-replica",
+        "replica",
         &[
             "jute", "proto", "tree", "session", "election", "zab", "config",
         ],
@@ -40,30 +41,23 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "storage",
             "recovery",
             "history",
-            "zoarium-monitoring",
-            "zoarium-replica",
+            "monitoring",
+            "replica",
         ],
     ),
     ("client", &["jute", "proto"]),
+    ("bench", &["client", "jute", "proto"]),
     ("recipes", &["client"]),
     (
         "zoarium",
         &[
-            "server", "client", "config", "storage", "history", "proto", "jute",
+            "server", "bench", "config", "storage", "history", "proto", "jute",
         ],
     ),
     (
         "simulator",
         &[
-            "jute",
-            "proto",
-            "tree",
-            "session",
-            "election",
-            "zab",
-            "config",
-            "zoarium-replica",
-            "storage",
+            "jute", "proto", "tree", "session", "election", "zab", "config", "replica", "storage",
             "recovery",
         ],
     ),
@@ -77,16 +71,15 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("tests", &["client", "proto", "jute"]),
 ];
 
+/// How the names of packages begin that a registry can hold.
+const PACKAGE_PREFIX: &str = "zoarium-";
+
+/// Packages named otherwise: the binary, and the tests that nobody imports.
+const WITHOUT_PREFIX: &[&str] = &["zoarium", "tests"];
+
 /// Rooms that take time, randomness and bytes as arguments.
 const PURE: &[&str] = &[
-    "jute",
-    "proto",
-    "tree",
-    "session",
-    "election",
-    "zab",
-    "config",
-    "zoarium-replica",
+    "jute", "proto", "tree", "session", "election", "zab", "config", "replica",
 ];
 
 /// Outside crates that reach for the machine.
@@ -132,8 +125,38 @@ fn metadata() -> Metadata {
 fn ours(metadata: &Metadata) -> BTreeMap<&str, &Package> {
     let packages = metadata.workspace_packages().into_iter();
     packages
-        .map(|package| (package.name.as_str(), package))
+        .map(|package| (short_name(package.name.as_str()), package))
         .collect()
+}
+
+/// The folder of a crate of ours: packages have a prefix because registries know one namespace.
+fn short_name(package: &str) -> &str {
+    package.strip_prefix(PACKAGE_PREFIX).unwrap_or(package)
+}
+
+#[test]
+fn packages_have_the_prefix_and_libraries_the_name_of_their_folder() {
+    let metadata = metadata();
+    for package in metadata.workspace_packages() {
+        let name = package.name.as_str();
+        if WITHOUT_PREFIX.contains(&name) {
+            continue;
+        }
+        let folder = package
+            .manifest_path
+            .parent()
+            .and_then(|dir| dir.file_name());
+        let folder = folder.expect("a manifest lies in a folder");
+        assert_eq!(name, format!("{PACKAGE_PREFIX}{folder}"));
+        let mut libraries = package
+            .targets
+            .iter()
+            .filter(|t| t.is_lib() || t.is_proc_macro());
+        let library = libraries.next().map(|target| target.name.as_str());
+        assert_eq!(library, Some(folder.replace('-', "_").as_str()), "{name}");
+        let description = package.description.as_deref().unwrap_or_default();
+        assert!(!description.is_empty(), "{name} has no description");
+    }
 }
 
 #[test]
@@ -148,7 +171,7 @@ fn every_crate_imports_only_what_its_row_names() {
             continue;
         };
         for import in &package.dependencies {
-            let import_name = import.name.as_str();
+            let import_name = short_name(&import.name);
             let is_for_tests = import.kind == DependencyKind::Development;
             let is_named = allowed.contains(&import_name)
                 || (is_for_tests && allowed.iter().any(|row| rows[row].contains(&import_name)));
@@ -202,8 +225,7 @@ fn pure_crates_say_nothing_that_reaches_for_the_machine() {
     let mut faults = Vec::new();
     let mut files = 0;
     for name in PURE {
-        let folder = name.trim_start_matches("zoarium-");
-        let source = workspace_root().join("crates").join(folder).join("src");
+        let source = workspace_root().join("crates").join(name).join("src");
         for path in rust_files(&source) {
             files += 1;
             let text = fs::read_to_string(&path).expect("a source file is text");

@@ -23,7 +23,7 @@ const TOP: &[(&str, bool)] = &[
     (".rustfmt.toml", true),
     ("Cargo.lock", true),
     ("Cargo.toml", true),
-    ("LICENSE", false),
+    ("LICENSE", true),
     ("NOTICE", false),
     ("README.md", true),
     ("conf", true),

@@ -183,7 +183,7 @@ fn wrapped(text: &str) -> String {
 const HEAD: &str = "\
 # Configuration
 
-<!-- Made from crates/config/src/registry by `ZOARIUM_BLESS=1 cargo test -p config`. -->
+<!-- Made from crates/config/src/registry by `ZOARIUM_BLESS=1 cargo test -p zoarium-config`. -->
 
 Zoarium reads the zoo.cfg of Apache ZooKeeper 3.9 as it is.
 
@@ -252,7 +252,7 @@ mod tests {
         let written = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             written == rendered,
-            "docs/CONFIG.md is not up to date; run ZOARIUM_BLESS=1 cargo test -p config"
+            "docs/CONFIG.md is not up to date; run ZOARIUM_BLESS=1 cargo test -p zoarium-config"
         );
     }
 

@@ -4,11 +4,11 @@
 //! more memory than its limit, and soon. Some also say what must be true of what they read (what
 //! decodes, encodes and decodes to the same).
 //!
-//! Inputs are mutants ([`mutate`]) of valid ones: encodings made by our own encoders and, where
+//! Inputs are mutants (`mutate`) of valid ones: encodings made by our own encoders and, where
 //! they are at hand, bytes recorded from Apache ZooKeeper. Everything follows from one number, the
 //! case, so every failure can be had again.
 //!
-//! `cargo test -p fuzz` runs each target for a bounded time; see `tests/bounded`:
+//! `cargo test -p zoarium-fuzz` runs each target for a bounded time; see `tests/bounded`:
 //!
 //! | variable | says | default |
 //! |---|---|---|

@@ -200,7 +200,11 @@ mod tests {
     fn a_case_is_always_the_same_input_and_different_cases_differ() {
         let corpus = corpus();
         let inputs: Vec<Vec<u8>> = (0..2000).map(|case| corpus.input(case)).collect();
-        assert!((0..2000).all(|case| corpus.input(case) == inputs[case as usize]));
+        assert!(
+            (0..)
+                .zip(&inputs)
+                .all(|(case, input)| corpus.input(case) == *input)
+        );
         assert_eq!(inputs[..3], *corpus.seeds());
         let distinct: std::collections::BTreeSet<_> = inputs.iter().collect();
         assert!(distinct.len() > 1000, "{}", distinct.len());

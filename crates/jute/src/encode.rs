@@ -42,7 +42,11 @@ pub fn put_str(string: Option<&str>, out: &mut Vec<u8>) {
     }
 }
 
-fn put_len(len: usize, out: &mut Vec<u8>) {
+/// Appends the length or the count that stands before what it counts.
+///
+/// # Panics
+/// If it is above 2^31-1, which no reader could have produced.
+pub fn put_len(len: usize, out: &mut Vec<u8>) {
     let len = i32::try_from(len).expect("a jute length fits 31 bits");
     len.encode(out);
 }

@@ -33,7 +33,7 @@ mod text;
 
 pub use bytestring::ByteString as Str;
 pub use decode::Decode;
-pub use encode::{Encode, put_buffer, put_str};
+pub use encode::{Encode, put_buffer, put_len, put_str};
 pub use error::DecodeError;
 pub use jute_derive::{DecodeRecord, EncodeRecord};
 pub use reader::{Limits, Reader};

@@ -104,7 +104,7 @@ pub struct Now {
 impl Now {
     /// The wall clock at `monotonic_ms`.
     pub(crate) fn wall_ms_at(self, monotonic_ms: u64) -> i64 {
-        let ahead = monotonic_ms as i128 - i128::from(self.monotonic_ms);
+        let ahead = i128::from(monotonic_ms) - i128::from(self.monotonic_ms);
         i64::try_from(i128::from(self.wall_ms) + ahead).unwrap_or(i64::MAX)
     }
 }

@@ -42,7 +42,7 @@ impl Zxid {
 
     /// Position within the epoch.
     pub fn counter(self) -> u32 {
-        self.0 as u32
+        (self.0.cast_unsigned() & 0xffff_ffff) as u32
     }
 
     /// The id after this one. Wraps into the epoch's bits, so a leader must step down before
@@ -61,6 +61,14 @@ impl fmt::Display for Zxid {
 /// A leader's term.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Epoch(pub i64);
+
+impl Epoch {
+    /// As packets with 32 bits for it have it: the lower half, which holds every epoch of a zxid.
+    /// Source: Learner.registerWithLeader (`putInt((int) epoch)`).
+    pub fn lower_half(self) -> i32 {
+        ((self.0.cast_unsigned() & 0xffff_ffff) as u32).cast_signed()
+    }
+}
 
 impl fmt::Display for Epoch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -245,8 +245,7 @@ impl From<LearnerPacket> for QuorumPacket {
                 last_logged,
                 current_epoch,
             } => {
-                // Epochs are the upper halves of zxids, so 32 bits hold them.
-                let epoch = current_epoch.map_or(-1, |epoch| epoch.0 as i32);
+                let epoch = current_epoch.map_or(-1, Epoch::lower_half);
                 Self::new(T::AckEpoch, last_logged, Some(epoch.to_bytes()))
             }
             LearnerPacket::Ack { zxid } => Self::new(T::Ack, zxid, None),

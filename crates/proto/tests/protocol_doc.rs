@@ -1,6 +1,6 @@
 //! docs/PROTOCOL.md lists what the tables of this crate hold, and nothing else.
 //!
-//! `ZOARIUM_BLESS=1 cargo test -p proto --test protocol_doc` writes it anew.
+//! `ZOARIUM_BLESS=1 cargo test -p zoarium-proto --test protocol_doc` writes it anew.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 
@@ -81,6 +81,6 @@ fn the_document_shows_the_tables() {
     assert!(
         written == rendered,
         "docs/PROTOCOL.md is not what the tables say: \
-         run ZOARIUM_BLESS=1 cargo test -p proto --test protocol_doc"
+         run ZOARIUM_BLESS=1 cargo test -p zoarium-proto --test protocol_doc"
     );
 }

@@ -1,7 +1,7 @@
 //! Sessions without their sockets: ids, passwords, timeouts, owners, expiry.
 //!
 //! A session outlives connections. A client proves that a session is its own with the session's
-//! [`password`], every request it sends touches the session, and one server (the standalone one,
+//! [`password()`], every request it sends touches the session, and one server (the standalone one,
 //! or the leader) decides from the touches when the session is over. That server also remembers
 //! who holds the session's connection, so that a request which comes in behind a move is refused.
 //!

@@ -23,7 +23,7 @@ pub fn password(id: SessionId) -> [u8; PASSWORD_BYTES] {
     for word in out.chunks_exact_mut(4) {
         state = state.wrapping_mul(MULTIPLIER).wrapping_add(INCREMENT) & MASK;
         // The generator hands out the upper 32 of its 48 bits.
-        word.copy_from_slice(&((state >> 16) as u32).to_le_bytes());
+        word.copy_from_slice(&(((state >> 16) & 0xffff_ffff) as u32).to_le_bytes());
     }
     out
 }

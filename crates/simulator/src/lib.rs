@@ -79,7 +79,7 @@ pub fn repeat_command(seed: u64, mutant: Mutant) -> String {
         Mutant::None => String::new(),
         mutant => format!(" --mutant {}", mutant.name()),
     };
-    format!("cargo run --release -p simulator -- --seed {seed}{mutant}")
+    format!("cargo run --release -p zoarium-simulator -- --seed {seed}{mutant}")
 }
 
 fn report(ensemble: &Ensemble) -> Report {

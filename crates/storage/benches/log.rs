@@ -50,16 +50,16 @@ fn open() -> (TempDir, DataDirs) {
     (dir, dirs)
 }
 
-const GROUPS: [u64; 3] = [1, 16, 256];
+const GROUPS: [usize; 3] = [1, 16, 256];
 
 /// What the disk allows: as many bytes, preallocated, one write and one fdatasync.
 #[divan::bench(args = GROUPS, sample_count = 300, sample_size = 1)]
-fn bare_write_and_fdatasync(bencher: divan::Bencher<'_, '_>, group: u64) {
+fn bare_write_and_fdatasync(bencher: divan::Bencher<'_, '_>, group: usize) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let file = File::create(dir.path().join("bare")).expect("a file");
     file.write_all_at(&vec![0; 64 << 20], 0).expect("64 MiB");
     file.sync_all().expect("synced");
-    let bytes = vec![7; (payload(1).len() + 13) * group as usize];
+    let bytes = vec![7; (payload(1).len() + 13) * group];
     let mut at = 0;
     bencher.counter(ItemsCount::new(group)).bench_local(|| {
         file.write_all_at(&bytes, at).expect("written");
@@ -69,7 +69,7 @@ fn bare_write_and_fdatasync(bencher: divan::Bencher<'_, '_>, group: u64) {
 }
 
 #[divan::bench(args = GROUPS, sample_count = 300, sample_size = 1)]
-fn append_and_commit(bencher: divan::Bencher<'_, '_>, group: u64) {
+fn append_and_commit(bencher: divan::Bencher<'_, '_>, group: usize) {
     let (_dir, dirs) = open();
     let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::default());
     let payload = payload(1);
@@ -85,7 +85,7 @@ fn append_and_commit(bencher: divan::Bencher<'_, '_>, group: u64) {
 
 /// Everything but the disk's part.
 #[divan::bench(args = GROUPS)]
-fn append_and_write_without_sync(bencher: divan::Bencher<'_, '_>, group: u64) {
+fn append_and_write_without_sync(bencher: divan::Bencher<'_, '_>, group: usize) {
     let (_dir, dirs) = open();
     let settings = LogSettings {
         force_sync: false,
@@ -106,17 +106,17 @@ fn append_and_write_without_sync(bencher: divan::Bencher<'_, '_>, group: u64) {
 
 #[divan::bench(sample_count = 20)]
 fn read_100k_txns(bencher: divan::Bencher<'_, '_>) {
-    const TXNS: i64 = 100_000;
+    const TXNS: usize = 100_000;
     let (_dir, dirs) = open();
     let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::default());
-    for zxid in 1..=TXNS {
+    for zxid in (1..).take(TXNS) {
         writer.append(Zxid(zxid), &payload(zxid)).expect("appended");
     }
     writer.commit().expect("committed");
     let bytes = BytesCount::new(writer.bytes());
     bencher.counter(bytes).bench_local(|| {
         let txns = read_txns_from(&RealDisk, &dirs, Zxid(1), Limits::default()).expect("opened");
-        assert_eq!(txns.filter(Result::is_ok).count() as i64, TXNS);
+        assert_eq!(txns.filter(Result::is_ok).count(), TXNS);
     });
 }
 

@@ -8,8 +8,8 @@
 //! * [`DataDirs`] opens the two directories and keeps other processes out.
 //! * [`LogWriter`] appends transactions; a group costs one write and one fdatasync.
 //! * [`SnapshotWriter`] writes a snapshot that exists only once it is complete and on disk.
-//! * [`recover`] fills a [`State`] with the newest good snapshot and the log after it.
-//! * [`truncate`], [`purge`], [`Epochs`] and [`tools`] do what their names say.
+//! * [`recover()`] fills a [`State`] with the newest good snapshot and the log after it.
+//! * [`truncate()`], [`purge()`], [`Epochs`] and [`tools`] do what their names say.
 //!
 //! One rule goes before all others: what was acknowledged is never lost in silence. The end of a
 //! log is told apart into what a crash leaves behind (recovered without a question) and what only

@@ -16,6 +16,10 @@ use storage::tools::{log, repair, snapshot};
 /// Changes tried per file.
 const CASES: usize = 800;
 
+fn any_byte(random: &mut Random) -> u8 {
+    (random.below(256) & 0xff) as u8
+}
+
 /// One random change.
 fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
     if bytes.is_empty() {
@@ -29,10 +33,10 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
         0 => bytes[at] ^= 1 << random.below(8),
         1 => bytes[at..end]
             .iter_mut()
-            .for_each(|byte| *byte = random.below(256) as u8),
+            .for_each(|byte| *byte = any_byte(random)),
         2 => drop(bytes.drain(at..end)),
         3 => {
-            let new: Vec<u8> = (at..end).map(|_| random.below(256) as u8).collect();
+            let new: Vec<u8> = (at..end).map(|_| any_byte(random)).collect();
             bytes.splice(at..at, new);
         }
         4 => bytes[at..end].fill(0),

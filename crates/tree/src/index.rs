@@ -87,7 +87,7 @@ impl Index {
         state.write(name);
         let hash = state.finish();
         let shard = hash >> (u64::BITS - SHARD_BITS);
-        (shard as usize, hash as u32)
+        (shard as usize, (hash & 0xffff_ffff) as u32)
     }
 }
 

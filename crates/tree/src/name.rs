@@ -28,13 +28,12 @@ impl Name {
 
     pub(crate) fn new(name: &str) -> Self {
         let mut bytes = [0; INLINE_BYTES_MAX];
-        match bytes.get_mut(..name.len()) {
-            Some(inline) => {
+        match (bytes.get_mut(..name.len()), u8::try_from(name.len())) {
+            (Some(inline), Ok(len)) => {
                 inline.copy_from_slice(name.as_bytes());
-                let len = name.len() as u8;
                 Self(Repr::Inline { len, bytes })
             }
-            None => Self(Repr::Heap(name.into())),
+            _ => Self(Repr::Heap(name.into())),
         }
     }
 

@@ -101,7 +101,7 @@ impl Node {
             aversion: self.stat.aversion,
             ephemeral_owner: rules.visible(self.stat.ephemeral_owner),
             // A frame bounds it far below 2^31.
-            data_length: self.data_len() as i32,
+            data_length: i32::try_from(self.data_len()).unwrap_or(i32::MAX),
             num_children,
             pzxid: self.stat.pzxid,
         }

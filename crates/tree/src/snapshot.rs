@@ -15,7 +15,7 @@
 
 use std::sync::{Arc, Weak};
 
-use jute::{Encode, put_buffer, put_str};
+use jute::{Encode, put_buffer, put_len, put_str};
 use parking_lot::Mutex;
 use proto::Zxid;
 
@@ -145,7 +145,7 @@ impl Tree {
     }
 
     fn put_sessions(&self, out: &mut Vec<u8>) {
-        (self.sessions.len() as i32).encode(out);
+        put_len(self.sessions.len(), out);
         for (session, timeout_ms) in &self.sessions {
             session.encode(out);
             timeout_ms.encode(out);

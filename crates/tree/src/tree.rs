@@ -325,7 +325,7 @@ impl Tree {
             self.digest = self.digest.wrapping_add(node.digest.into());
         }
         let owner = node.stat.ephemeral_owner;
-        self.data_size += path_len as i64 + data_len(node.data.as_deref());
+        self.data_size += path_len.cast_signed() as i64 + data_len(node.data.as_deref());
         self.node_count += 1;
         let id = self.arena.insert(node);
         if let Some(next) = self.arena[id].next.get() {
@@ -347,7 +347,7 @@ impl Tree {
         let (parent, prev, next) = (node.parent, node.prev, node.next);
         let (owner, acl) = (node.stat.ephemeral_owner, node.acl);
         self.digest = self.digest.wrapping_sub(node.digest.into());
-        self.data_size -= path_len as i64 + data_len(node.data.as_deref());
+        self.data_size -= path_len.cast_signed() as i64 + data_len(node.data.as_deref());
         self.node_count -= 1;
         match prev.get() {
             Some(prev) => self.arena[prev].next = next,
@@ -410,6 +410,6 @@ impl Tree {
 
 /// Bytes of data; 0 for null.
 pub(crate) fn data_len(data: Option<&[u8]>) -> i64 {
-    // A Vec holds at most isize::MAX bytes.
-    data.map_or(0, |data| data.len() as i64)
+    // A slice has at most isize::MAX bytes.
+    data.map_or(0, |data| data.len().cast_signed() as i64)
 }

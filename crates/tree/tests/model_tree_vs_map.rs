@@ -141,7 +141,10 @@ fn compare(host: &Host, model: &Model) -> Result<(), TestCaseError> {
         .iter()
         .map(|(path, node)| path.chars().count() + node.data.as_ref().map_or(0, bytes::Bytes::len))
         .sum();
-    prop_assert_eq!(host.tree.approximate_data_size(), size as i64);
+    prop_assert_eq!(
+        host.tree.approximate_data_size(),
+        i64::try_from(size).unwrap()
+    );
     for path in model.nodes.keys() {
         let Ok(_) = host.read(children(path, false)) else {
             continue;
@@ -155,11 +158,9 @@ fn compare(host: &Host, model: &Model) -> Result<(), TestCaseError> {
             .collect();
         prop_assert_eq!(&found, &expected);
         let stat = host.stat(path);
-        let cversion = 2 * model.nodes[path].stat.cversion - expected.len() as i32;
-        prop_assert_eq!(
-            (stat.num_children, stat.cversion),
-            (expected.len() as i32, cversion)
-        );
+        let num_children = i32::try_from(expected.len()).unwrap();
+        let cversion = 2 * model.nodes[path].stat.cversion - num_children;
+        prop_assert_eq!((stat.num_children, stat.cversion), (num_children, cversion));
     }
     // Written and loaded, nothing is different.
     let settings = Arc::clone(host.tree.settings());

@@ -106,7 +106,7 @@ fn compare(tree: &Tree, state: &Value) {
         assert_eq!(expected["timeout"].as_i64(), Some(timeout_ms.into()));
         assert_eq!(expected["ephemerals"].as_u64(), Some(ephemerals(id) as u64));
     }
-    let mntr = |key: &str| state["mntr"][key].as_u64().unwrap() as usize;
+    let mntr = |key: &str| -> usize { state["mntr"][key].as_u64().unwrap().try_into().unwrap() };
     assert_eq!(tree.sessions().len(), expected.len());
     assert_eq!(tree.sessions().len(), mntr("zk_global_sessions"));
     assert_eq!(tree.node_count(), mntr("zk_znode_count"));

@@ -8,7 +8,7 @@
 //! ```
 //!
 //! What stands behind a `*` is sent to every learner that waits for it; who comes later passes
-//! through the same steps without waiting. [`link::LinkState`] is where each learner is.
+//! through the same steps without waiting. `link::LinkState` is where each learner is.
 //!
 //! The leader is one voter like the others: it counts itself once its own disk has the epoch, and
 //! for a proposal once its own log has the record. A learner's acknowledgements are forgotten with its

@@ -288,29 +288,8 @@ fn is_protocol(packet: &LeaderPacket) -> bool {
     !matches!(packet, LeaderPacket::Ping { .. })
 }
 
-#[test]
-fn an_observer_hears_what_a_java_observer_heard() {
-    let file = "../../../shared/vectors/ensemble/observer-master.jsonl";
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
-    let Ok(text) = fs::read_to_string(&path) else {
-        let forbidden = std::env::var("ZOARIUM_FORBID_SKIP").is_ok_and(|value| value == "1");
-        assert!(!forbidden, "no recordings at ../shared/vectors/ensemble");
-        return println!("skipped: no recordings at ../shared/vectors/ensemble");
-    };
-    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
-    let packets: Vec<Recorded> = lines.filter_map(|line| recorded(&line)).collect();
-    let observers = packets.iter().filter(|recorded| recorded.is_observers);
-    let down = |recorded: &&Recorded| recorded.is_down;
-    let expected: Vec<LeaderPacket> = observers
-        .filter(down)
-        .map(|recorded| recorded.packet.clone().try_into().unwrap())
-        .filter(is_protocol)
-        .collect();
-    let config = expected.iter().find_map(|packet| match packet {
-        LeaderPacket::NewLeader { config, .. } => config.clone(),
-        _ => None,
-    });
-    let config = config.unwrap();
+/// What an observer master says when it hears what Java's heard.
+fn replay(packets: Vec<Recorded>, config: &Bytes) -> Vec<LeaderPacket> {
     let last = packets.first().unwrap().packet.zxid;
     let mut master = ObserverMaster::new(Sid(1), last.epoch(), last, settings(), 0);
     master.handle_connected(LINK, 0);
@@ -363,6 +342,33 @@ fn an_observer_hears_what_a_java_observer_heard() {
             _ => None,
         }));
     }
+    said
+}
+
+#[test]
+fn an_observer_hears_what_a_java_observer_heard() {
+    let file = "../../../shared/vectors/ensemble/observer-master.jsonl";
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
+    let Ok(text) = fs::read_to_string(&path) else {
+        let forbidden = std::env::var("ZOARIUM_FORBID_SKIP").is_ok_and(|value| value == "1");
+        assert!(!forbidden, "no recordings at ../shared/vectors/ensemble");
+        return println!("skipped: no recordings at ../shared/vectors/ensemble");
+    };
+    let lines = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    let packets: Vec<Recorded> = lines.filter_map(|line| recorded(&line)).collect();
+    let observers = packets.iter().filter(|recorded| recorded.is_observers);
+    let down = |recorded: &&Recorded| recorded.is_down;
+    let expected: Vec<LeaderPacket> = observers
+        .filter(down)
+        .map(|recorded| recorded.packet.clone().try_into().unwrap())
+        .filter(is_protocol)
+        .collect();
+    let config = expected.iter().find_map(|packet| match packet {
+        LeaderPacket::NewLeader { config, .. } => config.clone(),
+        _ => None,
+    });
+    let config = config.unwrap();
+    let said = replay(packets, &config);
     assert!(said.len() >= 12, "{} packets", said.len());
     assert_eq!(said, expected);
 }

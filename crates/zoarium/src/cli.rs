@@ -3,9 +3,9 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use bench::BenchArgs;
 use clap::{Args, Parser, Subcommand};
 
-use crate::bench::{self, BenchCommand};
 use crate::log_tool::{self, LogArgs};
 use crate::server_cmd;
 use crate::snapshot_tool::{self, SnapshotArgs};
@@ -26,9 +26,7 @@ enum Command {
     ///
     /// With a configuration file, with a port and a data directory, or with neither.
     Server(ServerArgs),
-    /// Loads a server and measures it
-    #[command(subcommand)]
-    Bench(BenchCommand),
+    Bench(BenchArgs),
     /// Prints, checks, cuts and repairs transaction logs
     Log(LogArgs),
     /// Prints and checks snapshots
@@ -55,7 +53,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     match Cli::parse_from(args).command {
         None => server_cmd::run(Vec::new()),
         Some(Command::Server(server)) => server_cmd::run(server.args),
-        Some(Command::Bench(command)) => bench::run(&command),
+        Some(Command::Bench(args)) => bench::run(&args),
         Some(Command::Log(args)) => log_tool::run(&args),
         Some(Command::Snapshot(args)) => snapshot_tool::run(&args),
     }

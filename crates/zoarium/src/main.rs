@@ -1,6 +1,5 @@
 //! Zoarium: a coordination server that speaks ZooKeeper, and its tools.
 
-mod bench;
 mod cli;
 mod log_tool;
 mod output;

@@ -16,14 +16,4 @@ pub(crate) fn write_stdout<T, E: From<io::Error>>(
     Ok(value)
 }
 
-/// Prints a short text. A reader that has gone away, like `head`, is no reason to complain.
-pub(crate) fn print(text: &str) {
-    let printed = write_stdout(|out| out.write_all(text.as_bytes()));
-    if let Err(error) = printed
-        && error.kind() != io::ErrorKind::BrokenPipe
-    {
-        eprintln!("zoarium: cannot print: {error}");
-    }
-}
-
 const BUFFER_BYTES: usize = 64 << 10;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::env;
 use std::fs;
 use std::process::Command;
+use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -44,7 +45,7 @@ struct Run {
 
 #[test]
 fn what_was_acknowledged_survives_a_hundred_kills() {
-    let kills = number_from("ZOARIUM_CRASH_KILLS").unwrap_or(KILLS as u64) as usize;
+    let kills = number_from("ZOARIUM_CRASH_KILLS").unwrap_or(KILLS);
     let seed = number_from("ZOARIUM_CRASH_SEED").unwrap_or_else(seed_of_now);
     println!("ZOARIUM_CRASH_SEED={seed} repeats this run's choices");
     let builder = ServerBuilder::new(Flavour::Zoarium)
@@ -75,9 +76,10 @@ fn what_was_acknowledged_survives_a_hundred_kills() {
     println!("{:?} in {:?}", run.seen, begun.elapsed());
 }
 
-fn number_from(variable: &str) -> Option<u64> {
+fn number_from<T: FromStr>(variable: &str) -> Option<T> {
     let text = env::var(variable).ok()?;
-    Some(text.parse().expect("a number in the environment"))
+    let number = text.parse().ok();
+    Some(number.expect("a number in the environment"))
 }
 
 fn seed_of_now() -> u64 {

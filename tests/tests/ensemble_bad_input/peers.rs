@@ -103,19 +103,21 @@ fn goes_on(ensemble: &Ensemble, load: Load) {
     check::nothing_is_lost(ensemble, &report);
 }
 
-#[test]
-fn the_election_port_survives_wrong_handshakes_and_messages() {
+/// Where a stranger says that it listens.
+const HERE: &str = "127.0.0.1:1";
+
+/// A stranger's vote for itself, ahead of every other.
+fn best_vote(state: i32) -> Bytes {
+    notification(state, STRANGER, i64::MAX, i64::MAX, i64::MAX)
+}
+
+/// What strangers send to the port of elections.
+#[expect(clippy::too_many_lines, reason = "a table, one entry a case")]
+fn election_port_cases(rng: &mut Rng) -> Vec<Case> {
     use Fate::{Any, Closed};
-    let Some(ensemble) = ensemble() else { return };
-    let load = Load::start(&ensemble.addresses(&ensemble.ids()));
-    let ids = [1, 2, 3, 4];
-    let ports = ids.map(|id| (id, ensemble.member(id).election_address()));
-    let mut rng = Rng::with_seed(4);
-    let here = "127.0.0.1:1";
     let start = || Bytes::default().long(HANDSHAKE).long(STRANGER);
-    let stranger = || handshake(STRANGER, here);
-    let vote = |state| notification(state, STRANGER, i64::MAX, i64::MAX, i64::MAX);
-    let cases = [
+    let stranger = || handshake(STRANGER, HERE);
+    vec![
         // The first bit makes it a protocol version.
         case(
             "an unknown version",
@@ -124,9 +126,7 @@ fn the_election_port_survives_wrong_handshakes_and_messages() {
         ),
         case(
             "random bytes",
-            Bytes::default()
-                .long(i64::MIN)
-                .raw(&random(&mut rng, 4000).0),
+            Bytes::default().long(i64::MIN).raw(&random(rng, 4000).0),
             Closed("election hello of unknown version"),
         ),
         case(
@@ -183,18 +183,28 @@ fn the_election_port_survives_wrong_handshakes_and_messages() {
         ),
         case(
             "a stranger's random message",
-            stranger().sized(&random(&mut rng, 300).0),
+            stranger().sized(&random(rng, 300).0),
             Any,
         ),
         case(
             "a stranger who looks with the best vote",
-            stranger().raw(&vote(0).0),
+            stranger().raw(&best_vote(0).0),
             Any,
         ),
-        case("a stranger who leads", stranger().raw(&vote(2).0), Any),
-        case("an unknown state", stranger().raw(&vote(9).0), Any),
-    ];
-    throw(&ensemble, &load, &ports, &cases);
+        case("a stranger who leads", stranger().raw(&best_vote(2).0), Any),
+        case("an unknown state", stranger().raw(&best_vote(9).0), Any),
+    ]
+}
+
+#[test]
+fn the_election_port_survives_wrong_handshakes_and_messages() {
+    use Fate::Any;
+    let Some(ensemble) = ensemble() else { return };
+    let load = Load::start(&ensemble.addresses(&ensemble.ids()));
+    let ids = [1, 2, 3, 4];
+    let ports = ids.map(|id| (id, ensemble.member(id).election_address()));
+    let mut rng = Rng::with_seed(4);
+    throw(&ensemble, &load, &ports, &election_port_cases(&mut rng));
     // By a voter's name: its own link is replaced, which it mends.
     let mut as_voter = Vec::new();
     for (id, address) in ports {
@@ -203,8 +213,8 @@ fn the_election_port_survives_wrong_handshakes_and_messages() {
     }
     for (id, address, other) in as_voter {
         for bytes in [
-            handshake(other, here).raw(&vote(0).0),
-            handshake(other, here).raw(&random(&mut rng, 500).0),
+            handshake(other, HERE).raw(&best_vote(0).0),
+            handshake(other, HERE).raw(&random(&mut rng, 500).0),
         ] {
             let case = case("what a voter never says", bytes, Any);
             throw(&ensemble, &load, &[(id, address)], &[case]);
@@ -212,7 +222,7 @@ fn the_election_port_survives_wrong_handshakes_and_messages() {
     }
     let own = ports.map(|(id, address)| {
         let sid = i64::try_from(id).unwrap_or(0);
-        (id, address, case("its own id", handshake(sid, here), Any))
+        (id, address, case("its own id", handshake(sid, HERE), Any))
     });
     for (id, address, case) in own {
         throw(&ensemble, &load, &[(id, address)], &[case]);
@@ -220,13 +230,10 @@ fn the_election_port_survives_wrong_handshakes_and_messages() {
     goes_on(&ensemble, load);
 }
 
-#[test]
-fn the_quorum_port_survives_wrong_packets() {
+/// What strangers send to a leader.
+#[expect(clippy::too_many_lines, reason = "a table, one entry a case")]
+fn quorum_port_cases(rng: &mut Rng) -> Vec<Case> {
     use Fate::{Any, Closed};
-    let Some(ensemble) = ensemble() else { return };
-    let load = Load::start(&ensemble.addresses(&ensemble.ids()));
-    let leader = [(3, ensemble.member(3).quorum_address())];
-    let mut rng = Rng::with_seed(5);
     let info = |epoch| learner_info(FOLLOWERINFO, STRANGER, 0x10000, epoch);
     // Past the handshake: what follows is read by a leader that serves this learner.
     let joined = |next: Bytes| {
@@ -236,10 +243,10 @@ fn the_quorum_port_survives_wrong_packets() {
     };
     let large = || Bytes::default().int(ACK).long(0).int(2_097_151);
     let version_ahead = Bytes::default().long(STRANGER).int(0x10000).long(i64::MAX);
-    let cases = [
+    vec![
         case(
             "random bytes",
-            random(&mut rng, 4000),
+            random(rng, 4000),
             Closed("malformed packet: unreasonable length"),
         ),
         case(
@@ -324,19 +331,23 @@ fn the_quorum_port_survives_wrong_packets() {
             joined(packet(PING, 0, Some(&[0; 13]))),
             Closed("malformed packet: record ends early"),
         ),
-        case(
-            "random bytes of a learner",
-            joined(random(&mut rng, 3000)),
-            Any,
-        ),
+        case("random bytes of a learner", joined(random(rng, 3000)), Any),
         case(
             "half a packet",
             joined(Bytes::default().int(REQUEST).int(7)),
             Any,
         ),
         case("nothing", Bytes::default(), Any),
-    ];
-    throw(&ensemble, &load, &leader, &cases);
+    ]
+}
+
+#[test]
+fn the_quorum_port_survives_wrong_packets() {
+    let Some(ensemble) = ensemble() else { return };
+    let load = Load::start(&ensemble.addresses(&ensemble.ids()));
+    let leader = [(3, ensemble.member(3).quorum_address())];
+    let mut rng = Rng::with_seed(5);
+    throw(&ensemble, &load, &leader, &quorum_port_cases(&mut rng));
     // A follower does not listen there, or closes.
     goes_on(&ensemble, load);
 }

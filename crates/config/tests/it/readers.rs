@@ -102,7 +102,8 @@ fn is_name(text: &str) -> bool {
 /// The sources of the server and of the executable, without their tests.
 fn sources() -> Vec<String> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut directories = vec![crates.join("server/src"), crates.join("zoarium/src")];
+    let readers = ["replica", "server", "zoarium"];
+    let mut directories: Vec<_> = readers.map(|name| crates.join(name).join("src")).into();
     let mut sources = Vec::new();
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(directory).unwrap() {

@@ -9,31 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use election::{Action, Candidate, Election, Electorate, Role, Settings, Vote};
+use fastrand::Rng;
 use proto::notification::{Notification, PeerState};
 use proto::quorum::{Majority, QuorumVerifier};
 use proto::{ElectionRound, Sid};
 
 /// How long a role may go without its other half.
 const PATIENCE_MS: i64 = 1000;
-
-/// Numbers without order from a seed (xorshift).
-#[derive(Debug)]
-pub(crate) struct Dice(u64);
-
-impl Dice {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed | 1)
-    }
-
-    /// From 0 to `max`.
-    pub(crate) fn roll(&mut self, max: i64) -> i64 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        let sides = max.unsigned_abs() + 1;
-        i64::try_from(self.0 % sides).expect("not above max")
-    }
-}
 
 /// What goes wrong.
 #[derive(Debug, Clone, Copy)]
@@ -76,7 +58,7 @@ pub(crate) struct Network {
     servers: BTreeMap<Sid, Server>,
     events: BTreeMap<(i64, u64), (Sid, Event)>,
     cuts: BTreeSet<(Sid, Sid)>,
-    dice: Dice,
+    random: Rng,
     next_event: u64,
     pub(crate) now_ms: i64,
     pub(crate) weather: Weather,
@@ -106,7 +88,7 @@ impl Network {
             voters: voters.clone(),
             events: BTreeMap::new(),
             cuts: BTreeSet::new(),
-            dice: Dice::new(seed),
+            random: Rng::with_seed(seed),
             next_event: 0,
             now_ms: 0,
             weather,
@@ -326,14 +308,14 @@ impl Network {
         if !self.is_linked(from, to) {
             return;
         }
-        if self.dice.roll(99) < self.weather.lost_percent {
+        if self.random.i64(0..100) < self.weather.lost_percent {
             for (sid, peer) in [(from, to), (to, from)] {
-                let in_ms = self.dice.roll(self.weather.delay_max_ms);
+                let in_ms = self.random.i64(0..=self.weather.delay_max_ms);
                 self.later(in_ms, sid, Event::Up(peer));
             }
             return;
         }
-        let in_ms = self.dice.roll(self.weather.delay_max_ms);
+        let in_ms = self.random.i64(0..=self.weather.delay_max_ms);
         self.later(in_ms, to, Event::Message(from, notification));
     }
 

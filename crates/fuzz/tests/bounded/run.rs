@@ -86,7 +86,7 @@ fn text_of(panic: &(dyn Any + Send)) -> &str {
 
 fn again(target: Target, case: u64) -> String {
     format!(
-        "ZOARIUM_FUZZ_CASE={case} ZOARIUM_FUZZ_CASES=1 cargo test -p fuzz --test bounded {}",
+        "ZOARIUM_FUZZ_CASE={case} ZOARIUM_FUZZ_CASES=1 cargo test -p zoarium-fuzz --test bounded {}",
         target.name
     )
 }

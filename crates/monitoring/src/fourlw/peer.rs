@@ -3,6 +3,8 @@
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
+use jiff::Timestamp;
+
 /// A client's end of a connection: a slash, the address without compression, the port.
 /// Source: InetSocketAddress.toString.
 #[derive(Debug, Clone, Copy)]
@@ -34,43 +36,16 @@ impl fmt::Display for Peer {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Date(pub(super) i64);
 
-const WEEKDAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
-const MONTHS: [&str; 12] = [
-    "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
-];
-
 impl fmt::Display for Date {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let seconds = self.0.div_euclid(1000);
-        let (day, second) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-        let weekday = WEEKDAYS[day.rem_euclid(7) as usize];
-        let (year, month, day) = civil(day);
-        let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-        let month = MONTHS[month];
-        write!(
-            f,
-            "{weekday} {month} {day:02} {hour:02}:{minute:02}:{second:02} UTC {year}"
-        )
+        let nearest = if self.0 < 0 {
+            Timestamp::MIN
+        } else {
+            Timestamp::MAX
+        };
+        let moment = Timestamp::from_second(self.0.div_euclid(1000)).unwrap_or(nearest);
+        write!(f, "{}", moment.strftime("%a %b %d %H:%M:%S UTC %Y"))
     }
-}
-
-/// Year, month (January is 0) and day of the month, `day` days after 1 January 1970.
-///
-/// Counted in years that begin in March, so that the leap day comes last; 400 of them are
-/// 146 097 days.
-fn civil(day: i64) -> (i64, usize, i64) {
-    let from_march_0000 = day + 719_468;
-    let (era, day) = (
-        from_march_0000.div_euclid(146_097),
-        from_march_0000.rem_euclid(146_097),
-    );
-    let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month_from_march = (5 * day + 2) / 153;
-    let day = day - (153 * month_from_march + 2) / 5 + 1;
-    let month = (month_from_march + 2) % 12;
-    let year = era * 400 + year + i64::from(month < 2);
-    (year, month as usize, day)
 }
 
 #[cfg(test)]

@@ -21,14 +21,15 @@ const BUCKETS: usize = EXACT + (VALUE_BITS - EXACT_BITS) as usize * PER_DOUBLING
 
 /// The bucket that counts `value`.
 fn bucket_of(value: u64) -> usize {
-    if value < EXACT as u64 {
-        return value as usize;
+    let value = usize::try_from(value).unwrap_or(usize::MAX);
+    if value < EXACT {
+        return value;
     }
     let exponent = value.ilog2();
     if exponent >= VALUE_BITS {
         return BUCKETS - 1;
     }
-    let within = (value >> (exponent - PER_DOUBLING_BITS)) as usize & (PER_DOUBLING - 1);
+    let within = (value >> (exponent - PER_DOUBLING_BITS)) & (PER_DOUBLING - 1);
     EXACT + (exponent - EXACT_BITS) as usize * PER_DOUBLING + within
 }
 
@@ -37,8 +38,8 @@ fn middle_of(bucket: usize) -> u64 {
     let Some(above) = bucket.checked_sub(EXACT) else {
         return bucket as u64;
     };
-    let exponent = EXACT_BITS + (above / PER_DOUBLING) as u32;
-    let width = 1 << (exponent - PER_DOUBLING_BITS);
+    let exponent = EXACT_BITS as usize + above / PER_DOUBLING;
+    let width: u64 = 1 << (exponent - PER_DOUBLING_BITS as usize);
     (1 << exponent) + (above % PER_DOUBLING) as u64 * width + width / 2
 }
 
@@ -78,6 +79,11 @@ impl Distribution {
     /// is none.
     pub fn quantile(&self, q: f64) -> u64 {
         let total: u64 = self.buckets.iter().sum();
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "`as` keeps to the bounds of u64, and a rank is in 1..=total"
+        )]
         let rank = ((q * total as f64).ceil() as u64).clamp(1, total.max(1));
         let mut seen = 0;
         for (bucket, count) in self.buckets.iter().enumerate() {

@@ -15,7 +15,9 @@ impl Descriptors {
     /// Of this process, at the moment.
     pub fn of_this_process() -> Self {
         // The directory handle of the count itself is one of the entries.
-        let open = fs::read_dir("/proc/self/fd").map_or(-1, |entries| entries.count() as i64 - 1);
+        let open = fs::read_dir("/proc/self/fd").map_or(-1, |entries| {
+            i64::try_from(entries.count()).map_or(i64::MAX, |count| count - 1)
+        });
         let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
         Self {
             open,

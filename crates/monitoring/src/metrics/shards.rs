@@ -5,33 +5,29 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
+use crossbeam_utils::CachePadded;
+
 /// More shards cost memory and a longer sum, and spare little.
 const SHARDS_MAX: usize = 16;
 
-/// Keeps neighbours out of the cache line of a busy cell, and out of the next line, which
-/// processors fetch along with it.
-#[derive(Debug, Default)]
-#[repr(align(128))]
-struct Line<T>(T);
-
 /// One `T` per shard; the number of shards is a power of two.
 #[derive(Debug)]
-pub(super) struct Shards<T>(Box<[Line<T>]>);
+pub(super) struct Shards<T>(Box<[CachePadded<T>]>);
 
 impl<T: Default> Shards<T> {
     /// At least `wanted` shards, within bounds.
     pub(super) fn new(wanted: usize) -> Self {
         let shards = wanted.clamp(1, SHARDS_MAX).next_power_of_two();
-        Self((0..shards).map(|_| Line(T::default())).collect())
+        Self((0..shards).map(|_| CachePadded::default()).collect())
     }
 
     /// The calling thread's.
     pub(super) fn mine(&self) -> &T {
-        &self.0[thread_number() & (self.0.len() - 1)].0
+        &self.0[thread_number() & (self.0.len() - 1)]
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.0.iter().map(|line| &line.0)
+        self.0.iter().map(|line| &**line)
     }
 }
 

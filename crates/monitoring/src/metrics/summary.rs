@@ -237,13 +237,15 @@ impl BufferStats {
             if min == u64::MAX {
                 continue;
             }
-            let min = min as i64;
+            let min = min.cast_signed();
             sizes.min = if sizes.min < 0 {
                 min
             } else {
                 sizes.min.min(min)
             };
-            sizes.max = sizes.max.max(cell.max.load(Ordering::Relaxed) as i64);
+            sizes.max = sizes
+                .max
+                .max(cell.max.load(Ordering::Relaxed).cast_signed());
         }
         sizes
     }

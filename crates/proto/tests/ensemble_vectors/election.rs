@@ -22,7 +22,7 @@ pub(crate) fn check_hello(record: &Record) {
             return;
         }
         Err(HelloFault::Length { len }) => {
-            let sent = texts.join("|").len() as i64;
+            let sent = i64::try_from(texts.join("|").len()).unwrap();
             assert!(
                 i64::from(len) == sent && (sent == 0 || sent > 2048),
                 "{place}"
@@ -46,9 +46,9 @@ pub(crate) fn check_hello(record: &Record) {
 
 pub(crate) fn check_notification(record: &Record) {
     let (bytes, place) = (record.bytes(), record.place());
-    let len = i32::from_be_bytes(*bytes.first_chunk().unwrap());
-    assert!(len > 0 && len as usize <= FRAME_BYTES_MAX, "{place}");
-    assert_eq!(len as usize + 4, bytes.len(), "{place}");
+    let len = u32::from_be_bytes(*bytes.first_chunk().unwrap()) as usize;
+    assert!(len > 0 && len <= FRAME_BYTES_MAX, "{place}");
+    assert_eq!(len + 4, bytes.len(), "{place}");
     let frame = Bytes::copy_from_slice(&bytes[4..]);
     let has = |key: &str| !record.get(key).is_null();
     let is_null_config = has("version") && !has("config");

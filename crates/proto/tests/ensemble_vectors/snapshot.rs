@@ -21,7 +21,7 @@ pub(crate) fn check(record: &Record) {
 
     let acls = i32::decode(&mut input).unwrap();
     acls.encode(&mut out);
-    assert_eq!(array(record, "acls").len(), acls as usize, "{place}");
+    assert_eq!(Ok(array(record, "acls").len()), acls.try_into(), "{place}");
     for expected in array(record, "acls") {
         let (id, acl) = (
             i64::decode(&mut input),

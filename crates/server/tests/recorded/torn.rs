@@ -9,14 +9,15 @@ use crate::snapshots::Content;
 use crate::support::{Directory, vector};
 
 /// Where each record of a log begins, and the end of the last.
-fn offsets(directory: &Directory, log: &str) -> Vec<u64> {
+fn offsets(directory: &Directory, log: &str) -> Vec<usize> {
     let limits = jute::Limits::default();
     let mut scanner = LogScanner::open(&RealDisk, &directory.file(log), limits).unwrap();
     let mut offsets = vec![scanner.position()];
     while let Scanned::Record(_) = scanner.next_record().unwrap() {
         offsets.push(scanner.position());
     }
-    offsets
+    let offsets = offsets.into_iter().map(usize::try_from);
+    offsets.collect::<Result<_, _>>().unwrap()
 }
 
 fn tear(whole: &[u8], at: usize, tail: Tail) -> Vec<u8> {
@@ -49,7 +50,7 @@ fn a_log_torn_at_every_byte_of_its_last_records_is_recovered() {
     let whole = fs::read(&path).unwrap();
     let last = offsets.len() - 1;
     for record in last - 5..last {
-        let (start, end) = (offsets[record] as usize, offsets[record + 1] as usize);
+        let (start, end) = (offsets[record], offsets[record + 1]);
         fs::write(&path, &whole[..start]).unwrap();
         let before = directory.recover().unwrap();
         let state = Content::of_tree(&before.tree);
@@ -91,7 +92,7 @@ fn a_server_goes_on_after_a_tear() {
     let offsets = offsets(&directory, "log.1");
     let path = directory.file("log.1");
     let whole = fs::read(&path).unwrap();
-    let last = *offsets.last_chunk::<2>().unwrap().first().unwrap() as usize;
+    let last = *offsets.last_chunk::<2>().unwrap().first().unwrap();
     let torn = tear(&whole, last + 30, Tail::Zeros);
     fs::write(&path, &torn).unwrap();
     let started = directory.serve().unwrap();

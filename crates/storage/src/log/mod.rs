@@ -34,7 +34,9 @@ pub(crate) const MAGIC: [u8; 4] = *b"ZKLG";
 /// The only version there has been. Readers do not check it.
 const VERSION: i32 = 2;
 /// Bytes of the file header.
-pub(crate) const HEADER_BYTES: u64 = 16;
+pub(crate) const HEADER_LEN: usize = 16;
+/// The same, as an offset in a file.
+pub(crate) const HEADER_BYTES: u64 = HEADER_LEN as u64;
 /// Checksum and length in front of a payload.
 pub(crate) const PREFIX_BYTES: usize = 12;
 /// Closes a record.
@@ -45,8 +47,8 @@ pub(crate) const FRAME_BYTES: usize = PREFIX_BYTES + 1;
 pub(crate) const PAYLOAD_BYTES_MIN: usize = 32;
 
 /// The 16 bytes a log begins with.
-pub(crate) fn file_header() -> [u8; HEADER_BYTES as usize] {
-    let mut header = [0; HEADER_BYTES as usize];
+pub(crate) fn file_header() -> [u8; HEADER_LEN] {
+    let mut header = [0; HEADER_LEN];
     header[..4].copy_from_slice(&MAGIC);
     header[4..8].copy_from_slice(&VERSION.to_be_bytes());
     header

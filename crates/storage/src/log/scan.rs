@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use bytes::{Bytes, BytesMut};
 use jute::Limits;
 
-use super::{END_BYTE, FRAME_BYTES, HEADER_BYTES, MAGIC, PAYLOAD_BYTES_MIN, PREFIX_BYTES};
+use super::{
+    END_BYTE, FRAME_BYTES, HEADER_BYTES, HEADER_LEN, MAGIC, PAYLOAD_BYTES_MIN, PREFIX_BYTES,
+};
 use crate::checksum::Checksum;
 use crate::disk::{Disk, DiskFile, read_full_at};
 use crate::error::{StorageError, io_error};
@@ -125,7 +127,7 @@ impl<F: DiskFile> LogScanner<F> {
             path: path.to_path_buf(),
             reason,
         };
-        let Some(header) = self.peek(HEADER_BYTES as usize)? else {
+        let Some(header) = self.peek(HEADER_LEN)? else {
             let reason = format!(
                 "it has {} bytes, fewer than the header's {HEADER_BYTES}",
                 self.file_bytes

@@ -8,7 +8,7 @@ mod set_watches;
 mod watch;
 
 use hashbrown::HashSet;
-use jute::{Encode, Str, put_buffer, put_str};
+use jute::{Encode, Str, put_buffer, put_len, put_str};
 use parking_lot::Mutex;
 use proto::data::perms;
 use proto::request::{PathRequest, PathWatchRequest, ReadRequest};
@@ -222,7 +222,7 @@ fn redacted(entry: &Acl) -> Acl {
 fn put_identities(identities: &[Id], out: &mut Vec<u8>) {
     let mut seen = HashSet::new();
     let distinct: Vec<&Id> = identities.iter().filter(|id| seen.insert(*id)).collect();
-    (distinct.len() as i32).encode(out);
+    put_len(distinct.len(), out);
     for id in distinct {
         put_str(Some(&id.scheme), out);
         put_str(Some(auth::user_name(id)), out);

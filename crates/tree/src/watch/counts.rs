@@ -78,8 +78,7 @@ impl Watches {
             .iter()
             .filter(|(_, entry)| entry.data_watches > 0);
         with_data.map(|(slot, entry)| {
-            // Slots are given out as u32.
-            let watches = self.of_watcher(slot as u32);
+            let watches = self.of_watcher(slot);
             let paths = watches
                 .filter(|(_, watch)| watch.kinds.meets(Kinds::DATA_TABLE))
                 .map(|(_, watch)| self.paths[watch.path as usize].path.as_deref());
@@ -94,7 +93,7 @@ impl Watches {
             .iter()
             .filter(|(_, entry)| entry.data_watches > 0);
         with_data.map(|(slot, entry)| {
-            let watches = self.of_path(slot as u32);
+            let watches = self.of_path(slot);
             let watchers = watches
                 .filter(|(_, watch)| watch.kinds.meets(Kinds::DATA_TABLE))
                 .map(|(_, watch)| self.watchers[watch.watcher as usize].id);

@@ -129,7 +129,7 @@ impl Watches {
         let exact = found.len();
         for slot in self.ancestor_slots(path) {
             let recursive = self
-                .of_path(slot)
+                .of_path(slot as usize)
                 .filter(|(_, w)| w.kinds.meets(Kinds::RECURSIVE));
             found.extend(recursive.map(|(_, watch)| self.watchers[watch.watcher as usize].id));
         }
@@ -150,7 +150,7 @@ impl Watches {
     fn fire_path(&mut self, path_slot: u32, table: Kinds, one_shot: Kinds) -> Vec<WatcherId> {
         let mut found = Vec::new();
         let mut spent = Vec::new();
-        for (slot, watch) in self.of_path(path_slot) {
+        for (slot, watch) in self.of_path(path_slot as usize) {
             if watch.kinds.meets(table) {
                 found.push(self.watchers[watch.watcher as usize].id);
             }

@@ -112,14 +112,14 @@ impl Watches {
     }
 
     /// The watches of a path.
-    pub(super) fn of_path(&self, path_slot: u32) -> impl Iterator<Item = (u32, &Watch)> {
-        let first = self.paths[path_slot as usize].first;
+    pub(super) fn of_path(&self, path_slot: usize) -> impl Iterator<Item = (u32, &Watch)> {
+        let first = self.paths[path_slot].first;
         self.chain(first, |watch| watch.next_of_path)
     }
 
     /// The watches of a watcher.
-    pub(super) fn of_watcher(&self, watcher_slot: u32) -> impl Iterator<Item = (u32, &Watch)> {
-        let first = self.watchers[watcher_slot as usize].first;
+    pub(super) fn of_watcher(&self, watcher_slot: usize) -> impl Iterator<Item = (u32, &Watch)> {
+        let first = self.watchers[watcher_slot].first;
         self.chain(first, |watch| watch.next_of_watcher)
     }
 

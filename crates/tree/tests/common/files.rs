@@ -48,11 +48,11 @@ pub fn log_records(path: &Path) -> Vec<TxnRecord> {
     let mut records = Vec::new();
     while input.remaining() > 12 {
         let _checksum = input.i64().unwrap();
-        let len = input.i32().unwrap();
+        let len = usize::try_from(input.i32().unwrap()).unwrap();
         if len == 0 {
             break;
         }
-        let payload = input.take(len as usize).unwrap();
+        let payload = input.take(len).unwrap();
         records.push(TxnRecord::decode(&mut Reader::new(payload)).unwrap());
         assert_eq!(input.u8().unwrap(), b'B');
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use jute::Encode;
 use proto::data::perms;
-use proto::request::{WriteRequest, flags};
+use proto::request::{CreateRequest, WriteRequest, flags};
 use proto::{Acl, Id, OpCode, SessionId, StatPersisted};
 
 #[derive(Debug, Clone, PartialEq)]
@@ -124,23 +124,7 @@ impl Model {
                     flags::TTL => (0xff << 56) | ttl,
                     _ => 0,
                 };
-                let is_sequential = matches!(request.flags, 2 | 3 | 6);
-                let acl = request.acl.clone().unwrap().into_iter().map(|entry| Acl {
-                    perms: entry.perms,
-                    id: Id {
-                        scheme: entry.scheme.unwrap(),
-                        id: entry.id.unwrap(),
-                    },
-                });
-                let path = request.path.as_ref().unwrap();
-                self.create(
-                    path,
-                    is_sequential,
-                    owner,
-                    request.data.clone(),
-                    acl.collect(),
-                    zxid,
-                )
+                self.create(request, owner, zxid)
             }
             WriteRequest::Delete(request) => {
                 let path = request.path.as_ref().unwrap();
@@ -192,15 +176,16 @@ impl Model {
         }
     }
 
-    fn create(
-        &mut self,
-        path: &str,
-        is_sequential: bool,
-        owner: i64,
-        data: Option<Bytes>,
-        acl: Vec<Acl>,
-        zxid: i64,
-    ) -> Result<(), i32> {
+    fn create(&mut self, request: &CreateRequest, owner: i64, zxid: i64) -> Result<(), i32> {
+        let path: &str = request.path.as_ref().unwrap();
+        let is_sequential = matches!(request.flags, 2 | 3 | 6);
+        let acl = request.acl.clone().unwrap().into_iter().map(|entry| Acl {
+            perms: entry.perms,
+            id: Id {
+                scheme: entry.scheme.unwrap(),
+                id: entry.id.unwrap(),
+            },
+        });
         let parent = Self::parent_of(path);
         let parent_stat = self.nodes.get(&parent).ok_or(-101)?.stat;
         self.may(&parent, perms::CREATE)?;
@@ -228,7 +213,12 @@ impl Model {
             ephemeral_owner: owner,
             pzxid: zxid,
         };
-        self.nodes.insert(path, Node { data, acl, stat });
+        let node = Node {
+            data: request.data.clone(),
+            acl: acl.collect(),
+            stat,
+        };
+        self.nodes.insert(path, node);
         Ok(())
     }
 

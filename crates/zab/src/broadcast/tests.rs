@@ -170,7 +170,7 @@ proptest! {
                 }
             }
             prop_assert_eq!(fast.outstanding(), slow.proposals.len() - slow.committed);
-            prop_assert_eq!(fast.last_committed().0, slow.committed as i64);
+            prop_assert_eq!(fast.last_committed().0, i64::try_from(slow.committed).unwrap());
             prop_assert_eq!(fast.last_proposed().0, next - 1);
         }
     }

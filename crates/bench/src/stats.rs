@@ -68,7 +68,7 @@ impl Stats {
     }
 
     pub(crate) fn mean(&self) -> Duration {
-        Duration::from_nanos(self.latency.mean() as u64)
+        Duration::from_secs_f64(self.latency.mean() / 1e9)
     }
 
     pub(crate) fn max(&self) -> Duration {

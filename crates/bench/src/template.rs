@@ -3,6 +3,7 @@
 //! A request of the load is a copy of some 50 bytes with a new xid and a few digits, so that the
 //! generator costs next to nothing beside the server it shares a machine with.
 
+use fastrand::Rng;
 use jute::Encode;
 use proto::multi::{self, MultiHeader};
 use proto::request::{
@@ -174,38 +175,10 @@ pub(crate) struct Payload(pub(crate) bytes::Bytes);
 
 impl Payload {
     pub(crate) fn new(len: usize) -> Self {
-        let mut random = Random::new(0x5eed);
+        let mut random = Rng::with_seed(0x5eed);
         // The upper half of the byte range holds neither slashes nor marks.
-        let bytes: Vec<u8> = (0..len)
-            .map(|_| 0x80 | (random.next() >> 32) as u8)
-            .collect();
+        let bytes: Vec<u8> = (0..len).map(|_| random.u8(0x80..)).collect();
         Self(bytes.into())
-    }
-}
-
-/// xorshift64*: a load needs no more, and the same seed gives the same load.
-#[derive(Debug, Clone)]
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
-        // Zero is the one state that never changes.
-        Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
-    }
-
-    #[inline]
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
-    }
-
-    /// A number in `0..bound`.
-    #[inline]
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        // Multiplying is cheaper than dividing, and fair enough for bounds far below 2^32.
-        ((self.next() >> 32) * bound) >> 32
     }
 }
 
@@ -302,19 +275,5 @@ mod tests {
             panic!("{request:?}");
         };
         assert_eq!(request.path.as_deref(), Some("/f/d07/n4321"));
-    }
-
-    #[test]
-    fn random_numbers_fill_their_range() {
-        let mut random = Random::new(3);
-        let mut seen = [0u32; 10];
-        for _ in 0..10_000 {
-            let number = usize::try_from(random.below(10)).unwrap();
-            seen[number] += 1;
-        }
-        assert!(
-            seen.iter().all(|count| (800..1200).contains(count)),
-            "{seen:?}"
-        );
     }
 }

@@ -5,6 +5,13 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+/// Loads a server and measures it
+#[derive(Debug, Args)]
+pub struct BenchArgs {
+    #[command(subcommand)]
+    pub(crate) command: BenchCommand,
+}
+
 /// What `zoarium bench` can do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BenchCommand {

@@ -1,12 +1,12 @@
 //! `zoarium bench`: a load generator for every server that speaks ZooKeeper's protocol.
 //!
 //! The generator shares its machine with the server it measures, so it must cost little:
-//! requests are copied from templates ([`template`]), each session keeps its pipeline full with
-//! one write and one read a turn ([`session`]), each thread is one event loop with its own
-//! statistics ([`round`]), and the clock is read once for a whole batch. `bench echo` and
+//! requests are copied from templates (`template`), each session keeps its pipeline full with
+//! one write and one read a turn (`session`), each thread is one event loop with its own
+//! statistics (`round`), and the clock is read once for a whole batch. `bench echo` and
 //! `bench fsync` measure what the machine itself allows.
 //!
-//! A comparison ([`compare`]) lets two servers take turns in one run, because figures of two
+//! A comparison (`compare`) lets two servers take turns in one run, because figures of two
 //! runs on a shared machine say little about each other.
 
 mod args;
@@ -18,6 +18,7 @@ mod error;
 mod fan_out;
 mod fsync;
 mod idle;
+mod output;
 mod process;
 mod progress;
 mod report;
@@ -38,8 +39,8 @@ use std::time::Duration;
 use client::Handshake;
 use serde_json::json;
 
-pub(crate) use self::args::BenchCommand;
-use self::args::{CleanArgs, FillArgs, FsyncArgs, LoadArgs};
+pub use self::args::BenchArgs;
+use self::args::{BenchCommand, CleanArgs, FillArgs, FsyncArgs, LoadArgs};
 use self::compare::{Schedule, Side};
 use self::error::Result;
 use self::report::Report;
@@ -47,12 +48,11 @@ use self::round::{Job, Work};
 use self::target::Target;
 use self::template::Payload;
 use self::workload::{LoadPlan, Mix};
-use crate::output;
 
 /// Runs a benchmark. The exit code is 0 if every operation succeeded, 1 if some did not or the
 /// run could not be done.
-pub(crate) fn run(command: &BenchCommand) -> ExitCode {
-    match dispatch(command) {
+pub fn run(args: &BenchArgs) -> ExitCode {
+    match dispatch(&args.command) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("zoarium bench: {error}");

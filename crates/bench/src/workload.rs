@@ -1,8 +1,9 @@
 //! What a session asks for, request after request.
 
+use fastrand::Rng;
 use proto::Xid;
 
-use super::template::{Payload, Random, Template, path_with_digits};
+use super::template::{Payload, Template, path_with_digits};
 
 /// A load of requests and replies. (Fan-out, storms and idle sessions are no such loads.)
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -74,7 +75,7 @@ pub(crate) struct Requests {
     /// What mixed writes.
     second: Option<Template>,
     numbers: Numbers,
-    random: Random,
+    random: Rng,
     read_percent: u32,
     /// Whether a failure hides in the body of the reply.
     pub(crate) is_multi: bool,
@@ -137,7 +138,7 @@ impl Requests {
             first,
             second,
             numbers,
-            random: Random::new(u64::from(round) << 32 | u64::from(session)),
+            random: Rng::with_seed(u64::from(round) << 32 | u64::from(session)),
             read_percent,
             is_multi: matches!(plan.mix, Mix::Multi { .. }),
             next_xid: 1,
@@ -158,10 +159,10 @@ impl Requests {
         match numbers {
             Numbers::Keys(keys) => {
                 let template = match second {
-                    Some(write) if random.below(100) >= self.read_percent.into() => &*write,
+                    Some(write) if random.u32(..100) >= self.read_percent => &*write,
                     _ => &*first,
                 };
-                template.put(xid, out, || random.below(*keys));
+                template.put(xid, out, || random.u64(..*keys));
             }
             Numbers::Counter(next) => {
                 first.put(xid, out, || *next);
