@@ -3,18 +3,16 @@
 use std::fmt;
 
 use config::members::HostPort;
-use config::members::MemberRole;
 use config::membership::Membership;
-use election::{Candidate, Vote};
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
-use proto::notification::PeerState;
 use proto::txn::TxnRecord;
 use proto::{Epoch, OpCode, SessionId, Zxid};
 use tree::{Event, Outcome};
 use zab::Record;
 use zab::leader::{LinkFault, LinkId};
 
+use crate::elections::ElectionEffect;
 use crate::input::{Renewal, Ticket};
 use crate::view::View;
 
@@ -165,32 +163,10 @@ pub enum Effect {
     /// Close the connection to the leader.
     HangUp,
 
-    /// Look for a leader, as this candidate; `Elected` follows.
-    Look(Candidate),
-    /// The epoch that this server leads or follows is established.
-    EpochActive(Epoch),
-    /// The role is over; `Look` follows when the log is on disk.
-    EndRole,
-    /// A reconfiguration has named the leader: servers that look are told so.
-    Appoint {
-        /// This server's role.
-        state: PeerState,
-        /// Its vote.
-        vote: Vote,
-    },
-    /// Elections count by these lists.
-    ConfigureElection {
-        /// The one in force.
-        committed: Membership,
-        /// A newer one that was proposed.
-        proposed: Option<Membership>,
-        /// This server's part in the first.
-        role: MemberRole,
-    },
-    /// Whether elections ask the oracle of two.
-    SetOracleNeeded(bool),
-    /// Whether the oracle is asked from now on, some times a tick; `Oracle` follows each time.
-    WatchOracle(bool),
+    /// What elections want.
+    Election(ElectionEffect),
+    /// Ask the oracle of two; `Oracle` follows.
+    AskOracle,
 
     /// Serve clients like this from here on.
     Serve(Service),

@@ -4,17 +4,16 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use config::membership::Membership;
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
-use proto::notification::PeerState;
 use proto::request::WriteRequest;
-use proto::{Epoch, Id, SessionId, Sid, Zxid};
+use proto::{Epoch, Id, SessionId, Zxid};
 use tree::Tree;
 use zab::Record;
 use zab::leader::LinkId;
 
 use crate::effect::Port;
+use crate::elections::ElectionInput;
 
 /// A client's connection, as numbered by the host. Numbers are not used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -84,8 +83,8 @@ pub enum Input {
     Sync(SyncRequest),
     /// A client came back with a session.
     Renew(Renewal),
-    /// The election has something to say.
-    Election(ElectionEvent),
+    /// Something happened on a connection of elections.
+    Election(ElectionInput),
     /// A learner's connection has something to say.
     Learner(Port, LearnerEvent),
     /// The port at which learners are waited for could not be opened.
@@ -133,30 +132,6 @@ pub enum Input {
     DiskFailed,
     /// The server is told to end.
     Shutdown,
-}
-
-/// What an election tells.
-#[derive(Debug)]
-pub enum ElectionEvent {
-    /// It is over.
-    Elected {
-        /// The role: leading, following or observing.
-        state: PeerState,
-        /// Who leads.
-        leader: Sid,
-    },
-    /// Another server has committed a newer member list, and this one looked.
-    ListSeen {
-        /// Who.
-        from: Sid,
-        /// The list.
-        list: Membership,
-    },
-    /// A server whose vote made this one the leader looks again.
-    SupporterLooks {
-        /// Who.
-        sid: Sid,
-    },
 }
 
 /// What happens on a learner's connection.

@@ -73,9 +73,10 @@ impl<H: Host> Replica<H> {
             next: lists.last_seen().map(|seen| lists.next_config(seen)),
         };
         // Groups and weights know no oracle.
-        let has_oracle = member.settings.has_oracle && lists.committed().hierarchy.is_none();
+        let has_oracle =
+            member.settings.election.has_oracle && lists.committed().hierarchy.is_none();
         if has_oracle {
-            turn.effect(Effect::WatchOracle(true));
+            turn.effect(Effect::AskOracle);
         }
         let mut actions = Vec::new();
         let leader = Leader::new(start, member.settings.zab, turn.now.ms, &mut actions);
@@ -298,8 +299,8 @@ impl<H: Host> Replica<H> {
             *turn.state.sessions() = self.track_sessions(&tree, turn.now.ms);
             tree.orphan_owners()
         };
-        turn.effect(Effect::EpochActive(epoch));
-        if let Some(member) = &self.member {
+        if let Some(member) = &mut self.member {
+            member.elections.handle_epoch_active(epoch);
             tracing::info!(sid = %member.lists.me(), %epoch, "leading");
         }
         self.install_seen_config(designated_leader, turn);
@@ -358,7 +359,7 @@ impl<H: Host> Replica<H> {
         tracing::warn!(%reason, "leading is over");
         match (reason, &mut self.member) {
             // The oracle is needed in the election that follows.
-            (StepDown::LostQuorum, _) => turn.effect(Effect::SetOracleNeeded(true)),
+            (StepDown::LostQuorum, Some(member)) => member.elections.set_oracle_needed(true),
             (StepDown::SupporterLooks, _) => turn.note(Note::SupporterLost),
             (StepDown::VoterAhead { accepted, .. }, Some(member)) => {
                 member.accepted_floor = member.accepted_floor.max(accepted);
@@ -369,19 +370,32 @@ impl<H: Host> Replica<H> {
     }
 
     /// The oracle has answered. The answer may be to an earlier role's question, and is as good.
-    pub(crate) fn handle_oracle(&mut self, grants: bool, turn: &mut Turn<'_, H>) {
+    pub(crate) fn handle_leaders_oracle(&mut self, grants: bool, turn: &mut Turn<'_, H>) {
         self.with_leader(turn, |leader, now_ms, out| {
             leader.handle_oracle(grants, now_ms, out);
         });
-        let Role::Leading(leading) = &mut self.role else {
+        let half_a_tick_ms = (self.settings.tick_ms / 2).max(1);
+        let (Role::Leading(leading), Some(member)) = (&mut self.role, &mut self.member) else {
             return;
         };
         let is_needed = leading.leader.needs_oracle();
+        if let Some(watch) = &mut leading.oracle {
+            watch.ask_at_ms = Some(turn.now.ms.saturating_add(half_a_tick_ms));
+            if watch.is_needed.replace(is_needed) != Some(is_needed) {
+                member.elections.set_oracle_needed(is_needed);
+            }
+        }
+    }
+
+    pub(crate) fn ask_oracle_if_due(&mut self, turn: &mut Turn<'_, H>) {
+        let Role::Leading(leading) = &mut self.role else {
+            return;
+        };
+        let now_ms = turn.now.ms;
         if let Some(watch) = &mut leading.oracle
-            && watch.is_needed != Some(is_needed)
+            && watch.ask_at_ms.take_if(|at_ms| *at_ms <= now_ms).is_some()
         {
-            watch.is_needed = Some(is_needed);
-            turn.effect(Effect::SetOracleNeeded(is_needed));
+            turn.effect(Effect::AskOracle);
         }
     }
 }

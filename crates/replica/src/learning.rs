@@ -289,8 +289,8 @@ impl<H: Host> Replica<H> {
 
     fn serve_as_learner(&mut self, epoch: Epoch, turn: &mut Turn<'_, H>) {
         *turn.state.sessions() = Sessions::reporting(self.settings.tick_ms);
-        turn.effect(Effect::EpochActive(epoch));
         if let Some(member) = &mut self.member {
+            member.elections.handle_epoch_active(epoch);
             member.truncation_failed_in = None;
             tracing::info!(sid = %member.lists.me(), %epoch, "in sync with the leader");
         }

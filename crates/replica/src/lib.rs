@@ -33,6 +33,9 @@
 mod applying;
 mod containers;
 mod effect;
+mod electing;
+pub mod elections;
+mod electorate;
 mod expiry;
 mod forwarded;
 mod forwarding;
@@ -50,6 +53,7 @@ mod observers;
 mod ordering;
 mod read_only;
 mod reconfiguring;
+mod refusal;
 mod replica;
 mod revalidation;
 mod role;
@@ -59,10 +63,9 @@ mod settings;
 mod view;
 
 pub use effect::{Applied, Effect, MemberFile, Port, Service};
+pub use electorate::ElectorateError;
 pub use host::{Host, Now, State, Turn};
-pub use input::{
-    ClientRequest, ElectionEvent, Input, LeaderEvent, LearnerEvent, Renewal, SyncRequest, Ticket,
-};
+pub use input::{ClientRequest, Input, LeaderEvent, LearnerEvent, Renewal, SyncRequest, Ticket};
 pub use member::{Epochs, MemberStart};
 pub use note::{Note, Stage};
 pub use replica::{Replica, Start};

@@ -5,10 +5,11 @@ use proto::notification::PeerState;
 use proto::{Epoch, Sid, Zxid};
 use zab::CommittedLog;
 
-use crate::effect::Effect;
+use crate::elections::Elections;
+use crate::electorate::ElectorateError;
 use crate::members::MemberLists;
 use crate::observer::MasterChoice;
-use crate::settings::{EnsembleSettings, Settings};
+use crate::settings::EnsembleSettings;
 
 /// The epochs of the epoch files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -49,6 +50,7 @@ impl MemberStart {
 pub(crate) struct MemberState {
     pub(crate) settings: EnsembleSettings,
     pub(crate) lists: MemberLists,
+    pub(crate) elections: Elections,
     pub(crate) epochs: Epochs,
     /// The newest committed transactions, while no role has them.
     pub(crate) committed: CommittedLog,
@@ -76,9 +78,16 @@ pub(crate) struct MemberState {
 }
 
 impl MemberState {
-    pub(crate) fn new(settings: &Settings, start: MemberStart, seed: u64) -> Option<Self> {
-        let settings = settings.ensemble.clone()?;
-        Some(Self {
+    pub(crate) fn new(
+        settings: EnsembleSettings,
+        start: MemberStart,
+        seed: u64,
+    ) -> Result<Self, ElectorateError> {
+        let committed = start.lists.committed().clone();
+        let proposed = start.lists.last_seen().cloned();
+        let election = settings.election.clone();
+        Ok(Self {
+            elections: Elections::new(election, committed, proposed, start.candidate())?,
             lists: start.lists,
             epochs: start.epochs,
             committed: CommittedLog::new(settings.commit_log_count),
@@ -105,7 +114,7 @@ impl MemberState {
     }
 
     /// A reconfiguration has named the leader: servers that look are told so from now on.
-    pub(crate) fn appoint(&self, leader: Sid) -> Effect {
+    pub(crate) fn appoint(&mut self, leader: Sid) {
         let state = match self.lists.role() {
             MemberRole::Participant if leader == self.lists.me() => PeerState::Leading,
             MemberRole::Participant => PeerState::Following,
@@ -116,7 +125,7 @@ impl MemberState {
             zxid: self.last_logged,
             peer_epoch: self.epochs.current,
         };
-        Effect::Appoint { state, vote }
+        self.elections.appoint(state, vote);
     }
 
     /// Where a server waits for learners; `None` for one that no list names.

@@ -77,6 +77,11 @@ pub enum Note<'a> {
     LeadingBegins,
     /// Leading is over because a voter has changed its mind.
     SupporterLost,
+    /// An election is over.
+    Elected {
+        /// How long this server has looked, ms.
+        took_ms: u64,
+    },
     /// A session expires.
     SessionExpires,
 }

@@ -196,14 +196,13 @@ impl<H: Host> Replica<H> {
 
     /// Elections count by the lists that there are now.
     fn configure_election(&mut self, turn: &mut Turn<'_, H>) {
-        if let Some(member) = &self.member {
-            let lists = &member.lists;
-            turn.effect(Effect::ConfigureElection {
-                committed: lists.committed().clone(),
-                proposed: lists.last_seen().cloned(),
-                role: lists.role(),
-            });
-        }
+        let Some(member) = &self.member else { return };
+        let lists = &member.lists;
+        let (committed, proposed) = (lists.committed().clone(), lists.last_seen().cloned());
+        let role = lists.role();
+        self.with_elections(turn, |elections, now_ms, out| {
+            elections.configure((committed, proposed), role, now_ms, out);
+        });
     }
 }
 

@@ -8,10 +8,11 @@ use tree::{Event, Overlay};
 use zab::Record;
 
 use crate::containers::ContainerCheck;
-use crate::effect::{Effect, Port, Service};
+use crate::effect::{Port, Service};
+use crate::electorate::ElectorateError;
 use crate::expiry::Expiry;
 use crate::host::{Host, Now, State, Turn};
-use crate::input::{ElectionEvent, Input, LeaderEvent, LearnerEvent};
+use crate::input::{Input, LeaderEvent, LearnerEvent};
 use crate::member::{MemberStart, MemberState};
 use crate::ordering::{Backlog, InFlight, Incoming};
 use crate::role::{Next, Role};
@@ -76,18 +77,26 @@ pub struct Replica<H: Host> {
 
 impl<H: Host> Replica<H> {
     /// A replica of this state, which does nothing before [`Replica::begin`].
-    pub fn new(start: Start, state: &H::State, now: Now) -> Self {
+    ///
+    /// # Errors
+    /// If nobody can be elected by the member lists.
+    pub fn new(start: Start, state: &H::State, now: Now) -> Result<Self, ElectorateError> {
         let (overlay, last_zxid) = {
             let tree = state.tree();
             (Overlay::new(&tree), tree.last_zxid())
         };
         let settings = start.settings;
-        let member = start
-            .member
-            .and_then(|member| MemberState::new(&settings, member, start.seed));
-        Self {
+        let member = match (start.member, &settings.ensemble) {
+            (Some(member), Some(ensemble)) => Some(Box::new(MemberState::new(
+                ensemble.clone(),
+                member,
+                start.seed,
+            )?)),
+            _ => None,
+        };
+        Ok(Self {
             role: Role::Looking,
-            member: member.map(Box::new),
+            member,
             service: Service::None,
             overlay,
             last_zxid,
@@ -109,15 +118,16 @@ impl<H: Host> Replica<H> {
             is_failed: false,
             settings,
             host: PhantomData,
-        }
+        })
     }
 
     /// The first thing that a member does is to look for a leader. Who stands alone leads.
     pub fn begin(&mut self, turn: &mut Turn<'_, H>) {
         match &self.member {
             None => self.begin_standalone(turn),
-            Some(member) => {
-                turn.effect(Effect::Look(member.candidate()));
+            Some(_) => {
+                self.with_elections(turn, |elections, _, out| elections.begin(out));
+                self.look(turn);
                 self.show_config(turn);
                 self.plan_read_only(turn.now.ms);
             }
@@ -134,7 +144,9 @@ impl<H: Host> Replica<H> {
             Input::Requests(requests) => self.handle_requests(requests, turn),
             Input::Sync(sync) => self.handle_sync(sync, turn),
             Input::Renew(renewal) => self.handle_renewal(renewal, turn),
-            Input::Election(event) => self.handle_election(event, turn),
+            Input::Election(input) => self.with_elections(turn, |elections, now_ms, out| {
+                elections.handle(input, now_ms, out);
+            }),
             Input::Learner(Port::Learners, event) => self.handle_learner(event, turn),
             Input::Learner(Port::Observers, event) => self.handle_observer(event, turn),
             Input::ListenFailed { port, attempt } => self.handle_listen_failed(port, attempt, turn),
@@ -168,7 +180,9 @@ impl<H: Host> Replica<H> {
         let of_role = self.role_deadline_ms();
         let expiry = self.expiry_ms();
         let containers = self.containers_ms();
-        [of_role, expiry, containers].into_iter().flatten().min()
+        let elections = self.elections_ms();
+        let all = [of_role, expiry, containers, elections];
+        all.into_iter().flatten().min()
     }
 
     /// The time of [`Replica::deadline_ms`] has come, or any other.
@@ -176,6 +190,7 @@ impl<H: Host> Replica<H> {
         if self.is_failed {
             return;
         }
+        self.handle_elections_deadline(turn);
         self.handle_role_deadline(turn);
         self.expire_sessions(turn);
         self.delete_containers(turn);
@@ -226,29 +241,6 @@ impl<H: Host> Replica<H> {
     /// The last transaction of the history.
     pub fn last_zxid(&self) -> Zxid {
         self.last_zxid
-    }
-
-    fn handle_election(&mut self, event: ElectionEvent, turn: &mut Turn<'_, H>) {
-        match event {
-            ElectionEvent::Elected { state, leader } => {
-                if matches!(self.role, Role::Looking) {
-                    self.take_role(state, leader, turn);
-                } else {
-                    tracing::debug!("an election is over that nobody waits for");
-                }
-            }
-            ElectionEvent::ListSeen { from, list } => {
-                let version = list.version;
-                tracing::info!(%from, %version, "another server has a newer member list");
-                self.install_list(list, turn);
-            }
-            ElectionEvent::SupporterLooks { sid } => {
-                tracing::debug!(%sid, "a voter that elected this server looks for a leader");
-                self.with_leader(turn, |leader, now_ms, out| {
-                    leader.handle_supporter_looks(now_ms, out);
-                });
-            }
-        }
     }
 
     fn handle_learner(&mut self, event: LearnerEvent, turn: &mut Turn<'_, H>) {

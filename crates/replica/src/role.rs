@@ -46,7 +46,7 @@ pub(crate) struct Leading {
     pub(crate) leader: Leader,
     /// When it was elected, and then when the epoch was established, ms.
     pub(crate) since_ms: i64,
-    /// What the election was told of whether the oracle of two is needed; `None` without one.
+    /// The oracle of two; `None` without one.
     pub(crate) oracle: Option<OracleWatch>,
     /// Clients of this server that wait for the answer to a `sync`, oldest first, and up to where all
     /// must be applied before.
@@ -60,6 +60,8 @@ pub(crate) struct Leading {
 pub(crate) struct OracleWatch {
     /// What the election was told of whether it is needed.
     pub(crate) is_needed: Option<bool>,
+    /// When it is asked again, ms; `None` while the answer is waited for.
+    pub(crate) ask_at_ms: Option<i64>,
 }
 
 /// A learner at work.

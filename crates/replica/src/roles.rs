@@ -29,7 +29,13 @@ impl<H: Host> Replica<H> {
 
     pub(crate) fn role_deadline_ms(&self) -> Option<i64> {
         match &self.role {
-            Role::Leading(leading) => leading.leader.deadline_ms(),
+            Role::Leading(leading) => {
+                let oracle = leading.oracle.as_ref().and_then(|watch| watch.ask_at_ms);
+                [leading.leader.deadline_ms(), oracle]
+                    .into_iter()
+                    .flatten()
+                    .min()
+            }
             Role::Learning(learning) => {
                 let learner = learning.learner.as_ref();
                 let learner = learner.and_then(|learner| learner.deadline_ms());
@@ -51,6 +57,7 @@ impl<H: Host> Replica<H> {
         let is_due = self.role_deadline_ms().is_some_and(|at_ms| at_ms <= now_ms);
         match &self.role {
             Role::Leading(_) if is_due => {
+                self.ask_oracle_if_due(turn);
                 self.with_leader(turn, |leader, now_ms, out| {
                     leader.handle_deadline(now_ms, out);
                 });
@@ -68,7 +75,7 @@ impl<H: Host> Replica<H> {
                         .take_if(|at_ms| *at_ms <= now_ms)
                         .is_some()
                 {
-                    turn.effect(Effect::Look(member.candidate()));
+                    self.look(turn);
                 }
                 self.begin_read_only_if_due(turn);
             }
@@ -107,8 +114,10 @@ impl<H: Host> Replica<H> {
             return;
         }
         self.stop_serving(turn);
-        if matches!(next, Next::Look | Next::LookLater | Next::End) {
-            turn.effect(Effect::EndRole);
+        if let Some(member) = &mut self.member
+            && matches!(next, Next::Look | Next::LookLater | Next::End)
+        {
+            member.elections.end_role();
         }
         let mut reloads = false;
         match std::mem::replace(&mut self.role, Role::Looking) {
@@ -117,9 +126,6 @@ impl<H: Host> Replica<H> {
                     port: Port::Learners,
                     hands_over: matches!(next, Next::Follow(_)),
                 });
-                if leading.oracle.is_some() {
-                    turn.effect(Effect::WatchOracle(false));
-                }
                 if let Some(member) = &mut self.member {
                     member.committed = leading.leader.into_committed();
                 }
@@ -166,7 +172,7 @@ impl<H: Host> Replica<H> {
         let pause_ms = std::mem::take(&mut member.look_pause_ms);
         match next {
             Next::Look if pause_ms == 0 => {
-                turn.effect(Effect::Look(member.candidate()));
+                self.look(turn);
                 self.plan_read_only(turn.now.ms);
             }
             Next::Look | Next::LookLater => {
@@ -178,11 +184,11 @@ impl<H: Host> Replica<H> {
                 self.plan_read_only(turn.now.ms);
             }
             Next::Follow(leader) => {
-                turn.effect(member.appoint(leader));
+                member.appoint(leader);
                 self.begin_learning(leader, turn);
             }
             Next::Lead => {
-                turn.effect(member.appoint(member.lists.me()));
+                member.appoint(member.lists.me());
                 self.begin_leading(turn);
             }
             Next::End => {}

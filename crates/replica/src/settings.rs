@@ -3,6 +3,7 @@
 use config::{Config, Ensemble};
 use jute::Limits;
 
+use crate::elections::ElectionSettings;
 use crate::limits;
 
 /// Settings of a member; fixed while it runs.
@@ -37,14 +38,14 @@ pub struct ContainerSettings {
 /// Settings of a member of an ensemble.
 #[derive(Debug, Clone)]
 pub struct EnsembleSettings {
+    /// How elections are held.
+    pub election: ElectionSettings,
     /// Times and limits of leader and learner.
     pub zab: zab::Settings,
     /// Committed transactions kept in memory for learners (`commitLogCount`).
     pub commit_log_count: usize,
     /// Whether a leader takes clients (`leaderServes`).
     pub leader_serves: bool,
-    /// Whether there is an oracle of two (`oraclePath`).
-    pub has_oracle: bool,
     /// In how many transactions one is taken of which the acknowledgements are measured
     /// (`leader.ackLoggingFrequency`).
     pub ack_sampling: i64,
@@ -105,13 +106,23 @@ impl EnsembleSettings {
     fn new(config: &Config, ensemble: &Ensemble) -> Self {
         let (leader, learner) = (&ensemble.leader, &ensemble.learner);
         let is_read_only_enabled = config.features.read_only_mode_enabled;
-        // Groups and weights know no oracle.
-        let has_oracle = ensemble.oracle_path.is_some();
+        let given = &ensemble.election;
         Self {
+            election: ElectionSettings {
+                me: ensemble.my_id,
+                election: election::Settings {
+                    notification_interval_min_ms: given.min_notification_interval_ms.into(),
+                    notification_interval_max_ms: given.max_notification_interval_ms.into(),
+                    reconfig_enabled: config.features.reconfig_enabled,
+                    membership_guard: given.membership_guard,
+                    ..election::Settings::default()
+                },
+                multi_address: ensemble.multi_address.is_enabled,
+                has_oracle: ensemble.oracle_path.is_some(),
+            },
             zab: zab_settings(config, ensemble),
             commit_log_count: config.storage.commit_log_count as usize,
             leader_serves: leader.serves_clients,
-            has_oracle,
             ack_sampling: leader.ack_logging_frequency.into(),
             read_only_after_ms: is_read_only_enabled
                 .then(|| limits::READ_ONLY_AFTER_MS_MIN.max(config.tick_time_ms.into())),

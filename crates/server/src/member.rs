@@ -10,11 +10,12 @@ use replica::MemberStart;
 use replica::members::MemberLists;
 use storage::{DataDirs, Empty, Epochs, RealDisk, Recovered};
 use tokio::runtime::Handle;
+use tokio::sync::Mutex;
 
 use crate::error::StartError;
 use crate::failure::Failure;
 use crate::membership::MembershipFiles;
-use crate::mesh::{Mesh, MeshSettings, MeshStart};
+use crate::mesh::{Mesh, MeshSettings, OracleFile};
 use crate::peer::{DialSettings, Dialer, EventSink, LearnerPort, LearnerSettings, PortSettings};
 use crate::pipeline::{MemberPorts, OracleWatch, ToCore};
 use crate::settings::field_limits;
@@ -64,7 +65,7 @@ pub(crate) fn start(context: &MemberContext<'_>) -> Result<Option<MemberParts>, 
         log_whole_from: snapshot.map_or(Zxid::ZERO, |snapshot| snapshot.zxid),
         is_trusted: recovered.empty != Some(Empty::Untrusted),
     };
-    let ports = ports(context, ensemble, &start)?;
+    let ports = ports(context, ensemble);
     Ok(Some(MemberParts {
         start,
         ports,
@@ -72,11 +73,7 @@ pub(crate) fn start(context: &MemberContext<'_>) -> Result<Option<MemberParts>, 
     }))
 }
 
-fn ports(
-    context: &MemberContext<'_>,
-    ensemble: &Ensemble,
-    start: &MemberStart,
-) -> Result<MemberPorts, StartError> {
+fn ports(context: &MemberContext<'_>, ensemble: &Ensemble) -> MemberPorts {
     let (config, shared) = (context.config, context.shared);
     let tick = Duration::from_millis(config.tick_time_ms.into());
     let ticks = |ticks: u32| tick.saturating_mul(ticks);
@@ -105,43 +102,31 @@ fn ports(
     };
     let oracle = ensemble.oracle_path.clone().map(|path| OracleWatch {
         runtime: runtime.clone(),
-        path,
-        every: tick / 2,
+        file: Arc::new(Mutex::new(OracleFile::new(path))),
         core: context.core.clone(),
-        asking: None,
     });
     let has_observers = ensemble.learner.observer_master_port.is_some();
-    Ok(MemberPorts {
-        mesh: mesh(context, ensemble, start, tick)?,
+    MemberPorts {
+        mesh: mesh(context, ensemble, tick),
         learners: port(peer_sink.clone()),
         observers: has_observers.then(|| port(sink(context.core, ToCore::Observer))),
         dialer: Dialer::new(runtime.clone(), learner_settings, peer_sink),
         leader: None,
         read_ahead: Vec::new(),
+        elections_ahead: Vec::new(),
         oracle,
         listen_on_all_ips: ensemble.listen_on_all_ips,
         failure: context.failure.clone(),
-    })
+    }
 }
 
-fn mesh(
-    context: &MemberContext<'_>,
-    ensemble: &Ensemble,
-    start: &MemberStart,
-    tick: Duration,
-) -> Result<Mesh, StartError> {
+fn mesh(context: &MemberContext<'_>, ensemble: &Ensemble, tick: Duration) -> Mesh {
     let told = context.core.clone();
-    Mesh::start(MeshStart {
-        settings: MeshSettings::new(ensemble, tick, context.config.features.reconfig_enabled),
-        committed: start.lists.committed().clone(),
-        proposed: start.lists.last_seen().cloned(),
-        candidate: start.candidate(),
-        metrics: context.shared.metrics.clone(),
-        sink: Box::new(move |event| {
-            let _ = told.send(ToCore::Mesh(event));
-        }),
-    })
-    .map_err(|error| StartError::Members(error.to_string()))
+    let sink = Box::new(move |event| {
+        // Fails only when the core is gone: the server is ending.
+        let _ = told.send(ToCore::Mesh(event));
+    });
+    Mesh::start(MeshSettings::new(ensemble, tick), sink)
 }
 
 /// Tells the core; fails only when the core is gone: the server is ending.

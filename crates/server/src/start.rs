@@ -143,7 +143,8 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
             member: member_start,
             seed: clock::seed(),
         },
-    });
+    })
+    .map_err(|error| StartError::Members(error.to_string()))?;
     let threads = vec![
         spawn("core", move || core.run())?,
         spawn("log", move || log.run())?,

@@ -14,12 +14,12 @@ use super::actor::Input;
 use super::complaints::Complaints;
 use super::dial::{Call, DialError};
 use super::link::{Link, LinkEnd};
-use super::listener::Door;
+use super::listener::ListenerContext;
 
 /// All connections, and the tasks that run or open them. Dropping it ends them.
 #[derive(Debug)]
 pub(super) struct Connections {
-    door: Door,
+    context: ListenerContext,
     last: u64,
     undecided: BTreeMap<ConnectionId, Undecided>,
     kept: BTreeMap<ConnectionId, Kept>,
@@ -27,7 +27,7 @@ pub(super) struct Connections {
     tasks: JoinSet<()>,
 }
 
-/// A connection whose fate is decided in the same step.
+/// A connection that is to be kept or closed.
 #[derive(Debug)]
 pub(super) struct Undecided {
     pub(super) stream: TcpStream,
@@ -45,9 +45,9 @@ struct Kept {
 }
 
 impl Connections {
-    pub(super) fn new(door: Door) -> Self {
+    pub(super) fn new(context: ListenerContext) -> Self {
         Self {
-            door,
+            context,
             last: 0,
             undecided: BTreeMap::new(),
             kept: BTreeMap::new(),
@@ -58,11 +58,18 @@ impl Connections {
 
     /// Opens a connection; the end of the attempt comes as [`Input::Dialled`].
     pub(super) fn dial(&mut self, call: Call) {
-        let inputs = self.door.inputs.clone();
+        let inputs = self.context.inputs.clone();
         self.tasks.spawn(async move {
-            let (sid, result) = (call.sid, call.dial().await);
+            let result = call.dial().await;
+            let (sid, is_member) = (call.sid, call.is_member);
             // If nobody takes it, the server stops.
-            let _ = inputs.send(Input::Dialled { sid, result }).await;
+            let _ = inputs
+                .send(Input::Dialled {
+                    sid,
+                    is_member,
+                    result,
+                })
+                .await;
         });
     }
 
@@ -74,12 +81,12 @@ impl Connections {
         }
     }
 
-    /// A server was reached, or may no longer be a member.
-    pub(super) fn forget_unreachable(&mut self, is_forgotten: impl Fn(Sid) -> bool) {
-        self.unreachable.retain(|sid, _| !is_forgotten(*sid));
+    /// A server was reached.
+    pub(super) fn forget_unreachable(&mut self, sid: Sid) {
+        self.unreachable.remove(&sid);
     }
 
-    /// A number for a connection, which must be kept or closed in the same step.
+    /// A number for a connection, which the core has kept or closed.
     pub(super) fn number(&mut self, undecided: Undecided) -> ConnectionId {
         self.last += 1;
         let connection = ConnectionId(self.last);
@@ -98,7 +105,7 @@ impl Connections {
             sid,
             rest: undecided.rest,
             outgoing: receiver,
-            door: self.door.clone(),
+            context: self.context.clone(),
         };
         let task = self.tasks.spawn(link.run(undecided.stream));
         let kept = Kept {
@@ -126,25 +133,19 @@ impl Connections {
         }
     }
 
-    /// Whose connection it is; nobody's if it was replaced or closed.
-    pub(super) fn sid(&self, connection: ConnectionId) -> Option<Sid> {
-        self.kept.get(&connection).map(|kept| kept.sid)
-    }
-
-    /// The connection ended by itself. False if it was closed before.
-    pub(super) fn handle_end(&mut self, connection: ConnectionId, end: &LinkEnd) -> bool {
+    /// The connection ended by itself, unless it was closed before.
+    pub(super) fn handle_end(&mut self, connection: ConnectionId, end: &LinkEnd) {
         let Some(Kept { sid, .. }) = self.kept.remove(&connection) else {
-            return false;
+            return;
         };
         match end {
             LinkEnd::Closed => tracing::debug!(%sid, "election connection closed"),
             _ => {
-                if let Some(left_out) = self.door.complaints.admit() {
+                if let Some(left_out) = self.context.complaints.admit() {
                     tracing::warn!(%sid, err = %end, left_out, "election connection broken");
                 }
             }
         }
-        true
     }
 
     /// Waits for the next task that ends; for ever if there is none.
@@ -172,8 +173,8 @@ impl Connections {
                 return tracing::debug!(peer, %reason, "election connection closed");
             }
         };
-        if let Some(left_out) = self.door.complaints.admit() {
-            tracing::warn!(me = %self.door.settings.me, peer, left_out, "{complaint}");
+        if let Some(left_out) = self.context.complaints.admit() {
+            tracing::warn!(me = %self.context.settings.me, peer, left_out, "{complaint}");
         }
     }
 }

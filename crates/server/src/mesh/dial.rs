@@ -25,6 +25,8 @@ pub(super) struct Call {
     pub(super) at: Vec<Endpoint>,
     /// Where this server is, as its line says.
     pub(super) own: Vec<Endpoint>,
+    /// Whether a member list names it.
+    pub(super) is_member: bool,
     pub(super) settings: Arc<MeshSettings>,
 }
 

@@ -33,8 +33,3 @@ pub(super) const COMPLAINTS_MAX: u32 = 10;
 
 /// See [`COMPLAINTS_MAX`].
 pub(super) const COMPLAINTS_WINDOW: Duration = Duration::from_secs(60);
-
-/// Longest sleep of a mesh that has nothing to do by the clock.
-pub(super) const IDLE: Duration = Duration::from_secs(3600);
-
-pub(super) use proto::notification::CONFIG_BYTES_MAX;

@@ -15,8 +15,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::actor::Input;
-use super::electorate;
-use super::listener::Door;
+use super::listener::ListenerContext;
 use super::settings::MeshSettings;
 
 /// A connection to be run.
@@ -29,7 +28,7 @@ pub(super) struct Link {
     pub(super) rest: Vec<u8>,
     /// The newest message that is to be written.
     pub(super) outgoing: watch::Receiver<Option<Notification>>,
-    pub(super) door: Door,
+    pub(super) context: ListenerContext,
 }
 
 /// Why a connection ended.
@@ -97,7 +96,7 @@ impl Link {
         };
         let connection = self.connection;
         let _ = self
-            .door
+            .context
             .inputs
             .send(Input::Closed { connection, end })
             .await;
@@ -105,7 +104,7 @@ impl Link {
 
     async fn receive(&self, mut reader: impl AsyncRead + Unpin) -> LinkEnd {
         loop {
-            match read_frame(&mut reader, self.door.settings.read_timeout).await {
+            match read_frame(&mut reader, self.context.settings.read_timeout).await {
                 Ok(frame) => self.hand_in(frame).await,
                 Err(end) => return end,
             }
@@ -115,17 +114,16 @@ impl Link {
     async fn hand_in(&self, frame: Vec<u8>) {
         match Notification::decode(frame.into()) {
             Ok(notification) => {
-                let heard = electorate::read(notification, self.door.settings.multi_address);
-                let (connection, heard) = (self.connection, Box::new(heard));
+                let connection = self.connection;
+                let heard = Input::Heard {
+                    connection,
+                    notification,
+                };
                 // If nobody takes it, the server stops.
-                let _ = self
-                    .door
-                    .inputs
-                    .send(Input::Heard { connection, heard })
-                    .await;
+                let _ = self.context.inputs.send(heard).await;
             }
             Err(error) => {
-                if let Some(left_out) = self.door.complaints.admit() {
+                if let Some(left_out) = self.context.complaints.admit() {
                     let sid = self.sid;
                     tracing::warn!(%sid, err = %error, left_out, "malformed notification");
                 }

@@ -21,7 +21,7 @@ use crate::net::listener;
 
 /// What those who listen share.
 #[derive(Debug, Clone)]
-pub(super) struct Door {
+pub(super) struct ListenerContext {
     pub(super) settings: Arc<MeshSettings>,
     pub(super) inputs: mpsc::Sender<Input>,
     pub(super) complaints: Arc<Complaints>,
@@ -63,19 +63,19 @@ pub(super) fn places(own: &[Endpoint], on_all_ips: bool) -> Vec<Endpoint> {
 ///
 /// Names are looked up at every attempt. Source: ensemble-protocol.md 4.2
 /// (QuorumCnxManager.Listener).
-pub(super) async fn listen(endpoint: Endpoint, door: Door) -> BindError {
+pub(super) async fn listen(endpoint: Endpoint, context: ListenerContext) -> BindError {
     let mut attempts = 0;
     loop {
         let source = match bind(&endpoint).await {
             Ok(listeners) => {
                 tracing::info!(%endpoint, "listening for elections");
-                accept_on_all(listeners, &door).await;
+                accept_on_all(listeners, &context).await;
                 continue;
             }
             Err(source) => source,
         };
         attempts += 1;
-        if door
+        if context
             .settings
             .bind_attempts
             .is_some_and(|max| attempts >= max)
@@ -110,22 +110,22 @@ async fn bind(endpoint: &Endpoint) -> io::Result<Vec<TcpListener>> {
     Ok(bound)
 }
 
-async fn accept_on_all(listeners: Vec<TcpListener>, door: &Door) {
+async fn accept_on_all(listeners: Vec<TcpListener>, context: &ListenerContext) {
     let mut all = JoinSet::new();
     for listener in listeners {
-        all.spawn(accept(listener, door.clone()));
+        all.spawn(accept(listener, context.clone()));
     }
     while all.join_next().await.is_some() {}
 }
 
-async fn accept(listener: TcpListener, door: Door) {
+async fn accept(listener: TcpListener, context: ListenerContext) {
     let mut greetings = JoinSet::new();
     let mut oldest_first: VecDeque<AbortHandle> = VecDeque::new();
     loop {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                if let Some(left_out) = door.complaints.admit() {
+                if let Some(left_out) = context.complaints.admit() {
                     tracing::warn!(err = %error, left_out, "cannot accept an election connection");
                 }
                 sleep(ACCEPT_PAUSE).await;
@@ -138,14 +138,14 @@ async fn accept(listener: TcpListener, door: Door) {
             && let Some(oldest) = oldest_first.pop_front()
         {
             oldest.abort();
-            if let Some(left_out) = door.complaints.admit() {
+            if let Some(left_out) = context.complaints.admit() {
                 tracing::warn!(
                     left_out,
                     "too many election connections that do not say who they are, the oldest is closed"
                 );
             }
         }
-        oldest_first.push_back(greetings.spawn(greet(stream, peer, door.clone())));
+        oldest_first.push_back(greetings.spawn(greet(stream, peer, context.clone())));
     }
 }
 
@@ -163,11 +163,11 @@ enum Unknown {
     Io(#[from] io::Error),
 }
 
-async fn greet(mut stream: TcpStream, peer: SocketAddr, door: Door) {
-    if let Err(error) = link::configure(&stream, &door.settings) {
+async fn greet(mut stream: TcpStream, peer: SocketAddr, context: ListenerContext) {
+    if let Err(error) = link::configure(&stream, &context.settings) {
         tracing::debug!(%peer, err = %error, "cannot set socket options");
     }
-    let limit = door.settings.read_timeout;
+    let limit = context.settings.read_timeout;
     let read = timeout(limit, read_hello(&mut stream)).await;
     match read.unwrap_or(Err(Unknown::Silent)) {
         Ok((hello, rest)) => {
@@ -178,11 +178,11 @@ async fn greet(mut stream: TcpStream, peer: SocketAddr, door: Door) {
                 rest,
             };
             // If nobody takes it, the server stops.
-            let _ = door.inputs.send(input).await;
+            let _ = context.inputs.send(input).await;
         }
         Err(Unknown::Left) => tracing::debug!(%peer, "election connection without a hello"),
         Err(error) => {
-            if let Some(left_out) = door.complaints.admit() {
+            if let Some(left_out) = context.complaints.admit() {
                 tracing::warn!(%peer, err = %error, left_out, "election connection closed");
             }
         }

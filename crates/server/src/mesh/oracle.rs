@@ -1,22 +1,20 @@
 //! The tie-breaker of an ensemble of two: a file that an administrator's own tool writes.
 //!
-//! Source: ensemble-protocol.md 3 (QuorumOracleMaj.askOracle).
+//! Source: QuorumOracleMaj.askOracle.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::PathBuf;
 
-use election::Oracle;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::limits::ORACLE_WAIT;
 
-/// The file, and whether it is asked at all.
+/// The file.
 #[derive(Debug)]
 pub(crate) struct OracleFile {
     path: PathBuf,
-    is_needed: bool,
     /// A read that has not come back: the file is on a disk that hangs.
     reading: Option<JoinHandle<bool>>,
 }
@@ -25,24 +23,13 @@ impl OracleFile {
     pub(crate) fn new(path: PathBuf) -> Self {
         Self {
             path,
-            is_needed: true,
             reading: None,
         }
     }
 
-    /// Whether it is asked from now on.
-    pub(super) fn set_needed(&mut self, is_needed: bool) {
-        self.is_needed = is_needed;
-    }
-
-    /// What it says now. A file that cannot be read grants nothing.
-    pub(crate) async fn ask(&mut self) -> Oracle {
-        let is_needed = self.is_needed;
-        let grants = is_needed && self.read().await;
-        Oracle { is_needed, grants }
-    }
-
-    async fn read(&mut self) -> bool {
+    /// Whether it grants now that this server goes on alone. A file that cannot be read grants
+    /// nothing.
+    pub(crate) async fn ask(&mut self) -> bool {
         let path = self.path.clone();
         let reading = self
             .reading
@@ -70,7 +57,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("oracle");
         let mut oracle = OracleFile::new(path.clone());
-        assert!(!oracle.ask().await.grants, "there is no file");
+        assert!(!oracle.ask().await, "there is no file");
         for (text, grants) in [
             ("1", true),
             ("0", false),
@@ -79,12 +66,7 @@ mod tests {
             (" 1", false),
         ] {
             std::fs::write(&path, text).unwrap();
-            let is_needed = true;
-            assert_eq!(oracle.ask().await, Oracle { is_needed, grants }, "{text:?}");
+            assert_eq!(oracle.ask().await, grants, "{text:?}");
         }
-        std::fs::write(&path, "1").unwrap();
-        oracle.set_needed(false);
-        let said = oracle.ask().await;
-        assert_eq!((said.is_needed, said.grants), (false, false));
     }
 }

@@ -1,6 +1,5 @@
 //! What the mesh needs of the configuration.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use config::Ensemble;
@@ -11,8 +10,6 @@ use proto::Sid;
 pub(crate) struct MeshSettings {
     /// This server.
     pub(crate) me: Sid,
-    /// Intervals, and what is taken into account.
-    pub(crate) election: election::Settings,
     /// Time to open a connection (`cnxTimeout`).
     pub(crate) connect_timeout: Duration,
     /// Time in which a dialer must say who it is, the rest of a message must follow its
@@ -28,32 +25,22 @@ pub(crate) struct MeshSettings {
     pub(crate) bind_attempts: Option<u32>,
     /// TCP keep-alive on the connections (`tcpKeepAlive`).
     pub(crate) tcp_keep_alive: bool,
-    /// File of the tie-breaker of an ensemble of two (`oraclePath`).
-    pub(crate) oracle_path: Option<PathBuf>,
 }
 
 impl MeshSettings {
-    /// The settings of a member. `tick` is `tickTime`; `reconfig_enabled` is `reconfigEnabled`.
-    pub(crate) fn new(ensemble: &Ensemble, tick: Duration, reconfig_enabled: bool) -> Self {
+    /// The settings of a member. `tick` is `tickTime`.
+    pub(crate) fn new(ensemble: &Ensemble, tick: Duration) -> Self {
         let given = &ensemble.election;
         let millis = |ms: u32| Duration::from_millis(ms.into());
         let sync_limit = tick.saturating_mul(ensemble.sync_limit_ticks);
         Self {
             me: ensemble.my_id,
-            election: election::Settings {
-                notification_interval_min_ms: given.min_notification_interval_ms.into(),
-                notification_interval_max_ms: given.max_notification_interval_ms.into(),
-                reconfig_enabled,
-                membership_guard: given.membership_guard,
-                ..election::Settings::default()
-            },
             connect_timeout: millis(given.connect_timeout_ms),
             read_timeout: given.read_timeout_ms.map_or(sync_limit, millis),
             listen_on_all_ips: ensemble.listen_on_all_ips,
             multi_address: ensemble.multi_address.is_enabled,
             bind_attempts: given.bind_attempts,
             tcp_keep_alive: given.tcp_keep_alive,
-            oracle_path: ensemble.oracle_path.clone(),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError};
-use replica::{ClientRequest, Input, Now, Replica, Start, Turn};
+use replica::{ClientRequest, ElectorateError, Input, Now, Replica, Start, Turn};
 
 use super::ToCore;
 use super::host::ServerHost;
@@ -38,10 +38,13 @@ pub(crate) struct CoreStart {
 
 impl Core {
     /// The replica has begun when this returns: a server that stands alone serves.
-    pub(crate) fn begin(start: CoreStart) -> Self {
+    ///
+    /// # Errors
+    /// If nobody can be elected by the member lists.
+    pub(crate) fn begin(start: CoreStart) -> Result<Self, ElectorateError> {
         let shared = start.shared;
         let mut core = Self {
-            replica: Replica::new(start.replica, &*shared, now()),
+            replica: Replica::new(start.replica, &*shared, now())?,
             host: start.host,
             inbox: start.inbox,
             shared,
@@ -50,7 +53,7 @@ impl Core {
             events: VecDeque::new(),
         };
         core.with_replica(|replica, turn| replica.begin(turn));
-        core
+        Ok(core)
     }
 
     /// Runs until told to end and everything proposed is applied, or until the disk fails.
@@ -172,6 +175,7 @@ impl Core {
         };
         step(&mut self.replica, &mut turn);
         self.host.disk.set_may_gather(self.replica.may_sync_late());
+        self.host.release_elections();
         if !self.replica.has_waiting_packets() {
             self.host.release_read_ahead();
         }

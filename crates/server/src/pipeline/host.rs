@@ -59,6 +59,13 @@ impl ServerHost {
         self.shared.large_requests.give_back(large_bytes);
     }
 
+    /// What the elections were told is handled.
+    pub(super) fn release_elections(&mut self) {
+        if let Some(ports) = &mut self.ports {
+            ports.elections_ahead.clear();
+        }
+    }
+
     /// The packets of the leader that waited are handled.
     pub(super) fn release_read_ahead(&mut self) {
         if let Some(ports) = &mut self.ports {

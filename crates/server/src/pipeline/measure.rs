@@ -75,6 +75,7 @@ impl Measures {
             Note::LearnerTurnEnds => self.ages.of_learner(metrics),
             Note::LeadingBegins => self.shared.role.begin_leading(),
             Note::SupporterLost => metrics.quit_leading_due_to_disloyal_voter.inc(),
+            Note::Elected { took_ms } => metrics.election_time.record(took_ms),
             Note::SessionExpires => metrics.stale_sessions_expired.inc(),
         }
     }

@@ -1,16 +1,16 @@
 //! The ways of a member to the others: elections, learners, its leader, the oracle of two.
 
-use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crossbeam_channel::Sender;
-use replica::{Effect, ElectionEvent, Input, LeaderEvent, LearnerEvent, Port};
+use replica::{Effect, Input, LeaderEvent, LearnerEvent, Port};
 use tokio::runtime::Handle;
-use tokio::task::AbortHandle;
+use tokio::sync::Mutex;
 
 use super::ToCore;
 use crate::failure::Failure;
-use crate::mesh::{Mesh, MeshEvent, OracleFile};
+use crate::mesh::{InputPermit, Mesh, MeshEvent, OracleFile};
 use crate::peer::{
     Dialer, LeaderConnection, LearnerPort, ListenSettings, PeerEvent, ReadAheadPermit,
 };
@@ -29,6 +29,8 @@ pub(crate) struct MemberPorts {
     pub(crate) leader: Option<LeaderConnection>,
     /// What packets take of their connections' read-ahead that the replica has not handled yet.
     pub(crate) read_ahead: Vec<ReadAheadPermit>,
+    /// Inputs of elections that the replica handles.
+    pub(crate) elections_ahead: Vec<InputPermit>,
     /// The oracle of an ensemble of two (`oraclePath`).
     pub(crate) oracle: Option<OracleWatch>,
     /// `quorumListenOnAllIPs`.
@@ -104,26 +106,10 @@ impl MemberPorts {
                 }
             }
             Effect::HangUp => self.leader = None,
-            other => self.carry_out_election(other),
-        }
-    }
-
-    fn carry_out_election(&mut self, effect: Effect) {
-        let mesh = &self.mesh;
-        match effect {
-            Effect::Look(candidate) => mesh.look(candidate),
-            Effect::EpochActive(epoch) => mesh.epoch_active(epoch),
-            Effect::EndRole => mesh.end_role(),
-            Effect::Appoint { state, vote } => mesh.appoint(state, vote),
-            Effect::ConfigureElection {
-                committed,
-                proposed,
-                role,
-            } => mesh.configure(committed, proposed, role),
-            Effect::SetOracleNeeded(is_needed) => mesh.set_oracle_needed(is_needed),
-            Effect::WatchOracle(is_watched) => {
-                if let Some(oracle) = &mut self.oracle {
-                    oracle.watch(is_watched);
+            Effect::Election(effect) => self.mesh.carry_out(effect),
+            Effect::AskOracle => {
+                if let Some(oracle) = &self.oracle {
+                    oracle.ask();
                 }
             }
             // What concerns this server alone is carried out before it comes here.
@@ -138,25 +124,19 @@ impl MemberPorts {
         }
     }
 
-    /// What the election says.
-    pub(super) fn translate_election(&self, event: MeshEvent) -> Option<Input> {
-        Some(Input::Election(match event {
-            MeshEvent::Elected { state, vote, round } => {
-                tracing::debug!(%round, leader = %vote.leader, "the election is over");
-                let leader = vote.leader;
-                ElectionEvent::Elected { state, leader }
+    /// What a connection of elections says.
+    pub(super) fn translate_election(&mut self, event: MeshEvent) -> Option<Input> {
+        match event {
+            MeshEvent::Input { input, permit } => {
+                self.elections_ahead.push(permit);
+                Some(Input::Election(input))
             }
-            MeshEvent::ConfigSeen { from, membership } => ElectionEvent::ListSeen {
-                from,
-                list: membership,
-            },
-            MeshEvent::SupporterLooks { sid } => ElectionEvent::SupporterLooks { sid },
             MeshEvent::Failed { error } => {
                 tracing::error!(err = %error, "elections cannot go on, stopping");
                 self.failure.report(EXIT_UNEXPECTED);
-                return None;
+                None
             }
-        }))
+        }
     }
 
     /// What a connection of the quorum port says.
@@ -247,46 +227,25 @@ impl MemberPorts {
     }
 }
 
-/// The oracle of an ensemble of two, as a leader asks it.
+/// The oracle of an ensemble of two.
 ///
 /// The file is read by a task of its own, so that a disk that hangs holds up nothing but the
 /// oracle's word, which then counts as a no.
 #[derive(Debug)]
 pub(crate) struct OracleWatch {
     pub(crate) runtime: Handle,
-    pub(crate) path: PathBuf,
-    /// Pause between two questions: half a tick.
-    pub(crate) every: Duration,
+    pub(crate) file: Arc<Mutex<OracleFile>>,
     pub(crate) core: Sender<ToCore>,
-    /// The task that asks, while it does.
-    pub(crate) asking: Option<AbortHandle>,
 }
 
 impl OracleWatch {
-    fn watch(&mut self, is_watched: bool) {
-        if let Some(asking) = self.asking.take() {
-            asking.abort();
-        }
-        if !is_watched {
-            return;
-        }
-        let mut file = OracleFile::new(self.path.clone());
-        let (every, core) = (self.every, self.core.clone());
-        let asking = async move {
-            loop {
-                let grants = file.ask().await.grants;
-                if core.send(ToCore::Input(Input::Oracle { grants })).is_err() {
-                    return;
-                }
-                tokio::time::sleep(every).await;
-            }
-        };
-        self.asking = Some(self.runtime.spawn(asking).abort_handle());
-    }
-}
-
-impl Drop for OracleWatch {
-    fn drop(&mut self) {
-        self.watch(false);
+    /// The answer comes as [`Input::Oracle`].
+    fn ask(&self) {
+        let (file, core) = (self.file.clone(), self.core.clone());
+        self.runtime.spawn(async move {
+            let grants = file.lock().await.ask().await;
+            // Fails only when the core is gone: the server is ending.
+            let _ = core.send(ToCore::Input(Input::Oracle { grants }));
+        });
     }
 }

@@ -44,12 +44,12 @@ impl Growth {
         for (me, peer) in &mut peers {
             let expected = if *me == 2 { Leading } else { Following };
             assert_eq!(peer.elected().await, (expected, 2));
-            peer.mesh.epoch_active(Epoch(1));
+            peer.voter.epoch_active(Epoch(1));
         }
         for me in [4, 5] {
             let mut peer = self.start(me, &self.five, zxid(0));
             assert_eq!(peer.elected().await, (Following, 2));
-            peer.mesh.epoch_active(Epoch(1));
+            peer.voter.epoch_active(Epoch(1));
             peers.insert(me, peer);
         }
         peers
@@ -57,14 +57,14 @@ impl Growth {
 
     /// The leader stops first; the others look again. 1 and 3 elect 3.
     async fn lose_leader(&self, peers: &mut BTreeMap<i64, Peer>) {
-        peers.remove(&2).unwrap().mesh.stop().await;
+        peers.remove(&2).unwrap().voter.stop().await;
         for peer in peers.values() {
-            peer.mesh.look(SYNCED);
+            peer.voter.look(SYNCED);
         }
         assert_eq!(peers.get_mut(&1).unwrap().elected().await, (Following, 3));
         assert_eq!(peers.get_mut(&3).unwrap().elected().await, (Leading, 3));
         for sid in [1, 3] {
-            peers[&sid].mesh.epoch_active(Epoch(2));
+            peers[&sid].voter.epoch_active(Epoch(2));
         }
     }
 }
@@ -102,7 +102,7 @@ async fn with_the_guard_the_wrong_order_ends_with_one_leader_and_a_message() {
     }
     // The way out: the others get the list of five, the leader last, and find one leader.
     for sid in [1, 3] {
-        peers.remove(&sid).unwrap().mesh.stop().await;
+        peers.remove(&sid).unwrap().voter.stop().await;
         peers.insert(sid, growth.start(sid, &growth.five, SYNCED));
     }
     let mut leaders = Vec::new();
@@ -123,18 +123,18 @@ async fn in_the_right_order_the_leader_stays_until_it_is_last() {
     let growth = Growth::new(true);
     let mut peers = growth.begin().await;
     for sid in [1, 3] {
-        peers.remove(&sid).unwrap().mesh.stop().await;
+        peers.remove(&sid).unwrap().voter.stop().await;
         let mut back = growth.start(sid, &growth.five, SYNCED);
         assert_eq!(back.elected().await, (Following, 2));
-        back.mesh.epoch_active(Epoch(1));
+        back.voter.epoch_active(Epoch(1));
         peers.insert(sid, back);
     }
     assert!(peers.get_mut(&2).unwrap().is_settled());
-    peers.remove(&2).unwrap().mesh.stop().await;
+    peers.remove(&2).unwrap().voter.stop().await;
     let mut again = zxid(1);
     again.peer_epoch = Epoch(1);
     for peer in peers.values() {
-        peer.mesh.look(again);
+        peer.voter.look(again);
     }
     for (sid, peer) in &mut peers {
         let expected = if *sid == 5 { Leading } else { Following };

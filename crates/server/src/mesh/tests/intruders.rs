@@ -100,7 +100,7 @@ async fn wrong_hellos_are_closed() {
 async fn half_a_hello_is_closed_in_time() {
     let town = Town::new(1..=3);
     let list = town.list(&[1, 2, 3], &[], 0);
-    let settings = MeshSettings {
+    let settings = VoterSettings {
         read_timeout: Duration::from_millis(100),
         ..settings(1)
     };

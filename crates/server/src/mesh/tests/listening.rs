@@ -10,13 +10,13 @@ use proto::notification::PeerState::Looking;
 async fn a_port_that_stays_taken_ends_the_server() {
     let town = Town::new([1, 2]);
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, town.port(1))).await;
-    let settings = MeshSettings {
+    let settings = VoterSettings {
         bind_attempts: Some(2),
         ..settings(1)
     };
     let mut peer = Peer::with(settings, &town.list(&[1, 2], &[], 0), zxid(0));
     match peer.event().await {
-        MeshEvent::Failed { error } => {
+        Told::Failed { error } => {
             let text = error.to_string();
             let place = format!("elections on 127.0.0.1:{} after 2 attempts", town.port(1));
             assert!(text.contains(&place), "{text}");
@@ -30,13 +30,13 @@ async fn a_port_that_stays_taken_ends_the_server() {
 async fn a_host_that_is_not_known_ends_the_server() {
     let list = "server.1=host.invalid:1:2\nserver.2=127.0.0.1:1:2\nversion=0";
     let list = Membership::parse(list, false).unwrap();
-    let settings = MeshSettings {
+    let settings = VoterSettings {
         bind_attempts: Some(1),
         ..settings(1)
     };
     let mut peer = Peer::with(settings, &list, zxid(0));
     let event = peer.event().await;
-    assert!(matches!(event, MeshEvent::Failed { .. }), "{event:?}");
+    assert!(matches!(event, Told::Failed { .. }), "{event:?}");
 }
 
 #[tokio::test]
@@ -44,7 +44,7 @@ async fn a_port_that_becomes_free_is_taken() {
     let town = Town::new([1, 2]);
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, town.port(1))).await;
     let (log, _guard) = Log::capture();
-    let settings = MeshSettings {
+    let settings = VoterSettings {
         bind_attempts: None,
         ..settings(1)
     };
@@ -65,7 +65,7 @@ async fn a_new_address_is_listened_on_in_place_of_the_old_one() {
     let mut script = Script::greet(town.port(1), 2).await;
     script.heard().await;
     let list = moved.list(&[1, 2], &[], 5);
-    peer.mesh
+    peer.voter
         .configure(list.clone(), None, MemberRole::Participant);
     let mut other = Script::greet(moved.port(1), 2).await;
     let heard = other.heard().await;
@@ -81,7 +81,7 @@ async fn a_new_address_is_listened_on_in_place_of_the_old_one() {
 async fn a_list_without_this_server_leaves_it_where_it_is() {
     let town = Town::new([1, 2, 3]);
     let peer = Peer::start(1, &town.list(&[1, 2], &[], 0), zxid(0));
-    peer.mesh
+    peer.voter
         .configure(town.list(&[2, 3], &[], 5), None, MemberRole::Participant);
     let mut script = Script::greet(town.port(1), 2).await;
     assert_eq!(script.heard().await.state, Looking);
@@ -90,7 +90,7 @@ async fn a_list_without_this_server_leaves_it_where_it_is() {
 #[tokio::test]
 async fn on_every_address_if_told_so() {
     let town = Town::new([1, 2]);
-    let settings = MeshSettings {
+    let settings = VoterSettings {
         listen_on_all_ips: true,
         ..settings(1)
     };
@@ -106,7 +106,7 @@ async fn after_stop_the_port_is_free_and_connections_are_closed() {
     let peer = Peer::start(1, &town.list(&[1, 2], &[], 0), zxid(0));
     let mut script = Script::greet(town.port(1), 2).await;
     script.heard().await;
-    peer.mesh.stop().await;
+    peer.voter.stop().await;
     TcpListener::bind((Ipv4Addr::LOCALHOST, town.port(1)))
         .await
         .unwrap();

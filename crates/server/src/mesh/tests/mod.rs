@@ -2,6 +2,7 @@
 
 mod elections;
 mod growth;
+mod host;
 mod intruders;
 mod listening;
 mod recorded;
@@ -9,6 +10,7 @@ mod recorded;
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener as StdListener};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
@@ -24,8 +26,8 @@ use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 
-use super::{Mesh, MeshEvent, MeshSettings, MeshStart};
-use crate::metrics::Metrics;
+use self::host::{Told, Voter, VoterStart};
+use super::{MeshSettings, OracleFile};
 
 /// Longer than anything here takes on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -83,8 +85,21 @@ impl Town {
     }
 }
 
-fn settings(me: i64) -> MeshSettings {
-    MeshSettings {
+/// How a server takes part in elections.
+struct VoterSettings {
+    me: Sid,
+    election: election::Settings,
+    connect_timeout: Duration,
+    read_timeout: Duration,
+    listen_on_all_ips: bool,
+    multi_address: bool,
+    bind_attempts: Option<u32>,
+    tcp_keep_alive: bool,
+    oracle_path: Option<PathBuf>,
+}
+
+fn settings(me: i64) -> VoterSettings {
+    VoterSettings {
         me: Sid(me),
         election: election::Settings::default(),
         connect_timeout: Duration::from_secs(5),
@@ -97,38 +112,38 @@ fn settings(me: i64) -> MeshSettings {
     }
 }
 
-/// A mesh, and what it has told.
+/// A voter, and what it was told.
 struct Peer {
-    mesh: Mesh,
-    events: mpsc::UnboundedReceiver<MeshEvent>,
-    metrics: Arc<Metrics>,
+    voter: Voter,
+    events: mpsc::UnboundedReceiver<Told>,
 }
 
 impl Peer {
-    /// A mesh that does not look yet.
-    fn rest(settings: MeshSettings, list: &Membership, candidate: Candidate) -> Self {
-        let (sender, events) = mpsc::unbounded_channel();
-        let metrics = Arc::new(Metrics::default());
-        let mesh = Mesh::start(MeshStart {
-            settings,
-            committed: list.clone(),
-            proposed: None,
+    /// A voter that does not look yet.
+    fn rest(settings: VoterSettings, list: &Membership, candidate: Candidate) -> Self {
+        let (told, events) = mpsc::unbounded_channel();
+        let voter = Voter::start(VoterStart {
+            settings: MeshSettings {
+                me: settings.me,
+                connect_timeout: settings.connect_timeout,
+                read_timeout: settings.read_timeout,
+                listen_on_all_ips: settings.listen_on_all_ips,
+                multi_address: settings.multi_address,
+                bind_attempts: settings.bind_attempts,
+                tcp_keep_alive: settings.tcp_keep_alive,
+            },
+            election: settings.election,
+            oracle: settings.oracle_path.map(OracleFile::new),
+            list: list.clone(),
             candidate,
-            metrics: metrics.clone(),
-            sink: Box::new(move |event| {
-                let _ = sender.send(event);
-            }),
+            told,
         });
-        Self {
-            mesh: mesh.unwrap(),
-            events,
-            metrics,
-        }
+        Self { voter, events }
     }
 
-    fn with(settings: MeshSettings, list: &Membership, candidate: Candidate) -> Self {
+    fn with(settings: VoterSettings, list: &Membership, candidate: Candidate) -> Self {
         let peer = Self::rest(settings, list, candidate);
-        peer.mesh.look(candidate);
+        peer.voter.look(candidate);
         peer
     }
 
@@ -136,7 +151,7 @@ impl Peer {
         Self::with(settings(me), list, candidate)
     }
 
-    async fn event(&mut self) -> MeshEvent {
+    async fn event(&mut self) -> Told {
         let event = timeout(PATIENCE, self.events.recv()).await;
         event.expect("an event in time").expect("a mesh that runs")
     }
@@ -149,8 +164,8 @@ impl Peer {
     async fn outcome(&mut self) -> (PeerState, Vote, ElectionRound) {
         loop {
             match self.event().await {
-                MeshEvent::Elected { state, vote, round } => return (state, vote, round),
-                MeshEvent::SupporterLooks { .. } => {}
+                Told::Elected { state, vote, round } => return (state, vote, round),
+                Told::SupporterLooks { .. } => {}
                 other => panic!("{other:?}"),
             }
         }
@@ -159,7 +174,7 @@ impl Peer {
     /// Whether it has kept its role.
     fn is_settled(&mut self) -> bool {
         let events = std::iter::from_fn(|| self.events.try_recv().ok());
-        let mut others = events.filter(|event| !matches!(event, MeshEvent::SupporterLooks { .. }));
+        let mut others = events.filter(|event| !matches!(event, Told::SupporterLooks { .. }));
         others.next().is_none()
     }
 }

@@ -145,9 +145,9 @@ async fn answers_of_leader_and_followers() {
     }
     for (peer, state) in peers.iter_mut().zip([Following, Following, Leading]) {
         assert_eq!(peer.elected().await, (state, 3));
-        peer.mesh
+        peer.voter
             .configure(list.clone(), None, MemberRole::Participant);
-        peer.mesh.epoch_active(Epoch(1));
+        peer.voter.epoch_active(Epoch(1));
     }
     for (sid, port) in [(1, 29201), (2, 29202), (3, 29203)] {
         let java = format!("java-{sid}");
@@ -176,7 +176,7 @@ async fn several_addresses() {
     let text = Notification::decode(frames[0][4..].to_vec().into()).unwrap();
     let text = String::from_utf8(text.config().unwrap().to_vec()).unwrap();
     let list = Membership::parse(&text, true).unwrap();
-    let settings = MeshSettings {
+    let settings = VoterSettings {
         multi_address: true,
         ..settings(3)
     };

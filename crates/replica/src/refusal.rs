@@ -8,19 +8,19 @@ use proto::Sid;
 
 /// A leader that is not made.
 #[derive(Debug)]
-pub(super) struct Refusal<'a> {
+pub(crate) struct Refusal<'a> {
     /// Who would lead by our list.
-    pub(super) candidate: Sid,
+    pub(crate) candidate: Sid,
     /// Who leads already.
-    pub(super) leader: Sid,
+    pub(crate) leader: Sid,
     /// Who says so.
-    pub(super) witness: Sid,
-    pub(super) theirs: &'a MemberList,
-    pub(super) ours: &'a MemberList,
+    pub(crate) witness: Sid,
+    pub(crate) theirs: &'a MemberList,
+    pub(crate) ours: &'a MemberList,
 }
 
 impl Refusal<'_> {
-    pub(super) fn log(&self) {
+    pub(crate) fn log(&self) {
         tracing::warn!(
             candidate = %self.candidate,
             leader = %self.leader,

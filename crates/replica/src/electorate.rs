@@ -9,14 +9,12 @@ use config::membership::Membership;
 use election::{Electorate, Heard, MemberList, Role};
 use proto::Sid;
 use proto::hello::Endpoint;
-use proto::notification::Notification;
+use proto::notification::{CONFIG_BYTES_MAX, Notification};
 use proto::quorum::QuorumVerifier;
-
-use super::limits::CONFIG_BYTES_MAX;
 
 /// Why nobody can be elected by a member list.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum ElectorateError {
+pub enum ElectorateError {
     /// It has observers at most.
     #[error("the member list names no participant")]
     NoParticipants,
@@ -30,14 +28,14 @@ pub(crate) enum ElectorateError {
 
 /// The lists that decide an election: the committed one, and a newer one that was proposed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Lists {
-    pub(super) committed: Membership,
-    pub(super) proposed: Option<Membership>,
+pub(crate) struct Lists {
+    pub(crate) committed: Membership,
+    pub(crate) proposed: Option<Membership>,
 }
 
 impl Lists {
     /// A proposed list that is not newer has been overtaken, and has no say.
-    pub(super) fn new(committed: Membership, proposed: Option<Membership>) -> Self {
+    pub(crate) fn new(committed: Membership, proposed: Option<Membership>) -> Self {
         let proposed = proposed.filter(|proposed| proposed.version > committed.version);
         Self {
             committed,
@@ -47,7 +45,7 @@ impl Lists {
 
     /// # Errors
     /// If nobody could be elected by one of the lists.
-    pub(super) fn electorate(&self) -> Result<Electorate, ElectorateError> {
+    pub(crate) fn electorate(&self) -> Result<Electorate, ElectorateError> {
         let text = self.committed.node_data();
         if text.len() > CONFIG_BYTES_MAX {
             return Err(ElectorateError::TooLong { len: text.len() });
@@ -61,14 +59,14 @@ impl Lists {
     }
 
     /// Every server that a list names, observers included.
-    pub(super) fn sids(&self) -> BTreeSet<Sid> {
+    pub(crate) fn sids(&self) -> BTreeSet<Sid> {
         let lists = self.both().flat_map(|list| list.members.keys());
         lists.copied().collect()
     }
 
     /// Where a server takes part in elections: what the committed list says, then what the
     /// proposed one says differently.
-    pub(super) fn election_endpoints(&self, sid: Sid) -> Vec<Endpoint> {
+    pub(crate) fn election_endpoints(&self, sid: Sid) -> Vec<Endpoint> {
         let members = self.both().filter_map(|list| list.members.get(&sid));
         let mut all = Vec::new();
         for endpoint in members.flat_map(election_endpoints) {
@@ -80,7 +78,7 @@ impl Lists {
     }
 
     /// Where this server is to listen; `None` if no list names it, and it stays where it is.
-    pub(super) fn own_endpoints(&self, me: Sid) -> Option<Vec<Endpoint>> {
+    pub(crate) fn own_endpoints(&self, me: Sid) -> Option<Vec<Endpoint>> {
         let member = self.both().find_map(|list| list.members.get(&me))?;
         Some(election_endpoints(member).collect())
     }
@@ -91,36 +89,37 @@ impl Lists {
 }
 
 /// What a server is by a list. A server that the list does not name follows without a vote.
-pub(super) fn role_in(list: &Membership, me: Sid) -> Role {
+pub(crate) fn role_in(list: &Membership, me: Sid) -> Role {
     let member = list.members.get(&me);
     role(member.map(|member| member.role).unwrap_or_default())
 }
 
-pub(super) fn role(role: MemberRole) -> Role {
+pub(crate) fn role(role: MemberRole) -> Role {
     match role {
         MemberRole::Observer => Role::Observer,
         MemberRole::Participant => Role::Participant,
     }
 }
 
-/// A message with its member list; a text that is none does not hurt the rest.
-pub(super) fn read(notification: Notification, multi_address_enabled: bool) -> Heard {
+/// A message with its member list, as the election knows it and whole; a text that is none does not
+/// hurt the rest.
+pub(crate) fn read(
+    notification: Notification,
+    multi_address_enabled: bool,
+) -> (Heard, Option<Membership>) {
     let list = read_list(&notification, multi_address_enabled);
-    let members = list.map(|list| MemberList {
+    let members = list.as_ref().map(|list| MemberList {
         version: list.version,
         voters: list.participants().map(|member| member.sid).collect(),
     });
-    Heard {
+    let heard = Heard {
         notification,
         members,
-    }
+    };
+    (heard, list)
 }
 
-/// The member list of a message.
-pub(super) fn read_list(
-    notification: &Notification,
-    multi_address_enabled: bool,
-) -> Option<Membership> {
+fn read_list(notification: &Notification, multi_address_enabled: bool) -> Option<Membership> {
     let text = std::str::from_utf8(notification.config()?).ok()?;
     Membership::parse(text, multi_address_enabled).ok()
 }
@@ -211,10 +210,10 @@ mod tests {
             b"\xff\xfe",
             b"server.1=a:1:2|b:1:2",
         ] {
-            let heard = read(notification(text), false);
+            let (heard, _) = read(notification(text), false);
             assert_eq!((heard.members, heard.notification.zxid), (None, Zxid(2)));
         }
-        let heard = read(notification(THREE.as_bytes()), false);
+        let (heard, _) = read(notification(THREE.as_bytes()), false);
         assert_eq!(heard.members.unwrap().to_string(), "1,2 version 5");
     }
 }

@@ -1,0 +1,545 @@
+//! This server's part in elections: `election` with the member lists that there are, over numbered
+//! connections that the host keeps.
+//!
+//! Source: QuorumCnxManager, FastLeaderElection, QuorumPeer.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use config::members::MemberRole;
+use config::membership::Membership;
+use election::links::{CloseReason, ConnectionId, LinkAction, Links};
+use election::{Action, Candidate, Election, Heard, Oracle, Role, Vote};
+use proto::hello::{Endpoint, Hello};
+use proto::notification::{Notification, PeerState};
+use proto::{ConfigVersion, ElectionRound, Epoch, Sid};
+
+use crate::electorate::{self, ElectorateError, Lists};
+use crate::refusal::Refusal;
+
+/// Settings of elections; fixed while a server runs.
+#[derive(Debug, Clone)]
+pub struct ElectionSettings {
+    /// This server.
+    pub me: Sid,
+    /// Intervals, and what is taken into account.
+    pub election: election::Settings,
+    /// Servers may have several addresses (`multiAddress.enabled`).
+    pub multi_address: bool,
+    /// There is an oracle of two (`oraclePath`).
+    pub has_oracle: bool,
+}
+
+/// What happens on the connections of elections.
+#[derive(Debug)]
+pub enum ElectionInput {
+    /// A server connected and said who it is. The connection is to be kept or closed.
+    Hello {
+        /// Its number.
+        connection: ConnectionId,
+        /// Who it is.
+        hello: Hello,
+    },
+    /// A server was reached. The connection is to be kept or closed.
+    Dialled {
+        /// Which.
+        sid: Sid,
+        /// The number of the connection.
+        connection: ConnectionId,
+    },
+    /// A server was not reached.
+    NotReached {
+        /// Which.
+        sid: Sid,
+        /// Whether its host is there and says that the server is not.
+        is_refusal: bool,
+    },
+    /// A message.
+    Heard {
+        /// Where it came from.
+        connection: ConnectionId,
+        /// What it says.
+        notification: Notification,
+    },
+    /// A connection ended by itself.
+    Closed {
+        /// Which.
+        connection: ConnectionId,
+    },
+}
+
+/// What elections want of the host.
+#[derive(Debug)]
+pub enum ElectionEffect {
+    /// Listen there, and nowhere else.
+    Listen(Vec<Endpoint>),
+    /// Connect to a server and say who this one is.
+    Dial {
+        /// Whom.
+        sid: Sid,
+        /// Where it may be, the best guess first.
+        at: Vec<Endpoint>,
+        /// Where this server is, as its line says.
+        own: Vec<Endpoint>,
+        /// Whether a member list names it.
+        is_member: bool,
+    },
+    /// Read and write from now on.
+    Keep {
+        /// The connection.
+        connection: ConnectionId,
+        /// Whose.
+        sid: Sid,
+    },
+    /// Close a connection.
+    Close {
+        /// Which.
+        connection: ConnectionId,
+        /// Why.
+        reason: CloseReason,
+    },
+    /// Write this, in place of what was not written yet.
+    Write {
+        /// Where.
+        connection: ConnectionId,
+        /// What.
+        notification: Notification,
+    },
+    /// Ask the oracle of two.
+    AskOracle,
+}
+
+/// What comes of an election.
+#[derive(Debug)]
+pub enum ElectionAction {
+    /// The host is to do something.
+    Carry(ElectionEffect),
+    /// It is over.
+    Elected {
+        /// The role: leading, following or observing.
+        state: PeerState,
+        /// For whom; with the zxid and epoch that it was elected with.
+        vote: Vote,
+        /// In which round.
+        round: ElectionRound,
+        /// How long this server has looked, ms.
+        took_ms: u64,
+    },
+    /// Another server has committed a newer member list, and this one looked. Elections count by it
+    /// already; the rest of the server is to install it.
+    ListSeen {
+        /// Who.
+        from: Sid,
+        /// The list.
+        list: Membership,
+    },
+    /// A server whose vote made this one the leader looks again.
+    SupporterLooks {
+        /// Who.
+        sid: Sid,
+    },
+}
+
+/// What is to be done, in turn.
+enum Work {
+    Election(Action),
+    Link(LinkAction),
+    /// A message of this server to itself.
+    Own(Notification),
+    /// A newer list was seen, and maybe the message is still to be heard.
+    Adopt(Sid, Box<Heard>, Box<Membership>),
+}
+
+/// A server in elections.
+pub struct Elections {
+    settings: ElectionSettings,
+    lists: Lists,
+    role: Role,
+    /// Where this server listens, and what it tells others.
+    own: Vec<Endpoint>,
+    election: Election,
+    links: Links,
+    candidate: Candidate,
+    /// Whose the connections are that are kept.
+    kept: BTreeMap<ConnectionId, Sid>,
+    /// Whether the oracle is asked: at first it is, and on a leader for as long as no follower has
+    /// joined it.
+    is_oracle_needed: bool,
+    /// The election waits for the answer.
+    is_oracle_asked: bool,
+    /// When the server began to look, if it does, ms.
+    looking_since_ms: Option<i64>,
+    /// The list of another server that could not be taken over last.
+    refused_list: Option<(Sid, ConfigVersion)>,
+    work: VecDeque<Work>,
+}
+
+impl Elections {
+    /// A server that answers others and does not look yet. `proposed` counts if it is newer than
+    /// `committed`; `candidate` is told to servers that ask before the first round.
+    ///
+    /// # Errors
+    /// If nobody can be elected by the lists.
+    pub fn new(
+        settings: ElectionSettings,
+        committed: Membership,
+        proposed: Option<Membership>,
+        candidate: Candidate,
+    ) -> Result<Self, ElectorateError> {
+        let me = settings.me;
+        let lists = Lists::new(committed, proposed);
+        let role = electorate::role_in(&lists.committed, me);
+        let electorate = lists.electorate()?;
+        Ok(Self {
+            role,
+            own: lists.own_endpoints(me).unwrap_or_default(),
+            election: Election::new(me, role, settings.election, electorate, candidate),
+            links: Links::new(me, lists.sids()),
+            lists,
+            candidate,
+            kept: BTreeMap::new(),
+            is_oracle_needed: true,
+            is_oracle_asked: false,
+            looking_since_ms: None,
+            refused_list: None,
+            work: VecDeque::new(),
+            settings,
+        })
+    }
+
+    /// Listens from now on.
+    pub fn begin(&mut self, out: &mut Vec<ElectionAction>) {
+        out.push(ElectionAction::Carry(ElectionEffect::Listen(
+            self.own.clone(),
+        )));
+    }
+
+    /// Begins a round: the server has started, or its role has ended. `candidate` says what is in
+    /// the log now.
+    pub fn look(&mut self, candidate: Candidate, now_ms: i64, out: &mut Vec<ElectionAction>) {
+        self.candidate = candidate;
+        self.looking_since_ms = Some(now_ms);
+        self.start_round(now_ms);
+        self.carry_out(now_ms, out);
+    }
+
+    /// The epoch of the leader is established.
+    pub fn handle_epoch_active(&mut self, epoch: Epoch) {
+        self.election.handle_epoch_active(epoch);
+    }
+
+    /// The role is over; [`look`](Self::look) follows when the log is on disk.
+    pub fn end_role(&mut self) {
+        self.election.end_role();
+    }
+
+    /// Gives the server a role without an election, as a reconfiguration can order.
+    pub fn appoint(&mut self, state: PeerState, vote: Vote) {
+        self.looking_since_ms = None;
+        self.election.appoint(state, vote);
+    }
+
+    /// Whether the oracle of two is asked.
+    pub fn set_oracle_needed(&mut self, is_needed: bool) {
+        self.is_oracle_needed = is_needed;
+    }
+
+    /// Other configurations apply: the one in effect, and the last one seen, which counts if it is
+    /// newer. `role` is this server's part in the first. A round under way goes on, unless this
+    /// server changes between having a vote and having none: then it begins anew.
+    ///
+    /// If nobody can be elected by them, that is logged, and the earlier ones stay.
+    pub fn configure(
+        &mut self,
+        lists: (Membership, Option<Membership>),
+        role: MemberRole,
+        now_ms: i64,
+        out: &mut Vec<ElectionAction>,
+    ) {
+        let (lists, role) = (Lists::new(lists.0, lists.1), electorate::role(role));
+        let electorate = match lists.electorate() {
+            Ok(electorate) => electorate,
+            Err(error) => {
+                let version = lists.committed.version;
+                return tracing::error!(%version, err = %error, "member list not used in elections");
+            }
+        };
+        self.install(lists, out);
+        let has_changed = std::mem::replace(&mut self.role, role) != role;
+        if has_changed && self.election.proposal().is_some() {
+            self.election.reset(role, electorate, self.candidate);
+            self.start_round(now_ms);
+        } else {
+            self.election.set_role(role);
+            self.election.set_electorate(electorate, now_ms);
+        }
+        self.carry_out(now_ms, out);
+    }
+
+    /// Something happened on a connection.
+    pub fn handle(&mut self, input: ElectionInput, now_ms: i64, out: &mut Vec<ElectionAction>) {
+        let mut links = Vec::new();
+        match input {
+            ElectionInput::Hello { connection, hello } => {
+                self.links.handle_hello(connection, &hello, &mut links);
+            }
+            ElectionInput::Dialled { sid, connection } => {
+                self.links
+                    .handle_dialled(sid, connection, now_ms, &mut links);
+            }
+            ElectionInput::NotReached { sid, is_refusal } => {
+                self.links.handle_dial_failed(sid, now_ms);
+                if is_refusal {
+                    self.election.handle_peer_refused(sid, now_ms);
+                }
+            }
+            ElectionInput::Heard {
+                connection,
+                notification,
+            } => {
+                // A connection that was replaced may still have had something to say.
+                if let Some(sid) = self.kept.get(&connection).copied() {
+                    tracing::trace!(%sid, ?notification, "heard");
+                    self.hear(sid, notification, now_ms);
+                }
+            }
+            ElectionInput::Closed { connection } => {
+                if self.kept.remove(&connection).is_some() {
+                    self.links.handle_closed(connection, &mut links);
+                }
+            }
+        }
+        self.queue_links(links);
+        self.carry_out(now_ms, out);
+    }
+
+    /// The oracle has answered.
+    pub fn handle_oracle(&mut self, grants: bool, now_ms: i64, out: &mut Vec<ElectionAction>) {
+        if std::mem::take(&mut self.is_oracle_asked) {
+            self.finish_wait(grants, now_ms);
+            self.carry_out(now_ms, out);
+        }
+    }
+
+    /// When to call [`handle_deadline`](Self::handle_deadline).
+    pub fn deadline_ms(&self) -> Option<i64> {
+        let election = self.election.next_deadline();
+        let election = election.filter(|_| !self.is_oracle_asked);
+        [election, self.links.next_deadline()]
+            .into_iter()
+            .flatten()
+            .min()
+    }
+
+    /// The time of [`deadline_ms`](Self::deadline_ms) has come, or any other.
+    pub fn handle_deadline(&mut self, now_ms: i64, out: &mut Vec<ElectionAction>) {
+        let is_due = |at_ms: Option<i64>| at_ms.is_some_and(|at_ms| at_ms <= now_ms);
+        if is_due(self.links.next_deadline()) {
+            let mut links = Vec::new();
+            self.links.handle_deadline(now_ms, &mut links);
+            self.queue_links(links);
+        }
+        if is_due(self.election.next_deadline()) && !self.is_oracle_asked {
+            if self.settings.has_oracle && self.is_oracle_needed {
+                self.is_oracle_asked = true;
+                out.push(ElectionAction::Carry(ElectionEffect::AskOracle));
+            } else {
+                self.finish_wait(false, now_ms);
+            }
+        }
+        self.carry_out(now_ms, out);
+    }
+
+    /// The election's deadline has come, and the oracle has been asked if there is one.
+    fn finish_wait(&mut self, grants: bool, now_ms: i64) {
+        if self.settings.has_oracle {
+            let is_needed = self.is_oracle_needed;
+            let grants = grants && is_needed;
+            let said = Oracle { is_needed, grants };
+            self.election.handle_oracle(Some(said), now_ms);
+        }
+        let mut actions = Vec::new();
+        self.election.handle_deadline(now_ms, &mut actions);
+        self.queue_actions(actions);
+    }
+
+    fn start_round(&mut self, now_ms: i64) {
+        let mut actions = Vec::new();
+        self.election.start(self.candidate, now_ms, &mut actions);
+        self.queue_actions(actions);
+    }
+
+    /// All but the election itself.
+    fn install(&mut self, lists: Lists, out: &mut Vec<ElectionAction>) {
+        self.links.set_members(lists.sids());
+        let own = lists.own_endpoints(self.settings.me);
+        self.lists = lists;
+        if let Some(own) = own.filter(|own| *own != self.own) {
+            self.own = own;
+            self.begin(out);
+        }
+    }
+
+    fn hear(&mut self, from: Sid, notification: Notification, now_ms: i64) {
+        let (heard, list) = electorate::read(notification, self.settings.multi_address);
+        let mut actions = Vec::new();
+        self.election
+            .handle_notification(from, &heard, now_ms, &mut actions);
+        let is_seen = |action: &Action| matches!(action, Action::ConfigSeen { .. });
+        if actions.iter().any(is_seen)
+            && let Some(list) = list
+        {
+            let work = Work::Adopt(from, Box::new(heard), Box::new(list));
+            self.work.push_back(work);
+        }
+        self.queue_actions(actions);
+    }
+
+    /// A newer list was seen while this server looks.
+    fn adopt(
+        &mut self,
+        from: Sid,
+        heard: &Heard,
+        seen: Membership,
+        now_ms: i64,
+        out: &mut Vec<ElectionAction>,
+    ) {
+        if seen.version <= self.lists.committed.version {
+            return;
+        }
+        let version = seen.version;
+        let lists = Lists::new(seen.clone(), self.lists.proposed.clone());
+        let electorate = match lists.electorate() {
+            Ok(electorate) => electorate,
+            Err(error) => {
+                // It comes with every message of that server.
+                if self.refused_list.replace((from, version)) != Some((from, version)) {
+                    tracing::warn!(%from, %version, err = %error, "member list of another server not taken over");
+                }
+                return;
+            }
+        };
+        tracing::info!(%from, %version, "newer member list of another server taken over");
+        let is_different = !self.lists.committed.has_same_members(&seen);
+        self.install(lists, out);
+        self.role = electorate::role_in(&seen, self.settings.me);
+        out.push(ElectionAction::ListSeen { from, list: seen });
+        if is_different {
+            let has_started = self.election.proposal().is_some();
+            self.election.reset(self.role, electorate, self.candidate);
+            if has_started {
+                self.start_round(now_ms);
+            }
+        } else {
+            self.election.set_electorate(electorate, now_ms);
+            self.hear(from, heard.notification.clone(), now_ms);
+        }
+    }
+
+    fn queue_actions(&mut self, actions: Vec<Action>) {
+        self.work.extend(actions.into_iter().map(Work::Election));
+    }
+
+    fn queue_links(&mut self, actions: Vec<LinkAction>) {
+        self.work.extend(actions.into_iter().map(Work::Link));
+    }
+
+    /// In turn: what an action brings about stands behind what was there before it.
+    fn carry_out(&mut self, now_ms: i64, out: &mut Vec<ElectionAction>) {
+        while let Some(work) = self.work.pop_front() {
+            match work {
+                Work::Election(action) => self.carry_out_election(action, now_ms, out),
+                Work::Link(action) => self.carry_out_link(action, now_ms, out),
+                Work::Own(notification) => self.hear(self.settings.me, notification, now_ms),
+                Work::Adopt(from, heard, list) => self.adopt(from, &heard, *list, now_ms, out),
+            }
+        }
+    }
+
+    fn carry_out_election(&mut self, action: Action, now_ms: i64, out: &mut Vec<ElectionAction>) {
+        match action {
+            Action::Send { to, notification } if to == self.settings.me => {
+                self.work.push_back(Work::Own(notification));
+            }
+            Action::Send { to, notification } => {
+                let mut links = Vec::new();
+                self.links.send(to, notification, now_ms, &mut links);
+                self.queue_links(links);
+            }
+            Action::Elected { state, vote, round } => {
+                let since_ms = self.looking_since_ms.take();
+                let took_ms = since_ms.map_or(0, |since_ms| now_ms.saturating_sub(since_ms));
+                let took_ms = took_ms.max(0).unsigned_abs();
+                let leader = vote.leader;
+                tracing::info!(role = role_name(state), %leader, %vote, %round, took_ms, "elected");
+                out.push(ElectionAction::Elected {
+                    state,
+                    vote,
+                    round,
+                    took_ms,
+                });
+            }
+            // Comes with the message, as `Work::Adopt`.
+            Action::ConfigSeen { .. } => {}
+            Action::SupporterLooks { sid } => out.push(ElectionAction::SupporterLooks { sid }),
+            Action::Refused {
+                candidate,
+                leader,
+                witness,
+                theirs,
+                ours,
+            } => Refusal {
+                candidate,
+                leader,
+                witness,
+                theirs: &theirs,
+                ours: &ours,
+            }
+            .log(),
+        }
+    }
+
+    fn carry_out_link(&mut self, action: LinkAction, now_ms: i64, out: &mut Vec<ElectionAction>) {
+        let effect = match action {
+            LinkAction::Dial { sid, mut at } => {
+                at.extend(self.lists.election_endpoints(sid));
+                let own = self.own.clone();
+                let is_member = self.lists.sids().contains(&sid);
+                ElectionEffect::Dial {
+                    sid,
+                    at,
+                    own,
+                    is_member,
+                }
+            }
+            LinkAction::Keep { connection, sid } => {
+                self.kept.insert(connection, sid);
+                let mut actions = Vec::new();
+                self.election.handle_peer_up(sid, &mut actions);
+                self.queue_actions(actions);
+                ElectionEffect::Keep { connection, sid }
+            }
+            LinkAction::Close { connection, reason } => {
+                self.kept.remove(&connection);
+                ElectionEffect::Close { connection, reason }
+            }
+            LinkAction::Down { sid } => return self.election.handle_peer_down(sid, now_ms),
+            LinkAction::Write {
+                connection,
+                notification,
+            } => ElectionEffect::Write {
+                connection,
+                notification,
+            },
+        };
+        out.push(ElectionAction::Carry(effect));
+    }
+}
+
+/// ZooKeeper's word for a role.
+fn role_name(state: PeerState) -> &'static str {
+    match state {
+        PeerState::Leading => "LEADING",
+        PeerState::Observing => "OBSERVING",
+        PeerState::Following | PeerState::Looking | PeerState::Unknown(_) => "FOLLOWING",
+    }
+}
