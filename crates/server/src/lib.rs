@@ -50,6 +50,7 @@ mod shared;
     reason = "to be split when its rules move to a crate of their own"
 )]
 mod start;
+mod state;
 mod timers;
 mod view;
 

@@ -87,8 +87,8 @@ fn ports(context: &MemberContext<'_>, ensemble: &Ensemble) -> MemberPorts {
         snapshot_size_factor: config.storage.snapshot_size_factor,
     };
     let port = |sink| {
-        let (runtime, shared) = (runtime.clone(), shared.clone());
-        LearnerPort::new(runtime, shared, port_settings.clone(), sink)
+        let (runtime, state) = (runtime.clone(), shared.state.clone());
+        LearnerPort::new(runtime, state, port_settings.clone(), sink)
     };
     let retry_delay = ensemble.learner.connect_retry_delay_ms;
     let learner_settings = LearnerSettings {

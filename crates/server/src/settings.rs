@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use config::{AuthProvider, Config, FourLetterWords};
 use jute::Limits;
-use storage::{Compression, RecoverySettings};
+use storage::RecoverySettings;
 use tree::TreeSettings;
 use tree::auth::{AuthSettings, DigestAlgorithm, DigestSettings, EnsembleSettings};
 
 use crate::fourlw::Whitelist;
 use crate::limits::BATCH_REQUESTS_MAX;
 use crate::net::registry::ConnectionLimits;
-use crate::pipeline::{GroupCommit, compression};
+use crate::pipeline::GroupCommit;
 
 /// Settings of connections, sessions and the pipeline; fixed while a server runs.
 #[derive(Debug, Clone)]
@@ -27,7 +27,6 @@ pub(crate) struct Settings {
     pub(crate) tcp_keep_alive: bool,
     /// How long a connection may stay without a handshake.
     pub(crate) sessionless_timeout: Duration,
-    pub(crate) tick_ms: u64,
     pub(crate) min_session_timeout_ms: i32,
     pub(crate) max_session_timeout_ms: i32,
     /// Whether new sessions are known to this server only (`localSessionsEnabled`); no server that
@@ -44,11 +43,6 @@ pub(crate) struct Settings {
     /// Which four-letter words are answered.
     pub(crate) words: Whitelist,
     pub(crate) group_commit: GroupCommit,
-    pub(crate) snapshot_compression: Compression,
-    /// Whether files are synced (`forceSync`).
-    pub(crate) force_sync: bool,
-    pub(crate) digest_enabled: bool,
-    pub(crate) serialize_last_zxid: bool,
 }
 
 /// Top byte of a standalone server's session ids. Source: client-protocol.md 2.6.
@@ -70,7 +64,6 @@ impl Settings {
             },
             tcp_keep_alive: config.client.tcp_keep_alive,
             sessionless_timeout: millis(sessions.sessionless_connection_timeout_ms),
-            tick_ms: config.tick_time_ms.into(),
             min_session_timeout_ms: as_i32(sessions.min_timeout_ms),
             max_session_timeout_ms: as_i32(sessions.max_timeout_ms),
             local_sessions: config.ensemble.is_some() && sessions.local_enabled,
@@ -89,10 +82,6 @@ impl Settings {
                 poll_time: Duration::from_millis(storage.max_write_queue_poll_time_ms),
                 batch_max: storage.max_batch_size as usize,
             },
-            snapshot_compression: compression(storage.snapshot_compression),
-            force_sync: storage.force_sync,
-            digest_enabled: storage.digest_enabled,
-            serialize_last_zxid: storage.serialize_last_processed_zxid,
             config,
         }
     }

@@ -1,18 +1,16 @@
 //! What the threads and tasks of a server share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::AtomicI64;
 
 use crossbeam_channel::Sender;
 use monitoring::environment::Environment;
 use monitoring::role::RoleCell;
 use monitoring::view::DEFAULT_TRACE_MASK;
-use parking_lot::{Mutex, RwLock};
+use parking_lot::Mutex;
 use proto::SessionId;
-use replica::sessions::Sessions;
 use replica::{ClientRequest, Renewal, Service, SyncRequest};
 use session::SessionIds;
-use tree::{Tree, Watches};
 
 use crate::clock;
 use crate::metrics::{Metrics, ServerStats};
@@ -24,6 +22,7 @@ use crate::permits::Permits;
 use crate::pipeline::ToCore;
 use crate::service::ServiceSwitch;
 use crate::settings::Settings;
+use crate::state::ServerState;
 
 /// One server: its tree, its sessions, its connections, and the way into its pipeline.
 ///
@@ -31,29 +30,25 @@ use crate::settings::Settings;
 /// the registry's lock is held for look-ups only, never while another is taken.
 pub(crate) struct Shared {
     pub(crate) settings: Settings,
-    pub(crate) tree: RwLock<Tree>,
-    pub(crate) watches: Mutex<Watches>,
-    pub(crate) sessions: Mutex<Sessions>,
+    pub(crate) state: Arc<ServerState>,
     pub(crate) service: ServiceSwitch,
     pub(crate) registry: Registry,
     pub(crate) permits: Permits,
     pub(crate) handshakes: Mutex<TokenBucket>,
     pub(crate) large_requests: LargeRequests,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) stats: ServerStats,
+    pub(crate) stats: Arc<ServerStats>,
     pub(crate) environment: Environment,
     pub(crate) trace_mask: AtomicI64,
     pub(crate) role: RoleCell,
     session_ids: Mutex<SessionIds>,
-    /// How often the tree was replaced by another one: a snapshot under way is worthless then.
-    tree_generation: AtomicU64,
     core: Sender<ToCore>,
 }
 
 impl Shared {
     pub(crate) fn new(
         settings: Settings,
-        tree: Tree,
+        state: Arc<ServerState>,
         core: Sender<ToCore>,
         metrics: Arc<Metrics>,
     ) -> Self {
@@ -68,20 +63,17 @@ impl Shared {
             clock::monotonic_ms(),
         );
         Self {
-            tree: RwLock::new(tree),
-            watches: Mutex::new(Watches::default()),
-            sessions: Mutex::new(Sessions::reporting(settings.tick_ms.cast_signed())),
+            state,
             service: ServiceSwitch::new(Service::None),
             registry: Registry::default(),
             permits,
             handshakes: Mutex::new(handshakes),
             large_requests,
-            stats: ServerStats::new(metrics.clone(), clock::monotonic_ms()),
+            stats: Arc::new(ServerStats::new(metrics.clone(), clock::monotonic_ms())),
             metrics,
             environment: Environment::of_this_process(),
             trace_mask: AtomicI64::new(DEFAULT_TRACE_MASK),
             role,
-            tree_generation: AtomicU64::new(0),
             session_ids: Mutex::new(SessionIds::new(server_id, clock::wall_ms())),
             core,
             settings,
@@ -144,27 +136,6 @@ impl Shared {
         }
     }
 
-    /// Puts another tree in the place of this one.
-    pub(crate) fn replace_tree(&self, tree: Tree) {
-        let mut place = self.tree.write();
-        self.tree_generation.fetch_add(1, Ordering::AcqRel);
-        let replaced = std::mem::replace(&mut *place, tree);
-        drop(place);
-        // Millions of znodes take a while.
-        drop(replaced);
-    }
-
-    /// The tree is about to hold what may be cut off again, or to be replaced: a snapshot that began
-    /// before must not be finished.
-    pub(crate) fn give_up_snapshots(&self) {
-        self.tree_generation.fetch_add(1, Ordering::AcqRel);
-    }
-
-    /// Which tree it is that there is now.
-    pub(crate) fn tree_generation(&self) -> u64 {
-        self.tree_generation.load(Ordering::Acquire)
-    }
-
     /// Makes an id for a new session and starts its clock.
     pub(crate) fn new_session(&self, timeout_ms: i32) -> SessionId {
         let id = self.new_session_id();
@@ -209,5 +180,13 @@ impl Shared {
         self.registry.remove(connection);
         self.watches.lock().remove_watcher(connection.id);
         self.tell(ToCore::Gone(connection.ticket()));
+    }
+}
+
+impl std::ops::Deref for Shared {
+    type Target = ServerState;
+
+    fn deref(&self) -> &ServerState {
+        &self.state
     }
 }

@@ -19,11 +19,15 @@ use crate::failure::Failure;
 use crate::member::{self, MemberContext};
 use crate::metrics::Metrics;
 use crate::net::listener;
-use crate::pipeline::{Core, CoreStart, Disk, LogFile, LogThread, ServerHost, Snapshotter};
+use crate::pipeline::{
+    Core, CoreStart, Disk, LogFile, LogThread, ServerHost, SnapshotParts, SnapshotSettings,
+    Snapshotter,
+};
 use crate::recovery::{RecoveredTree, database_load, recover_tree};
 use crate::server::{Server, Started};
 use crate::settings::{Settings, field_limits};
 use crate::shared::Shared;
+use crate::state::ServerState;
 use crate::{clock, limits, pauses, timers};
 
 /// The kernel's own maximum applies; what `clientPortListenBacklog=-1` stands for in Java is 50,
@@ -74,12 +78,22 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
     let metrics = Arc::new(Metrics::default());
     metrics.digest_mismatches_count.add(digest_mismatches);
     metrics.loaded(&database_load(&recovered));
-    let shared = Arc::new(Shared::new(settings, tree, core_sender.clone(), metrics));
+    let state = Arc::new(ServerState::new(tree, i64::from(config.tick_time_ms)));
+    let shared = Arc::new(Shared::new(
+        settings,
+        state.clone(),
+        core_sender.clone(),
+        metrics.clone(),
+    ));
     let failure = Failure::default();
     let (snapshotter, snapshots, snapshot_end) = Snapshotter::new(
-        shared.clone(),
-        disk.clone(),
-        dirs.clone(),
+        SnapshotParts {
+            state: state.clone(),
+            settings: SnapshotSettings::new(&config.storage),
+            metrics: metrics.clone(),
+            disk: disk.clone(),
+            dirs: dirs.clone(),
+        },
         failure.clone(),
         core_sender.clone(),
     );
@@ -109,7 +123,10 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
     };
     let (log_sender, log_orders) = crossbeam_channel::bounded(limits::LOG_GROUPS_MAX);
     let log_file = Arc::new(Mutex::new(LogFile {
-        shared: shared.clone(),
+        config: config.clone(),
+        state,
+        metrics,
+        stats: shared.stats.clone(),
         core: core_sender.clone(),
         writer: LogWriter::new(disk.clone(), &dirs, log_settings(&config)),
         disk: disk.clone(),
@@ -153,9 +170,8 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
     let mut tasks = Vec::new();
     if let Some(every) = purge_interval(&config) {
         let retain = config.purge.retain as usize;
-        tasks.push(
-            tokio::spawn(timers::purge(shared.clone(), disk, dirs, retain, every)).abort_handle(),
-        );
+        let purge = timers::purge(disk, dirs, field_limits(&config), retain, every);
+        tasks.push(tokio::spawn(purge).abort_handle());
     }
     if let Some(monitor) = config.pause_monitor.clone() {
         tasks.push(tokio::spawn(pauses::watch(monitor, shared.metrics.clone())).abort_handle());

@@ -3,21 +3,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use jute::Limits;
 use storage::{DataDirs, RealDisk};
 use tokio::time::{MissedTickBehavior, interval};
-
-use crate::shared::Shared;
 
 /// Removes snapshots and logs that are no longer needed, now and every `every`. Runs until
 /// aborted.
 pub(crate) async fn purge(
-    shared: Arc<Shared>,
     disk: Arc<RealDisk>,
     dirs: DataDirs,
+    limits: Limits,
     retain: usize,
     every: Duration,
 ) {
-    let limits = shared.settings.field_limits;
     let mut rounds = interval(every);
     rounds.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {

@@ -17,7 +17,7 @@ use super::outbox::{Outbox, write_packets};
 use super::reader::PacketReader;
 use super::send_tree::send_tree;
 use super::{EventSink, PeerError, PeerEvent};
-use crate::shared::Shared;
+use crate::state::ServerState;
 
 /// What the port keeps of a connection.
 #[derive(Debug)]
@@ -123,12 +123,12 @@ impl Link {
     pub(super) async fn write<W: AsyncWrite + Unpin>(
         &self,
         mut stream: W,
-        shared: &Shared,
+        state: &ServerState,
         stall: Duration,
         sink: &EventSink,
     ) -> Result<(), PeerError> {
         while let Some(zxid) = write_packets(&self.outbox, &mut stream, stall).await? {
-            send_tree(shared, zxid, &mut stream, stall).await?;
+            send_tree(state, zxid, &mut stream, stall).await?;
             sink(PeerEvent::SnapshotSent { link: self.id });
         }
         Ok(stream.shutdown().await?)

@@ -23,7 +23,7 @@ use super::listen::{self, ListenSettings, ListeningSocket, Resolved};
 use super::outbox::PacketBatch;
 use super::{EventSink, PeerError, PeerEvent};
 use crate::limits;
-use crate::shared::Shared;
+use crate::state::ServerState;
 
 /// What a leader's side is told of the configuration.
 #[derive(Debug, Clone)]
@@ -49,7 +49,7 @@ pub(crate) struct LearnerPort(Arc<Port>);
 
 struct Port {
     runtime: Handle,
-    shared: Arc<Shared>,
+    state: Arc<ServerState>,
     settings: PortSettings,
     sink: EventSink,
     links_made: AtomicU64,
@@ -94,13 +94,13 @@ impl LearnerPort {
     /// A port that is closed. `runtime` runs its tasks, `sink` is told what happens.
     pub(crate) fn new(
         runtime: Handle,
-        shared: Arc<Shared>,
+        state: Arc<ServerState>,
         settings: PortSettings,
         sink: EventSink,
     ) -> Self {
         Self(Arc::new(Port {
             runtime,
-            shared,
+            state,
             settings,
             sink,
             links_made: AtomicU64::new(0),
@@ -204,7 +204,7 @@ impl LearnerPort {
     pub(crate) fn send_snapshot(&self, link: LinkId, zxid: Zxid) {
         self.flush();
         if let Some(to) = self.0.link(link) {
-            let tree_bytes = self.0.shared.tree.read().approximate_data_size();
+            let tree_bytes = self.0.state.tree.read().approximate_data_size();
             let tree_bytes = usize::try_from(tree_bytes).unwrap_or(0);
             to.outbox.push_snapshot(zxid, tree_bytes);
         }
@@ -342,7 +342,7 @@ impl Port {
         let (port, writing) = (self.clone(), link);
         self.runtime.spawn(async move {
             let stall = port.settings.stall;
-            let write = writing.write(output, &port.shared, stall, &port.sink);
+            let write = writing.write(output, &port.state, stall, &port.sink);
             if let Some(Err(error)) = writing.unless_closed(stall, write).await {
                 port.end(&writing, error);
             }

@@ -11,7 +11,7 @@ use tokio::io::AsyncWrite;
 use super::PeerError;
 use super::outbox::write_all;
 use crate::limits;
-use crate::shared::Shared;
+use crate::state::ServerState;
 
 /// Writes a SNAP packet with `zxid`, the tree behind it, and the signature. Gives the bytes.
 ///
@@ -24,7 +24,7 @@ use crate::shared::Shared;
 /// # Errors
 /// If the connection breaks or stalls, or the tree was replaced.
 pub(super) async fn send_tree<W: AsyncWrite + Unpin>(
-    shared: &Shared,
+    state: &ServerState,
     zxid: Zxid,
     stream: &mut W,
     stall: Duration,
@@ -36,8 +36,8 @@ pub(super) async fn send_tree<W: AsyncWrite + Unpin>(
     let mut sent = 0u64;
     loop {
         let more = {
-            let tree = shared.tree.read();
-            let generation = shared.tree_generation();
+            let tree = state.tree.read();
+            let generation = state.tree_generation();
             let (cursor, begun_in) =
                 cursor.get_or_insert_with(|| (tree.start_snapshot(), generation));
             if generation != *begun_in {

@@ -44,7 +44,7 @@ impl Core {
     pub(crate) fn begin(start: CoreStart) -> Result<Self, ElectorateError> {
         let shared = start.shared;
         let mut core = Self {
-            replica: Replica::new(start.replica, &*shared, now())?,
+            replica: Replica::new(start.replica, &*shared.state, now())?,
             host: start.host,
             inbox: start.inbox,
             shared,
@@ -170,7 +170,7 @@ impl Core {
     fn step(&mut self, step: impl FnOnce(&mut Replica<ServerHost>, &mut Turn<'_, ServerHost>)) {
         let mut turn = Turn {
             now: now(),
-            state: &*self.shared,
+            state: &*self.shared.state,
             host: &mut self.host,
         };
         step(&mut self.replica, &mut turn);

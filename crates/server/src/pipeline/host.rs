@@ -16,6 +16,7 @@ use super::snapshot::Synchronised;
 use crate::net::connection::Connection;
 use crate::net::handshake;
 use crate::shared::Shared;
+use crate::state::ServerState;
 
 /// The host of a replica.
 pub(crate) struct ServerHost {
@@ -117,7 +118,7 @@ impl ServerHost {
 }
 
 impl Host for ServerHost {
-    type State = Shared;
+    type State = ServerState;
 
     fn effect(&mut self, effect: Effect) {
         match effect {
@@ -130,7 +131,7 @@ impl Host for ServerHost {
             }
             Effect::Reload { keep } => self.disk.order(ToLog::Reload { keep }),
             Effect::TakeOver { attempt, last } => {
-                let generation = self.shared.tree_generation();
+                let generation = self.shared.state.tree_generation();
                 self.disk.note_replaced(last);
                 self.disk.order(ToLog::TakeOver {
                     last,
@@ -140,7 +141,7 @@ impl Host for ServerHost {
                     },
                 });
             }
-            Effect::GiveUpSnapshots => self.shared.give_up_snapshots(),
+            Effect::GiveUpSnapshots => self.shared.state.give_up_snapshots(),
             Effect::Serve(service) => self.shared.serve(service),
             Effect::StopServing => self.shared.stop_serving(),
             Effect::CloseClient(ticket) => {

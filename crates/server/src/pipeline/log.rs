@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use config::Config;
 use crossbeam_channel::{Receiver, Sender};
 use parking_lot::Mutex;
 use proto::{Epoch, Zxid};
@@ -16,9 +17,9 @@ use crate::clock;
 use crate::error::exit_code;
 use crate::failure::Failure;
 use crate::membership::MembershipFiles;
-use crate::metrics::LogTimes;
+use crate::metrics::{LogTimes, Metrics, ServerStats};
 use crate::recovery::{database_load, recover_tree};
-use crate::shared::Shared;
+use crate::state::ServerState;
 
 /// Encoded transactions on their way to the log.
 #[derive(Default)]
@@ -122,7 +123,10 @@ pub(crate) struct LogThread {
 
 /// The log being written, and what goes with each write.
 pub(crate) struct LogFile {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) config: Arc<Config>,
+    pub(crate) state: Arc<ServerState>,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) stats: Arc<ServerStats>,
     pub(crate) core: Sender<ToCore>,
     pub(crate) disk: Arc<RealDisk>,
     pub(crate) dirs: DataDirs,
@@ -259,12 +263,12 @@ impl LogFile {
             && let Err(error) = storage::truncate(&*self.disk, &self.dirs, keep, limits)
         {
             tracing::error!(zxid = %keep, err = %error, "the log cannot be cut as the leader wants it");
-            let end = self.shared.tree.read().last_zxid();
+            let end = self.state.tree.read().last_zxid();
             self.tell(Input::Reloaded { tree: None, end });
             return Ok(());
         }
-        let found = recover_tree(&self.shared.settings.config, &self.dirs)?;
-        self.shared.metrics.loaded(&database_load(&found.recovered));
+        let found = recover_tree(&self.config, &self.dirs)?;
+        self.metrics.loaded(&database_load(&found.recovered));
         let end = found.tree.last_zxid();
         let tree = Some(Box::new(found.tree));
         self.tell(Input::Reloaded { tree, end });
@@ -309,22 +313,21 @@ impl LogFile {
         }
         let appended = group.records.len();
         let marks_ms = [group.queued_ms, begun_ms, clock::monotonic_ms()];
-        times.appended(&self.shared.metrics, appended, marks_ms);
+        times.appended(&self.metrics, appended, marks_ms);
         Ok(appended)
     }
 
     fn sync(&mut self, times: LogTimes) -> Result<(), StorageError> {
         let begun_ms = clock::monotonic_ms();
         let committed = self.writer.commit()?;
-        times.synced(&self.shared.metrics, [begun_ms, clock::monotonic_ms()]);
+        times.synced(&self.metrics, [begun_ms, clock::monotonic_ms()]);
         let elapsed_ms = u64::try_from(committed.sync_time.as_millis()).unwrap_or(u64::MAX);
-        self.shared.metrics.fsynctime.record(elapsed_ms);
-        self.shared
-            .metrics
+        self.metrics.fsynctime.record(elapsed_ms);
+        self.metrics
             .sync_processor_batch_size
             .record(committed.txns.into());
         if committed.is_slow {
-            self.shared.stats.slow_fsync();
+            self.stats.slow_fsync();
         }
         Ok(())
     }

@@ -19,7 +19,6 @@ mod log;
 mod measure;
 mod member;
 mod snapshot;
-mod state;
 
 use std::sync::Arc;
 
@@ -30,7 +29,7 @@ pub(crate) use self::disk::Disk;
 pub(crate) use self::host::ServerHost;
 pub(crate) use self::log::{GroupCommit, LogFile, LogThread};
 pub(crate) use self::member::{MemberPorts, OracleWatch};
-pub(crate) use self::snapshot::{SnapshotEnd, Snapshotter, compression};
+pub(crate) use self::snapshot::{SnapshotEnd, SnapshotParts, SnapshotSettings, Snapshotter};
 use crate::mesh::MeshEvent;
 use crate::net::connection::Connection;
 use crate::peer::PeerEvent;

@@ -12,7 +12,8 @@ use storage::{Compression, DataDirs, RealDisk, SnapshotTrailer, SnapshotWriter, 
 
 use super::ToCore;
 use crate::failure::Failure;
-use crate::shared::Shared;
+use crate::metrics::Metrics;
+use crate::state::ServerState;
 use crate::{clock, limits};
 
 /// Exit code when a snapshot cannot be written. Source: ExitCode.ERROR_TAKING_SNAPSHOT.
@@ -125,9 +126,41 @@ impl SnapshotEnd {
     }
 }
 
+/// How snapshots are written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SnapshotSettings {
+    pub(crate) compression: Compression,
+    /// Whether files are synced (`forceSync`).
+    pub(crate) force_sync: bool,
+    pub(crate) digest_enabled: bool,
+    pub(crate) serialize_last_zxid: bool,
+}
+
+impl SnapshotSettings {
+    pub(crate) fn new(storage: &config::Storage) -> Self {
+        Self {
+            compression: compression(storage.snapshot_compression),
+            force_sync: storage.force_sync,
+            digest_enabled: storage.digest_enabled,
+            serialize_last_zxid: storage.serialize_last_processed_zxid,
+        }
+    }
+}
+
+/// What snapshots are made of, and where they go.
+pub(crate) struct SnapshotParts {
+    pub(crate) state: Arc<ServerState>,
+    pub(crate) settings: SnapshotSettings,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) disk: Arc<RealDisk>,
+    pub(crate) dirs: DataDirs,
+}
+
 /// Writes a snapshot whenever one is asked for.
 pub(crate) struct Snapshotter {
-    pub(crate) shared: Arc<Shared>,
+    pub(crate) state: Arc<ServerState>,
+    pub(crate) settings: SnapshotSettings,
+    pub(crate) metrics: Arc<Metrics>,
     pub(crate) disk: Arc<RealDisk>,
     pub(crate) dirs: DataDirs,
     pub(crate) failure: Failure,
@@ -142,9 +175,7 @@ pub(crate) struct Snapshotter {
 
 impl Snapshotter {
     pub(crate) fn new(
-        shared: Arc<Shared>,
-        disk: Arc<RealDisk>,
-        dirs: DataDirs,
+        parts: SnapshotParts,
         failure: Failure,
         core: Sender<ToCore>,
     ) -> (Self, SnapshotRequests, SnapshotEnd) {
@@ -162,9 +193,11 @@ impl Snapshotter {
         };
         (
             Self {
-                shared,
-                disk,
-                dirs,
+                state: parts.state,
+                settings: parts.settings,
+                metrics: parts.metrics,
+                disk: parts.disk,
+                dirs: parts.dirs,
                 failure,
                 busy,
                 rest,
@@ -219,20 +252,20 @@ impl Snapshotter {
     fn write(&self, of: Option<Synchronised>) -> Result<Option<Zxid>, StorageError> {
         let started = Instant::now();
         let (mut cursor, generation) = {
-            let tree = self.shared.tree.read();
-            (tree.start_snapshot(), self.shared.tree_generation())
+            let tree = self.state.tree.read();
+            (tree.start_snapshot(), self.state.tree_generation())
         };
         let zxid = cursor.zxid();
         if of.is_some_and(|of| of.generation != generation) {
             tracing::info!(%zxid, "snapshot not begun, the role that asked for it is over");
             return Ok(None);
         }
-        let settings = &self.shared.settings;
+        let settings = &self.settings;
         let mut writer = SnapshotWriter::new(
             self.disk.clone(),
             &self.dirs,
             zxid,
-            settings.snapshot_compression,
+            settings.compression,
             settings.force_sync,
         )?;
         let mut chunk = Vec::with_capacity(limits::SNAPSHOT_CHUNK_BYTES);
@@ -240,8 +273,8 @@ impl Snapshotter {
             chunk.clear();
             // Shared and short: writers wait for one chunk at most.
             let more = {
-                let tree = self.shared.tree.read();
-                if self.shared.tree_generation() != generation {
+                let tree = self.state.tree.read();
+                if self.state.tree_generation() != generation {
                     tracing::info!(%zxid, "snapshot given up, it would hold what may never be committed");
                     return Ok(None);
                 }
@@ -270,7 +303,7 @@ impl Snapshotter {
         let elapsed = started.elapsed();
         self.rest.begin(elapsed, clock::monotonic_ms());
         let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
-        self.shared.metrics.snapshottime.record(elapsed_ms);
+        self.metrics.snapshottime.record(elapsed_ms);
         tracing::info!(file = %path.display(), %zxid, elapsed_ms, "snapshot written");
         Ok(Some(zxid))
     }
@@ -278,9 +311,9 @@ impl Snapshotter {
     /// The point from which digests can be compared, and the last zxid, as of now; nothing if the
     /// tree is not the same history any more.
     fn trailer(&self, generation: u64) -> Option<SnapshotTrailer> {
-        let settings = &self.shared.settings;
-        let tree = self.shared.tree.read();
-        if self.shared.tree_generation() != generation {
+        let settings = &self.settings;
+        let tree = self.state.tree.read();
+        if self.state.tree_generation() != generation {
             return None;
         }
         let (digest_zxid, digest) = tree.last_applied_digest().unwrap_or((Zxid::ZERO, 0));
@@ -294,7 +327,7 @@ impl Snapshotter {
 }
 
 /// Whether snapshots are compressed, in storage's words.
-pub(crate) fn compression(method: config::SnapshotCompression) -> Compression {
+fn compression(method: config::SnapshotCompression) -> Compression {
     match method {
         config::SnapshotCompression::None => Compression::None,
         config::SnapshotCompression::Gz => Compression::Gzip,
@@ -312,9 +345,13 @@ mod tests {
     /// A further snapshot thread's, of this server.
     fn snapshotter(server: &Server, dir: &Path) -> (Snapshotter, SnapshotRequests, SnapshotEnd) {
         Snapshotter::new(
-            server.shared.clone(),
-            Arc::new(RealDisk),
-            DataDirs::unlocked(dir, dir),
+            SnapshotParts {
+                state: server.shared.state.clone(),
+                settings: SnapshotSettings::new(&server.shared.settings.config.storage),
+                metrics: server.shared.metrics.clone(),
+                disk: Arc::new(RealDisk),
+                dirs: DataDirs::unlocked(dir, dir),
+            },
             Failure::default(),
             server.core.clone(),
         )

@@ -1,5 +1,6 @@
 //! What Java leaders have sent, sent again.
 
+use replica::State as _;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};

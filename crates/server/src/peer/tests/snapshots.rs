@@ -12,6 +12,8 @@ use proto::{Acl, Epoch, Id, SessionId, Zxid};
 use tree::Watches;
 use zab::leader::{LinkFault, LinkId};
 
+use replica::State;
+
 use super::support::{
     Content, Site, bytes_of, grown_tree, is_closed, raw_leader, raw_learner, write_packet,
 };

@@ -84,7 +84,7 @@ impl Site {
         };
         let runtime = self.runtime.handle().clone();
         let sink = self.sink(&self.learners.0);
-        LearnerPort::new(runtime, self.shared().clone(), settings, sink)
+        LearnerPort::new(runtime, self.shared().state.clone(), settings, sink)
     }
 
     /// A port that is open on a free port.
