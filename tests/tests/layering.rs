@@ -70,7 +70,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "jute", "proto", "tree", "session", "zab", "config", "storage", "recovery", "testkit",
         ],
     ),
-    ("tests", &["client", "proto", "jute"]),
+    ("tests", &["client", "proto", "jute", "testkit"]),
 ];
 
 /// How the names of packages begin that a registry can hold.
