@@ -51,7 +51,7 @@ pub(crate) struct Settings {
     pub(crate) serialize_last_zxid: bool,
 }
 
-/// Top byte of a standalone server's session ids. Source: client-protocol.md 2.6.
+/// Top byte of a standalone server's session ids. Source: ZooKeeperServer.createSessionTracker.
 const STANDALONE_SERVER_ID: u8 = 1;
 
 impl Settings {
