@@ -6,7 +6,6 @@ use std::process::Command;
 use std::time::Duration;
 
 use crate::command::{find_tool, run};
-use crate::layout::shared_dir;
 use crate::skip::Missing;
 
 /// Longest time for all cases; Apache ZooKeeper takes half a minute.
@@ -38,10 +37,9 @@ impl Conformance {
     /// # Errors
     /// [`Missing`] where the suite or Python is not there.
     pub fn find() -> Result<Conformance, Missing> {
-        let dir = shared_dir().map(|dir| dir.join("conformance"));
-        let dir = dir.filter(|dir| dir.is_dir());
+        let dir = testkit::recordings::find("conformance");
         Ok(Conformance {
-            dir: dir.ok_or_else(|| Missing("../shared/conformance is not there".to_owned()))?,
+            dir: dir.ok_or_else(|| Missing("its recorded cases are not there".to_owned()))?,
             python: find_tool("python3")?,
         })
     }

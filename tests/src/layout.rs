@@ -17,12 +17,6 @@ pub fn source_dir(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// The shared material beside the workspace, where it is present.
-pub fn shared_dir() -> Option<PathBuf> {
-    let dir = workspace_root().join("../shared").canonicalize().ok()?;
-    dir.is_dir().then_some(dir)
-}
-
 /// The directory of the profile this test was built with, such as `target/debug`.
 ///
 /// Taken from the running executable (`<profile>/deps/<test>`), so that it follows

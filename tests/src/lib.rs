@@ -39,7 +39,7 @@ pub use conformance::{Comparison, Conformance};
 pub use dump::{Dump, Znode};
 pub use foreign::prepare;
 pub use launcher::Flavour;
-pub use layout::{foreign_dir, shared_dir, source_dir, workspace_root};
+pub use layout::{foreign_dir, source_dir, workspace_root};
 pub use port::Port;
 pub use process::Process;
 pub use raw_session::{Answer, Lost, RawSession};

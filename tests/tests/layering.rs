@@ -20,6 +20,8 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("config", &["proto"]),
     ("storage", &["jute", "proto"]),
     ("recovery", &["jute", "proto", "tree", "storage"]),
+    // For tests only: every crate's tests may import it.
+    ("testkit", &["storage"]),
     ("history", &["proto"]),
     ("monitoring", &["jute", "proto", "tree", "config"]),
     (
@@ -58,21 +60,24 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "simulator",
         &[
             "jute", "proto", "tree", "session", "election", "zab", "config", "replica", "storage",
-            "recovery",
+            "recovery", "testkit",
         ],
     ),
     // For tests only: nothing may import them.
     (
         "fuzz",
         &[
-            "jute", "proto", "tree", "session", "zab", "config", "storage", "recovery",
+            "jute", "proto", "tree", "session", "zab", "config", "storage", "recovery", "testkit",
         ],
     ),
-    ("tests", &["client", "proto", "jute"]),
+    ("tests", &["client", "proto", "jute", "testkit"]),
 ];
 
 /// How the names of packages begin that a registry can hold.
 const PACKAGE_PREFIX: &str = "zoarium-";
+
+/// What tests share.
+const TESTKIT: &str = "testkit";
 
 /// Packages named otherwise: the binary, and the tests that nobody imports.
 const WITHOUT_PREFIX: &[&str] = &["zoarium", "tests"];
@@ -174,6 +179,7 @@ fn every_crate_imports_only_what_its_row_names() {
             let import_name = short_name(&import.name);
             let is_for_tests = import.kind == DependencyKind::Development;
             let is_named = allowed.contains(&import_name)
+                || (is_for_tests && import_name == TESTKIT)
                 || (is_for_tests && allowed.iter().any(|row| rows[row].contains(&import_name)));
             if ours.contains_key(import_name) && !is_named {
                 faults.push(format!("{name} imports {import_name}"));

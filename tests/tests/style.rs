@@ -47,6 +47,16 @@ const MAY_NAME_PATHS: &[&str] = &[
     "conf/zoo_sample.cfg",
 ];
 
+/// Apache ZooKeeper's own documents, which comments may cite.
+const FOREIGN_DOCUMENTS: &[&str] = &["zookeeperAdmin.md"];
+
+/// Folders whose comments still cite documents that are not in the repository.
+const MAY_CITE: &[&str] = &[
+    "crates/server/src/mesh/",
+    "crates/server/src/net/",
+    "crates/server/src/peer/",
+];
+
 /// Committed files that are there, relative to the root.
 fn committed() -> Option<Vec<String>> {
     let listed = Command::new("git")
@@ -181,6 +191,48 @@ fn names_path(line: &str, path: &str) -> bool {
     let joins = |c: char| c.is_alphanumeric() || "._-}~)".contains(c);
     line.match_indices(path)
         .any(|(at, _)| !line[..at].ends_with(joins))
+}
+
+#[test]
+fn documents_that_are_cited_are_there() {
+    let Some(files) = committed() else { return };
+    let documents: BTreeSet<&str> = files
+        .iter()
+        .filter(|file| file.ends_with(DOCUMENT))
+        .filter_map(|file| file.rsplit('/').next())
+        .chain(FOREIGN_DOCUMENTS.iter().copied())
+        .collect();
+    let mut faults = Vec::new();
+    for file in &files {
+        if MAY_CITE.iter().any(|folder| file.starts_with(folder)) {
+            continue;
+        }
+        let text = text_of(file).unwrap_or_default();
+        for (line, number) in text.lines().zip(1..) {
+            let missing = cited(line).filter(|name| !documents.contains(name));
+            faults.extend(missing.map(|name| format!("{file}:{number}: {name}")));
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+/// How the names of documents end.
+const DOCUMENT: &str = concat!(".m", "d");
+
+/// Names of documents in a line.
+fn cited(line: &str) -> impl Iterator<Item = &str> {
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    let words = line.split(move |c| !is_of_name(c));
+    let names = words.map(|word| word.trim_end_matches('.'));
+    names.filter(|name| name.len() > DOCUMENT.len() && name.ends_with(DOCUMENT))
+}
+
+#[test]
+fn names_of_documents_are_found_in_sentences() {
+    let name = format!("ABC-d{DOCUMENT}");
+    let line = format!("[see](docs/{name}), `{name}`; {name}. x{DOCUMENT}x {DOCUMENT}");
+    let found: Vec<_> = cited(&line).collect();
+    assert_eq!(found, [&name[..]; 3]);
 }
 
 #[test]

@@ -187,7 +187,7 @@ impl Requests {
     }
 }
 
-/// The xid behind `xid`. Source: client-protocol.md 2.9.
+/// The xid behind `xid`. Source: ClientCnxn.getXid.
 #[inline]
 pub(crate) fn xid_after(xid: i32) -> i32 {
     if xid >= i32::MAX - 1 { 1 } else { xid + 1 }

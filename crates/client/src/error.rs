@@ -129,7 +129,7 @@ pub enum Error {
         timeout_ms: u128,
     },
     /// The connection ended before the handshake was answered: a server that does not serve, has
-    /// too many connections, or has seen less than this client (client-protocol.md 2.2).
+    /// too many connections, or has seen less than this client.
     #[error("handshake with {server}: {reason}")]
     Handshake {
         /// The server.

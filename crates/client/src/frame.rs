@@ -19,7 +19,7 @@
 //! assert_eq!((header.zxid.0, header.err, body), (62, 0, &[][..]));
 //! ```
 //!
-//! Source: client-protocol.md 1.3.
+//! Source: ClientCnxnSocket.
 
 use jute::Encode;
 use proto::connect::{ReplyHeader, RequestHeader};

@@ -48,7 +48,7 @@ impl InFlight {
     /// The request that a reply with this header answers.
     ///
     /// Replies come in the order of the requests, but some overtake: auth and sasl skip the
-    /// server's queue, and a few refusals are made before it (client-protocol.md 4.2).
+    /// server's queue, and a few refusals are made before it.
     ///
     /// # Errors
     /// If it answers none, or overtakes without a reason: the connection cannot be trusted.

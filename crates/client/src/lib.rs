@@ -9,7 +9,7 @@
 //! Neither trusts the server: lengths are bounded before memory is taken ([`limits`]), and what
 //! does not decode ends the connection with an error that says what it was.
 //!
-//! Source: client-protocol.md; behaviour of clients in its section 2.9.
+//! Source: ZooKeeper, ClientCnxn.
 
 mod client;
 mod create;

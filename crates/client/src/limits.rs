@@ -7,7 +7,7 @@ pub const FRAME_BYTES_MAX: usize = 64 << 20;
 
 /// Bytes of one outgoing request that a server with default settings takes, inclusive.
 ///
-/// Source: client-protocol.md 1.3 (`jute.maxbuffer`).
+/// Source: `jute.maxbuffer`, BinaryInputArchive.checkLength.
 pub const REQUEST_BYTES_MAX: usize = 0xf_ffff;
 
 /// Space that every read from the socket has at least.

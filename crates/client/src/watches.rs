@@ -7,7 +7,7 @@
 //!
 //! The lists hold what the application asked to watch, no more: their size is its own choice.
 //!
-//! Source: client-protocol.md sections 3.6 and 8 (ZooKeeper.WatchRegistration, ZKWatchManager).
+//! Source: ZooKeeper.WatchRegistration, ZKWatchManager.
 
 use std::collections::BTreeSet;
 

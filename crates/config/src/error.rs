@@ -8,7 +8,7 @@ use crate::origin::{Notice, NoticeLevel, Origin, write_place};
 /// A configuration that is refused: where, which setting, why, and with which exit code.
 ///
 /// Prints as `file:line: key: reason`, followed by the way out if there is one to tell. The reason
-/// is Apache ZooKeeper's own sentence wherever it has one (configuration.md section 1.5).
+/// is Apache ZooKeeper's own sentence wherever it has one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ConfigError {
     /// The place where the setting was written.

@@ -31,7 +31,7 @@
 //! # Ok::<(), config::ConfigError>(())
 //! ```
 //!
-//! Source: configuration.md; Java's QuorumPeerConfig.
+//! Source: Java's QuorumPeerConfig.
 
 #[expect(
     clippy::too_many_lines,

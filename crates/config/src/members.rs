@@ -10,7 +10,7 @@
 //! Everything here is about text: names are not resolved, so that a member whose name is not known
 //! yet can be looked up again later.
 //!
-//! Source: configuration.md section 1.5; Java's QuorumPeer.QuorumServer, ConfigUtils.getHostAndPort.
+//! Source: Java's QuorumPeer.QuorumServer, ConfigUtils.getHostAndPort.
 
 use std::collections::BTreeSet;
 use std::fmt;

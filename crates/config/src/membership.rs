@@ -9,8 +9,7 @@
 //! version=100000000                                 hexadecimal, no line end after it
 //! ```
 //!
-//! Source: configuration.md section 1.5, storage-formats.md section 12; Java's QuorumMaj,
-//! QuorumHierarchical.
+//! Source: Java's QuorumMaj, QuorumHierarchical.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -9,8 +9,7 @@
 //! logical lines --first unescaped '=', ':' or blank--> key, value --escapes--> entry
 //! ```
 //!
-//! Source: configuration.md section 1.1; compared with java.util.Properties of JDK 17 over the
-//! recorded cases in `tests/golden/properties.txt`.
+//! Compared with java.util.Properties of JDK 17 over the recorded cases in `tests/golden/properties.txt`.
 
 use std::fmt::Write;
 

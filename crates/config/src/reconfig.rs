@@ -17,7 +17,7 @@
 //! negative weight is refused, and so is a list that its own text would not give back (a host with
 //! a line end in it, for one), because members would then differ about who decides.
 //!
-//! Source: client-protocol.md 3.9, ensemble-protocol.md 18.1 (PrepRequestProcessor, reconfig).
+//! Source: PrepRequestProcessor (reconfig), QuorumPeer.processReconfig.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;

@@ -5,7 +5,7 @@
 //! docs/CONFIG.md all come from here. To add a setting, add its line to a section and read it in
 //! the struct it belongs to; to change what becomes of one, change the [`Fate`] in its line.
 //!
-//! Source: configuration.md sections 2 to 14.
+//! Source: zookeeperAdmin.md of 3.9.5, QuorumPeerConfig, and the classes that read the properties.
 
 use std::borrow::Cow;
 
@@ -127,7 +127,7 @@ fn best(
 
 /// Names under which the manual describes settings, and the names they really have.
 ///
-/// Source: configuration.md section 1.6; zookeeperAdmin.md of 3.9.5.
+/// Source: zookeeperAdmin.md of 3.9.5.
 pub(crate) const MISNAMED: &[(&str, &str)] = &[
     ("connectionMaxTokens", "connection_throttle_tokens"),
     ("connectionTokenFillTime", "connection_throttle_fill_time"),

@@ -1,8 +1,6 @@
 //! What is to be said about names: unknown, misplaced, overridden.
 //!
 //! Java takes every name in silence. All of this is therefore a warning, never an error.
-//!
-//! Source: configuration.md sections 1.3, 1.4, 1.6; issue 3.
 
 use crate::origin::{Notice, NoticeLevel, Origin};
 use crate::registry::{self, Key, MISNAMED, PREFIX, Scope};

@@ -4,7 +4,7 @@
 //! know becomes a system property and so beats a `-D` flag; one that it knows is not looked for
 //! among the flags at all.
 //!
-//! Source: configuration.md sections 1.2 to 1.4.
+//! Source: Java's QuorumPeerConfig.parseProperties, which sets an unknown key as a property.
 
 use std::path::PathBuf;
 

@@ -182,7 +182,7 @@ impl Election {
 
     /// A server said something. Messages to itself come in here as well.
     ///
-    /// Source: ensemble-protocol.md 6.2 (FastLeaderElection's worker receiver).
+    /// Source: FastLeaderElection's worker receiver.
     pub fn handle_notification(
         &mut self,
         from: Sid,

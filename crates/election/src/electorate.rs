@@ -30,7 +30,7 @@ impl fmt::Display for MemberList {
 
 /// What the oracle of an ensemble of two says (`oraclePath`, since 3.7). The host reads the file.
 ///
-/// Source: ensemble-protocol.md 3 (QuorumOracleMaj).
+/// Source: QuorumOracleMaj.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Oracle {
     /// Whether it is to be asked at all. True from the start; a leader looks again whenever a

@@ -2,7 +2,7 @@
 //!
 //! Nothing in ZooKeeper compares the lists of files. Servers 1 and 3 of three can elect 3 while
 //! 2, 4 and 5, started with a list of five, elect 5: both quorums are right by their own list, and
-//! both leaders take writes (ensemble-scenarios.md 4). Yet the servers that would make the second
+//! both leaders take writes. Yet the servers that would make the second
 //! leader have been told of the first: it answers them, and its list is in the answer. The guard
 //! remembers those answers. Before a server acts on a quorum of lookers it asks the witnesses
 //! again, and goes on only if none answers. Whoever has not agreed is asked as soon as a quorum has:

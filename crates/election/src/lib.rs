@@ -55,8 +55,7 @@
 //! assert_eq!(out[0].to_string(), "elected: LEADING 1 (0x0, 0x7, 1) round 1");
 //! ```
 //!
-//! Source: ensemble-protocol.md 4 to 6, ensemble-scenarios.md 3 and 4 (FastLeaderElection,
-//! QuorumCnxManager).
+//! Source: FastLeaderElection, QuorumCnxManager.
 
 mod action;
 mod answers;

@@ -22,7 +22,7 @@
 //!
 //! Host names are resolved by the host at every [`LinkAction::Dial`], never kept.
 //!
-//! Source: ensemble-protocol.md 4.1 to 4.3 (QuorumCnxManager).
+//! Source: QuorumCnxManager.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -10,7 +10,7 @@
 //! (Java throws away those with no better vote), and the pause runs from the last telling (Java's
 //! starts again with every message, so that a talkative peer keeps it from telling the others).
 //!
-//! Source: ensemble-protocol.md 6.3 (FastLeaderElection.lookForLeader).
+//! Source: FastLeaderElection.lookForLeader.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;

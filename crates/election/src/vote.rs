@@ -101,7 +101,7 @@ impl Ballot {
     /// settled ensemble came to it in different rounds and with different zxids, so that only the
     /// leader and its epoch count, and of the oldest forms only the leader.
     ///
-    /// Source: ensemble-protocol.md 6.3 (Vote.equals, ZOOKEEPER-1732, 1805).
+    /// Source: Vote.equals, ZOOKEEPER-1732, 1805.
     pub(crate) fn agrees_with(&self, other: &Self) -> bool {
         if self.state == PeerState::Looking || other.state == PeerState::Looking {
             return self.vote == other.vote && self.round == other.round;

@@ -18,14 +18,12 @@
 //!
 //! The crate is for tests only; nothing depends on it.
 
-mod memory_disk;
 mod mutate;
 mod recorded;
 mod restore;
 mod seeds;
 mod targets;
 
-pub use memory_disk::MemoryDisk;
 pub use mutate::{Corpus, INPUT_BYTES_MAX};
 pub use targets::TARGETS;
 

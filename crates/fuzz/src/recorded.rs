@@ -8,10 +8,8 @@ use crate::INPUT_BYTES_MAX;
 /// Inputs taken from one kind of recording, so that mutants of our own seeds get their turn.
 const INPUTS_MAX: usize = 200;
 
-fn shared(folder: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../../shared")
-        .join(folder)
+fn recordings(name: &str) -> Vec<PathBuf> {
+    testkit::recordings::find(name).map_or_else(Vec::new, |folder| files_below(&folder))
 }
 
 fn files_below(folder: &Path) -> Vec<PathBuf> {
@@ -33,7 +31,7 @@ fn files_below(folder: &Path) -> Vec<PathBuf> {
 /// Messages of the recorded conversations whose line holds `mark`, whole.
 pub(crate) fn messages(mark: &str) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
-    for file in files_below(&shared("vectors/ensemble")) {
+    for file in recordings("vectors/ensemble") {
         let text = fs::read_to_string(file).unwrap_or_default();
         let lines = text.lines().filter(|line| line.contains(mark));
         found.extend(lines.filter_map(message));
@@ -53,7 +51,7 @@ fn message(line: &str) -> Option<Vec<u8>> {
 /// Files of the recorded data directories whose names satisfy `wanted`, without the zeros of
 /// preallocated space.
 pub(crate) fn files(wanted: impl Fn(&str) -> bool) -> Vec<Vec<u8>> {
-    let mut paths = files_below(&shared("vectors/storage"));
+    let mut paths = recordings("vectors/storage");
     paths.retain(|path| {
         let name = path.file_name().and_then(|name| name.to_str());
         name.is_some_and(&wanted)

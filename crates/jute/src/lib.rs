@@ -23,7 +23,7 @@
 //! assert_eq!(Id::decode(&mut Reader::new(bytes)).unwrap(), id);
 //! ```
 //!
-//! Source: client-protocol.md section 1 (BinaryInputArchive, BinaryOutputArchive).
+//! Source: BinaryInputArchive, BinaryOutputArchive.
 
 mod decode;
 mod encode;

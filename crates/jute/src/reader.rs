@@ -163,7 +163,7 @@ impl Reader {
 
     /// The count in front of a vector: `None` for -1, 0 for other negative counts.
     ///
-    /// Source: experiment on 3.9.5 (client-protocol.md 1.1).
+    /// Source: experiment on 3.9.5.
     pub fn count(&mut self) -> Result<Option<usize>, DecodeError> {
         Ok(match self.i32()? {
             -1 => None,

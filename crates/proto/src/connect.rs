@@ -114,7 +114,9 @@ pub struct RequestHeader {
 pub struct ReplyHeader {
     /// The request's number.
     pub xid: Xid,
-    /// See client-protocol.md 4.1.
+    /// Of a write, also of one that a check refused: its transaction. Of a read: the last one that
+    /// the server had applied. 0 for auth and sasl, -1 before the connection closes over an unknown
+    /// opcode. Source: FinalRequestProcessor.
     pub zxid: Zxid,
     /// 0 or an [`ErrorCode`].
     pub err: i32,

@@ -4,7 +4,7 @@ use std::fmt;
 
 macro_rules! error_codes {
     ($( $(#[doc = $doc:literal])+ $name:ident = $code:literal, )+) => {
-        /// What a reply's `err` says. Source: KeeperException.Code, client-protocol.md section 5.
+        /// What a reply's `err` says. Source: KeeperException.Code.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(i32)]
         pub enum ErrorCode { $( $(#[doc = $doc])+ $name = $code, )+ }

@@ -7,7 +7,7 @@
 //!
 //! The addresses are `host:port`, joined with `|` in version 2. Nothing answers the hello.
 //!
-//! Source: ensemble-protocol.md 4.1, 19 (QuorumCnxManager.InitialMessage, QuorumAuthPacket).
+//! Source: QuorumCnxManager.InitialMessage, QuorumAuthPacket.
 
 use std::fmt;
 

@@ -14,7 +14,7 @@ pub const SNAPSHOT_SIGNATURE: &str = "BenWasHere";
 /// A packet of a leader, understood. Transactions are left as bytes: a learner logs exactly what
 /// it was sent ([`crate::txn::TxnRecord`] decodes them).
 ///
-/// Encoding gives the bytes of a 3.9 leader. Source: ensemble-protocol.md 8 to 12.
+/// Encoding gives the bytes of a 3.9 leader. Source: Leader, LearnerHandler.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LeaderPacket {
     /// The epoch the leader proposes to lead.

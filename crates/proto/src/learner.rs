@@ -109,7 +109,7 @@ impl LearnerRequest {
 /// A packet of a learner, understood.
 ///
 /// Encoding gives the bytes of a 3.9 learner. Fields that carry nothing (the zxid of a
-/// REVALIDATE) are not kept. Source: ensemble-protocol.md 8, 9, 15, 16.
+/// REVALIDATE) are not kept. Source: Learner, Follower, Observer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum LearnerPacket {
     /// A follower (or a server without a vote that wants to be one) introduces itself.

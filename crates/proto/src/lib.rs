@@ -8,7 +8,7 @@
 //! * [`quorum`] says which sets of servers may decide.
 //! * [`data`] holds what the others share: ACLs, Stat.
 //!
-//! Source: client-protocol.md, ensemble-protocol.md, storage-formats.md section 3; zookeeper.jute.
+//! Source: zookeeper.jute, and the classes that each module names.
 
 pub mod connect;
 pub mod data;

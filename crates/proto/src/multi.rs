@@ -91,7 +91,7 @@ pub enum MultiRead {
 ///
 /// # Errors
 /// The outer error is the one fault that uses no zxid: a create with a null ACL list.
-/// Source: client-protocol.md 3.5 (MultiOperationRecord.deserialize).
+/// Source: MultiOperationRecord.deserialize.
 pub fn decode_writes(
     input: &mut Reader,
 ) -> Result<Result<Vec<WriteRequest>, MultiFault>, DecodeError> {
@@ -249,7 +249,7 @@ fn has_null_path(write: &WriteRequest) -> bool {
 ///
 /// # Errors
 /// If the bytes do not decode, reads and writes are mixed, or an operation is neither getData,
-/// getChildren nor one that a multi can hold. Source: client-protocol.md 3.5.
+/// getChildren nor one that a multi can hold. Source: MultiOperationRecord.deserialize.
 pub fn decode_reads(input: &mut Reader) -> Result<MultiRead, DecodeError> {
     let mut operations = Operations::default();
     while operations.decode_next(input)? {}

@@ -9,7 +9,7 @@
 //! On the connection each stands behind its length (i32, 1 to [`FRAME_BYTES_MAX`]). The sender is
 //! not named: it is who the connection belongs to.
 //!
-//! Source: ensemble-protocol.md 4.3, 5 (FastLeaderElection's worker receiver, buildMsg).
+//! Source: FastLeaderElection's worker receiver, buildMsg.
 
 use bytes::Bytes;
 use jute::{Decode, DecodeError, Encode, Reader};

@@ -18,7 +18,7 @@ pub enum OpKind {
 macro_rules! opcodes {
     ($( $name:ident $number:literal $wire:literal $short:literal $kind:ident
         $request:literal $reply:literal $since:literal; )+) => {
-        /// An operation. Source: ZooDefs.OpCode, client-protocol.md 3.1.
+        /// An operation. Source: ZooDefs.OpCode.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(i32)]
         pub enum OpCode {

@@ -8,7 +8,7 @@
 //! lengths inside it: [`QuorumPacket::frame_len`] finds the end without taking memory.
 //! [`crate::learner`] and [`crate::leader`] hold what the payloads mean.
 //!
-//! Source: ensemble-protocol.md 8 (QuorumPacket, Leader.java's constants).
+//! Source: QuorumPacket, Leader.java's constants.
 
 use bytes::Bytes;
 use jute::{DecodeError, DecodeRecord, EncodeRecord, Limits};

@@ -8,7 +8,7 @@
 //! very different shapes (votes of a round, positions of logs, open connections), and asking
 //! allocates nothing.
 //!
-//! Source: ensemble-protocol.md 3 (QuorumMaj, QuorumHierarchical).
+//! Source: QuorumMaj, QuorumHierarchical.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;

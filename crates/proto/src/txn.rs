@@ -8,7 +8,7 @@
 //! TxnDigest  version i32 (2) | tree digest i64                      optional, 12 bytes
 //! ```
 //!
-//! Versions in a body are the resulting ones, paths are final. Source: storage-formats.md 3.
+//! Versions in a body are the resulting ones, paths are final. Source: SerializeUtils.deserializeTxn.
 
 use bytes::Bytes;
 use jute::{Decode, DecodeError, DecodeRecord, Encode, EncodeRecord, Limits, Reader, Str};

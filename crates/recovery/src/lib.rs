@@ -3,7 +3,7 @@
 //! [`recover_tree`] is what a server does when it starts. [`Restore`] is the part in the middle,
 //! for whoever reads a single snapshot, or one that a leader sends.
 //!
-//! Source: storage-formats.md sections 5 and 7 (FileTxnSnapLog.restore, DataTree.compareDigest).
+//! Source: FileTxnSnapLog.restore, DataTree.compareDigest.
 
 use std::sync::Arc;
 
@@ -132,7 +132,7 @@ impl Restore {
 
     /// Digests are compared from the point on that a fuzzy snapshot's trailer names, or, where it
     /// names none, once they have been equal; before it the tree is ahead of the log.
-    /// Source: storage-formats.md section 7.
+    /// Source: DataTree.compareDigest.
     fn check_digest(&mut self, record: &TxnRecord) {
         let zxid = record.header.zxid;
         let (digest, enabled) = {

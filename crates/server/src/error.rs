@@ -67,7 +67,7 @@ pub enum StartError {
 }
 
 impl StartError {
-    /// The process's exit code. Source: ExitCode, storage-formats.md section 14.
+    /// The process's exit code. Source: ExitCode.
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Storage(error) => exit_code(error),

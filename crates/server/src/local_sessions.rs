@@ -4,8 +4,7 @@
 //! one that creates an ephemeral the session becomes global: a createSession with the same id goes
 //! in front. It ends without a transaction, too, and with the role of its server at the latest.
 //!
-//! Source: client-protocol.md 11.5, ensemble-protocol.md 15.3 (QuorumZooKeeperServer,
-//! UpgradeableSessionTracker).
+//! Source: QuorumZooKeeperServer, UpgradeableSessionTracker.
 
 use proto::request::{WriteRequest, flags};
 use proto::{ErrorCode, OpCode, SessionId};

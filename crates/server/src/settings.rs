@@ -45,7 +45,7 @@ pub(crate) struct Settings {
     pub(crate) group_commit: GroupCommit,
 }
 
-/// Top byte of a standalone server's session ids. Source: client-protocol.md 2.6.
+/// Top byte of a standalone server's session ids. Source: ZooKeeperServer.createSessionTracker.
 const STANDALONE_SERVER_ID: u8 = 1;
 
 impl Settings {

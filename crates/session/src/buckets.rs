@@ -32,7 +32,7 @@ impl Buckets {
 
     /// The first multiple of the tick after `now + timeout`: always later, by up to one tick.
     ///
-    /// Source: client-protocol.md 11.1 (ExpiryQueue.roundToNextInterval).
+    /// Source: ExpiryQueue.roundToNextInterval.
     pub(crate) fn deadline(&self, timeout_ms: i32, now_ms: i64) -> i64 {
         let at = now_ms.saturating_add(timeout_ms.into());
         at.div_euclid(self.tick_ms)

@@ -5,7 +5,7 @@ use proto::SessionId;
 /// Gives out session ids: the server's id in the top byte, the start time in the next five, a
 /// counter that starts at 0 in the last two (and may run into the time's bits).
 ///
-/// Source: client-protocol.md 2.6 (SessionTrackerImpl.initializeNextSessionId); differs: 0 is
+/// Source: SessionTrackerImpl.initializeNextSessionId; differs: 0 is
 /// never given out, because it means "no session" on the wire.
 #[derive(Debug, Clone)]
 pub struct SessionIds {

@@ -32,7 +32,7 @@
 //! assert!(!sessions.touch(id, 4000, 8001));
 //! ```
 //!
-//! Source: client-protocol.md 2.3 to 2.7, 3.3 and 11; ensemble-protocol.md 15.3.
+//! Source: SessionTrackerImpl, LeaderSessionTracker, LearnerSessionTracker, ZooKeeperServer.
 
 mod buckets;
 mod ids;

@@ -16,7 +16,7 @@ const MASK: u64 = (1 << 48) - 1;
 /// every server of an ensemble, and Apache ZooKeeper before or after us on the same data, must
 /// come to the same bytes or no session survives a move.
 ///
-/// Source: client-protocol.md 2.7 (ZooKeeperServer.generatePasswd over java.util.Random).
+/// Source: ZooKeeperServer.generatePasswd over java.util.Random.
 pub fn password(id: SessionId) -> [u8; PASSWORD_BYTES] {
     let mut state = ((id.0 ^ SALT).cast_unsigned() ^ MULTIPLIER) & MASK;
     let mut out = [0; PASSWORD_BYTES];

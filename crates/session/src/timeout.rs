@@ -4,7 +4,7 @@
 ///
 /// All in ms. If `min_ms` is above `max_ms`, `max_ms` wins. A client that asks for zero or less
 /// gets the least there is. Applied at every handshake, also when a session is renewed.
-/// Source: client-protocol.md 2.3 (ZooKeeperServer.processConnectRequest).
+/// Source: ZooKeeperServer.processConnectRequest.
 pub fn negotiate(requested_ms: i32, min_ms: i32, max_ms: i32) -> i32 {
     requested_ms.max(min_ms).min(max_ms)
 }

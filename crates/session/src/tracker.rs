@@ -9,7 +9,7 @@ use crate::buckets::{Buckets, Place};
 
 /// Who holds a session's connection, as seen by the server that decides about sessions.
 ///
-/// Source: client-protocol.md 11.4 (ServerCnxn.me, LearnerHandler).
+/// Source: ServerCnxn.me, LearnerHandler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner(pub u64);
 
@@ -89,7 +89,7 @@ impl SessionTracker {
     /// Begins a global session, or makes a known one global. Returns whether it was unknown.
     ///
     /// A known session gets the timeout and is touched, unless it is closing: creating it again
-    /// does not save it. Source: SessionTrackerImpl.trackSession, ensemble-protocol.md 14.
+    /// does not save it. Source: SessionTrackerImpl.trackSession.
     pub fn add(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
         self.add_kind(id, Kind::Global, timeout_ms, now_ms)
     }
@@ -191,8 +191,8 @@ impl SessionTracker {
     /// * `SessionMoved`: somebody else holds its connection.
     /// * `UnknownSession`: unknown to a standalone server.
     ///
-    /// Source: client-protocol.md 3.3 (SessionTrackerImpl, LeaderSessionTracker.checkSession and
-    /// checkGlobalSession).
+    /// Source: SessionTrackerImpl, LeaderSessionTracker.checkSession and
+    /// checkGlobalSession.
     pub fn check(&mut self, id: SessionId, owner: Owner) -> Result<Option<Kind>, ErrorCode> {
         let Some(session) = self.sessions.get_mut(&id) else {
             return match self.role {
@@ -234,7 +234,7 @@ impl SessionTracker {
     ///
     /// `None` for every other session, also for one whose upgrade has begun: only the first
     /// request in need of it sends a createSession. [`add`](Self::add) ends the upgrade.
-    /// Source: client-protocol.md 11.5 (UpgradeableSessionTracker.upgradeSession).
+    /// Source: UpgradeableSessionTracker.upgradeSession.
     pub fn upgrade(&mut self, id: SessionId) -> Option<i32> {
         let session = self.sessions.get_mut(&id)?;
         if session.is_closing || session.kind != Kind::Local {

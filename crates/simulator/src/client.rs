@@ -378,7 +378,7 @@ fn draw(client: usize, cxid: i32, world: &mut World) -> Request {
     let dir = random.pick(&["/a", "/b", "/c"]).unwrap_or("/a");
     let name = random.pick(&["x", "y", "z"]).unwrap_or("x");
     let path = format!("{dir}/{name}");
-    let data = Bytes::from(format!("client {client} request {cxid} {}", random.next()));
+    let data = Bytes::from(format!("client {client} request {cxid} {}", random.any()));
     let version = if random.percent(80) {
         -1
     } else {

@@ -4,12 +4,12 @@ mod ending;
 mod weather;
 
 use crate::client::Client;
-use crate::disk::{INJECTED, SimDisk};
 use crate::network::Place;
 use crate::plan::{MS, Plan, SECOND};
 use crate::queue::{Event, Micros};
 use crate::server::{Birth, Server};
 use crate::world::World;
+use testkit::{INJECTED, SimDisk};
 
 /// A machine: a disk, and a process on it while it runs.
 pub(crate) struct Machine {
@@ -326,7 +326,7 @@ impl Ensemble {
             self.world.queue.after(delay, event);
         }
         drop(process);
-        disk.lose_power(&mut self.world.random);
+        disk.lose_power(&mut self.world.random, false);
     }
 
     pub(crate) fn process(&self, index: usize) -> Option<&Server> {

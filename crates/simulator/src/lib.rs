@@ -19,7 +19,6 @@
 
 mod checks;
 mod client;
-mod disk;
 mod ensemble;
 mod history;
 mod invariants;
@@ -28,7 +27,6 @@ mod network;
 mod plan;
 mod queue;
 mod quorum;
-mod random;
 pub mod scenarios;
 mod server;
 mod wire;
@@ -39,7 +37,9 @@ pub use mutant::{CAUGHT_BY, Mutant};
 
 use ensemble::Ensemble;
 use plan::Plan;
-use random::Random;
+// `server` names it by its old place.
+use testkit as disk;
+use testkit::Random;
 
 /// What a run did.
 #[derive(Debug, Clone, PartialEq, Eq)]

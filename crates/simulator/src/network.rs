@@ -13,8 +13,8 @@ use proto::learner::LearnerPacket;
 use proto::notification::Notification;
 
 use crate::queue::{Event, Micros, Queue};
-use crate::random::Random;
 use crate::wire::{ToClient, ToServer};
+use testkit::Random;
 
 /// One end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

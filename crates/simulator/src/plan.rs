@@ -2,7 +2,7 @@
 
 use crate::mutant::Mutant;
 use crate::queue::Micros;
-use crate::random::Random;
+use testkit::Random;
 
 pub(crate) const MS: Micros = 1000;
 pub(crate) const SECOND: Micros = 1000 * MS;

@@ -227,7 +227,7 @@ impl Ensemble {
     fn unplug(&mut self, server: usize) {
         self.kill(server);
         let disk = self.machines[server].disk.clone();
-        disk.lose_power(&mut self.world.random);
+        disk.lose_power(&mut self.world.random, false);
     }
 
     fn hold(&mut self, server: usize, held: Held) {

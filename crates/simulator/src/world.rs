@@ -7,8 +7,8 @@ use crate::mutant::Mutant;
 use crate::network::{Message, Network, Place};
 use crate::plan::Plan;
 use crate::queue::{Micros, Queue};
-use crate::random::Random;
 use crate::server::Held;
+use testkit::Random;
 
 pub(crate) struct World {
     pub(crate) plan: Plan,
@@ -29,7 +29,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(seed: u64, plan: Plan, prints: bool) -> Self {
         let mut random = Random::new(seed);
-        let network = Network::new(Random::new(random.next()), plan.delay);
+        let network = Network::new(Random::new(random.any()), plan.delay);
         Self {
             network,
             queue: Queue::default(),

@@ -44,7 +44,7 @@ impl DataDirs {
     /// place, locks out other processes, removes files that were never finished.
     ///
     /// # Errors
-    /// All with exit code 3. Source: storage-formats.md section 1 (FileTxnSnapLog's constructor).
+    /// All with exit code 3. Source: FileTxnSnapLog's constructor.
     pub fn open<D: Disk>(
         disk: &D,
         data_dir: &Path,

@@ -5,7 +5,7 @@
 //! number. A member that forgot which epoch it accepted could help two leaders of the same epoch,
 //! so nothing here guesses.
 //!
-//! Source: storage-formats.md section 12 (QuorumPeer.loadDataBase, AtomicFileOutputStream).
+//! Source: QuorumPeer.loadDataBase, AtomicFileOutputStream.
 
 use std::path::{Path, PathBuf};
 

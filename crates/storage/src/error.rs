@@ -244,7 +244,7 @@ fn giving_up(path: &Path, before: &str, last: Zxid) -> String {
 }
 
 impl StorageError {
-    /// The process's exit code, Java's where Java has one (storage-formats.md section 14).
+    /// The process's exit code, Java's where Java has one (ExitCode).
     pub fn exit_code(&self) -> i32 {
         match self {
             Self::Directory { .. } | Self::Misplaced { .. } | Self::InUse { .. } => 3,

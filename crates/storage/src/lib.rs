@@ -49,7 +49,7 @@
 //! # }
 //! ```
 //!
-//! Source: storage-formats.md (FileTxnLog, FileSnap, FileTxnSnapLog); the deliberate differences
+//! Source: FileTxnLog, FileSnap, FileTxnSnapLog; the deliberate differences
 //! from Java are listed in docs/COMPATIBILITY.md under "Storage".
 
 mod checksum;

@@ -7,7 +7,7 @@
 //! Names of unfinished or set-aside files start with another word (`unfinished.log.5`), which
 //! neither Java nor this crate takes for a log or snapshot.
 //!
-//! Source: storage-formats.md section 1 (Util.getZxidFromName).
+//! Source: Util.getZxidFromName.
 
 use std::path::{Path, PathBuf};
 

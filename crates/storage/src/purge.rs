@@ -26,8 +26,8 @@ const RETAIN_MIN: usize = 3;
 /// [`SnapshotWriter`](crate::SnapshotWriter) of the same process.
 ///
 /// # Errors
-/// If a file cannot be read or removed. Source: storage-formats.md section 13 (PurgeTxnLog;
-/// ZOOKEEPER-1797, 2574, 3231).
+/// If a file cannot be read or removed. Source: PurgeTxnLog;
+/// ZOOKEEPER-1797, 2574, 3231.
 pub fn purge<D: Disk>(
     disk: &D,
     dirs: &DataDirs,

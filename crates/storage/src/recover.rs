@@ -7,7 +7,7 @@
 //! * so must each transaction after its predecessor;
 //! * a newer snapshot that does not load must be made up for by the log, or the start is refused.
 //!
-//! Source: storage-formats.md sections 5 and 9 (FileTxnSnapLog.restore, ZKDatabase.loadDataBase).
+//! Source: FileTxnSnapLog.restore, ZKDatabase.loadDataBase.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

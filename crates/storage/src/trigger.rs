@@ -5,7 +5,7 @@
 /// The point is random between half the configured count and all of it, so that the members of an
 /// ensemble do not all write their snapshots at the same moment. Randomness is an argument.
 ///
-/// Source: storage-formats.md section 4 (SyncRequestProcessor.shouldSnapshot).
+/// Source: SyncRequestProcessor.shouldSnapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapTrigger {
     count: u64,

@@ -39,7 +39,7 @@ struct Cut {
 ///
 /// # Errors
 /// With exit code 13, nothing changed: if the log does not reach the target, or no snapshot at or
-/// below it is left to start from. Source: storage-formats.md section 11 (FileTxnLog.truncate).
+/// below it is left to start from. Source: FileTxnLog.truncate.
 pub fn truncate<D: Disk>(
     disk: &D,
     dirs: &DataDirs,

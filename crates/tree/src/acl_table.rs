@@ -2,7 +2,7 @@
 //!
 //! A znode holds a slot of this table. A slot carries the id that snapshots name the list by: -1
 //! for the open list of system znodes, which no snapshot's map holds, and numbers from 1 for all
-//! others. Source: ReferenceCountedACLCache; storage-formats.md 6.2.
+//! others. Source: ReferenceCountedACLCache.
 
 use std::sync::Arc;
 

@@ -3,7 +3,7 @@
 //! A znode's CRC runs over its path (the root's is empty), its data, then 60 bytes of its stat.
 //! CRC-32 goes on from any point, so a znode keeps the value after its path and after its data:
 //! a child's path goes on from its parent's, and a change of the stat hashes the 60 bytes only.
-//! Znodes below `/zookeeper/` do not count. Source: DigestCalculator; storage-formats.md 7.
+//! Znodes below `/zookeeper/` do not count. Source: DigestCalculator.
 
 use std::collections::VecDeque;
 

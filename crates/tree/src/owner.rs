@@ -8,7 +8,7 @@
 //! anything else         a session
 //! ```
 //!
-//! Source: EphemeralType, EphemeralTypeEmulate353; storage-formats.md 6.3.
+//! Source: EphemeralType, EphemeralTypeEmulate353.
 
 use proto::SessionId;
 

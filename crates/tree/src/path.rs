@@ -1,6 +1,6 @@
 //! Paths: what a valid one is, and how one splits.
 //!
-//! Source: client-protocol.md 7.2, PathUtils.validatePath, PrepRequestProcessor.
+//! Source: PathUtils.validatePath, PrepRequestProcessor.
 
 use jute::Str;
 use proto::ErrorCode;

@@ -11,7 +11,7 @@
 //! * a znode that is deleted while the walk stands on it hands the walk on to what follows it, so
 //!   the walk never loses its way and nothing has to be kept for it.
 //!
-//! Source: storage-formats.md 6.1, 6.2, 8; DataTree.serialize.
+//! Source: DataTree.serialize.
 
 use std::sync::{Arc, Weak};
 

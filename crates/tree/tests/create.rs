@@ -1,4 +1,5 @@
-//! create, create2, createContainer, createTTL. Numbers are rows of client-protocol.md 18.
+//! create, create2, createContainer, createTTL. The number in a name is a row of the
+//! checklist that these tests were written from.
 
 #![allow(clippy::unwrap_used)] // a test's helpers fail as the test does
 

@@ -1,4 +1,5 @@
-//! multi and multiRead. Numbers are rows of client-protocol.md 18.
+//! multi and multiRead. The number in a name is a row of the
+//! checklist that these tests were written from.
 
 #![allow(clippy::unwrap_used)] // a test's helpers fail as the test does
 

@@ -1,4 +1,5 @@
-//! Reads, and the permissions they need. Numbers are rows of client-protocol.md 18.
+//! Reads, and the permissions they need. The number in a name is a row of the
+//! checklist that these tests were written from.
 
 #![allow(clippy::unwrap_used)] // a test's helpers fail as the test does
 

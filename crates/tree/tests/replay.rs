@@ -1,4 +1,4 @@
-//! Replay over a fuzzy snapshot: every rule of storage-formats.md 10, also those that snapshots of
+//! Replay over a fuzzy snapshot: every rule of DataTree.processTxn, also those that snapshots of
 //! ours never need.
 
 #![allow(clippy::unwrap_used)] // a test's helpers fail as the test does

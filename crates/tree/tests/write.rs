@@ -1,5 +1,5 @@
-//! delete, deleteContainer, setData, setACL, reconfig, and what they do to the stat. Numbers are
-//! rows of client-protocol.md 18.
+//! delete, deleteContainer, setData, setACL, reconfig, and what they do to the stat. The number
+//! in a name is a row of the checklist that these tests were written from.
 
 #![allow(clippy::unwrap_used)] // a test's helpers fail as the test does
 

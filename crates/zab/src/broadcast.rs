@@ -22,7 +22,7 @@
 //! Who is sent a proposal and a commit, and what a joining learner is sent first, belongs to the
 //! [leader](crate::leader::Leader) that holds this value, not to the accounting.
 //!
-//! Source: ensemble-protocol.md 14 (Leader.processAck, Leader.tryToCommit).
+//! Source: Leader.processAck, Leader.tryToCommit.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque, vec_deque};
 use std::sync::Arc;

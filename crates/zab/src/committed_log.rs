@@ -4,7 +4,7 @@
 //! them without the leader touching a file. A server keeps this list whatever its role is: the
 //! follower of today leads tomorrow, and its learners are missing the same few.
 //!
-//! Source: ensemble-protocol.md 10 (ZKDatabase.addCommittedProposal).
+//! Source: ZKDatabase.addCommittedProposal.
 
 use std::collections::VecDeque;
 

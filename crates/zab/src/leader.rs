@@ -13,14 +13,14 @@
 //! The leader is one voter like the others: it counts itself once its own disk has the epoch, and
 //! for a proposal once its own log has the record. A learner's acknowledgements are forgotten with its
 //! connection, because the next synchronisation may cut its log. Zxids are checked to follow each
-//! other, so a transaction without a number of its own, which stops a whole Apache ensemble
-//! (ensemble-protocol.md 15.1), cannot be proposed.
+//! other, so a transaction without a number of its own, which stops a whole Apache ensemble,
+//! cannot be proposed.
 //!
 //! Differs from Apache ZooKeeper 3.9.5: a second connection of a server replaces the first; an
 //! acknowledgement of what was never proposed ends the connection; servers older than 3.4 are refused;
 //! an accepted epoch from which no next one can be made is refused.
 //!
-//! Source: ensemble-protocol.md 9 to 16 (Leader.lead, LearnerHandler.run).
+//! Source: Leader.lead, LearnerHandler.run.
 
 mod action;
 mod discovery;

@@ -29,8 +29,8 @@
 //! acknowledged before; a hole inside an epoch ends the role in the live stream too; UPTODATE needs
 //! a NEWLEADER before it; a commit that matches nothing ends synchronisation.
 //!
-//! Source: ensemble-protocol.md 9, 12, 14, 15 (Learner.registerWithLeader, syncWithLeader,
-//! Follower.processPacket, Observer.processPacket).
+//! Source: Learner.registerWithLeader, syncWithLeader,
+//! Follower.processPacket, Observer.processPacket.
 
 mod action;
 mod live;
@@ -310,7 +310,7 @@ impl Learner {
     /// Passes a client's request on. `false`: not now, there is no leader to take it.
     ///
     /// The body must have been decoded before: a Java leader that is sent one which it cannot
-    /// decode never commits anything again (ensemble-protocol.md 15.1).
+    /// decode never commits anything again.
     pub fn forward(&mut self, request: LearnerRequest, out: &mut Vec<Action>) -> bool {
         self.send_live(LearnerPacket::Request(request), out)
     }

@@ -16,7 +16,7 @@
 //! gets a snapshot and nothing from the log files; a second connection of a server replaces the
 //! first.
 //!
-//! Source: ensemble-protocol.md 17 (ObserverMaster, LearnerHandler).
+//! Source: ObserverMaster, LearnerHandler.
 
 use std::collections::BTreeMap;
 

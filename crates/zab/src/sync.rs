@@ -15,7 +15,7 @@
 //! `last` may be ahead of `max`: a new epoch begins at counter 0, for which there is no
 //! transaction.
 //!
-//! Source: ensemble-protocol.md 10 (LearnerHandler.syncFollower, queueCommittedProposals).
+//! Source: LearnerHandler.syncFollower, queueCommittedProposals.
 
 use proto::Zxid;
 

@@ -22,7 +22,7 @@ const OPEN_FILES_WANTED: u64 = 1 << 20;
 /// Runs a server with the arguments behind `zoarium server`:
 /// `[-Dkey=value]... [zoo.cfg | port datadir [ticktime] [maxcnxns]]`.
 ///
-/// Exit codes are those of Apache ZooKeeper (storage-formats.md section 14).
+/// Exit codes are those of Apache ZooKeeper (ExitCode).
 pub(crate) fn run(args: Vec<OsString>) -> ExitCode {
     start_logging();
     match configure(args) {

@@ -54,7 +54,7 @@ pub(crate) struct LimitArgs {
 
 impl LimitArgs {
     pub(crate) fn limits(self) -> Limits {
-        // The extra size defaults to the buffer's. Source: client-protocol.md 1.2.
+        // The extra size defaults to the buffer's. Source: BinaryInputArchive.
         Limits::from_max_buffer(self.jute_maxbuffer, self.jute_maxbuffer)
     }
 }

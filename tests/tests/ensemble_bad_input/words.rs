@@ -1,4 +1,5 @@
-//! What peers send, right and wrong, byte by byte. Source: ensemble-protocol.md 4, 5, 8, 25.
+//! What peers send, right and wrong, byte by byte. Source: QuorumCnxManager,
+//! FastLeaderElection, QuorumPacket.
 
 /// Version of the election handshake.
 pub(crate) const HANDSHAKE: i64 = -65536;

@@ -1,5 +1,5 @@
-//! What an ensemble survives and what it does not, with real processes: as ensemble-scenarios.md
-//! tells it.
+//! What an ensemble survives and what it does not, with real processes: failures, partitions,
+//! growth.
 
 mod growth;
 mod observers;

@@ -1,6 +1,6 @@
 //! Who this server is: the member list, `myid`, and what follows from them.
 //!
-//! Source: configuration.md section 1.5; Java's QuorumPeerConfig.parseDynamicConfig, setupMyId,
+//! Source: Java's QuorumPeerConfig.parseDynamicConfig, setupMyId,
 //! setupClientPort, setupPeerType, checkValidity.
 
 use std::io;

@@ -1,4 +1,4 @@
-//! The checklist of configuration.md section 16, as far as it is about reading a configuration.
+//! The checklist that this crate was written from, as far as it is about reading a configuration.
 //! C1 to C3, C22, C24 to C26 also stand beside the code they are about. C33 and C34 are about
 //! ports and directories: only the settings are here, the codes are the server's.
 

@@ -70,11 +70,10 @@ fn the_ensembles_agree_on_their_members_and_differ_in_their_ports() {
 
 #[test]
 fn the_conformance_template_says_what_its_suite_expects() {
-    let path = workspace("../shared/conformance/zoo.cfg.template");
-    let Ok(text) = fs::read_to_string(&path) else {
-        println!("skipped: there is no {}", path.display());
+    let Some(path) = testkit::recordings::find("conformance/zoo.cfg.template") else {
         return;
     };
+    let text = fs::read_to_string(path).unwrap();
     let text = text
         .replace("@PORT@", "21810")
         .replace("@DATADIR@", "/data");
@@ -108,11 +107,9 @@ fn the_conformance_template_says_what_its_suite_expects() {
 
 #[test]
 fn recorded_dynamic_files_are_written_back_to_the_byte() {
-    let root = workspace("../shared/vectors/storage/ensemble/config-files");
-    if !root.exists() {
-        println!("skipped: there is no {}", root.display());
+    let Some(root) = testkit::recordings::find("vectors/storage/ensemble/config-files") else {
         return;
-    }
+    };
     let (mut checked, mut directories) = (0, vec![root]);
     while let Some(directory) = directories.pop() {
         for entry in fs::read_dir(directory).unwrap() {

@@ -1,5 +1,4 @@
-//! Which of several places counts, and what is said about names (configuration.md sections 1.3,
-//! 1.4, 1.6 and 14).
+//! Which of several places counts, and what is said about names.
 
 use config::registry::Section;
 

@@ -1,4 +1,4 @@
-//! What is refused, in Apache ZooKeeper's words (configuration.md section 1.5), beyond the rows of
+//! What is refused, in Apache ZooKeeper's words, beyond the rows of
 //! the checklist.
 
 use config::{NoticeLevel, exit_code};

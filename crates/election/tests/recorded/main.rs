@@ -1,4 +1,4 @@
-//! Elections of Apache ZooKeeper 3.9.5 servers as recorded (`../shared/vectors/ensemble`): one
+//! Elections of Apache ZooKeeper 3.9.5 servers as recorded: one
 //! server of each is replaced by ours, hears what it heard when it heard it, and must come to the
 //! same end by the same votes.
 //!

@@ -22,14 +22,7 @@ pub(crate) struct Record {
 
 /// Where the recordings are; `None` if they are not there.
 pub(crate) fn folder() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors/ensemble");
-    if root.is_dir() {
-        return Some(root);
-    }
-    let forbidden = std::env::var("ZOARIUM_FORBID_SKIP").is_ok_and(|value| value == "1");
-    assert!(!forbidden, "no recordings at {}", root.display());
-    println!("skipped: no recordings at ../shared/vectors/ensemble");
-    None
+    testkit::recordings::find("vectors/ensemble")
 }
 
 pub(crate) fn sid(value: &Value) -> Option<Sid> {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use jute::Encode;
 use proto::Zxid;
 use storage::{Compression, DataDirs, LogSettings, LogWriter, SnapshotTrailer, SnapshotWriter};
+use testkit::SimDisk;
 use tree::Tree;
 
 use super::history::{history, of_old_releases};
-use crate::MemoryDisk;
 
 /// Directories of every disk in memory.
 pub(crate) fn dirs() -> DataDirs {
@@ -21,7 +21,7 @@ fn log_of(txns: usize) -> Vec<u8> {
     let (mut records, _) = history();
     records.extend(of_old_releases());
     records.truncate(txns);
-    let disk = Arc::new(MemoryDisk::default());
+    let disk = Arc::new(SimDisk::default());
     let settings = LogSettings {
         prealloc_bytes: 64,
         ..LogSettings::default()
@@ -72,7 +72,7 @@ pub(crate) fn snapshots(compression: Compression) -> Vec<Vec<u8>> {
 }
 
 fn snapshot(body: &[u8], trailer: SnapshotTrailer, compression: Compression) -> Vec<u8> {
-    let disk = Arc::new(MemoryDisk::default());
+    let disk = Arc::new(SimDisk::default());
     let path = SnapshotWriter::new(disk.clone(), &dirs(), Zxid(0), compression, true)
         .and_then(|mut writer| {
             writer.write(body)?;

@@ -8,11 +8,12 @@ use storage::{
     Compression, Disk, RecoverySettings, SnapshotFile, list_snapshots, read_body, read_snapshot,
     read_txns_from, recover,
 };
+use testkit::SimDisk;
 use tree::Tree;
 
 use crate::restore::restore;
 use crate::seeds::files;
-use crate::{Memory, MemoryDisk, Target, recorded};
+use crate::{Memory, Target, recorded};
 
 /// A start reads files in pieces of up to 1 MiB, and a tree has tables that begin with some room.
 const START: Memory = Memory {
@@ -76,7 +77,7 @@ pub(super) const RECOVERY: Target = Target {
 
 fn log(data: &[u8]) {
     let path = files::dirs().log.join("log.1");
-    let disk = MemoryDisk::with_files([(path.as_path(), data)]);
+    let disk = SimDisk::always_safe([(path.as_path(), data)]);
     let Ok(txns) = read_txns_from(&disk, &files::dirs(), Zxid(1), Limits::default()) else {
         return;
     };
@@ -119,7 +120,7 @@ fn checksum(bytes: &[u8]) -> [u8; 8] {
 fn snapshot(name: &str, data: &[u8]) {
     let dirs = files::dirs();
     let path = dirs.snap.join(name);
-    let disk = MemoryDisk::with_files([(path.as_path(), data)]);
+    let disk = SimDisk::always_safe([(path.as_path(), data)]);
     for file in list_snapshots(&disk, &dirs.snap).unwrap_or_default() {
         load(&disk, &file);
     }
@@ -184,7 +185,7 @@ fn recovery(data: &[u8]) {
     };
     let dirs = files::dirs();
     let paths = [dirs.snap.join("snapshot.0"), dirs.log.join("log.1")];
-    let disk = MemoryDisk::with_files([(paths[0].as_path(), snapshot), (paths[1].as_path(), log)]);
+    let disk = SimDisk::always_safe([(paths[0].as_path(), snapshot), (paths[1].as_path(), log)]);
     let mut state = restore();
     let settings = RecoverySettings {
         trust_empty: log.len() % 2 == 0,

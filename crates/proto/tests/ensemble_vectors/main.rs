@@ -1,5 +1,5 @@
 //! Every recorded conversation between Apache ZooKeeper 3.9.5 servers decodes to the fields that
-//! stand beside it, and encodes to the same bytes. Source: ensemble-protocol.md checklist 93.
+//! stand beside it, and encodes to the same bytes.
 
 #![allow(clippy::unwrap_used, reason = "a test")]
 

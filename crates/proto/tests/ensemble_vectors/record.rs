@@ -12,15 +12,9 @@ pub(crate) struct Record {
     fields: Value,
 }
 
-/// All messages of all recordings; `None`, and a line that says so, if they are not there.
+/// All messages of all recordings; `None` if they are not there.
 pub(crate) fn read_all() -> Option<Vec<Record>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors/ensemble");
-    let Ok(entries) = fs::read_dir(&folder) else {
-        let forbidden = std::env::var("ZOARIUM_FORBID_SKIP").is_ok_and(|value| value == "1");
-        assert!(!forbidden, "no recordings at ../shared/vectors/ensemble");
-        println!("skipped: no recordings at ../shared/vectors/ensemble");
-        return None;
-    };
+    let entries = fs::read_dir(testkit::recordings::find("vectors/ensemble")?).unwrap();
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| {
         path.extension()

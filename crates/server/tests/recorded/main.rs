@@ -2,7 +2,7 @@
 //!
 //! The crate `storage` judges the files and the crate `tree` the transactions; here both are put
 //! together as in a server, and what comes out is compared with what a Java server answered on
-//! the same directories (`../shared/vectors/storage`, README there).
+//! the same directories.
 #![allow(clippy::unwrap_used)]
 
 mod compare;

@@ -1,7 +1,6 @@
 //! Copies of the recorded directories, and servers on them.
 
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,17 +13,9 @@ use tempfile::TempDir;
 /// Reading changes nothing, as in the recordings: no container or TTL znode goes meanwhile.
 const FLAGS: &str = "znode.container.checkIntervalMs=86400000";
 
-/// All recordings in one, `None` (after saying so) in a checkout without them.
+/// All recordings in one, if they are at hand.
 pub(crate) fn vectors() -> Option<Vector> {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors/storage");
-    if !dir.is_dir() {
-        let forbidden = std::env::var_os("ZOARIUM_FORBID_SKIP").is_some_and(|value| value == "1");
-        assert!(!forbidden, "{} may not be missing here", dir.display());
-        // Not eprintln: the test runner swallows that of a passing test.
-        let line = format!("SKIPPED recorded data directories: no {}\n", dir.display());
-        std::io::stderr().write_all(line.as_bytes()).ok();
-        return None;
-    }
+    let dir = testkit::recordings::find("vectors/storage")?;
     let expected = Value::Null;
     Some(Vector { dir, expected })
 }

@@ -2,10 +2,10 @@
 
 use super::Ensemble;
 use crate::client::SLEEP_MAX;
-use crate::disk::SyncFault;
 use crate::plan::{MS, SECOND};
 use crate::queue::Event;
 use crate::world::World;
+use testkit::SyncFault;
 
 impl Ensemble {
     /// The storm begins.

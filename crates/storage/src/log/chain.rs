@@ -33,8 +33,8 @@ pub struct LoggedTxn {
 /// zxid follows its predecessor, an epoch begins with counter 1. A repeated or lower zxid is
 /// returned and logged, as in Java.
 ///
-/// Source: storage-formats.md sections 5 and 9 (FileTxnIterator, ZKDatabase.addCommittedProposal;
-/// ZOOKEEPER-4925).
+/// Source: FileTxnIterator, ZKDatabase.addCommittedProposal;
+/// ZOOKEEPER-4925.
 #[derive(Debug)]
 pub struct LoggedTxns<'d, D: Disk> {
     disk: &'d D,

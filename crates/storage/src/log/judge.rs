@@ -21,7 +21,7 @@
 //! with plausible zxids can make question 4 say yes when it is torn: then the start is refused
 //! and the operator asked, which errs on the safe side.
 //!
-//! Source: storage-formats.md section 5 for what Java does in each case.
+//! What Java does in each case: FileTxnLog.FileTxnIterator.next.
 
 use bytes::Bytes;
 use jute::{Decode, Reader};

@@ -15,7 +15,7 @@
 //!   acknowledged; recovered without a question;
 //! * anything else: damage, refused.
 //!
-//! Source: storage-formats.md sections 2 to 5 (FileTxnLog).
+//! Source: FileTxnLog.
 
 pub mod chain;
 pub mod judge;

@@ -6,7 +6,7 @@
 /// compares sizes, so ours are the same: a step is added when less than 4 KiB are left, and a
 /// record that went beyond the end rounds to a multiple of the step.
 ///
-/// Source: storage-formats.md section 4 (FilePadding.calculateFileSizeWithPadding).
+/// Source: FilePadding.calculateFileSizeWithPadding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Padding {
     step: u64,

@@ -14,7 +14,7 @@
 //! After a failed write or sync nobody knows what is on the disk: the kernel may have dropped the
 //! dirty pages and report success the next time. So the writer is out of use from then on.
 //!
-//! Source: storage-formats.md section 4 (FileTxnLog, SyncRequestProcessor).
+//! Source: FileTxnLog, SyncRequestProcessor.
 
 use std::io;
 use std::ops::RangeInclusive;

@@ -10,8 +10,8 @@
 //! last zxid  i64 | seal                                                     since 3.9, optional
 //! ```
 //!
-//! The checksums run over the uncompressed stream. Source: storage-formats.md section 6 (FileSnap,
-//! DataTree.serialize, SnapStream).
+//! The checksums run over the uncompressed stream. Source: FileSnap,
+//! DataTree.serialize, SnapStream.
 
 mod codec;
 mod input;

@@ -73,7 +73,7 @@ pub fn read_snapshot<D: Disk, S: State>(
 }
 
 /// Reads sessions, ACL table and znodes up to the end marker, as a SNAP packet is followed by them
-/// (storage-formats.md section 6.5). Bytes behind the marker may have been read from the stream as
+/// (LearnerHandler.run). Bytes behind the marker may have been read from the stream as
 /// well, all by its last read; `content_end` tells them apart.
 ///
 /// # Errors

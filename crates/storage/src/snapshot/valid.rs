@@ -17,7 +17,7 @@ const SNAPSHOT_BYTES_MIN: u64 = 10;
 /// Looks at the first or last bytes: a plain snapshot ends with "/", a compressed one begins with
 /// its magic. `Some` says what is wrong.
 ///
-/// Source: storage-formats.md section 6.4 (SnapStream.isValidSnapshot).
+/// Source: SnapStream.isValidSnapshot.
 pub(crate) fn cheap_fault<D: Disk>(
     disk: &D,
     file: &SnapshotFile,

@@ -3,7 +3,7 @@
 //! The printed forms are those of Java's TxnLogToolkit and SnapshotFormatter. Written copies get
 //! names that no server takes for a log: Java's `log.5.fixed` would be replayed beside `log.5`.
 //!
-//! Source: storage-formats.md section 15.
+//! Source: TxnLogToolkit, LogFormatter, SnapshotFormatter.
 
 mod date;
 pub mod log;

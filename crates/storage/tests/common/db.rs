@@ -1,4 +1,4 @@
-//! A database as simple as possible: what replay has to come to, by storage-formats.md section 10.
+//! A database as simple as possible: what replay has to come to, by DataTree.processTxn.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -84,7 +84,7 @@ impl Db {
         self.nodes.len() + 1
     }
 
-    /// The tree's digest, by storage-formats.md section 7.
+    /// The tree's digest, by DigestCalculator.
     pub fn digest(&self) -> i64 {
         let counts = |path: &&String| !path.starts_with("/zookeeper/");
         self.nodes

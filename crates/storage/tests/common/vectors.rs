@@ -13,14 +13,9 @@ pub struct Vector {
     pub expected: Value,
 }
 
-/// Where the vectors are, `None` (after saying so) if this checkout does not have them.
+/// Where the vectors are, if they are at hand.
 pub fn root() -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors/storage");
-    if !root.is_dir() {
-        println!("skipped: no recorded vectors at {}", root.display());
-        return None;
-    }
-    Some(root)
+    testkit::recordings::find("vectors/storage")
 }
 
 /// A vector by name.

@@ -1,7 +1,7 @@
 //! Applying committed transactions, and replaying them over a fuzzy snapshot.
 //!
 //! A transaction says what the result is, not what was asked: versions are absolute, names are
-//! final. Replay meets znodes that are newer than the record; the rules of storage-formats.md 10
+//! final. Replay meets znodes that are newer than the record; the rules of DataTree.processTxn
 //! make that converge. Errors of a replay are results like any other, and the zxid advances.
 
 mod create;

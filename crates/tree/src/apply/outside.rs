@@ -7,7 +7,7 @@ use crate::{Tree, path};
 impl Tree {
     /// A new epoch begins: the last zxid is its counter 0, which no transaction has.
     ///
-    /// Source: ensemble-protocol.md 13 (Leader.startZkServer).
+    /// Source: Leader.startZkServer.
     pub fn begin_epoch(&mut self, start: Zxid) {
         self.last_zxid = self.last_zxid.max(start);
     }
@@ -18,7 +18,7 @@ impl Tree {
     /// # Errors
     /// `NoNode` if the history has lost the config znode.
     ///
-    /// Source: ensemble-protocol.md 18.4 (ZKDatabase.initConfigInZKDatabase).
+    /// Source: ZKDatabase.initConfigInZKDatabase.
     pub fn set_config(
         &mut self,
         data: &[u8],

@@ -1,6 +1,6 @@
 //! From the ACL list of a request to the one that is stored.
 //!
-//! Source: PrepRequestProcessor.fixupACL; client-protocol.md 9.4.
+//! Source: PrepRequestProcessor.fixupACL.
 
 use hashbrown::HashSet;
 use jute::Str;

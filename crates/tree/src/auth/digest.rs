@@ -1,6 +1,6 @@
 //! Ids of the digest scheme: `user:base64(hash(user:password))`.
 //!
-//! Source: DigestAuthenticationProvider; client-protocol.md 9.5.
+//! Source: DigestAuthenticationProvider.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;

@@ -1,6 +1,6 @@
 //! Addresses in ACLs: `address` or `address/bits`.
 //!
-//! Source: IPAuthenticationProvider; client-protocol.md 9.3.
+//! Source: IPAuthenticationProvider.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -5,7 +5,7 @@
 //! * [`normalise`] makes the list to store from the one a client sent.
 //!
 //! sasl and x509 identities are made elsewhere (SASL exchange, TLS handshake); here is what they
-//! match. Source: client-protocol.md section 9.
+//! match. Source: AuthenticationProvider and those that implement it.
 
 mod acl;
 mod digest;
@@ -144,7 +144,7 @@ impl AuthSettings {
 /// `peer_ip` is the client's address as text.
 ///
 /// # Errors
-/// AuthFailed: the server sends it and closes the connection. Source: client-protocol.md 3.8.
+/// AuthFailed: the server sends it and closes the connection. Source: ZooKeeperServer.processPacket.
 pub fn authenticate(
     settings: &AuthSettings,
     scheme: Option<&str>,

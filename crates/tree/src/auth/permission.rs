@@ -6,7 +6,7 @@ use super::{ANYONE, AuthSettings, SUPER, WORLD};
 
 /// Whether one of `identities` has one of the permission bits `wanted`.
 ///
-/// An empty list permits everything. Source: ZooKeeperServer.checkACL, client-protocol.md 9.2.
+/// An empty list permits everything. Source: ZooKeeperServer.checkACL.
 pub fn permits(settings: &AuthSettings, acl: &[Acl], wanted: i32, identities: &[Id]) -> bool {
     if acl.is_empty() {
         return true;

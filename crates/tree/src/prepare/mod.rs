@@ -2,7 +2,7 @@
 //!
 //! A request is judged against the tree as it will be when everything proposed so far has been
 //! applied: the tree, and over it an [`Overlay`] of the znodes that transactions in flight
-//! change. Source: PrepRequestProcessor; client-protocol.md 3.4, 3.5.
+//! change. Source: PrepRequestProcessor.
 
 mod create;
 mod delete;

@@ -1,7 +1,7 @@
 //! What flags, opcode and TTL of a create mean together.
 //!
 //! Alone, the opcode decides what createContainer and createTTL make and the flags decide the
-//! rest; in a multi the flags decide more. Source: client-protocol.md 3.4, 3.5; CreateMode,
+//! rest; in a multi the flags decide more. Source: CreateMode,
 //! EphemeralType.validateTTL, Op.Create.
 
 use proto::request::flags;

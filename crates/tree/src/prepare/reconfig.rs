@@ -13,7 +13,7 @@ use crate::path;
 const CONFIG_VERSION: i32 = -1;
 
 impl Preparation<'_> {
-    /// Source: client-protocol.md 3.9.
+    /// Source: PrepRequestProcessor.pRequest2Txn.
     pub(super) fn reconfig(&mut self, plan: Result<Bytes, ErrorCode>) -> Result<Txn, ErrorCode> {
         let settings = &self.tree.settings;
         if !settings.reconfig_enabled {

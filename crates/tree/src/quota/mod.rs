@@ -2,7 +2,7 @@
 //!
 //! A znode `zookeeper_limits` makes the path it stands for a quota root; a change at or below a
 //! root rewrites the data of its `zookeeper_stats` in place, without a transaction or a watch.
-//! Source: client-protocol.md section 10; DataTree, Quotas, StatsTrack.
+//! Source: DataTree, Quotas, StatsTrack.
 
 mod report;
 mod roots;

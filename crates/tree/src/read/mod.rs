@@ -1,7 +1,7 @@
 //! Reads: answered from the tree, encoded straight into the connection's buffer.
 //!
 //! Paths of reads are not validated: what does not exist is missing, whatever it looks like. The
-//! order of checks is that of client-protocol.md 3.4. Source: FinalRequestProcessor.
+//! order of checks is that of FinalRequestProcessor.
 
 mod multi;
 mod set_watches;

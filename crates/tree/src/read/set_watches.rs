@@ -1,6 +1,6 @@
 //! setWatches, setWatches2: watches of a connection that is gone, set again or reported missed.
 //!
-//! Source: DataTree.setWatches; client-protocol.md 3.6.
+//! Source: DataTree.setWatches.
 
 use jute::Str;
 use parking_lot::Mutex;

@@ -52,7 +52,7 @@ impl Firing<'_> {
     }
 
     /// Fires what a change of `path` fires: both tables at the node, the child table at the
-    /// parent. Source: client-protocol.md 8.2; DataTree.createNode, deleteNode, setData.
+    /// parent. Source: DataTree.createNode, deleteNode, setData.
     pub(crate) fn fire(
         &mut self,
         change: Change,

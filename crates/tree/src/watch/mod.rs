@@ -5,7 +5,7 @@
 //! for each pair there is. Records hang in two lists, that of their path and that of their
 //! connection, so that firing, removing one and removing a connection's all cost what they touch.
 //!
-//! Any string is a path, and so is null. Source: client-protocol.md section 8; WatchManager.
+//! Any string is a path, and so is null. Source: WatchManager.
 
 mod counts;
 mod fire;

@@ -9,15 +9,9 @@ use proto::txn::TxnRecord;
 use proto::{Acl, SessionId, StatPersisted, Zxid};
 use tree::{Tree, TreeLoader, TreeSettings};
 
-/// A recorded data directory; `None`, with the reason printed, where there is none.
+/// A recorded data directory, if it is at hand.
 pub fn vector(name: &str) -> Option<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors/storage");
-    let dir = root.join(name);
-    if !dir.is_dir() {
-        println!("skipped: {} is not there", dir.display());
-        return None;
-    }
-    Some(dir)
+    testkit::recordings::find(&format!("vectors/storage/{name}"))
 }
 
 /// The recorded state, as JSON.

@@ -212,8 +212,7 @@ pub enum LinkFault {
         /// Which.
         sid: Sid,
     },
-    /// It passes on a request that does not decode, which an Apache leader would stop at for ever
-    /// (ensemble-protocol.md 15.1).
+    /// It passes on a request that does not decode, which an Apache leader would stop at for ever.
     #[error("it passes on a request that does not decode")]
     UndecodableRequest,
     /// The log files ended or broke off while it was caught up from them.

@@ -52,7 +52,7 @@ impl Leader {
     /// A voter that elected this server looks for a leader again. It would not have to if it had
     /// found this one, so waiting for it to the end of `initLimit` may be in vain.
     ///
-    /// Source: ensemble-protocol.md 16.3 (Leader.reportLookingSid).
+    /// Source: Leader.reportLookingSid.
     pub fn handle_supporter_looks(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         let waited_ms = now_ms.saturating_sub(self.phase_since_ms);
         let max_ms = self.settings.epoch_wait_max_ms;

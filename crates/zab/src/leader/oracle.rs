@@ -9,7 +9,7 @@
 //! Differs from Apache ZooKeeper: whether the other server is there is asked each time, not once a
 //! tick; a follower without a vote does not count as the other server.
 //!
-//! Source: ensemble-protocol.md 3 (QuorumOracleMaj, Leader.addForwardingFollower).
+//! Source: QuorumOracleMaj, Leader.addForwardingFollower.
 
 use std::collections::BTreeSet;
 

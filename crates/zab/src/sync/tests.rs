@@ -33,8 +33,8 @@ fn show(opening: Opening, after: Zxid) -> String {
     }
 }
 
-/// Every row of ensemble-protocol.md 10 and what is said there to have been seen: committed log,
-/// last zxid, the learner's zxid, outcome.
+/// Every rule of LearnerHandler.syncFollower, and what servers were seen to do: committed log, last
+/// zxid, the learner's zxid, outcome.
 const ROWS: &[(&str, &str, &str, &str)] = &[
     // Rule 2: equal. A fresh ensemble has nothing at all.
     ("", "0:0", "0:0", "DIFF(0:0) after 0:0"),

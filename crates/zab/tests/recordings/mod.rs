@@ -37,17 +37,14 @@ pub(crate) enum Event {
     ClosedByLearner,
 }
 
-/// All recordings, with what they hold of quorum connections. None, with a word on it, where they
-/// are not at hand.
+/// All recordings, with what they hold of quorum connections. None where they are not at hand.
 pub(crate) fn all() -> Vec<Recording> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors/ensemble");
-    let Ok(entries) = fs::read_dir(&folder) else {
-        let forbidden = std::env::var("ZOARIUM_FORBID_SKIP").is_ok_and(|value| value == "1");
-        assert!(!forbidden, "no recordings at ../shared/vectors/ensemble");
-        println!("skipped: no recordings at ../shared/vectors/ensemble");
+    let Some(folder) = testkit::recordings::find("vectors/ensemble") else {
         return Vec::new();
     };
-    let paths = entries.map(|entry| entry.unwrap().path());
+    let paths = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
     let mut recordings: Vec<Recording> = paths.filter_map(|path| read(&path)).collect();
     recordings.sort_by(|one, other| one.name.cmp(&other.name));
     recordings

@@ -77,14 +77,10 @@ pub(crate) struct Vector {
     pub(crate) expected: Value,
 }
 
-/// `None`, after saying so, if this checkout does not have them.
+/// A recorded vector by name, if they are at hand.
 pub(crate) fn vector(name: &str) -> Option<Vector> {
-    let shared = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors/storage");
-    let dir = shared.join(name);
-    let Ok(text) = fs::read_to_string(dir.join("expected.json")) else {
-        println!("skipped: no recorded vector at {}", dir.display());
-        return None;
-    };
+    let dir = testkit::recordings::find(&format!("vectors/storage/{name}"))?;
+    let text = fs::read_to_string(dir.join("expected.json")).unwrap();
     let expected = serde_json::from_str(&text).unwrap();
     Some(Vector { dir, expected })
 }

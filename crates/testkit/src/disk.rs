@@ -1,10 +1,13 @@
 //! A disk in memory that keeps apart what is written and what is safe.
 //!
-//! Written bytes and changed names are pending until they are synced. A process that is killed
-//! leaves everything that it wrote; a power failure leaves of each file's pending writes a prefix,
-//! the last one cut anywhere, and of the pending names a prefix.
+//! Written bytes and changed names are pending until they are synced, names directory by directory.
+//! A process that is killed leaves everything that it wrote. A power failure leaves of each file's
+//! pending writes a prefix, the last one cut anywhere, or all of them with sectors missing anywhere;
+//! of the pending names it leaves a prefix.
 
 mod damage;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -31,10 +34,14 @@ struct Inode {
 enum Naming {
     Link(PathBuf, usize),
     Unlink(PathBuf),
+    /// In one piece, as file systems with a journal do it.
+    Move(PathBuf, PathBuf, usize),
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Inner {
+    /// Whether what is written is safe at once, and nothing is kept for a power failure.
+    is_always_safe: bool,
     inodes: Vec<Inode>,
     names: BTreeMap<PathBuf, usize>,
     synced_names: BTreeMap<PathBuf, usize>,
@@ -44,25 +51,48 @@ struct Inner {
     dies_after: Option<(u64, usize)>,
     is_dead: bool,
     sync_fault: Option<SyncFault>,
+    failure: Option<Failure>,
     is_full: bool,
+    /// Changes that happened.
+    changes: u64,
+    /// Bytes that were written, again and again ones too.
+    bytes: u64,
 }
 
-/// What the next sync of a file does.
+/// What a failing sync of a file leaves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum SyncFault {
-    /// Fails; what was written stays pending.
+pub enum SyncFault {
+    /// What was written stays pending.
     Fails,
-    /// Fails, and what was written is gone (the kernel drops the pages).
+    /// What was written is gone: the kernel drops the pages.
     FailsAndForgets,
+    /// What was written is read back for as long as the machine runs, but no later sync writes it:
+    /// Linux marks such pages clean.
+    FailsAndShows,
+}
+
+/// What goes wrong for as long as it is set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// Every sync of a file.
+    Sync(SyncFault),
+    /// Every sync of a directory.
+    SyncDir,
+    /// Every write beyond so many bytes in all.
+    FullAfter(u64),
+    /// Every rename.
+    Rename,
+    /// Every read.
+    Read,
 }
 
 /// The disk of one server. Clones are the same disk.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct SimDisk(Arc<Mutex<Inner>>);
+pub struct SimDisk(Arc<Mutex<Inner>>);
 
 /// An open file.
 #[derive(Debug)]
-pub(crate) struct SimFile {
+pub struct SimFile {
     disk: SimDisk,
     inode: usize,
 }
@@ -92,10 +122,33 @@ fn position(offset: u64) -> usize {
     usize::try_from(offset).unwrap_or(usize::MAX)
 }
 
+impl Naming {
+    fn is_in(&self, dir: &Path) -> bool {
+        match self {
+            Self::Link(path, _) | Self::Unlink(path) => path.parent() == Some(dir),
+            Self::Move(from, to, _) => [from, to].iter().any(|path| path.parent() == Some(dir)),
+        }
+    }
+
+    fn apply(self, names: &mut BTreeMap<PathBuf, usize>) {
+        match self {
+            Self::Link(path, inode) => drop(names.insert(path, inode)),
+            Self::Unlink(path) => drop(names.remove(&path)),
+            Self::Move(from, to, inode) => {
+                names.remove(&from);
+                names.insert(to, inode);
+            }
+        }
+    }
+}
+
 impl Inode {
-    fn write(&mut self, write: Write) {
-        write.apply(&mut self.now);
-        self.pending.push(write);
+    fn of(content: &[u8]) -> Self {
+        Self {
+            now: content.to_vec(),
+            synced: content.to_vec(),
+            pending: Vec::new(),
+        }
     }
 
     fn sync(&mut self) {
@@ -106,7 +159,7 @@ impl Inode {
 }
 
 /// In every error that this disk makes up.
-pub(crate) const INJECTED: &str = "injected:";
+pub const INJECTED: &str = "injected:";
 
 fn injected(what: &str) -> io::Error {
     io::Error::other(format!("{INJECTED} {what}"))
@@ -129,23 +182,33 @@ impl Inner {
         if let Some((left, _)) = &mut self.dies_after {
             *left -= 1;
         }
+        self.changes += 1;
         Ok(())
+    }
+
+    fn write(&mut self, inode: usize, write: Write) {
+        let inode = &mut self.inodes[inode];
+        write.apply(&mut inode.now);
+        if !self.is_always_safe {
+            inode.pending.push(write);
+        }
+    }
+
+    fn has_no_room(&self, more: usize) -> bool {
+        let is_too_much = |limit| self.bytes + more as u64 > limit;
+        self.is_full
+            || matches!(self.failure, Some(Failure::FullAfter(limit)) if is_too_much(limit))
+    }
+
+    fn name(&mut self, naming: Naming) {
+        naming.clone().apply(&mut self.names);
+        if !self.is_always_safe {
+            self.pending_names.push(naming);
+        }
     }
 
     fn inode_of(&self, path: &Path) -> io::Result<usize> {
         self.names.get(path).copied().ok_or_else(missing)
-    }
-
-    fn link(&mut self, path: &Path, inode: usize) {
-        self.names.insert(path.to_path_buf(), inode);
-        let naming = Naming::Link(path.to_path_buf(), inode);
-        self.pending_names.push(naming);
-    }
-
-    fn unlink(&mut self, path: &Path) -> io::Result<usize> {
-        let inode = self.names.remove(path).ok_or_else(missing)?;
-        self.pending_names.push(Naming::Unlink(path.to_path_buf()));
-        Ok(inode)
     }
 }
 
@@ -203,12 +266,12 @@ impl Disk for SimDisk {
                 return Err(io::Error::from(io::ErrorKind::StorageFull));
             }
             if let Ok(inode) = inner.inode_of(path) {
-                inner.inodes[inode].write(Write::SetLen(0));
+                inner.write(inode, Write::SetLen(0));
                 return Ok(inode);
             }
             inner.inodes.push(Inode::default());
             let inode = inner.inodes.len() - 1;
-            inner.link(path, inode);
+            inner.name(Naming::Link(path.to_path_buf(), inode));
             Ok(inode)
         })?;
         Ok(self.file(inode))
@@ -216,20 +279,32 @@ impl Disk for SimDisk {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         self.change(|inner| {
-            let inode = inner.unlink(from)?;
-            inner.link(to, inode);
+            if inner.failure == Some(Failure::Rename) {
+                return Err(injected("the rename fails"));
+            }
+            let inode = inner.inode_of(from)?;
+            inner.name(Naming::Move(from.to_path_buf(), to.to_path_buf(), inode));
             Ok(())
         })
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
-        self.change(|inner| inner.unlink(path).map(drop))
+        self.change(|inner| {
+            inner.inode_of(path)?;
+            inner.name(Naming::Unlink(path.to_path_buf()));
+            Ok(())
+        })
     }
 
-    fn sync_dir(&self, _: &Path) -> io::Result<()> {
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
         self.change(|inner| {
-            inner.synced_names.clone_from(&inner.names);
-            inner.pending_names.clear();
+            if inner.failure == Some(Failure::SyncDir) {
+                return Err(injected("the sync of a directory fails"));
+            }
+            let synced = inner
+                .pending_names
+                .extract_if(.., |naming| naming.is_in(dir));
+            synced.for_each(|naming| naming.apply(&mut inner.synced_names));
             Ok(())
         })
     }
@@ -247,6 +322,9 @@ impl DiskFile for SimFile {
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
         let inner = self.disk.0.lock();
+        if inner.failure == Some(Failure::Read) {
+            return Err(injected("the read fails"));
+        }
         let content = &inner.inodes[self.inode].now;
         let from = position(offset).min(content.len());
         let count = buf.len().min(content.len() - from);
@@ -257,25 +335,30 @@ impl DiskFile for SimFile {
     fn write_all_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         {
             // The write during which the power goes arrives in part.
-            let mut inner = self.disk.0.lock();
+            let inner = &mut *self.disk.0.lock();
             if let Some((0, arriving)) = inner.dies_after.filter(|_| !inner.is_dead) {
                 let arriving = arriving.min(bytes.len());
                 let write = Write::At(offset, bytes[..arriving].to_vec());
-                inner.inodes[self.inode].write(write);
+                inner.write(self.inode, write);
             }
         }
         self.disk.change(|inner| {
-            if inner.is_full {
+            if inner.has_no_room(bytes.len()) {
                 return Err(io::Error::from(io::ErrorKind::StorageFull));
             }
-            inner.inodes[self.inode].write(Write::At(offset, bytes.to_vec()));
+            inner.bytes += bytes.len() as u64;
+            inner.write(self.inode, Write::At(offset, bytes.to_vec()));
             Ok(())
         })
     }
 
     fn sync_data(&self) -> io::Result<()> {
         self.disk.change(|inner| {
-            let fault = inner.sync_fault.take();
+            let lasting = match inner.failure {
+                Some(Failure::Sync(fault)) => Some(fault),
+                _ => None,
+            };
+            let fault = inner.sync_fault.take().or(lasting);
             let inode = &mut inner.inodes[self.inode];
             match fault {
                 None => inode.sync(),
@@ -284,6 +367,7 @@ impl DiskFile for SimFile {
                     inode.pending.clear();
                     inode.now.clone_from(&inode.synced);
                 }
+                Some(SyncFault::FailsAndShows) => inode.pending.clear(),
             }
             fault.map_or(Ok(()), |_| Err(injected("the sync fails")))
         })
@@ -291,7 +375,7 @@ impl DiskFile for SimFile {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         self.disk.change(|inner| {
-            inner.inodes[self.inode].write(Write::SetLen(len));
+            inner.write(self.inode, Write::SetLen(len));
             Ok(())
         })
     }

@@ -1,0 +1,12 @@
+//! What the tests of several crates share.
+//!
+//! * [`SimDisk`] is a disk in memory that loses power, fails and fills up when told to.
+//! * [`Random`] gives the same numbers for the same seed.
+//! * [`recordings`] finds what was recorded from Apache ZooKeeper.
+
+mod disk;
+mod random;
+pub mod recordings;
+
+pub use disk::{Failure, INJECTED, SimDisk, SimFile, SyncFault};
+pub use random::Random;

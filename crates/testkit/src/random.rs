@@ -1,0 +1,70 @@
+//! Numbers without order that are the same for the same seed.
+
+use fastrand::Rng;
+
+/// A stream of numbers.
+#[derive(Debug, Clone)]
+pub struct Random(Rng);
+
+impl Random {
+    /// The stream of a seed.
+    pub fn new(seed: u64) -> Self {
+        Self(Rng::with_seed(seed))
+    }
+
+    /// Any number.
+    pub fn any(&mut self) -> u64 {
+        self.0.u64(..)
+    }
+
+    /// Any byte.
+    pub fn byte(&mut self) -> u8 {
+        self.0.u8(..)
+    }
+
+    /// Below `end`; 0 if that is 0.
+    pub fn below(&mut self, end: usize) -> usize {
+        self.0.usize(..end.max(1))
+    }
+
+    /// From `from` up to and without `end`; `from` if there is nothing between.
+    pub fn range(&mut self, from: i64, end: i64) -> i64 {
+        self.0.i64(from..end.max(from.saturating_add(1)))
+    }
+
+    /// True so often in a hundred times.
+    pub fn percent(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    /// One of them, if there is any.
+    pub fn pick<T: Copy>(&mut self, of: &[T]) -> Option<T> {
+        of.get(self.below(of.len())).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_seed_repeats_its_numbers_and_its_neighbour_has_others() {
+        let numbers = |seed| {
+            let mut random = Random::new(seed);
+            [(); 8].map(|()| random.any())
+        };
+        assert_eq!(numbers(7), numbers(7));
+        assert!(numbers(7).iter().all(|number| !numbers(8).contains(number)));
+    }
+
+    #[test]
+    fn bounds_hold_where_there_is_nothing_to_choose() {
+        let mut random = Random::new(1);
+        assert_eq!(random.below(0), 0);
+        assert_eq!(random.below(1), 0);
+        assert_eq!(random.range(5, 5), 5);
+        assert_eq!(random.range(5, -5), 5);
+        assert_eq!(random.pick::<u8>(&[]), None);
+        assert!(!random.percent(0) && random.percent(100));
+    }
+}
