@@ -156,11 +156,11 @@ pub enum StorageError {
         /// Why it does not load.
         reason: String,
     },
-    /// A newer snapshot is damaged and the logs do not reach as far as it does.
+    /// A newer snapshot is damaged and the logs do not lead to its transaction.
     #[error(
-        "snapshot {} cannot be loaded ({reason}) and the rest reaches only to zxid {reached}: \
-         transactions would be lost. Put back a good copy or the missing logs; to give up \
-         everything after {reached} instead, move the snapshot away",
+        "snapshot {} cannot be loaded ({reason}) and the rest leads only to zxid {reached} on the \
+         way to it: transactions would be lost. Put back a good copy or the missing logs; to give \
+         up everything after {reached} instead, move the snapshot and all later logs away",
         path.display()
     )]
     SnapshotLost {
@@ -168,7 +168,7 @@ pub enum StorageError {
         path: PathBuf,
         /// Why it does not load.
         reason: String,
-        /// How far the older snapshot and the logs reach.
+        /// How far the older snapshot and the logs lead towards it.
         reached: Zxid,
     },
     /// Logs but no snapshot at all.
