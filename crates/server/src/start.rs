@@ -57,7 +57,7 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
         refuse_untrusted(&config, &recovered)?;
     }
     // What an earlier process wrote and did not sync counts from here on.
-    storage::sync_newest_log(&*disk, &dirs)?;
+    storage::make_durable(&*disk, &dirs, &recovered)?;
     let started = Started {
         client_address: listener
             .as_ref()

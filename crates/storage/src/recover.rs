@@ -74,6 +74,8 @@ pub struct Recovered {
     pub snapshot_info: SnapshotInfo,
     /// Transactions replayed from the log.
     pub txns_replayed: u64,
+    /// The last good record of the newest log: the file, and where in it the record begins.
+    pub last_record: Option<(PathBuf, u64)>,
     /// The torn end of the last log, if it is torn.
     pub torn_tail: Option<(PathBuf, TornTail)>,
     /// Set if there was neither snapshot nor log.
@@ -142,6 +144,7 @@ pub fn recover<D: Disk, S: State>(
     }
     let replay_time = begun.elapsed();
     let reached = txns.last_zxid();
+    let last_record = txns.last_record().cloned();
     let torn_tail = txns.torn_tail().map(|(path, tail)| (path.clone(), tail));
     refuse_lost(&rejected, base)?;
     remove_empty(disk, dirs, txns.into_empty_files())?;
@@ -167,6 +170,7 @@ pub fn recover<D: Disk, S: State>(
         snapshot,
         snapshot_info,
         txns_replayed,
+        last_record,
         torn_tail,
         empty,
         has_marker,
