@@ -20,7 +20,7 @@ use crate::member::{self, MemberContext};
 use crate::metrics::Metrics;
 use crate::net::listener;
 use crate::pipeline::{Core, CoreStart, Disk, LogFile, LogThread, ServerHost, Snapshotter};
-use crate::recovery::{RecoveredTree, database_load, recover_tree};
+use crate::recovery::{RecoveredTree, database_load, recover_at_start};
 use crate::server::{Server, Started};
 use crate::settings::{Settings, field_limits};
 use crate::shared::Shared;
@@ -51,7 +51,7 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
         tree,
         recovered,
         digest_mismatches,
-    } = recover_tree(&config, &dirs)?;
+    } = recover_at_start(&config, &dirs)?;
     refuse_unrecognised(&tree)?;
     if config.ensemble.is_none() {
         refuse_untrusted(&config, &recovered)?;

@@ -10,6 +10,7 @@
 //! * [`SnapshotWriter`] writes a snapshot that exists only once it is complete and on disk.
 //! * [`recover()`] fills a [`State`] with the newest good snapshot and the log after it.
 //! * [`make_durable`] puts on the disk what only the page cache may have.
+//! * [`set_history_aside`] takes the vote of a member whose files are damaged.
 //! * [`truncate()`], [`purge()`], [`Epochs`] and [`tools`] do what their names say.
 //!
 //! One rule goes before all others: what was acknowledged is never lost in silence. The end of a
@@ -70,6 +71,7 @@ mod state;
 pub mod tools;
 mod trigger;
 mod truncate;
+mod untrusted;
 
 pub use dirs::{DataDirs, OpenOptions};
 pub use disk::{DirEntry, Disk, DiskFile, DiskLock};
@@ -92,3 +94,4 @@ pub use snapshot::{
 pub use state::{SnapshotDigest, State};
 pub use trigger::SnapTrigger;
 pub use truncate::{Truncated, cut_log, truncate};
+pub use untrusted::{is_untrusted, set_history_aside, untrusted_marker};

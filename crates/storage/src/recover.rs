@@ -26,6 +26,7 @@ use crate::names::{SnapshotFile, list_logs, list_snapshots};
 use crate::snapshot::read::{SnapshotInfo, read_snapshot};
 use crate::snapshot::valid::cheap_fault;
 use crate::state::State;
+use crate::untrusted::is_untrusted;
 
 /// Snapshots that are tried before the start is given up.
 const CANDIDATES_MAX: usize = 100;
@@ -58,8 +59,9 @@ impl Default for RecoverySettings {
 pub enum Empty {
     /// A new database: write `snapshot.0`, go on at zxid 0.
     Trusted,
-    /// Data may be missing (`db.autocreate` is off and there is no marker): a member must not vote
-    /// before it has synchronised. The last zxid is -1.
+    /// Data may be missing (`db.autocreate` is off and there is no marker), or was set aside
+    /// ([`set_history_aside`](crate::set_history_aside)): a member must not vote before it has
+    /// synchronised. The last zxid is -1.
     Untrusted,
 }
 
@@ -114,6 +116,10 @@ pub fn recover<D: Disk, S: State>(
     settings: &RecoverySettings,
     state: &mut S,
 ) -> Result<Recovered, StorageError> {
+    if is_untrusted(disk, dirs)? {
+        state.begin();
+        return Ok(Recovered::untrusted());
+    }
     let marker = marker_path(dirs);
     let has_marker = disk
         .read_small(&marker, usize::MAX)
@@ -314,6 +320,25 @@ fn remove_empty<D: Disk>(
     }
     disk.sync_dir(&dirs.log)
         .map_err(io_error("sync", &dirs.log))
+}
+
+impl Recovered {
+    /// Whatever the files hold, it is not this member's history.
+    fn untrusted() -> Self {
+        Self {
+            last_zxid: Zxid(-1),
+            snapshot: None,
+            snapshot_info: SnapshotInfo::default(),
+            txns_replayed: 0,
+            last_record: None,
+            torn_tail: None,
+            empty: Some(Empty::Untrusted),
+            has_marker: false,
+            snapshot_time: Duration::ZERO,
+            replay_time: Duration::ZERO,
+            warnings: Vec::new(),
+        }
+    }
 }
 
 impl Rejected {
