@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tests::ensemble::{Ensemble, EnsembleBuilder, Load, check};
-use tests::{Flavour, ServerBuilder};
+use tests::{Flavour, ServerBuilder, or_skip};
 
 /// Writes of each writer, several logs and snapshots full.
 const WRITES: u64 = 40;
@@ -160,6 +160,30 @@ fn a_member_with_a_damaged_log_is_brought_up_to_date_by_its_leader() {
 #[test]
 fn so_is_one_whose_snapshots_are_rotten() {
     comes_back(damage_snapshots, "no snapshot in");
+}
+
+/// A leader of Apache ZooKeeper takes a member that names no transaction for one that has nothing.
+#[test]
+fn a_leader_of_apache_zookeeper_brings_one_up_to_date_as_well() {
+    let flavours = [Flavour::Zoarium, Flavour::Apache, Flavour::Apache];
+    let builder = EnsembleBuilder::new(&flavours);
+    let Some(mut ensemble) = or_skip("a leader of Apache ZooKeeper", builder.start()) else {
+        return;
+    };
+    let load = Load::start(&ensemble.addresses(&[1, 2, 3]));
+    load.wait_for_progress(WRITES);
+    ensemble.member_mut(1).kill();
+    ensemble.wait_until_all_serve();
+    load.wait_for_progress(WRITES);
+    let dir = version_dir(&ensemble, 1);
+    damage_newest_log(&dir);
+    ensemble.start(1);
+    ensemble.wait_until_all_serve();
+    assert!(!dir.join(MARKER).exists(), "it votes again");
+    assert!(ensemble.member(1).log().contains("by=\"SNAP\""));
+    load.wait_for_progress(WRITES);
+    let report = load.finish();
+    check::nothing_is_lost(&ensemble, &report);
 }
 
 /// What member 3 lacks, only 1 and 2 have. With the rest of its log, 2 would elect 3 or itself, and
