@@ -45,8 +45,8 @@ fn write(disk: &SimDisk, dirs: &DataDirs, zxids: std::ops::RangeInclusive<i64>) 
     writer.commit().unwrap();
 }
 
-/// Two snapshots and two logs, the first log damaged in its middle.
-fn damaged() -> (SimDisk, DataDirs) {
+/// Two snapshots and two logs, up to zxid 6.
+fn whole() -> (SimDisk, DataDirs) {
     let disk = SimDisk::default();
     let dirs = open(&disk);
     snapshot(&disk, &dirs, 0).unwrap();
@@ -55,6 +55,12 @@ fn damaged() -> (SimDisk, DataDirs) {
     write(&disk, &dirs, 4..=6);
     Epochs::store_accepted(&disk, &dirs, Epoch(7)).unwrap();
     Epochs::store_current(&disk, &dirs, Epoch(5)).unwrap();
+    (disk, dirs)
+}
+
+/// The same, the first log damaged in its middle.
+fn damaged() -> (SimDisk, DataDirs) {
+    let (disk, dirs) = whole();
     let log = dirs.log.join("log.1");
     let mut content = disk.content(&log);
     content[250] ^= 1;
@@ -132,13 +138,53 @@ fn everything_gets_names_that_no_server_reads_and_nothing_is_deleted() {
 }
 
 #[test]
+fn whichever_byte_is_damaged_all_is_there_or_there_is_no_vote() {
+    let (disk, dirs) = whole();
+    let (mut starts, mut moves) = (0, 0);
+    for path in [
+        dirs.snap.join("snapshot.0"),
+        dirs.snap.join("snapshot.1"),
+        dirs.log.join("log.1"),
+        dirs.log.join("log.4"),
+    ] {
+        let good = disk.content(&path);
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 0x81;
+            disk.set_content(&path, bad.clone());
+            let place = format!("{} at {at}", path.display());
+            match start(&disk) {
+                Ok(recovered) => {
+                    assert_eq!(recovered.last_zxid, Zxid(6), "{place}");
+                    starts += 1;
+                }
+                Err(error) => {
+                    assert!(error.is_damage(), "{place}: {error}");
+                    moves += 1;
+                    let left = disk.after_kill();
+                    set_history_aside(&left, &dirs, &error.to_string()).unwrap();
+                    assert!(!has_vote(&left), "{place}");
+                    let name = path.file_name().unwrap().to_str().unwrap();
+                    assert_eq!(contents(&left)[name], bad, "{place}");
+                }
+            }
+        }
+        disk.set_content(&path, good);
+    }
+    assert!(
+        starts > 0 && moves > 0,
+        "{starts} start, {moves} have no vote"
+    );
+}
+
+#[test]
 fn a_crash_while_files_are_moved_gives_no_vote_to_what_is_left() {
     let mut random = Random(0x5eed_0006);
-    let (whole, dirs) = damaged();
-    let begun = whole.operations();
-    let before = contents(&whole);
-    set_history_aside(&whole, &dirs, "damaged").unwrap();
-    let operations = whole.operations() - begun;
+    let (moved, dirs) = damaged();
+    let begun = moved.operations();
+    let before = contents(&moved);
+    set_history_aside(&moved, &dirs, "damaged").unwrap();
+    let operations = moved.operations() - begun;
     assert!(operations > 8, "{operations}");
     for operation in 0..operations {
         let (disk, dirs) = damaged();
@@ -148,7 +194,7 @@ fn a_crash_while_files_are_moved_gives_no_vote_to_what_is_left() {
             assert!(!has_vote(&left), "operation {operation}");
             let dirs = open(&left);
             set_history_aside(&left, &dirs, "damaged").unwrap();
-            assert_eq!(names(&left), names(&whole), "operation {operation}");
+            assert_eq!(names(&left), names(&moved), "operation {operation}");
             assert_eq!(contents(&left), before, "operation {operation}");
         }
     }
