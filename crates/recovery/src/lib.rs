@@ -1,6 +1,7 @@
 //! From the files to a tree: where `storage` and `tree` meet.
 //!
-//! [`recover_tree`] is what a server does when it starts. [`Restore`] is the part in the middle,
+//! [`recover_tree`] is what a server does when it starts, [`recover_member`] what a member of an
+//! ensemble does. [`Restore`] is the part in the middle,
 //! for whoever reads a single snapshot, or one that a leader sends.
 //!
 //! Source: FileTxnSnapLog.restore, DataTree.compareDigest.
@@ -10,8 +11,8 @@ use std::sync::Arc;
 use proto::txn::{TxnDigest, TxnRecord};
 use proto::{Acl, SessionId, StatPersisted, Zxid};
 use storage::{
-    ContentError, DataDirs, Disk, Recovered, RecoverySettings, SnapshotDigest, State, StorageError,
-    recover,
+    ContentError, DataDirs, Disk, Epochs, Recovered, RecoverySettings, SnapshotDigest, State,
+    StorageError, is_untrusted, recover, set_history_aside, untrusted_marker,
 };
 use tree::{Tree, TreeLoader, TreeSettings, Watches};
 
@@ -52,6 +53,46 @@ pub fn recover_tree<D: Disk>(
         tree: restore.into_tree(),
         recovered,
     })
+}
+
+/// The same for a server that can have its leader's data: what is damaged does not keep it from
+/// starting, it costs it its vote.
+///
+/// If logs or snapshots are damaged or a part of them is missing
+/// ([`StorageError::is_damage`]), or `currentEpoch` is ([`Epochs::lost_current`]), all of them are
+/// moved aside, and the result is the empty tree of a
+/// database that is [`Untrusted`](storage::Empty::Untrusted). So it is at each further start until a
+/// leader's snapshot has taken their place. Damage is also what a power failure leaves that wrote
+/// the sectors of the last group out of order. What was never acknowledged cannot be told from what
+/// was acknowledged and lost its sectors later: the bytes are the same.
+///
+/// # Errors
+/// For what a leader's copy does not make good, and if the files cannot be moved.
+pub fn recover_member<D: Disk>(
+    disk: &D,
+    dirs: &DataDirs,
+    recovery: &RecoverySettings,
+    tree: Arc<TreeSettings>,
+) -> Result<RecoveredTree, StorageError> {
+    let reason = if is_untrusted(disk, dirs)? {
+        "they were damaged at an earlier start".to_owned()
+    } else {
+        let lost = match recover_tree(disk, dirs, recovery, tree.clone()) {
+            Err(error) if error.is_damage() => error,
+            Err(error) => return Err(error),
+            Ok(found) => match Epochs::lost_current(disk, dirs)? {
+                Some(error) => error,
+                None => return Ok(found),
+            },
+        };
+        lost.to_string()
+    };
+    let moved = set_history_aside(disk, dirs, &reason)?;
+    for file in &moved {
+        tracing::warn!(file = %file.display(), "moved aside");
+    }
+    tracing::error!(reason, marker = %untrusted_marker(dirs).display(), "the logs and snapshots are not this server's whole history: it has no vote until it has its leader's snapshot");
+    recover_tree(disk, dirs, recovery, tree)
 }
 
 /// Takes what [`storage`] reads and makes a tree of it.

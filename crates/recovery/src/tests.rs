@@ -3,8 +3,8 @@ use std::path::Path;
 use jute::Limits;
 use proto::txn::{CreateTxn, Txn, TxnHeader};
 use storage::{
-    Compression, LogSettings, LogWriter, OpenOptions, RealDisk, SnapshotTrailer, SnapshotWriter,
-    read_body,
+    Compression, Empty, LogSettings, LogWriter, OpenOptions, RealDisk, SnapshotTrailer,
+    SnapshotWriter, read_body,
 };
 
 use super::*;
@@ -38,6 +38,10 @@ fn body_of(tree: &Tree) -> Vec<u8> {
     out
 }
 
+fn open(dir: &Path) -> DataDirs {
+    DataDirs::open(&RealDisk, dir, dir, OpenOptions::default()).unwrap()
+}
+
 /// A directory with the snapshot of `tree` and transactions of the given zxids and digests.
 fn recover_from(
     tree: &Tree,
@@ -45,14 +49,25 @@ fn recover_from(
     txns: &[(i64, Option<i64>)],
 ) -> RecoveredTree {
     let dir = tempfile::tempdir().unwrap();
-    let dirs = DataDirs::open(&RealDisk, dir.path(), dir.path(), OpenOptions::default()).unwrap();
+    let dirs = open(dir.path());
+    write_files(&dirs, tree, trailer, txns);
+    let settings = Arc::new(TreeSettings::default());
+    recover_tree(&RealDisk, &dirs, &RecoverySettings::default(), settings).unwrap()
+}
+
+fn write_files(
+    dirs: &DataDirs,
+    tree: &Tree,
+    trailer: SnapshotTrailer,
+    txns: &[(i64, Option<i64>)],
+) {
     let disk = Arc::new(RealDisk);
     let zxid = tree.last_zxid();
     let mut snapshot =
-        SnapshotWriter::new(disk.clone(), &dirs, zxid, Compression::None, false).unwrap();
+        SnapshotWriter::new(disk.clone(), dirs, zxid, Compression::None, false).unwrap();
     snapshot.write(&body_of(tree)).unwrap();
     snapshot.finish(trailer).unwrap();
-    let mut log = LogWriter::new(disk, &dirs, LogSettings::default());
+    let mut log = LogWriter::new(disk, dirs, LogSettings::default());
     for (zxid, digest) in txns {
         let digest = digest.map(|digest| TxnDigest {
             version: TxnDigest::VERSION,
@@ -67,8 +82,6 @@ fn recover_from(
         log.append(Zxid(*zxid), &bytes).unwrap();
     }
     log.commit().unwrap();
-    let settings = Arc::new(TreeSettings::default());
-    recover_tree(&RealDisk, &dirs, &RecoverySettings::default(), settings).unwrap()
 }
 
 /// The tree after transactions 1 to `last`.
@@ -155,4 +168,62 @@ fn the_body_that_a_leader_sends_ends_when_the_reader_says_so() {
     assert!(read(&body[..body.len() - 6]).is_err());
     let unread = Restore::new(Arc::new(TreeSettings::default()));
     assert_eq!(unread.into_tree().last_zxid(), Zxid::ZERO);
+}
+
+fn as_member(dirs: &DataDirs) -> Result<RecoveredTree, StorageError> {
+    let settings = Arc::new(TreeSettings::default());
+    recover_member(&RealDisk, dirs, &RecoverySettings::default(), settings)
+}
+
+#[test]
+fn a_member_with_damaged_files_starts_with_an_empty_tree_and_no_vote() {
+    let dir = tempfile::tempdir().unwrap();
+    let dirs = open(dir.path());
+    write_files(
+        &dirs,
+        &grown(2),
+        SnapshotTrailer::default(),
+        &[(3, None), (4, None)],
+    );
+    let whole = as_member(&dirs).unwrap();
+    assert_eq!(whole.recovered.last_zxid, Zxid(4));
+    let log = dirs.log.join("log.3");
+    let mut content = std::fs::read(&log).unwrap();
+    content[60] ^= 1;
+    std::fs::write(&log, &content).unwrap();
+    // At each further start, too.
+    for _ in 0..2 {
+        let found = as_member(&dirs).unwrap();
+        assert_eq!(found.recovered.empty, Some(Empty::Untrusted));
+        assert_eq!(found.recovered.last_zxid, Zxid(-1));
+        assert_eq!(found.tree.last_zxid(), Zxid::ZERO);
+        assert_eq!(found.tree.digest(), Tree::new(Arc::default()).digest());
+    }
+    let aside = std::fs::read(dirs.log.join("aside.log.3")).unwrap();
+    assert_eq!(aside, content);
+    assert!(dirs.snap.join("aside.snapshot.2").exists());
+}
+
+#[test]
+fn a_member_whose_current_epoch_is_no_number_has_no_vote() {
+    let dir = tempfile::tempdir().unwrap();
+    let dirs = open(dir.path());
+    write_files(&dirs, &grown(2), SnapshotTrailer::default(), &[(3, None)]);
+    Epochs::store_accepted(&RealDisk, &dirs, proto::Epoch(7)).unwrap();
+    std::fs::write(dirs.snap.join("currentEpoch"), "").unwrap();
+    let found = as_member(&dirs).unwrap();
+    assert_eq!(found.recovered.empty, Some(Empty::Untrusted));
+    let epochs = Epochs::load(&RealDisk, &dirs, found.recovered.last_zxid).unwrap();
+    assert_eq!(epochs.accepted, proto::Epoch(7));
+}
+
+#[test]
+fn a_member_refuses_what_its_leader_cannot_mend() {
+    let dir = tempfile::tempdir().unwrap();
+    let dirs = open(dir.path());
+    write_files(&dirs, &grown(2), SnapshotTrailer::default(), &[(3, None)]);
+    std::fs::remove_file(dirs.snap.join("snapshot.2")).unwrap();
+    let error = as_member(&dirs).unwrap_err();
+    assert!(matches!(error, StorageError::NoSnapshot { .. }), "{error}");
+    assert!(dirs.log.join("log.3").exists());
 }

@@ -4,21 +4,60 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use config::Config;
-use storage::{DataDirs, RealDisk, Recovered, StorageError};
+use storage::{DataDirs, RealDisk, Recovered, RecoverySettings, StorageError};
+use tree::TreeSettings;
 
 pub use recovery::RecoveredTree;
 
 use crate::metrics::DatabaseLoad;
 use crate::settings::{recovery_settings, tree_settings};
 
-/// Loads the newest good snapshot and replays the log after it, as a server does when it starts.
+/// Loads the newest good snapshot and replays the log after it.
 ///
 /// # Errors
 /// If data is damaged or missing; see [`storage::recover`].
 pub fn recover_tree(config: &Config, dirs: &DataDirs) -> Result<RecoveredTree, StorageError> {
+    recover_by(recovery::recover_tree, config, dirs)
+}
+
+/// What a server does when it starts. A member goes on without what is damaged, and without a vote;
+/// a server that has nobody to get it from does not.
+pub(crate) fn recover_at_start(
+    config: &Config,
+    dirs: &DataDirs,
+) -> Result<RecoveredTree, StorageError> {
+    if has_other_voters(config) {
+        return recover_by(recovery::recover_member, config, dirs);
+    }
+    if storage::is_untrusted(&RealDisk, dirs)? {
+        let marker = storage::untrusted_marker(dirs);
+        return Err(StorageError::Untrusted { marker });
+    }
+    recover_tree(config, dirs)
+}
+
+fn has_other_voters(config: &Config) -> bool {
+    config.ensemble.as_ref().is_some_and(|ensemble| {
+        let mut voters = ensemble.membership.participants();
+        voters.any(|voter| voter.sid != ensemble.my_id)
+    })
+}
+
+type Recover = fn(
+    &RealDisk,
+    &DataDirs,
+    &RecoverySettings,
+    Arc<TreeSettings>,
+) -> Result<RecoveredTree, StorageError>;
+
+fn recover_by(
+    recover: Recover,
+    config: &Config,
+    dirs: &DataDirs,
+) -> Result<RecoveredTree, StorageError> {
     let begun = Instant::now();
     let settings = Arc::new(tree_settings(config));
-    let found = recovery::recover_tree(&RealDisk, dirs, &recovery_settings(config), settings)?;
+    let found = recover(&RealDisk, dirs, &recovery_settings(config), settings)?;
     tracing::info!(
         zxid = %found.tree.last_zxid(),
         znodes = found.tree.node_count(),

@@ -23,7 +23,7 @@ use crate::pipeline::{
     Core, CoreStart, Disk, LogFile, LogThread, ServerHost, SnapshotParts, SnapshotSettings,
     Snapshotter,
 };
-use crate::recovery::{RecoveredTree, database_load, recover_tree};
+use crate::recovery::{RecoveredTree, database_load, recover_at_start};
 use crate::server::{Server, Started};
 use crate::settings::{Settings, field_limits};
 use crate::shared::Shared;
@@ -55,13 +55,13 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
         tree,
         recovered,
         digest_mismatches,
-    } = recover_tree(&config, &dirs)?;
+    } = recover_at_start(&config, &dirs)?;
     refuse_unrecognised(&tree)?;
     if config.ensemble.is_none() {
         refuse_untrusted(&config, &recovered)?;
     }
     // What an earlier process wrote and did not sync counts from here on.
-    storage::sync_newest_log(&*disk, &dirs)?;
+    storage::make_durable(&*disk, &dirs, &recovered)?;
     let started = Started {
         client_address: listener
             .as_ref()

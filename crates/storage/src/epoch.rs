@@ -17,7 +17,7 @@ use crate::error::{StorageError, io_error};
 
 /// Longest epoch file that is read.
 const FILE_BYTES_MAX: usize = 64 << 10;
-const CURRENT: &str = "currentEpoch";
+pub(crate) const CURRENT: &str = "currentEpoch";
 const ACCEPTED: &str = "acceptedEpoch";
 
 /// The two epochs of a member.
@@ -73,6 +73,38 @@ impl Epochs {
             });
         }
         Ok(Self { current, accepted })
+    }
+
+    /// What is wrong with a `currentEpoch` that holds no number, if nothing else is lost with it: it
+    /// says whose history the files are, so without them it says nothing. A damaged `acceptedEpoch`
+    /// is a promise that nobody knows any more, and no leader can tell.
+    ///
+    /// # Errors
+    /// If the files cannot be read.
+    pub fn lost_current<D: Disk>(
+        disk: &D,
+        dirs: &DataDirs,
+    ) -> Result<Option<StorageError>, StorageError> {
+        let is_promised = || matches!(read(disk, &dirs.snap.join(ACCEPTED)), Ok(Some(_)));
+        match read(disk, &dirs.snap.join(CURRENT)) {
+            Err(error @ StorageError::EpochFile { .. }) if is_promised() => Ok(Some(error)),
+            Err(StorageError::EpochFile { .. }) => Ok(None),
+            other => other.map(|_| None),
+        }
+    }
+
+    /// The files that tell `of_data` are about to go: without an `acceptedEpoch` they are what tells
+    /// which epoch was promised at least.
+    pub(crate) fn keep_promise<D: Disk>(
+        disk: &D,
+        dirs: &DataDirs,
+        of_data: Epoch,
+    ) -> Result<(), StorageError> {
+        if read(disk, &dirs.snap.join(ACCEPTED))?.is_some() {
+            return Ok(());
+        }
+        let current = read(disk, &dirs.snap.join(CURRENT))?;
+        Self::store_accepted(disk, dirs, current.unwrap_or(of_data).max(of_data))
     }
 
     fn repair<D: Disk>(

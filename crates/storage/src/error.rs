@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use proto::{Epoch, Zxid};
 
 use crate::log::judge::Damage;
+use crate::names::FileName;
 
 /// Why a [`State`](crate::State) refuses what a snapshot holds.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -156,11 +157,11 @@ pub enum StorageError {
         /// Why it does not load.
         reason: String,
     },
-    /// A newer snapshot is damaged and the logs do not reach as far as it does.
+    /// A newer snapshot is damaged and the logs do not lead to its transaction.
     #[error(
-        "snapshot {} cannot be loaded ({reason}) and the rest reaches only to zxid {reached}: \
-         transactions would be lost. Put back a good copy or the missing logs; to give up \
-         everything after {reached} instead, move the snapshot away",
+        "snapshot {} cannot be loaded ({reason}) and the rest leads only to zxid {reached} on the \
+         way to it: transactions would be lost. Put back a good copy or the missing logs; to give \
+         up everything after {reached} instead, move the snapshot and all later logs away",
         path.display()
     )]
     SnapshotLost {
@@ -168,7 +169,7 @@ pub enum StorageError {
         path: PathBuf,
         /// Why it does not load.
         reason: String,
-        /// How far the older snapshot and the logs reach.
+        /// How far the older snapshot and the logs lead towards it.
         reached: Zxid,
     },
     /// Logs but no snapshot at all.
@@ -193,6 +194,17 @@ pub enum StorageError {
         offset: u64,
         /// What is wrong.
         reason: String,
+    },
+    /// The files are not this server's whole history, and it stands alone.
+    #[error(
+        "{} says that this server's logs and snapshots were damaged and set aside: only a leader \
+         can give it the data back. Let it join its ensemble again; to start it alone, rename the \
+         aside.* files back (`aside.log.5` to `log.5`), repair them, and remove {}",
+        marker.display(), marker.display()
+    )]
+    Untrusted {
+        /// The marker.
+        marker: PathBuf,
     },
     /// The log cannot be cut as the leader wants it.
     #[error("cannot truncate the log in {} to zxid {target}: {reason}", dir.display())]
@@ -229,6 +241,9 @@ pub enum StorageError {
     },
 }
 
+/// EIO, as for a sector that the disk cannot read any more.
+const UNREADABLE: i32 = 5;
+
 fn torn_note(torn_at: Option<u64>) -> String {
     torn_at.map_or_else(String::new, |at| format!(" (it is torn at offset {at})"))
 }
@@ -244,6 +259,28 @@ fn giving_up(path: &Path, before: &str, last: Zxid) -> String {
 }
 
 impl StorageError {
+    /// Whether logs or snapshots do not hold what they once held, cannot be read from the disk, or a
+    /// part of them is missing: what a leader's copy makes good. The text says which file and where.
+    ///
+    /// Not when there is no snapshot at all, as in a wrong `dataDir`, and not a record with a right
+    /// checksum that this release cannot read, as another release may have written it: moving the
+    /// files would mend neither.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Self::LogDamaged { damage, .. } => !matches!(damage, Damage::Undecodable { .. }),
+            Self::LogHeader { .. }
+            | Self::Gap { .. }
+            | Self::NoUsableSnapshot { .. }
+            | Self::SnapshotLost { .. } => true,
+            Self::Io { path, source, .. } => {
+                let name = path.file_name().and_then(|name| name.to_str());
+                let is_history = name.is_some_and(|name| FileName::parse(name).zxid.is_some());
+                is_history && source.raw_os_error() == Some(UNREADABLE)
+            }
+            _ => false,
+        }
+    }
+
     /// The process's exit code, Java's where Java has one (ExitCode).
     pub fn exit_code(&self) -> i32 {
         match self {

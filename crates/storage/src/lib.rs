@@ -9,6 +9,8 @@
 //! * [`LogWriter`] appends transactions; a group costs one write and one fdatasync.
 //! * [`SnapshotWriter`] writes a snapshot that exists only once it is complete and on disk.
 //! * [`recover()`] fills a [`State`] with the newest good snapshot and the log after it.
+//! * [`make_durable`] puts on the disk what only the page cache may have.
+//! * [`set_history_aside`] takes the vote of a member whose files are damaged.
 //! * [`truncate()`], [`purge()`], [`Epochs`] and [`tools`] do what their names say.
 //!
 //! One rule goes before all others: what was acknowledged is never lost in silence. The end of a
@@ -55,6 +57,7 @@
 mod checksum;
 mod dirs;
 mod disk;
+mod durable;
 mod epoch;
 mod error;
 pub mod log;
@@ -68,14 +71,16 @@ mod state;
 pub mod tools;
 mod trigger;
 mod truncate;
+mod untrusted;
 
 pub use dirs::{DataDirs, OpenOptions};
 pub use disk::{DirEntry, Disk, DiskFile, DiskLock};
+pub use durable::make_durable;
 pub use epoch::Epochs;
 pub use error::{ContentError, StorageError};
 pub use log::{
     LogSettings, LogWriter,
-    chain::{LoggedTxn, LoggedTxns, last_logged_zxid, read_txns_from, sync_newest_log},
+    chain::{LoggedTxn, LoggedTxns, last_logged_zxid, read_txns_from},
     judge::{Damage, TornTail},
 };
 pub use names::{FileName, LogFile, SnapshotFile, list_logs, list_snapshots};
@@ -89,3 +94,4 @@ pub use snapshot::{
 pub use state::{SnapshotDigest, State};
 pub use trigger::SnapTrigger;
 pub use truncate::{Truncated, cut_log, truncate};
+pub use untrusted::{is_untrusted, set_history_aside, untrusted_marker};

@@ -4,8 +4,8 @@
 //! for nothing (`log.5.fixed` is a log of zxid 5); here a name with unknown further parts stands
 //! back behind the plain one, and `.tmp` is never read: it says itself that it is not complete.
 //!
-//! Names of unfinished or set-aside files start with another word (`unfinished.log.5`), which
-//! neither Java nor this crate takes for a log or snapshot.
+//! Names of unfinished or set-aside files start with another word (`unfinished.log.5`,
+//! `aside.log.5`), which neither Java nor this crate takes for a log or snapshot.
 //!
 //! Source: Util.getZxidFromName.
 

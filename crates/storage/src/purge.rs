@@ -10,6 +10,7 @@ use crate::disk::Disk;
 use crate::error::{StorageError, io_error};
 use crate::names::{list_logs, list_snapshots};
 use crate::snapshot::valid::newest_valid;
+use crate::untrusted::trust_again;
 
 /// Fewer snapshots are never kept (`autopurge.snapRetainCount`).
 const RETAIN_MIN: usize = 3;
@@ -63,7 +64,8 @@ pub fn purge<D: Disk>(
 /// Removes all snapshots but the one of `zxid`, which is another history than theirs; returns
 /// them.
 ///
-/// For a learner that has taken over its leader's snapshot. One beyond it would be loaded instead,
+/// For a learner that has taken over its leader's snapshot, which is on disk; if its own history was
+/// set aside before ([`set_history_aside`](crate::set_history_aside)), it is trusted again. One beyond it would be loaded instead,
 /// with what was never committed in it. One before it, were the leader's damaged one day, and the
 /// log behind would pass for the whole history where the log begins with a later epoch, and no
 /// number would show the hole (ZOOKEEPER-2846).
@@ -89,5 +91,6 @@ pub fn remove_other_snapshots<D: Disk>(
         let failed = io_error("sync", &dirs.snap);
         disk.sync_dir(&dirs.snap).map_err(failed)?;
     }
+    trust_again(disk, dirs, zxid)?;
     Ok(removed)
 }

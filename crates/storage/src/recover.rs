@@ -5,7 +5,9 @@
 //!
 //! * the first transaction after the snapshot must be the next one, or the first of a later epoch;
 //! * so must each transaction after its predecessor;
-//! * a newer snapshot that does not load must be made up for by the log, or the start is refused.
+//! * a newer snapshot that does not load must be made up for by the log: its transaction must be
+//!   among those replayed, or the start is refused. (Its number alone does not tell: behind it the
+//!   log may begin with a later epoch, and what leads up to it may be missing.)
 //!
 //! Source: FileTxnSnapLog.restore, ZKDatabase.loadDataBase.
 
@@ -24,6 +26,7 @@ use crate::names::{SnapshotFile, list_logs, list_snapshots};
 use crate::snapshot::read::{SnapshotInfo, read_snapshot};
 use crate::snapshot::valid::cheap_fault;
 use crate::state::State;
+use crate::untrusted::is_untrusted;
 
 /// Snapshots that are tried before the start is given up.
 const CANDIDATES_MAX: usize = 100;
@@ -56,8 +59,9 @@ impl Default for RecoverySettings {
 pub enum Empty {
     /// A new database: write `snapshot.0`, go on at zxid 0.
     Trusted,
-    /// Data may be missing (`db.autocreate` is off and there is no marker): a member must not vote
-    /// before it has synchronised. The last zxid is -1.
+    /// Data may be missing (`db.autocreate` is off and there is no marker), or was set aside
+    /// ([`set_history_aside`](crate::set_history_aside)): a member must not vote before it has
+    /// synchronised. The last zxid is -1.
     Untrusted,
 }
 
@@ -72,6 +76,8 @@ pub struct Recovered {
     pub snapshot_info: SnapshotInfo,
     /// Transactions replayed from the log.
     pub txns_replayed: u64,
+    /// The last good record of the newest log: the file, and where in it the record begins.
+    pub last_record: Option<(PathBuf, u64)>,
     /// The torn end of the last log, if it is torn.
     pub torn_tail: Option<(PathBuf, TornTail)>,
     /// Set if there was neither snapshot nor log.
@@ -92,6 +98,8 @@ pub struct Recovered {
 struct Rejected {
     file: SnapshotFile,
     reason: String,
+    /// How far the rest leads towards it: its own zxid if nothing is missing.
+    reached: Zxid,
 }
 
 /// Fills `state` from the directories.
@@ -108,13 +116,17 @@ pub fn recover<D: Disk, S: State>(
     settings: &RecoverySettings,
     state: &mut S,
 ) -> Result<Recovered, StorageError> {
+    if is_untrusted(disk, dirs)? {
+        state.begin();
+        return Ok(Recovered::untrusted());
+    }
     let marker = marker_path(dirs);
     let has_marker = disk
         .read_small(&marker, usize::MAX)
         .map_err(io_error("read", &marker))?
         .is_some();
     let begun = Instant::now();
-    let (loaded, rejected) = load_snapshot(disk, dirs, settings, state)?;
+    let (loaded, mut rejected) = load_snapshot(disk, dirs, settings, state)?;
     let snapshot_time = begun.elapsed();
     if loaded.is_none() {
         refuse_unexplained(disk, dirs, settings, &rejected)?;
@@ -129,13 +141,18 @@ pub fn recover<D: Disk, S: State>(
     let mut txns = LoggedTxns::open(disk, dirs, base.next(), Some(holder), settings.limits)?;
     let mut txns_replayed = 0;
     for txn in txns.by_ref() {
-        state.txn(&txn?.record);
+        let record = txn?.record;
+        for other in &mut rejected {
+            other.replayed(record.header.zxid);
+        }
+        state.txn(&record);
         txns_replayed += 1;
     }
     let replay_time = begun.elapsed();
     let reached = txns.last_zxid();
+    let last_record = txns.last_record().cloned();
     let torn_tail = txns.torn_tail().map(|(path, tail)| (path.clone(), tail));
-    refuse_lost(&rejected, reached)?;
+    refuse_lost(&rejected, base)?;
     remove_empty(disk, dirs, txns.into_empty_files())?;
 
     let is_empty = loaded.is_none() && list_logs(disk, &dirs.log)?.is_empty();
@@ -153,8 +170,26 @@ pub fn recover<D: Disk, S: State>(
     };
     let (snapshot, snapshot_info) = loaded.unzip();
     let snapshot_info = snapshot_info.unwrap_or_default();
+    let warnings = warnings_about(&rejected, &snapshot_info, reached);
+    Ok(Recovered {
+        last_zxid,
+        snapshot,
+        snapshot_info,
+        txns_replayed,
+        last_record,
+        torn_tail,
+        empty,
+        has_marker,
+        snapshot_time,
+        replay_time,
+        warnings,
+    })
+}
+
+/// What an operator should read, also told to the log.
+fn warnings_about(rejected: &[Rejected], info: &SnapshotInfo, reached: Zxid) -> Vec<String> {
     let mut warnings: Vec<String> = rejected.iter().map(Rejected::warning).collect();
-    if let Some(covers) = snapshot_info.covers().filter(|covers| *covers > reached) {
+    if let Some(covers) = info.covers().filter(|covers| *covers > reached) {
         warnings.push(format!(
             "the snapshot was written while transactions up to {covers} were applied, but the log \
              reaches only to {reached}: the tree may hold parts of lost transactions"
@@ -163,18 +198,7 @@ pub fn recover<D: Disk, S: State>(
     for warning in &warnings {
         tracing::warn!(warning, "recovery");
     }
-    Ok(Recovered {
-        last_zxid,
-        snapshot,
-        snapshot_info,
-        txns_replayed,
-        torn_tail,
-        empty,
-        has_marker,
-        snapshot_time,
-        replay_time,
-        warnings,
-    })
+    warnings
 }
 
 /// Removes `<dataLogDir>/initialize`; no error if it is not there.
@@ -207,7 +231,7 @@ fn load_snapshot<D: Disk, S: State>(
     let mut tried = 0;
     for file in list_snapshots(disk, &dirs.snap)? {
         if let Some(reason) = cheap_fault(disk, &file)? {
-            rejected.push(Rejected { file, reason });
+            rejected.push(Rejected::new(file, reason));
             continue;
         }
         tried += 1;
@@ -225,7 +249,7 @@ fn load_snapshot<D: Disk, S: State>(
                     }
                     other => other.to_string(),
                 };
-                rejected.push(Rejected { file, reason });
+                rejected.push(Rejected::new(file, reason));
             }
         }
     }
@@ -264,13 +288,17 @@ fn refuse_unexplained<D: Disk>(
     }
 }
 
-/// A damaged snapshot is no loss if an older one and the logs reach as far.
-fn refuse_lost(rejected: &[Rejected], reached: Zxid) -> Result<(), StorageError> {
-    match rejected.iter().find(|other| other.file.zxid > reached) {
+/// A damaged snapshot is no loss if the log leads from an older one, of `base`, to its transaction.
+///
+/// One of an epoch's start, counter 0, has no transaction. Nothing tells then whether the log in
+/// front of that epoch is complete, so it counts as lost.
+fn refuse_lost(rejected: &[Rejected], base: Zxid) -> Result<(), StorageError> {
+    let is_lost = |other: &&Rejected| other.file.zxid > base && other.reached < other.file.zxid;
+    match rejected.iter().find(is_lost) {
         Some(lost) => Err(StorageError::SnapshotLost {
             path: lost.file.path.clone(),
             reason: lost.reason.clone(),
-            reached,
+            reached: lost.reached.max(base),
         }),
         None => Ok(()),
     }
@@ -294,7 +322,41 @@ fn remove_empty<D: Disk>(
         .map_err(io_error("sync", &dirs.log))
 }
 
+impl Recovered {
+    /// Whatever the files hold, it is not this member's history.
+    fn untrusted() -> Self {
+        Self {
+            last_zxid: Zxid(-1),
+            snapshot: None,
+            snapshot_info: SnapshotInfo::default(),
+            txns_replayed: 0,
+            last_record: None,
+            torn_tail: None,
+            empty: Some(Empty::Untrusted),
+            has_marker: false,
+            snapshot_time: Duration::ZERO,
+            replay_time: Duration::ZERO,
+            warnings: Vec::new(),
+        }
+    }
+}
+
 impl Rejected {
+    fn new(file: SnapshotFile, reason: String) -> Self {
+        let reached = Zxid::ZERO;
+        Self {
+            file,
+            reason,
+            reached,
+        }
+    }
+
+    fn replayed(&mut self, zxid: Zxid) {
+        if zxid <= self.file.zxid {
+            self.reached = self.reached.max(zxid);
+        }
+    }
+
     fn warning(&self) -> String {
         format!(
             "snapshot {} is damaged ({}); an older one and the log made up for it",

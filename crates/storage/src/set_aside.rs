@@ -1,4 +1,7 @@
-//! Keeping a damaged snapshot out of the way of the one that takes its place.
+//! Keeping files out of the way of those that take their place.
+
+use std::collections::BTreeSet;
+use std::path::Path;
 
 use proto::Zxid;
 
@@ -22,13 +25,17 @@ pub fn set_damaged_aside<D: Disk>(
     dirs: &DataDirs,
     zxid: Zxid,
 ) -> Result<(), StorageError> {
+    let mut taken = names_in(disk, &dirs.snap)?;
     let mut is_changed = false;
     for snapshot in list_snapshots(disk, &dirs.snap)? {
-        if let (true, Some(name)) = (snapshot.zxid == zxid, snapshot.path.file_name()) {
-            let aside = dirs.snap.join(format!("{DAMAGED}.{}", name.display()));
+        let name = snapshot.path.file_name().and_then(|name| name.to_str());
+        if let (true, Some(name)) = (snapshot.zxid == zxid, name) {
+            let name = free_name(&taken, DAMAGED, name);
+            let aside = dirs.snap.join(&name);
             disk.rename(&snapshot.path, &aside)
                 .map_err(io_error("move aside", &snapshot.path))?;
             tracing::warn!(file = %aside.display(), "damaged snapshot moved aside");
+            taken.insert(name);
             is_changed = true;
         }
     }
@@ -37,4 +44,19 @@ pub fn set_damaged_aside<D: Disk>(
             .map_err(io_error("sync", &dirs.snap))?;
     }
     Ok(())
+}
+
+/// All names in a directory.
+pub(crate) fn names_in<D: Disk>(disk: &D, dir: &Path) -> Result<BTreeSet<String>, StorageError> {
+    let entries = disk.list(dir).map_err(io_error("list", dir))?;
+    Ok(entries.into_iter().map(|entry| entry.name).collect())
+}
+
+/// `<prefix>.<name>`, or with `.2`, `.3` behind it if an earlier one has that name: renaming over it
+/// would delete it.
+pub(crate) fn free_name(taken: &BTreeSet<String>, prefix: &str, name: &str) -> String {
+    let plain = format!("{prefix}.{name}");
+    let numbered = (2..).map(|number| format!("{plain}.{number}"));
+    let mut names = std::iter::once(plain.clone()).chain(numbered);
+    names.find(|name| !taken.contains(name)).unwrap_or(plain)
 }

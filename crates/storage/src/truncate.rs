@@ -1,5 +1,6 @@
 //! Cutting the log at a zxid, as a leader orders a learner that is ahead of it.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use jute::Limits;
@@ -139,7 +140,8 @@ impl Plan {
     }
 }
 
-/// Whether a snapshot of `kept` loads and the log leads from it to the target without a hole.
+/// Whether a snapshot of `kept` loads and the log leads from it to the target without a hole, over
+/// the transactions of those between that do not load.
 fn is_reloadable<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
@@ -147,20 +149,26 @@ fn is_reloadable<D: Disk>(
     target: Zxid,
     limits: Limits,
 ) -> Result<bool, StorageError> {
+    let mut to_pass = BTreeSet::new();
     for snapshot in kept {
         if !is_valid(disk, snapshot, limits)? {
+            to_pass.insert(snapshot.zxid);
             continue;
         }
+        to_pass.remove(&snapshot.zxid);
         let holder = Some(described("snapshot", &snapshot.path));
         let mut txns = LoggedTxns::open(disk, dirs, snapshot.zxid.next(), holder, limits)?;
         let beyond = txns.find(|txn| match txn {
-            Ok(txn) => txn.record.header.zxid > target,
+            Ok(txn) => {
+                to_pass.remove(&txn.record.header.zxid);
+                txn.record.header.zxid > target
+            }
             Err(_) => true,
         });
         return match beyond {
             Some(Err(StorageError::Gap { .. })) => Ok(false),
             Some(Err(error)) => Err(error),
-            _ => Ok(true),
+            _ => Ok(to_pass.is_empty()),
         };
     }
     Ok(false)

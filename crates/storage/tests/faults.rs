@@ -12,7 +12,8 @@ use common::{fresh_body, payload};
 use proto::Zxid;
 use storage::{
     Compression, DataDirs, LogSettings, LogWriter, OpenOptions, RecoverySettings, SnapshotTrailer,
-    SnapshotWriter, StorageError, recover, set_damaged_aside,
+    SnapshotWriter, StorageError, log::UNSYNCED_BYTES_MAX, make_durable, recover,
+    set_damaged_aside,
 };
 
 fn setup() -> (SimDisk, DataDirs, LogWriter<SimDisk>) {
@@ -73,6 +74,72 @@ fn a_failed_sync_puts_the_writer_out_of_use_for_good() {
     assert!(matches!(writer.roll(), Err(StorageError::LogPoisoned)));
     let last = recovered(&disk, &dirs);
     assert!((1..=2).contains(&last), "{last}");
+}
+
+/// The kernel shows what a failed sync did not write, and says yes to the next sync.
+#[test]
+fn what_only_the_page_cache_has_is_written_again_before_it_counts() {
+    for bytes in [100, 3000, UNSYNCED_BYTES_MAX + 5000] {
+        let (disk, dirs, mut writer) = setup();
+        commit(&mut writer, 1).unwrap();
+        disk.fail(Some(Failure::SyncForgets));
+        for zxid in 2..4 {
+            writer.append(Zxid(zxid), &payload(zxid, bytes)).ok();
+        }
+        assert!(writer.is_poisoned() || writer.commit().is_err());
+        disk.fail(None);
+        let shown = {
+            let mut db = Db::default();
+            let found = recover(&disk, &dirs, &RecoverySettings::default(), &mut db).unwrap();
+            let before = disk.content(&dirs.log.join("log.1"));
+            make_durable(&disk, &dirs, &found).unwrap();
+            assert!(disk.content(&dirs.log.join("log.1")) == before, "changed");
+            found.last_zxid.0
+        };
+        assert!(shown > 1, "the cache shows what was written");
+        let after = disk.after_power_loss(&mut Random(7), false);
+        assert_eq!(recovered(&after, &dirs), shown, "{bytes}");
+    }
+}
+
+/// So that whoever recovers knows how much may never have reached the disk.
+#[test]
+fn a_large_group_is_synced_in_parts() {
+    let (disk, _, mut writer) = setup();
+    let large = UNSYNCED_BYTES_MAX / 2 - 1000;
+    for zxid in 1..=3 {
+        writer.append(Zxid(zxid), &payload(zxid, large)).unwrap();
+    }
+    let after = disk.after_power_loss(&mut Random(3), true);
+    let dirs = DataDirs::unlocked(Path::new("/data"), Path::new("/data"));
+    assert_eq!(recovered(&after, &dirs), 2);
+    let committed = writer.commit().unwrap();
+    assert_eq!(committed.txns, 3);
+    assert!(committed.bytes > 3 * large as u64);
+    let after = disk.after_power_loss(&mut Random(3), true);
+    assert_eq!(recovered(&after, &dirs), 3);
+}
+
+/// It is the log of acknowledged transactions that is written over with itself.
+#[test]
+fn power_lost_while_the_end_of_the_log_is_written_again_loses_nothing() {
+    let mut random = Random(0x5eed_0008);
+    for operation in 0..6 {
+        for try_no in 0..50 {
+            let (disk, dirs, mut writer) = setup();
+            for zxid in 1..=3 {
+                writer.append(Zxid(zxid), &payload(zxid, 900)).unwrap();
+            }
+            writer.commit().unwrap();
+            let mut db = Db::default();
+            let found = recover(&disk, &dirs, &RecoverySettings::default(), &mut db).unwrap();
+            disk.die_after(operation, usize::try_from(random.below(4000)).unwrap());
+            let made = make_durable(&disk, &dirs, &found);
+            assert_eq!(made.is_ok(), operation >= 4, "{operation}");
+            let after = disk.after_power_loss(&mut random, true);
+            assert_eq!(recovered(&after, &dirs), 3, "{operation}, {try_no}");
+        }
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use proto::Zxid;
 use proto::txn::Txn;
 use storage::{
     Compression, Damage, DataDirs, LogSettings, LogWriter, RealDisk, RecoverySettings,
-    SnapshotTrailer, SnapshotWriter, StorageError, read_body,
+    SnapshotTrailer, SnapshotWriter, StorageError, read_body, truncate,
 };
 use tempfile::TempDir;
 
@@ -273,6 +273,68 @@ fn a_damaged_snapshot_is_made_up_for_only_as_far_as_the_log_reaches() {
         } => assert_eq!((lost, reached), (path, Zxid(0))),
         other => panic!("{other}"),
     }
+}
+
+/// A learner took over its leader's snapshot of zxid 5 and died before it had removed its own; the log
+/// behind begins with the next epoch, so no number shows what is missing.
+#[test]
+fn a_damaged_snapshot_is_made_up_for_only_if_its_transaction_is_in_the_log() {
+    let server = Server::new();
+    server.write(&[1, 2]);
+    let path = server.snapshot(5, SnapshotTrailer::default());
+    server.write(&[0x1_0000_0001, 0x1_0000_0002]);
+    assert_eq!(server.last(), 0x1_0000_0002);
+    let mut content = fs::read(&path).unwrap();
+    content[50] ^= 1;
+    fs::write(&path, content).unwrap();
+    let error = server.start().unwrap_err();
+    assert!(error.is_damage() && error.to_string().contains("leads only to zxid 0x2"));
+    match error {
+        StorageError::SnapshotLost {
+            path: lost,
+            reached,
+            ..
+        } => assert_eq!((lost, reached), (path, Zxid(2))),
+        other => panic!("{other}"),
+    }
+    // Nor is the log cut as if it were whole.
+    let beyond = server.snapshot(0x1_0000_0002, SnapshotTrailer::default());
+    let cut = truncate(
+        &RealDisk,
+        &server.dirs,
+        Zxid(0x1_0000_0001),
+        Limits::default(),
+    );
+    assert!(matches!(cut, Err(StorageError::Truncate { .. })), "{cut:?}");
+    assert!(beyond.exists());
+    fs::remove_file(beyond).unwrap();
+    // What was between is found again: nothing is missing.
+    server.write(&[3, 4, 5]);
+    let (recovered, db) = server.start().unwrap();
+    assert_eq!((recovered.last_zxid.0, db.txns.len()), (0x1_0000_0002, 7));
+}
+
+/// Of the start of an epoch there is no transaction, so nothing shows that the log leads up to it.
+#[test]
+fn a_damaged_snapshot_of_an_epochs_start_is_never_made_up_for() {
+    let server = Server::new();
+    server.write(&[1, 2]);
+    let path = server.snapshot(0x1_0000_0000, SnapshotTrailer::default());
+    server.write(&[0x1_0000_0001]);
+    let mut content = fs::read(&path).unwrap();
+    content[50] ^= 1;
+    fs::write(&path, content).unwrap();
+    let error = server.start().unwrap_err();
+    assert!(
+        matches!(
+            error,
+            StorageError::SnapshotLost {
+                reached: Zxid(2),
+                ..
+            }
+        ),
+        "{error}"
+    );
 }
 
 #[test]

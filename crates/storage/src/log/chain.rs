@@ -11,8 +11,8 @@ use proto::txn::TxnRecord;
 use super::judge::{Damage, TornTail, Verdict, judge, judge_mismatch};
 use super::scan::{LogScanner, RawRecord, Scanned};
 use crate::dirs::DataDirs;
-use crate::disk::{Disk, DiskFile};
-use crate::error::{StorageError, described, io_error};
+use crate::disk::Disk;
+use crate::error::{StorageError, described};
 use crate::names::{LogFile, list_logs};
 
 /// A transaction read from the log.
@@ -50,6 +50,10 @@ pub struct LoggedTxns<'d, D: Disk> {
     holds_last: bool,
     /// Zxid of the last good record in the current file, for judging what follows it.
     last_read: Zxid,
+    /// Where the last good record of the current file begins.
+    last_offset: Option<u64>,
+    /// The same of the last file that was read to its end, with that file.
+    last_record: Option<(PathBuf, u64)>,
     torn: Option<(PathBuf, TornTail)>,
     empty_files: Vec<PathBuf>,
     is_over: bool,
@@ -81,22 +85,6 @@ pub fn read_txns_from<'d, D: Disk>(
     limits: Limits,
 ) -> Result<LoggedTxns<'d, D>, StorageError> {
     LoggedTxns::open(disk, dirs, from, None, limits)
-}
-
-/// Makes the newest log file durable as it is: a process that died may have written what it did
-/// not sync, and whoever finds it there counts on it.
-///
-/// # Errors
-/// If the file cannot be opened or synced.
-pub fn sync_newest_log<D: Disk>(disk: &D, dirs: &DataDirs) -> Result<(), StorageError> {
-    let logs = list_logs(disk, &dirs.log)?;
-    let Some(newest) = logs.last() else {
-        return Ok(());
-    };
-    let file = disk
-        .open_for_change(&newest.path)
-        .map_err(io_error("open", &newest.path))?;
-    file.sync_data().map_err(io_error("sync", &newest.path))
 }
 
 /// Zxid of the last transaction in the log, `None` if there is none.
@@ -163,6 +151,8 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
             },
             holds_last: false,
             last_read: before,
+            last_offset: None,
+            last_record: None,
             torn: None,
             empty_files: Vec::new(),
             is_over: false,
@@ -186,6 +176,12 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
     /// The torn end of the last file that was read, if it is torn.
     pub fn torn_tail(&self) -> Option<(&PathBuf, TornTail)> {
         self.torn.as_ref().map(|(path, tail)| (path, *tail))
+    }
+
+    /// The last good record of the last file that was read to its end: the file, and where in it
+    /// the record begins. `None` if that file has none.
+    pub(crate) fn last_record(&self) -> Option<&(PathBuf, u64)> {
+        self.last_record.as_ref()
     }
 
     /// Files of 0 bytes that were passed over.
@@ -215,6 +211,7 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
                     continue;
                 }
             };
+            self.last_offset = Some(raw.offset);
             if let Some(zxid) = zxid_of(&raw.payload)
                 && !self.has_begun
                 && zxid < self.from
@@ -241,7 +238,7 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
             }
             self.current = Some(LogScanner::open(self.disk, &file.path, self.limits)?);
             self.last_read = Zxid(file.zxid.0.saturating_sub(1));
-            (self.torn, self.holds_last) = (None, false);
+            (self.torn, self.holds_last, self.last_offset) = (None, false, None);
             return Ok(true);
         }
         Ok(false)
@@ -252,6 +249,7 @@ impl<'d, D: Disk> LoggedTxns<'d, D> {
             return Ok(());
         };
         let path = scanner.path().to_path_buf();
+        self.last_record = self.last_offset.map(|offset| (path.clone(), offset));
         match verdict {
             Verdict::End => {}
             Verdict::Torn(tail) => {

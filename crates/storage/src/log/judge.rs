@@ -5,6 +5,10 @@
 //! In both cases the last thing in the file is the beginning of a record whose sync never
 //! returned: it was not acknowledged, and dropping it loses nothing.
 //!
+//! A power failure may also leave a later record of that group whole and an earlier one not. Rot of
+//! an acknowledged group leaves the same bytes, so question 4 calls it damage: a server alone is
+//! refused its start, a member of an ensemble its vote (`recovery::recover_member`).
+//!
 //! Everything else is damage to bytes that may have been acknowledged. The questions, in order,
 //! about the bytes from the end of the last good record on:
 //!

@@ -41,6 +41,9 @@ pub(crate) const HEADER_BYTES: u64 = HEADER_LEN as u64;
 pub(crate) const PREFIX_BYTES: usize = 12;
 /// Closes a record.
 pub(crate) const END_BYTE: u8 = b'B';
+/// Bytes that are written without a sync behind them, unless a single record is longer: so much at
+/// the end of the newest file a crash or a failed sync may touch.
+pub const UNSYNCED_BYTES_MAX: usize = 8 << 20;
 /// Bytes that a record takes beyond its payload.
 pub(crate) const FRAME_BYTES: usize = PREFIX_BYTES + 1;
 /// The shortest payload: a transaction header.

@@ -1,7 +1,7 @@
 //! Appending to the log.
 //!
 //! ```text
-//! append  frame into the group's buffer; nothing reaches the file
+//! append  frame into the group's buffer; a large group is written and synced in parts meanwhile
 //! commit  a new file if need be | extend | write the group | fdatasync
 //! roll    write what is buffered, go on in a new file; the old one is synced before that begins
 //! ```
@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use proto::Zxid;
 
 use super::scan::{LogScanner, Scanned};
-use super::{FRAME_BYTES, HEADER_BYTES, Padding, file_header, put_record};
+use super::{FRAME_BYTES, HEADER_BYTES, Padding, UNSYNCED_BYTES_MAX, file_header, put_record};
 use crate::dirs::DataDirs;
 use crate::disk::{Disk, DiskFile};
 use crate::error::{StorageError, io_error};
@@ -111,8 +111,8 @@ pub struct LogWriter<D: Disk> {
     buffer: Vec<u8>,
     group_first: Option<Zxid>,
     group_txns: u32,
-    /// Bytes of the group that a roll has written already.
-    rolled_bytes: u64,
+    /// Bytes of the group that are written already.
+    written_bytes: u64,
     last_zxid: Option<Zxid>,
     txns: u64,
     bytes: u64,
@@ -132,7 +132,7 @@ impl<D: Disk> LogWriter<D> {
             buffer: Vec::new(),
             group_first: None,
             group_txns: 0,
-            rolled_bytes: 0,
+            written_bytes: 0,
             last_zxid: None,
             txns: 0,
             bytes: 0,
@@ -141,11 +141,11 @@ impl<D: Disk> LogWriter<D> {
         }
     }
 
-    /// Adds a transaction to the group. It is neither written nor safe before
+    /// Adds a transaction to the group. It may not be acknowledged before
     /// [`commit`](Self::commit) returns.
     ///
     /// # Errors
-    /// If the writer is out of use.
+    /// If the writer is out of use, or a part of a large group cannot be written.
     pub fn append(&mut self, zxid: Zxid, payload: &[u8]) -> Result<(), StorageError> {
         self.ensure_usable()?;
         if self.last_zxid.is_some_and(|last| zxid <= last) {
@@ -156,12 +156,16 @@ impl<D: Disk> LogWriter<D> {
             tracing::warn!(%zxid, len = payload.len(),
                 "transaction above jute.maxbuffer: apache zookeeper could not read this log");
         }
+        let record_bytes = payload.len() + FRAME_BYTES;
+        if !self.buffer.is_empty() && self.buffer.len() + record_bytes > UNSYNCED_BYTES_MAX {
+            self.write_part()?;
+        }
         self.last_zxid = Some(zxid);
         self.group_first.get_or_insert(zxid);
         put_record(payload, &mut self.buffer);
         self.group_txns += 1;
         self.txns += 1;
-        self.bytes += (payload.len() + FRAME_BYTES) as u64;
+        self.bytes += record_bytes as u64;
         Ok(())
     }
 
@@ -189,7 +193,7 @@ impl<D: Disk> LogWriter<D> {
         self.ensure_usable()?;
         let result = self.write_group();
         self.is_poisoned |= result.is_err();
-        self.rolled_bytes += result?;
+        self.written_bytes += result?;
         self.closing
             .extend(self.open.take().filter(|log| log.is_dirty));
         Ok(())
@@ -229,7 +233,7 @@ impl<D: Disk> LogWriter<D> {
     }
 
     fn write_and_sync(&mut self) -> Result<Committed, StorageError> {
-        let bytes = self.rolled_bytes + self.write_group()?;
+        let bytes = self.written_bytes + self.write_group()?;
         let started = Instant::now();
         self.sync(true)?;
         let sync_time = if self.settings.force_sync {
@@ -253,12 +257,23 @@ impl<D: Disk> LogWriter<D> {
             sync_time,
             is_slow,
         };
-        (self.group_txns, self.rolled_bytes) = (0, 0);
+        (self.group_txns, self.written_bytes) = (0, 0);
         if self.settings.log_bytes_max > 0 && self.file_bytes() > self.settings.log_bytes_max {
             // Everything in it is synced: just let go of it.
             self.open = None;
         }
         Ok(committed)
+    }
+
+    /// Writes and syncs what the group has so far: whoever recovers need not look further back.
+    fn write_part(&mut self) -> Result<(), StorageError> {
+        let written = self.write_group();
+        let result = written.and_then(|bytes| {
+            self.written_bytes += bytes;
+            self.sync(true)
+        });
+        self.is_poisoned |= result.is_err();
+        result
     }
 
     /// Syncs the files that were rolled away, then (if asked) the current one.

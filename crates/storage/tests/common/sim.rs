@@ -3,7 +3,7 @@
 //! Written bytes and changed names are pending until they are synced. [`SimDisk::after_kill`] is
 //! the disk after SIGKILL: everything that was written is there. [`SimDisk::after_power_loss`] is
 //! one of the many disks after a power failure: of each file's pending writes a prefix, the last
-//! one cut anywhere or with sectors missing; of the pending names a prefix.
+//! one cut anywhere, or all of them with sectors missing anywhere; of the pending names a prefix.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -29,6 +29,8 @@ struct Inode {
 enum Rename {
     Link(PathBuf, usize),
     Unlink(PathBuf),
+    /// In one piece, as file systems with a journal do it.
+    Move(PathBuf, PathBuf, usize),
 }
 
 #[derive(Debug, Clone, Default)]
@@ -54,6 +56,9 @@ struct Inner {
 pub enum Failure {
     /// Every sync of a file.
     Sync,
+    /// The same, and what was written is read back for as long as the machine runs, but no later
+    /// sync writes it: Linux marks such pages clean.
+    SyncForgets,
     /// Every sync of a directory.
     SyncDir,
     /// Every write beyond so many bytes in all.
@@ -141,6 +146,7 @@ impl SimDisk {
     pub fn set_content(&self, path: &Path, content: Vec<u8>) {
         let mut inner = self.0.lock().unwrap();
         let inode = inner.names[path];
+        inner.inodes[inode].synced.clone_from(&content);
         inner.inodes[inode].now = content;
     }
 
@@ -169,7 +175,7 @@ impl SimDisk {
         Self::reborn(inner.names.clone(), inner.dirs.clone(), all)
     }
 
-    /// A disk after a power failure. `loses_sectors`: the last write may lack any of its sectors,
+    /// A disk after a power failure. `loses_sectors`: any sector of any pending write may be missing,
     /// not only those behind a point.
     pub fn after_power_loss(&self, random: &mut Random, loses_sectors: bool) -> Self {
         let inner = self.0.lock().unwrap();
@@ -179,6 +185,10 @@ impl SimDisk {
             match change {
                 Rename::Link(path, inode) => drop(names.insert(path.clone(), *inode)),
                 Rename::Unlink(path) => drop(names.remove(path)),
+                Rename::Move(from, to, inode) => {
+                    names.remove(from);
+                    names.insert(to.clone(), *inode);
+                }
             }
         }
         let all = inner
@@ -186,21 +196,26 @@ impl SimDisk {
             .iter()
             .map(|inode| {
                 let mut content = inode.synced.clone();
+                if loses_sectors {
+                    for write in &inode.pending {
+                        match write {
+                            Write::At(offset, bytes) => {
+                                lose_sectors(*offset, bytes, &mut content, random);
+                            }
+                            Write::SetLen(_) => write.apply(&mut content),
+                        }
+                    }
+                    return content;
+                }
                 let kept = random.below(inode.pending.len() as u64 + 1);
                 let (whole, torn) = inode.pending.split_at(kept.try_into().unwrap());
                 for write in whole {
                     write.apply(&mut content);
                 }
-                match torn.first() {
-                    Some(Write::At(offset, bytes)) if loses_sectors => {
-                        lose_sectors(*offset, bytes, &mut content, random);
-                    }
-                    Some(Write::At(offset, bytes)) => {
-                        let cut = random.below(bytes.len() as u64 + 1);
-                        let cut = usize::try_from(cut).unwrap();
-                        Write::At(*offset, bytes[..cut].to_vec()).apply(&mut content);
-                    }
-                    _ => {}
+                if let Some(Write::At(offset, bytes)) = torn.first() {
+                    let cut = random.below(bytes.len() as u64 + 1);
+                    let cut = usize::try_from(cut).unwrap();
+                    Write::At(*offset, bytes[..cut].to_vec()).apply(&mut content);
                 }
                 content
             })
@@ -306,10 +321,8 @@ impl Disk for SimDisk {
                 .remove(from)
                 .ok_or(io::Error::from(io::ErrorKind::NotFound))?;
             inner.names.insert(to.to_path_buf(), inode);
-            inner.pending_names.push(Rename::Unlink(from.to_path_buf()));
-            inner
-                .pending_names
-                .push(Rename::Link(to.to_path_buf(), inode));
+            let (from, to) = (from.to_path_buf(), to.to_path_buf());
+            inner.pending_names.push(Rename::Move(from, to, inode));
             Ok(())
         })
     }
@@ -391,8 +404,13 @@ impl DiskFile for SimFile {
                 return Err(io::Error::other("injected"));
             }
             let inode = &mut inner.inodes[self.inode];
-            inode.synced = inode.now.clone();
-            inode.pending.clear();
+            if inner.fails == Some(Failure::SyncForgets) {
+                inode.pending.clear();
+                return Err(io::Error::other("injected"));
+            }
+            for write in inode.pending.drain(..) {
+                write.apply(&mut inode.synced);
+            }
             Ok(())
         })
     }
