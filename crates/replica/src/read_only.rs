@@ -15,7 +15,9 @@ impl<H: Host> Replica<H> {
     /// This server has begun to look for a leader.
     pub(crate) fn plan_read_only(&mut self, now_ms: i64) {
         if let Some(member) = &mut self.member {
+            // A member whose history was lost has nothing to show.
             let after_ms = member.settings.read_only_after_ms;
+            let after_ms = after_ms.filter(|_| member.is_trusted);
             member.read_only_at_ms = after_ms.map(|after_ms| now_ms.saturating_add(after_ms));
         }
     }

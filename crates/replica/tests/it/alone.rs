@@ -1,0 +1,98 @@
+//! A server that stands alone: the leader of one.
+
+use proto::request::WriteRequest;
+use proto::{SessionId, Zxid};
+use replica::{Effect, Input, Service, SyncRequest, Ticket};
+
+use crate::support::{Server, create, request};
+
+const SESSION: i64 = 77;
+
+fn with_session() -> Server {
+    let mut server = Server::alone();
+    let begin = WriteRequest::CreateSession { timeout_ms: 4000 };
+    server.handle(Input::Requests(vec![request(1, SESSION, 0, begin)]));
+    assert_eq!(server.appended(), [Zxid(1)]);
+    server.handle(Input::Synced(Zxid(1)));
+    assert_eq!(std::mem::take(&mut server.book.applied), [Zxid(1)]);
+    server
+}
+
+#[test]
+fn it_serves_from_the_beginning() {
+    let mut server = Server::alone();
+    let effects = server.effects();
+    let serves = |effect: &Effect| matches!(effect, Effect::Serve(Service::Deciding));
+    assert!(effects.iter().any(serves), "{effects:?}");
+    assert!(server.replica.is_ordering() && server.replica.is_alone());
+}
+
+#[test]
+fn a_write_is_told_once_it_is_on_disk() {
+    let mut server = with_session();
+    let writes = [(1, "/a"), (2, "/b")];
+    let writes = writes.map(|(cxid, path)| request(1, SESSION, cxid, create(path)));
+    server.handle(Input::Requests(writes.into()));
+    assert_eq!(server.appended(), [Zxid(2), Zxid(3)]);
+    assert!(server.book.applied.is_empty(), "nothing is on disk");
+    server.handle(Input::Synced(Zxid(2)));
+    assert_eq!(server.book.applied, [Zxid(2)]);
+    server.handle(Input::Synced(Zxid(3)));
+    assert_eq!(server.book.applied, [Zxid(2), Zxid(3)]);
+}
+
+#[test]
+fn a_sync_is_answered_behind_what_was_proposed_before_it() {
+    let mut server = with_session();
+    server.handle(Input::Requests(vec![request(1, SESSION, 1, create("/a"))]));
+    let sync = SyncRequest {
+        ticket: Ticket(9),
+        session: SessionId(SESSION),
+        cxid: 2,
+        identities: [].into(),
+        path: None,
+    };
+    server.handle(Input::Sync(sync));
+    assert!(server.book.syncs.is_empty());
+    server.handle(Input::Synced(Zxid(2)));
+    assert_eq!(server.book.syncs, [Ticket(9)]);
+}
+
+#[test]
+fn a_session_that_is_not_heard_from_ends_by_a_transaction() {
+    let mut server = with_session();
+    server.wait_until(3900);
+    assert!(server.appended().is_empty());
+    server.wait_until(4400);
+    assert_eq!(server.appended(), [Zxid(2)]);
+    server.handle(Input::Synced(Zxid(2)));
+    assert_eq!(server.book.applied, [Zxid(2)]);
+    let tree = server.state.tree.borrow();
+    assert_eq!(tree.session_timeout_ms(SessionId(SESSION)), None);
+}
+
+#[test]
+fn after_the_disk_has_failed_nothing_is_told() {
+    let mut server = with_session();
+    server.handle(Input::Requests(vec![request(1, SESSION, 1, create("/a"))]));
+    server.effects();
+    server.handle(Input::DiskFailed);
+    let effects = server.effects();
+    assert!(
+        matches!(effects[..], [Effect::StopServing]),
+        "nothing but the end: {effects:?}"
+    );
+    server.handle(Input::Synced(Zxid(2)));
+    assert!(server.book.applied.is_empty() && server.replica.is_over());
+}
+
+#[test]
+fn told_to_end_it_ends_once_all_is_applied() {
+    let mut server = with_session();
+    server.handle(Input::Requests(vec![request(1, SESSION, 1, create("/a"))]));
+    server.handle(Input::Shutdown);
+    assert!(!server.replica.is_over());
+    server.handle(Input::Synced(Zxid(2)));
+    assert!(server.replica.is_over());
+    assert_eq!(server.book.applied, [Zxid(2)]);
+}

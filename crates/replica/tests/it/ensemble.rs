@@ -1,0 +1,202 @@
+//! Elections and synchronisation, as far as the other tests need them.
+
+use election::links::ConnectionId;
+use proto::hello::{Hello, HelloAddresses};
+use proto::leader::LeaderPacket;
+use proto::learner::{LearnerInfo, LearnerPacket};
+use proto::notification::{Form, Notification, PeerState};
+use proto::{ElectionRound, Epoch, Sid, Zxid};
+use replica::elections::ElectionInput;
+use replica::{Effect, Input, LeaderEvent, LearnerEvent, Port};
+use zab::leader::LinkId;
+
+use crate::support::Server;
+
+/// What a voter says that looks.
+fn vote(leader: i64, zxid: Zxid, round: i64, peer_epoch: i64) -> Notification {
+    Notification {
+        state: PeerState::Looking,
+        leader: Sid(leader),
+        zxid,
+        round: ElectionRound(round),
+        peer_epoch: Epoch(peer_epoch),
+        form: Form::Versioned {
+            version: 1,
+            config: None,
+        },
+    }
+}
+
+impl Server {
+    fn hear(&mut self, connection: u64, notification: Notification) {
+        self.handle(Input::Election(ElectionInput::Heard {
+            connection: ConnectionId(connection),
+            notification,
+        }));
+    }
+
+    /// Server 3 is elected by itself and server 1, which has this last zxid.
+    pub(crate) fn elect_3(&mut self, zxid: Zxid, round: i64, epoch: i64) {
+        let connection = ConnectionId(100 + round.unsigned_abs());
+        let sid = Sid(1);
+        self.handle(Input::Election(ElectionInput::Dialled { sid, connection }));
+        self.hear(connection.0, vote(3, zxid, round, epoch));
+        self.wait_until(self.now_ms + 300);
+    }
+
+    /// Server 1 elects server 3.
+    pub(crate) fn follow_3(&mut self, zxid: Zxid, round: i64, epoch: i64) -> u64 {
+        let connection = ConnectionId(100 + round.unsigned_abs());
+        let hello = Hello {
+            sid: Sid(3),
+            addresses: HelloAddresses::One(Vec::new()),
+        };
+        self.handle(Input::Election(ElectionInput::Hello { connection, hello }));
+        self.hear(connection.0, vote(3, zxid, round, epoch));
+        self.wait_until(self.now_ms + 300);
+        let effects = self.effects();
+        let dialled = effects.iter().find_map(|effect| match effect {
+            Effect::Dial { attempt, .. } => Some(*attempt),
+            _ => None,
+        });
+        dialled.unwrap_or_else(|| panic!("it follows nobody: {effects:?}"))
+    }
+
+    pub(crate) fn learner_sends(&mut self, link: u64, packet: LearnerPacket) {
+        let packets = vec![packet];
+        let link = LinkId(link);
+        self.handle(Input::Learner(
+            Port::Learners,
+            LearnerEvent::Packets { link, packets },
+        ));
+    }
+
+    pub(crate) fn leader_sends(&mut self, attempt: u64, packet: LeaderPacket) {
+        let event = LeaderEvent::Packets(vec![packet]);
+        self.handle(Input::Leader { attempt, event });
+    }
+
+    /// A voter with this history comes, and accepts the epoch once it is on this server's disk.
+    pub(crate) fn learner_comes(&mut self, link: u64, sid: i64, epoch: Epoch, last: Zxid) {
+        let id = LinkId(link);
+        let connected = LearnerEvent::Connected { link: id };
+        self.handle(Input::Learner(Port::Learners, connected));
+        let accepted_epoch = last.epoch();
+        let info = Some(LearnerInfo::new(Sid(sid), 0));
+        let introduction = LearnerPacket::FollowerInfo {
+            accepted_epoch,
+            info,
+        };
+        self.learner_sends(link, introduction);
+        self.handle(Input::AcceptedEpochSaved(epoch));
+        let ack = LearnerPacket::AckEpoch {
+            last_logged: last,
+            current_epoch: Some(last.epoch()),
+        };
+        self.learner_sends(link, ack);
+    }
+
+    /// Server 1 is elected by itself and server 2, leads `epoch`, and has server 3 with it.
+    pub(crate) fn lead_as_1(&mut self, last: Zxid, epoch: i64) {
+        let connection = ConnectionId(200);
+        let hello = Hello {
+            sid: Sid(2),
+            addresses: HelloAddresses::One(Vec::new()),
+        };
+        self.handle(Input::Election(ElectionInput::Hello { connection, hello }));
+        self.hear(connection.0, vote(1, last, 2, last.epoch().0));
+        self.wait_until(self.now_ms + 300);
+        self.lead_with(3, epoch, last);
+    }
+
+    /// Server 3 leads `epoch` and has server 1 with it.
+    pub(crate) fn lead(&mut self, epoch: i64, last: Zxid) {
+        self.lead_with(1, epoch, last);
+    }
+
+    /// A server that was elected leads `epoch` with this one over link 1, which has all that it has.
+    fn lead_with(&mut self, sid: i64, epoch: i64, last: Zxid) {
+        let epoch = Epoch(epoch);
+        self.learner_comes(1, sid, epoch, last);
+        self.handle(Input::CurrentEpochSaved(epoch));
+        let zxid = Zxid::new(epoch, 0);
+        self.learner_sends(1, LearnerPacket::Ack { zxid });
+        let view = self.replica.view().unwrap();
+        assert!(view.is_serving, "{view:?}");
+    }
+}
+
+#[test]
+fn a_voter_that_is_elected_listens_and_saves_the_epoch_before_it_tells_of_it() {
+    let mut server = Server::member(3);
+    server.elect_3(Zxid::ZERO, 1, 0);
+    let effects = server.effects();
+    let listens = |effect: &Effect| {
+        matches!(
+            effect,
+            Effect::Listen {
+                port: Port::Learners,
+                ..
+            }
+        )
+    };
+    assert!(effects.iter().any(listens), "{effects:?}");
+    let link = LinkId(1);
+    let connected = LearnerEvent::Connected { link };
+    server.handle(Input::Learner(Port::Learners, connected));
+    let info = Some(LearnerInfo::new(Sid(1), 0));
+    server.learner_sends(
+        1,
+        LearnerPacket::FollowerInfo {
+            accepted_epoch: Epoch(0),
+            info,
+        },
+    );
+    let is_told = |effects: &[Effect]| {
+        let tells = |effect: &Effect| {
+            let info = LeaderPacket::leader_info(Epoch(1));
+            matches!(effect, Effect::Send { packet, .. } if *packet == info)
+        };
+        effects.iter().any(tells)
+    };
+    let effects = server.effects();
+    let saves = |effect: &Effect| matches!(effect, Effect::SaveAcceptedEpoch(Epoch(1)));
+    assert!(
+        effects.iter().any(saves) && !is_told(&effects),
+        "{effects:?}"
+    );
+    server.handle(Input::AcceptedEpochSaved(Epoch(1)));
+    assert!(is_told(&server.effects()));
+}
+
+#[test]
+fn a_role_ends_only_when_the_disk_has_done_what_it_was_asked_for() {
+    let mut server = Server::member(3);
+    server.elect_3(Zxid::ZERO, 1, 0);
+    let link = LinkId(1);
+    server.handle(Input::Learner(
+        Port::Learners,
+        LearnerEvent::Connected { link },
+    ));
+    let info = Some(LearnerInfo::new(Sid(1), 0));
+    let accepted_epoch = Epoch(0);
+    server.learner_sends(
+        1,
+        LearnerPacket::FollowerInfo {
+            accepted_epoch,
+            info,
+        },
+    );
+    server.handle(Input::ListenFailed {
+        port: Port::Learners,
+        attempt: 1,
+    });
+    server.effects();
+    // The epoch may or may not be on disk: a candidate must not be made before that is known.
+    server.wait_until(60_000);
+    let looks = |effect: &Effect| matches!(effect, Effect::Election(_));
+    assert!(!server.effects().iter().any(looks));
+    server.handle(Input::AcceptedEpochSaved(Epoch(1)));
+    server.wait_until(62_000);
+    assert!(server.effects().iter().any(looks));
+}

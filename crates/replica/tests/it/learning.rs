@@ -1,0 +1,102 @@
+//! A follower among three.
+
+use std::sync::Arc;
+
+use jute::Encode;
+use proto::leader::LeaderPacket;
+use proto::txn::{Txn, TxnHeader, TxnRecord};
+use proto::{Epoch, SessionId, Zxid};
+use replica::{Effect, Input, LeaderEvent};
+use tree::{Tree, TreeSettings};
+
+use crate::support::{Server, zxid};
+
+/// A transaction that makes a session.
+fn record(zxid: Zxid) -> TxnRecord {
+    let txn = Txn::CreateSession { timeout_ms: 60_000 };
+    TxnRecord {
+        header: TxnHeader {
+            session: SessionId(zxid.0),
+            cxid: 0,
+            zxid,
+            time_ms: 1,
+            op: txn.op().number(),
+        },
+        txn,
+        digest: None,
+    }
+}
+
+/// The tree of a leader at this zxid.
+fn tree_at(zxid: Zxid) -> Tree {
+    let settings = TreeSettings {
+        standalone: false,
+        ..TreeSettings::default()
+    };
+    let mut tree = Tree::new(Arc::new(settings));
+    let mut events = Vec::new();
+    tree.apply(&record(zxid), &mut Default::default(), &mut events);
+    tree
+}
+
+fn committed(server: &mut Server, attempt: u64, zxid: Zxid) {
+    let txn = record(zxid).to_bytes();
+    server.leader_sends(attempt, LeaderPacket::Proposal { zxid, txn });
+    server.leader_sends(attempt, LeaderPacket::Commit { zxid });
+}
+
+/// ZOOKEEPER-2846: a leader of Apache ZooKeeper goes on committing while it sends its tree, so that
+/// the snapshot written here holds more than the zxid that it was sent under. The files begin behind
+/// it, and a learner that is caught up from them must not be behind it either.
+#[test]
+fn a_later_leader_sends_a_snapshot_where_its_files_have_a_hole() {
+    let sent = zxid(1, 5);
+    let mut server = Server::member_that_keeps(1, 1);
+    let attempt = server.follow_3(sent, 1, 1);
+    let event = LeaderEvent::Connected;
+    server.handle(Input::Leader { attempt, event });
+    server.leader_sends(attempt, LeaderPacket::leader_info(Epoch(2)));
+    server.handle(Input::AcceptedEpochSaved(Epoch(2)));
+    server.leader_sends(attempt, LeaderPacket::Snap { zxid: sent });
+    let event = LeaderEvent::SnapshotReceived(Box::new(tree_at(sent)));
+    server.handle(Input::Leader { attempt, event });
+    for counter in 1..=3 {
+        committed(&mut server, attempt, zxid(2, counter));
+    }
+    let new_leader = LeaderPacket::NewLeader {
+        zxid: zxid(2, 0),
+        config: None,
+    };
+    server.leader_sends(attempt, new_leader);
+    let effects = server.effects();
+    let takes_over =
+        |effect: &Effect| matches!(effect, Effect::TakeOver { last, .. } if *last == zxid(2, 3));
+    assert!(effects.iter().any(takes_over), "{effects:?}");
+    let zxid_written = zxid(2, 3);
+    server.handle(Input::SnapshotWritten {
+        attempt,
+        zxid: zxid_written,
+    });
+    server.handle(Input::Synced(zxid_written));
+    server.handle(Input::CurrentEpochSaved(Epoch(2)));
+    server.leader_sends(attempt, LeaderPacket::UpToDate);
+    assert!(server.replica.view().unwrap().is_serving);
+    // More than memory holds.
+    for counter in 4..=20 {
+        committed(&mut server, attempt, zxid(2, counter));
+    }
+    let last = zxid(2, 20);
+    server.handle(Input::Synced(last));
+    let event = LeaderEvent::Closed;
+    server.handle(Input::Leader { attempt, event });
+
+    server.lead_as_1(last, 3);
+    server.effects();
+    server.learner_comes(7, 2, Epoch(3), zxid(2, 0));
+    server.handle(Input::CurrentEpochSaved(Epoch(3)));
+    let effects = server.effects();
+    let reads = |effect: &Effect| matches!(effect, Effect::ReadLog { .. });
+    let sends = |effect: &Effect| matches!(effect, Effect::SendSnapshot { .. });
+    assert!(!effects.iter().any(reads), "{effects:?}");
+    assert!(effects.iter().any(sends), "{effects:?}");
+}

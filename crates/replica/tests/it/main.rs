@@ -1,0 +1,8 @@
+//! A replica on a host that only writes down.
+#![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
+
+mod alone;
+mod ensemble;
+mod leading;
+mod learning;
+mod support;

@@ -1,0 +1,250 @@
+//! A host that writes down what the replica wants and does nothing by itself.
+
+use std::cell::{Ref, RefCell, RefMut};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::ops::{Deref, DerefMut};
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use config::{Config, RawConfig, Surroundings, SystemProperties};
+use proto::multi::request_acl;
+use proto::request::{CreateRequest, WriteRequest, flags};
+use proto::{Epoch, OpCode, SessionId, Zxid};
+use replica::members::MemberLists;
+use replica::sessions::Sessions;
+use replica::{
+    Applied, ClientRequest, Effect, Epochs, Host, Input, MemberStart, Note, Now, Replica, Settings,
+    Start, State, Ticket, Turn,
+};
+use tree::{Tree, TreeSettings, Watches};
+
+/// The state of a server in one thread.
+pub(crate) struct Held {
+    pub(crate) tree: RefCell<Tree>,
+    pub(crate) watches: RefCell<Watches>,
+    pub(crate) sessions: RefCell<Sessions>,
+}
+
+impl State for Held {
+    fn tree(&self) -> impl Deref<Target = Tree> {
+        Ref::map(self.tree.borrow(), |tree| tree)
+    }
+
+    fn tree_mut(&self) -> impl DerefMut<Target = Tree> {
+        RefMut::map(self.tree.borrow_mut(), |tree| tree)
+    }
+
+    fn replace_tree(&self, tree: Tree) {
+        *self.tree.borrow_mut() = tree;
+    }
+
+    fn watches(&self) -> impl DerefMut<Target = Watches> {
+        self.watches.borrow_mut()
+    }
+
+    fn sessions(&self) -> impl DerefMut<Target = Sessions> {
+        self.sessions.borrow_mut()
+    }
+}
+
+/// What the replica wanted since it was asked last.
+#[derive(Default)]
+pub(crate) struct Book {
+    pub(crate) effects: Vec<Effect>,
+    /// Transactions that clients may hear of.
+    pub(crate) applied: Vec<Zxid>,
+    /// Events that clients may hear of.
+    pub(crate) events: usize,
+    pub(crate) syncs: Vec<Ticket>,
+}
+
+impl Host for Book {
+    type State = Held;
+
+    fn effect(&mut self, effect: Effect) {
+        self.effects.push(effect);
+    }
+
+    fn applied(&mut self, _tree: &Tree, applied: Applied<'_>) {
+        self.applied.push(applied.record.header.zxid);
+        self.events += applied.events.len();
+    }
+
+    fn answer_sync(&mut self, _tree: &Tree, ticket: Ticket) {
+        self.syncs.push(ticket);
+    }
+
+    fn tree_released(&mut self) {}
+
+    fn note(&mut self, _note: Note<'_>) {}
+}
+
+/// A replica on its host.
+pub(crate) struct Server {
+    pub(crate) replica: Replica<Book>,
+    pub(crate) state: Held,
+    pub(crate) book: Book,
+    pub(crate) now_ms: i64,
+}
+
+/// `myid` holds this; there are no other files.
+struct MyId(i64);
+
+impl Surroundings for MyId {
+    fn read(&mut self, path: &Path, _limit: usize) -> io::Result<Vec<u8>> {
+        match path.ends_with("myid") {
+            true => Ok(self.0.to_string().into_bytes()),
+            false => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    fn resolve(&mut self, _host: &str) -> io::Result<IpAddr> {
+        Ok(Ipv4Addr::LOCALHOST.into())
+    }
+}
+
+fn config(my_id: i64, lines: &str) -> Config {
+    let text = format!("dataDir=data\ntickTime=200\ninitLimit=10\nsyncLimit=5\n{lines}");
+    let raw = RawConfig::parse(Path::new("zoo.cfg"), text.as_bytes()).unwrap();
+    Config::parse(raw, SystemProperties::new(), &mut MyId(my_id)).unwrap()
+}
+
+/// Lines of three servers.
+pub(crate) const THREE: &str = "server.1=a:2888:3888\nserver.2=b:2888:3888\nserver.3=c:2888:3888\n";
+
+impl Server {
+    /// A server that stands alone and serves.
+    pub(crate) fn alone() -> Self {
+        Self::start(Settings::new(&config(0, "clientPort=2181\n")), None)
+    }
+
+    /// A member with an empty history that looks for a leader.
+    pub(crate) fn member(my_id: i64) -> Self {
+        Self::member_that_keeps(my_id, 500)
+    }
+
+    /// The same with so many committed transactions in memory.
+    pub(crate) fn member_that_keeps(my_id: i64, commit_log_count: usize) -> Self {
+        let config = config(my_id, THREE);
+        let member = MemberStart {
+            lists: MemberLists::new(&config).unwrap(),
+            epochs: Epochs::default(),
+            last_logged: Zxid::ZERO,
+            log_whole_from: Zxid::ZERO,
+            is_trusted: true,
+        };
+        let mut settings = Settings::new(&config);
+        if let Some(ensemble) = &mut settings.ensemble {
+            ensemble.commit_log_count = commit_log_count;
+        }
+        Self::start(settings, Some(member))
+    }
+
+    fn start(settings: Settings, member: Option<MemberStart>) -> Self {
+        let tree_settings = TreeSettings {
+            standalone: member.is_none(),
+            ..TreeSettings::default()
+        };
+        let state = Held {
+            tree: RefCell::new(Tree::new(Arc::new(tree_settings))),
+            watches: RefCell::default(),
+            sessions: RefCell::new(Sessions::reporting(200)),
+        };
+        let start = Start {
+            settings,
+            member,
+            seed: 1,
+        };
+        let replica = Replica::new(start, &state, at(0)).unwrap();
+        let mut server = Self {
+            replica,
+            state,
+            book: Book::default(),
+            now_ms: 0,
+        };
+        server.step(|replica, turn| replica.begin(turn));
+        server
+    }
+
+    fn step(&mut self, step: impl FnOnce(&mut Replica<Book>, &mut Turn<'_, Book>)) {
+        let mut turn = Turn {
+            now: at(self.now_ms),
+            state: &self.state,
+            host: &mut self.book,
+        };
+        step(&mut self.replica, &mut turn);
+    }
+
+    pub(crate) fn handle(&mut self, input: Input) {
+        self.step(|replica, turn| replica.handle(input, turn));
+    }
+
+    /// Lets time pass up to here.
+    pub(crate) fn wait_until(&mut self, now_ms: i64) {
+        while let Some(at_ms) = self.replica.deadline_ms().filter(|at_ms| *at_ms <= now_ms) {
+            self.now_ms = self.now_ms.max(at_ms);
+            self.step(|replica, turn| replica.handle_deadline(turn));
+        }
+        self.now_ms = now_ms;
+    }
+
+    /// What it wanted since the last call.
+    pub(crate) fn effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.book.effects)
+    }
+
+    /// The last record that went to the log since the last call.
+    pub(crate) fn appended(&mut self) -> Vec<Zxid> {
+        let effects = self.effects();
+        let records = effects.into_iter().filter_map(|effect| match effect {
+            Effect::Append(record) => Some(record.zxid),
+            _ => None,
+        });
+        records.collect()
+    }
+}
+
+fn at(now_ms: i64) -> Now {
+    Now {
+        ms: now_ms,
+        wall_ms: 1_700_000_000_000 + now_ms,
+    }
+}
+
+/// A request of a client over this connection.
+pub(crate) fn request(
+    ticket: u64,
+    session: i64,
+    cxid: i32,
+    request: WriteRequest,
+) -> ClientRequest {
+    ClientRequest {
+        ticket: Ticket(ticket),
+        session: SessionId(session),
+        cxid,
+        identities: Arc::from([]),
+        request,
+        body: Bytes::new(),
+        large_bytes: 0,
+        upgrade_ms: None,
+    }
+}
+
+pub(crate) fn create(path: &str) -> WriteRequest {
+    WriteRequest::Create {
+        op: OpCode::Create,
+        request: CreateRequest {
+            path: Some(path.into()),
+            data: None,
+            acl: request_acl([proto::Acl::open()]),
+            flags: flags::PERSISTENT,
+        },
+        ttl: -1,
+    }
+}
+
+pub(crate) fn zxid(epoch: i64, counter: u32) -> Zxid {
+    Zxid::new(Epoch(epoch), counter)
+}
