@@ -37,4 +37,4 @@ pub use encode::{Encode, put_buffer, put_len, put_str};
 pub use error::DecodeError;
 pub use jute_derive::{DecodeRecord, EncodeRecord};
 pub use reader::{Limits, Reader};
-pub use text::decode as decode_text;
+pub use text::{decode as decode_text, encoded_len as text_len};

@@ -65,7 +65,7 @@ fn encode_unit(unit: u16, out: &mut Vec<u8>) {
 }
 
 /// Bytes that [`encode`] appends for `text`.
-pub(crate) fn encoded_len(text: &str) -> usize {
+pub fn encoded_len(text: &str) -> usize {
     if text.is_ascii() {
         return text.len();
     }

@@ -21,6 +21,9 @@ pub struct MultiHeader {
 }
 
 impl MultiHeader {
+    /// Bytes on the wire.
+    pub const BYTES: usize = 9;
+
     /// The end of the list.
     pub const END: Self = Self {
         op: -1,

@@ -54,6 +54,9 @@ impl<H: Host> Replica<H> {
         let record = &in_flight.record;
         let session = record.header.session;
         self.overlay.applied(record.header.zxid);
+        if let Some(origin) = in_flight.origin {
+            turn.host.applying(tree, origin);
+        }
         let outcome = tree.apply(record, &mut turn.state.watches(), &mut self.events);
         match record.txn {
             Txn::CloseSession { .. } => turn.state.sessions().remove(session),

@@ -37,6 +37,10 @@ pub trait Host {
     /// Carries this out, or has it carried out; never waits.
     fn effect(&mut self, effect: Effect);
 
+    /// A transaction that this connection has asked for is about to be applied. What it asked
+    /// before must be answered without it. The tree is held alone.
+    fn applying(&mut self, _tree: &Tree, _origin: Ticket) {}
+
     /// A transaction was applied: events go to the outboxes of watchers, then the reply to the one
     /// who asked, then the answers of reads that waited behind it. The tree is held alone.
     fn applied(&mut self, tree: &Tree, applied: Applied<'_>);

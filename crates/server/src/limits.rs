@@ -7,15 +7,63 @@ pub(crate) const OUTBOX_BYTES_START: usize = 2 << 10;
 
 /// Bytes of unsent events after which a client that does not read is given up. Replies are not
 /// counted against it: a connection with unsent output is not read from, so they cannot pile up.
-pub(crate) const OUTBOX_BYTES_MAX: usize = 64 << 20;
+pub(crate) const UNREAD_EVENT_BYTES_MAX: usize = 8 << 20;
 
-/// Bytes of replies after which those that are there are written before more are made: large
-/// reads, pipelined, must not be held all at once.
-pub(crate) const OUTBOX_BYTES_SOFT: usize = 1 << 20;
+/// Bytes of replies after which those that are there are written before more are made: reads,
+/// pipelined, must not be held all at once, and a client that does not read must not cost more.
+pub(crate) const OUTBOX_BYTES_SOFT: usize = 256 << 10;
 
-/// Unanswered requests of a connection after which it is not read from. Reads behind a write are
-/// answered by the core in one go, so this also bounds how long they hold up the others.
+/// Bytes of the longest reply that is made as soon as it is asked for. A longer one has to find room
+/// in [`LARGE_REPLIES_BYTES`].
+pub(crate) const REPLY_BYTES_SMALL: usize = 64 << 10;
+
+/// Bytes of the longer replies of all connections that are there at a time. One that is longer than
+/// this is there alone.
+pub(crate) const LARGE_REPLIES_BYTES: usize = 16 << 20;
+
+/// How long a client may take for each started MiB of a large reply, if other connections wait for
+/// the room. Then it is cut off.
+pub(crate) const LARGE_REPLY_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Bytes of the longest reply there can be: the length in front of it has 31 bits.
+pub(crate) const REPLY_BYTES_MAX: usize = (1 << 31) - 1;
+
+/// Unanswered requests of a connection after which it is not read from.
 pub(crate) const UNANSWERED_MAX: usize = 1024;
+
+/// Bytes of unanswered requests of a connection after which it is not read from.
+pub(crate) const UNANSWERED_BYTES_MAX: usize = 4 << 20;
+
+/// Bytes of the longest request that counts as nothing but one of `globalOutstandingLimit`.
+pub(crate) const REQUEST_BYTES_SMALL: usize = 4 << 10;
+
+/// Bytes of longer requests of all connections from here to the tree, beyond which the next one waits
+/// in its connection. A leader has several copies of each: for its log, and for every learner.
+pub(crate) const LARGE_REQUESTS_BYTES: usize = 2 << 20;
+
+/// Bytes of replies to reads behind a write that the core makes while it holds the tree for itself.
+/// The connection's own task makes the others.
+pub(crate) const CORE_REPLY_BYTES: usize = 64 << 10;
+
+/// Such reads that it answers: some 50 us of work.
+pub(crate) const CORE_REPLIES: usize = 64;
+
+/// Bytes of replies, as far as they can be known, to reads that wait behind a write, beyond which
+/// the write that comes next waits as well. The core must answer what stands in front of a write
+/// before it applies it.
+pub(crate) const REPLIES_BEFORE_WRITE_BYTES: usize = 256 << 10;
+
+/// Bytes in the outbox up to which the core answers such reads, if the task has not come to them.
+/// Beyond it they are refused: their znodes have become longer after they were asked for.
+pub(crate) const OUTBOX_BYTES_HARD: usize = 1 << 20;
+
+/// Identities of a connection: clients prove a handful. Each is compared with each ACL entry.
+pub(crate) const IDENTITIES_MAX: usize = 128;
+
+/// Bytes of a connection's identities. They go with each of its requests to the leader, and
+/// [`UNANSWERED_MAX`] of those may be under way: together they stay far below
+/// [`PEER_QUEUE_BYTES_MAX`], and each string far below what a Java leader reads.
+pub(crate) const IDENTITY_BYTES_MAX: usize = 16 << 10;
 
 /// Bytes asked from the socket in one read: holds 256 small requests and bounds what an idle
 /// moment leaves allocated.
@@ -91,5 +139,71 @@ pub(crate) const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Shortest time between two reports that a snapshot is still coming in.
 pub(crate) const SNAPSHOT_PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
+// All that one connection may have under way must fit into its leader's queue.
+const _: () = assert!(UNANSWERED_MAX * IDENTITY_BYTES_MAX <= PEER_QUEUE_BYTES_MAX / 2);
+
 // A connection must always be able to get the permits of a whole batch.
 const _: () = assert!(BATCH_REQUESTS_MAX <= PREPARE_GROUP_MAX);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A number of bytes as the page writes it.
+    fn bytes(count: usize) -> String {
+        match count.trailing_zeros() {
+            20.. => format!("{} MiB", count >> 20),
+            10.. => format!("{} KiB", count >> 10),
+            _ => count.to_string(),
+        }
+    }
+
+    #[test]
+    fn the_page_of_limits_says_what_holds() {
+        let page = include_str!("../../../docs/LIMITS.md");
+        let above = |what: &str, small| format!("bytes of {what} above {}", bytes(small));
+        let patience = format!("{} s for each started MiB", LARGE_REPLY_PATIENCE.as_secs());
+        let pipeline = format!("bytes of those above {}", bytes(REQUEST_BYTES_SMALL));
+        let rows = [
+            ("identities", IDENTITIES_MAX.to_string()),
+            ("bytes of identities", bytes(IDENTITY_BYTES_MAX)),
+            ("unanswered requests", UNANSWERED_MAX.to_string()),
+            ("bytes of unanswered requests", bytes(UNANSWERED_BYTES_MAX)),
+            (&*pipeline, bytes(LARGE_REQUESTS_BYTES)),
+            ("bytes of replies made ahead", bytes(OUTBOX_BYTES_SOFT)),
+            (
+                &*above("replies", REPLY_BYTES_SMALL),
+                bytes(LARGE_REPLIES_BYTES),
+            ),
+            ("time to take such a reply in", patience),
+            (
+                "replies made together with a write",
+                CORE_REPLIES.to_string(),
+            ),
+            (
+                "bytes of replies made together with a write",
+                bytes(CORE_REPLY_BYTES),
+            ),
+            (
+                "bytes of replies expected between two writes",
+                bytes(REPLIES_BEFORE_WRITE_BYTES),
+            ),
+            ("bytes of unread events", bytes(UNREAD_EVENT_BYTES_MAX)),
+            (
+                "bytes that wait for another member",
+                bytes(PEER_QUEUE_BYTES_MAX),
+            ),
+            (
+                "bytes of packets read ahead of the core",
+                bytes(PEER_READ_AHEAD_BYTES as usize),
+            ),
+            ("learners", LEARNER_LINKS_MAX.to_string()),
+        ];
+        for (what, bound) in rows {
+            let row = format!("\n| {what} | {bound} |");
+            assert!(page.contains(&row), "docs/LIMITS.md lacks {row}");
+        }
+        let hard = format!("more than {} of answers", bytes(OUTBOX_BYTES_HARD));
+        assert!(page.contains(&hard), "docs/LIMITS.md lacks {hard}");
+    }
+}

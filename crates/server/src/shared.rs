@@ -1,7 +1,7 @@
 //! What the threads and tasks of a server share.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, AtomicUsize};
 
 use crossbeam_channel::Sender;
 use monitoring::environment::Environment;
@@ -16,6 +16,7 @@ use crate::clock;
 use crate::metrics::{Metrics, ServerStats};
 use crate::net::connection::Connection;
 use crate::net::large::LargeRequests;
+use crate::net::large_replies::LargeReplies;
 use crate::net::registry::Registry;
 use crate::net::throttle::TokenBucket;
 use crate::permits::Permits;
@@ -36,6 +37,9 @@ pub(crate) struct Shared {
     pub(crate) permits: Permits,
     pub(crate) handshakes: Mutex<TokenBucket>,
     pub(crate) large_requests: LargeRequests,
+    pub(crate) large_replies: LargeReplies,
+    /// Connections whose tasks have reads to answer that stand in front of all writes.
+    pub(crate) left_over: AtomicUsize,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) stats: Arc<ServerStats>,
     pub(crate) environment: Environment,
@@ -69,6 +73,8 @@ impl Shared {
             permits,
             handshakes: Mutex::new(handshakes),
             large_requests,
+            large_replies: LargeReplies::default(),
+            left_over: AtomicUsize::new(0),
             stats: Arc::new(ServerStats::new(metrics.clone(), clock::monotonic_ms())),
             metrics,
             environment: Environment::of_this_process(),
@@ -176,7 +182,10 @@ impl Shared {
         connection.close();
         // Whoever holds the state's lock now still counts as before the end; whoever takes it
         // later finds the queue empty, so no watch is left for a connection that is gone.
-        connection.lock().queue.clear();
+        let mut state = connection.lock();
+        state.clear_queue();
+        connection.note_left_over(&state, &self.left_over);
+        drop(state);
         self.registry.remove(connection);
         self.watches.lock().remove_watcher(connection.id);
         self.tell(ToCore::Gone(connection.ticket()));

@@ -18,8 +18,10 @@ pub struct TreeSettings {
     pub skip_acl: bool,
     /// `zookeeper.closeSessionTxn.enabled`: closeSession transactions list the ephemerals.
     pub close_session_paths: bool,
-    /// Bytes of the longest record that every reader of a log takes: `jute.maxbuffer` and its
-    /// extra size. A closeSession beyond it is made without its list.
+    /// Bytes of the longest transaction record that every member and every reader of a log takes:
+    /// `jute.maxbuffer` and its extra size (BinaryInputArchive.checkLength, for the data of a
+    /// PROPOSAL and for a record of a log). A request whose transaction would be longer is refused;
+    /// a closeSession is made without its list.
     pub record_bytes_max: usize,
     /// `reconfigEnabled`.
     pub reconfig_enabled: bool,

@@ -7,9 +7,11 @@ mod common;
 
 use common::host::*;
 use jute::{Decode, Encode, Reader, Str};
+use proto::multi::MultiRead;
 use proto::request::{PathRequest, PathWatchRequest, ReadRequest, SetWatchesRequest, flags};
 use proto::response::ClientInfo;
 use proto::{Acl, SessionId, Stat};
+use tree::{Caller, Unanswered};
 
 fn path_request(path: Option<&str>) -> PathRequest {
     PathRequest {
@@ -21,6 +23,89 @@ fn names(body: Vec<u8>) -> Vec<Str> {
     let mut names: Vec<Str> = Vec::decode(&mut Reader::new(body)).unwrap();
     names.sort();
     names
+}
+
+/// Reads of one tree whose answers differ in length.
+fn reads_of_lengths(host: &mut Host) -> Vec<ReadRequest> {
+    host.write(create_data("/data", &"x".repeat(500)));
+    for number in 0..30 {
+        host.write(create_flags(
+            &format!("/data/{number:09}"),
+            flags::EPHEMERAL,
+        ));
+    }
+    let acl: Vec<Acl> = (1..32)
+        .map(|perms| Acl::new(perms, "world", "anyone"))
+        .collect();
+    host.write(create_acl("/data/acl", &acl));
+    let of_data = |watch| PathWatchRequest {
+        path: Some("/data".into()),
+        watch,
+    };
+    let in_multi = [of_data(true), of_data(false)].map(ReadRequest::GetData);
+    let mut in_multi = in_multi.to_vec();
+    in_multi.push(ReadRequest::GetChildren(of_data(true)));
+    vec![
+        ReadRequest::GetData(of_data(true)),
+        ReadRequest::GetChildren(of_data(true)),
+        ReadRequest::GetChildren2(of_data(true)),
+        get_acl("/data/acl"),
+        ReadRequest::GetEphemerals(path_request(Some("/data"))),
+        ReadRequest::MultiRead(MultiRead::Reads(in_multi)),
+    ]
+}
+
+#[test]
+fn a_read_without_room_does_nothing_but_say_how_much_it_takes() {
+    let mut host = Host::new();
+    for request in reads_of_lengths(&mut host) {
+        let caller = Caller {
+            session: host.session,
+            watcher: host.watcher,
+            identities: &host.identities,
+        };
+        let before = b"before".to_vec();
+        let within = |room| {
+            let mut out = before.clone();
+            let watches = parking_lot::Mutex::default();
+            let answered = host
+                .tree
+                .read_within(room, &request, &caller, &watches, &mut out);
+            let is_watched = !watches.lock().is_empty();
+            (answered, out.split_off(before.len()), is_watched)
+        };
+        let (answered, whole, is_watched) = within(usize::MAX);
+        assert_eq!(answered, Ok(()), "{request:?}");
+        for room in [0, 5, 100, whole.len() - 100] {
+            let (refused, out, leaves_watch) = within(room);
+            let Err(Unanswered::TooLong { bytes }) = refused else {
+                panic!("{request:?} within {room}: {refused:?}")
+            };
+            assert!(
+                (whole.len()..whole.len() + 100).contains(&bytes),
+                "{request:?}: {bytes}"
+            );
+            assert!(out.is_empty() && !leaves_watch, "{request:?}");
+            assert_eq!(within(bytes), (Ok(()), whole.clone(), is_watched));
+        }
+    }
+}
+
+#[test]
+fn a_multi_read_has_a_longest_answer_whatever_room_there_is() {
+    let mut host = Host::new();
+    let max = host.tree.multi_read_bytes_max();
+    host.write(create_data("/mega", &"x".repeat(1_000_000)));
+    let times = |times| {
+        let read = get("/mega", false);
+        ReadRequest::MultiRead(MultiRead::Reads(vec![read; times]))
+    };
+    let longest = max / 1_000_100;
+    assert_eq!(longest, 4);
+    assert!(host.read(times(longest)).unwrap().len() <= max);
+    for too_many in [longest + 1, 40_000] {
+        assert_eq!(host.read(times(too_many)), Err(-8));
+    }
 }
 
 #[test]

@@ -319,6 +319,10 @@ fn a_list_that_no_reader_would_take_is_left_out() {
             ..settings()
         });
         host.write(create_flags("/e", flags::EPHEMERAL));
+        // Together longer than each creation.
+        for number in 0..10 {
+            host.write(create_flags(&format!("/e{number}"), flags::EPHEMERAL));
+        }
         host.propose(&create_flags("/\u{1f600}", flags::EPHEMERAL));
         let record = host.propose(&WriteRequest::CloseSession);
         host.commit();

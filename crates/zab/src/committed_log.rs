@@ -12,7 +12,11 @@ use proto::Zxid;
 
 use crate::Record;
 
-/// The last committed transactions, oldest first, at most a given number of them.
+/// Bytes of transactions that are kept, but for the newest, which always is. A learner that misses
+/// more is sent them from the files of the log.
+const BYTES_MAX: usize = 4 << 20;
+
+/// The last committed transactions, oldest first, at most a given number of them and 4 MiB.
 ///
 /// Invariant: zxids rise without a hole inside an epoch. A transaction that would leave one makes
 /// the list begin anew with it.
@@ -20,6 +24,7 @@ use crate::Record;
 pub struct CommittedLog {
     records: VecDeque<Record>,
     len_max: usize,
+    bytes: usize,
 }
 
 impl CommittedLog {
@@ -32,6 +37,7 @@ impl CommittedLog {
         Self {
             records: VecDeque::new(),
             len_max: len_max.max(1),
+            bytes: 0,
         }
     }
 
@@ -43,24 +49,32 @@ impl CommittedLog {
                 return;
             }
             if !crate::record::follows(last, record.zxid) {
-                self.records.clear();
+                self.clear();
             }
         }
-        if self.records.len() == self.len_max {
-            self.records.pop_front();
-        }
+        self.bytes += record.txn.len();
         self.records.push_back(record);
+        while self.records.len() > self.len_max
+            || (self.bytes > BYTES_MAX && self.records.len() > 1)
+        {
+            self.bytes -= self
+                .records
+                .pop_front()
+                .map_or(0, |oldest| oldest.txn.len());
+        }
     }
 
     /// Forgets everything: the history was replaced by a snapshot.
     pub fn clear(&mut self) {
         self.records.clear();
+        self.bytes = 0;
     }
 
     /// Forgets what stands behind `zxid`: the log was cut there.
     pub fn truncate_after(&mut self, zxid: Zxid) {
         let kept = self.index_after(zxid);
-        self.records.truncate(kept);
+        let forgotten = self.records.drain(kept..);
+        self.bytes -= forgotten.map(|record| record.txn.len()).sum::<usize>();
     }
 
     /// The oldest zxid that is here.
@@ -131,6 +145,32 @@ mod tests {
         assert_eq!(zxids(&log), [(1, 2), (1, 3), (2, 1)]);
         assert_eq!(log.min(), Some(Zxid::new(Epoch(1), 2)));
         assert_eq!(log.max(), Some(Zxid::new(Epoch(2), 1)));
+    }
+
+    #[test]
+    fn long_ones_give_way_sooner() {
+        let mut log = CommittedLog::new(100);
+        let mut push = |counter, bytes| {
+            log.push(Record::new(Zxid::new(Epoch(1), counter), vec![0; bytes]));
+            log.len()
+        };
+        assert_eq!(push(1, BYTES_MAX / 2), 1);
+        assert_eq!(push(2, BYTES_MAX / 2), 2);
+        assert_eq!(push(3, 1), 2);
+        assert_eq!(push(4, BYTES_MAX + 1), 1, "the newest is always there");
+        assert_eq!(push(5, 1), 1);
+        assert_eq!(push(6, 1), 2);
+        log.truncate_after(Zxid::new(Epoch(1), 5));
+        let mut again = |counter, bytes| {
+            log.push(Record::new(Zxid::new(Epoch(1), counter), vec![0; bytes]));
+            log.len()
+        };
+        assert_eq!(
+            again(6, BYTES_MAX - 1),
+            2,
+            "what was cut off is not counted"
+        );
+        assert_eq!(again(7, 1), 2);
     }
 
     #[test]

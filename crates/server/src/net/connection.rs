@@ -15,7 +15,7 @@
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicI64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
@@ -44,16 +44,27 @@ pub(crate) struct Connection {
     read_only: AtomicBool,
     /// Set once nothing more is to be read or answered; the task then ends.
     closed: AtomicBool,
+    /// Whether the queue begins with what its task has to answer. Changed under a hold of the tree.
+    left_over: AtomicBool,
     state: Mutex<ConnectionState>,
     wake: Notify,
 }
 
 /// What the lock of a connection guards.
 pub(crate) struct ConnectionState {
-    /// Requests without a reply, oldest first. Starts with a write whenever it is not empty.
+    /// Requests without a reply, oldest first. Starts with what waits for the core, or with what
+    /// was left over when the outbox was full enough ([`Connection::has_left_over`]).
     pub(crate) queue: VecDeque<Queued>,
+    /// Bytes of their frames.
+    queued_bytes: usize,
+    /// Bytes that the replies to the reads among them are expected to take.
+    expected_bytes: usize,
+    /// Bytes of the longest write since the queue was empty: what reads behind it may find.
+    longest_write: usize,
     /// Encoded frames for the socket.
     pub(crate) outbox: Vec<u8>,
+    /// Bytes of events among them.
+    event_bytes: usize,
     /// Whether the connection ends as soon as the outbox is written.
     pub(crate) ends_after_flush: bool,
     pub(crate) identities: Identities,
@@ -82,6 +93,8 @@ pub(crate) enum Work {
     Read {
         request: ReadRequest,
         identities: Identities,
+        /// Bytes of its reply, as far as they can be known before.
+        expected_bytes: usize,
     },
     /// sync on a server that stands alone: only its place in the order matters.
     Sync { path: Option<jute::Str> },
@@ -93,6 +106,13 @@ pub(crate) enum Work {
 }
 
 impl Work {
+    fn expected_bytes(&self) -> usize {
+        match self {
+            Self::Read { expected_bytes, .. } => *expected_bytes,
+            _ => 0,
+        }
+    }
+
     /// Whether only the core can answer it: when its transaction is applied, or the leader says so.
     pub(crate) fn waits_for_core(&self) -> bool {
         matches!(
@@ -115,9 +135,14 @@ impl Connection {
             timeout_ms: AtomicI32::new(0),
             read_only: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            left_over: AtomicBool::new(false),
             state: Mutex::new(ConnectionState {
                 queue: VecDeque::new(),
+                queued_bytes: 0,
+                expected_bytes: 0,
+                longest_write: 0,
                 outbox: Vec::new(),
+                event_bytes: 0,
                 ends_after_flush: false,
                 identities,
             }),
@@ -154,6 +179,26 @@ impl Connection {
         self.read_only.store(true, Ordering::Relaxed);
     }
 
+    /// Whether the task has something to answer that stands in front of all writes.
+    pub(crate) fn has_left_over(&self) -> bool {
+        self.left_over.load(Ordering::Relaxed)
+    }
+
+    /// Says whether it has, after requests were queued or answered under this hold of the tree.
+    /// `count` is how many connections there are with such a queue.
+    pub(crate) fn note_left_over(&self, state: &ConnectionState, count: &AtomicUsize) {
+        let is_left_over = state.next_for_task().is_some();
+        if self.has_left_over() == is_left_over {
+            return;
+        }
+        self.left_over.store(is_left_over, Ordering::Relaxed);
+        if is_left_over {
+            count.fetch_add(1, Ordering::Relaxed);
+        } else {
+            count.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
     /// Takes the state's lock; the tree's lock, if needed, must be held already.
     pub(crate) fn lock(&self) -> MutexGuard<'_, ConnectionState> {
         self.state.lock()
@@ -182,21 +227,84 @@ impl Connection {
     /// Appends an already encoded event frame for a watch that fired.
     ///
     /// A client that does not read cannot make the server hold its events for ever: beyond
-    /// [`limits::OUTBOX_BYTES_MAX`] the connection is given up.
+    /// [`limits::UNREAD_EVENT_BYTES_MAX`] the connection is given up.
     pub(crate) fn push_event(&self, frame: &[u8]) {
         let mut state = self.lock();
-        if state.outbox.len() + frame.len() > limits::OUTBOX_BYTES_MAX {
+        if state.event_bytes + frame.len() > limits::UNREAD_EVENT_BYTES_MAX {
             drop(state);
             tracing::warn!(peer = %self.peer, session = %self.session(), "client does not read its events, closing");
             self.close();
             return;
         }
+        state.event_bytes += frame.len();
         state.outbox.extend_from_slice(frame);
         self.stats.packets_sent(1);
     }
 }
 
 impl ConnectionState {
+    /// Takes what is to be written.
+    pub(crate) fn take_outbox(&mut self) -> Vec<u8> {
+        self.event_bytes = 0;
+        std::mem::take(&mut self.outbox)
+    }
+
+    /// Queues a request behind all others.
+    pub(crate) fn enqueue(&mut self, queued: Queued) {
+        self.queued_bytes += queued.asked.frame_bytes;
+        self.expected_bytes += queued.work.expected_bytes();
+        if queued.work.waits_for_core() {
+            self.longest_write = self.longest_write.max(queued.asked.frame_bytes);
+        }
+        self.queue.push_back(queued);
+    }
+
+    /// Bytes of the longest write since the queue was empty.
+    pub(crate) fn longest_write(&self) -> usize {
+        self.longest_write
+    }
+
+    /// Takes the oldest request, to answer it.
+    pub(crate) fn dequeue(&mut self) -> Option<Queued> {
+        let queued = self.queue.pop_front()?;
+        self.queued_bytes -= queued.asked.frame_bytes;
+        self.expected_bytes -= queued.work.expected_bytes();
+        if self.queue.is_empty() {
+            self.longest_write = 0;
+        }
+        Some(queued)
+    }
+
+    /// Puts back what was taken and cannot be answered yet.
+    pub(crate) fn requeue(&mut self, queued: Queued) {
+        self.queued_bytes += queued.asked.frame_bytes;
+        self.expected_bytes += queued.work.expected_bytes();
+        self.queue.push_front(queued);
+    }
+
+    /// Drops all requests: nobody is to be answered.
+    pub(crate) fn clear_queue(&mut self) {
+        self.queue.clear();
+        (self.queued_bytes, self.expected_bytes) = (0, 0);
+    }
+
+    /// The oldest request if it waits for no transaction.
+    pub(crate) fn next_for_task(&self) -> Option<&Queued> {
+        let next = self.queue.front();
+        next.filter(|queued| !queued.work.waits_for_core())
+    }
+
+    /// Whether so much is unanswered that nothing more should be read.
+    pub(crate) fn is_full(&self) -> bool {
+        self.queue.len() >= limits::UNANSWERED_MAX
+            || self.queued_bytes >= limits::UNANSWERED_BYTES_MAX
+    }
+
+    /// Whether the replies to reads in the queue are so long that no write may come behind them yet.
+    pub(crate) fn holds_up_writes(&self) -> bool {
+        self.expected_bytes > limits::REPLIES_BEFORE_WRITE_BYTES
+    }
+
     /// Whether the end of a local session waits for its turn: nothing comes behind it.
     pub(crate) fn is_closing_local(&self) -> bool {
         let newest = self.queue.back();
@@ -245,7 +353,12 @@ pub(crate) fn push_frame(
     let start = begin_frame(out);
     let header_at = out.len();
     out.extend_from_slice(&[0; ReplyHeader::BYTES]);
-    let err = body(out).err().unwrap_or(ErrorCode::Ok);
+    let mut err = body(out).err().unwrap_or(ErrorCode::Ok);
+    if out.len() - header_at > limits::REPLY_BYTES_MAX {
+        // No length could stand in front of it.
+        out.truncate(header_at + ReplyHeader::BYTES);
+        err = ErrorCode::MarshallingError;
+    }
     let mut header = [0; ReplyHeader::BYTES];
     header[..4].copy_from_slice(&xid.0.to_be_bytes());
     header[4..12].copy_from_slice(&zxid.0.to_be_bytes());
@@ -265,6 +378,6 @@ fn begin_frame(out: &mut Vec<u8>) -> usize {
 }
 
 fn end_frame(out: &mut [u8], start: usize) {
-    let len = u32::try_from(out.len() - start - 4).expect("a reply is shorter than 4 GiB");
+    let len = u32::try_from(out.len() - start - 4).unwrap_or(u32::MAX);
     out[start..start + 4].copy_from_slice(&len.to_be_bytes());
 }

@@ -1,212 +1,64 @@
-//! From the bytes of a socket to answered, queued or submitted requests.
+//! From decoded requests to answered, queued or submitted ones.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use bytes::{Buf, Bytes, BytesMut};
-use jute::{Decode, Limits, Reader};
-use proto::connect::{AuthPacket, RequestHeader, SaslToken};
-use proto::request::{ReadRequest, Request, WriteRequest};
+use bytes::Bytes;
+use proto::connect::AuthPacket;
+use proto::request::{ReadRequest, WriteRequest};
 use proto::{ErrorCode, Id, OpCode, OpKind, Xid, Zxid};
 use replica::{ClientRequest, SyncRequest};
 
-use super::answer::{Asked, Desk, UNDECODABLE};
+use super::answer::{Asked, Desk, Drained, Pace, UNDECODABLE, is_slow};
+use super::batch::{Batch, Kind, Parsed};
 use super::connection::{Connection, ConnectionState, Queued, Work};
-use super::large::{LargeRequest, TooMuch};
+use super::large::LargeRequest;
 use crate::limits;
 use crate::local_sessions::WriteStep;
 use crate::metrics::Replies;
-use crate::settings::Settings;
 use crate::shared::Shared;
-
-/// One decoded frame.
-pub(crate) struct Parsed {
-    xid: Xid,
-    kind: Kind,
-    /// The record as the client sent it, for a leader elsewhere; it shares the frame's memory.
-    body: Bytes,
-    large: Option<LargeRequest>,
-}
-
-enum Kind {
-    Write(WriteRequest),
-    Read(OpCode, ReadRequest),
-    Sync(Option<jute::Str>),
-    Undecodable(OpCode),
-    Auth(AuthPacket),
-    Sasl,
-    UnknownOp(i32),
-}
-
-/// Requests decoded from one read of the socket, in order.
-#[derive(Default)]
-pub(crate) struct Batch {
-    requests: VecDeque<Parsed>,
-    /// How many of them need a permit of the pipeline.
-    pub(crate) writes: usize,
-    /// Whether they waited so long for their place that they are refused.
-    pub(crate) is_late: bool,
-    /// Bytes of their frames, prefix included.
-    pub(crate) bytes: usize,
-    /// Whether the connection must close once they are answered: the bytes behind them are no
-    /// frame.
-    pub(crate) broken: Option<FrameFault>,
-}
-
-/// Why the bytes of a connection make no sense.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum FrameFault {
-    /// The length is negative or above `jute.maxbuffer`.
-    #[error("frame length {len} is not between 0 and {limit} (jute.maxbuffer)")]
-    Length { len: i32, limit: usize },
-    /// The frame is too short for a request header.
-    #[error("frame of {len} bytes is too short for a request header")]
-    Header { len: usize },
-    /// `largeRequestMaxBytes` of large requests are under way.
-    #[error("no room for a large request of {len} bytes (largeRequestMaxBytes)")]
-    TooMuch { len: usize },
-    /// Credentials or a SASL token that do not decode.
-    #[error("the {op} packet does not decode")]
-    Credentials { op: &'static str },
-}
-
-impl Kind {
-    /// The operation, for those that go through the queue.
-    fn op(&self) -> Option<OpCode> {
-        match self {
-            Self::Write(request) => Some(request.op()),
-            Self::Read(op, _) | Self::Undecodable(op) => Some(*op),
-            Self::Sync(_) => Some(OpCode::Sync),
-            Self::Auth(_) | Self::Sasl | Self::UnknownOp(_) => None,
-        }
-    }
-}
 
 /// Sessions must be kept and ended however busy the server is.
 fn may_be_refused(op: OpCode) -> bool {
     !matches!(op, OpCode::Ping | OpCode::CloseSession)
 }
 
-impl Batch {
-    pub(crate) fn is_empty(&self) -> bool {
-        self.requests.is_empty() && self.broken.is_none()
-    }
+/// Whether one connection may have all of these identities.
+fn may_be_held(identities: &[Id]) -> bool {
+    let bytes = identities.iter().map(|id| id.scheme.len() + id.id.len());
+    identities.len() <= limits::IDENTITIES_MAX && bytes.sum::<usize>() <= limits::IDENTITY_BYTES_MAX
 }
 
-/// Splits the next frame off `input`: its body without the length, `None` if bytes are missing.
-pub(crate) fn split_frame(input: &mut BytesMut, limit: usize) -> Result<Option<Bytes>, FrameFault> {
-    let Some(prefix) = input.first_chunk::<4>() else {
-        return Ok(None);
-    };
-    let len = i32::from_be_bytes(*prefix);
-    let body = usize::try_from(len).ok().filter(|body| *body <= limit);
-    let Some(body) = body else {
-        return Err(FrameFault::Length { len, limit });
-    };
-    if input.len() - 4 < body {
-        return Ok(None);
-    }
-    input.advance(4);
-    Ok(Some(input.split_to(body).freeze()))
-}
-
-/// Decodes the complete frames of `input`, at most a batch of them.
-pub(crate) fn decode_batch(shared: &Shared, input: &mut BytesMut) -> Batch {
-    let Settings {
-        jute_max_buffer,
-        field_limits,
-        ..
-    } = shared.settings;
-    let mut batch = Batch::default();
-    while batch.requests.len() < limits::BATCH_REQUESTS_MAX {
-        let frame = match split_frame(input, jute_max_buffer) {
-            Ok(Some(frame)) => frame,
-            Ok(None) => break,
-            Err(fault) => {
-                batch.broken = Some(fault);
-                break;
-            }
-        };
-        batch.bytes += frame.len() + 4;
-        let large = shared.large_requests.admit(frame.len());
-        let len = frame.len();
-        let parsed = match large {
-            Ok(large) => decode(frame, field_limits, large),
-            Err(TooMuch) => {
-                shared.metrics.large_requests_rejected.inc();
-                Err(FrameFault::TooMuch { len })
-            }
-        };
-        match parsed {
-            Ok(parsed) => {
-                batch.writes += usize::from(matches!(parsed.kind, Kind::Write(_)));
-                batch.requests.push_back(parsed);
-            }
-            Err(fault) => {
-                batch.broken = Some(fault);
-                break;
-            }
-        }
-    }
-    batch
-}
-
-fn decode(
-    frame: Bytes,
-    field_limits: Limits,
-    large: Option<LargeRequest>,
-) -> Result<Parsed, FrameFault> {
-    let len = frame.len();
-    let mut input = Reader::with_limits(frame, field_limits);
-    let header = RequestHeader::decode(&mut input).map_err(|_| FrameFault::Header { len })?;
-    let body = input.clone().rest();
-    let kind = match OpCode::from_i32(header.op) {
-        Some(op) if op.kind() == OpKind::Connection => credentials(op, &mut input)?,
-        Some(op) if op.kind() != OpKind::Internal => match Request::decode(op, &mut input) {
-            Ok(Request::Write(request)) => Kind::Write(request),
-            Ok(Request::Read(request)) => Kind::Read(op, request),
-            Ok(Request::Sync(request)) => Kind::Sync(request.path),
-            Err(error) => {
-                tracing::debug!(op = op.name(), err = %error, "request does not decode");
-                Kind::Undecodable(op)
-            }
-        },
-        _ => Kind::UnknownOp(header.op),
-    };
-    Ok(Parsed {
-        xid: header.xid,
-        kind,
-        body,
-        large,
-    })
-}
-
-fn credentials(op: OpCode, input: &mut Reader) -> Result<Kind, FrameFault> {
-    let fault = FrameFault::Credentials { op: op.name() };
-    if op == OpCode::Auth {
-        return AuthPacket::decode(input).map(Kind::Auth).map_err(|_| fault);
-    }
-    let token = SaslToken::decode(input).map_err(|_| fault)?;
-    token.token.map(|_| Kind::Sasl).ok_or(fault)
+/// What must happen before more of a batch is handled, once the outbox is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Nothing.
+    GoOn,
+    /// Room for a reply of so many bytes.
+    Room(usize),
+    /// The core has to answer some of what waits.
+    Wait,
 }
 
 /// Handles a batch under one shared hold of the tree: answers what can be, queues what must
-/// wait, submits the writes. The caller has taken a permit for each write.
+/// wait, submits the writes. The caller has taken a permit for each write. What was left over in
+/// the queue comes first.
 ///
-/// Stops early when the outbox holds [`limits::OUTBOX_BYTES_SOFT`]; the rest stays in the batch
-/// until that is written. What stays in `batch.writes` at the end are permits to give back.
+/// Stops early when the outbox holds [`limits::OUTBOX_BYTES_SOFT`], after a read that takes long,
+/// and before a reply of more than `room` bytes; the rest stays in the batch and in the queue.
+/// What stays in `batch.permits` at the end is to be given back.
 pub(crate) fn handle_batch(
     shared: &Shared,
     connection: &Arc<Connection>,
     batch: &mut Batch,
     now_ms: u64,
-) {
+    room: usize,
+) -> Next {
     let tree = shared.tree.read();
     if connection.is_closed() {
         // The server's role may have ended: the tree may hold by now what was never committed.
         batch.requests.clear();
         batch.broken = None;
-        return;
+        return Next::GoOn;
     }
     let mut state = connection.lock();
     let mut replies = Replies::default();
@@ -223,16 +75,33 @@ pub(crate) fn handle_batch(
         desk: &desk,
         now_ms,
         is_late,
+        pace: Pace::of_task(room),
+        stops: None,
         submissions: Vec::with_capacity(batch.writes),
     };
+    if connection.has_left_over() {
+        intake.drain(&mut state, &mut replies);
+    }
     let mut handled = 0;
-    while !state.ends_after_flush && state.outbox.len() < limits::OUTBOX_BYTES_SOFT {
+    while intake.stops.is_none()
+        && !state.ends_after_flush
+        && state.outbox.len() < limits::OUTBOX_BYTES_SOFT
+    {
         let Some(parsed) = batch.requests.pop_front() else {
             break;
         };
-        batch.writes -= usize::from(intake.handle(&mut state, &mut replies, parsed));
+        if parsed.kind.waits_for_core() && state.holds_up_writes() {
+            batch.requests.push_front(parsed);
+            intake.stops = Some(Next::Wait);
+            break;
+        }
+        let is_write = matches!(parsed.kind, Kind::Write(_));
+        let submitted = intake.handle(&mut state, &mut replies, parsed);
+        batch.writes -= usize::from(is_write);
+        batch.permits -= usize::from(submitted);
         handled += 1;
     }
+    let next = intake.stops.unwrap_or(Next::GoOn);
     if state.ends_after_flush {
         batch.requests.clear();
     }
@@ -251,6 +120,7 @@ pub(crate) fn handle_batch(
         .bytes_received_count
         .add(std::mem::take(&mut batch.bytes) as u64);
     shared.stats.replied(&replies);
+    next
 }
 
 /// Sorts the requests of one connection.
@@ -260,6 +130,9 @@ struct Intake<'a> {
     desk: &'a Desk<'a>,
     now_ms: u64,
     is_late: bool,
+    pace: Pace,
+    /// Why nothing more is handled under this hold of the tree.
+    stops: Option<Next>,
     /// Writes for the core, which gets them in one message. See [`Intake::hand_over`].
     submissions: Vec<ClientRequest>,
 }
@@ -277,6 +150,7 @@ impl Intake<'_> {
             kind,
             body,
             large,
+            frame_bytes,
         } = parsed;
         if state.is_closing_local() {
             // As behind any closeSession.
@@ -287,7 +161,7 @@ impl Intake<'_> {
             self.refuse(
                 state,
                 replies,
-                self.asked(xid, OpCode::Auth),
+                self.asked(xid, OpCode::Auth, 0),
                 Zxid::ZERO,
                 ErrorCode::SessionClosedRequireSaslAuth,
             );
@@ -296,35 +170,30 @@ impl Intake<'_> {
         if let Some(op) = kind.op().filter(|op| self.is_late && may_be_refused(*op)) {
             self.shared.metrics.throttled_ops.inc();
             let work = Work::Refuse(ErrorCode::ThrottledOp);
-            self.enqueue(state, replies, self.asked(xid, op), work);
+            self.enqueue(state, replies, self.asked(xid, op, frame_bytes), work);
             return false;
         }
         match kind {
             Kind::Write(request) => {
-                let asked = self.asked(xid, request.op());
+                let asked = self.asked(xid, request.op(), frame_bytes);
                 return self.write(state, replies, asked, request, (body, large));
             }
             Kind::Sync(_) if self.connection.is_read_only() => {
                 let work = Work::Refuse(ErrorCode::NotReadOnly);
-                self.enqueue(state, replies, self.asked(xid, OpCode::Sync), work);
-            }
-            Kind::Read(op, request) if state.queue.is_empty() => {
-                let identities = state.identities.clone();
-                self.desk
-                    .read(state, replies, self.asked(xid, op), &request, &identities);
+                self.enqueue(
+                    state,
+                    replies,
+                    self.asked(xid, OpCode::Sync, frame_bytes),
+                    work,
+                );
             }
             Kind::Read(op, request) => {
-                let identities = state.identities.clone();
-                let work = Work::Read {
-                    request,
-                    identities,
-                };
-                self.enqueue(state, replies, self.asked(xid, op), work);
+                self.read(state, replies, self.asked(xid, op, frame_bytes), request);
             }
             Kind::Sync(path) if self.shared.syncs_in_core() => {
                 let work = Work::ForwardedSync { path: path.clone() };
-                let asked = self.asked(xid, OpCode::Sync);
-                state.queue.push_back(Queued { asked, work });
+                let asked = self.asked(xid, OpCode::Sync, frame_bytes);
+                state.enqueue(Queued { asked, work });
                 self.hand_over();
                 let sync = SyncRequest {
                     ticket: self.connection.ticket(),
@@ -339,7 +208,7 @@ impl Intake<'_> {
                 self.enqueue(
                     state,
                     replies,
-                    self.asked(xid, OpCode::Sync),
+                    self.asked(xid, OpCode::Sync, frame_bytes),
                     Work::Sync { path },
                 );
             }
@@ -349,12 +218,12 @@ impl Intake<'_> {
                     true => ErrorCode::NotReadOnly,
                     false => UNDECODABLE,
                 });
-                self.enqueue(state, replies, self.asked(xid, op), work);
+                self.enqueue(state, replies, self.asked(xid, op, frame_bytes), work);
             }
             Kind::Auth(packet) => self.authenticate(state, replies, xid, &packet),
             // No SASL is configured: a null token says that there is nothing to exchange.
             Kind::Sasl => {
-                let asked = self.asked(xid, OpCode::Sasl);
+                let asked = self.asked(xid, OpCode::Sasl, 0);
                 self.desk.reply(state, replies, asked, Zxid::ZERO, |out| {
                     jute::Encode::encode(&None::<Bytes>, out);
                     Ok(())
@@ -362,18 +231,19 @@ impl Intake<'_> {
             }
             Kind::UnknownOp(op) => {
                 tracing::warn!(peer = %self.connection.peer, session = %self.connection.session(), op, "unknown operation, closing connection");
-                let asked = self.asked(xid, OpCode::Error);
+                let asked = self.asked(xid, OpCode::Error, 0);
                 self.refuse(state, replies, asked, Zxid(-1), ErrorCode::Unimplemented);
             }
         }
         false
     }
 
-    fn asked(&self, xid: Xid, op: OpCode) -> Asked {
+    fn asked(&self, xid: Xid, op: OpCode, frame_bytes: usize) -> Asked {
         Asked {
             xid,
             op,
             received_ms: self.now_ms,
+            frame_bytes,
         }
     }
 
@@ -436,7 +306,7 @@ impl Intake<'_> {
                 return false;
             }
         };
-        state.queue.push_back(Queued { asked, work });
+        state.enqueue(Queued { asked, work });
         let (body, large) = frame;
         self.submissions.push(ClientRequest {
             ticket: self.connection.ticket(),
@@ -453,14 +323,60 @@ impl Intake<'_> {
 
     /// Queues `work` behind what is under way; answers it at once if nothing is.
     fn enqueue(
-        &self,
+        &mut self,
         state: &mut ConnectionState,
         replies: &mut Replies,
         asked: Asked,
         work: Work,
     ) {
-        state.queue.push_back(Queued { asked, work });
-        self.desk.drain_queue(state, replies);
+        state.enqueue(Queued { asked, work });
+        self.drain(state, replies);
+    }
+
+    fn drain(&mut self, state: &mut ConnectionState, replies: &mut Replies) {
+        match self.desk.drain_queue(state, replies, self.pace) {
+            Drained::All => {}
+            Drained::Some => self.stops = Some(Next::GoOn),
+            Drained::TooLong(bytes) => self.stops = Some(Next::Room(bytes)),
+        }
+    }
+
+    /// Answers a read at once if nothing is under way.
+    fn read(
+        &mut self,
+        state: &mut ConnectionState,
+        replies: &mut Replies,
+        asked: Asked,
+        request: ReadRequest,
+    ) {
+        let identities = state.identities.clone();
+        let is_first = state.queue.is_empty();
+        if is_first {
+            let read = (&request, &*identities);
+            let answered = self
+                .desk
+                .read(state, replies, asked, read, self.pace.room());
+            let Err(bytes) = answered else {
+                if is_slow(&request) {
+                    self.stops = Some(Next::GoOn);
+                }
+                return;
+            };
+            self.stops = Some(Next::Room(bytes));
+        }
+        let expected_bytes = self.desk.tree.expected_bytes(&request);
+        let work = Work::Read {
+            request,
+            identities,
+            expected_bytes: expected_bytes.max(state.longest_write()),
+        };
+        state.enqueue(Queued { asked, work });
+        if is_first {
+            self.connection
+                .note_left_over(state, &self.shared.left_over);
+        } else if self.connection.has_left_over() {
+            self.drain(state, replies);
+        }
     }
 
     /// Handled ahead of the queue: requests before it were judged without the new identities,
@@ -472,7 +388,7 @@ impl Intake<'_> {
         xid: Xid,
         packet: &AuthPacket,
     ) {
-        let asked = self.asked(xid, OpCode::Auth);
+        let asked = self.asked(xid, OpCode::Auth, 0);
         let peer = self.connection.peer.ip().to_canonical().to_string();
         let scheme = packet.scheme.as_deref();
         let settings = &self.desk.tree.settings().auth;
@@ -497,6 +413,11 @@ impl Intake<'_> {
             Ok(ids) => {
                 let mut identities = state.identities.to_vec();
                 identities.extend(ids.into_iter().filter(|id| !state.identities.contains(id)));
+                if !may_be_held(&identities) {
+                    tracing::warn!(peer = %self.connection.peer, session = %self.connection.session(), count = identities.len(), count_max = limits::IDENTITIES_MAX, bytes_max = limits::IDENTITY_BYTES_MAX, "too many identities for one connection, closing it; use fewer or shorter ones");
+                    self.shared.stats.auth_failed();
+                    return self.refuse(state, replies, asked, Zxid::ZERO, ErrorCode::AuthFailed);
+                }
                 state.identities = identities.into();
                 self.desk
                     .reply(state, replies, asked, Zxid::ZERO, |_| Ok(()));

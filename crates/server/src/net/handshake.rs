@@ -11,8 +11,8 @@ use proto::{ErrorCode, OpCode, SessionId, Xid};
 use replica::{ClientRequest, Renewal, Service};
 
 use super::answer::{Asked, Desk};
+use super::batch::split_frame;
 use super::connection::{CONNECT_RESPONSE_BYTES, Connection, Queued, Work, connect_response};
-use super::dispatch::split_frame;
 use super::task::{Socket, Stream, fill};
 use super::throttle::Handshake;
 use crate::clock;
@@ -157,11 +157,12 @@ fn open(shared: &Arc<Shared>, connection: &Arc<Connection>, timeout_ms: i32, new
         xid: Xid(0),
         op: OpCode::CreateSession,
         received_ms,
+        frame_bytes: 0,
     };
     let identities = {
         let mut state = connection.lock();
         let work = Work::Handshake { new_style };
-        state.queue.push_back(Queued { asked, work });
+        state.enqueue(Queued { asked, work });
         state.identities.clone()
     };
     let session = shared.new_session(timeout_ms);
@@ -195,6 +196,7 @@ fn open_local(shared: &Shared, connection: &Connection, timeout_ms: i32, new_sty
         xid: Xid(0),
         op: OpCode::CreateSession,
         received_ms: now_ms,
+        frame_bytes: 0,
     };
     let mut replies = Replies::default();
     let state = connection.lock();

@@ -14,8 +14,10 @@ use std::time::Instant;
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
+use super::batch::{Batch, decode_batch};
 use super::connection::Connection;
-use super::dispatch::{self, Batch};
+use super::dispatch::{self, Next};
+use super::large_replies::Room;
 use super::{handshake, words};
 use crate::shared::Shared;
 use crate::{clock, limits};
@@ -93,14 +95,31 @@ async fn requests<S: Stream>(
 ) -> io::Result<()> {
     loop {
         // Frames that are there already, a batch at a time, output in between.
+        let mut room = None;
         loop {
-            let mut batch = dispatch::decode_batch(shared, &mut socket.input);
+            let mut batch = decode_batch(shared, &mut socket.input, room.take());
             if batch.is_empty() {
-                break;
+                let Some(bytes) = batch.waits_for_room else {
+                    break;
+                };
+                let found = shared.large_requests.room(bytes);
+                room = Box::pin(meanwhile(connection, socket, found))
+                    .await?
+                    .flatten();
+                if room.is_none() {
+                    return Ok(());
+                }
+                continue;
             }
             take_permits(shared, connection, socket, &mut batch).await?;
+            if !shared.touch(connection) {
+                // The session is over: its requests are dropped without an answer.
+                give_back(shared, &mut batch);
+                connection.close();
+                return Ok(());
+            }
             let handled = handle(shared, connection, socket, &mut batch).await;
-            shared.permits.give_back(batch.writes);
+            give_back(shared, &mut batch);
             if handled?.is_break() {
                 return Ok(());
             }
@@ -108,8 +127,18 @@ async fn requests<S: Stream>(
         if flush(connection, socket).await?.is_break() {
             return Ok(());
         }
+        if connection.has_left_over() {
+            // The core has left them here, behind a write.
+            let mut nothing_new = Batch::default();
+            if handle(shared, connection, socket, &mut nothing_new)
+                .await?
+                .is_break()
+            {
+                return Ok(());
+            }
+        }
         // With too much unanswered nothing is read: what the client sends waits in the kernel.
-        let may_read = connection.lock().queue.len() < limits::UNANSWERED_MAX;
+        let may_read = !connection.lock().is_full();
         tokio::select! {
             biased;
             () = connection.woken() => {}
@@ -134,6 +163,7 @@ async fn take_permits<S: Stream>(
 ) -> io::Result<()> {
     let writes = u32::try_from(batch.writes).unwrap_or(u32::MAX);
     if writes == 0 || shared.permits.take_now(writes) {
+        batch.permits = batch.writes;
         return Ok(());
     }
     shared.metrics.request_throttle_wait_count.inc();
@@ -148,6 +178,7 @@ async fn take_permits<S: Stream>(
             () = connection.woken() => {}
         }
     }
+    batch.permits = batch.writes;
     let waited = waits_since.elapsed();
     let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
     let metric = &shared.metrics.request_throttle_queue_time_ms;
@@ -157,24 +188,114 @@ async fn take_permits<S: Stream>(
     Ok(())
 }
 
-/// Handles a batch and writes the replies, in turns if there are many bytes of them. Breaks when
-/// the connection is to end.
+fn give_back(shared: &Shared, batch: &mut Batch) {
+    shared.permits.give_back(std::mem::take(&mut batch.permits));
+}
+
+/// Handles a batch, and what was left over before it, and writes the replies, in turns if there
+/// are many bytes of them. Breaks when the connection is to end.
 async fn handle<S: Stream>(
     shared: &Shared,
     connection: &Arc<Connection>,
     socket: &mut Socket<S>,
     batch: &mut Batch,
 ) -> io::Result<ControlFlow<()>> {
-    if !shared.touch(connection) {
-        // The session is over: its requests are dropped without an answer.
-        connection.close();
-        return Ok(ControlFlow::Break(()));
-    }
+    let small = limits::REPLY_BYTES_SMALL;
+    let mut next = dispatch::handle_batch(shared, connection, batch, clock::monotonic_ms(), small);
     loop {
-        dispatch::handle_batch(shared, connection, batch, clock::monotonic_ms());
-        let flushed = flush(connection, socket).await?;
-        if flushed.is_break() || batch.is_empty() {
-            return Ok(flushed);
+        if batch.is_empty() && !connection.has_left_over() {
+            return flush(connection, socket).await;
+        }
+        // The client may take its time to read, and others need the permits.
+        give_back(shared, batch);
+        if flush(connection, socket).await?.is_break() {
+            return Ok(ControlFlow::Break(()));
+        }
+        let mut room = None;
+        match next {
+            Next::GoOn => {}
+            // On the heap: most connections never come here, and all have the memory for it.
+            Next::Room(bytes) => {
+                let found = shared.large_replies.take(bytes);
+                room = Box::pin(meanwhile(connection, socket, found)).await?;
+                if room.is_none() {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
+            Next::Wait => wait_for_core(connection, socket).await?,
+        }
+        if connection.is_closed() {
+            return Ok(ControlFlow::Break(()));
+        }
+        take_permits(shared, connection, socket, batch).await?;
+        let bytes = room.as_ref().map_or(small, |room| room.bytes);
+        next = dispatch::handle_batch(shared, connection, batch, clock::monotonic_ms(), bytes);
+        if let Some(room) = room {
+            give_back(shared, batch);
+            let written = Box::pin(flush_large(shared, connection, socket, room));
+            if written.await?.is_break() {
+                return Ok(ControlFlow::Break(()));
+            }
+        }
+    }
+}
+
+/// Waits for something. Replies and events that are made meanwhile do not wait for it. `None` if the
+/// connection ends first.
+async fn meanwhile<S: Stream, T>(
+    connection: &Connection,
+    socket: &mut Socket<S>,
+    wanted: impl Future<Output = T>,
+) -> io::Result<Option<T>> {
+    let mut wanted = pin!(wanted);
+    loop {
+        tokio::select! {
+            found = &mut wanted => return Ok(Some(found)),
+            () = connection.woken() => {}
+        }
+        if connection.is_closed() || flush(connection, socket).await?.is_break() {
+            return Ok(None);
+        }
+    }
+}
+
+/// Writes all that is in the outbox, a reply for which there was `room` among it. A client that
+/// takes too long ends if others wait for the room.
+async fn flush_large<S: Stream>(
+    shared: &Shared,
+    connection: &Connection,
+    socket: &mut Socket<S>,
+    room: Room<'_>,
+) -> io::Result<ControlFlow<()>> {
+    let mebibytes = u32::try_from(room.bytes >> 20).unwrap_or(u32::MAX);
+    let patience = limits::LARGE_REPLY_PATIENCE.saturating_mul(mebibytes.saturating_add(1));
+    let mut flushed = pin!(flush(connection, socket));
+    loop {
+        tokio::select! {
+            flushed = &mut flushed => return flushed,
+            () = tokio::time::sleep(patience) => if shared.large_replies.is_awaited() {
+                tracing::warn!(peer = %connection.peer, session = %connection.session(), bytes = room.bytes, "client does not read its replies and others wait for the memory, closing connection");
+                connection.close();
+                return Ok(ControlFlow::Break(()));
+            },
+        }
+    }
+}
+
+/// Waits until the core has answered enough of what waits for it.
+async fn wait_for_core<S: Stream>(
+    connection: &Connection,
+    socket: &mut Socket<S>,
+) -> io::Result<()> {
+    loop {
+        let waits = connection.lock().holds_up_writes() && !connection.has_left_over();
+        if !waits || connection.is_closed() {
+            return Ok(());
+        }
+        connection.woken().await;
+        if flush(connection, socket).await?.is_break() {
+            connection.close();
+            return Ok(());
         }
     }
 }
@@ -188,7 +309,7 @@ async fn flush<S: Stream>(
         let (frames, ends) = {
             let mut state = connection.lock();
             let ends = state.ends_after_flush;
-            (std::mem::take(&mut state.outbox), ends)
+            (state.take_outbox(), ends)
         };
         if frames.is_empty() {
             return Ok(if ends {

@@ -10,7 +10,7 @@ use tree::{Event, Tree};
 
 use crate::clock;
 use crate::metrics::Replies;
-use crate::net::answer::{Desk, push_event_frame};
+use crate::net::answer::{Desk, Pace, push_event_frame};
 use crate::net::connection::{CONNECT_RESPONSE_BYTES, Connection, Queued, Work, connect_response};
 use crate::shared::Shared;
 
@@ -129,7 +129,7 @@ impl Delivery {
         let header = &applied.record.header;
         let zxid = header.zxid;
         let mut state = connection.lock();
-        let Some(Queued { asked, work }) = state.queue.pop_front() else {
+        let Some(Queued { asked, work }) = state.dequeue() else {
             return;
         };
         if let Work::ForwardedSync { .. } = work {
@@ -172,12 +172,34 @@ impl Delivery {
                 },
             );
         }
-        desk.drain_queue(&mut state, &mut self.replies);
+        desk.drain_queue(&mut state, &mut self.replies, Pace::of_core());
         if is_last {
             self.settle(desk.shared);
         }
         drop(state);
         self.touched(connection);
+    }
+
+    /// Answers the reads that stand in front of the next write or sync of `connection`, and that
+    /// its task has not come to.
+    pub(super) fn answer_left_over(
+        &mut self,
+        shared: &Shared,
+        tree: &Tree,
+        connection: &Arc<Connection>,
+    ) {
+        if !connection.has_left_over() {
+            return;
+        }
+        let desk = Desk {
+            shared,
+            tree,
+            connection,
+            now_ms: clock::monotonic_ms(),
+        };
+        let mut state = connection.lock();
+        let pace = Pace::of_core_before_write();
+        desk.drain_queue(&mut state, &mut self.replies, pace);
     }
 
     /// The leader has answered the oldest sync of `connection`, which is at the head of its queue.
@@ -187,6 +209,7 @@ impl Delivery {
         tree: &Tree,
         connection: &Arc<Connection>,
     ) {
+        self.answer_left_over(shared, tree, connection);
         let desk = Desk {
             shared,
             tree,
@@ -194,7 +217,7 @@ impl Delivery {
             now_ms: clock::monotonic_ms(),
         };
         let mut state = connection.lock();
-        match state.queue.pop_front() {
+        match state.dequeue() {
             Some(Queued {
                 asked,
                 work: Work::ForwardedSync { path },
@@ -204,7 +227,7 @@ impl Delivery {
                     path.encode(out);
                     Ok(())
                 });
-                desk.drain_queue(&mut state, &mut self.replies);
+                desk.drain_queue(&mut state, &mut self.replies, Pace::of_core());
                 self.settle(shared);
             }
             _ => {
@@ -229,7 +252,7 @@ impl Delivery {
         if let Some(connection) = asked_by {
             let mut state = connection.lock();
             state.ends_after_flush = true;
-            state.queue.clear();
+            state.clear_queue();
             drop(state);
             self.touched(connection);
         }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use replica::{Applied, ClientRequest, Effect, Host, Input, Note, Ticket};
 use tree::Tree;
@@ -174,6 +175,16 @@ impl Host for ServerHost {
                     ports.carry_out(other);
                 }
             }
+        }
+    }
+
+    fn applying(&mut self, tree: &Tree, origin: Ticket) {
+        // Hardly ever: no look for the connection otherwise.
+        if self.shared.left_over.load(Ordering::Relaxed) > 0
+            && let Some(connection) = self.clients.get(&origin)
+        {
+            self.delivery
+                .answer_left_over(&self.shared, tree, connection);
         }
     }
 

@@ -6,6 +6,7 @@ use proto::request::CreateRequest;
 use proto::txn::{CreateContainerTxn, CreateTtlTxn, CreateTxn, Txn};
 use proto::{Acl, ErrorCode, OpCode};
 
+use super::length::{acl_bytes, buffer_bytes, string_bytes};
 use super::mode::{Kind, Mode};
 use super::pending::PendingNode;
 use super::{Place, Preparation, SessionKind};
@@ -64,6 +65,8 @@ impl Preparation<'_> {
             return Err(ErrorCode::NoChildrenForEphemerals);
         }
         self.check_quota_of_create(&path, request.data.as_deref())?;
+        let own_fields = string_bytes(&path) + buffer_bytes(request.data.as_deref());
+        self.lengthen(own_fields + acl_bytes(&acl) + mode.txn_bytes())?;
         Ok(self.note_created(Creation {
             mode,
             path,
@@ -147,6 +150,16 @@ impl Preparation<'_> {
 }
 
 impl Mode {
+    /// Bytes of a transaction's fields of fixed length.
+    fn txn_bytes(self) -> usize {
+        const PARENT_CVERSION: usize = 4;
+        match self.kind {
+            Kind::Plain(_) => size_of::<bool>() + PARENT_CVERSION,
+            Kind::Container => PARENT_CVERSION,
+            Kind::Ttl { ttl_ms } => PARENT_CVERSION + size_of_val(&ttl_ms),
+        }
+    }
+
     fn is_ephemeral(self) -> bool {
         self.has_ephemeral_flag && matches!(self.kind, Kind::Plain(_))
     }

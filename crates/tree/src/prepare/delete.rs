@@ -6,6 +6,7 @@ use proto::data::perms;
 use proto::request::PathVersionRequest;
 use proto::txn::Txn;
 
+use super::length::string_bytes;
 use super::pending::PendingNode;
 use super::{Preparation, next_version};
 use crate::node::note_child_deleted;
@@ -24,6 +25,7 @@ impl Preparation<'_> {
         if node.num_children > 0 {
             return Err(ErrorCode::NotEmpty);
         }
+        self.lengthen(string_bytes(path))?;
         self.note_deleted(path, &node, &parent_path, parent);
         Ok(Txn::Delete { path: path.clone() })
     }

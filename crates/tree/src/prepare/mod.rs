@@ -6,6 +6,7 @@
 
 mod create;
 mod delete;
+mod length;
 mod mode;
 mod multi;
 mod overlay;
@@ -64,6 +65,8 @@ struct Preparation<'a> {
     overlay: &'a mut Overlay,
     tree: &'a Tree,
     context: &'a PrepareContext<'a>,
+    /// Of the transaction, as far as it is made.
+    bytes: usize,
 }
 
 impl Overlay {
@@ -73,6 +76,9 @@ impl Overlay {
     /// multi with a refused operation stays a multi that changes nothing. The digest is the one
     /// [`Tree::digest`] will have once the record is applied.
     ///
+    /// A transaction longer than `record_bytes_max` of the settings is never made. The request
+    /// is refused (BadArguments), and a closeSession has no list instead.
+    ///
     /// A reconfig of an ensemble is for [`Self::prepare_reconfig`]; here it finds no quorum.
     pub fn prepare(
         &mut self,
@@ -80,11 +86,7 @@ impl Overlay {
         request: &WriteRequest,
         context: &PrepareContext<'_>,
     ) -> TxnRecord {
-        let mut preparation = Preparation {
-            overlay: self,
-            tree,
-            context,
-        };
+        let mut preparation = Preparation::new(self, tree, context);
         let result = match request {
             WriteRequest::Multi(operations) => preparation.multi(operations.as_deref()),
             operation => preparation.operation(operation, Place::Alone),
@@ -103,11 +105,7 @@ impl Overlay {
         plan: Result<Bytes, ErrorCode>,
         context: &PrepareContext<'_>,
     ) -> TxnRecord {
-        let mut preparation = Preparation {
-            overlay: self,
-            tree,
-            context,
-        };
+        let mut preparation = Preparation::new(self, tree, context);
         let result = preparation.reconfig(plan);
         self.record(tree, result, context)
     }
@@ -140,6 +138,17 @@ impl Overlay {
             },
             txn,
             digest: may_have_digest.then(|| TxnDigest::new(self.digest())),
+        }
+    }
+}
+
+impl<'a> Preparation<'a> {
+    fn new(overlay: &'a mut Overlay, tree: &'a Tree, context: &'a PrepareContext<'a>) -> Self {
+        Self {
+            overlay,
+            tree,
+            context,
+            bytes: length::AROUND_BODY_BYTES,
         }
     }
 }

@@ -27,7 +27,7 @@ impl Preparation<'_> {
         let config = Str::from_static(path::CONFIG);
         let node = self.node(&config).ok_or(ErrorCode::NoNode)?;
         self.check_permission(&node, perms::WRITE)?;
-        let txn = self.note_data_set(&config, node, Some(&text), CONFIG_VERSION);
+        let txn = self.note_data_set(&config, node, Some(&text), CONFIG_VERSION)?;
         Ok(Txn::Reconfig(txn))
     }
 }

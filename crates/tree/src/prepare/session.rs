@@ -4,23 +4,8 @@ use jute::Str;
 use proto::txn::Txn;
 
 use super::Preparation;
+use super::length::{AROUND_BODY_BYTES, list_bytes};
 use crate::path;
-
-/// Bytes of a transaction's header, of the digest behind it, and of a length.
-const HEADER_BYTES: usize = 32;
-const DIGEST_BYTES: usize = 12;
-const LEN_BYTES: usize = 4;
-
-/// Bytes of a closeSession with this list in a log. Apache ZooKeeper writes records that it then
-/// refuses to read (ZOOKEEPER-4306).
-fn record_bytes(paths: &[Str]) -> usize {
-    // Characters of four bytes are written as two surrogates of three each.
-    let surrogates = |path: &Str| path.bytes().filter(|byte| *byte >= 0xf0).count() * 2;
-    let texts = paths
-        .iter()
-        .map(|path| LEN_BYTES + path.len() + surrogates(path));
-    HEADER_BYTES + LEN_BYTES + texts.sum::<usize>() + DIGEST_BYTES
-}
 
 impl Preparation<'_> {
     /// The list holds what the session will own: its ephemerals in the tree without those being
@@ -37,7 +22,10 @@ impl Preparation<'_> {
             }
         }
         let settings = &self.tree.settings;
-        let is_readable = record_bytes(&paths) <= settings.record_bytes_max;
+        // Apache ZooKeeper writes records that it then refuses to read (ZOOKEEPER-4306). A session
+        // must come to its end whatever it owns.
+        let bytes = AROUND_BODY_BYTES + list_bytes(paths.iter().map(|path| &**path));
+        let is_readable = bytes <= settings.record_bytes_max;
         if !is_readable {
             let session = self.context.session;
             tracing::info!(%session, ephemerals = paths.len(), "closeSession without its list, which is beyond jute.maxbuffer");

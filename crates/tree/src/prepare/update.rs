@@ -7,10 +7,14 @@ use proto::data::perms;
 use proto::request::{PathVersionRequest, SetAclRequest, SetDataRequest};
 use proto::txn::{CheckVersionTxn, SetAclTxn, SetDataTxn, Txn};
 
+use super::length::{acl_bytes, buffer_bytes, string_bytes};
 use super::pending::PendingNode;
 use super::{Preparation, next_version};
 use crate::tree::data_len;
 use crate::{auth, path};
+
+/// The resulting version, behind the other fields.
+const VERSION_BYTES: usize = 4;
 
 impl Preparation<'_> {
     /// The quota counts before the version.
@@ -22,12 +26,8 @@ impl Preparation<'_> {
         let more = data_len(request.data.as_deref()) - node.data_len;
         self.check_quota_of_change(path, more)?;
         let version = next_version(node.stat.version, request.version)?;
-        Ok(Txn::SetData(self.note_data_set(
-            path,
-            node,
-            request.data.as_ref(),
-            version,
-        )))
+        let txn = self.note_data_set(path, node, request.data.as_ref(), version)?;
+        Ok(Txn::SetData(txn))
     }
 
     pub(super) fn note_data_set(
@@ -36,7 +36,9 @@ impl Preparation<'_> {
         mut node: PendingNode,
         data: Option<&Bytes>,
         version: i32,
-    ) -> SetDataTxn {
+    ) -> Result<SetDataTxn, ErrorCode> {
+        let data_bytes = buffer_bytes(data.map(|data| &**data));
+        self.lengthen(string_bytes(path) + data_bytes + VERSION_BYTES)?;
         let old_digest = node.digest;
         node.stat.version = version;
         node.stat.mzxid = self.context.zxid.0;
@@ -45,11 +47,11 @@ impl Preparation<'_> {
         node.rehash();
         self.overlay
             .put(path, self.context.zxid, Some(node), old_digest);
-        SetDataTxn {
+        Ok(SetDataTxn {
             path: path.clone(),
             data: data.cloned(),
             version,
-        }
+        })
     }
 
     /// The list is checked before the znode is looked for; the version is the aversion.
@@ -62,6 +64,7 @@ impl Preparation<'_> {
         let mut node = self.node(path).ok_or(ErrorCode::NoNode)?;
         self.check_permission(&node, perms::ADMIN)?;
         let version = next_version(node.stat.aversion, request.version)?;
+        self.lengthen(string_bytes(path) + acl_bytes(&acl) + VERSION_BYTES)?;
         let old_digest = node.digest;
         node.stat.aversion = version;
         node.acl = Some(self.overlay.share_acl(&acl));
@@ -75,12 +78,13 @@ impl Preparation<'_> {
         }))
     }
 
-    pub(super) fn check(&self, request: &PathVersionRequest) -> Result<Txn, ErrorCode> {
+    pub(super) fn check(&mut self, request: &PathVersionRequest) -> Result<Txn, ErrorCode> {
         self.context.session_check?;
         let path = valid(request.path.as_ref())?;
         let node = self.node(path).ok_or(ErrorCode::NoNode)?;
         self.check_permission(&node, perms::READ)?;
         let version = next_version(node.stat.version, request.version)?;
+        self.lengthen(string_bytes(path) + VERSION_BYTES)?;
         Ok(Txn::Check(CheckVersionTxn {
             path: path.clone(),
             version,

@@ -4,6 +4,7 @@
 //! order of checks is that of FinalRequestProcessor.
 
 mod multi;
+mod room;
 mod set_watches;
 mod watch;
 
@@ -14,6 +15,7 @@ use proto::data::perms;
 use proto::request::{PathRequest, PathWatchRequest, ReadRequest};
 use proto::{Acl, ErrorCode, Id, SessionId};
 
+use self::room::{DATA_REPLY_BYTES, string_bytes};
 use crate::arena::NodeId;
 use crate::watch::{Kinds, WatcherId, Watches};
 use crate::{Tree, auth};
@@ -27,6 +29,25 @@ pub struct Caller<'a> {
     pub watcher: WatcherId,
     /// What the connection had proved when the request came in.
     pub identities: &'a [Id],
+}
+
+/// Why a read was not answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unanswered {
+    /// The code for the reply's header.
+    Error(ErrorCode),
+    /// The body is longer than there is room for. Nothing was appended, and no
+    /// watch was left: the read can be asked again.
+    TooLong {
+        /// Enough for it, as long as the tree stays as it is.
+        bytes: usize,
+    },
+}
+
+impl From<ErrorCode> for Unanswered {
+    fn from(code: ErrorCode) -> Self {
+        Self::Error(code)
+    }
 }
 
 /// A request's path; null is refused where a read needs one.
@@ -49,50 +70,63 @@ impl Tree {
         watches: &Mutex<Watches>,
         out: &mut Vec<u8>,
     ) -> Result<(), ErrorCode> {
+        let answered = self.read_within(usize::MAX, request, caller, watches, out);
+        answered.map_err(|unanswered| match unanswered {
+            Unanswered::Error(code) => code,
+            // There is no such room.
+            Unanswered::TooLong { .. } => ErrorCode::SystemError,
+        })
+    }
+
+    /// The same with a body of at most `room` bytes.
+    ///
+    /// # Errors
+    /// As [`Tree::read`], or that the body is longer.
+    pub fn read_within(
+        &self,
+        room: usize,
+        request: &ReadRequest,
+        caller: &Caller<'_>,
+        watches: &Mutex<Watches>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Unanswered> {
         match request {
-            ReadRequest::Exists(request) => self.exists(request, caller, watches, out),
+            ReadRequest::Exists(request) => self.exists(request, caller, watches, out)?,
             ReadRequest::GetData(request) => {
                 let id = self.readable(request.path.as_ref(), caller)?;
-                self.put_data(id, out);
+                self.put_data(id, room, out)?;
                 leave_watch(request, Kinds::DATA, caller, watches);
-                Ok(())
             }
             ReadRequest::GetChildren(request) => {
                 let id = self.readable(request.path.as_ref(), caller)?;
-                self.put_children(id, out);
+                self.put_children(id, room, out)?;
                 leave_watch(request, Kinds::CHILD, caller, watches);
-                Ok(())
             }
             ReadRequest::GetChildren2(request) => {
                 let id = self.readable(request.path.as_ref(), caller)?;
-                self.put_children(id, out);
+                self.put_children(id, room, out)?;
                 self.arena[id].stat(self.rules).encode(out);
                 leave_watch(request, Kinds::CHILD, caller, watches);
-                Ok(())
             }
-            ReadRequest::GetAcl(request) => self.get_acl(request, caller, out),
+            ReadRequest::GetAcl(request) => self.get_acl(room, request, caller, out)?,
             ReadRequest::GetAllChildrenNumber(request) => {
                 let id = self.readable(request.path.as_ref(), caller)?;
                 let names_itself = request.path.as_ref().is_some_and(|path| path.is_empty());
                 let count = self.count_descendants(id) + i32::from(names_itself);
                 count.encode(out);
-                Ok(())
             }
             ReadRequest::GetEphemerals(request) => {
-                self.get_ephemerals(request, caller, out);
-                Ok(())
+                self.get_ephemerals(room, request, caller, out)?;
             }
-            ReadRequest::MultiRead(request) => self.multi_read(request, caller, out),
-            ReadRequest::CheckWatches(request) => watch::check(request, caller, watches),
-            ReadRequest::RemoveWatches(request) => watch::remove(request, caller, watches),
-            ReadRequest::AddWatch(request) => watch::add(request, caller, watches, out),
-            ReadRequest::WhoAmI => {
-                put_identities(caller.identities, out);
-                Ok(())
-            }
-            ReadRequest::Ping => Ok(()),
-            ReadRequest::SetWatches(_) => Err(ErrorCode::Unimplemented),
+            ReadRequest::MultiRead(request) => self.multi_read(room, request, caller, out)?,
+            ReadRequest::CheckWatches(request) => watch::check(request, caller, watches)?,
+            ReadRequest::RemoveWatches(request) => watch::remove(request, caller, watches)?,
+            ReadRequest::AddWatch(request) => watch::add(request, caller, watches, out)?,
+            ReadRequest::WhoAmI => put_identities(caller.identities, out),
+            ReadRequest::Ping => {}
+            ReadRequest::SetWatches(_) => return Err(ErrorCode::Unimplemented.into()),
         }
+        Ok(())
     }
 
     /// A watch is left whether the znode exists or not, but not where it may not be read.
@@ -134,31 +168,48 @@ impl Tree {
         }
     }
 
-    fn put_data(&self, id: NodeId, out: &mut Vec<u8>) {
+    fn put_data(&self, id: NodeId, room: usize, out: &mut Vec<u8>) -> Result<(), Unanswered> {
         let node = &self.arena[id];
-        out.reserve(4 + node.data_len() + 68);
+        let bytes = DATA_REPLY_BYTES + node.data_len();
+        if bytes > room {
+            return Err(Unanswered::TooLong { bytes });
+        }
+        out.reserve(bytes);
         put_buffer(node.data.as_deref(), out);
         node.stat(self.rules).encode(out);
+        Ok(())
     }
 
-    fn put_children(&self, id: NodeId, out: &mut Vec<u8>) {
+    fn put_children(&self, id: NodeId, room: usize, out: &mut Vec<u8>) -> Result<(), Unanswered> {
+        let start = out.len();
         self.arena[id].num_children.cast_signed().encode(out);
-        for child in self.children(id) {
-            put_str(Some(self.arena[child].name.as_str()), out);
+        let mut names = self
+            .children(id)
+            .map(|child| self.arena[child].name.as_str());
+        while let Some(name) = names.next() {
+            put_str(Some(name), out);
+            if out.len() - start > room {
+                let bytes = out.len() - start + names.map(string_bytes).sum::<usize>();
+                out.truncate(start);
+                return Err(room::with_stat(bytes));
+            }
         }
+        Ok(())
     }
 
     /// Whoever may only read does not see what would let them guess a password.
     fn get_acl(
         &self,
+        room: usize,
         request: &PathRequest,
         caller: &Caller<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<(), ErrorCode> {
+    ) -> Result<(), Unanswered> {
         let path = required(request.path.as_ref())?;
         let id = self.lookup(path).ok_or(ErrorCode::NoNode)?;
         self.check(id, perms::READ | perms::ADMIN, caller.identities)?;
         let acl: &[Acl] = self.acl_of(id).map_or(&[], |acl| acl);
+        let start = out.len();
         if self.check(id, perms::ADMIN, caller.identities).is_ok() {
             acl.encode(out);
         } else {
@@ -166,7 +217,8 @@ impl Tree {
             redacted.encode(out);
         }
         self.arena[id].stat(self.rules).encode(out);
-        Ok(())
+        // A list is no longer than a transaction.
+        room::kept(start, room, out)
     }
 
     fn count_descendants(&self, id: NodeId) -> i32 {
@@ -179,7 +231,13 @@ impl Tree {
     }
 
     /// A blank prefix is all. No permission is needed: they are the caller's own.
-    fn get_ephemerals(&self, request: &PathRequest, caller: &Caller<'_>, out: &mut Vec<u8>) {
+    fn get_ephemerals(
+        &self,
+        room: usize,
+        request: &PathRequest,
+        caller: &Caller<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Unanswered> {
         let prefix = request.path.as_deref().unwrap_or_default();
         // What String.trim takes off: neither more nor less than this.
         let trimmed = prefix.trim_matches(|character| character <= ' ');
@@ -191,7 +249,12 @@ impl Tree {
             .map(|id| self.path_of(*id))
             .filter(|path| is_all || path.starts_with(prefix))
             .collect();
+        let bytes = room::LEN_BYTES + paths.iter().map(|path| string_bytes(path)).sum::<usize>();
+        if bytes > room {
+            return Err(Unanswered::TooLong { bytes });
+        }
         paths.encode(out);
+        Ok(())
     }
 }
 

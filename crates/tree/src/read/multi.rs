@@ -5,48 +5,117 @@ use proto::multi::{MultiHeader, MultiRead, encode_error_result};
 use proto::request::{PathWatchRequest, ReadRequest};
 use proto::{ErrorCode, OpCode};
 
-use super::{Caller, Tree};
+use super::{Caller, Tree, Unanswered};
+
+/// Bytes of a multiRead's answer that are always allowed: the longest packet that any release of
+/// the Java client has taken by itself (4 MiB up to 3.5, 1 MiB later).
+const ANSWER_BYTES_ALWAYS: usize = 4 << 20;
 
 impl Tree {
+    /// Bytes of the longest answer to a multiRead. No client that is set up like its server takes
+    /// a longer one.
+    pub fn multi_read_bytes_max(&self) -> usize {
+        self.settings.record_bytes_max.max(ANSWER_BYTES_ALWAYS)
+    }
+
     /// A read that fails is a result like any other; a null path, or writes instead of reads,
     /// refuse the request behind the results there are.
     pub(super) fn multi_read(
         &self,
+        room: usize,
         request: &MultiRead,
         caller: &Caller<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<(), ErrorCode> {
+    ) -> Result<(), Unanswered> {
+        let start = out.len();
         let result = match request {
-            MultiRead::Reads(reads) => reads
-                .iter()
-                .try_for_each(|read| self.put_result(read, caller, out)),
-            MultiRead::Writes => Err(ErrorCode::MarshallingError),
+            MultiRead::Reads(reads) => self.put_results(room, reads, caller, out),
+            MultiRead::Writes => Err(ErrorCode::MarshallingError.into()),
         };
-        MultiHeader::END.encode(out);
+        match result {
+            Err(Unanswered::TooLong { bytes }) if bytes > self.multi_read_bytes_max() => {
+                out.truncate(start);
+                let (session, limit) = (caller.session, self.multi_read_bytes_max());
+                tracing::warn!(%session, limit, "refusing a multiRead: its answer would be longer than any client takes; ask for less at a time");
+                return Err(ErrorCode::BadArguments.into());
+            }
+            Err(Unanswered::TooLong { bytes }) => {
+                out.truncate(start);
+                return Err(Unanswered::TooLong { bytes });
+            }
+            _ => MultiHeader::END.encode(out),
+        }
         result
+    }
+
+    /// Those that fit; behind the first that does not they are only measured, until it is plain
+    /// that all of them together are too long.
+    fn put_results(
+        &self,
+        room: usize,
+        reads: &[ReadRequest],
+        caller: &Caller<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Unanswered> {
+        let start = out.len();
+        let bytes_max = self.multi_read_bytes_max();
+        let room = room.min(bytes_max);
+        // All that is not appended any more, and the end.
+        let mut measured = MultiHeader::BYTES;
+        let mut is_full = false;
+        for read in reads {
+            let before = out.len();
+            let taken = before - start + measured;
+            let left = if is_full {
+                0
+            } else {
+                room.saturating_sub(taken)
+            };
+            match self.put_result(left, read, caller, out) {
+                Err(Unanswered::TooLong { bytes }) => {
+                    is_full = true;
+                    measured += bytes;
+                }
+                other => other?,
+            }
+            if is_full {
+                measured += out.len() - before;
+                out.truncate(before);
+            }
+            let bytes = out.len() - start + measured;
+            if bytes > bytes_max {
+                return Err(Unanswered::TooLong { bytes });
+            }
+        }
+        let bytes = out.len() - start + measured;
+        match is_full || bytes > room {
+            true => Err(Unanswered::TooLong { bytes }),
+            false => Ok(()),
+        }
     }
 
     fn put_result(
         &self,
+        room: usize,
         read: &ReadRequest,
         caller: &Caller<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<(), ErrorCode> {
+    ) -> Result<(), Unanswered> {
         let (op, request): (_, &PathWatchRequest) = match read {
             ReadRequest::GetData(request) => (OpCode::GetData, request),
             ReadRequest::GetChildren(request) => (OpCode::GetChildren, request),
-            _ => return Err(ErrorCode::MarshallingError),
+            _ => return Err(ErrorCode::MarshallingError.into()),
         };
         match self.readable(request.path.as_ref(), caller) {
             Ok(id) => {
                 MultiHeader::result(op).encode(out);
                 if op == OpCode::GetData {
-                    self.put_data(id, out);
+                    self.put_data(id, room, out)?;
                 } else {
-                    self.put_children(id, out);
+                    self.put_children(id, room, out)?;
                 }
             }
-            Err(ErrorCode::MarshallingError) => return Err(ErrorCode::MarshallingError),
+            Err(ErrorCode::MarshallingError) => return Err(ErrorCode::MarshallingError.into()),
             Err(code) => encode_error_result(code, out),
         }
         Ok(())

@@ -1,0 +1,58 @@
+//! How long a transaction may become.
+//!
+//! `jute.maxbuffer` bounds what a client sends, not what is made of it: an ACL entry `auth` stands
+//! for all identities of the connection. A transaction that a member cannot read ends its
+//! connection to the leader, and one that a server cannot read keeps it from starting. So it is
+//! refused here, before anybody is told of it.
+
+use jute::text_len;
+use proto::txn::TxnDigest;
+use proto::{Acl, ErrorCode};
+
+use super::Preparation;
+
+/// A length in front of a string, a buffer or a vector.
+const LEN_BYTES: usize = 4;
+/// What each record has around its body: the header, and the digest of those that have one.
+pub(super) const AROUND_BODY_BYTES: usize = 32 + TxnDigest::BYTES;
+/// The number of a multi's operations.
+pub(super) const MULTI_BYTES: usize = LEN_BYTES;
+/// The type and the length in front of each of them.
+pub(super) const IN_MULTI_BYTES: usize = 4 + LEN_BYTES;
+/// An error in the place of one.
+pub(super) const ERROR_BYTES: usize = 4;
+
+pub(super) fn string_bytes(text: &str) -> usize {
+    LEN_BYTES + text_len(text)
+}
+
+pub(super) fn buffer_bytes(data: Option<&[u8]>) -> usize {
+    LEN_BYTES + data.map_or(0, <[u8]>::len)
+}
+
+pub(super) fn acl_bytes(acl: &[Acl]) -> usize {
+    let entry = |entry: &Acl| 4 + string_bytes(&entry.id.scheme) + string_bytes(&entry.id.id);
+    LEN_BYTES + acl.iter().map(entry).sum::<usize>()
+}
+
+/// Bytes of a list of paths.
+pub(super) fn list_bytes<'a>(paths: impl Iterator<Item = &'a str>) -> usize {
+    LEN_BYTES + paths.map(string_bytes).sum::<usize>()
+}
+
+impl Preparation<'_> {
+    /// Counts what is about to become part of the transaction.
+    ///
+    /// # Errors
+    /// BadArguments if not all members could read it.
+    pub(super) fn lengthen(&mut self, bytes: usize) -> Result<(), ErrorCode> {
+        self.bytes = self.bytes.saturating_add(bytes);
+        let limit = self.tree.settings.record_bytes_max;
+        if self.bytes <= limit {
+            return Ok(());
+        }
+        let (session, cxid) = (self.context.session, self.context.cxid);
+        tracing::warn!(%session, cxid, bytes = self.bytes, limit, "refusing a request: its transaction would be longer than jute.maxbuffer and its extra size; ask for less at a time, or with fewer identities");
+        Err(ErrorCode::BadArguments)
+    }
+}

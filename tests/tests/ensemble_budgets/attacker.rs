@@ -1,0 +1,41 @@
+//! What greedy clients have in common.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use proto::request::{Request, flags};
+use tests::RawSession;
+use tests::ensemble::{Ensemble, SESSION_TIMEOUT_MS};
+use tests::requests::create;
+
+/// Almost all that a request may be long.
+pub(crate) const LONG: usize = 1_000_000;
+/// Longer than any answer takes.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A session of the attacker's at this member.
+pub(crate) fn attacker(ensemble: &Ensemble, id: u64) -> RawSession {
+    let address = ensemble.member(id).client_address().to_string();
+    let session = RawSession::open(&address, None, SESSION_TIMEOUT_MS);
+    let mut session = session.expect("a session for the attacker");
+    session.set_patience(PATIENCE);
+    session
+}
+
+/// Makes a znode as long as can be.
+pub(crate) fn create_long(ensemble: &Ensemble) {
+    create_znode(ensemble, "/long", vec![b'x'; LONG]);
+}
+
+/// Makes a znode.
+pub(crate) fn create_znode(ensemble: &Ensemble, path: &str, data: impl Into<Bytes>) {
+    let request = Request::Write(create(path, data, flags::PERSISTENT));
+    let answer = attacker(ensemble, crate::LEADER).call(&request);
+    assert_eq!(answer.expect("an answer").err, 0, "{path}");
+}
+
+/// A user and a password of so many bytes. The identity has as many, and the digest.
+pub(crate) fn credentials(user: &str, bytes: usize) -> &'static str {
+    let name = user.repeat(bytes / user.len());
+    format!("{name}:secret").leak()
+}

@@ -1,0 +1,130 @@
+//! Replies that are longer than their requests, and clients that do not read them.
+
+use proto::multi::MultiRead;
+use proto::request::{PathModeRequest, PathWatchRequest, ReadRequest, Request, flags};
+use proto::response::GetDataResponse;
+use proto::{ErrorCode, Zxid};
+use tests::RawSession;
+use tests::ensemble::Ensemble;
+use tests::requests::{create, delete, get_data, set_data};
+
+use crate::attacker::{LONG, attacker, create_long};
+use crate::{FOLLOWER, LEADER, withstands};
+
+/// The mode of addWatch for a znode and all below it.
+const RECURSIVE: i32 = 1;
+
+/// A multiRead that asks so many times for the same data.
+fn multi_read(path: &str, times: usize) -> Request {
+    let read = ReadRequest::GetData(PathWatchRequest {
+        path: Some(path.into()),
+        watch: false,
+    });
+    Request::Read(ReadRequest::MultiRead(MultiRead::Reads(vec![read; times])))
+}
+
+#[test]
+fn a_multi_read_is_answered_up_to_what_a_client_takes() {
+    let attack = |ensemble: &Ensemble| {
+        for id in [FOLLOWER, LEADER] {
+            let mut session = attacker(ensemble, id);
+            let answer = session.call(&multi_read("/long", 40_000));
+            let code = ErrorCode::from_i32(answer.expect("an answer").err);
+            assert_eq!(code, Some(ErrorCode::BadArguments));
+            let answer = session.call(&multi_read("/long", 4)).expect("an answer");
+            assert_eq!(answer.err, 0);
+            assert!(answer.body.len() > 4 * LONG);
+        }
+    };
+    withstands("multiRead", create_long, attack);
+}
+
+/// Puts a write, so many reads of what it writes, and another write.
+fn put_reads_between_writes(session: &mut RawSession, reads: usize) {
+    session.put(&Request::Write(set_data("/long", vec![b'y'; LONG], -1)));
+    for _ in 0..reads {
+        session.put(&get_data("/long"));
+    }
+    session.put(&Request::Write(set_data("/long", "z", -1)));
+}
+
+#[test]
+fn reads_behind_a_write_are_answered_one_after_the_other() {
+    const READS: usize = 500;
+    let attack = |ensemble: &Ensemble| {
+        for id in [FOLLOWER, LEADER] {
+            let mut session = attacker(ensemble, id);
+            put_reads_between_writes(&mut session, READS);
+            let written = session.take().expect("an answer").zxid;
+            for read in 0..READS {
+                let answer = session.take().expect("an answer");
+                assert!(answer.zxid >= written);
+                let GetDataResponse { data, stat } = answer.record();
+                let data = data.expect("data");
+                assert_eq!((data.len(), data[0]), (LONG, b'y'), "read {read}");
+                assert_eq!(Zxid(stat.mzxid), written, "read {read} sees a later write");
+            }
+            assert_eq!(session.take().expect("an answer").err, 0);
+            session.close().expect("the end of the session");
+        }
+    };
+    withstands("reads behind a write", create_long, attack);
+}
+
+/// A path of which each event takes this many bytes.
+const LONG_NAME: usize = 500_000;
+
+#[test]
+fn a_client_that_does_not_read_its_events_is_given_up() {
+    let attack = |ensemble: &Ensemble| {
+        let mut silent = attacker(ensemble, FOLLOWER);
+        let watch = ReadRequest::AddWatch(PathModeRequest {
+            path: Some("/".into()),
+            mode: RECURSIVE,
+        });
+        assert_eq!(
+            silent.call(&Request::Read(watch)).expect("an answer").err,
+            0
+        );
+        let mut busy = attacker(ensemble, LEADER);
+        let path = format!("/{}", "n".repeat(LONG_NAME));
+        let given_up = || {
+            let log = ensemble.member(FOLLOWER).log();
+            log.contains("client does not read its events")
+        };
+        // One event for each of the two; 200 MB of them in all, if nobody is given up.
+        let mut rounds = 0..200;
+        assert!(rounds.any(|_| {
+            let create = create(&path, "", flags::PERSISTENT);
+            for request in [create, delete(&path, -1)] {
+                let answer = busy.call(&Request::Write(request));
+                assert_eq!(answer.expect("an answer").err, 0);
+            }
+            given_up()
+        }));
+    };
+    withstands("events that nobody reads", |_| {}, attack);
+}
+
+/// They would fill the memory, and the writes behind their reads the pipeline.
+#[test]
+fn clients_that_do_not_read_their_replies_hold_nobody_up() {
+    let attack = |ensemble: &Ensemble| {
+        let mut silent: Vec<_> = (0..30).map(|_| attacker(ensemble, FOLLOWER)).collect();
+        for session in &mut silent {
+            // More than the kernel buffers, and writes that have come with them.
+            for _ in 0..20 {
+                session.put(&get_data("/long"));
+            }
+            for _ in 0..40 {
+                session.put(&Request::Write(set_data("/short", "", -1)));
+            }
+            session.flush().expect("the server reads");
+        }
+        // Whoever reads is served, short replies and long ones.
+        let mut patient = attacker(ensemble, FOLLOWER);
+        assert_eq!(patient.call(&get_data("/short")).expect("an answer").err, 0);
+        assert_eq!(patient.call(&get_data("/long")).expect("an answer").err, 0);
+    };
+    withstands("replies that nobody reads", create_long, attack);
+}
