@@ -245,6 +245,40 @@ fn pure_crates_say_nothing_that_reaches_for_the_machine() {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
+/// Folders of `server`: none knows another but `assemble`, which puts them together. What stands beside
+/// them knows none.
+const SERVER_FOLDERS: &[&str] = &["assemble", "client", "disk", "quorum"];
+
+#[test]
+fn folders_of_the_server_know_no_other() {
+    let source = workspace_root().join("crates/server/src");
+    let mut faults = Vec::new();
+    let mut seen = BTreeSet::new();
+    for path in rust_files(&source) {
+        let inside = path.strip_prefix(&source).expect("it is in there");
+        let first = inside.iter().next().and_then(|first| first.to_str());
+        let mut folders = SERVER_FOLDERS.iter().copied();
+        let folder = folders.find(|folder| first == Some(folder));
+        seen.extend(folder);
+        if folder == Some("assemble") || inside == Path::new("lib.rs") {
+            continue;
+        }
+        let text = fs::read_to_string(&path).expect("a source file is text");
+        for (line, number) in code_of(&text).zip(1..) {
+            let others = SERVER_FOLDERS
+                .iter()
+                .filter(|other| Some(**other) != folder);
+            for other in others {
+                if has_word(line, &format!("crate::{other}")) {
+                    faults.push(format!("{}:{number}: {other}", inside.display()));
+                }
+            }
+        }
+    }
+    assert_eq!(seen.len(), SERVER_FOLDERS.len(), "only {seen:?} are there");
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
 fn rust_files(dir: &Path) -> Vec<std::path::PathBuf> {
     let mut found = Vec::new();
     for path in fs::read_dir(dir)

@@ -10,52 +10,21 @@
 //!
 //! docs/ARCHITECTURE.md follows a request through all of it.
 
+mod assemble;
+mod client;
 mod clock;
+mod disk;
 mod error;
 mod failure;
+mod inbox;
 mod limits;
-mod local_sessions;
-mod member;
-mod membership;
-mod mesh;
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::too_many_lines,
-    reason = "to be split when its rules move to a crate of their own"
-)]
-mod net;
-mod pauses;
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a share of a snapshot's size; numbers of test packets"
-)]
-#[cfg_attr(
-    test,
-    expect(
-        clippy::cast_possible_wrap,
-        reason = "numbers of test packets are small"
-    )
-)]
-mod peer;
-mod permits;
-mod pipeline;
-mod recovery;
-mod server;
-mod service;
+mod quorum;
 mod settings;
-mod shared;
-#[expect(
-    clippy::too_many_lines,
-    reason = "to be split when its rules move to a crate of their own"
-)]
-mod start;
+mod sockets;
 mod state;
-mod timers;
-mod view;
 
 use monitoring::{fourlw, metrics};
 
+pub use assemble::server::{Server, Started};
+pub use disk::recovery::{RecoveredTree, recover_tree};
 pub use error::StartError;
-pub use recovery::{RecoveredTree, recover_tree};
-pub use server::{Server, Started};

@@ -1,0 +1,211 @@
+//! Carries out what the replica decides, with the sockets, files and connections of this process.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use replica::{Applied, ClientRequest, Effect, Host, Input, Note, Ticket};
+use tree::Tree;
+
+use super::inbox::ToCore;
+use super::measure::Measures;
+use crate::client::clients::Clients;
+use crate::client::connection::Connection;
+use crate::client::deliver::Delivery;
+use crate::client::handshake;
+use crate::client::inbox::ClientMessage;
+use crate::disk::{Disk, Synchronised, ToLog};
+use crate::quorum::ports::MemberPorts;
+use crate::state::ServerState;
+
+/// The host of a replica.
+pub(crate) struct ServerHost {
+    clients: Arc<Clients>,
+    pub(super) disk: Disk,
+    /// `None` if there is no ensemble.
+    ports: Option<MemberPorts>,
+    /// Connections that wait for something, by number.
+    connections: HashMap<Ticket, Arc<Connection>>,
+    delivery: Delivery,
+    measures: Measures,
+}
+
+impl ServerHost {
+    pub(crate) fn new(clients: Arc<Clients>, disk: Disk, ports: Option<MemberPorts>) -> Self {
+        Self {
+            measures: Measures::new(clients.metrics.clone(), clients.role.clone()),
+            clients,
+            disk,
+            ports,
+            connections: HashMap::new(),
+            delivery: Delivery::default(),
+        }
+    }
+
+    /// A connection is about to wait for something.
+    pub(super) fn note_client(&mut self, connection: &Arc<Connection>) {
+        self.connections
+            .entry(connection.ticket())
+            .or_insert_with(|| connection.clone());
+    }
+
+    /// Requests that go no further.
+    pub(super) fn release_all(&self, requests: &[ClientRequest]) {
+        let large_bytes = requests.iter().map(|request| request.large_bytes).sum();
+        self.release(requests.len(), large_bytes);
+    }
+
+    fn release(&self, requests: usize, large_bytes: u64) {
+        self.clients.permits.give_back(requests);
+        self.clients.large_requests.give_back(large_bytes);
+    }
+
+    /// What the elections were told is handled.
+    pub(super) fn release_elections(&mut self) {
+        if let Some(ports) = &mut self.ports {
+            ports.elections_ahead.clear();
+        }
+    }
+
+    /// The packets of the leader that waited are handled.
+    pub(super) fn release_read_ahead(&mut self) {
+        if let Some(ports) = &mut self.ports {
+            ports.read_ahead.clear();
+        }
+    }
+
+    /// What a message means to the replica.
+    pub(super) fn translate(&mut self, message: ToCore) -> Option<Input> {
+        match message {
+            // Taken before.
+            ToCore::Client(ClientMessage::Submit { .. }) => None,
+            ToCore::Client(ClientMessage::Sync(connection, sync)) => {
+                self.note_client(&connection);
+                Some(Input::Sync(sync))
+            }
+            ToCore::Client(ClientMessage::Renew(connection, renewal)) => {
+                self.note_client(&connection);
+                Some(Input::Renew(renewal))
+            }
+            ToCore::Client(ClientMessage::Gone(ticket)) => {
+                self.connections.remove(&ticket);
+                None
+            }
+            ToCore::Mesh(event) => self.ports.as_mut()?.translate_election(event),
+            ToCore::Peer(event) => self.ports.as_mut()?.translate(event),
+            ToCore::Observer(event) => self.ports.as_mut()?.translate_observer(event),
+            ToCore::Input(input) => {
+                match &input {
+                    Input::Synced(upto) => self.disk.note_synced(*upto),
+                    Input::Reloaded { tree: Some(_), end } => self.disk.note_replaced(*end),
+                    _ => {}
+                }
+                Some(input)
+            }
+        }
+    }
+
+    fn client(&self, ticket: Ticket) -> Option<&Arc<Connection>> {
+        self.connections.get(&ticket)
+    }
+
+    fn flush(&mut self) {
+        if let Some(ports) = &mut self.ports {
+            ports.flush();
+        }
+        self.disk.flush();
+    }
+}
+
+impl Host for ServerHost {
+    type State = ServerState;
+
+    fn effect(&mut self, effect: Effect) {
+        match effect {
+            Effect::Append(record) => self.disk.append(&record),
+            Effect::Flush => self.flush(),
+            Effect::SaveAcceptedEpoch(epoch) => self.disk.order(ToLog::SaveAcceptedEpoch(epoch)),
+            Effect::SaveCurrentEpoch(epoch) => self.disk.order(ToLog::SaveCurrentEpoch(epoch)),
+            Effect::SaveMembers { file, is_required } => {
+                self.disk.order(ToLog::SaveMembers { file, is_required });
+            }
+            Effect::Reload { keep } => self.disk.order(ToLog::Reload { keep }),
+            Effect::TakeOver { attempt, last } => {
+                let generation = self.clients.state.tree_generation();
+                self.disk.note_replaced(last);
+                self.disk.order(ToLog::TakeOver {
+                    last,
+                    of: Synchronised {
+                        attempt,
+                        generation,
+                    },
+                });
+            }
+            Effect::GiveUpSnapshots => self.clients.state.give_up_snapshots(),
+            Effect::Serve(service) => self.clients.serve(service),
+            Effect::StopServing => self.clients.stop_serving(),
+            Effect::CloseClient(ticket) => {
+                if let Some(connection) = self.client(ticket) {
+                    connection.close();
+                }
+            }
+            Effect::CloseSession(session) => {
+                self.clients.registry.close_session_connection(session);
+            }
+            Effect::Release {
+                requests,
+                large_bytes,
+            } => self.release(requests, large_bytes),
+            Effect::Renewed { renewal, is_valid } => {
+                if let Some(connection) = self.client(renewal.ticket) {
+                    handshake::finish_renewal(
+                        &self.clients,
+                        connection,
+                        renewal.session,
+                        is_valid.then_some(renewal.timeout_ms),
+                        renewal.new_style,
+                    );
+                    connection.wake();
+                }
+            }
+            Effect::Show(view) => self.measures.show(view),
+            other => {
+                if let Some(ports) = &mut self.ports {
+                    ports.carry_out(other);
+                }
+            }
+        }
+    }
+
+    fn applying(&mut self, tree: &Tree, origin: Ticket) {
+        // Hardly ever: no look for the connection otherwise.
+        if self.clients.left_over.load(Ordering::Relaxed) > 0
+            && let Some(connection) = self.connections.get(&origin)
+        {
+            self.delivery
+                .answer_left_over(&self.clients, tree, connection);
+        }
+    }
+
+    fn applied(&mut self, tree: &Tree, applied: Applied<'_>) {
+        let origin = applied
+            .origin
+            .and_then(|ticket| self.connections.get(&ticket));
+        self.delivery.applied(&self.clients, tree, applied, origin);
+    }
+
+    fn answer_sync(&mut self, tree: &Tree, ticket: Ticket) {
+        if let Some(connection) = self.connections.get(&ticket) {
+            self.delivery.answer_sync(&self.clients, tree, connection);
+        }
+    }
+
+    fn tree_released(&mut self) {
+        self.delivery.settle(&self.clients);
+        self.delivery.wake();
+    }
+
+    fn note(&mut self, note: Note<'_>) {
+        self.measures.note(note);
+    }
+}

@@ -1,0 +1,21 @@
+//! What the core thread is told.
+
+use replica::Input;
+
+use crate::client::inbox::ClientMessage;
+use crate::quorum::mesh::MeshEvent;
+use crate::quorum::peer::PeerEvent;
+
+/// A message for the core thread.
+pub(crate) enum ToCore {
+    /// A connection of a client has something to say.
+    Client(ClientMessage),
+    /// The election has something to say.
+    Mesh(MeshEvent),
+    /// A connection to another member has something to say.
+    Peer(PeerEvent),
+    /// A connection to an observer of this follower has something to say.
+    Observer(PeerEvent),
+    /// The disk or the oracle has something to say, or the server is told to end.
+    Input(Input),
+}

@@ -1,0 +1,143 @@
+//! What a member of an ensemble is made of when the server starts.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::{Config, Ensemble};
+use crossbeam_channel::Sender;
+use proto::Zxid;
+use replica::MemberStart;
+use replica::members::MemberLists;
+use storage::{DataDirs, Empty, Epochs, RealDisk, Recovered};
+use tokio::runtime::Handle;
+use tokio::sync::Mutex;
+
+use super::inbox::ToCore;
+use crate::client::clients::Clients;
+use crate::disk::members::MembershipFiles;
+use crate::error::StartError;
+use crate::failure::Failure;
+use crate::inbox::InputSink;
+use crate::quorum::mesh::{Mesh, MeshSettings, OracleFile};
+use crate::quorum::peer::{
+    DialSettings, Dialer, EventSink, LearnerPort, LearnerSettings, PortSettings,
+};
+use crate::quorum::ports::{MemberPorts, OracleWatch};
+use crate::settings::field_limits;
+
+/// A member that listens for elections.
+pub(crate) struct MemberParts {
+    pub(crate) start: MemberStart,
+    pub(crate) ports: MemberPorts,
+    pub(crate) files: MembershipFiles,
+}
+
+/// What a member is started with.
+pub(crate) struct MemberContext<'a> {
+    pub(crate) config: &'a Config,
+    pub(crate) clients: &'a Arc<Clients>,
+    pub(crate) disk: &'a RealDisk,
+    pub(crate) dirs: &'a DataDirs,
+    pub(crate) recovered: &'a Recovered,
+    pub(crate) core: &'a Sender<ToCore>,
+    pub(crate) inputs: &'a InputSink,
+    pub(crate) failure: &'a Failure,
+}
+
+/// The member; `None` if there is no ensemble.
+pub(crate) fn start(context: &MemberContext<'_>) -> Result<Option<MemberParts>, StartError> {
+    let config = context.config;
+    let (Some(ensemble), Some(lists)) = (&config.ensemble, MemberLists::new(config)) else {
+        return Ok(None);
+    };
+    let files = MembershipFiles::new(config.source.clone(), ensemble.dynamic_file.is_some());
+    if config.features.reconfig_enabled {
+        // The first list that is installed moves the members out of zoo.cfg.
+        files
+            .back_up()
+            .map_err(|source| StartError::Backup { source })?;
+    }
+    let recovered = context.recovered;
+    let snapshot = recovered.snapshot.as_ref();
+    let epochs = Epochs::load(context.disk, context.dirs, recovered.last_zxid)?;
+    let start = MemberStart {
+        lists,
+        epochs: replica::Epochs {
+            accepted: epochs.accepted,
+            current: epochs.current,
+        },
+        last_logged: recovered.last_zxid.max(Zxid::ZERO),
+        log_whole_from: snapshot.map_or(Zxid::ZERO, |snapshot| snapshot.zxid),
+        is_trusted: recovered.empty != Some(Empty::Untrusted),
+    };
+    let ports = ports(context, ensemble);
+    Ok(Some(MemberParts {
+        start,
+        ports,
+        files,
+    }))
+}
+
+fn ports(context: &MemberContext<'_>, ensemble: &Ensemble) -> MemberPorts {
+    let (config, clients) = (context.config, context.clients);
+    let tick = Duration::from_millis(config.tick_time_ms.into());
+    let ticks = |ticks: u32| tick.saturating_mul(ticks);
+    let runtime = Handle::current();
+    let peer_sink = sink(context.core, ToCore::Peer);
+    let stall = ticks(ensemble.init_limit_ticks);
+    let port_settings = PortSettings {
+        limits: field_limits(config),
+        stall,
+        dirs: context.dirs.clone(),
+        snapshot_size_factor: config.storage.snapshot_size_factor,
+    };
+    let port = |sink| {
+        let (runtime, state) = (runtime.clone(), clients.state.clone());
+        LearnerPort::new(runtime, state, port_settings.clone(), sink)
+    };
+    let retry_delay = ensemble.learner.connect_retry_delay_ms;
+    let learner_settings = LearnerSettings {
+        dial: DialSettings {
+            retry_delay: Duration::from_millis(retry_delay.into()),
+            time_limit: ticks(ensemble.connect_limit_ticks),
+        },
+        limits: field_limits(config),
+        stall,
+        tree: clients.state.tree.read().settings().clone(),
+    };
+    let oracle = ensemble.oracle_path.clone().map(|path| OracleWatch {
+        runtime: runtime.clone(),
+        file: Arc::new(Mutex::new(OracleFile::new(path))),
+        core: context.inputs.clone(),
+    });
+    let has_observers = ensemble.learner.observer_master_port.is_some();
+    MemberPorts {
+        mesh: mesh(context, ensemble, tick),
+        learners: port(peer_sink.clone()),
+        observers: has_observers.then(|| port(sink(context.core, ToCore::Observer))),
+        dialer: Dialer::new(runtime.clone(), learner_settings, peer_sink),
+        leader: None,
+        read_ahead: Vec::new(),
+        elections_ahead: Vec::new(),
+        oracle,
+        listen_on_all_ips: ensemble.listen_on_all_ips,
+        failure: context.failure.clone(),
+    }
+}
+
+fn mesh(context: &MemberContext<'_>, ensemble: &Ensemble, tick: Duration) -> Mesh {
+    let told = context.core.clone();
+    let sink = Box::new(move |event| {
+        // Fails only when the core is gone: the server is ending.
+        let _ = told.send(ToCore::Mesh(event));
+    });
+    Mesh::start(MeshSettings::new(ensemble, tick), sink)
+}
+
+/// Tells the core; fails only when the core is gone: the server is ending.
+fn sink(core: &Sender<ToCore>, wrap: fn(crate::quorum::peer::PeerEvent) -> ToCore) -> EventSink {
+    let told = core.clone();
+    Arc::new(move |event| {
+        let _ = told.send(wrap(event));
+    })
+}

@@ -1,0 +1,22 @@
+//! The host of the replica, put together: the thread that it runs on, and the ways to clients, other
+//! members and the disk.
+//!
+//! ```text
+//!  connections ----ToCore----> core thread ----ToLog----> log thread ------> snapshot thread
+//!  elections, links --ToCore->   Replica                    append, one fdatasync for the group,
+//!                        <-------Input-------               epoch files, member lists, cuts
+//! ```
+//!
+//! The core thread hands [`replica::Replica`] what happened and carries out what it wants. It decides
+//! nothing itself. Neither channel can block its sender for good: what comes in is bounded where it
+//! comes from, and what the log has no room for stays with the core and grows, which is what makes
+//! group commit adapt to the disk.
+
+mod core;
+mod host;
+mod inbox;
+mod measure;
+mod member;
+mod pauses;
+pub(crate) mod server;
+mod start;

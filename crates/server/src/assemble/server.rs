@@ -1,0 +1,109 @@
+//! A running server.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use config::Config;
+use proto::{Sid, Zxid};
+use replica::Input;
+use tokio::task::AbortHandle;
+
+use super::inbox::ToCore;
+use super::start;
+use crate::client::clients::Clients;
+use crate::disk::SnapshotEnd;
+use crate::error::StartError;
+use crate::failure::Failure;
+use crate::limits;
+
+/// A server that is up. Dropping it without [`Server::stop`] leaves its threads running.
+pub struct Server {
+    pub(crate) clients: Arc<Clients>,
+    pub(crate) failure: Failure,
+    pub(crate) core: crossbeam_channel::Sender<ToCore>,
+    /// Listeners and timers.
+    pub(crate) tasks: Vec<AbortHandle>,
+    /// The core, log and snapshot threads, in the order in which they end.
+    pub(crate) threads: Vec<JoinHandle<()>>,
+    pub(crate) snapshot_end: SnapshotEnd,
+    pub(crate) started: Started,
+}
+
+/// What a server found and where it listens.
+#[derive(Debug, Clone)]
+pub struct Started {
+    /// Where clients connect; `None` without a `clientPort`.
+    pub client_address: Option<SocketAddr>,
+    /// This server's id in its ensemble; `None` if it stands alone.
+    pub member: Option<Sid>,
+    /// Last transaction of the recovered history.
+    pub zxid: Zxid,
+    /// Znodes, the root and system znodes included.
+    pub znodes: usize,
+    /// Sessions that live on.
+    pub sessions: usize,
+    /// Transactions read from the log after the snapshot.
+    pub replayed: u64,
+}
+
+impl Server {
+    /// Recovers the data directory and serves it. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// If the data directory cannot be used or recovered, or an address cannot be bound; nothing
+    /// is left running then.
+    pub async fn start(config: Arc<Config>) -> Result<Self, StartError> {
+        start::start(config).await
+    }
+
+    /// What was recovered, and where clients connect.
+    pub fn started(&self) -> &Started {
+        &self.started
+    }
+
+    /// Waits until the server cannot go on (disk full, failed fsync): the exit code.
+    pub async fn failed(&self) -> u8 {
+        self.failure.reported().await
+    }
+
+    /// Stops: no new connections, what was proposed is made durable and answered, then all
+    /// connections are closed. Sessions live on in the data directory. A snapshot under way gets
+    /// some seconds to be finished.
+    pub async fn stop(self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+        let _ = self.core.send(ToCore::Input(Input::Shutdown));
+        let (mut threads, snapshot_end) = (self.threads, self.snapshot_end);
+        drop(self.core);
+        let ended = tokio::task::spawn_blocking(move || {
+            let snapshot = threads.pop();
+            threads.into_iter().for_each(join);
+            snapshot_end.wait(limits::STOP_SNAPSHOT_GRACE);
+            snapshot.into_iter().for_each(join);
+        });
+        if let Err(error) = ended.await {
+            tracing::error!(err = %error, "cannot wait for the server's threads");
+        }
+        for connection in self.clients.registry.all() {
+            connection.close();
+        }
+    }
+}
+
+fn join(thread: JoinHandle<()>) {
+    if thread.join().is_err() {
+        tracing::error!("a thread of the server ended by a panic");
+    }
+}
+
+/// A server without a client port on `data_dir`.
+#[cfg(test)]
+pub(crate) async fn test_server(data_dir: &std::path::Path) -> Server {
+    let text = format!("dataDir={}\n", data_dir.display());
+    let raw = config::RawConfig::parse("zoo.cfg".as_ref(), text.as_bytes()).unwrap();
+    let flags = config::SystemProperties::new();
+    let config = Config::parse(raw, flags, &mut config::Nowhere).unwrap();
+    Server::start(Arc::new(config)).await.unwrap()
+}

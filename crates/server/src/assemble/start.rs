@@ -1,0 +1,371 @@
+//! From a configuration to a running server.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use config::Config;
+use crossbeam_channel::Sender;
+use parking_lot::Mutex;
+use proto::Zxid;
+use storage::{
+    DataDirs, Empty, LogSettings, LogWriter, OpenOptions, RealDisk, Recovered, SnapTrigger,
+    remove_initialize_marker, set_damaged_aside,
+};
+use tokio::net::TcpListener;
+use tree::Tree;
+
+use super::core::{Core, CoreStart};
+use super::host::ServerHost;
+use super::inbox::ToCore;
+use super::member::{self, MemberContext, MemberParts};
+use super::pauses;
+use super::server::{Server, Started};
+use crate::client::clients::Clients;
+use crate::client::inbox::CoreInbox;
+use crate::client::listener::accept_loop;
+use crate::client::settings::Settings;
+use crate::disk::members::MembershipFiles;
+use crate::disk::recovery::{RecoveredTree, database_load, recover_at_start};
+use crate::disk::{
+    Disk, GroupCommit, LogFile, LogThread, SnapshotEnd, SnapshotParts, SnapshotRequests,
+    SnapshotSettings, Snapshotter, purge,
+};
+use crate::error::StartError;
+use crate::failure::Failure;
+use crate::inbox::InputSink;
+use crate::metrics::Metrics;
+use crate::settings::field_limits;
+use crate::sockets;
+use crate::state::ServerState;
+use crate::{clock, limits};
+
+/// The kernel's own maximum applies; what `clientPortListenBacklog=-1` stands for in Java is 50,
+/// which loses connections in a storm.
+const DEFAULT_BACKLOG: i32 = 4096;
+
+/// The data directory, and the socket that clients come to.
+struct Opened {
+    disk: Arc<RealDisk>,
+    dirs: DataDirs,
+    listener: Option<TcpListener>,
+}
+
+/// What the threads and tasks of a server have in common.
+struct Common {
+    config: Arc<Config>,
+    opened: Opened,
+    state: Arc<ServerState>,
+    metrics: Arc<Metrics>,
+    clients: Arc<Clients>,
+    failure: Failure,
+    core: Sender<ToCore>,
+    inputs: InputSink,
+}
+
+pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
+    config
+        .check_supported()
+        .map_err(|refusal| StartError::Unsupported(Box::new(refusal)))?;
+    let opened = open(&config)?;
+    let found = recover(&config, &opened)?;
+    let started = started(&config, &opened, &found);
+    let recovered = found.recovered;
+    // What comes in is bounded where it comes from: clients by permits, members by what their
+    // connections may send ahead.
+    let (core_sender, inbox) = crossbeam_channel::unbounded();
+    let metrics = Arc::new(Metrics::default());
+    metrics.digest_mismatches_count.add(found.digest_mismatches);
+    metrics.loaded(&database_load(&recovered));
+    let tick_ms = i64::from(config.tick_time_ms);
+    let state = Arc::new(ServerState::new(found.tree, tick_ms));
+    let clients = Clients::new(
+        Settings::new(config.clone()),
+        state.clone(),
+        client_inbox(&core_sender),
+        metrics.clone(),
+    );
+    let common = Common {
+        config,
+        opened,
+        state,
+        metrics,
+        clients: Arc::new(clients),
+        failure: Failure::default(),
+        inputs: input_sink(&core_sender),
+        core: core_sender,
+    };
+    let (snapshotter, snapshots, snapshot_end) = common.snapshotter();
+    common.take_first_snapshot(&recovered, &snapshotter, &snapshots)?;
+    let member = common.member(&recovered)?;
+    let (member_start, ports, member_files) = match member {
+        Some(member) => (Some(member.start), Some(member.ports), Some(member.files)),
+        None => (None, None, None),
+    };
+    let (log, on_disk) = common.log(snapshots, member_files, started.zxid);
+    // A server that stands alone serves when this returns; a member looks for a leader.
+    let core = Core::begin(CoreStart {
+        clients: common.clients.clone(),
+        inbox,
+        host: ServerHost::new(common.clients.clone(), on_disk, ports),
+        replica: replica::Start {
+            settings: replica::Settings::new(&common.config),
+            member: member_start,
+            seed: clock::seed(),
+        },
+    })
+    .map_err(|error| StartError::Members(error.to_string()))?;
+    let threads = vec![
+        spawn("core", move || core.run())?,
+        spawn("log", move || log.run())?,
+        spawn("snapshot", move || snapshotter.run())?,
+    ];
+    Ok(common.into_server(threads, snapshot_end, started))
+}
+
+/// The socket is bound before the data is loaded: a second server fails at once, and what clients
+/// send waits in the kernel meanwhile.
+fn open(config: &Config) -> Result<Opened, StartError> {
+    let disk = Arc::new(RealDisk);
+    let options = OpenOptions {
+        autocreate: config.storage.datadir_autocreate,
+    };
+    let dirs = DataDirs::open(&*disk, &config.data_dir, &config.data_log_dir, options)?;
+    let listener = client_listener(config)?;
+    Ok(Opened {
+        disk,
+        dirs,
+        listener,
+    })
+}
+
+fn recover(config: &Config, opened: &Opened) -> Result<RecoveredTree, StartError> {
+    let found = recover_at_start(config, &opened.dirs)?;
+    refuse_unrecognised(&found.tree)?;
+    if config.ensemble.is_none() {
+        refuse_untrusted(config, &found.recovered)?;
+    }
+    // What an earlier process wrote and did not sync counts from here on.
+    storage::make_durable(&*opened.disk, &opened.dirs, &found.recovered)?;
+    Ok(found)
+}
+
+fn started(config: &Config, opened: &Opened, found: &RecoveredTree) -> Started {
+    let listener = opened.listener.as_ref();
+    Started {
+        client_address: listener.and_then(|listener| listener.local_addr().ok()),
+        member: config.ensemble.as_ref().map(|own| own.my_id),
+        zxid: found.tree.last_zxid(),
+        znodes: found.tree.node_count(),
+        sessions: found.tree.sessions().len(),
+        replayed: found.recovered.txns_replayed,
+    }
+}
+
+impl Common {
+    fn snapshotter(&self) -> (Snapshotter, SnapshotRequests, SnapshotEnd) {
+        let parts = SnapshotParts {
+            state: self.state.clone(),
+            settings: SnapshotSettings::new(&self.config.storage),
+            metrics: self.metrics.clone(),
+            disk: self.opened.disk.clone(),
+            dirs: self.opened.dirs.clone(),
+        };
+        Snapshotter::new(parts, self.failure.clone(), self.inputs.clone())
+    }
+
+    /// A log without a snapshot does not recover: the first one must be there before it.
+    fn take_first_snapshot(
+        &self,
+        recovered: &Recovered,
+        snapshotter: &Snapshotter,
+        snapshots: &SnapshotRequests,
+    ) -> Result<(), StartError> {
+        let Opened { disk, dirs, .. } = &self.opened;
+        let is_trusted = recovered.empty != Some(Empty::Untrusted);
+        if recovered.snapshot.is_none() && is_trusted {
+            snapshotter.take()?;
+            if recovered.has_marker {
+                remove_initialize_marker(&**disk, dirs)?;
+            }
+        } else if recovered.txns_replayed > 0 {
+            set_damaged_aside(&**disk, dirs, recovered.last_zxid)?;
+            snapshots.request();
+        }
+        Ok(())
+    }
+
+    fn member(&self, recovered: &Recovered) -> Result<Option<MemberParts>, StartError> {
+        member::start(&MemberContext {
+            config: &self.config,
+            clients: &self.clients,
+            disk: &self.opened.disk,
+            dirs: &self.opened.dirs,
+            recovered,
+            core: &self.core,
+            inputs: &self.inputs,
+            failure: &self.failure,
+        })
+    }
+
+    fn log(
+        &self,
+        snapshots: SnapshotRequests,
+        members: Option<MembershipFiles>,
+        end: Zxid,
+    ) -> (LogThread, Disk) {
+        let (config, Opened { disk, dirs, .. }) = (&self.config, &self.opened);
+        let file = Arc::new(Mutex::new(LogFile {
+            config: config.clone(),
+            state: self.state.clone(),
+            metrics: self.metrics.clone(),
+            stats: self.clients.stats.clone(),
+            core: self.inputs.clone(),
+            writer: LogWriter::new(disk.clone(), dirs, log_settings(config)),
+            disk: disk.clone(),
+            dirs: dirs.clone(),
+            log_settings: log_settings(config),
+            trigger: snap_trigger(config),
+            snapshots,
+            members,
+            failure: self.failure.clone(),
+        }));
+        let (sender, orders) = crossbeam_channel::bounded(limits::LOG_GROUPS_MAX);
+        let commit = GroupCommit::new(&config.storage);
+        let on_disk = Disk::new(
+            sender,
+            file.clone(),
+            end,
+            config.ensemble.is_none(),
+            commit.flush_delay.is_zero(),
+        );
+        let thread = LogThread {
+            orders,
+            commit,
+            file,
+        };
+        (thread, on_disk)
+    }
+
+    fn into_server(
+        self,
+        threads: Vec<JoinHandle<()>>,
+        snapshot_end: SnapshotEnd,
+        started: Started,
+    ) -> Server {
+        let (config, Opened { disk, dirs, .. }) = (&self.config, &self.opened);
+        let mut tasks = Vec::new();
+        if let Some(every) = purge_interval(config) {
+            let retain = config.purge.retain as usize;
+            let (disk, dirs, limits) = (disk.clone(), dirs.clone(), field_limits(config));
+            let purge = purge::purge(disk, dirs, limits, retain, every);
+            tasks.push(tokio::spawn(purge).abort_handle());
+        }
+        if let Some(monitor) = config.pause_monitor.clone() {
+            let watch = pauses::watch(monitor, self.metrics.clone());
+            tasks.push(tokio::spawn(watch).abort_handle());
+        }
+        if let Some(listener) = self.opened.listener {
+            let accepting = accept_loop(self.clients.clone(), listener);
+            tasks.push(tokio::spawn(accepting).abort_handle());
+        }
+        Server {
+            clients: self.clients,
+            failure: self.failure,
+            core: self.core,
+            tasks,
+            threads,
+            snapshot_end,
+            started,
+        }
+    }
+}
+
+/// The way to the core for connections; fails only when the core is gone.
+fn client_inbox(core: &Sender<ToCore>) -> CoreInbox {
+    let core = core.clone();
+    Box::new(move |message| {
+        let _ = core.send(ToCore::Client(message));
+    })
+}
+
+/// The way to the core for disk and oracle; fails only when the core is gone.
+fn input_sink(core: &Sender<ToCore>) -> InputSink {
+    let core = core.clone();
+    Arc::new(move |input| {
+        let _ = core.send(ToCore::Input(input));
+    })
+}
+
+/// Java takes such znodes for ephemerals of sessions that are gone: it deletes them at once and
+/// leaves their children without a parent.
+fn refuse_unrecognised(tree: &Tree) -> Result<(), StartError> {
+    match tree.unrecognised_ttls() {
+        0 => Ok(()),
+        count => Err(StartError::UnrecognisedTtls { count }),
+    }
+}
+
+/// Java's standalone server goes on, with a snapshot of zxid -1 that no server can load.
+fn refuse_untrusted(config: &Config, recovered: &Recovered) -> Result<(), StartError> {
+    match recovered.empty {
+        Some(Empty::Untrusted) => Err(StartError::EmptyUntrusted {
+            data_dir: config.data_dir.clone(),
+            marker: config.data_log_dir.join("initialize"),
+        }),
+        Some(Empty::Trusted) | None => Ok(()),
+    }
+}
+
+fn log_settings(config: &Config) -> LogSettings {
+    let storage = &config.storage;
+    LogSettings {
+        prealloc_bytes: storage.prealloc_kb * 1024,
+        force_sync: storage.force_sync,
+        fsync_warning: Duration::from_millis(storage.fsync_warning_threshold_ms),
+        log_bytes_max: storage.txn_log_size_limit_kb.map_or(0, |kb| kb * 1024),
+        limits: field_limits(config),
+    }
+}
+
+fn snap_trigger(config: &Config) -> SnapTrigger {
+    let size_limit = config.storage.snap_size_limit_kb.map_or(0, |kb| kb * 1024);
+    SnapTrigger::new(config.storage.snap_count.into(), size_limit, clock::seed())
+}
+
+fn purge_interval(config: &Config) -> Option<Duration> {
+    config
+        .purge
+        .interval_hours
+        .map(|hours| Duration::from_secs(u64::from(hours) * 3600))
+}
+
+fn client_listener(config: &Config) -> Result<Option<TcpListener>, StartError> {
+    let Some(plain) = &config.client.plain else {
+        return Ok(None);
+    };
+    let backlog = config
+        .client
+        .backlog
+        .and_then(|backlog| i32::try_from(backlog).ok());
+    let backlog = backlog.unwrap_or(DEFAULT_BACKLOG);
+    let bound = match plain.ip {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => sockets::bind_everywhere(plain.port, backlog),
+        ip => sockets::bind(SocketAddr::new(ip, plain.port), backlog),
+    };
+    let address = SocketAddr::new(plain.ip, plain.port);
+    bound
+        .map(Some)
+        .map_err(|source| StartError::Bind { address, source })
+}
+
+fn spawn(
+    name: &'static str,
+    run: impl FnOnce() + Send + 'static,
+) -> Result<JoinHandle<()>, StartError> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(run)
+        .map_err(|source| StartError::Thread { name, source })
+}

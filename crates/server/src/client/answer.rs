@@ -1,0 +1,350 @@
+//! Answering what needs no transaction: reads, pings, syncs and refusals.
+
+use jute::Encode;
+use proto::request::ReadRequest;
+use proto::watch::{EventType, STATE_SYNC_CONNECTED, WatcherEvent};
+use proto::{ErrorCode, Id, OpCode, OpKind, Xid, Zxid};
+use tree::{Caller, Tree, Unanswered};
+
+use super::connection::{Connection, ConnectionState, Queued, Work, push_frame};
+use crate::client::clients::Clients;
+use crate::limits;
+use crate::metrics::Replies;
+
+/// The refusal of a request whose record does not decode.
+pub(crate) const UNDECODABLE: ErrorCode = ErrorCode::MarshallingError;
+
+/// Answers requests of one connection under one hold of the tree.
+pub(crate) struct Desk<'a> {
+    pub(crate) clients: &'a Clients,
+    pub(crate) tree: &'a Tree,
+    pub(crate) connection: &'a Connection,
+    pub(crate) now_ms: u64,
+}
+
+/// A request as its reply repeats it.
+#[derive(Clone, Copy)]
+pub(crate) struct Asked {
+    pub(crate) xid: Xid,
+    pub(crate) op: OpCode,
+    /// When it came in, monotonic ms.
+    pub(crate) received_ms: u64,
+    /// Bytes of its frame, which it may hold as long as it waits.
+    pub(crate) frame_bytes: usize,
+}
+
+/// How much is answered at a time.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    /// Bytes of the longest reply.
+    room: usize,
+    /// Bytes in the outbox after which it must be written first.
+    outbox_bytes: usize,
+    replies: usize,
+    /// Whether reads are answered that may take long however short their replies are; one of them
+    /// at a time.
+    answers_slow: bool,
+    /// Whether what does not fit is refused, as it cannot wait.
+    refuses: bool,
+}
+
+impl Pace {
+    /// The task, with so many bytes for one reply.
+    pub(crate) fn of_task(room: usize) -> Self {
+        Self {
+            room,
+            outbox_bytes: limits::OUTBOX_BYTES_SOFT,
+            replies: usize::MAX,
+            answers_slow: true,
+            refuses: false,
+        }
+    }
+
+    /// Bytes of the longest reply.
+    pub(crate) fn room(self) -> usize {
+        self.room
+    }
+
+    /// The core, behind a write: it holds up everybody.
+    pub(crate) fn of_core() -> Self {
+        Self {
+            room: limits::CORE_REPLY_BYTES,
+            outbox_bytes: limits::CORE_REPLY_BYTES,
+            replies: limits::CORE_REPLIES,
+            answers_slow: false,
+            refuses: false,
+        }
+    }
+
+    /// The core, in front of a write that is about to be applied: reads that came before it must
+    /// not see it.
+    pub(crate) fn of_core_before_write() -> Self {
+        Self {
+            room: limits::OUTBOX_BYTES_HARD,
+            outbox_bytes: usize::MAX,
+            replies: usize::MAX,
+            answers_slow: true,
+            refuses: true,
+        }
+    }
+}
+
+/// How far the answers to what waits have come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Drained {
+    /// The rest waits for the core.
+    All,
+    /// The outbox should be written, or the tree be let go, before more is answered.
+    Some,
+    /// The next reply has no room: so many bytes.
+    TooLong(usize),
+}
+
+/// Whether a read may take long however short its reply is.
+pub(crate) fn is_slow(request: &ReadRequest) -> bool {
+    matches!(
+        request,
+        ReadRequest::GetAllChildrenNumber(_)
+            | ReadRequest::GetEphemerals(_)
+            | ReadRequest::MultiRead(_)
+            | ReadRequest::SetWatches(_)
+    )
+}
+
+impl Desk<'_> {
+    /// Answers a read into the connection's outbox, stamped with the last applied zxid.
+    ///
+    /// # Errors
+    /// If the reply takes more than `room` bytes: how many. Nothing has happened then.
+    pub(crate) fn read(
+        &self,
+        state: &mut ConnectionState,
+        replies: &mut Replies,
+        asked: Asked,
+        (request, identities): (&ReadRequest, &[Id]),
+        room: usize,
+    ) -> Result<(), usize> {
+        let zxid = self.tree.last_zxid();
+        // A ping is answered with the reserved xid, whatever the request's was.
+        let is_ping = matches!(request, ReadRequest::Ping);
+        let asked = Asked {
+            xid: if is_ping { Xid::PING } else { asked.xid },
+            ..asked
+        };
+        let watches = &self.clients.state.watches;
+        if let ReadRequest::SetWatches(request) = request {
+            let mut missed = Vec::new();
+            let set = self
+                .tree
+                .set_watches(request, self.connection.id, watches, &mut missed);
+            for (event_type, path) in missed {
+                let start = state.outbox.len();
+                push_event_frame(&mut state.outbox, event_type, path, Zxid(-1));
+                replies.event((state.outbox.len() - start).saturating_sub(4));
+            }
+            self.reply(state, replies, asked, zxid, |_| set);
+            return Ok(());
+        }
+        let caller = Caller {
+            session: self.connection.session(),
+            watcher: self.connection.id,
+            identities,
+        };
+        let start = state.outbox.len();
+        let mut body = start;
+        let mut too_long = None;
+        let err = push_frame(&mut state.outbox, asked.xid, zxid, |out| {
+            body = out.len();
+            let answered = self.tree.read_within(room, request, &caller, watches, out);
+            answered.or_else(|unanswered| match unanswered {
+                Unanswered::Error(code) => Err(code),
+                Unanswered::TooLong { bytes } if bytes > limits::REPLY_BYTES_MAX => {
+                    Err(ErrorCode::MarshallingError)
+                }
+                Unanswered::TooLong { bytes } => {
+                    too_long = Some(bytes);
+                    Ok(())
+                }
+            })
+        });
+        if let Some(bytes) = too_long {
+            state.outbox.truncate(start);
+            return Err(bytes);
+        }
+        self.note(replies, asked, zxid, err, state.outbox.len() - start);
+        if err == ErrorCode::Ok {
+            replies.read_from(request, state.outbox.get(body..).unwrap_or_default());
+        }
+        Ok(())
+    }
+
+    /// Answers what waits for no transaction at the head of the queue, at this pace.
+    pub(crate) fn drain_queue(
+        &self,
+        state: &mut ConnectionState,
+        replies: &mut Replies,
+        pace: Pace,
+    ) -> Drained {
+        let drained = self.drain(state, replies, pace);
+        self.connection
+            .note_left_over(state, &self.clients.left_over);
+        drained
+    }
+
+    fn drain(&self, state: &mut ConnectionState, replies: &mut Replies, pace: Pace) -> Drained {
+        let mut left = pace.replies;
+        while let Some(next) = state.next_for_task() {
+            let slow = matches!(&next.work, Work::Read { request, .. } if is_slow(request));
+            let is_due = left > 0 && state.outbox.len() < pace.outbox_bytes;
+            if !is_due || (slow && !pace.answers_slow) {
+                return Drained::Some;
+            }
+            left -= 1;
+            let Some(queued) = state.dequeue() else {
+                break;
+            };
+            if let Some((queued, bytes)) = self.answer(state, replies, queued, pace) {
+                state.requeue(queued);
+                return Drained::TooLong(bytes);
+            }
+            if slow && !pace.refuses {
+                left = 0;
+            }
+        }
+        Drained::All
+    }
+
+    /// Answers one request from the queue that waits for no transaction, or gives it back with the
+    /// room it takes.
+    fn answer(
+        &self,
+        state: &mut ConnectionState,
+        replies: &mut Replies,
+        queued: Queued,
+        pace: Pace,
+    ) -> Option<(Queued, usize)> {
+        let Queued { asked, work } = &queued;
+        let (asked, zxid) = (*asked, self.tree.last_zxid());
+        match work {
+            Work::Read {
+                request,
+                identities,
+                ..
+            } => {
+                let room = match pace.refuses {
+                    true => pace.room.saturating_sub(state.outbox.len()),
+                    false => pace.room,
+                };
+                match self.read(state, replies, asked, (request, identities), room) {
+                    Err(bytes) if pace.refuses => {
+                        tracing::warn!(peer = %self.connection.peer, session = %self.connection.session(), op = asked.op.name(), bytes, "refusing a read: its answer has become too long to be made between two writes of its session; ask again");
+                        self.reply(state, replies, asked, zxid, |_| Err(ErrorCode::ThrottledOp));
+                    }
+                    Err(bytes) => return Some((queued, bytes)),
+                    Ok(()) => {}
+                }
+            }
+            Work::Sync { path } => {
+                self.reply(state, replies, asked, zxid, |out| {
+                    path.encode(out);
+                    Ok(())
+                });
+            }
+            Work::Refuse(err) => {
+                self.reply(state, replies, asked, zxid, |_| Err(*err));
+            }
+            Work::CloseLocal => {
+                self.clients.end_local_session(self.connection.session());
+                self.reply(state, replies, asked, zxid, |_| Ok(()));
+                state.ends_after_flush = true;
+                state.clear_queue();
+            }
+            Work::Write
+            | Work::WriteInVain(_)
+            | Work::Handshake { .. }
+            | Work::ForwardedSync { .. } => {}
+        }
+        None
+    }
+
+    /// Appends a reply and notes it. Returns its error.
+    pub(crate) fn reply(
+        &self,
+        state: &mut ConnectionState,
+        replies: &mut Replies,
+        asked: Asked,
+        zxid: Zxid,
+        body: impl FnOnce(&mut Vec<u8>) -> Result<(), ErrorCode>,
+    ) -> ErrorCode {
+        let start = state.outbox.len();
+        let err = push_frame(&mut state.outbox, asked.xid, zxid, body);
+        tracing::trace!(xid = %asked.xid, op = asked.op.name(), %zxid, err = %err, "answered");
+        self.note(replies, asked, zxid, err, state.outbox.len() - start);
+        err
+    }
+
+    /// Notes a reply of `bytes` that was appended to the outbox. The connection is locked.
+    ///
+    /// Credentials and what is no operation count as packets only: neither takes its turn.
+    /// Source: FinalRequestProcessor.processRequest, ServerStats.updateLatency.
+    pub(crate) fn note(
+        &self,
+        replies: &mut Replies,
+        asked: Asked,
+        zxid: Zxid,
+        err: ErrorCode,
+        bytes: usize,
+    ) {
+        let Asked {
+            xid,
+            op,
+            received_ms,
+            ..
+        } = asked;
+        replies.reply(bytes.saturating_sub(4));
+        let stats = &self.connection.stats;
+        stats.packets_sent(1);
+        let is_write = op.kind() == OpKind::Write;
+        if op.kind() == OpKind::Connection || op == OpCode::Error {
+            return;
+        }
+        let latency_ms = self.now_ms.saturating_sub(received_ms);
+        let is_throttled = err == ErrorCode::ThrottledOp;
+        if (is_write || op == OpCode::CreateSession) && !is_throttled {
+            replies.update(latency_ms);
+        } else {
+            replies.read(latency_ms);
+        }
+        // What fails before it is carried out has no operation to show.
+        let is_refused = is_throttled || (is_write && err != ErrorCode::Ok);
+        stats.answered(
+            xid,
+            zxid,
+            (!is_refused).then_some(op),
+            received_ms,
+            self.now_ms,
+        );
+    }
+}
+
+/// Appends an event frame. `zxid` is that of the change, or -1 for one missed while away.
+pub(crate) fn push_event_frame(
+    out: &mut Vec<u8>,
+    event_type: EventType,
+    path: jute::Str,
+    zxid: Zxid,
+) {
+    let event = WatcherEvent {
+        event_type: event_type as i32,
+        state: STATE_SYNC_CONNECTED,
+        path,
+    };
+    push_frame(out, Xid::EVENT, zxid, |out| {
+        event.encode(out);
+        Ok(())
+    });
+}
+
+#[cfg(test)]
+#[path = "answer_tests.rs"]
+mod tests;

@@ -1,0 +1,144 @@
+//! How much is answered at a time.
+
+use std::sync::Arc;
+
+use proto::multi::request_acl;
+use proto::request::{CreateRequest, PathRequest, PathWatchRequest, WriteRequest, flags};
+use proto::{Acl, SessionId};
+use tree::{Overlay, PrepareContext, SessionKind, TreeSettings, WatcherId, Watches};
+
+use super::*;
+use crate::assemble::server::test_server;
+
+/// Bytes of the data of `/long` and `/short`.
+const LONG: usize = 400_000;
+const SHORT: usize = 100;
+
+fn tree() -> Tree {
+    let mut tree = Tree::new(Arc::new(TreeSettings::default()));
+    for (zxid, (path, len)) in (1..).zip([("/long", LONG), ("/short", SHORT)]) {
+        let request = CreateRequest {
+            path: Some(path.into()),
+            data: Some(vec![0; len].into()),
+            acl: request_acl([Acl::open()]),
+            flags: flags::PERSISTENT,
+        };
+        let request = WriteRequest::Create {
+            op: OpCode::Create,
+            request,
+            ttl: -1,
+        };
+        let context = PrepareContext {
+            session: SessionId(1),
+            cxid: 1,
+            zxid: Zxid(zxid),
+            time_ms: 0,
+            identities: &[],
+            session_check: Ok(SessionKind::Global),
+        };
+        let record = Overlay::new(&tree).prepare(&tree, &request, &context);
+        tree.apply(&record, &mut Watches::default(), &mut Vec::new());
+    }
+    tree
+}
+
+fn get(path: &str) -> ReadRequest {
+    ReadRequest::GetData(PathWatchRequest {
+        path: Some(path.into()),
+        watch: false,
+    })
+}
+
+fn queue(state: &mut ConnectionState, reads: impl IntoIterator<Item = ReadRequest>) {
+    for (xid, request) in (1..).zip(reads) {
+        let asked = Asked {
+            xid: Xid(xid),
+            op: OpCode::GetData,
+            received_ms: 0,
+            frame_bytes: 0,
+        };
+        let work = Work::Read {
+            request,
+            identities: Arc::from([]),
+            expected_bytes: 0,
+        };
+        state.enqueue(Queued { asked, work });
+    }
+}
+
+/// What becomes of these reads in the queue at this pace: how far it comes, and each reply's error
+/// and length.
+async fn drained(pace: Pace, reads: Vec<ReadRequest>) -> (Drained, Vec<(i32, usize)>, usize) {
+    let dir = tempfile::tempdir().unwrap();
+    let server = test_server(dir.path()).await;
+    let outcome = drain(&server.clients, pace, reads);
+    server.stop().await;
+    outcome
+}
+
+fn drain(
+    clients: &Clients,
+    pace: Pace,
+    reads: Vec<ReadRequest>,
+) -> (Drained, Vec<(i32, usize)>, usize) {
+    let tree = tree();
+    let connection = Connection::new(WatcherId(1), "127.0.0.1:1".parse().unwrap(), Arc::from([]));
+    let desk = Desk {
+        clients,
+        tree: &tree,
+        connection: &connection,
+        now_ms: 0,
+    };
+    let mut state = connection.lock();
+    queue(&mut state, reads);
+    let drained = desk.drain_queue(&mut state, &mut Replies::default(), pace);
+    assert_eq!(connection.has_left_over(), !state.queue.is_empty());
+    let mut replies = Vec::new();
+    let mut out = &*state.take_outbox();
+    while let Some((len, rest)) = out.split_first_chunk() {
+        let (frame, rest) = rest.split_at(u32::from_be_bytes(*len) as usize);
+        let err = i32::from_be_bytes(frame[12..16].try_into().unwrap());
+        replies.push((err, frame.len()));
+        out = rest;
+    }
+    (drained, replies, state.queue.len())
+}
+
+fn reply(len: usize) -> (i32, usize) {
+    (0, 16 + 4 + len + 68)
+}
+
+#[tokio::test]
+async fn the_core_answers_some_short_reads_and_leaves_the_rest() {
+    let reads = vec![get("/short"); limits::CORE_REPLIES + 5];
+    let (how_far, replies, left) = drained(Pace::of_core(), reads).await;
+    assert_eq!((how_far, left), (Drained::Some, 5));
+    assert_eq!(replies, vec![reply(SHORT); limits::CORE_REPLIES]);
+    let reads = vec![get("/short"), get("/long"), get("/short")];
+    let (how_far, replies, left) = drained(Pace::of_core(), reads).await;
+    assert_eq!((how_far, left), (Drained::TooLong(4 + LONG + 68), 2));
+    assert_eq!(replies, [reply(SHORT)]);
+    let path = Some("/".into());
+    let slow = ReadRequest::GetAllChildrenNumber(PathRequest { path });
+    let (how_far, replies, left) = drained(Pace::of_core(), vec![slow]).await;
+    assert_eq!((how_far, replies, left), (Drained::Some, vec![], 1));
+}
+
+#[tokio::test]
+async fn the_task_stops_when_there_is_enough_to_write() {
+    let reads = vec![get("/long"); 3];
+    let (how_far, replies, left) = drained(Pace::of_task(LONG + 100), reads).await;
+    assert_eq!((how_far, left), (Drained::Some, 2));
+    assert_eq!(replies, [reply(LONG)]);
+}
+
+#[tokio::test]
+async fn before_a_write_what_does_not_fit_is_refused_and_nothing_is_left() {
+    let mut reads = vec![get("/long"); 4];
+    reads.push(get("/short"));
+    let (how_far, replies, left) = drained(Pace::of_core_before_write(), reads).await;
+    assert_eq!((how_far, left), (Drained::All, 0));
+    let throttled = (ErrorCode::ThrottledOp.code(), 16);
+    let expected = [reply(LONG), reply(LONG), throttled, throttled, reply(SHORT)];
+    assert_eq!(replies, expected);
+}

@@ -1,0 +1,197 @@
+//! What the tasks of connections share, and the core with them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicUsize};
+
+use monitoring::environment::Environment;
+use monitoring::role::RoleCell;
+use monitoring::view::DEFAULT_TRACE_MASK;
+use parking_lot::Mutex;
+use proto::SessionId;
+use replica::{ClientRequest, Renewal, Service, SyncRequest};
+use session::SessionIds;
+
+use crate::client::connection::Connection;
+use crate::client::inbox::{ClientMessage, CoreInbox};
+use crate::client::large::LargeRequests;
+use crate::client::large_replies::LargeReplies;
+use crate::client::permits::Permits;
+use crate::client::registry::Registry;
+use crate::client::service::ServiceSwitch;
+use crate::client::settings::Settings;
+use crate::client::throttle::TokenBucket;
+use crate::clock;
+use crate::metrics::{Metrics, ServerStats};
+use crate::state::ServerState;
+
+/// The clients of a server: their connections and budgets, how they are served at the moment, and
+/// their way to the core.
+///
+/// Locks are taken in this order: `tree`, a connection's state, then `watches` or `sessions`;
+/// the registry's lock is held for look-ups only, never while another is taken.
+pub(crate) struct Clients {
+    pub(crate) settings: Settings,
+    pub(crate) state: Arc<ServerState>,
+    pub(crate) service: ServiceSwitch,
+    pub(crate) registry: Registry,
+    pub(crate) permits: Permits,
+    pub(crate) handshakes: Mutex<TokenBucket>,
+    pub(crate) large_requests: LargeRequests,
+    pub(crate) large_replies: LargeReplies,
+    /// Connections whose tasks have reads to answer that stand in front of all writes.
+    pub(crate) left_over: AtomicUsize,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) stats: Arc<ServerStats>,
+    pub(crate) environment: Environment,
+    pub(crate) trace_mask: AtomicI64,
+    pub(crate) role: Arc<RoleCell>,
+    session_ids: Mutex<SessionIds>,
+    core: CoreInbox,
+}
+
+impl Clients {
+    pub(crate) fn new(
+        settings: Settings,
+        state: Arc<ServerState>,
+        core: CoreInbox,
+        metrics: Arc<Metrics>,
+    ) -> Self {
+        let permits = Permits::new(settings.outstanding_max);
+        let throttle = settings.config.limits.connection_throttle.clone();
+        let handshakes = TokenBucket::new(throttle, clock::monotonic_ms());
+        let large_requests = LargeRequests::new(&settings.config.limits.large_requests);
+        let server_id = settings.session_server_id;
+        let role = Arc::new(RoleCell::new(
+            settings.config.ensemble.as_ref(),
+            metrics.clone(),
+            clock::monotonic_ms(),
+        ));
+        Self {
+            state,
+            service: ServiceSwitch::new(Service::None),
+            registry: Registry::default(),
+            permits,
+            handshakes: Mutex::new(handshakes),
+            large_requests,
+            large_replies: LargeReplies::default(),
+            left_over: AtomicUsize::new(0),
+            stats: Arc::new(ServerStats::new(metrics.clone(), clock::monotonic_ms())),
+            metrics,
+            environment: Environment::of_this_process(),
+            trace_mask: AtomicI64::new(DEFAULT_TRACE_MASK),
+            role,
+            session_ids: Mutex::new(SessionIds::new(server_id, clock::wall_ms())),
+            core,
+            settings,
+        }
+    }
+
+    /// Hands writes of a connection to the core, in order and at once. The caller has taken a permit
+    /// for each, so there is room.
+    pub(crate) fn submit(
+        &self,
+        connection: &Arc<Connection>,
+        received_ms: u64,
+        requests: Vec<ClientRequest>,
+    ) {
+        let connection = connection.clone();
+        self.tell(ClientMessage::Submit {
+            connection,
+            received_ms,
+            requests,
+        });
+    }
+
+    fn tell(&self, message: ClientMessage) {
+        (self.core)(message);
+    }
+
+    /// Hands a `sync` to the core, to be passed on or answered in its place.
+    pub(crate) fn forward_sync(&self, connection: &Arc<Connection>, sync: SyncRequest) {
+        self.tell(ClientMessage::Sync(connection.clone(), sync));
+    }
+
+    /// Whether only the core can answer a `sync`: the leader of a learner has to, and a leader may
+    /// have committed what its tree does not have yet, and others show already.
+    pub(crate) fn syncs_in_core(&self) -> bool {
+        match self.service.get() {
+            Service::Forwarding => true,
+            Service::Deciding => self.settings.config.ensemble.is_some(),
+            Service::None | Service::ReadOnly => false,
+        }
+    }
+
+    /// Has the leader asked about a session that came to this server.
+    pub(crate) fn renew(&self, connection: &Arc<Connection>, renewal: Renewal) {
+        self.tell(ClientMessage::Renew(connection.clone(), renewal));
+    }
+
+    /// Serves clients from here on.
+    pub(crate) fn serve(&self, service: Service) {
+        self.stats.begin(clock::monotonic_ms());
+        self.service.set(service);
+    }
+
+    /// Serves nobody: every connection ends without another answer, those that are being made
+    /// too. Whoever reads the tree or looks at the sessions after this finds its connection closed.
+    pub(crate) fn stop_serving(&self) {
+        self.service.set(Service::None);
+        for connection in self.registry.all() {
+            connection.close();
+        }
+    }
+
+    /// Makes an id for a new session and starts its clock.
+    pub(crate) fn new_session(&self, timeout_ms: i32) -> SessionId {
+        let id = self.new_session_id();
+        self.state
+            .sessions
+            .lock()
+            .add(id, timeout_ms, clock::session_ms());
+        id
+    }
+
+    /// The next id that is no living session's. Ids begin with the time of the start, and a wall
+    /// clock that was set back may come to the time of an earlier one.
+    pub(crate) fn new_session_id(&self) -> SessionId {
+        loop {
+            let id = self.session_ids.lock().next();
+            if self.state.tree.read().session_timeout_ms(id).is_none() {
+                return id;
+            }
+        }
+    }
+
+    /// Touches a session that comes back on a new connection. False if it is over, or another
+    /// server would have to know.
+    pub(crate) fn renew_session(&self, session: SessionId, timeout_ms: i32) -> bool {
+        let now_ms = clock::session_ms();
+        self.state
+            .sessions
+            .lock()
+            .renew(session, timeout_ms, now_ms)
+    }
+
+    /// Notes that a connection's session has sent something. False if it is over.
+    pub(crate) fn touch(&self, connection: &Connection) -> bool {
+        let now = clock::session_ms();
+        self.state
+            .sessions
+            .lock()
+            .touch(connection.session(), connection.timeout_ms(), now)
+    }
+
+    /// Forgets a connection that has ended; its session lives on.
+    pub(crate) fn forget(&self, connection: &Arc<Connection>) {
+        connection.close();
+        // Whoever holds the state's lock now still counts as before the end; whoever takes it
+        // later finds the queue empty, so no watch is left for a connection that is gone.
+        let mut state = connection.lock();
+        state.clear_queue();
+        connection.note_left_over(&state, &self.left_over);
+        drop(state);
+        self.registry.remove(connection);
+        self.state.watches.lock().remove_watcher(connection.id);
+        self.tell(ClientMessage::Gone(connection.ticket()));
+    }
+}

@@ -1,0 +1,444 @@
+//! From decoded requests to answered, queued or submitted ones.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use proto::connect::AuthPacket;
+use proto::request::{ReadRequest, WriteRequest};
+use proto::{ErrorCode, Id, OpCode, OpKind, Xid, Zxid};
+use replica::{ClientRequest, SyncRequest};
+
+use super::answer::{Asked, Desk, Drained, Pace, UNDECODABLE, is_slow};
+use super::batch::{Batch, Kind, Parsed};
+use super::connection::{Connection, ConnectionState, Queued, Work};
+use super::large::LargeRequest;
+use crate::client::clients::Clients;
+use crate::client::local_sessions::WriteStep;
+use crate::limits;
+use crate::metrics::Replies;
+
+/// Sessions must be kept and ended however busy the server is.
+fn may_be_refused(op: OpCode) -> bool {
+    !matches!(op, OpCode::Ping | OpCode::CloseSession)
+}
+
+/// Whether one connection may have all of these identities.
+fn may_be_held(identities: &[Id]) -> bool {
+    let bytes = identities.iter().map(|id| id.scheme.len() + id.id.len());
+    identities.len() <= limits::IDENTITIES_MAX && bytes.sum::<usize>() <= limits::IDENTITY_BYTES_MAX
+}
+
+/// What must happen before more of a batch is handled, once the outbox is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Nothing.
+    GoOn,
+    /// Room for a reply of so many bytes.
+    Room(usize),
+    /// The core has to answer some of what waits.
+    Wait,
+}
+
+/// Handles a batch under one shared hold of the tree: answers what can be, queues what must
+/// wait, submits the writes. The caller has taken a permit for each write. What was left over in
+/// the queue comes first.
+///
+/// Stops early when the outbox holds [`limits::OUTBOX_BYTES_SOFT`], after a read that takes long,
+/// and before a reply of more than `room` bytes; the rest stays in the batch and in the queue.
+/// What stays in `batch.permits` at the end is to be given back.
+pub(crate) fn handle_batch(
+    clients: &Clients,
+    connection: &Arc<Connection>,
+    batch: &mut Batch,
+    now_ms: u64,
+    room: usize,
+) -> Next {
+    let tree = clients.state.tree.read();
+    if connection.is_closed() {
+        // The server's role may have ended: the tree may hold by now what was never committed.
+        batch.requests.clear();
+        batch.broken = None;
+        return Next::GoOn;
+    }
+    let mut state = connection.lock();
+    let mut replies = Replies::default();
+    let desk = Desk {
+        clients,
+        tree: &tree,
+        connection,
+        now_ms,
+    };
+    let is_late = batch.is_late;
+    let mut intake = Intake {
+        clients,
+        connection,
+        desk: &desk,
+        now_ms,
+        is_late,
+        pace: Pace::of_task(room),
+        stops: None,
+        submissions: Vec::with_capacity(batch.writes),
+    };
+    if connection.has_left_over() {
+        intake.drain(&mut state, &mut replies);
+    }
+    let mut handled = 0;
+    while intake.stops.is_none()
+        && !state.ends_after_flush
+        && state.outbox.len() < limits::OUTBOX_BYTES_SOFT
+    {
+        let Some(parsed) = batch.requests.pop_front() else {
+            break;
+        };
+        if parsed.kind.waits_for_core() && state.holds_up_writes() {
+            batch.requests.push_front(parsed);
+            intake.stops = Some(Next::Wait);
+            break;
+        }
+        let is_write = matches!(parsed.kind, Kind::Write(_));
+        let submitted = intake.handle(&mut state, &mut replies, parsed);
+        batch.writes -= usize::from(is_write);
+        batch.permits -= usize::from(submitted);
+        handled += 1;
+    }
+    let next = intake.stops.unwrap_or(Next::GoOn);
+    if state.ends_after_flush {
+        batch.requests.clear();
+    }
+    if let Some(fault) = batch.broken.take_if(|_| batch.requests.is_empty()) {
+        tracing::warn!(peer = %connection.peer, session = %connection.session(), err = %fault, "closing connection");
+        state.ends_after_flush = true;
+    }
+    connection.stats.packets_received(handled);
+    // Under the tree's lock: nothing is submitted by a connection that a changed role has closed.
+    intake.hand_over();
+    drop(state);
+    drop(tree);
+    clients.stats.packets_received(handled);
+    clients
+        .metrics
+        .bytes_received_count
+        .add(std::mem::take(&mut batch.bytes) as u64);
+    clients.stats.replied(&replies);
+    next
+}
+
+/// Sorts the requests of one connection.
+struct Intake<'a> {
+    clients: &'a Clients,
+    connection: &'a Arc<Connection>,
+    desk: &'a Desk<'a>,
+    now_ms: u64,
+    is_late: bool,
+    pace: Pace,
+    /// Why nothing more is handled under this hold of the tree.
+    stops: Option<Next>,
+    /// Writes for the core, which gets them in one message. See [`Intake::hand_over`].
+    submissions: Vec<ClientRequest>,
+}
+
+impl Intake<'_> {
+    /// Whether a permit went on with a submission.
+    fn handle(
+        &mut self,
+        state: &mut ConnectionState,
+        replies: &mut Replies,
+        parsed: Parsed,
+    ) -> bool {
+        let Parsed {
+            xid,
+            kind,
+            body,
+            large,
+            frame_bytes,
+        } = parsed;
+        if state.is_closing_local() {
+            // As behind any closeSession.
+            return false;
+        }
+        if self.is_turned_away(state, replies, (xid, frame_bytes), &kind) {
+            return false;
+        }
+        match kind {
+            Kind::Write(request) => {
+                let asked = self.asked(xid, request.op(), frame_bytes);
+                return self.write(state, replies, asked, request, (body, large));
+            }
+            Kind::Sync(path) => {
+                let asked = self.asked(xid, OpCode::Sync, frame_bytes);
+                self.sync(state, replies, asked, path);
+            }
+            Kind::Read(op, request) => {
+                self.read(state, replies, self.asked(xid, op, frame_bytes), request);
+            }
+            Kind::Undecodable(op) => {
+                let is_refused = self.connection.is_read_only() && op.kind() != OpKind::Read;
+                let work = Work::Refuse(match is_refused {
+                    true => ErrorCode::NotReadOnly,
+                    false => UNDECODABLE,
+                });
+                self.enqueue(state, replies, self.asked(xid, op, frame_bytes), work);
+            }
+            Kind::Auth(packet) => self.authenticate(state, replies, xid, &packet),
+            // No SASL is configured: a null token says that there is nothing to exchange.
+            Kind::Sasl => {
+                let asked = self.asked(xid, OpCode::Sasl, 0);
+                self.desk.reply(state, replies, asked, Zxid::ZERO, |out| {
+                    jute::Encode::encode(&None::<Bytes>, out);
+                    Ok(())
+                });
+            }
+            Kind::UnknownOp(op) => {
+                tracing::warn!(peer = %self.connection.peer, session = %self.connection.session(), op, "unknown operation, closing connection");
+                let asked = self.asked(xid, OpCode::Error, 0);
+                self.refuse(state, replies, asked, Zxid(-1), ErrorCode::Unimplemented);
+            }
+        }
+        false
+    }
+
+    /// Whether it is refused whatever it asks for: the client has not authenticated as it must, or the
+    /// request waited for too long.
+    fn is_turned_away(
+        &mut self,
+        state: &mut ConnectionState,
+        replies: &mut Replies,
+        (xid, frame_bytes): (Xid, usize),
+        kind: &Kind,
+    ) -> bool {
+        if !matches!(kind, Kind::Auth(_) | Kind::Sasl) && !self.is_let_in(&state.identities) {
+            tracing::warn!(peer = %self.connection.peer, session = %self.connection.session(), "client has not authenticated by a scheme of enforce.auth.schemes, closing connection");
+            let asked = self.asked(xid, OpCode::Auth, 0);
+            let err = ErrorCode::SessionClosedRequireSaslAuth;
+            self.refuse(state, replies, asked, Zxid::ZERO, err);
+            return true;
+        }
+        let late = kind.op().filter(|op| self.is_late && may_be_refused(*op));
+        if let Some(op) = late {
+            self.clients.metrics.throttled_ops.inc();
+            let work = Work::Refuse(ErrorCode::ThrottledOp);
+            self.enqueue(state, replies, self.asked(xid, op, frame_bytes), work);
+        }
+        late.is_some()
+    }
+
+    fn sync(
+        &mut self,
+        state: &mut ConnectionState,
+        replies: &mut Replies,
+        asked: Asked,
+        path: Option<jute::Str>,
+    ) {
+        if self.connection.is_read_only() {
+            let work = Work::Refuse(ErrorCode::NotReadOnly);
+            return self.enqueue(state, replies, asked, work);
+        }
+        if !self.clients.syncs_in_core() {
+            return self.enqueue(state, replies, asked, Work::Sync { path });
+        }
+        let work = Work::ForwardedSync { path: path.clone() };
+        let cxid = asked.xid.0;
+        state.enqueue(Queued { asked, work });
+        self.hand_over();
+        let sync = SyncRequest {
+            ticket: self.connection.ticket(),
+            session: self.connection.session(),
+            cxid,
+            identities: state.identities.clone(),
+            path,
+        };
+        self.clients.forward_sync(self.connection, sync);
+    }
+
+    fn asked(&self, xid: Xid, op: OpCode, frame_bytes: usize) -> Asked {
+        Asked {
+            xid,
+            op,
+            received_ms: self.now_ms,
+            frame_bytes,
+        }
+    }
+
+    /// Whether the identities satisfy `enforce.auth.*`. Source: client-protocol.md 9.8.
+    fn is_let_in(&self, identities: &[Id]) -> bool {
+        let Some(schemes) = &self.clients.settings.config.auth.enforced_schemes else {
+            return true;
+        };
+        identities
+            .iter()
+            .any(|id| schemes.iter().any(|scheme| **scheme == *id.scheme))
+    }
+
+    /// Answers at once, ahead of the queue, and ends the connection.
+    fn refuse(
+        &self,
+        state: &mut ConnectionState,
+        replies: &mut Replies,
+        asked: Asked,
+        zxid: Zxid,
+        err: ErrorCode,
+    ) {
+        self.desk.reply(state, replies, asked, zxid, |_| Err(err));
+        state.ends_after_flush = true;
+    }
+
+    /// Sends the core what has gathered. Anything else that is sent to it on behalf of this
+    /// connection must come behind.
+    fn hand_over(&mut self) {
+        if !self.submissions.is_empty() {
+            let gathered = std::mem::take(&mut self.submissions);
+            self.clients.submit(self.connection, self.now_ms, gathered);
+        }
+    }
+
+    /// Whether a permit went on with a submission. `frame` is the record as it came, and its share
+    /// in the large requests.
+    fn write(
+        &mut self,
+        state: &mut ConnectionState,
+        replies: &mut Replies,
+        asked: Asked,
+        request: WriteRequest,
+        frame: (Bytes, Option<LargeRequest>),
+    ) -> bool {
+        let mut upgrade_ms = None;
+        let work = match self.clients.write_step(self.connection, &request) {
+            WriteStep::Order => Work::Write,
+            WriteStep::UpgradeAndOrder(timeout_ms) => {
+                upgrade_ms = Some(timeout_ms);
+                Work::Write
+            }
+            WriteStep::OrderInVain(err) => Work::WriteInVain(err),
+            WriteStep::CloseLocal => {
+                self.enqueue(state, replies, asked, Work::CloseLocal);
+                return false;
+            }
+            WriteStep::Refuse(err) => {
+                self.enqueue(state, replies, asked, Work::Refuse(err));
+                return false;
+            }
+        };
+        state.enqueue(Queued { asked, work });
+        let (body, large) = frame;
+        self.submissions.push(ClientRequest {
+            ticket: self.connection.ticket(),
+            session: self.connection.session(),
+            cxid: asked.xid.0,
+            identities: state.identities.clone(),
+            request,
+            body,
+            large_bytes: large.map_or(0, LargeRequest::into_bytes),
+            upgrade_ms,
+        });
+        true
+    }
+
+    /// Queues `work` behind what is under way; answers it at once if nothing is.
+    fn enqueue(
+        &mut self,
+        state: &mut ConnectionState,
+        replies: &mut Replies,
+        asked: Asked,
+        work: Work,
+    ) {
+        state.enqueue(Queued { asked, work });
+        self.drain(state, replies);
+    }
+
+    fn drain(&mut self, state: &mut ConnectionState, replies: &mut Replies) {
+        match self.desk.drain_queue(state, replies, self.pace) {
+            Drained::All => {}
+            Drained::Some => self.stops = Some(Next::GoOn),
+            Drained::TooLong(bytes) => self.stops = Some(Next::Room(bytes)),
+        }
+    }
+
+    /// Answers a read at once if nothing is under way.
+    fn read(
+        &mut self,
+        state: &mut ConnectionState,
+        replies: &mut Replies,
+        asked: Asked,
+        request: ReadRequest,
+    ) {
+        let identities = state.identities.clone();
+        let is_first = state.queue.is_empty();
+        if is_first {
+            let read = (&request, &*identities);
+            let answered = self
+                .desk
+                .read(state, replies, asked, read, self.pace.room());
+            let Err(bytes) = answered else {
+                if is_slow(&request) {
+                    self.stops = Some(Next::GoOn);
+                }
+                return;
+            };
+            self.stops = Some(Next::Room(bytes));
+        }
+        let expected_bytes = self.desk.tree.expected_bytes(&request);
+        let work = Work::Read {
+            request,
+            identities,
+            expected_bytes: expected_bytes.max(state.longest_write()),
+        };
+        state.enqueue(Queued { asked, work });
+        if is_first {
+            self.connection
+                .note_left_over(state, &self.clients.left_over);
+        } else if self.connection.has_left_over() {
+            self.drain(state, replies);
+        }
+    }
+
+    /// Handled ahead of the queue: requests before it were judged without the new identities,
+    /// those behind it are judged with them. Source: client-protocol.md 3.8.
+    fn authenticate(
+        &self,
+        state: &mut ConnectionState,
+        replies: &mut Replies,
+        xid: Xid,
+        packet: &AuthPacket,
+    ) {
+        let asked = self.asked(xid, OpCode::Auth, 0);
+        let peer = self.connection.peer.ip().to_canonical().to_string();
+        let scheme = packet.scheme.as_deref();
+        let settings = &self.desk.tree.settings().auth;
+        let named = tree::auth::authenticate(settings, scheme, packet.auth.as_deref(), &peer);
+        if let Some(ensemble) = settings
+            .ensemble
+            .as_ref()
+            .filter(|_| scheme == Some("ensemble"))
+        {
+            let is_compared = !ensemble.names.is_empty()
+                && packet.auth.as_ref().is_some_and(|name| !name.is_empty());
+            let metrics = &self.clients.metrics;
+            metrics.ensemble_named(named.is_ok(), is_compared);
+            if named.is_err() {
+                // In silence, so that the client tries another server instead of giving up.
+                tracing::warn!(peer = %self.connection.peer, session = %self.connection.session(), "client belongs to another ensemble, closing connection");
+                state.ends_after_flush = true;
+                return self.connection.close();
+            }
+        }
+        match named {
+            Ok(ids) => {
+                let mut identities = state.identities.to_vec();
+                identities.extend(ids.into_iter().filter(|id| !state.identities.contains(id)));
+                if !may_be_held(&identities) {
+                    tracing::warn!(peer = %self.connection.peer, session = %self.connection.session(), count = identities.len(), count_max = limits::IDENTITIES_MAX, bytes_max = limits::IDENTITY_BYTES_MAX, "too many identities for one connection, closing it; use fewer or shorter ones");
+                    self.clients.stats.auth_failed();
+                    return self.refuse(state, replies, asked, Zxid::ZERO, ErrorCode::AuthFailed);
+                }
+                state.identities = identities.into();
+                self.desk
+                    .reply(state, replies, asked, Zxid::ZERO, |_| Ok(()));
+            }
+            Err(err) => {
+                tracing::warn!(peer = %self.connection.peer, session = %self.connection.session(), scheme = scheme.unwrap_or("null"), "authentication failed, closing connection");
+                self.clients.stats.auth_failed();
+                self.refuse(state, replies, asked, Zxid::ZERO, err);
+            }
+        }
+    }
+}

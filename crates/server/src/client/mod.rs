@@ -1,0 +1,22 @@
+//! Client connections: sockets, handshakes, requests in, replies and events out.
+
+pub(crate) mod answer;
+pub(crate) mod batch;
+pub(crate) mod clients;
+pub(crate) mod connection;
+pub(crate) mod deliver;
+pub(crate) mod dispatch;
+pub(crate) mod handshake;
+pub(crate) mod inbox;
+pub(crate) mod large;
+pub(crate) mod large_replies;
+pub(crate) mod listener;
+mod local_sessions;
+mod permits;
+pub(crate) mod registry;
+mod service;
+pub(crate) mod settings;
+mod task;
+pub(crate) mod throttle;
+pub(crate) mod view;
+mod words;

@@ -1,0 +1,14 @@
+//! The threads of the disk: log, epoch files and member lists on one, snapshots on another.
+
+mod log;
+pub(crate) mod members;
+mod orders;
+pub(crate) mod purge;
+pub(crate) mod recovery;
+mod snapshot;
+
+pub(crate) use log::{GroupCommit, LogFile, LogThread, ToLog};
+pub(crate) use orders::Disk;
+pub(crate) use snapshot::{
+    SnapshotEnd, SnapshotParts, SnapshotRequests, SnapshotSettings, Snapshotter, Synchronised,
+};

@@ -1,0 +1,235 @@
+//! The election port: bound, bound again, and asked who is there.
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use proto::hello::{Endpoint, Hello, HelloFault};
+use tokio::io::AsyncReadExt;
+use tokio::net::{TcpListener, TcpStream, lookup_host};
+use tokio::sync::mpsc;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{sleep, timeout};
+
+use super::actor::Input;
+use super::complaints::Complaints;
+use super::limits::{ACCEPT_PAUSE, BACKLOG, BIND_PAUSE, GREETINGS_MAX};
+use super::link;
+use super::settings::MeshSettings;
+use crate::sockets;
+
+/// What those who listen share.
+#[derive(Debug, Clone)]
+pub(super) struct ListenerContext {
+    pub(super) settings: Arc<MeshSettings>,
+    pub(super) inputs: mpsc::Sender<Input>,
+    pub(super) complaints: Arc<Complaints>,
+}
+
+/// The election port cannot be listened on: without it no server reaches this one.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "cannot listen for elections on {endpoint} after {attempts} attempts: {source} (another process may be running there, or the host of this server's line does not belong to this machine; electionPortBindRetry allows more attempts, 0 any number)"
+)]
+pub(crate) struct BindError {
+    /// The address, as the member list has it.
+    pub(crate) endpoint: Endpoint,
+    /// How often it was tried.
+    pub(crate) attempts: u32,
+    /// The last answer of the system.
+    pub(crate) source: io::Error,
+}
+
+/// What is listened on for an own address: itself, or its port on every address.
+pub(super) fn places(own: &[Endpoint], on_all_ips: bool) -> Vec<Endpoint> {
+    let mut places = Vec::new();
+    for endpoint in own {
+        let place = if on_all_ips {
+            let host = Ipv4Addr::UNSPECIFIED.to_string();
+            let port = endpoint.port;
+            Endpoint { host, port }
+        } else {
+            endpoint.clone()
+        };
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
+    places
+}
+
+/// Listens until the task is aborted, or the address was tried in vain too often.
+///
+/// Names are looked up at every attempt. Source: ensemble-protocol.md 4.2
+/// (QuorumCnxManager.Listener).
+pub(super) async fn listen(endpoint: Endpoint, context: ListenerContext) -> BindError {
+    let mut attempts = 0;
+    loop {
+        let source = match bind(&endpoint).await {
+            Ok(listeners) => {
+                tracing::info!(%endpoint, "listening for elections");
+                accept_on_all(listeners, &context).await;
+                continue;
+            }
+            Err(source) => source,
+        };
+        attempts += 1;
+        if context
+            .settings
+            .bind_attempts
+            .is_some_and(|max| attempts >= max)
+        {
+            return BindError {
+                endpoint,
+                attempts,
+                source,
+            };
+        }
+        tracing::warn!(%endpoint, err = %source, attempts, "cannot listen for elections, trying again");
+        sleep(BIND_PAUSE).await;
+    }
+}
+
+/// All addresses of a name that can be bound.
+async fn bind(endpoint: &Endpoint) -> io::Result<Vec<TcpListener>> {
+    if endpoint.is_wildcard() {
+        return sockets::bind_everywhere(endpoint.port, BACKLOG).map(|listener| vec![listener]);
+    }
+    let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
+    let mut bound = Vec::new();
+    for address in lookup_host((endpoint.host.as_str(), endpoint.port)).await? {
+        match sockets::bind(address, BACKLOG) {
+            Ok(listener) => bound.push(listener),
+            Err(error) => failure = error,
+        }
+    }
+    if bound.is_empty() {
+        return Err(failure);
+    }
+    Ok(bound)
+}
+
+async fn accept_on_all(listeners: Vec<TcpListener>, context: &ListenerContext) {
+    let mut all = JoinSet::new();
+    for listener in listeners {
+        all.spawn(accept(listener, context.clone()));
+    }
+    while all.join_next().await.is_some() {}
+}
+
+async fn accept(listener: TcpListener, context: ListenerContext) {
+    let mut greetings = JoinSet::new();
+    let mut oldest_first: VecDeque<AbortHandle> = VecDeque::new();
+    loop {
+        let (stream, peer) = match listener.accept().await {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                if let Some(left_out) = context.complaints.admit() {
+                    tracing::warn!(err = %error, left_out, "cannot accept an election connection");
+                }
+                sleep(ACCEPT_PAUSE).await;
+                continue;
+            }
+        };
+        while greetings.try_join_next().is_some() {}
+        oldest_first.retain(|greeting| !greeting.is_finished());
+        if oldest_first.len() >= GREETINGS_MAX
+            && let Some(oldest) = oldest_first.pop_front()
+        {
+            oldest.abort();
+            if let Some(left_out) = context.complaints.admit() {
+                tracing::warn!(
+                    left_out,
+                    "too many election connections that do not say who they are, the oldest is closed"
+                );
+            }
+        }
+        oldest_first.push_back(greetings.spawn(greet(stream, peer, context.clone())));
+    }
+}
+
+/// Why a connection is closed before its server is known.
+#[derive(Debug, thiserror::Error)]
+enum Unknown {
+    /// Port scanners and health checks do that.
+    #[error("closed before it said who it is")]
+    Left,
+    #[error("it did not say in time who it is")]
+    Silent,
+    #[error(transparent)]
+    Fault(#[from] HelloFault),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}
+
+async fn greet(mut stream: TcpStream, peer: SocketAddr, context: ListenerContext) {
+    if let Err(error) = link::configure(&stream, &context.settings) {
+        tracing::debug!(%peer, err = %error, "cannot set socket options");
+    }
+    let limit = context.settings.read_timeout;
+    let read = timeout(limit, read_hello(&mut stream)).await;
+    match read.unwrap_or(Err(Unknown::Silent)) {
+        Ok((hello, rest)) => {
+            let input = Input::Hello {
+                stream,
+                peer,
+                hello,
+                rest,
+            };
+            // If nobody takes it, the server stops.
+            let _ = context.inputs.send(input).await;
+        }
+        Err(Unknown::Left) => tracing::debug!(%peer, "election connection without a hello"),
+        Err(error) => {
+            if let Some(left_out) = context.complaints.admit() {
+                tracing::warn!(%peer, err = %error, left_out, "election connection closed");
+            }
+        }
+    }
+}
+
+/// The hello, and what came behind it.
+async fn read_hello(stream: &mut TcpStream) -> Result<(Hello, Vec<u8>), Unknown> {
+    let mut bytes = Vec::with_capacity(Hello::BYTES_MAX);
+    loop {
+        if let Some((hello, len)) = Hello::decode(&bytes)? {
+            return Ok((hello, bytes.split_off(len)));
+        }
+        if stream.read_buf(&mut bytes).await? == 0 {
+            return Err(Unknown::Left);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn endpoint(host: &str, port: u16) -> Endpoint {
+        let host = host.to_owned();
+        Endpoint { host, port }
+    }
+
+    #[test]
+    fn on_all_addresses_a_port_is_bound_once() {
+        let own = [endpoint("a", 1), endpoint("b", 1), endpoint("b", 2)];
+        assert_eq!(places(&own, false), own);
+        let everywhere = [endpoint("0.0.0.0", 1), endpoint("0.0.0.0", 2)];
+        assert_eq!(places(&own, true), everywhere);
+    }
+
+    #[tokio::test]
+    async fn a_wildcard_is_bound_everywhere() {
+        for host in ["0.0.0.0", "::"] {
+            let bound = bind(&endpoint(host, 0)).await.unwrap();
+            assert_eq!(bound.len(), 1);
+            let port = bound[0].local_addr().unwrap().port();
+            TcpStream::connect((Ipv4Addr::LOCALHOST, port))
+                .await
+                .unwrap();
+        }
+        let bound = bind(&endpoint("127.0.0.1", 0)).await.unwrap();
+        assert_eq!(bound[0].local_addr().unwrap().ip(), Ipv4Addr::LOCALHOST);
+    }
+}

@@ -1,0 +1,143 @@
+//! The sockets of the quorum port.
+//!
+//! There are some only while a term lasts: Java opens them in the constructor of Leader and closes
+//! them at its end, so a learner that comes too early or too late is refused by the kernel.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::task::Poll;
+
+use config::members::HostPort;
+use parking_lot::Mutex;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::Handle;
+use tokio::time::timeout;
+
+use crate::limits;
+use crate::sockets;
+
+/// Where learners are waited for.
+#[derive(Debug, Clone)]
+pub(crate) struct ListenSettings {
+    /// This member's quorum addresses, as configured.
+    pub(crate) addresses: Vec<HostPort>,
+    /// `quorumListenOnAllIPs`: only their ports count.
+    pub(crate) on_all_ips: bool,
+}
+
+/// Connections that the kernel keeps for the accepting task.
+const BACKLOG: i32 = 1024;
+
+/// A listening socket that whoever ends the term can close at once, though a task waits on it: the
+/// address is free for the next term then.
+#[derive(Debug)]
+pub(super) struct ListeningSocket(Mutex<Option<TcpListener>>);
+
+impl ListeningSocket {
+    /// The next connection; `None` once the socket is closed.
+    pub(super) async fn accept(&self) -> Option<io::Result<(TcpStream, SocketAddr)>> {
+        std::future::poll_fn(|context| match &*self.0.lock() {
+            Some(listener) => listener.poll_accept(context).map(Some),
+            None => Poll::Ready(None),
+        })
+        .await
+    }
+
+    /// From here on connections are refused.
+    pub(super) fn close(&self) {
+        *self.0.lock() = None;
+    }
+}
+
+/// The addresses of names, as far as they are needed; numbers stand for themselves.
+#[derive(Debug, Default)]
+pub(super) struct Resolved(HashMap<String, io::Result<IpAddr>>);
+
+impl ListenSettings {
+    /// Whether a resolver must be asked before the sockets can be opened.
+    pub(super) fn needs_resolver(&self) -> bool {
+        let is_name = |address: &HostPort| address.host.parse::<IpAddr>().is_err();
+        !self.on_all_ips && self.addresses.iter().any(is_name)
+    }
+
+    /// Asks the resolver.
+    pub(super) async fn resolve(&self) -> Resolved {
+        let mut resolved = Resolved::default();
+        for address in &self.addresses {
+            let ip = resolve(address).await;
+            resolved.0.insert(address.host.clone(), ip);
+        }
+        resolved
+    }
+}
+
+/// Opens the sockets.
+///
+/// # Errors
+/// If not a single address can be listened on: the first one's fault. Others are logged.
+pub(super) fn open(
+    runtime: &Handle,
+    settings: &ListenSettings,
+    mut resolved: Resolved,
+) -> io::Result<Vec<(Arc<ListeningSocket>, SocketAddr)>> {
+    let _inside = runtime.enter();
+    let mut ports = Vec::new();
+    let mut sockets = Vec::new();
+    let mut fault = None;
+    for address in &settings.addresses {
+        if settings.on_all_ips {
+            if ports.contains(&address.port) {
+                continue;
+            }
+            ports.push(address.port);
+        }
+        let opened = open_one(address, settings.on_all_ips, &mut resolved).and_then(|listener| {
+            let local = listener.local_addr()?;
+            Ok((Arc::new(ListeningSocket(Mutex::new(Some(listener)))), local))
+        });
+        match opened {
+            Ok(socket) => sockets.push(socket),
+            Err(error) => {
+                tracing::error!(%address, err = %error, "cannot listen for learners");
+                fault.get_or_insert(error);
+            }
+        }
+    }
+    match fault {
+        Some(error) if sockets.is_empty() => Err(error),
+        _ => Ok(sockets),
+    }
+}
+
+fn open_one(
+    address: &HostPort,
+    on_all_ips: bool,
+    resolved: &mut Resolved,
+) -> io::Result<TcpListener> {
+    let ip = match (on_all_ips, address.host.parse()) {
+        (true, _) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        (false, Ok(ip)) => ip,
+        (false, Err(_)) => {
+            let found = resolved.0.remove(&address.host);
+            found.unwrap_or_else(|| Err(io::Error::other("the name was not resolved")))?
+        }
+    };
+    match ip {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => sockets::bind_everywhere(address.port, BACKLOG),
+        ip => sockets::bind(SocketAddr::new(ip, address.port), BACKLOG),
+    }
+}
+
+/// The first address of a name, as Java takes it.
+async fn resolve(address: &HostPort) -> io::Result<IpAddr> {
+    if let Ok(ip) = address.host.parse() {
+        return Ok(ip);
+    }
+    let name = (address.host.clone(), address.port);
+    let found = timeout(limits::RESOLVE_TIMEOUT, tokio::net::lookup_host(name)).await;
+    let found = found.map_err(|_| io::Error::other("the name could not be resolved in time"))??;
+    let first = found.map(|found| found.ip()).next();
+    first.ok_or_else(|| io::Error::other("the name has no address"))
+}

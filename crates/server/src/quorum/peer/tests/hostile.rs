@@ -1,0 +1,251 @@
+//! Peers that flood, do not read, or send what is no packet.
+
+use std::io::{ErrorKind, Write};
+use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
+
+use bytes::Bytes;
+use proto::leader::LeaderPacket;
+use proto::learner::LearnerPacket;
+use proto::packet::QuorumPacket;
+use proto::{Epoch, Zxid};
+
+use super::support::{Site, bytes_of, introduction, raw_leader, raw_learner, write_packet};
+use crate::limits;
+use crate::quorum::peer::PeerEvent;
+
+/// What the kernel may hold of a connection on the loopback device, both ends.
+const KERNEL_BYTES: usize = 24 << 20;
+
+const FLOOD_BYTES: usize = 64 << 20;
+
+/// A large transaction.
+const TXN_BYTES: usize = 1 << 20;
+
+/// Writes `packet` over and over until nothing is taken for a while, or `most` bytes are written;
+/// the last one may be cut. Gives the bytes.
+fn flood(mut stream: &TcpStream, packet: &[u8], most: usize) -> usize {
+    let block = packet.repeat((64 << 10) / packet.len());
+    let mut written = 0;
+    let mut at = 0;
+    while written < most {
+        match stream.write(&block[at..]) {
+            Ok(len) => {
+                written += len;
+                at = (at + len) % block.len();
+            }
+            Err(error) => {
+                let kind = error.kind();
+                assert!(
+                    matches!(kind, ErrorKind::WouldBlock | ErrorKind::TimedOut),
+                    "{error}"
+                );
+                break;
+            }
+        }
+    }
+    written
+}
+
+#[test]
+fn a_flood_is_not_read_while_the_core_is_busy() {
+    let site = Site::new();
+    let (_port, address) = site.open_port();
+    let learner = raw_learner(address);
+    let link = site.learner_connected();
+    let timeout = Duration::from_millis(300);
+    learner.set_write_timeout(Some(timeout)).unwrap();
+    let ack = bytes_of(LearnerPacket::Ack { zxid: Zxid(1) });
+    let sender = learner.try_clone().unwrap();
+    let written = flood(&sender, &ack, FLOOD_BYTES);
+    assert!(written < FLOOD_BYTES, "all of it was taken");
+    let ahead = limits::PEER_READ_AHEAD_BYTES as usize;
+    assert!(written < KERNEL_BYTES + ahead, "{written}");
+
+    // All that was delivered is still held by the core.
+    let mut held = Vec::new();
+    let mut delivered = 0;
+    while let Some(event) = site.at_leader_within(timeout) {
+        match event {
+            PeerEvent::LearnerPackets {
+                packets, permit, ..
+            } => {
+                delivered += packets.len() * ack.len();
+                held.push(permit);
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(delivered <= ahead, "{delivered}");
+    assert!(held.len() <= ahead / limits::PEER_BATCH_BYTES_MIN as usize);
+
+    // Once the core is done with it the rest comes.
+    drop(held);
+    sender.shutdown(Shutdown::Write).unwrap();
+    let mut rest = 0;
+    loop {
+        match site.at_leader() {
+            PeerEvent::LearnerPackets { packets, .. } => rest += packets.len() * ack.len(),
+            PeerEvent::LearnerClosed { link: closed, .. } => {
+                assert_eq!(closed, link);
+                break;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(delivered + rest, written - written % ack.len());
+}
+
+#[test]
+fn small_batches_count_enough_to_bound_their_number() {
+    let site = Site::new();
+    let (_port, address) = site.open_port();
+    let learner = raw_learner(address);
+    learner.set_nodelay(true).unwrap();
+    site.learner_connected();
+    let most = limits::PEER_READ_AHEAD_BYTES / limits::PEER_BATCH_BYTES_MIN;
+    let mut held = Vec::new();
+    // Each is delivered before the next is sent, so each is a batch of its own.
+    for _ in 0..most {
+        write_packet(&learner, introduction(1));
+        held.push(site.at_leader());
+    }
+    write_packet(&learner, introduction(1));
+    assert!(site.at_leader_within(Duration::from_millis(100)).is_none());
+    held.pop();
+    assert_eq!(site.learner_packets(1), [introduction(1)]);
+}
+
+#[test]
+fn a_learner_that_does_not_read_is_dropped_and_no_other() {
+    let site = Site::new();
+    let (port, address) = site.open_port();
+    let slow = raw_learner(address);
+    let link = site.learner_connected();
+    let connection = site.dial(1, &[address]);
+    let good = site.learner_connected();
+    site.leader_connected();
+    let new_leader = LeaderPacket::NewLeader {
+        zxid: Zxid::new(Epoch(1), 0),
+        config: None,
+    };
+    port.send(link, new_leader);
+    let packet = LeaderPacket::Proposal {
+        zxid: Zxid(1),
+        txn: Bytes::from(vec![0; TXN_BYTES]),
+    };
+    let most = (limits::PEER_QUEUE_BYTES_MAX + KERNEL_BYTES) / TXN_BYTES + 1;
+    for _ in 0..most {
+        port.send(link, packet.clone());
+        port.flush();
+    }
+    let reason = site.learner_closed(link);
+    assert!(reason.contains("too slow"), "{reason}");
+    port.send(good, LeaderPacket::UpToDate);
+    port.flush();
+    assert_eq!(site.leader_packets(1), [LeaderPacket::UpToDate]);
+    drop((slow, connection));
+}
+
+#[test]
+fn a_learner_that_takes_nothing_is_dropped_after_a_while() {
+    let mut site = Site::new();
+    site.stall = Duration::from_millis(200);
+    let (port, address) = site.open_port();
+    let learner = raw_learner(address);
+    let link = site.learner_connected();
+    let packet = LeaderPacket::Proposal {
+        zxid: Zxid(1),
+        txn: Bytes::from(vec![0; TXN_BYTES]),
+    };
+    for _ in 0..KERNEL_BYTES / TXN_BYTES {
+        port.send(link, packet.clone());
+        port.flush();
+    }
+    let reason = site.learner_closed(link);
+    assert!(reason.contains("nothing could be sent"), "{reason}");
+    drop(learner);
+}
+
+fn closing_reason(site: &Site, address: std::net::SocketAddr, bytes: &[u8]) -> String {
+    let mut learner = raw_learner(address);
+    let link = site.learner_connected();
+    learner.write_all(bytes).unwrap();
+    // Whoever has closed already does not mind.
+    let _ = learner.shutdown(Shutdown::Write);
+    site.learner_closed(link)
+}
+
+#[test]
+fn what_is_no_packet_ends_the_connection_with_a_reason() {
+    let site = Site::new();
+    let (_port, address) = site.open_port();
+    let reason = |bytes: &[u8]| closing_reason(&site, address, bytes);
+    let good = bytes_of(introduction(1));
+    let mut too_long = good.clone();
+    too_long[12..16].copy_from_slice(&3_000_000i32.to_be_bytes());
+    assert!(reason(&too_long).contains("unreasonable length 3000000"));
+    let mut negative = good.clone();
+    negative[12..16].copy_from_slice(&(-2i32).to_be_bytes());
+    assert!(reason(&negative).contains("unreasonable length -2"));
+    let cut = reason(&good[..good.len() - 1]);
+    assert!(cut.contains("ends within a packet"), "{cut}");
+    // A payload that is too short for its type.
+    let short = QuorumPacket {
+        data: Some(Bytes::from_static(&[1, 2, 3])),
+        ..introduction(1).into()
+    };
+    let reason_of_short = reason(&bytes_of(short));
+    assert!(reason_of_short.contains("malformed"), "{reason_of_short}");
+    // Good packets before the wrong one are delivered.
+    let learner = raw_learner(address);
+    let link = site.learner_connected();
+    (&learner)
+        .write_all(&[&good[..], &too_long].concat())
+        .unwrap();
+    assert_eq!(site.learner_packets(1), [introduction(1)]);
+    site.learner_closed(link);
+}
+
+#[test]
+fn random_bytes_harm_nobody() {
+    let site = Site::new();
+    let (_port, address) = site.open_port();
+    let (listener, leader) = raw_leader();
+    let mut random = 0x9e37_79b9_7f4a_7c15u64;
+    let mut next = || {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        random
+    };
+    let good = bytes_of(introduction(1));
+    for round in 0..100 {
+        let mut bytes: Vec<u8> = (0..next() % 300).map(|_| next() as u8).collect();
+        if round % 2 == 0 {
+            // A packet with one wrong byte.
+            bytes = good.clone();
+            let at = next() as usize % bytes.len();
+            bytes[at] = next() as u8;
+        }
+        closing_reason(&site, address, &bytes);
+
+        let connection = site.dial(round, &[leader]);
+        let (mut stream, _) = listener.accept().unwrap();
+        site.leader_connected();
+        let _ = stream.write_all(&bytes);
+        drop(stream);
+        loop {
+            match site.at_learner() {
+                PeerEvent::LeaderPackets { .. } => connection.receive_snapshot(),
+                PeerEvent::LeaderClosed { attempt, .. }
+                | PeerEvent::SnapshotDamaged { attempt, .. } => {
+                    assert_eq!(attempt, round);
+                    break;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    assert_eq!(site.at_leader_within(Duration::ZERO).map(|_| ()), None);
+}
