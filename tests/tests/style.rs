@@ -57,6 +57,9 @@ const MAY_CITE: &[&str] = &[
     "crates/server/src/peer/",
 ];
 
+/// Longest line of a document, tables excepted: a row of a table cannot be broken.
+const DOCUMENT_COLUMNS_MAX: usize = 120;
+
 /// Committed files that are there, relative to the root.
 fn committed() -> Option<Vec<String>> {
     let listed = Command::new("git")
@@ -214,6 +217,23 @@ fn documents_that_are_cited_are_there() {
         }
     }
     assert!(faults.is_empty(), "{faults:#?}");
+}
+
+#[test]
+fn lines_of_documents_are_not_too_long() {
+    let Some(files) = committed() else { return };
+    let mut faults = Vec::new();
+    for file in files.iter().filter(|file| file.ends_with(DOCUMENT)) {
+        let text = text_of(file).unwrap_or_default();
+        let is_too_long =
+            |line: &str| !line.starts_with('|') && line.chars().count() > DOCUMENT_COLUMNS_MAX;
+        let long = text.lines().zip(1..).filter(|(line, _)| is_too_long(line));
+        faults.extend(long.map(|(_, number)| format!("{file}:{number}")));
+    }
+    assert!(
+        faults.is_empty(),
+        "over {DOCUMENT_COLUMNS_MAX} columns: {faults:#?}"
+    );
 }
 
 /// How the names of documents end.

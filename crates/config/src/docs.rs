@@ -190,10 +190,10 @@ Zoarium reads the zoo.cfg of Apache ZooKeeper 3.9 as it is.
 * The file has the syntax of Java's `.properties`: `key=value` lines, `#` starts a comment line,
   `\\` at the end of a line continues it. `#` after a value belongs to the value.
 * System properties are given as `zoarium server -Dname=value ... zoo.cfg`, or as `-Dname=value` in
-  the variables `SERVER_JVMFLAGS` and `JVMFLAGS`; the command line goes before `JVMFLAGS`, and that
-  before `SERVER_JVMFLAGS`.
-* Where a setting has both forms, **the file goes before the property**. `syncEnabled` and
-  `znode.container.*` are the exceptions: there the property goes before the file.
+  the variables `SERVER_JVMFLAGS` and `JVMFLAGS`; the command line overrides `JVMFLAGS`, and that
+  overrides `SERVER_JVMFLAGS`.
+* Where a setting has both forms, **the file overrides the property**. `syncEnabled` and
+  `znode.container.*` are the exceptions: there the property overrides the file.
 * A setting with no property name is taken from the file only, one with no file name from a property
   only.
 * A wrong value in a setting that is taken from the file only is refused, with file, line, key and

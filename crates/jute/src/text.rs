@@ -64,7 +64,7 @@ fn encode_unit(unit: u16, out: &mut Vec<u8>) {
     }
 }
 
-/// Bytes that [`encode`] appends for `text`.
+/// Bytes that `encode` appends for `text`.
 pub fn encoded_len(text: &str) -> usize {
     if text.is_ascii() {
         return text.len();

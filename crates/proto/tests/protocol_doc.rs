@@ -28,8 +28,8 @@ fn render() -> String {
 fn render_opcodes(out: &mut String) {
     out.push_str(
         "\n## Operations\n\n\
-         *write*: becomes a transaction. *read*: answered from the tree of the server that got it. \
-         *sync*: goes in order with the writes. *connection*: handled when it is read, ahead of the \
+         *write*: becomes a transaction. *read*: answered from the tree of the server that got it.\n\
+         *sync*: goes in order with the writes. *connection*: handled when it is read, ahead of the\n\
          queue. *internal*: cannot be asked for on its own.\n\n\
          | # | name | kind | request | reply | since |\n|--:|---|---|---|---|---|\n",
     );

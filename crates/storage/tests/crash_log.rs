@@ -7,13 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use common::db::Db;
-use common::sim::{Random, SimDisk};
 use common::{fresh_body, payload};
 use proto::Zxid;
 use storage::{
     Compression, DataDirs, Empty, LogSettings, LogWriter, OpenOptions, Recovered, RecoverySettings,
     SnapshotTrailer, SnapshotWriter, StorageError, recover, set_history_aside,
 };
+use testkit::{Random, SimDisk};
 
 const SETTINGS: LogSettings = LogSettings {
     prealloc_bytes: 4096,
@@ -136,12 +136,12 @@ fn operations_of(groups: i64, group: i64, bytes: usize) -> u64 {
     let disk = prepared();
     let (_, error) = work(&disk, groups, group, bytes);
     assert!(error.is_none(), "{error:?}");
-    disk.operations()
+    disk.changes()
 }
 
 #[test]
 fn killed_at_every_operation_and_every_byte_of_it() {
-    let begin = prepared().operations();
+    let begin = prepared().changes();
     for operation in 0..operations_of(4, 2, 20) - begin {
         for bytes in 0..240 {
             let disk = prepared();
@@ -156,12 +156,12 @@ fn killed_at_every_operation_and_every_byte_of_it() {
 
 #[test]
 fn power_lost_at_every_operation() {
-    let begin = prepared().operations();
-    let mut random = Random(0x5eed_0001);
+    let begin = prepared().changes();
+    let mut random = Random::new(0x5eed_0001);
     for operation in 0..operations_of(5, 3, 300) - begin {
         for try_no in 0..30 {
             let disk = prepared();
-            let bytes = usize::try_from(random.below(1200)).unwrap();
+            let bytes = random.below(1200);
             disk.die_after(operation, bytes);
             let (progress, _) = work(&disk, 5, 3, 300);
             let at = format!("power lost at operation {operation}, try {try_no}");
@@ -175,8 +175,8 @@ fn power_lost_at_every_operation() {
 /// that from damage: refused, never started with a hole. An ensemble's member starts without a vote.
 #[test]
 fn power_lost_with_sectors_written_in_any_order() {
-    let begin = prepared().operations();
-    let mut random = Random(0x5eed_0002);
+    let begin = prepared().changes();
+    let mut random = Random::new(0x5eed_0002);
     let (mut started, mut refused) = (0, 0);
     for (group, bytes) in [(1, 3000), (4, 700)] {
         for operation in 0..operations_of(5, group, bytes) - begin {

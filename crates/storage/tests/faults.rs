@@ -7,7 +7,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use common::db::Db;
-use common::sim::{Failure, Random, SimDisk};
 use common::{fresh_body, payload};
 use proto::Zxid;
 use storage::{
@@ -15,6 +14,7 @@ use storage::{
     SnapshotWriter, StorageError, log::UNSYNCED_BYTES_MAX, make_durable, recover,
     set_damaged_aside,
 };
+use testkit::{Failure, Random, SimDisk, SyncFault};
 
 fn setup() -> (SimDisk, DataDirs, LogWriter<SimDisk>) {
     let disk = SimDisk::default();
@@ -56,7 +56,7 @@ fn recovered(disk: &SimDisk, dirs: &DataDirs) -> i64 {
 fn a_failed_sync_puts_the_writer_out_of_use_for_good() {
     let (disk, dirs, mut writer) = setup();
     commit(&mut writer, 1).unwrap();
-    disk.fail(Some(Failure::Sync));
+    disk.fail(Some(Failure::Sync(SyncFault::Fails)));
     let error = commit(&mut writer, 2).unwrap_err();
     assert!(
         matches!(error, StorageError::LogWrite { action: "sync", .. }),
@@ -82,7 +82,7 @@ fn what_only_the_page_cache_has_is_written_again_before_it_counts() {
     for bytes in [100, 3000, UNSYNCED_BYTES_MAX + 5000] {
         let (disk, dirs, mut writer) = setup();
         commit(&mut writer, 1).unwrap();
-        disk.fail(Some(Failure::SyncForgets));
+        disk.fail(Some(Failure::Sync(SyncFault::FailsAndShows)));
         for zxid in 2..4 {
             writer.append(Zxid(zxid), &payload(zxid, bytes)).ok();
         }
@@ -91,13 +91,16 @@ fn what_only_the_page_cache_has_is_written_again_before_it_counts() {
         let shown = {
             let mut db = Db::default();
             let found = recover(&disk, &dirs, &RecoverySettings::default(), &mut db).unwrap();
-            let before = disk.content(&dirs.log.join("log.1"));
+            let before = disk.content(&dirs.log.join("log.1")).unwrap();
             make_durable(&disk, &dirs, &found).unwrap();
-            assert!(disk.content(&dirs.log.join("log.1")) == before, "changed");
+            assert!(
+                disk.content(&dirs.log.join("log.1")).unwrap() == before,
+                "changed"
+            );
             found.last_zxid.0
         };
         assert!(shown > 1, "the cache shows what was written");
-        let after = disk.after_power_loss(&mut Random(7), false);
+        let after = disk.after_power_loss(&mut Random::new(7), false);
         assert_eq!(recovered(&after, &dirs), shown, "{bytes}");
     }
 }
@@ -110,20 +113,20 @@ fn a_large_group_is_synced_in_parts() {
     for zxid in 1..=3 {
         writer.append(Zxid(zxid), &payload(zxid, large)).unwrap();
     }
-    let after = disk.after_power_loss(&mut Random(3), true);
+    let after = disk.after_power_loss(&mut Random::new(3), true);
     let dirs = DataDirs::unlocked(Path::new("/data"), Path::new("/data"));
     assert_eq!(recovered(&after, &dirs), 2);
     let committed = writer.commit().unwrap();
     assert_eq!(committed.txns, 3);
     assert!(committed.bytes > 3 * large as u64);
-    let after = disk.after_power_loss(&mut Random(3), true);
+    let after = disk.after_power_loss(&mut Random::new(3), true);
     assert_eq!(recovered(&after, &dirs), 3);
 }
 
 /// It is the log of acknowledged transactions that is written over with itself.
 #[test]
 fn power_lost_while_the_end_of_the_log_is_written_again_loses_nothing() {
-    let mut random = Random(0x5eed_0008);
+    let mut random = Random::new(0x5eed_0008);
     for operation in 0..6 {
         for try_no in 0..50 {
             let (disk, dirs, mut writer) = setup();
@@ -133,7 +136,7 @@ fn power_lost_while_the_end_of_the_log_is_written_again_loses_nothing() {
             writer.commit().unwrap();
             let mut db = Db::default();
             let found = recover(&disk, &dirs, &RecoverySettings::default(), &mut db).unwrap();
-            disk.die_after(operation, usize::try_from(random.below(4000)).unwrap());
+            disk.die_after(operation, random.below(4000));
             let made = make_durable(&disk, &dirs, &found);
             assert_eq!(made.is_ok(), operation >= 4, "{operation}");
             let after = disk.after_power_loss(&mut random, true);
@@ -183,7 +186,9 @@ fn a_full_disk_stops_the_log_at_any_byte_and_loses_nothing() {
 
 /// Bytes written in setup: what the failure counts from.
 fn disk_used(disk: &SimDisk) -> u64 {
-    disk.content(Path::new("/data/version-2/snapshot.0")).len() as u64
+    disk.content(Path::new("/data/version-2/snapshot.0"))
+        .unwrap()
+        .len() as u64
 }
 
 #[test]
@@ -191,7 +196,7 @@ fn a_full_disk_leaves_no_part_of_a_snapshot() {
     for compression in [Compression::None, Compression::Gzip, Compression::Snappy] {
         for failure in [
             Failure::FullAfter(0),
-            Failure::Sync,
+            Failure::Sync(SyncFault::Fails),
             Failure::Rename,
             Failure::FullAfter(disk_used(&setup().0) + 100),
         ] {
@@ -235,11 +240,11 @@ fn what_a_crash_left_unfinished_goes_when_the_directory_is_opened() {
 fn a_log_that_holds_transactions_is_never_written_over() {
     let (disk, dirs, mut writer) = setup();
     commit(&mut writer, 1).unwrap();
-    let before = disk.content(&dirs.log.join("log.1"));
+    let before = disk.content(&dirs.log.join("log.1")).unwrap();
     let mut second = LogWriter::new(Arc::new(disk.clone()), &dirs, LogSettings::default());
     let error = commit(&mut second, 1).unwrap_err();
     assert!(matches!(error, StorageError::LogExists { .. }), "{error}");
-    assert_eq!(disk.content(&dirs.log.join("log.1")), before);
+    assert_eq!(disk.content(&dirs.log.join("log.1")).unwrap(), before);
 }
 
 #[test]
@@ -247,9 +252,9 @@ fn a_log_that_holds_only_a_torn_record_is_replaced() {
     let (disk, dirs, mut writer) = setup();
     commit(&mut writer, 1).unwrap();
     let path = dirs.log.join("log.1");
-    let mut torn = disk.content(&path);
+    let mut torn = disk.content(&path).unwrap();
     torn[60..].fill(0);
-    disk.set_content(&path, torn);
+    disk.set_content(&path, &torn);
     assert_eq!(recovered(&disk, &dirs), 0);
     let mut second = LogWriter::new(Arc::new(disk.clone()), &dirs, LogSettings::default());
     commit(&mut second, 1).unwrap();
@@ -259,10 +264,10 @@ fn a_log_that_holds_only_a_torn_record_is_replaced() {
 #[test]
 fn a_commit_without_transactions_does_nothing() {
     let (disk, _, mut writer) = setup();
-    let before = disk.operations();
+    let before = disk.changes();
     assert_eq!(writer.commit().unwrap().txns, 0);
     writer.roll().unwrap();
-    assert_eq!(disk.operations(), before);
+    assert_eq!(disk.changes(), before);
 }
 
 #[test]
@@ -275,7 +280,7 @@ fn a_damaged_snapshot_is_kept_when_another_takes_its_name() {
     write_snapshot(&disk, &dirs, 2, Compression::Gzip).unwrap();
     let damaged = b"ZKSN and nothing of use".to_vec();
     for name in ["snapshot.2", "snapshot.2.gz"] {
-        disk.set_content(&dirs.snap.join(name), damaged.clone());
+        disk.set_content(&dirs.snap.join(name), &damaged);
     }
     assert_eq!(recovered(&disk, &dirs), 2);
 
@@ -287,12 +292,16 @@ fn a_damaged_snapshot_is_kept_when_another_takes_its_name() {
     write_snapshot(&disk, &dirs, 2, Compression::None).unwrap();
 
     let kept = ["damaged.snapshot.2", "damaged.snapshot.2.gz"];
-    let names = disk.after_power_loss(&mut Random(1), false).names();
+    let names = disk.after_power_loss(&mut Random::new(1), false).names();
     assert_eq!(
         names,
         [&kept[..], &["log.1", "snapshot.0", "snapshot.2"]].concat()
     );
     for name in kept {
-        assert_eq!(disk.content(&dirs.snap.join(name)), damaged, "{name}");
+        assert_eq!(
+            disk.content(&dirs.snap.join(name)).unwrap(),
+            damaged,
+            "{name}"
+        );
     }
 }

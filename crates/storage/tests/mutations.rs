@@ -7,36 +7,31 @@ use std::fs;
 use std::path::Path;
 
 use common::outcome;
-use common::sim::Random;
 use common::vectors;
 use jute::Limits;
 use storage::RealDisk;
 use storage::tools::{log, repair, snapshot};
+use testkit::Random;
 
 /// Changes tried per file.
 const CASES: usize = 800;
-
-fn any_byte(random: &mut Random) -> u8 {
-    (random.below(256) & 0xff) as u8
-}
 
 /// One random change.
 fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
     if bytes.is_empty() {
         return;
     }
-    let len = bytes.len() as u64;
-    let at = usize::try_from(random.below(len)).unwrap();
-    let end = usize::try_from(random.below(64)).unwrap() + at + 1;
+    let at = random.below(bytes.len());
+    let end = random.below(64) + at + 1;
     let end = end.min(bytes.len());
     match random.below(7) {
         0 => bytes[at] ^= 1 << random.below(8),
         1 => bytes[at..end]
             .iter_mut()
-            .for_each(|byte| *byte = any_byte(random)),
+            .for_each(|byte| *byte = random.byte()),
         2 => drop(bytes.drain(at..end)),
         3 => {
-            let new: Vec<u8> = (at..end).map(|_| any_byte(random)).collect();
+            let new: Vec<u8> = (at..end).map(|_| random.byte()).collect();
             bytes.splice(at..at, new);
         }
         4 => bytes[at..end].fill(0),
@@ -52,7 +47,7 @@ fn mutate(bytes: &mut Vec<u8>, random: &mut Random) {
                 0x001f_fffe,
                 0x0200_0000,
             ];
-            let number = number[usize::try_from(random.below(7)).unwrap()];
+            let number = number[random.below(7)];
             for (byte, new) in bytes[at..].iter_mut().zip(number.to_be_bytes()) {
                 *byte = new;
             }
@@ -88,7 +83,7 @@ fn logs_changed_at_random_start_with_a_prefix_or_not_at_all() {
     let Some(vector) = vectors::vector("log-damaged") else {
         return;
     };
-    let mut random = Random(0x5eed_0004);
+    let mut random = Random::new(0x5eed_0004);
     let (mut started, mut refused) = (0, 0);
     for (dir, file, txns) in [
         ("single", "log.1", 5),
@@ -136,7 +131,7 @@ fn snapshots_changed_at_random_are_made_up_for_by_older_ones() {
     let Some(vector) = vectors::vector("snap-damaged") else {
         return;
     };
-    let mut random = Random(0x5eed_0005);
+    let mut random = Random::new(0x5eed_0005);
     for (dir, file) in [
         ("with-older", "snapshot.5"),
         ("gz", "snapshot.8.gz"),

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use common::db::Db;
-use common::sim::{Random, SimDisk};
 use common::{fresh_body, payload};
 use proto::{Epoch, Zxid};
 use storage::{
@@ -17,6 +16,7 @@ use storage::{
     RecoverySettings, SnapshotTrailer, SnapshotWriter, StorageError, is_untrusted, recover,
     remove_other_snapshots, set_history_aside, untrusted_marker,
 };
+use testkit::{Random, SimDisk};
 
 /// The leader's snapshot.
 const TAKEN_OVER: i64 = 9;
@@ -62,9 +62,9 @@ fn whole() -> (SimDisk, DataDirs) {
 fn damaged() -> (SimDisk, DataDirs) {
     let (disk, dirs) = whole();
     let log = dirs.log.join("log.1");
-    let mut content = disk.content(&log);
+    let mut content = disk.content(&log).unwrap();
     content[250] ^= 1;
-    disk.set_content(&log, content);
+    disk.set_content(&log, &content);
     (disk, dirs)
 }
 
@@ -86,7 +86,7 @@ fn contents(disk: &SimDisk) -> BTreeMap<String, Vec<u8>> {
     let mut found = BTreeMap::new();
     for dir in ["/data/version-2", "/logs/version-2"] {
         for entry in storage::Disk::list(disk, Path::new(dir)).unwrap() {
-            let content = disk.content(&Path::new(dir).join(&entry.name));
+            let content = disk.content(&Path::new(dir).join(&entry.name)).unwrap();
             let name = entry.name.strip_prefix("aside.").unwrap_or(&entry.name);
             if name.starts_with("log.") || name.starts_with("snapshot.") {
                 found.insert(name.to_owned(), content);
@@ -130,7 +130,7 @@ fn everything_gets_names_that_no_server_reads_and_nothing_is_deleted() {
         ]
     );
     assert_eq!(contents(&disk), before);
-    let marker = String::from_utf8(disk.content(&untrusted_marker(&dirs))).unwrap();
+    let marker = String::from_utf8(disk.content(&untrusted_marker(&dirs)).unwrap()).unwrap();
     assert!(marker.contains("log.1 is damaged at offset"), "{marker}");
     // What was promised is promised still, and what is there needs no epoch.
     let epochs = Epochs::load(&disk, &dirs, start(&disk).unwrap().last_zxid).unwrap();
@@ -147,11 +147,11 @@ fn whichever_byte_is_damaged_all_is_there_or_there_is_no_vote() {
         dirs.log.join("log.1"),
         dirs.log.join("log.4"),
     ] {
-        let good = disk.content(&path);
+        let good = disk.content(&path).unwrap();
         for at in 0..good.len() {
             let mut bad = good.clone();
             bad[at] ^= 0x81;
-            disk.set_content(&path, bad.clone());
+            disk.set_content(&path, &bad);
             let place = format!("{} at {at}", path.display());
             match start(&disk) {
                 Ok(recovered) => {
@@ -169,7 +169,7 @@ fn whichever_byte_is_damaged_all_is_there_or_there_is_no_vote() {
                 }
             }
         }
-        disk.set_content(&path, good);
+        disk.set_content(&path, &good);
     }
     assert!(
         starts > 0 && moves > 0,
@@ -179,12 +179,12 @@ fn whichever_byte_is_damaged_all_is_there_or_there_is_no_vote() {
 
 #[test]
 fn a_crash_while_files_are_moved_gives_no_vote_to_what_is_left() {
-    let mut random = Random(0x5eed_0006);
+    let mut random = Random::new(0x5eed_0006);
     let (moved, dirs) = damaged();
-    let begun = moved.operations();
+    let begun = moved.changes();
     let before = contents(&moved);
     set_history_aside(&moved, &dirs, "damaged").unwrap();
-    let operations = moved.operations() - begun;
+    let operations = moved.changes() - begun;
     assert!(operations > 8, "{operations}");
     for operation in 0..operations {
         let (disk, dirs) = damaged();
@@ -202,7 +202,7 @@ fn a_crash_while_files_are_moved_gives_no_vote_to_what_is_left() {
 
 #[test]
 fn a_crash_while_the_leaders_snapshot_is_taken_over_gives_no_vote_to_less() {
-    let mut random = Random(0x5eed_0007);
+    let mut random = Random::new(0x5eed_0007);
     let prepared = || {
         let (disk, dirs) = damaged();
         set_history_aside(&disk, &dirs, "damaged").unwrap();
@@ -213,9 +213,9 @@ fn a_crash_while_the_leaders_snapshot_is_taken_over_gives_no_vote_to_less() {
         remove_other_snapshots(disk, dirs, Zxid(TAKEN_OVER))
     };
     let (whole, dirs) = prepared();
-    let begun = whole.operations();
+    let begun = whole.changes();
     take_over(&whole, &dirs).unwrap();
-    let operations = whole.operations() - begun;
+    let operations = whole.changes() - begun;
     assert!(!is_untrusted(&whole, &dirs).unwrap());
     assert_eq!(start(&whole).unwrap().last_zxid, Zxid(TAKEN_OVER));
     for left in after_crash(&whole, &mut random) {
@@ -254,7 +254,7 @@ fn files_beside_the_marker_are_not_read() {
     .map(PathBuf::from)
     .into();
     assert_eq!(moved, names);
-    let marker = String::from_utf8(disk.content(&untrusted_marker(&dirs))).unwrap();
+    let marker = String::from_utf8(disk.content(&untrusted_marker(&dirs)).unwrap()).unwrap();
     assert!(marker.starts_with("damaged\n"), "the first reason stays");
 }
 
@@ -262,12 +262,16 @@ fn files_beside_the_marker_are_not_read() {
 fn what_was_set_aside_before_is_not_overwritten() {
     let (disk, dirs) = damaged();
     set_history_aside(&disk, &dirs, "damaged").unwrap();
-    let first = disk.content(Path::new("/logs/version-2/aside.log.1"));
+    let first = disk
+        .content(Path::new("/logs/version-2/aside.log.1"))
+        .unwrap();
     for _ in 0..2 {
         write(&disk, &dirs, 1..=2);
         set_history_aside(&disk, &dirs, "damaged").unwrap();
     }
-    let kept = disk.content(Path::new("/logs/version-2/aside.log.1"));
+    let kept = disk
+        .content(Path::new("/logs/version-2/aside.log.1"))
+        .unwrap();
     assert_eq!(kept, first);
     for name in ["aside.log.1.2", "aside.log.1.3"] {
         assert!(disk.names().contains(&name.to_owned()), "{name}");
@@ -289,7 +293,7 @@ fn an_epoch_that_no_file_names_any_more_is_not_promised_again() {
 #[test]
 fn a_current_epoch_that_is_no_number_goes_with_the_history_and_an_accepted_one_stays() {
     let (disk, dirs) = damaged();
-    disk.set_content(&dirs.snap.join("currentEpoch"), vec![0]);
+    disk.set_content(&dirs.snap.join("currentEpoch"), &[0]);
     let lost = Epochs::lost_current(&disk, &dirs).unwrap().unwrap();
     assert!(lost.to_string().contains("currentEpoch"), "{lost}");
     let moved = set_history_aside(&disk, &dirs, &lost.to_string()).unwrap();
@@ -301,7 +305,7 @@ fn a_current_epoch_that_is_no_number_goes_with_the_history_and_an_accepted_one_s
     // Nobody knows what was promised: that is for the operator to say.
     let (disk, dirs) = damaged();
     for name in ["currentEpoch", "acceptedEpoch"] {
-        disk.set_content(&dirs.snap.join(name), vec![0]);
+        disk.set_content(&dirs.snap.join(name), &[0]);
     }
     assert!(Epochs::lost_current(&disk, &dirs).unwrap().is_none());
     let error = Epochs::load(&disk, &dirs, Zxid(-1)).unwrap_err();

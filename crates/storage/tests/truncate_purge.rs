@@ -10,7 +10,6 @@ use std::sync::Arc;
 
 use common::db::Db;
 use common::outcome;
-use common::sim::{Random, SimDisk};
 use common::vectors::{self, number};
 use common::{fresh_body, payload};
 use jute::Limits;
@@ -20,6 +19,7 @@ use storage::{
     SnapshotTrailer, SnapshotWriter, StorageError, cut_log, last_logged_zxid, purge, recover,
     remove_other_snapshots, truncate,
 };
+use testkit::{Random, SimDisk};
 
 fn sizes(dir: &Path) -> Vec<(String, i64)> {
     vectors::files(&dir.join("version-2"), "log.")
@@ -173,11 +173,11 @@ fn a_truncation_may_crash_at_any_moment() {
     };
     let whole = |target: i64| {
         let (disk, dirs) = prepared();
-        let before = disk.operations();
+        let before = disk.changes();
         truncate(&disk, &dirs, Zxid(target), Limits::default()).unwrap();
-        disk.operations() - before
+        disk.changes() - before
     };
-    let mut random = Random(0x5eed_0003);
+    let mut random = Random::new(0x5eed_0003);
     for target in [2, 3, 5, 7] {
         for operation in 0..whole(target) {
             for try_no in 0..20 {

@@ -1,9 +1,8 @@
-//! What the tests share: the recorded vectors, a naive database, a disk that fails on demand.
+//! What the tests share: the recorded vectors, a naive database.
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used)]
 
 pub mod db;
 pub mod outcome;
-pub mod sim;
 pub mod vectors;
 
 use std::path::{Path, PathBuf};

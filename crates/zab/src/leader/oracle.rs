@@ -21,11 +21,11 @@ use crate::broadcast::decides_alone;
 use crate::learner::LearnerKind;
 
 impl Leader {
-    /// What the oracle says now: whether this server may go on alone. To be told some times a tick;
-    /// the word counts until the next one. Without any there is no oracle.
+    /// What the oracle answers now: whether this server may go on alone. To be called several times
+    /// a tick; an answer holds until the next one. A leader that gets none has no oracle.
     pub fn handle_oracle(&mut self, grants: bool, now_ms: i64, out: &mut Vec<Action>) {
         if grants != self.oracle_grants {
-            tracing::info!(sid = %self.sid, grants, "the oracle has another word");
+            tracing::info!(sid = %self.sid, grants, "the answer of the oracle has changed");
         }
         self.oracle_grants = grants;
         match self.phase {
