@@ -11,7 +11,7 @@ use tests::requests::create;
 /// Almost all that a request may be long.
 pub(crate) const LONG: usize = 1_000_000;
 /// Longer than any answer takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A session of the attacker's at this member.
 pub(crate) fn attacker(ensemble: &Ensemble, id: u64) -> RawSession {

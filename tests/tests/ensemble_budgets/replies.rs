@@ -121,10 +121,17 @@ fn clients_that_do_not_read_their_replies_hold_nobody_up() {
             }
             session.flush().expect("the server reads");
         }
-        // Whoever reads is served, short replies and long ones.
+        // Whoever reads is served meanwhile, and writes.
         let mut patient = attacker(ensemble, FOLLOWER);
-        assert_eq!(patient.call(&get_data("/short")).expect("an answer").err, 0);
+        for _ in 0..30 {
+            let write = Request::Write(set_data("/short", "", -1));
+            for request in [write, get_data("/short")] {
+                assert_eq!(patient.call(&request).expect("an answer").err, 0);
+            }
+        }
+        // Once those who do not read are cut off for it.
         assert_eq!(patient.call(&get_data("/long")).expect("an answer").err, 0);
+        drop(silent);
     };
     withstands("replies that nobody reads", create_long, attack);
 }
