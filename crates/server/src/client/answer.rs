@@ -15,7 +15,7 @@ use crate::metrics::Replies;
 pub(crate) const UNDECODABLE: ErrorCode = ErrorCode::MarshallingError;
 
 /// Answers requests of one connection under one hold of the tree.
-pub(crate) struct Desk<'a> {
+pub(crate) struct Responder<'a> {
     pub(crate) clients: &'a Clients,
     pub(crate) tree: &'a Tree,
     pub(crate) connection: &'a Connection,
@@ -111,7 +111,7 @@ pub(crate) fn is_slow(request: &ReadRequest) -> bool {
     )
 }
 
-impl Desk<'_> {
+impl Responder<'_> {
     /// Answers a read into the connection's outbox, stamped with the last applied zxid.
     ///
     /// # Errors

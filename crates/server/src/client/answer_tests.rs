@@ -83,7 +83,7 @@ fn drain(
 ) -> (Drained, Vec<(i32, usize)>, usize) {
     let tree = tree();
     let connection = Connection::new(WatcherId(1), "127.0.0.1:1".parse().unwrap(), Arc::from([]));
-    let desk = Desk {
+    let responder = Responder {
         clients,
         tree: &tree,
         connection: &connection,
@@ -91,7 +91,7 @@ fn drain(
     };
     let mut state = connection.lock();
     queue(&mut state, reads);
-    let drained = desk.drain_queue(&mut state, &mut Replies::default(), pace);
+    let drained = responder.drain_queue(&mut state, &mut Replies::default(), pace);
     assert_eq!(connection.has_left_over(), !state.queue.is_empty());
     let mut replies = Vec::new();
     let mut out = &*state.take_outbox();

@@ -8,7 +8,7 @@ use proto::{ErrorCode, SessionId};
 use replica::Applied;
 use tree::{Event, Tree};
 
-use crate::client::answer::{Desk, Pace, push_event_frame};
+use crate::client::answer::{Pace, Responder, push_event_frame};
 use crate::client::clients::Clients;
 use crate::client::connection::{
     CONNECT_RESPONSE_BYTES, Connection, Queued, Work, connect_response,
@@ -66,13 +66,13 @@ impl Delivery {
         self.replies.applied(record, now.wall_ms);
         self.deliver_events(clients, tree, applied.events);
         if let Some(connection) = origin {
-            let desk = Desk {
+            let responder = Responder {
                 clients,
                 tree,
                 connection,
                 now_ms: now.monotonic_ms,
             };
-            self.reply(&desk, connection, &applied);
+            self.reply(&responder, connection, &applied);
         }
         if matches!(record.txn, Txn::CloseSession { .. }) {
             self.end_session(clients, record.header.session, origin);
@@ -126,7 +126,12 @@ impl Delivery {
         }
     }
 
-    fn reply(&mut self, desk: &Desk<'_>, connection: &Arc<Connection>, applied: &Applied<'_>) {
+    fn reply(
+        &mut self,
+        responder: &Responder<'_>,
+        connection: &Arc<Connection>,
+        applied: &Applied<'_>,
+    ) {
         let (outcome, is_last) = (applied.outcome, applied.is_last);
         let header = &applied.record.header;
         let zxid = header.zxid;
@@ -142,16 +147,16 @@ impl Delivery {
             return;
         }
         if let Work::WriteInVain(err) = work {
-            desk.reply(&mut state, &mut self.replies, asked, zxid, |_| Err(err));
+            responder.reply(&mut state, &mut self.replies, asked, zxid, |_| Err(err));
         } else if let Work::Handshake { new_style } = work {
             let bytes = CONNECT_RESPONSE_BYTES;
-            desk.note(&mut self.replies, asked, zxid, ErrorCode::Ok, bytes);
+            responder.note(&mut self.replies, asked, zxid, ErrorCode::Ok, bytes);
             if is_last {
-                self.settle(desk.clients);
+                self.settle(responder.clients);
             }
             drop(state);
             let session = outcome_session(applied);
-            open_connection(desk.clients, connection, session, new_style);
+            open_connection(responder.clients, connection, session, new_style);
             // Nothing waits behind a handshake.
             return self.touched(connection);
         } else if outcome.error() == ErrorCode::SessionMoved {
@@ -160,7 +165,7 @@ impl Delivery {
             connection.close();
             return;
         } else {
-            desk.reply(
+            responder.reply(
                 &mut state,
                 &mut self.replies,
                 asked,
@@ -174,9 +179,9 @@ impl Delivery {
                 },
             );
         }
-        desk.drain_queue(&mut state, &mut self.replies, Pace::of_core());
+        responder.drain_queue(&mut state, &mut self.replies, Pace::of_core());
         if is_last {
-            self.settle(desk.clients);
+            self.settle(responder.clients);
         }
         drop(state);
         self.touched(connection);
@@ -193,7 +198,7 @@ impl Delivery {
         if !connection.has_left_over() {
             return;
         }
-        let desk = Desk {
+        let responder = Responder {
             clients,
             tree,
             connection,
@@ -201,7 +206,7 @@ impl Delivery {
         };
         let mut state = connection.lock();
         let pace = Pace::of_core_before_write();
-        desk.drain_queue(&mut state, &mut self.replies, pace);
+        responder.drain_queue(&mut state, &mut self.replies, pace);
     }
 
     /// The leader has answered the oldest sync of `connection`, which is at the head of its queue.
@@ -212,7 +217,7 @@ impl Delivery {
         connection: &Arc<Connection>,
     ) {
         self.answer_left_over(clients, tree, connection);
-        let desk = Desk {
+        let responder = Responder {
             clients,
             tree,
             connection,
@@ -225,11 +230,11 @@ impl Delivery {
                 work: Work::ForwardedSync { path },
             }) => {
                 let zxid = tree.last_zxid();
-                desk.reply(&mut state, &mut self.replies, asked, zxid, |out| {
+                responder.reply(&mut state, &mut self.replies, asked, zxid, |out| {
                     path.encode(out);
                     Ok(())
                 });
-                desk.drain_queue(&mut state, &mut self.replies, Pace::of_core());
+                responder.drain_queue(&mut state, &mut self.replies, Pace::of_core());
                 self.settle(clients);
             }
             _ => {

@@ -8,7 +8,7 @@ use proto::request::{ReadRequest, WriteRequest};
 use proto::{ErrorCode, Id, OpCode, OpKind, Xid, Zxid};
 use replica::{ClientRequest, SyncRequest};
 
-use super::answer::{Asked, Desk, Drained, Pace, UNDECODABLE, is_slow};
+use super::answer::{Asked, Drained, Pace, Responder, UNDECODABLE, is_slow};
 use super::batch::{Batch, Kind, Parsed};
 use super::connection::{Connection, ConnectionState, Queued, Work};
 use super::large::LargeRequest;
@@ -62,17 +62,17 @@ pub(crate) fn handle_batch(
     }
     let mut state = connection.lock();
     let mut replies = Replies::default();
-    let desk = Desk {
+    let responder = Responder {
         clients,
         tree: &tree,
         connection,
         now_ms,
     };
     let is_late = batch.is_late;
-    let mut intake = Intake {
+    let mut sorter = Sorter {
         clients,
         connection,
-        desk: &desk,
+        responder: &responder,
         now_ms,
         is_late,
         pace: Pace::of_task(room),
@@ -80,10 +80,10 @@ pub(crate) fn handle_batch(
         submissions: Vec::with_capacity(batch.writes),
     };
     if connection.has_left_over() {
-        intake.drain(&mut state, &mut replies);
+        sorter.drain(&mut state, &mut replies);
     }
     let mut handled = 0;
-    while intake.stops.is_none()
+    while sorter.stops.is_none()
         && !state.ends_after_flush
         && state.outbox.len() < limits::OUTBOX_BYTES_SOFT
     {
@@ -92,16 +92,16 @@ pub(crate) fn handle_batch(
         };
         if parsed.kind.waits_for_core() && state.holds_up_writes() {
             batch.requests.push_front(parsed);
-            intake.stops = Some(Next::Wait);
+            sorter.stops = Some(Next::Wait);
             break;
         }
         let is_write = matches!(parsed.kind, Kind::Write(_));
-        let submitted = intake.handle(&mut state, &mut replies, parsed);
+        let submitted = sorter.handle(&mut state, &mut replies, parsed);
         batch.writes -= usize::from(is_write);
         batch.permits -= usize::from(submitted);
         handled += 1;
     }
-    let next = intake.stops.unwrap_or(Next::GoOn);
+    let next = sorter.stops.unwrap_or(Next::GoOn);
     if state.ends_after_flush {
         batch.requests.clear();
     }
@@ -111,7 +111,7 @@ pub(crate) fn handle_batch(
     }
     connection.stats.packets_received(handled);
     // Under the tree's lock: nothing is submitted by a connection that a changed role has closed.
-    intake.hand_over();
+    sorter.hand_over();
     drop(state);
     drop(tree);
     clients.stats.packets_received(handled);
@@ -124,20 +124,20 @@ pub(crate) fn handle_batch(
 }
 
 /// Sorts the requests of one connection.
-struct Intake<'a> {
+struct Sorter<'a> {
     clients: &'a Clients,
     connection: &'a Arc<Connection>,
-    desk: &'a Desk<'a>,
+    responder: &'a Responder<'a>,
     now_ms: u64,
     is_late: bool,
     pace: Pace,
     /// Why nothing more is handled under this hold of the tree.
     stops: Option<Next>,
-    /// Writes for the core, which gets them in one message. See [`Intake::hand_over`].
+    /// Writes for the core, which gets them in one message. See [`Sorter::hand_over`].
     submissions: Vec<ClientRequest>,
 }
 
-impl Intake<'_> {
+impl Sorter<'_> {
     /// Whether a permit went on with a submission.
     fn handle(
         &mut self,
@@ -183,10 +183,11 @@ impl Intake<'_> {
             // No SASL is configured: a null token says that there is nothing to exchange.
             Kind::Sasl => {
                 let asked = self.asked(xid, OpCode::Sasl, 0);
-                self.desk.reply(state, replies, asked, Zxid::ZERO, |out| {
-                    jute::Encode::encode(&None::<Bytes>, out);
-                    Ok(())
-                });
+                self.responder
+                    .reply(state, replies, asked, Zxid::ZERO, |out| {
+                        jute::Encode::encode(&None::<Bytes>, out);
+                        Ok(())
+                    });
             }
             Kind::UnknownOp(op) => {
                 tracing::warn!(peer = %self.connection.peer, session = %self.connection.session(), op, "unknown operation, closing connection");
@@ -259,7 +260,7 @@ impl Intake<'_> {
         }
     }
 
-    /// Whether the identities satisfy `enforce.auth.*`. Source: client-protocol.md 9.8.
+    /// Whether the identities satisfy `enforce.auth.*`. Source: AuthenticationHelper.enforceAuthentication.
     fn is_let_in(&self, identities: &[Id]) -> bool {
         let Some(schemes) = &self.clients.settings.config.auth.enforced_schemes else {
             return true;
@@ -278,7 +279,8 @@ impl Intake<'_> {
         zxid: Zxid,
         err: ErrorCode,
     ) {
-        self.desk.reply(state, replies, asked, zxid, |_| Err(err));
+        self.responder
+            .reply(state, replies, asked, zxid, |_| Err(err));
         state.ends_after_flush = true;
     }
 
@@ -346,7 +348,7 @@ impl Intake<'_> {
     }
 
     fn drain(&mut self, state: &mut ConnectionState, replies: &mut Replies) {
-        match self.desk.drain_queue(state, replies, self.pace) {
+        match self.responder.drain_queue(state, replies, self.pace) {
             Drained::All => {}
             Drained::Some => self.stops = Some(Next::GoOn),
             Drained::TooLong(bytes) => self.stops = Some(Next::Room(bytes)),
@@ -366,7 +368,7 @@ impl Intake<'_> {
         if is_first {
             let read = (&request, &*identities);
             let answered = self
-                .desk
+                .responder
                 .read(state, replies, asked, read, self.pace.room());
             let Err(bytes) = answered else {
                 if is_slow(&request) {
@@ -376,7 +378,7 @@ impl Intake<'_> {
             };
             self.stops = Some(Next::Room(bytes));
         }
-        let expected_bytes = self.desk.tree.expected_bytes(&request);
+        let expected_bytes = self.responder.tree.expected_bytes(&request);
         let work = Work::Read {
             request,
             identities,
@@ -392,7 +394,7 @@ impl Intake<'_> {
     }
 
     /// Handled ahead of the queue: requests before it were judged without the new identities,
-    /// those behind it are judged with them. Source: client-protocol.md 3.8.
+    /// those behind it are judged with them. Source: ZooKeeperServer.processPacket.
     fn authenticate(
         &self,
         state: &mut ConnectionState,
@@ -403,7 +405,7 @@ impl Intake<'_> {
         let asked = self.asked(xid, OpCode::Auth, 0);
         let peer = self.connection.peer.ip().to_canonical().to_string();
         let scheme = packet.scheme.as_deref();
-        let settings = &self.desk.tree.settings().auth;
+        let settings = &self.responder.tree.settings().auth;
         let named = tree::auth::authenticate(settings, scheme, packet.auth.as_deref(), &peer);
         if let Some(ensemble) = settings
             .ensemble
@@ -431,7 +433,7 @@ impl Intake<'_> {
                     return self.refuse(state, replies, asked, Zxid::ZERO, ErrorCode::AuthFailed);
                 }
                 state.identities = identities.into();
-                self.desk
+                self.responder
                     .reply(state, replies, asked, Zxid::ZERO, |_| Ok(()));
             }
             Err(err) => {

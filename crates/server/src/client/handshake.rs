@@ -10,7 +10,7 @@ use proto::request::WriteRequest;
 use proto::{ErrorCode, OpCode, SessionId, Xid};
 use replica::{ClientRequest, Renewal, Service};
 
-use super::answer::{Asked, Desk};
+use super::answer::{Asked, Responder};
 use super::batch::split_frame;
 use super::connection::{CONNECT_RESPONSE_BYTES, Connection, Queued, Work, connect_response};
 use super::task::{Socket, Stream, fill};
@@ -70,7 +70,7 @@ pub(crate) async fn first_frame<S: Stream>(
 
 /// Starts or renews a session. False when the connection is to end after its outbox.
 ///
-/// Source: client-protocol.md 2.2 (ZooKeeperServer.processConnectRequest).
+/// Source: ZooKeeperServer.processConnectRequest.
 pub(crate) async fn connect(
     clients: &Arc<Clients>,
     connection: &Arc<Connection>,
@@ -187,7 +187,7 @@ fn open_local(clients: &Clients, connection: &Connection, timeout_ms: i32, new_s
     answer(clients, connection, Some((session, timeout_ms)), new_style);
     let tree = clients.state.tree.read();
     let now_ms = clock::monotonic_ms();
-    let desk = Desk {
+    let responder = Responder {
         clients,
         tree: &tree,
         connection,
@@ -202,7 +202,7 @@ fn open_local(clients: &Clients, connection: &Connection, timeout_ms: i32, new_s
     let mut replies = Replies::default();
     let state = connection.lock();
     let zxid = tree.last_zxid();
-    desk.note(
+    responder.note(
         &mut replies,
         asked,
         zxid,

@@ -7,7 +7,7 @@ use config::ConnectionThrottle;
 /// An empty bucket refuses; with a freeze time set, a bucket that is empty again and again
 /// refuses a growing share by chance, so that clients do not all come back at once.
 ///
-/// Source: client-protocol.md 13.4 (BlueThrottle).
+/// Source: BlueThrottle.
 #[derive(Debug)]
 pub(crate) struct TokenBucket {
     settings: ConnectionThrottle,

@@ -82,7 +82,7 @@ impl Actor {
         let context = ListenerContext {
             settings: settings.clone(),
             inputs: sender,
-            complaints: Arc::default(),
+            log_limiter: Arc::default(),
         };
         Self {
             connections: Connections::new(context.clone()),

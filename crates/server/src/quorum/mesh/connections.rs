@@ -11,10 +11,10 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 
 use super::actor::Input;
-use super::complaints::Complaints;
 use super::dial::{Call, DialError};
 use super::link::{Link, LinkEnd};
 use super::listener::ListenerContext;
+use super::log_limiter::LogLimiter;
 
 /// All connections, and the tasks that run or open them. Dropping it ends them.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ pub(super) struct Connections {
     last: u64,
     undecided: BTreeMap<ConnectionId, Undecided>,
     kept: BTreeMap<ConnectionId, Kept>,
-    unreachable: BTreeMap<Sid, Complaints>,
+    unreachable: BTreeMap<Sid, LogLimiter>,
     tasks: JoinSet<()>,
 }
 
@@ -75,8 +75,8 @@ impl Connections {
 
     /// Says why a server was not reached, though not each time.
     pub(super) fn tell_unreachable(&mut self, sid: Sid, error: &DialError) {
-        let complaints = self.unreachable.entry(sid).or_default();
-        if let Some(left_out) = complaints.admit() {
+        let log_limiter = self.unreachable.entry(sid).or_default();
+        if let Some(left_out) = log_limiter.admit() {
             tracing::warn!(%sid, err = %error, left_out, "server not reached for an election");
         }
     }
@@ -141,7 +141,7 @@ impl Connections {
         match end {
             LinkEnd::Closed => tracing::debug!(%sid, "election connection closed"),
             _ => {
-                if let Some(left_out) = self.context.complaints.admit() {
+                if let Some(left_out) = self.context.log_limiter.admit() {
                     tracing::warn!(%sid, err = %end, left_out, "election connection broken");
                 }
             }
@@ -173,7 +173,7 @@ impl Connections {
                 return tracing::debug!(peer, %reason, "election connection closed");
             }
         };
-        if let Some(left_out) = self.context.complaints.admit() {
+        if let Some(left_out) = self.context.log_limiter.admit() {
             tracing::warn!(me = %self.context.settings.me, peer, left_out, "{complaint}");
         }
     }

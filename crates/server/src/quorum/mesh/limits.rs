@@ -28,8 +28,8 @@ pub(super) const BIND_PAUSE: Duration = Duration::from_secs(1);
 /// How long an oracle's file may take to be read before it counts as unreadable.
 pub(super) const ORACLE_WAIT: Duration = Duration::from_millis(500);
 
-/// Lines about what comes over the election port that are logged in [`COMPLAINTS_WINDOW`].
-pub(super) const COMPLAINTS_MAX: u32 = 10;
+/// Lines about what comes over the election port that are logged in [`LOG_WINDOW`].
+pub(super) const LOG_LINES_MAX: u32 = 10;
 
-/// See [`COMPLAINTS_MAX`].
-pub(super) const COMPLAINTS_WINDOW: Duration = Duration::from_secs(60);
+/// See [`LOG_LINES_MAX`].
+pub(super) const LOG_WINDOW: Duration = Duration::from_secs(60);

@@ -13,9 +13,9 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::actor::Input;
-use super::complaints::Complaints;
 use super::limits::{ACCEPT_PAUSE, BACKLOG, BIND_PAUSE, GREETINGS_MAX};
 use super::link;
+use super::log_limiter::LogLimiter;
 use super::settings::MeshSettings;
 use crate::sockets;
 
@@ -24,7 +24,7 @@ use crate::sockets;
 pub(super) struct ListenerContext {
     pub(super) settings: Arc<MeshSettings>,
     pub(super) inputs: mpsc::Sender<Input>,
-    pub(super) complaints: Arc<Complaints>,
+    pub(super) log_limiter: Arc<LogLimiter>,
 }
 
 /// The election port cannot be listened on: without it no server reaches this one.
@@ -61,8 +61,8 @@ pub(super) fn places(own: &[Endpoint], on_all_ips: bool) -> Vec<Endpoint> {
 
 /// Listens until the task is aborted, or the address was tried in vain too often.
 ///
-/// Names are looked up at every attempt. Source: ensemble-protocol.md 4.2
-/// (QuorumCnxManager.Listener).
+/// Names are looked up at every attempt. Source:
+/// QuorumCnxManager.Listener.
 pub(super) async fn listen(endpoint: Endpoint, context: ListenerContext) -> BindError {
     let mut attempts = 0;
     loop {
@@ -125,7 +125,7 @@ async fn accept(listener: TcpListener, context: ListenerContext) {
         let (stream, peer) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                if let Some(left_out) = context.complaints.admit() {
+                if let Some(left_out) = context.log_limiter.admit() {
                     tracing::warn!(err = %error, left_out, "cannot accept an election connection");
                 }
                 sleep(ACCEPT_PAUSE).await;
@@ -138,7 +138,7 @@ async fn accept(listener: TcpListener, context: ListenerContext) {
             && let Some(oldest) = oldest_first.pop_front()
         {
             oldest.abort();
-            if let Some(left_out) = context.complaints.admit() {
+            if let Some(left_out) = context.log_limiter.admit() {
                 tracing::warn!(
                     left_out,
                     "too many election connections that do not say who they are, the oldest is closed"
@@ -182,7 +182,7 @@ async fn greet(mut stream: TcpStream, peer: SocketAddr, context: ListenerContext
         }
         Err(Unknown::Left) => tracing::debug!(%peer, "election connection without a hello"),
         Err(error) => {
-            if let Some(left_out) = context.complaints.admit() {
+            if let Some(left_out) = context.log_limiter.admit() {
                 tracing::warn!(%peer, err = %error, left_out, "election connection closed");
             }
         }

@@ -15,12 +15,12 @@
 //! Source: QuorumCnxManager.
 
 mod actor;
-mod complaints;
 mod connections;
 mod dial;
 mod limits;
 mod link;
 mod listener;
+mod log_limiter;
 mod oracle;
 mod settings;
 #[cfg(test)]

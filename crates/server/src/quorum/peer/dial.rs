@@ -5,7 +5,7 @@
 //! addresses are tried side by side, and the first connection wins. A name is resolved at each
 //! attempt, since in a cluster that is just being started it may get its address meanwhile.
 //!
-//! Source: ensemble-protocol.md 9 (Learner.connectToLeader, LeaderConnector).
+//! Source: Learner.connectToLeader, LeaderConnector.
 
 use std::time::Duration;
 

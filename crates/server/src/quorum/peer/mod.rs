@@ -25,7 +25,7 @@
 //! write that makes no progress at all, because a leader expects nothing of a learner that takes in
 //! a snapshot.
 //!
-//! Source: ensemble-protocol.md 8 to 13, 16 (Leader, LearnerHandler, Learner).
+//! Source: Leader, LearnerHandler, Learner.
 
 mod catch_up;
 mod connection;

@@ -1,6 +1,4 @@
 //! From three servers to five by member lists, in the wrong order and in the right one.
-//!
-//! Source: ensemble-scenarios.md 4.
 
 use super::*;
 use proto::notification::PeerState::{Following, Leading};

@@ -2,7 +2,7 @@
 
 use proto::notification::{FRAME_BYTES_MAX, Form};
 
-use super::super::limits::{COMPLAINTS_MAX, GREETINGS_MAX};
+use super::super::limits::{GREETINGS_MAX, LOG_LINES_MAX};
 use super::*;
 use proto::notification::PeerState::{Following, Leading, Looking};
 
@@ -62,7 +62,7 @@ async fn noise_is_closed_and_told_in_few_lines() {
     }
     assert_sane(port).await;
     let told = log.lines("election connection closed").len();
-    let bound = usize::try_from(COMPLAINTS_MAX).unwrap();
+    let bound = usize::try_from(LOG_LINES_MAX).unwrap();
     assert!((1..=bound).contains(&told), "{told} lines");
     assert!(!log.lines("unknown version").is_empty());
 }

@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use parking_lot::Mutex;
 
-use super::limits::{COMPLAINTS_MAX, COMPLAINTS_WINDOW};
+use super::limits::{LOG_LINES_MAX, LOG_WINDOW};
 
 /// Lets some lines through in each stretch of time, and counts the others.
 #[derive(Debug, Default)]
-pub(super) struct Complaints {
+pub(super) struct LogLimiter {
     window: Mutex<Window>,
 }
 
@@ -19,7 +19,7 @@ struct Window {
     left_out: u64,
 }
 
-impl Complaints {
+impl LogLimiter {
     /// Whether a line may be logged; if so, how many were left out since the last one.
     pub(super) fn admit(&self) -> Option<u64> {
         self.admit_at(Instant::now())
@@ -27,12 +27,12 @@ impl Complaints {
 
     fn admit_at(&self, now: Instant) -> Option<u64> {
         let mut window = self.window.lock();
-        let is_over = |began: Instant| now.saturating_duration_since(began) >= COMPLAINTS_WINDOW;
+        let is_over = |began: Instant| now.saturating_duration_since(began) >= LOG_WINDOW;
         if window.began.is_none_or(is_over) {
             window.began = Some(now);
             window.lines = 0;
         }
-        if window.lines >= COMPLAINTS_MAX {
+        if window.lines >= LOG_LINES_MAX {
             window.left_out += 1;
             return None;
         }
@@ -47,15 +47,15 @@ mod tests {
 
     #[test]
     fn lines_beyond_the_bound_are_counted_and_told_later() {
-        let complaints = Complaints::default();
+        let log_limiter = LogLimiter::default();
         let start = Instant::now();
-        for _ in 0..COMPLAINTS_MAX {
-            assert_eq!(complaints.admit_at(start), Some(0));
+        for _ in 0..LOG_LINES_MAX {
+            assert_eq!(log_limiter.admit_at(start), Some(0));
         }
         for _ in 0..5 {
-            assert_eq!(complaints.admit_at(start), None);
+            assert_eq!(log_limiter.admit_at(start), None);
         }
-        assert_eq!(complaints.admit_at(start + COMPLAINTS_WINDOW), Some(5));
-        assert_eq!(complaints.admit_at(start + COMPLAINTS_WINDOW), Some(0));
+        assert_eq!(log_limiter.admit_at(start + LOG_WINDOW), Some(5));
+        assert_eq!(log_limiter.admit_at(start + LOG_WINDOW), Some(0));
     }
 }
