@@ -1,12 +1,12 @@
-//! A ZooKeeper server: sockets, sessions and the pipeline around the pure crates.
+//! A ZooKeeper server: the host that gives a [`replica`] its sockets, threads and files.
 //!
 //! [`Server::start`] recovers the data directory, starts the threads and listens; the `zoarium`
-//! binary and tests embed it. Inside:
+//! binary and tests embed it. Inside, in folders that know none of each other:
 //!
-//! * `net` takes requests off sockets and puts replies and events onto them,
-//! * `pipeline` orders, logs and applies what changes the tree,
-//! * `timers` does what happens by the clock,
-//! * `view` shows what there is to `monitoring`, which answers operators.
+//! * `client` takes requests off sockets and puts replies and events onto them,
+//! * `quorum` has the connections to other members,
+//! * `disk` has the log, the epoch files, the member lists and the snapshots,
+//! * `assemble` runs the replica and puts all of it together.
 //!
 //! docs/ARCHITECTURE.md follows a request through all of it.
 
