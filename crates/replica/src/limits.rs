@@ -3,6 +3,9 @@
 /// Transactions applied under one exclusive hold of the tree, so that readers get their turn.
 pub(crate) const APPLY_GROUP_MAX: usize = 128;
 
+/// Bytes that are kept for the record that is encoded next: those of thousands of small ones.
+pub(crate) const SCRATCH_BYTES_KEPT: usize = 64 << 10;
+
 /// Bytes of transactions that may wait for a learner's log; then no more packets are read. They wait
 /// in its leader, which drops a learner that has stopped answering: the disk stands still.
 pub(crate) const LEARNER_BACKLOG_BYTES: usize = 64 << 20;

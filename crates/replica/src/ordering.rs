@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use jute::Encode;
 use proto::request::WriteRequest;
 use proto::txn::{Txn, TxnRecord};
@@ -15,6 +16,7 @@ use zab::leader::{Action, LinkId, NextConfig};
 use crate::effect::Effect;
 use crate::host::{Host, State, Turn};
 use crate::input::{ClientRequest, Ticket};
+use crate::limits;
 use crate::note::{Note, Stage};
 use crate::replica::Replica;
 use crate::role::Role;
@@ -214,7 +216,11 @@ impl<H: Host> Replica<H> {
         }
         let zxid = leading.leader.next_zxid();
         let (in_flight, next) = self.prepare(tree, order, zxid, turn);
-        let record = Record::new(zxid, in_flight.record.to_bytes());
+        // Its length is known only once it is encoded; a buffer that grows would be moved each time.
+        self.scratch.clear();
+        self.scratch.shrink_to(limits::SCRATCH_BYTES_KEPT);
+        in_flight.record.encode(&mut self.scratch);
+        let record = Record::new(zxid, Bytes::copy_from_slice(&self.scratch));
         if !self.is_alone() {
             let bytes = record.txn.len();
             turn.note(Note::Proposed { bytes });

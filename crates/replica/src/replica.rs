@@ -61,6 +61,8 @@ pub struct Replica<H: Host> {
     pub(crate) incoming: Vec<Incoming>,
     /// Emptied and used again.
     pub(crate) events: Vec<Event>,
+    /// The record that is being encoded; emptied and used again.
+    pub(crate) scratch: Vec<u8>,
     pub(crate) expiry: Expiry,
     pub(crate) containers: ContainerCheck,
     /// Epoch files being written.
@@ -109,6 +111,7 @@ impl<H: Host> Replica<H> {
             undelivered: VecDeque::new(),
             incoming: Vec::new(),
             events: Vec::new(),
+            scratch: Vec::new(),
             expiry: Expiry::default(),
             containers: ContainerCheck::new(settings.containers, now.ms),
             saves_pending: 0,

@@ -1,9 +1,9 @@
 //! Carries out what the replica decides, with the sockets, files and connections of this process.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use hashbrown::HashMap;
 use replica::{Applied, ClientRequest, Effect, Host, Input, Note, Ticket};
 use tree::Tree;
 

@@ -62,7 +62,7 @@ pub enum Action {
     SaveCurrentEpoch(Epoch),
     /// Append to the log. Once it is on disk, call `handle_synced`.
     Append(Record),
-    /// Committed: apply it to the tree.
+    /// Committed: apply it to the tree. Of a server that stands alone it has the zxid only.
     Deliver(Record),
     /// The epoch is established: start to serve. Zxids begin behind counter 0 of it.
     Lead {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
 use proto::{SessionId, Sid, Zxid};
@@ -71,6 +72,13 @@ impl Leader {
             record.zxid
         );
         self.proposals.propose(record.zxid);
+        if self.is_standalone {
+            // Nobody else is sent it: its place is all that is kept.
+            let place = Record::new(record.zxid, Bytes::new());
+            self.outstanding.push_back(place);
+            out.push(Action::Append(record));
+            return Ok(());
+        }
         out.push(Action::Append(record.clone()));
         for (to, link) in &mut self.links {
             if link.is_forwarding() && link.kind == LearnerKind::Follower {
@@ -225,7 +233,9 @@ impl Leader {
             }
         }
         self.last = zxid;
-        self.history.push(record.clone());
+        if !self.is_standalone {
+            self.history.push(record.clone());
+        }
         out.push(Action::Deliver(record));
         while let Some((_, to)) = self.syncs.front().filter(|(at, _)| *at <= zxid).copied() {
             self.syncs.pop_front();
