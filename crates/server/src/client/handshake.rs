@@ -311,3 +311,41 @@ fn answer(
     state.ends_after_flush = session.is_none();
     state.push_connect_response(&response);
 }
+
+#[cfg(test)]
+mod tests {
+    use replica::sessions::Sessions;
+    use tree::WatcherId;
+
+    use super::*;
+    use crate::assemble::server::test_server;
+
+    /// A handshake that has begun while this server decided about sessions, and goes on when the role
+    /// has ended: nothing is known about any session then, and "it is over" would be a lie.
+    #[tokio::test]
+    async fn a_client_that_comes_back_while_the_role_ends_is_not_told_that_its_session_is_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let server = test_server(dir.path()).await;
+        let clients = &server.clients;
+        let peer = "127.0.0.1:1".parse().unwrap();
+        let make = |id: WatcherId| Connection::new(id, peer, Arc::from([]));
+        let limits = Default::default();
+        let connection = clients.registry.admit(peer.ip(), limits, make).unwrap();
+        let session = clients.new_session(4000);
+        let service = clients.service.get();
+        assert_eq!(service, Service::Deciding);
+        // What the core does at the end of a role, in this order.
+        clients.stop_serving();
+        *clients.state.sessions.lock() = Sessions::reporting(2000);
+        let back = Return {
+            service,
+            session,
+            timeout_ms: 4000,
+            is_owner: true,
+            new_style: true,
+        };
+        assert!(!reattach(clients, &connection, &back));
+        assert!(connection.lock().outbox.is_empty(), "nothing is said");
+        server.stop().await;
+    }
+}
