@@ -17,7 +17,7 @@ use crate::client::inbox::ClientMessage;
 use crate::{clock, limits};
 
 /// Runs a replica.
-pub(crate) struct Core {
+pub(crate) struct CoreThread {
     replica: Replica<ServerHost>,
     host: ServerHost,
     clients: Arc<Clients>,
@@ -37,7 +37,7 @@ pub(crate) struct CoreStart {
     pub(crate) replica: Start,
 }
 
-impl Core {
+impl CoreThread {
     /// The replica has begun when this returns: a server that stands alone serves.
     ///
     /// # Errors

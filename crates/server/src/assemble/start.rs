@@ -16,7 +16,7 @@ use storage::{
 use tokio::net::TcpListener;
 use tree::Tree;
 
-use super::core::{Core, CoreStart};
+use super::core::{CoreStart, CoreThread};
 use super::host::ServerHost;
 use super::inbox::ToCore;
 use super::member::{self, MemberContext, MemberParts};
@@ -105,7 +105,7 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
     };
     let (log, on_disk) = common.log(snapshots, member_files, started.zxid);
     // A server that stands alone serves when this returns; a member looks for a leader.
-    let core = Core::begin(CoreStart {
+    let core = CoreThread::begin(CoreStart {
         clients: common.clients.clone(),
         inbox,
         host: ServerHost::new(common.clients.clone(), on_disk, ports),
