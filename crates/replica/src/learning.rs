@@ -336,6 +336,7 @@ impl<H: Host> Replica<H> {
 
     fn leave_leader(&mut self, fault: &Fault, turn: &mut Turn<'_, H>) {
         tracing::warn!(err = %fault, "following is over");
+        turn.note(Note::LeaderLeft(fault));
         if let (Fault::CannotTruncate { epoch, .. }, Some(member)) = (fault, &mut self.member) {
             member.truncation_failed_in = Some(*epoch);
         }

@@ -4,6 +4,7 @@ use proto::leader::LeaderPacket;
 use proto::request::WriteRequest;
 use proto::txn::Txn;
 use proto::{Sid, Zxid};
+use zab::learner::Fault;
 
 /// A piece of work whose length is measured by the host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -82,6 +83,8 @@ pub enum Note<'a> {
         /// How long this server has looked, ms.
         took_ms: u64,
     },
+    /// This learner leaves its leader, for this reason.
+    LeaderLeft(&'a Fault),
     /// A session expires.
     SessionExpires,
 }

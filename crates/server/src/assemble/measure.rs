@@ -73,6 +73,8 @@ impl Measures {
                 self.role.set_pending_syncs(pending_syncs);
                 self.ages.of_leader(metrics);
             }
+            // The replica logs it.
+            Note::LeaderLeft(_) => {}
             Note::LearnerTurnEnds => self.ages.of_learner(metrics),
             Note::LeadingBegins => self.role.begin_leading(),
             Note::SupporterLost => metrics.quit_leading_due_to_disloyal_voter.inc(),
