@@ -5,6 +5,7 @@ use proto::txn::{Txn, TxnRecord};
 use proto::{ErrorCode, Zxid};
 use session::Owner;
 use zab::Record;
+use zab::mutant::{self, Mutant};
 
 use crate::effect::{Applied, Effect};
 use crate::host::{Host, State, Turn};
@@ -57,7 +58,14 @@ impl<H: Host> Replica<H> {
         if let Some(origin) = in_flight.origin {
             turn.host.applying(tree, origin);
         }
-        let outcome = tree.apply(record, &mut turn.state.watches(), &mut self.events);
+        let outcome = match mutant::is(Mutant::EphemeralsStay) {
+            true => tree.apply(
+                &without_ephemerals(record),
+                &mut turn.state.watches(),
+                &mut self.events,
+            ),
+            false => tree.apply(record, &mut turn.state.watches(), &mut self.events),
+        };
         match record.txn {
             Txn::CloseSession { .. } => turn.state.sessions().remove(session),
             // A session that was made here lives here.
@@ -125,6 +133,9 @@ impl<H: Host> Replica<H> {
 
     /// Applies what a learner was told to be committed.
     pub(crate) fn apply_delivered(&mut self, turn: &mut Turn<'_, H>) {
+        if self.delivered.len() > 1 && mutant::is(Mutant::CommitsOutOfOrder) {
+            self.delivered.swap(0, 1);
+        }
         for record in std::mem::take(&mut self.delivered) {
             match self.match_delivered(&record, turn) {
                 Ok(matched) => {
@@ -200,4 +211,14 @@ impl<H: Host> Replica<H> {
             self.undelivered.pop_front();
         }
     }
+}
+
+/// The same, but the end of a session deletes nothing: a deliberate bug.
+fn without_ephemerals(record: &TxnRecord) -> TxnRecord {
+    let mut record = record.clone();
+    if let Txn::CloseSession { paths } = &mut record.txn {
+        *paths = Some(Vec::new());
+        record.header.session = proto::SessionId::NONE;
+    }
+    record
 }

@@ -10,6 +10,7 @@ use proto::{Epoch, Sid, Zxid};
 use session::{Owner, SessionTracker};
 use tree::{Overlay, Tree};
 use zab::leader::{Action, Leader, LeaderStart, LinkId, StepDown};
+use zab::mutant;
 
 use crate::effect::{Effect, Port, Service};
 use crate::host::{Host, State, Turn};
@@ -68,7 +69,7 @@ impl<H: Host> Replica<H> {
             last_zxid: member.last_logged,
             committed: std::mem::take(&mut member.committed),
             log_whole_from: member.log_whole_from,
-            quorum: lists.committed().quorum(),
+            quorum: mutant::quorum(lists.committed().quorum()),
             config_version: lists.committed().version.0,
             next: lists.last_seen().map(|seen| lists.next_config(seen)),
         };

@@ -44,6 +44,7 @@ pub use action::{Action, Fault};
 use live::Live;
 use synchronise::Synchronise;
 
+use crate::mutant::{self, Mutant};
 use crate::packets::ShowLeader;
 use crate::{CommittedLog, Settings};
 
@@ -241,7 +242,9 @@ impl Learner {
     pub fn handle_snapshot_received(&mut self, now_ms: i64) {
         self.heard_ms = now_ms;
         if let Phase::Restoring(Restore::Snapshot(zxid)) = self.phase {
-            self.committed.clear();
+            if !mutant::is(Mutant::CommittedLogKeptOverSnapshot) {
+                self.committed.clear();
+            }
             // It may have run ahead, so what follows need not follow its zxid.
             self.start_syncing("SNAP", true, zxid, None);
         }

@@ -9,6 +9,7 @@ use proto::{Epoch, Zxid};
 
 use super::live::{Live, append_and_deliver};
 use super::{Action, Fault, LearnerKind, unexpected};
+use crate::mutant::{self, Mutant};
 use crate::record::follows;
 use crate::{CommittedLog, Record};
 
@@ -226,7 +227,10 @@ impl Synchronise {
         for record in self.received.drain(..self.committed_len) {
             self.held_bytes -= held_bytes(&record);
             self.appended = Some(record.zxid);
-            append_and_deliver(record, log, out);
+            match mutant::is(Mutant::DiffNotInCommittedLog) {
+                true => append_and_deliver(record, &mut CommittedLog::default(), out),
+                false => append_and_deliver(record, log, out),
+            }
         }
         self.committed_len = 0;
     }
