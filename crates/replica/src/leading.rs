@@ -10,7 +10,7 @@ use proto::{Epoch, Sid, Zxid};
 use session::{Owner, SessionTracker};
 use tree::{Overlay, Tree};
 use zab::leader::{Action, Leader, LeaderStart, LinkId, StepDown};
-use zab::mutant;
+use zab::mutant::{self, Mutant};
 
 use crate::effect::{Effect, Port, Service};
 use crate::host::{Host, State, Turn};
@@ -301,7 +301,9 @@ impl<H: Host> Replica<H> {
             tree.orphan_owners()
         };
         if let Some(member) = &mut self.member {
-            member.elections.handle_epoch_active(epoch);
+            if !mutant::is(Mutant::LeaderKeepsElectedEpoch) {
+                member.elections.handle_epoch_active(epoch);
+            }
             tracing::info!(sid = %member.lists.me(), %epoch, "leading");
         }
         self.install_seen_config(designated_leader, turn);

@@ -3,6 +3,7 @@
 use proto::notification::PeerState;
 use proto::{Epoch, Sid, Zxid};
 use tree::Tree;
+use zab::mutant::{self, Mutant};
 
 use crate::effect::{Effect, Port, Service};
 use crate::host::{Host, State, Turn};
@@ -158,8 +159,21 @@ impl<H: Host> Replica<H> {
             self.in_flight.clear();
             return self.reload(None, turn);
         }
+        if mutant::is(Mutant::VotesByApplied) {
+            self.forget_uncommitted(turn);
+        }
         self.apply_uncommitted(turn);
         self.take_next(next, turn);
+    }
+
+    /// A deliberate bug: what is in the log does not count.
+    fn forget_uncommitted(&mut self, turn: &Turn<'_, H>) {
+        self.undelivered.clear();
+        self.in_flight.clear();
+        self.appended = turn.state.tree().last_zxid();
+        if let Some(member) = &mut self.member {
+            member.last_logged = self.appended;
+        }
     }
 
     fn take_next(&mut self, next: Next, turn: &mut Turn<'_, H>) {

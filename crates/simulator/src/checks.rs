@@ -96,22 +96,22 @@ impl Checks {
         self.hold(ephemerals::NAME, lives);
     }
 
-    /// A server has established an epoch: what its history holds behind the end of what was
+    /// A server has established an epoch with a history up to `last`: what that holds behind the end of what was
     /// committed is committed now. Digests tell whether its tree is made of it.
-    pub(crate) fn leads(&mut self, sid: Sid, epoch: Epoch, tree: &Tree) {
+    pub(crate) fn leads(&mut self, sid: Sid, epoch: Epoch, last: Zxid, tree: &Tree) {
         let held = self.one_leader.leads(sid, epoch);
         self.hold(OneLeader::NAME, held);
-        let last = self.history.end_of_tree(tree.last_zxid());
+        let last = self.history.end_of_tree(last);
         let end = self.history.end_before(epoch);
         self.hold(Acknowledged::NAME, self.acknowledged.leads(sid, last, end));
         if self.one_leader.newest() > epoch {
             // Its quorum has gone over to the next one; it does not know yet and commits nothing.
-            return self.serves(sid, tree);
+            return self.serves(sid, last, tree);
         }
         for record in self.primary_order.between(self.history.end(), last) {
             self.commit(&record, epoch);
         }
-        self.serves(sid, tree);
+        self.serves(sid, last, tree);
         if self.history.end() != last {
             let end = self.history.end();
             let text =
@@ -120,8 +120,9 @@ impl Checks {
         }
     }
 
-    pub(crate) fn serves(&mut self, sid: Sid, tree: &Tree) {
-        let last = self.history.end_of_tree(tree.last_zxid());
+    /// A server begins to serve, with a tree whose last transaction is `last`.
+    pub(crate) fn serves(&mut self, sid: Sid, last: Zxid, tree: &Tree) {
+        let last = self.history.end_of_tree(last);
         self.hold(prefix::NAME, prefix::serves(sid, last, &self.history));
         let held = self.digests.compare(sid, last, tree.digest());
         self.hold(Digests::NAME, held);

@@ -34,6 +34,7 @@ pub(crate) struct Ensemble {
 impl Ensemble {
     /// All machines are off.
     pub(crate) fn new(seed: u64, plan: Plan, prints: bool) -> Self {
+        zab::mutant::choose(plan.mutant.of_shipped_code());
         let mut world = World::new(seed, plan, prints);
         let machine = || Machine {
             disk: SimDisk::default(),
@@ -96,10 +97,10 @@ impl Ensemble {
             Event::Dialled { connection } => self.dialled(connection),
             Event::Broken { connection, end } => self.broken(connection, end),
             Event::Wake { server, life } => {
-                self.with(server, life, |server, world| server.handle_wake(world));
+                self.with(server, life, Server::handle_wake);
             }
             Event::DiskDone { server, life, job } => {
-                self.with(server, life, |server, world| server.handle_disk(job, world));
+                self.with(server, life, |server| server.handle_disk(job));
             }
             Event::ClientWake { client } => {
                 if let Some(client) = self.clients.get_mut(client) {
@@ -113,12 +114,7 @@ impl Ensemble {
     }
 
     /// Lets a process do something, if it is still there.
-    pub(crate) fn with(
-        &mut self,
-        index: usize,
-        life: u64,
-        step: impl FnOnce(&mut Server, &mut World),
-    ) {
+    pub(crate) fn with(&mut self, index: usize, life: u64, step: impl FnOnce(&mut Server)) {
         let Some(process) = self
             .machines
             .get_mut(index)
@@ -126,14 +122,14 @@ impl Ensemble {
         else {
             return;
         };
-        if process.life != life {
+        if process.host.life != life {
             return;
         }
-        step(process, &mut self.world);
-        if process.ended.is_none() {
-            process.settle(&mut self.world);
-        }
-        if let Some(reason) = process.ended.clone() {
+        process.with(&mut self.world, |process| {
+            step(process);
+            process.settle();
+        });
+        if let Some(reason) = process.host.ended.clone() {
             self.world.say(format!("server {}", index + 1), || {
                 format!("exits: {reason}")
             });
@@ -165,8 +161,8 @@ impl Ensemble {
             return;
         };
         match to {
-            Place::Server { server, life } => self.with(server, life, |server, world| {
-                server.handle_message(number, message, world);
+            Place::Server { server, life } => self.with(server, life, |server| {
+                server.handle_message(number, message);
             }),
             Place::Client(client) => {
                 if let Some(client) = self.clients.get_mut(client) {
@@ -183,7 +179,7 @@ impl Ensemble {
         let (port, [from, to]) = (connection.port, connection.ends);
         let target = to.server().and_then(|to| {
             let process = self.machines.get(to)?.process.as_ref()?;
-            process.listens(port).then_some(process.place())
+            process.listens(port).then_some(process.host.place())
         });
         let is_cut = match (from.server(), to.server()) {
             (Some(from), Some(to)) => {
@@ -197,15 +193,15 @@ impl Ensemble {
             self.world
                 .network
                 .open(number, Place::Server { server, life });
-            self.with(server, life, |server, world| {
-                server.handle_accepted(number, port, world)
+            self.with(server, life, |server| {
+                server.handle_accepted(number, port);
             });
         }
         let is_open = target.is_some();
         match from {
             Place::Server { server, life } => {
-                self.with(server, life, |server, world| {
-                    server.handle_dialled(number, port, is_open, world);
+                self.with(server, life, |server| {
+                    server.handle_dialled(number, port, is_open);
                 });
             }
             Place::Client(client) => {
@@ -226,8 +222,8 @@ impl Ensemble {
         let place = connection.ends[end];
         self.world.network.vanish(number, end);
         match place {
-            Place::Server { server, life } => self.with(server, life, |server, world| {
-                server.handle_closed(number, world);
+            Place::Server { server, life } => self.with(server, life, |server| {
+                server.handle_closed(number);
             }),
             Place::Client(client) => {
                 if let Some(client) = self.clients.get_mut(client) {
@@ -256,9 +252,9 @@ impl Ensemble {
             Ok(server) => {
                 self.world
                     .say(&name, || format!("starts at {}", server.last_logged()));
-                let life = server.life;
+                let life = server.host.life;
                 machine.process = Some(Box::new(server));
-                self.with(index, life, |_, _| {});
+                self.with(index, life, Server::begin);
             }
             Err(error) if machine.disk.is_full() || error.contains(INJECTED) => {
                 self.world.say(&name, || format!("cannot start: {error}"));
@@ -289,7 +285,7 @@ impl Ensemble {
         };
         self.world
             .say(format!("server {}", index + 1), || "is killed".into());
-        for (connection, end) in self.world.network.of(process.place()) {
+        for (connection, end) in self.world.network.of(process.host.place()) {
             let World { network, queue, .. } = &mut self.world;
             network.close(connection, end, queue);
         }
@@ -313,9 +309,9 @@ impl Ensemble {
             // In the middle of what it was about to write.
             let changes = self.world.random.below(4) as u64;
             disk.die_after(changes, self.world.random.below(300));
-            process.finish_disk_jobs(&mut self.world);
+            process.with(&mut self.world, |process| process.host.finish_disk_jobs());
         }
-        for (connection, end) in self.world.network.of(process.place()) {
+        for (connection, end) in self.world.network.of(process.host.place()) {
             let other = 1 - end;
             self.world.network.vanish(connection, end);
             let delay = self.world.random.range(MS, 800 * MS);

@@ -1,6 +1,6 @@
 //! Whole ensembles in one thread, from one number.
 //!
-//! Three to seven servers, each the real cores (`election`, `zab`, `session`, `tree`) over the real
+//! Three to seven servers, each the real [`Replica`](replica::Replica) over the real `tree` and
 //! `storage`, live on a simulated disk, network and clock. Clients write, read, watch, lose their
 //! connections and come back elsewhere. Machines lose power in the middle of a write, processes are
 //! killed, paths are cut (also one way), connections break, syncs fail, disks fill up and bits flip.
@@ -9,13 +9,14 @@
 //! * [`run`] runs one seed; the binary runs many.
 //! * `invariants` are what must hold, one file each; `history` is what was committed, as an
 //!   onlooker knows it.
-//! * [`Mutant`]s are hosts that do not do their duty: each must be caught, else the invariants
-//!   prove nothing.
+//! * [`Mutant`]s are hosts, or lines of the code that ships, that do not do their duty: each must be
+//!   caught, else the invariants prove nothing.
 //! * [`scenarios`] are the order bugs that Apache ZooKeeper has had, step by step, each with its
 //!   mutant.
 //!
-//! A host here does what the real server does, but with the least code: there are no threads, no
-//! sockets and no real time. What it relies on is what the cores' documentation asks of a host.
+//! The host of a replica (`server`) carries out what the replica decides, as the real server does, and
+//! decides nothing itself: there are no threads, no sockets and no real time. One thing it has to model,
+//! since it is not part of the replica: what a server's connections with clients do.
 
 mod checks;
 mod client;
@@ -26,7 +27,6 @@ mod mutant;
 mod network;
 mod plan;
 mod queue;
-mod quorum;
 pub mod scenarios;
 mod server;
 mod wire;
@@ -38,7 +38,6 @@ pub use mutant::{CAUGHT_BY, Mutant};
 use ensemble::Ensemble;
 use plan::Plan;
 // `server` names it by its old place.
-use testkit as disk;
 use testkit::Random;
 
 /// What a run did.
@@ -75,11 +74,14 @@ pub fn run(seed: u64, mutant: Mutant, prints: bool) -> Report {
 
 /// The command that repeats a seed with every step printed.
 pub fn repeat_command(seed: u64, mutant: Mutant) -> String {
-    let mutant = match mutant {
-        Mutant::None => String::new(),
-        mutant => format!(" --mutant {}", mutant.name()),
+    let (features, mutant) = match mutant {
+        Mutant::None => ("", String::new()),
+        mutant => (
+            " --features mutants",
+            format!(" --mutant {}", mutant.name()),
+        ),
     };
-    format!("cargo run --release -p zoarium-simulator -- --seed {seed}{mutant}")
+    format!("cargo run --release -p zoarium-simulator{features} -- --seed {seed}{mutant}")
 }
 
 fn report(ensemble: &Ensemble) -> Report {

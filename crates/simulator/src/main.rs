@@ -48,6 +48,10 @@ fn main() -> ExitCode {
             }
         },
     };
+    if !mutant.is_available() {
+        eprintln!("{mutant:?} is a change of the code that ships: build with --features mutants");
+        return ExitCode::from(2);
+    }
     if let Some(issue) = arguments.scenario {
         return play(issue, mutant);
     }

@@ -28,8 +28,6 @@ pub(crate) struct Plan {
     pub(crate) snap_count: u64,
     /// Bytes of a step of a snapshot.
     pub(crate) chunk_bytes: usize,
-    /// Whether servers may start with nothing committed in memory.
-    pub(crate) forgets: bool,
     pub(crate) force_snapshot: bool,
     pub(crate) use_disk_log: bool,
     /// Whether disks may rot, fail and fill up.
@@ -56,7 +54,6 @@ impl Plan {
             committed_len: random.pick(&[1, 2, 5, 20, 500]).unwrap_or(500),
             snap_count: random.pick(&[4, 10, 40, 1000]).unwrap_or(40),
             chunk_bytes: random.pick(&[100, 1000, 100_000]).unwrap_or(1000),
-            forgets: true,
             force_snapshot: random.percent(10),
             use_disk_log: random.percent(90),
             has_bad_disks: random.percent(40),
@@ -79,7 +76,6 @@ impl Plan {
             committed_len: 500,
             snap_count: 1000,
             chunk_bytes: 100_000,
-            forgets: false,
             force_snapshot: false,
             use_disk_log: true,
             has_bad_disks: false,

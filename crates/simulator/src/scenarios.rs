@@ -11,7 +11,7 @@ mod learners;
 
 use proto::request::{CreateRequest, WriteRequest, flags};
 use proto::{Acl, OpCode, SessionId, Zxid};
-use session::Owner;
+use replica::State;
 
 use crate::checks::Violation;
 use crate::ensemble::Ensemble;
@@ -180,7 +180,7 @@ impl Ensemble {
 
     /// The leader proposes so many transactions.
     fn propose(&mut self, leader: usize, count: usize) {
-        let Some(life) = self.process(leader).map(|process| process.life) else {
+        let Some(life) = self.process(leader).map(|process| process.host.life) else {
             return self.wrong(format!("server {} does not run", leader + 1));
         };
         for _ in 0..count {
@@ -198,11 +198,11 @@ impl Ensemble {
                 },
                 ttl: -1,
             };
-            self.with(leader, life, |server, world| {
-                if server.tree.session_timeout_ms(WRITER).is_none() {
-                    server.propose(Owner::THIS_SERVER, WRITER, 0, &open, world);
+            self.with(leader, life, |server| {
+                if server.state.tree().session_timeout_ms(WRITER).is_none() {
+                    server.propose(WRITER, open);
                 }
-                server.propose(Owner::THIS_SERVER, WRITER, 0, &create, world);
+                server.propose(WRITER, create);
             });
             self.run(5 * MS);
         }

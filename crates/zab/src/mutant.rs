@@ -18,6 +18,10 @@ pub enum Mutant {
     EphemeralsStay,
     /// Who holds a session's connection is not looked at.
     OwnerIgnored,
+    /// What was logged and not applied is forgotten with the role: votes do not name it.
+    VotesByApplied,
+    /// ZOOKEEPER-1818: a leader goes on naming the epoch it was elected with.
+    LeaderKeepsElectedEpoch,
     /// ZOOKEEPER-3526: the committed log survives a snapshot that goes beyond it.
     CommittedLogKeptOverSnapshot,
     /// ZOOKEEPER-4925: what DIFF brought is missing in the committed log.

@@ -8,6 +8,7 @@ use crate::queue::{Event, Micros};
 use crate::server::Server;
 use crate::world::World;
 use proto::{SessionId, Zxid};
+use replica::State;
 
 /// How long it may take until everything is well.
 const PATIENCE: Micros = 60 * SECOND;
@@ -69,7 +70,7 @@ impl Ensemble {
                     .world
                     .checks
                     .history
-                    .end_of_tree(process.tree.last_zxid()),
+                    .end_of_tree(process.last_applied()),
             },
         };
         let servers: Vec<Standing> = self.machines.iter().map(standing).collect();
@@ -91,9 +92,9 @@ impl Ensemble {
     fn look_after(&mut self) {
         if std::mem::take(&mut self.world.is_observer_ahead)
             && let Some(leader) = self.leader()
-            && let Some(life) = self.process(leader).map(|leader| leader.life)
         {
-            self.with(leader, life, Server::step_down);
+            self.kill(leader);
+            self.start(leader);
         }
         let others_are_well = self.machines.iter().enumerate().all(|(index, machine)| {
             machine.has_refused || self.process(index).is_some_and(Server::is_serving)
@@ -141,8 +142,9 @@ impl Ensemble {
             .iter()
             .filter_map(|machine| machine.process.as_deref())
         {
-            checks.serves(process.sid, &process.tree);
-            let held = ephemerals::at_the_end(process.sid, &process.tree, &checks.history);
+            let (sid, tree) = (process.host.sid, process.state.tree());
+            checks.serves(sid, tree.last_zxid(), &tree);
+            let held = ephemerals::at_the_end(sid, &tree, &checks.history);
             checks.hold(ephemerals::NAME, held);
             let paths: Vec<String> = checks
                 .history
@@ -161,7 +163,7 @@ impl Ensemble {
                     identities: &[],
                 };
                 let mut body = Vec::new();
-                let result = process.tree.read(&request, &caller, &watches, &mut body);
+                let result = tree.read(&request, &caller, &watches, &mut body);
                 let result = result.map(|()| bytes::Bytes::from(body));
                 let held = reads::read(&request, checks.history_end(), &result, &checks.history);
                 checks.hold(reads::NAME, held);

@@ -1,29 +1,29 @@
-//! From the disk to a server that looks for a leader.
+//! From the disk to a member that looks for a leader, in the order of the real server's start.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::net::IpAddr;
 use std::path::Path;
+use std::rc::Rc;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use election::links::Links;
-use election::{Candidate, Election, Electorate, Role as ElectionRole};
-use parking_lot::Mutex;
-use proto::{Epoch, Sid, Zxid};
-use recovery::{RecoveredTree, recover_tree};
+use config::members::HostPort;
+use config::{Config, RawConfig, Surroundings, SystemProperties};
+use proto::{Sid, Zxid};
+use recovery::{RecoveredTree, recover_member};
+use replica::members::MemberLists;
+use replica::{MemberStart, Now, Replica, Settings, Start};
 use storage::{
-    Compression, DataDirs, Empty, Epochs, OpenOptions, RecoverySettings, SnapshotTrailer,
-    SnapshotWriter, StorageError, read_txns_from, remove_initialize_marker,
+    DataDirs, Empty, Epochs, OpenOptions, RecoverySettings, StorageError, remove_initialize_marker,
 };
-use tree::{TreeSettings, Watches};
-use zab::learner::LearnerKind;
-use zab::{CommittedLog, Record};
+use testkit::SimDisk;
+use tree::TreeSettings;
 
-use super::desk::Desk;
-use super::log::LogRoom;
-use super::{Role, Server};
+use super::Server;
+use super::disk::DiskWork;
+use super::host::SimHost;
+use super::state::SimState;
 use crate::Mutant;
-use crate::disk::SimDisk;
-use crate::quorum;
+use crate::plan::Plan;
 use crate::world::World;
 
 /// Which process this is.
@@ -36,103 +36,89 @@ pub(crate) struct Birth {
 }
 
 impl Server {
-    /// Starts a process on this disk.
+    /// Starts a process on this disk; it does nothing before [`Server::begin`].
     pub(crate) fn boot(birth: Birth, disk: &SimDisk, world: &mut World) -> Result<Self, String> {
         let say = |error: StorageError| error.to_string();
+        let config = config_of(birth.index, &world.plan)?;
         let disk = Arc::new(disk.clone());
         let dir = Path::new("/data");
         let dirs = DataDirs::open(&*disk, dir, dir, OpenOptions::default()).map_err(say)?;
+        let recovery = RecoverySettings {
+            db_autocreate: birth.may_be_empty,
+            ..RecoverySettings::default()
+        };
         let RecoveredTree {
             tree, recovered, ..
-        } = recover_tree(&*disk, &dirs, &settings(birth), tree_settings()).map_err(say)?;
-        if !world.is(Mutant::RecoveredLogNotSynced) {
-            Self::sync_what_is_there(&disk, &dirs)?;
-        }
-        if recovered.empty == Some(Empty::Trusted) {
-            write_first_snapshot(&disk, &dirs, &tree).map_err(say)?;
-            remove_initialize_marker(&*disk, &dirs).map_err(say)?;
-        }
-        let epochs = Epochs::load(&*disk, &dirs, tree.last_zxid()).map_err(say)?;
-        let is_untrusted = recovered.empty == Some(Empty::Untrusted);
-        let snapshot = recovered.snapshot.map_or(Zxid::ZERO, |file| file.zxid);
-        let committed = committed_log(&disk, &dirs, tree.last_zxid(), world).map_err(say)?;
-        let sid = sid_of(birth.index);
-        let kind = if birth.index < world.plan.voters {
-            LearnerKind::Follower
-        } else {
-            LearnerKind::Observer
-        };
-        let candidate = Candidate {
-            zxid: (!is_untrusted).then_some(tree.last_zxid()),
-            peer_epoch: epochs.current,
-        };
-        let mut server = Self {
-            index: birth.index,
-            life: birth.life,
-            sid,
-            kind,
-            election: new_election(sid, kind, candidate, world),
-            links: Links::new(sid, (0..world.plan.servers()).map(sid_of).collect()),
-            log: LogRoom::new(&disk, &dirs),
-            disk,
-            dirs,
-            epochs,
-            tree,
-            watches: Mutex::new(Watches::new()),
-            to_self: VecDeque::new(),
-            voters: BTreeMap::new(),
-            role: Role::Looking,
-            jobs: BTreeMap::new(),
-            last_job: 0,
-            heard_live: committed.after(Zxid::ZERO).cloned().collect(),
-            committed,
-            undelivered: VecDeque::new(),
-            log_whole_from: if world.is(Mutant::LogWithHoleServed) {
-                Zxid::ZERO
-            } else {
-                snapshot
-            },
-            truncation_failed_in: None,
-            accepted_floor: Epoch(0),
-            is_untrusted,
-            desk: Desk::new(sid, world.now_ms()),
-            snapshot: None,
-            wake_at: None,
-            ended: None,
-        };
-        server.look(world);
-        Ok(server)
-    }
-
-    /// Loads the tree from the disk again.
-    pub(super) fn reload(&mut self, world: &mut World) {
-        self.snapshot = None;
-        self.undelivered.clear();
-        let birth = Birth {
-            index: self.index,
-            life: self.life,
-            may_be_empty: true,
-        };
-        let recovered = recover_tree(&*self.disk, &self.dirs, &settings(birth), tree_settings());
-        match recovered {
-            Ok(recovered) => {
-                self.tree = recovered.tree;
-                let end = self.tree.last_zxid();
-                self.committed.truncate_after(end);
-                if self.committed.max().is_none_or(|max| max < end) {
-                    match committed_log(&self.disk, &self.dirs, end, world) {
-                        Ok(committed) => self.committed = committed,
-                        Err(error) => self.exit(error.to_string()),
-                    }
-                }
+        } = recover_member(&*disk, &dirs, &recovery, tree_settings()).map_err(say)?;
+        storage::make_durable(&*disk, &dirs, &recovered).map_err(say)?;
+        let state = Rc::new(SimState::new(tree, world.plan.tick_ms));
+        let work = DiskWork::new(disk, dirs, recovery, world);
+        let is_trusted = recovered.empty != Some(Empty::Untrusted);
+        let mut is_snapshot_due = false;
+        if recovered.snapshot.is_none() && is_trusted {
+            work.write_first_snapshot(&state).map_err(say)?;
+            if recovered.has_marker {
+                remove_initialize_marker(&*work.disk, &work.dirs).map_err(say)?;
             }
-            Err(error) => self.exit(error.to_string()),
+        } else if recovered.txns_replayed > 0 {
+            storage::set_damaged_aside(&*work.disk, &work.dirs, recovered.last_zxid)
+                .map_err(say)?;
+            is_snapshot_due = true;
         }
+        let epochs = Epochs::load(&*work.disk, &work.dirs, recovered.last_zxid).map_err(say)?;
+        let snapshot = recovered.snapshot.as_ref();
+        let lists = MemberLists::new(&config).ok_or("no ensemble is configured")?;
+        let start = MemberStart {
+            lists,
+            epochs: replica::Epochs {
+                accepted: epochs.accepted,
+                current: epochs.current,
+            },
+            last_logged: recovered.last_zxid.max(Zxid::ZERO),
+            log_whole_from: match world.is(Mutant::LogWithHoleServed) {
+                true => Zxid::ZERO,
+                false => snapshot.map_or(Zxid::ZERO, |file| file.zxid),
+            },
+            is_trusted,
+        };
+        let mut host = SimHost::new(birth, state.clone(), work, world);
+        if is_snapshot_due {
+            host.disk.is_due = true;
+        }
+        let start = Start {
+            settings: settings(&config, &world.plan),
+            member: Some(start),
+            seed: world.random.any(),
+        };
+        let replica = Replica::new(start, &*state, now(world));
+        Ok(Self {
+            replica: replica.map_err(|error| error.to_string())?,
+            state,
+            host,
+            wake_at: None,
+        })
+    }
+}
+
+pub(super) fn now(world: &World) -> Now {
+    Now {
+        ms: world.now_ms(),
+        wall_ms: 1_700_000_000_000 + world.now_ms(),
     }
 }
 
 pub(crate) fn sid_of(index: usize) -> Sid {
     Sid(i64::try_from(index).unwrap_or(i64::MAX - 1) + 1)
+}
+
+pub(super) fn index_of(sid: Sid) -> usize {
+    usize::try_from(sid.0 - 1).unwrap_or(usize::MAX)
+}
+
+/// Whose address this is.
+pub(super) fn server_at(address: &HostPort) -> Option<usize> {
+    let number = address.host.rsplit('.').next()?;
+    number.parse::<usize>().ok()?.checked_sub(1)
 }
 
 pub(super) fn tree_settings() -> Arc<TreeSettings> {
@@ -142,58 +128,48 @@ pub(super) fn tree_settings() -> Arc<TreeSettings> {
     })
 }
 
-fn settings(birth: Birth) -> RecoverySettings {
-    RecoverySettings {
-        db_autocreate: birth.may_be_empty,
-        ..RecoverySettings::default()
-    }
-}
+/// What a server is told beside its files: who it is.
+struct MyId(usize);
 
-fn new_election(sid: Sid, kind: LearnerKind, candidate: Candidate, world: &World) -> Election {
-    let role = match kind {
-        LearnerKind::Follower => ElectionRole::Participant,
-        LearnerKind::Observer => ElectionRole::Observer,
-    };
-    let electorate = Electorate::new(quorum::of(&world.plan), Default::default(), Bytes::new());
-    Election::new(sid, role, world.plan.election(), electorate, candidate)
-}
-
-fn write_first_snapshot(
-    disk: &Arc<SimDisk>,
-    dirs: &DataDirs,
-    tree: &tree::Tree,
-) -> Result<(), StorageError> {
-    let disk = Arc::clone(disk);
-    let mut writer = SnapshotWriter::new(disk, dirs, Zxid::ZERO, Compression::None, true)?;
-    let (mut cursor, mut bytes) = (tree.start_snapshot(), Vec::new());
-    while tree.snapshot_chunk(&mut cursor, 1 << 20, &mut bytes) {}
-    writer.write(&bytes)?;
-    let trailer = SnapshotTrailer {
-        digest: Some((Zxid::ZERO, 0)),
-        last_zxid: Some(Zxid::ZERO),
-    };
-    writer.finish(trailer).map(drop)
-}
-
-/// The newest transactions of the log, as far as they lead up to the end of the history.
-fn committed_log(
-    disk: &SimDisk,
-    dirs: &DataDirs,
-    end: Zxid,
-    world: &mut World,
-) -> Result<CommittedLog, StorageError> {
-    let mut committed = CommittedLog::new(world.plan.committed_len);
-    if world.plan.forgets && world.random.percent(20) {
-        return Ok(committed);
-    }
-    let from = storage::list_snapshots(disk, &dirs.snap)?
-        .first()
-        .map_or(Zxid(1), |snapshot| snapshot.zxid.next());
-    for txn in read_txns_from(disk, dirs, from, jute::Limits::default())? {
-        let txn = txn?;
-        if txn.record.header.zxid <= end {
-            committed.push(Record::new(txn.record.header.zxid, txn.payload));
+impl Surroundings for MyId {
+    fn read(&mut self, path: &Path, _limit: usize) -> io::Result<Vec<u8>> {
+        if path.ends_with("myid") {
+            return Ok(sid_of(self.0).to_string().into_bytes());
         }
+        Err(io::ErrorKind::NotFound.into())
     }
-    Ok(committed)
+
+    fn resolve(&mut self, host: &str) -> io::Result<IpAddr> {
+        Err(io::Error::new(io::ErrorKind::NotFound, host.to_owned()))
+    }
+}
+
+fn config_of(index: usize, plan: &Plan) -> Result<Config, String> {
+    let tick_ms = plan.tick_ms;
+    let mut text = format!("dataDir=/data\ntickTime={tick_ms}\ninitLimit=10\nsyncLimit=5\n");
+    if index >= plan.voters {
+        text += "peerType=observer\n";
+    }
+    for server in 0..plan.servers() {
+        let role = match server < plan.voters {
+            true => "participant",
+            false => "observer",
+        };
+        let number = server + 1;
+        text += &format!("server.{number}=10.0.0.{number}:2888:3888:{role}\n");
+    }
+    let raw = RawConfig::parse("zoo.cfg".as_ref(), text.as_bytes());
+    let raw = raw.map_err(|error| error.to_string())?;
+    let config = Config::parse(raw, SystemProperties::new(), &mut MyId(index));
+    config.map_err(|error| error.to_string())
+}
+
+fn settings(config: &Config, plan: &Plan) -> Settings {
+    let mut settings = Settings::new(config);
+    if let Some(ensemble) = &mut settings.ensemble {
+        ensemble.zab = plan.zab();
+        ensemble.election.election = plan.election();
+        ensemble.commit_log_count = plan.committed_len;
+    }
+    settings
 }
