@@ -177,10 +177,10 @@ impl Ensemble {
         let index = self.any_server();
         let disk = self.machines[index].disk.clone();
         if self.world.random.percent(70) {
-            let fault = if self.world.random.percent(50) {
-                SyncFault::Fails
-            } else {
-                SyncFault::FailsAndForgets
+            let fault = match self.world.random.below(3) {
+                0 => SyncFault::Fails,
+                1 => SyncFault::FailsAndForgets,
+                _ => SyncFault::FailsAndShows,
             };
             disk.fail_next_sync(fault);
         } else {
