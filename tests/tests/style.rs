@@ -210,6 +210,24 @@ fn documents_that_are_cited_are_there() {
 }
 
 #[test]
+fn paths_that_documents_name_are_there() {
+    let Some(files) = committed() else { return };
+    let mut faults = Vec::new();
+    for file in files.iter().filter(|file| file.ends_with(DOCUMENT)) {
+        let text = text_of(file).unwrap_or_default();
+        for (line, number) in text.lines().zip(1..) {
+            let missing = named_paths(line)
+                .filter(|path| !at(path).exists() && !at("crates").join(path).exists());
+            faults.extend(missing.map(|path| format!("{file}:{number}: {path}")));
+        }
+    }
+    assert!(
+        faults.is_empty(),
+        "neither from the root nor from `crates`: {faults:#?}"
+    );
+}
+
+#[test]
 fn lines_of_documents_are_not_too_long() {
     let Some(files) = committed() else { return };
     let mut faults = Vec::new();
@@ -235,6 +253,27 @@ fn cited(line: &str) -> impl Iterator<Item = &str> {
     let words = line.split(move |c| !is_of_name(c));
     let names = words.map(|word| word.trim_end_matches('.'));
     names.filter(|name| name.len() > DOCUMENT.len() && name.ends_with(DOCUMENT))
+}
+
+/// Paths of the project between backticks: Rust files, and whatever is below a folder that is at the
+/// top.
+fn named_paths(line: &str) -> impl Iterator<Item = &str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
+    let is_ours = move |path: &&str| {
+        let is_below = ["crates/", "tests/", "docs/"]
+            .iter()
+            .any(|folder| path.starts_with(folder));
+        path.contains('/') && path.chars().all(is_plain) && (path.ends_with(".rs") || is_below)
+    };
+    line.split('`').skip(1).step_by(2).filter(is_ours)
+}
+
+#[test]
+fn paths_are_found_between_backticks() {
+    let line =
+        "see `crates/zab/src`, `zab/src/lib.rs`, `a/{b,c}.rs`, `1/2`, crates/zab and `lib.rs`";
+    let found: Vec<&str> = named_paths(line).collect();
+    assert_eq!(found, ["crates/zab/src", "zab/src/lib.rs"]);
 }
 
 #[test]
