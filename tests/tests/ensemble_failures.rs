@@ -92,6 +92,17 @@ fn a_leader_without_room_for_its_log_makes_way() {
     lacks_room(3, [1, 3, 2]);
 }
 
+/// Ends member `id` and starts it with another accepted epoch on its disk.
+fn restart_with_accepted_epoch(ensemble: &mut Ensemble, id: u64, epoch: u64) {
+    ensemble.member_mut(id).terminate();
+    let file = ensemble
+        .member(id)
+        .data_dir()
+        .join("version-2/acceptedEpoch");
+    std::fs::write(&file, epoch.to_string()).expect("write the epoch");
+    ensemble.start(id);
+}
+
 /// It cannot join the present epoch. With Apache ZooKeeper it waits for another leader.
 #[test]
 fn a_follower_with_an_epoch_far_ahead_is_brought_in_by_a_single_new_epoch() {
@@ -103,13 +114,7 @@ fn a_follower_with_an_epoch_far_ahead_is_brought_in_by_a_single_new_epoch() {
     };
     let load = Load::start(&ensemble.addresses(&[2, 3]));
     load.wait_for_progress(PROGRESS);
-    ensemble.member_mut(1).terminate();
-    let file = ensemble
-        .member(1)
-        .data_dir()
-        .join("version-2/acceptedEpoch");
-    std::fs::write(&file, AHEAD.to_string()).expect("write the epoch");
-    ensemble.start(1);
+    restart_with_accepted_epoch(&mut ensemble, 1, AHEAD);
     if Flavour::under_test() != Flavour::Zoarium {
         ensemble.assert_none_serves_for(&[1], Duration::from_secs(5));
         assert_eq!(ensemble.leaders(), [3]);
@@ -129,6 +134,7 @@ fn a_follower_with_an_epoch_far_ahead_is_brought_in_by_a_single_new_epoch() {
 /// No elections can have led there. It cannot join the present epoch, and is not let to disturb it.
 #[test]
 fn a_follower_with_an_epoch_that_cannot_be_its_own_waits_quietly() {
+    const DAMAGED: u64 = 2_000_000;
     let builder = EnsembleBuilder::new(&[Flavour::under_test(); 3]);
     let started = builder.start_led_by_last_voter();
     let Some(mut ensemble) = or_skip("an epoch that is damaged", started) else {
@@ -136,14 +142,8 @@ fn a_follower_with_an_epoch_that_cannot_be_its_own_waits_quietly() {
     };
     let load = Load::start(&ensemble.addresses(&[2, 3]));
     load.wait_for_progress(PROGRESS);
-    ensemble.member_mut(1).terminate();
-    let file = ensemble
-        .member(1)
-        .data_dir()
-        .join("version-2/acceptedEpoch");
-    std::fs::write(&file, "2000000").expect("write the epoch");
     let before = ensemble.member(3).log().len();
-    ensemble.start(1);
+    restart_with_accepted_epoch(&mut ensemble, 1, DAMAGED);
     ensemble.assert_none_serves_for(&[1], Duration::from_secs(5));
     assert_eq!(ensemble.leaders(), [3]);
     load.wait_for_progress(PROGRESS);
@@ -163,7 +163,7 @@ fn a_follower_with_an_epoch_that_cannot_be_its_own_waits_quietly() {
     ensemble.member_mut(3).kill();
     let next = ensemble.wait_until_all_serve();
     let epoch = ensemble.member(next).zxid().expect("a zxid") >> 32;
-    assert!(epoch > 2_000_000, "epoch {epoch}");
+    assert!(epoch > DAMAGED, "epoch {epoch}");
     ensemble.start(3);
     ensemble.wait_until_all_serve();
     load.wait_for_progress(PROGRESS);
