@@ -16,6 +16,7 @@ use proto::request::Request;
 use proto::{OpCode, SessionId, Sid};
 use zab::Record;
 use zab::leader::{Action, LinkFault, LinkId};
+use zab::learner::Learner;
 use zab::observer_master::{Facts, ObserverMaster};
 
 use crate::effect::{Effect, Port};
@@ -159,14 +160,7 @@ impl<H: Host> Replica<H> {
         turn: &mut Turn<'_, H>,
         handle: impl FnOnce(&mut ObserverMaster, &Facts<'_>, i64, &mut Vec<Action>),
     ) {
-        let (Role::Learning(learning), Some(member)) = (&mut self.role, &self.member) else {
-            return;
-        };
-        let Learning {
-            observers: Some(observers),
-            learner: Some(learner),
-            ..
-        } = &mut **learning
+        let (Some((observers, learner)), Some(member)) = (serving(&mut self.role), &self.member)
         else {
             return;
         };
@@ -235,15 +229,7 @@ impl<H: Host> Replica<H> {
     }
 
     fn relay_question(&mut self, from: LinkId, session: Touch, turn: &mut Turn<'_, H>) {
-        let Role::Learning(learning) = &mut self.role else {
-            return;
-        };
-        let Learning {
-            observers: Some(observers),
-            learner: Some(learner),
-            ..
-        } = &mut **learning
-        else {
+        let Some((observers, learner)) = serving(&mut self.role) else {
             return;
         };
         let mut actions = Vec::new();
@@ -252,6 +238,17 @@ impl<H: Host> Replica<H> {
         }
         self.carry_out_learner(actions, turn);
     }
+}
+
+/// What a learner that serves observers has for them; `None` in any other role.
+fn serving(role: &mut Role) -> Option<(&mut Observers, &mut Learner)> {
+    let Role::Learning(learning) = role else {
+        return None;
+    };
+    let Learning {
+        observers, learner, ..
+    } = &mut **learning;
+    observers.as_mut().zip(learner.as_mut())
 }
 
 /// Whether a leader can read the request. An Apache leader that cannot stops for ever.
