@@ -2,9 +2,11 @@
 //!
 //! * [`SimDisk`] is a disk in memory that loses power, fails and fills up when told to.
 //! * [`Random`] gives the same numbers for the same seed.
+//! * [`linearizability`] judges what clients were told of one object.
 //! * [`recordings`] finds what was recorded from Apache ZooKeeper.
 
 mod disk;
+pub mod linearizability;
 mod random;
 pub mod recordings;
 

@@ -1,0 +1,205 @@
+//! The search for an order.
+
+use std::collections::HashSet;
+
+use super::{Call, Model, Verdict};
+
+/// Looks for an order of these calls, in at most so many steps. A step tries one call in one place.
+///
+/// A call that is asked at the very time at which another is answered counts as concurrent with it.
+pub fn check<M: Model>(
+    model: &M,
+    history: &[Call<M::Question, M::Answer>],
+    steps_max: usize,
+) -> Verdict {
+    let mut events = Events::of(history);
+    let mut state = model.start();
+    let mut done = CallSet::new(history.len());
+    let mut seen: HashSet<(CallSet, M::State)> = HashSet::new();
+    let mut order: Vec<(usize, M::State)> = Vec::new();
+    let mut longest: Vec<usize> = Vec::new();
+    let mut stuck_at = 0;
+    let mut steps = 0;
+    let mut at = events.first();
+    loop {
+        match at.map(|at| (at, events.kind_of(at))) {
+            // Whatever is left has no answer.
+            None => return Verdict::Linearizable(calls_of(&order)),
+            Some((at_call, Kind::Question(call))) => {
+                steps += 1;
+                if steps > steps_max {
+                    return Verdict::Undecided;
+                }
+                let asked = &history[call];
+                let answer = asked.answer.as_ref().map(|(answer, _)| answer);
+                let next = model.step(&state, &asked.question, answer);
+                let next = next.filter(|next| {
+                    done.insert(call);
+                    let is_new = seen.insert((done.clone(), next.clone()));
+                    if !is_new {
+                        done.remove(call);
+                    }
+                    is_new
+                });
+                match next {
+                    Some(next) => {
+                        order.push((call, std::mem::replace(&mut state, next)));
+                        events.take_out(at_call);
+                        if events.answers_left == 0 {
+                            return Verdict::Linearizable(calls_of(&order));
+                        }
+                        at = events.first();
+                    }
+                    None => at = events.after(at_call),
+                }
+            }
+            // Its call should have been chosen by now: an earlier choice was wrong.
+            Some((_, Kind::Answer(call))) => {
+                if order.len() >= longest.len() {
+                    longest = calls_of(&order);
+                    stuck_at = call;
+                }
+                let Some((undone, before)) = order.pop() else {
+                    return Verdict::NotLinearizable { longest, stuck_at };
+                };
+                state = before;
+                done.remove(undone);
+                at = events.put_back();
+            }
+        }
+    }
+}
+
+fn calls_of<S>(order: &[(usize, S)]) -> Vec<usize> {
+    order.iter().map(|(call, _)| *call).collect()
+}
+
+/// Some of the calls.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct CallSet(Vec<u64>);
+
+impl CallSet {
+    fn new(calls: usize) -> Self {
+        Self(vec![0; calls.div_ceil(64)])
+    }
+
+    fn insert(&mut self, call: usize) {
+        self.0[call / 64] |= 1 << (call % 64);
+    }
+
+    fn remove(&mut self, call: usize) {
+        self.0[call / 64] &= !(1 << (call % 64));
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Kind {
+    Question(usize),
+    Answer(usize),
+}
+
+/// Questions and answers in the order of their times, in a list from which calls can be taken out and
+/// put back in the reverse order.
+#[derive(Debug)]
+struct Events {
+    kinds: Vec<Kind>,
+    /// Of each event the one behind it; at the end of the list its length. The last entry is for the
+    /// place in front of the first event.
+    next: Vec<usize>,
+    previous: Vec<usize>,
+    /// Of each call its answer's event.
+    answers: Vec<Option<usize>>,
+    /// Questions that were taken out.
+    taken: Vec<usize>,
+    answers_left: usize,
+}
+
+impl Events {
+    fn of<Q, A>(history: &[Call<Q, A>]) -> Self {
+        // At one time, questions come first.
+        let mut order: Vec<(i64, bool, usize)> = Vec::new();
+        for (call, asked) in history.iter().enumerate() {
+            order.push((asked.asked_at, false, call));
+            if let Some((_, at)) = &asked.answer {
+                order.push((*at, true, call));
+            }
+        }
+        order.sort_unstable();
+        let mut kinds = Vec::with_capacity(order.len());
+        let mut answers = vec![None; history.len()];
+        for (event, (_, is_answer, call)) in order.into_iter().enumerate() {
+            kinds.push(match is_answer {
+                true => Kind::Answer(call),
+                false => Kind::Question(call),
+            });
+            if is_answer {
+                answers[call] = Some(event);
+            }
+        }
+        let end = kinds.len();
+        Self {
+            next: (1..=end).chain([0]).collect(),
+            previous: [end].into_iter().chain(0..end).collect(),
+            taken: Vec::new(),
+            answers_left: answers.iter().flatten().count(),
+            kinds,
+            answers,
+        }
+    }
+
+    fn end(&self) -> usize {
+        self.kinds.len()
+    }
+
+    fn kind_of(&self, event: usize) -> Kind {
+        self.kinds[event]
+    }
+
+    fn first(&self) -> Option<usize> {
+        self.after(self.end())
+    }
+
+    fn after(&self, event: usize) -> Option<usize> {
+        let next = self.next[event];
+        (next != self.end()).then_some(next)
+    }
+
+    fn unlink(&mut self, event: usize) {
+        let (previous, next) = (self.previous[event], self.next[event]);
+        self.next[previous] = next;
+        self.previous[next] = previous;
+    }
+
+    fn link(&mut self, event: usize) {
+        let (previous, next) = (self.previous[event], self.next[event]);
+        self.next[previous] = event;
+        self.previous[next] = event;
+    }
+
+    fn answer_of(&self, question: usize) -> Option<usize> {
+        match self.kinds[question] {
+            Kind::Question(call) => self.answers[call],
+            Kind::Answer(_) => None,
+        }
+    }
+
+    fn take_out(&mut self, question: usize) {
+        self.unlink(question);
+        if let Some(answer) = self.answer_of(question) {
+            self.unlink(answer);
+            self.answers_left -= 1;
+        }
+        self.taken.push(question);
+    }
+
+    /// The call that was taken out last comes back; what stands behind its question is next.
+    fn put_back(&mut self) -> Option<usize> {
+        let question = self.taken.pop()?;
+        if let Some(answer) = self.answer_of(question) {
+            self.link(answer);
+            self.answers_left += 1;
+        }
+        self.link(question);
+        self.after(question)
+    }
+}
