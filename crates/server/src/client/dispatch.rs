@@ -6,14 +6,13 @@ use bytes::Bytes;
 use proto::connect::AuthPacket;
 use proto::request::{ReadRequest, WriteRequest};
 use proto::{ErrorCode, Id, OpCode, OpKind, Xid, Zxid};
-use replica::{ClientRequest, SyncRequest};
+use replica::{ClientRequest, SyncRequest, WriteStep};
 
 use super::answer::{Asked, Drained, Pace, Responder, UNDECODABLE, is_slow};
 use super::batch::{Batch, Kind, Parsed};
 use super::connection::{Connection, ConnectionState, Queued, Work};
 use super::large::LargeRequest;
 use crate::client::clients::Clients;
-use crate::client::local_sessions::WriteStep;
 use crate::limits;
 use crate::metrics::Replies;
 
