@@ -18,6 +18,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("election", &["proto"]),
     ("zab", &["proto"]),
     ("config", &["proto"]),
+    ("transport", &["config"]),
     ("storage", &["jute", "proto"]),
     ("recovery", &["jute", "proto", "tree", "storage"]),
     // For tests only: every crate's tests may import it.
@@ -42,6 +43,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "config",
             "storage",
             "recovery",
+            "transport",
             "history",
             "monitoring",
             "replica",

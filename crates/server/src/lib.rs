@@ -20,7 +20,6 @@ mod inbox;
 mod limits;
 mod quorum;
 mod settings;
-mod sockets;
 mod state;
 
 use monitoring::{fourlw, metrics};

@@ -11,6 +11,7 @@ use replica::members::MemberLists;
 use storage::{DataDirs, Empty, Epochs, RealDisk, Recovered};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
+use transport::Patience;
 
 use super::inbox::ToCore;
 use crate::client::clients::Clients;
@@ -19,9 +20,7 @@ use crate::error::StartError;
 use crate::failure::Failure;
 use crate::inbox::InputSink;
 use crate::quorum::mesh::{Mesh, MeshSettings, OracleFile};
-use crate::quorum::peer::{
-    DialSettings, Dialer, EventSink, LearnerPort, LearnerSettings, PortSettings,
-};
+use crate::quorum::peer::{Dialer, EventSink, LearnerPort, LearnerSettings, PortSettings};
 use crate::quorum::ports::{MemberPorts, OracleWatch};
 use crate::settings::field_limits;
 
@@ -97,7 +96,7 @@ fn ports(context: &MemberContext<'_>, ensemble: &Ensemble) -> MemberPorts {
     };
     let retry_delay = ensemble.learner.connect_retry_delay_ms;
     let learner_settings = LearnerSettings {
-        dial: DialSettings {
+        dial: Patience {
             retry_delay: Duration::from_millis(retry_delay.into()),
             time_limit: ticks(ensemble.connect_limit_ticks),
         },

@@ -1,6 +1,6 @@
 //! From a configuration to a running server.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -37,7 +37,6 @@ use crate::failure::Failure;
 use crate::inbox::InputSink;
 use crate::metrics::Metrics;
 use crate::settings::field_limits;
-use crate::sockets;
 use crate::state::ServerState;
 use crate::{clock, limits};
 
@@ -350,12 +349,8 @@ fn client_listener(config: &Config) -> Result<Option<TcpListener>, StartError> {
         .backlog
         .and_then(|backlog| i32::try_from(backlog).ok());
     let backlog = backlog.unwrap_or(DEFAULT_BACKLOG);
-    let bound = match plain.ip {
-        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => sockets::bind_everywhere(plain.port, backlog),
-        ip => sockets::bind(SocketAddr::new(ip, plain.port), backlog),
-    };
     let address = SocketAddr::new(plain.ip, plain.port);
-    bound
+    transport::bind_ip(plain.ip, plain.port, backlog)
         .map(Some)
         .map_err(|source| StartError::Bind { address, source })
 }

@@ -1,13 +1,11 @@
 //! Accepting client connections.
 
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use proto::Id;
-use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
+use transport::{Listener, SocketOptions, Stream, accept_each};
 
 use super::connection::Connection;
 use super::task;
@@ -15,16 +13,13 @@ use crate::client::clients::Clients;
 
 /// Accepts until the task is aborted.
 pub(crate) async fn accept_loop(clients: Arc<Clients>, listener: TcpListener) {
-    loop {
-        match listener.accept().await {
-            Ok((stream, peer)) => admit(&clients, stream, peer),
-            Err(error) => {
-                // Out of file descriptors, most likely: it passes when others close.
-                tracing::warn!(err = %error, "cannot accept a connection");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        }
-    }
+    let listener = Listener::new(listener);
+    let options = SocketOptions {
+        keep_alive: clients.settings.tcp_keep_alive,
+        unacknowledged_max: None,
+    };
+    let admit = |stream, peer| admit(&clients, stream, peer);
+    accept_each(&listener, "clients", options, admit).await;
 }
 
 fn admit(clients: &Arc<Clients>, stream: TcpStream, peer: SocketAddr) {
@@ -40,9 +35,7 @@ fn admit(clients: &Arc<Clients>, stream: TcpStream, peer: SocketAddr) {
         });
     match admitted {
         Ok(connection) => {
-            if let Err(error) = configure(clients, &stream) {
-                tracing::debug!(%peer, err = %error, "cannot set socket options");
-            }
+            let stream = Stream::from(stream);
             tokio::spawn(task::run(clients.clone(), connection, stream));
         }
         Err(refused) => {
@@ -50,12 +43,4 @@ fn admit(clients: &Arc<Clients>, stream: TcpStream, peer: SocketAddr) {
             tracing::warn!(err = %refused, "connection refused");
         }
     }
-}
-
-fn configure(clients: &Clients, stream: &TcpStream) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    if clients.settings.tcp_keep_alive {
-        SockRef::from(stream).set_keepalive(true)?;
-    }
-    Ok(())
 }

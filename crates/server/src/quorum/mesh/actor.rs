@@ -9,9 +9,9 @@ use proto::Sid;
 use proto::hello::{Endpoint, Hello};
 use proto::notification::Notification;
 use replica::elections::{ElectionEffect, ElectionInput};
-use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, mpsc};
 use tokio::task::JoinSet;
+use transport::Stream;
 
 use super::connections::{Connections, Undecided};
 use super::dial::{Call, DialError};
@@ -34,7 +34,7 @@ pub(super) enum Order {
 pub(super) enum Input {
     /// A server connected and said who it is.
     Hello {
-        stream: TcpStream,
+        stream: Stream,
         peer: SocketAddr,
         hello: Hello,
         /// What came behind the hello.
@@ -45,7 +45,7 @@ pub(super) enum Input {
         sid: Sid,
         /// Whether a member list names it.
         is_member: bool,
-        result: Result<TcpStream, DialError>,
+        result: Result<Stream, DialError>,
     },
     /// A message.
     Heard {

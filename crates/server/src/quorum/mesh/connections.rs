@@ -6,15 +6,14 @@ use std::net::SocketAddr;
 use election::links::{CloseReason, ConnectionId};
 use proto::Sid;
 use proto::notification::Notification;
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
+use transport::{LogLimiter, Stream};
 
 use super::actor::Input;
 use super::dial::{Call, DialError};
 use super::link::{Link, LinkEnd};
 use super::listener::ListenerContext;
-use super::log_limiter::LogLimiter;
 
 /// All connections, and the tasks that run or open them. Dropping it ends them.
 #[derive(Debug)]
@@ -30,7 +29,7 @@ pub(super) struct Connections {
 /// A connection that is to be kept or closed.
 #[derive(Debug)]
 pub(super) struct Undecided {
-    pub(super) stream: TcpStream,
+    pub(super) stream: Stream,
     /// Who connected; nobody if we did.
     pub(super) peer: Option<SocketAddr>,
     /// What came behind the hello.

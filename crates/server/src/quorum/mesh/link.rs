@@ -8,15 +8,13 @@ use std::time::Duration;
 use election::links::ConnectionId;
 use proto::Sid;
 use proto::notification::{FRAME_BYTES_MAX, Notification};
-use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
-use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::timeout;
+use transport::Stream;
 
 use super::actor::Input;
 use super::listener::ListenerContext;
-use super::settings::MeshSettings;
 
 /// A connection to be run.
 #[derive(Debug)]
@@ -64,28 +62,9 @@ impl From<io::Error> for LinkEnd {
     }
 }
 
-/// Options of an election connection, from whichever side.
-///
-/// What was sent and is not acknowledged for the read timeout breaks the connection (Linux only):
-/// otherwise, after a partition or the loss of a host, it would be sent again and again at growing
-/// intervals, up to two minutes, and an election would wait for it.
-///
-/// # Errors
-/// The system's.
-pub(super) fn configure(stream: &TcpStream, settings: &MeshSettings) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    let socket = SockRef::from(stream);
-    if settings.tcp_keep_alive {
-        socket.set_keepalive(true)?;
-    }
-    #[cfg(target_os = "linux")]
-    socket.set_tcp_user_timeout(Some(settings.read_timeout))?;
-    Ok(())
-}
-
 impl Link {
     /// Reads and writes until the connection ends, and says so.
-    pub(super) async fn run(mut self, stream: TcpStream) {
+    pub(super) async fn run(mut self, stream: Stream) {
         let (read, write) = stream.into_split();
         let rest = Cursor::new(std::mem::take(&mut self.rest));
         let reader = BufReader::new(rest.chain(read));

@@ -7,17 +7,16 @@ use std::sync::Arc;
 
 use proto::hello::{Endpoint, Hello, HelloFault};
 use tokio::io::AsyncReadExt;
-use tokio::net::{TcpListener, TcpStream, lookup_host};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
+use transport::{Listener, LogLimiter, Stream, accept_each, bind_everywhere, resolve};
 
 use super::actor::Input;
-use super::limits::{ACCEPT_PAUSE, BACKLOG, BIND_PAUSE, GREETINGS_MAX};
-use super::link;
-use super::log_limiter::LogLimiter;
+use super::limits::{BACKLOG, BIND_PAUSE, GREETINGS_MAX};
 use super::settings::MeshSettings;
-use crate::sockets;
+use crate::limits::RESOLVE_TIMEOUT;
 
 /// What those who listen share.
 #[derive(Debug, Clone)]
@@ -94,12 +93,12 @@ pub(super) async fn listen(endpoint: Endpoint, context: ListenerContext) -> Bind
 /// All addresses of a name that can be bound.
 async fn bind(endpoint: &Endpoint) -> io::Result<Vec<TcpListener>> {
     if endpoint.is_wildcard() {
-        return sockets::bind_everywhere(endpoint.port, BACKLOG).map(|listener| vec![listener]);
+        return bind_everywhere(endpoint.port, BACKLOG).map(|listener| vec![listener]);
     }
     let mut failure = io::Error::new(io::ErrorKind::NotFound, "the host has no address");
     let mut bound = Vec::new();
-    for address in lookup_host((endpoint.host.as_str(), endpoint.port)).await? {
-        match sockets::bind(address, BACKLOG) {
+    for address in resolve(&endpoint.host, endpoint.port, RESOLVE_TIMEOUT).await? {
+        match transport::bind(address, BACKLOG) {
             Ok(listener) => bound.push(listener),
             Err(error) => failure = error,
         }
@@ -119,19 +118,11 @@ async fn accept_on_all(listeners: Vec<TcpListener>, context: &ListenerContext) {
 }
 
 async fn accept(listener: TcpListener, context: ListenerContext) {
+    let listener = Listener::new(listener);
+    let options = context.settings.socket_options();
     let mut greetings = JoinSet::new();
     let mut oldest_first: VecDeque<AbortHandle> = VecDeque::new();
-    loop {
-        let (stream, peer) = match listener.accept().await {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                if let Some(left_out) = context.log_limiter.admit() {
-                    tracing::warn!(err = %error, left_out, "cannot accept an election connection");
-                }
-                sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
-        };
+    let admit = |stream, peer| {
         while greetings.try_join_next().is_some() {}
         oldest_first.retain(|greeting| !greeting.is_finished());
         if oldest_first.len() >= GREETINGS_MAX
@@ -146,7 +137,8 @@ async fn accept(listener: TcpListener, context: ListenerContext) {
             }
         }
         oldest_first.push_back(greetings.spawn(greet(stream, peer, context.clone())));
-    }
+    };
+    accept_each(&listener, "elections", options, admit).await;
 }
 
 /// Why a connection is closed before its server is known.
@@ -163,10 +155,8 @@ enum Unknown {
     Io(#[from] io::Error),
 }
 
-async fn greet(mut stream: TcpStream, peer: SocketAddr, context: ListenerContext) {
-    if let Err(error) = link::configure(&stream, &context.settings) {
-        tracing::debug!(%peer, err = %error, "cannot set socket options");
-    }
+async fn greet(stream: TcpStream, peer: SocketAddr, context: ListenerContext) {
+    let mut stream = Stream::from(stream);
     let limit = context.settings.read_timeout;
     let read = timeout(limit, read_hello(&mut stream)).await;
     match read.unwrap_or(Err(Unknown::Silent)) {
@@ -190,7 +180,7 @@ async fn greet(mut stream: TcpStream, peer: SocketAddr, context: ListenerContext
 }
 
 /// The hello, and what came behind it.
-async fn read_hello(stream: &mut TcpStream) -> Result<(Hello, Vec<u8>), Unknown> {
+async fn read_hello(stream: &mut Stream) -> Result<(Hello, Vec<u8>), Unknown> {
     let mut bytes = Vec::with_capacity(Hello::BYTES_MAX);
     loop {
         if let Some((hello, len)) = Hello::decode(&bytes)? {

@@ -20,7 +20,6 @@ mod dial;
 mod limits;
 mod link;
 mod listener;
-mod log_limiter;
 mod oracle;
 mod settings;
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use config::Ensemble;
 use proto::Sid;
+use transport::SocketOptions;
 
 /// Settings of elections and their connections; fixed while a server runs.
 #[derive(Debug, Clone)]
@@ -28,6 +29,15 @@ pub(crate) struct MeshSettings {
 }
 
 impl MeshSettings {
+    /// Options of a connection, from whichever side. What is not acknowledged for the read timeout
+    /// breaks it: an election would wait for it.
+    pub(super) fn socket_options(&self) -> SocketOptions {
+        SocketOptions {
+            keep_alive: self.tcp_keep_alive,
+            unacknowledged_max: Some(self.read_timeout),
+        }
+    }
+
     /// The settings of a member. `tick` is `tickTime`.
     pub(crate) fn new(ensemble: &Ensemble, tick: Duration) -> Self {
         let given = &ensemble.election;

@@ -9,14 +9,12 @@ use proto::Zxid;
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
 use proto::packet::QuorumPacket;
-use tokio::net::TcpStream;
-use tokio::net::tcp::OwnedReadHalf;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
+use transport::{Patience, ReadHalf, SocketOptions, Stream, connect_patiently};
 use tree::TreeSettings;
 
-use super::dial::{DialSettings, dial};
 use super::event::ReadAhead;
 use super::outbox::{Outbox, PacketBatch, write_packets};
 use super::reader::PacketReader;
@@ -27,7 +25,7 @@ use super::{EventSink, PeerEvent};
 #[derive(Debug, Clone)]
 pub(crate) struct LearnerSettings {
     /// How the leader is reached.
-    pub(crate) dial: DialSettings,
+    pub(crate) dial: Patience,
     /// Largest string or buffer in a packet or snapshot.
     pub(crate) limits: Limits,
     /// How long a leader may take nothing of what is sent to it: `initLimit`.
@@ -159,9 +157,12 @@ impl Drop for LeaderConnection {
 
 impl Line {
     async fn run(self: Arc<Self>, leader: Vec<HostPort>) {
-        let stream = match dial(&leader, &self.settings.dial).await {
-            Ok(stream) => stream,
-            Err(error) => {
+        let (patience, options) = (&self.settings.dial, SocketOptions::default());
+        let dialled = connect_patiently("the leader", &leader, patience, options).await;
+        let stream = match dialled {
+            Ok(stream) => Stream::from(stream),
+            Err(failure) => {
+                let error = failure.into();
                 return self.end(|attempt| PeerEvent::LeaderUnreachable { attempt, error });
             }
         };
@@ -171,7 +172,7 @@ impl Line {
         self.serve(stream).await;
     }
 
-    async fn serve(self: Arc<Self>, stream: TcpStream) {
+    async fn serve(self: Arc<Self>, stream: Stream) {
         let (input, mut output) = stream.into_split();
         let writing = self.clone();
         tokio::spawn(async move {
@@ -192,7 +193,7 @@ impl Line {
     }
 
     /// Delivers packets and the snapshot until the connection ends: the event that tells so.
-    async fn read(&self, input: OwnedReadHalf) -> PeerEvent {
+    async fn read(&self, input: ReadHalf) -> PeerEvent {
         let attempt = self.attempt;
         let mut reader = PacketReader::new(input, self.settings.limits);
         let read_ahead = ReadAhead::new();

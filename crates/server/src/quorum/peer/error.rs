@@ -56,6 +56,13 @@ pub(crate) enum PeerError {
     ClosedHere,
 }
 
+impl From<transport::DialFailure> for PeerError {
+    fn from(failure: transport::DialFailure) -> Self {
+        let transport::DialFailure { address, reason } = failure;
+        Self::Unreachable { address, reason }
+    }
+}
+
 impl PeerError {
     /// Whether it happens whenever a server stops or changes its role.
     pub(super) fn is_expected(&self) -> bool {

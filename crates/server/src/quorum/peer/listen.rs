@@ -7,16 +7,13 @@ use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::task::Poll;
 
 use config::members::HostPort;
-use parking_lot::Mutex;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpListener;
 use tokio::runtime::Handle;
-use tokio::time::timeout;
+use transport::{Listener, bind_ip, resolve};
 
 use crate::limits;
-use crate::sockets;
 
 /// Where learners are waited for.
 #[derive(Debug, Clone)]
@@ -29,27 +26,6 @@ pub(crate) struct ListenSettings {
 
 /// Connections that the kernel keeps for the accepting task.
 const BACKLOG: i32 = 1024;
-
-/// A listening socket that whoever ends the term can close at once, though a task waits on it: the
-/// address is free for the next term then.
-#[derive(Debug)]
-pub(super) struct ListeningSocket(Mutex<Option<TcpListener>>);
-
-impl ListeningSocket {
-    /// The next connection; `None` once the socket is closed.
-    pub(super) async fn accept(&self) -> Option<io::Result<(TcpStream, SocketAddr)>> {
-        std::future::poll_fn(|context| match &*self.0.lock() {
-            Some(listener) => listener.poll_accept(context).map(Some),
-            None => Poll::Ready(None),
-        })
-        .await
-    }
-
-    /// From here on connections are refused.
-    pub(super) fn close(&self) {
-        *self.0.lock() = None;
-    }
-}
 
 /// The addresses of names, as far as they are needed; numbers stand for themselves.
 #[derive(Debug, Default)]
@@ -66,7 +42,7 @@ impl ListenSettings {
     pub(super) async fn resolve(&self) -> Resolved {
         let mut resolved = Resolved::default();
         for address in &self.addresses {
-            let ip = resolve(address).await;
+            let ip = first_ip(address).await;
             resolved.0.insert(address.host.clone(), ip);
         }
         resolved
@@ -81,7 +57,7 @@ pub(super) fn open(
     runtime: &Handle,
     settings: &ListenSettings,
     mut resolved: Resolved,
-) -> io::Result<Vec<(Arc<ListeningSocket>, SocketAddr)>> {
+) -> io::Result<Vec<(Arc<Listener>, SocketAddr)>> {
     let _inside = runtime.enter();
     let mut ports = Vec::new();
     let mut sockets = Vec::new();
@@ -95,7 +71,7 @@ pub(super) fn open(
         }
         let opened = open_one(address, settings.on_all_ips, &mut resolved).and_then(|listener| {
             let local = listener.local_addr()?;
-            Ok((Arc::new(ListeningSocket(Mutex::new(Some(listener)))), local))
+            Ok((Arc::new(Listener::new(listener)), local))
         });
         match opened {
             Ok(socket) => sockets.push(socket),
@@ -124,20 +100,15 @@ fn open_one(
             found.unwrap_or_else(|| Err(io::Error::other("the name was not resolved")))?
         }
     };
-    match ip {
-        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => sockets::bind_everywhere(address.port, BACKLOG),
-        ip => sockets::bind(SocketAddr::new(ip, address.port), BACKLOG),
-    }
+    bind_ip(ip, address.port, BACKLOG)
 }
 
 /// The first address of a name, as Java takes it.
-async fn resolve(address: &HostPort) -> io::Result<IpAddr> {
+async fn first_ip(address: &HostPort) -> io::Result<IpAddr> {
     if let Ok(ip) = address.host.parse() {
         return Ok(ip);
     }
-    let name = (address.host.clone(), address.port);
-    let found = timeout(limits::RESOLVE_TIMEOUT, tokio::net::lookup_host(name)).await;
-    let found = found.map_err(|_| io::Error::other("the name could not be resolved in time"))??;
-    let first = found.map(|found| found.ip()).next();
+    let found = resolve(&address.host, address.port, limits::RESOLVE_TIMEOUT).await?;
+    let first = found.first().map(SocketAddr::ip);
     first.ok_or_else(|| io::Error::other("the name has no address"))
 }

@@ -29,7 +29,6 @@
 
 mod catch_up;
 mod connection;
-mod dial;
 mod error;
 mod event;
 mod link;
@@ -44,7 +43,6 @@ mod send_tree;
 mod tests;
 
 pub(crate) use connection::{Dialer, LeaderConnection, LearnerSettings};
-pub(crate) use dial::DialSettings;
 pub(crate) use error::PeerError;
 pub(crate) use event::{EventSink, PeerEvent, ReadAheadPermit};
 pub(crate) use listen::ListenSettings;

@@ -15,11 +15,12 @@ use storage::DataDirs;
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
+use transport::{Listener, SocketOptions, Stream, accept_each};
 use zab::leader::{LinkFault, LinkId};
 
 use super::catch_up::LogAccess;
 use super::link::{Link, discard};
-use super::listen::{self, ListenSettings, ListeningSocket, Resolved};
+use super::listen::{self, ListenSettings, Resolved};
 use super::outbox::PacketBatch;
 use super::{EventSink, PeerError, PeerEvent};
 use crate::limits;
@@ -82,7 +83,7 @@ impl Staging {
 struct Term {
     /// Counts the terms, so that a connection that was accepted in an earlier one is known.
     number: u64,
-    sockets: Vec<(Arc<ListeningSocket>, AbortHandle)>,
+    sockets: Vec<(Arc<Listener>, AbortHandle)>,
     #[cfg(test)]
     addresses: Vec<SocketAddr>,
     links: HashMap<LinkId, Arc<Link>>,
@@ -288,17 +289,9 @@ impl Port {
         batch.clear();
     }
 
-    async fn accept(self: Arc<Self>, socket: Arc<ListeningSocket>, term: u64) {
-        while let Some(accepted) = socket.accept().await {
-            match accepted {
-                Ok((stream, peer)) => self.admit(stream, peer, term),
-                Err(error) => {
-                    // Out of file descriptors, most likely: it passes when others close.
-                    tracing::warn!(err = %error, "cannot accept a learner");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            }
-        }
+    async fn accept(self: Arc<Self>, socket: Arc<Listener>, term: u64) {
+        let admit = |stream, peer| self.admit(stream, peer, term);
+        accept_each(&socket, "learners", SocketOptions::default(), admit).await;
     }
 
     fn admit(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr, number: u64) {
@@ -319,15 +312,12 @@ impl Port {
             term.links.insert(link.id, link.clone());
             link
         };
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%peer, err = %error, "cannot set socket options");
-        }
         tracing::debug!(link = link.id.0, %peer, "learner connected");
         (self.sink)(PeerEvent::LearnerConnected {
             link: link.id,
             peer,
         });
-        let (mut input, output) = stream.into_split();
+        let (mut input, output) = Stream::from(stream).into_split();
         let (port, reading) = (self.clone(), link.clone());
         self.runtime.spawn(async move {
             let read = reading.read(&mut input, port.settings.limits, &port.sink);
@@ -389,6 +379,3 @@ impl Port {
         }
     }
 }
-
-/// Pause after a connection could not be accepted.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);

@@ -1,8 +1,9 @@
 //! What else comes over the election port: noise, lies, and servers with a wrong `myid`.
 
 use proto::notification::{FRAME_BYTES_MAX, Form};
+use transport::LogLimiter;
 
-use super::super::limits::{GREETINGS_MAX, LOG_LINES_MAX};
+use super::super::limits::GREETINGS_MAX;
 use super::*;
 use proto::notification::PeerState::{Following, Leading, Looking};
 
@@ -62,7 +63,7 @@ async fn noise_is_closed_and_told_in_few_lines() {
     }
     assert_sane(port).await;
     let told = log.lines("election connection closed").len();
-    let bound = usize::try_from(LOG_LINES_MAX).unwrap();
+    let bound = usize::try_from(LogLimiter::LINES_MAX).unwrap();
     assert!((1..=bound).contains(&told), "{told} lines");
     assert!(!log.lines("unknown version").is_empty());
 }

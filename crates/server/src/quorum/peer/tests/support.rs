@@ -15,14 +15,15 @@ use proto::packet::QuorumPacket;
 use proto::{Acl, Epoch, Id, SessionId, Sid, StatPersisted, Zxid};
 use storage::{ContentError, DataDirs, SnapshotDigest, State, read_body};
 use tokio::runtime::Runtime;
+use transport::Patience;
 use tree::{Tree, TreeLoader, TreeSettings};
 use zab::leader::LinkId;
 
 use crate::assemble::server::{Server, test_server};
 use crate::client::clients::Clients;
 use crate::quorum::peer::{
-    DialSettings, Dialer, EventSink, LeaderConnection, LearnerPort, LearnerSettings,
-    ListenSettings, PeerEvent, PortSettings,
+    Dialer, EventSink, LeaderConnection, LearnerPort, LearnerSettings, ListenSettings, PeerEvent,
+    PortSettings,
 };
 
 /// No test waits so long for something that comes.
@@ -39,7 +40,7 @@ pub(super) struct Site {
     /// Held by everything that tells something.
     tellers: Arc<()>,
     pub(super) stall: Duration,
-    pub(super) dial: DialSettings,
+    pub(super) dial: Patience,
 }
 
 impl Site {
@@ -59,7 +60,7 @@ impl Site {
             leaders: crossbeam_channel::unbounded(),
             tellers: Arc::new(()),
             stall: PATIENCE,
-            dial: DialSettings {
+            dial: Patience {
                 retry_delay: Duration::from_millis(20),
                 time_limit: PATIENCE,
             },

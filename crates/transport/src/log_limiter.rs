@@ -1,14 +1,15 @@
 //! Bounded logging of what strangers can cause at will.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 
-use super::limits::{LOG_LINES_MAX, LOG_WINDOW};
+/// A stretch of time.
+const WINDOW: Duration = Duration::from_secs(60);
 
 /// Lets some lines through in each stretch of time, and counts the others.
 #[derive(Debug, Default)]
-pub(super) struct LogLimiter {
+pub struct LogLimiter {
     window: Mutex<Window>,
 }
 
@@ -20,19 +21,22 @@ struct Window {
 }
 
 impl LogLimiter {
+    /// Lines that are let through in a minute.
+    pub const LINES_MAX: u32 = 10;
+
     /// Whether a line may be logged; if so, how many were left out since the last one.
-    pub(super) fn admit(&self) -> Option<u64> {
+    pub fn admit(&self) -> Option<u64> {
         self.admit_at(Instant::now())
     }
 
     fn admit_at(&self, now: Instant) -> Option<u64> {
         let mut window = self.window.lock();
-        let is_over = |began: Instant| now.saturating_duration_since(began) >= LOG_WINDOW;
+        let is_over = |began: Instant| now.saturating_duration_since(began) >= WINDOW;
         if window.began.is_none_or(is_over) {
             window.began = Some(now);
             window.lines = 0;
         }
-        if window.lines >= LOG_LINES_MAX {
+        if window.lines >= Self::LINES_MAX {
             window.left_out += 1;
             return None;
         }
@@ -49,13 +53,13 @@ mod tests {
     fn lines_beyond_the_bound_are_counted_and_told_later() {
         let log_limiter = LogLimiter::default();
         let start = Instant::now();
-        for _ in 0..LOG_LINES_MAX {
+        for _ in 0..LogLimiter::LINES_MAX {
             assert_eq!(log_limiter.admit_at(start), Some(0));
         }
         for _ in 0..5 {
             assert_eq!(log_limiter.admit_at(start), None);
         }
-        assert_eq!(log_limiter.admit_at(start + LOG_WINDOW), Some(5));
-        assert_eq!(log_limiter.admit_at(start + LOG_WINDOW), Some(0));
+        assert_eq!(log_limiter.admit_at(start + WINDOW), Some(5));
+        assert_eq!(log_limiter.admit_at(start + WINDOW), Some(0));
     }
 }

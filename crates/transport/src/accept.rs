@@ -1,0 +1,101 @@
+//! Accepting connections.
+
+use std::io;
+use std::net::SocketAddr;
+use std::task::Poll;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::sleep;
+
+use crate::log_limiter::LogLimiter;
+use crate::options::SocketOptions;
+
+/// A listening socket that can be closed at once, though a task waits on it: the address is free from
+/// then on.
+#[derive(Debug)]
+pub struct Listener(Mutex<Option<TcpListener>>);
+
+/// Pause after a connection could not be accepted: out of file descriptors, most likely, which passes
+/// when others close.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+impl Listener {
+    /// Takes the socket over.
+    pub fn new(listener: TcpListener) -> Self {
+        Self(Mutex::new(Some(listener)))
+    }
+
+    /// From here on connections are refused. Wakes nobody: who waits in [`accept_each`] has to be
+    /// aborted.
+    pub fn close(&self) {
+        *self.0.lock() = None;
+    }
+
+    /// The next connection; `None` once the socket is closed.
+    async fn accept(&self) -> Option<io::Result<(TcpStream, SocketAddr)>> {
+        std::future::poll_fn(|context| match &*self.0.lock() {
+            Some(listener) => listener.poll_accept(context).map(Some),
+            None => Poll::Ready(None),
+        })
+        .await
+    }
+}
+
+/// Hands each connection to `admit`, with the options set, until the socket is closed or the task is
+/// aborted. `of` says in the log whose connections they are. `admit` must not wait: others are behind.
+pub async fn accept_each(
+    listener: &Listener,
+    of: &'static str,
+    options: SocketOptions,
+    mut admit: impl FnMut(TcpStream, SocketAddr) + Send,
+) {
+    let log_limiter = LogLimiter::default();
+    while let Some(accepted) = listener.accept().await {
+        match accepted {
+            Ok((stream, peer)) => {
+                options.apply(&stream, peer);
+                admit(stream, peer);
+            }
+            Err(error) => {
+                if let Some(left_out) = log_limiter.admit() {
+                    tracing::warn!(of, err = %error, left_out, "cannot accept a connection");
+                }
+                sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::sync::Arc;
+
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::bind;
+
+    #[tokio::test]
+    async fn connections_are_handed_over_until_the_socket_is_closed() {
+        let bound = bind((Ipv4Addr::LOCALHOST, 0).into(), 8).unwrap();
+        let address = bound.local_addr().unwrap();
+        let listener = Arc::new(Listener::new(bound));
+        let (sender, mut accepted) = mpsc::unbounded_channel();
+        let accepting = listener.clone();
+        let task = tokio::spawn(async move {
+            let admit = |stream, peer| sender.send((stream, peer)).unwrap();
+            accept_each(&accepting, "tests", SocketOptions::default(), admit).await;
+        });
+        let ours = TcpStream::connect(address).await.unwrap();
+        let (theirs, peer) = accepted.recv().await.unwrap();
+        assert_eq!(peer, ours.local_addr().unwrap());
+        assert!(theirs.nodelay().unwrap());
+        listener.close();
+        task.abort();
+        let refused = TcpStream::connect(address).await.unwrap_err();
+        assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
+    }
+}

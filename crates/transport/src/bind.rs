@@ -1,0 +1,80 @@
+//! Listening sockets.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::TcpListener;
+
+/// Binds a listening socket. The address may be taken again at once after a restart.
+///
+/// # Errors
+/// If the address cannot be bound.
+pub fn bind(address: SocketAddr, backlog: i32) -> io::Result<TcpListener> {
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
+    socket.set_reuse_address(true)?;
+    if address.is_ipv6() {
+        // One socket for both families, as the JVM does.
+        socket.set_only_v6(false)?;
+    }
+    socket.bind(&address.into())?;
+    socket.listen(backlog)?;
+    socket.set_nonblocking(true)?;
+    TcpListener::from_std(socket.into())
+}
+
+/// Binds every address of this machine: of both families where it has both, as the JVM does.
+///
+/// # Errors
+/// If the port is taken in either family, or no family can be bound.
+pub fn bind_everywhere(port: u16, backlog: i32) -> io::Result<TcpListener> {
+    let both = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port);
+    bind(both, backlog).or_else(|error| match error.kind() {
+        io::ErrorKind::AddrInUse => Err(error),
+        _ => bind(SocketAddr::new(Ipv4Addr::UNSPECIFIED.into(), port), backlog),
+    })
+}
+
+/// Binds an address; `0.0.0.0` stands for every address of this machine.
+///
+/// # Errors
+/// As [`bind`] and [`bind_everywhere`].
+pub fn bind_ip(ip: IpAddr, port: u16, backlog: i32) -> io::Result<TcpListener> {
+    match ip {
+        IpAddr::V4(Ipv4Addr::UNSPECIFIED) => bind_everywhere(port, backlog),
+        ip => bind(SocketAddr::new(ip, port), backlog),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpStream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn everywhere_takes_connections_of_both_families() {
+        let listener = bind_ip(Ipv4Addr::UNSPECIFIED.into(), 0, 8).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        TcpStream::connect((Ipv4Addr::LOCALHOST, port))
+            .await
+            .unwrap();
+        if listener.local_addr().unwrap().is_ipv6() {
+            TcpStream::connect((Ipv6Addr::LOCALHOST, port))
+                .await
+                .unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_taken_port_is_told() {
+        let first = bind_everywhere(0, 8).unwrap();
+        let port = first.local_addr().unwrap().port();
+        let error = bind_everywhere(port, 8).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AddrInUse);
+    }
+}

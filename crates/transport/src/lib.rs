@@ -1,0 +1,26 @@
+//! Streams to clients and between members: one way for all ports.
+//!
+//! ```text
+//!   bind ----> Listener --accept_each--> TcpStream --+
+//!                                                    +--> Stream --into_split--> ReadHalf, WriteHalf
+//!   resolve -> connect_first, connect_patiently -----+
+//! ```
+//!
+//! What is said over a stream is not known here. A [`Stream`] is an enum of the kinds that there are, so
+//! that a read of plain TCP costs what it costs without this crate.
+
+mod accept;
+mod bind;
+mod dial;
+mod log_limiter;
+mod options;
+mod resolve;
+mod stream;
+
+pub use accept::{Listener, accept_each};
+pub use bind::{bind, bind_everywhere, bind_ip};
+pub use dial::{DialFailure, Patience, connect_first, connect_patiently};
+pub use log_limiter::LogLimiter;
+pub use options::SocketOptions;
+pub use resolve::{ADDRESSES_MAX, resolve, resolve_all};
+pub use stream::{ReadHalf, Stream, WriteHalf};

@@ -1,0 +1,72 @@
+//! Addresses of names.
+//!
+//! Names are looked up whenever they are needed, since a server may have moved, and never for longer
+//! than the caller has time.
+
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::net::lookup_host;
+use tokio::time::timeout;
+
+/// Addresses that are tried for one server: what a name with some stale entries resolves to.
+pub const ADDRESSES_MAX: usize = 16;
+
+/// The addresses of a host, in the resolver's order. A number stands for itself.
+///
+/// # Errors
+/// The resolver's, or `TimedOut`; none is an empty list.
+pub async fn resolve(host: &str, port: u16, limit: Duration) -> io::Result<Vec<SocketAddr>> {
+    let looked_up = timeout(limit, lookup_host((host, port))).await;
+    let found = looked_up.unwrap_or_else(|_| {
+        let text = format!("{host} is not looked up in time");
+        Err(io::Error::new(io::ErrorKind::TimedOut, text))
+    })?;
+    Ok(found.collect())
+}
+
+/// Every address of every place, each once, in order; [`ADDRESSES_MAX`] at most.
+///
+/// # Errors
+/// The last one's if no place has an address.
+pub async fn resolve_all(places: &[(&str, u16)], limit: Duration) -> io::Result<Vec<SocketAddr>> {
+    let mut addresses = Vec::new();
+    let mut failure = None;
+    for &(host, port) in places.iter().take(ADDRESSES_MAX) {
+        match resolve(host, port, limit).await {
+            Ok(found) => addresses.extend(found),
+            Err(error) => failure = Some(error),
+        }
+    }
+    let mut known = Vec::new();
+    addresses.retain(|address| {
+        let is_new = !known.contains(address);
+        known.push(*address);
+        is_new
+    });
+    addresses.truncate(ADDRESSES_MAX);
+    match failure {
+        Some(error) if addresses.is_empty() => Err(error),
+        _ => Ok(addresses),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    #[tokio::test]
+    async fn places_are_resolved_once_each_and_not_without_end() {
+        let twice = [("127.0.0.1", 7), ("127.0.0.1", 7)];
+        assert_eq!(resolve_all(&twice, LIMIT).await.unwrap().len(), 1);
+        let many: Vec<_> = (1..500).map(|port| ("127.0.0.1", port)).collect();
+        let found = resolve_all(&many, LIMIT).await.unwrap();
+        assert_eq!(found.len(), ADDRESSES_MAX);
+        let unknown = [("host.invalid", 7), ("127.0.0.1", 7)];
+        assert_eq!(resolve_all(&unknown, LIMIT).await.unwrap().len(), 1);
+        assert!(resolve_all(&unknown[..1], LIMIT).await.is_err());
+    }
+}
