@@ -16,7 +16,7 @@ use auth::Auth;
 use ensemble::{Ensemble, Identity, QuorumSasl};
 use identity::Lists;
 use limits::Limits;
-use operations::{Admin, FourLetterWords, Metrics, PauseMonitor};
+use operations::{Admin, AuditSettings, FourLetterWords, Metrics, PauseMonitor};
 use server::{ClientAddress, ClientListener, Containers, Features, Sessions};
 use storage::{Purge, Storage};
 use tls::ClientTls;
@@ -77,8 +77,8 @@ pub struct Config {
     pub admin: Admin,
     /// Metrics.
     pub metrics: Metrics,
-    /// Changes and logins are written to the audit log.
-    pub audit_enabled: bool,
+    /// The audit log, if there is to be one.
+    pub audit: Option<AuditSettings>,
     /// The detector of pauses, if there is to be one.
     pub pause_monitor: Option<PauseMonitor>,
     /// The ensemble this server belongs to; absent for a standalone server.
@@ -219,6 +219,7 @@ impl Config {
         let given = review::review(&mut settings);
         let refusals = verdicts::judge(&mut settings);
         let built = Self::read(&mut settings, surroundings, given);
+        let audit = AuditSettings::read(&mut settings).ok().flatten();
         let mut notices = without_repetition(settings.notices);
         match built {
             Ok(config) => Ok(Self {
@@ -228,7 +229,7 @@ impl Config {
             }),
             Err(error) => {
                 notices.extend(refusals.into_iter().map(ConfigError::into_notice));
-                Err(error.after(notices))
+                Err(error.after(notices, audit))
             }
         }
     }
@@ -312,7 +313,7 @@ impl Config {
             four_letter_words: FourLetterWords::read(settings)?,
             admin: Admin::read(settings)?,
             metrics,
-            audit_enabled: operations::read_audit(settings)?,
+            audit: AuditSettings::read(settings)?,
             pause_monitor: PauseMonitor::read(settings)?,
             ensemble,
             properties: settings.properties.clone(),

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
+use crate::config::operations::AuditSettings;
 use crate::origin::{Notice, NoticeLevel, Origin, write_place};
 
 /// A configuration that is refused: where, which setting, why, and with which exit code.
@@ -21,12 +22,15 @@ pub struct ConfigError {
     pub hint: Option<String>,
     /// The code with which the process is to end: one of [`exit_code`].
     pub exit_code: u8,
-    notices: Box<Earlier>,
+    earlier: Box<Earlier>,
 }
 
-/// What was to be said before a configuration was refused.
+/// What was known before a configuration was refused.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Earlier(Vec<Notice>);
+struct Earlier {
+    notices: Vec<Notice>,
+    audit: Option<AuditSettings>,
+}
 
 /// The exit codes of a refused configuration, as Java's `ExitCode` numbers them.
 pub mod exit_code {
@@ -46,7 +50,7 @@ impl ConfigError {
             reason: reason.into(),
             hint: None,
             exit_code: exit_code::INVALID_INVOCATION,
-            notices: Box::default(),
+            earlier: Box::default(),
         }
     }
 
@@ -64,8 +68,8 @@ impl ConfigError {
         }
     }
 
-    pub(crate) fn after(mut self, notices: Vec<Notice>) -> Self {
-        self.notices.0 = notices;
+    pub(crate) fn after(mut self, notices: Vec<Notice>, audit: Option<AuditSettings>) -> Self {
+        *self.earlier = Earlier { notices, audit };
         self
     }
 
@@ -92,7 +96,13 @@ impl ConfigError {
     /// What was to be said until the refusal; a misspelt name among it may be what caused it. Log
     /// this first.
     pub fn notices(&self) -> &[Notice] {
-        &self.notices.0
+        &self.earlier.notices
+    }
+
+    /// The audit log, in which a start that fails has its line, if it is switched on and what is
+    /// wrong is not about it.
+    pub fn audit(&self) -> Option<&AuditSettings> {
+        self.earlier.audit.as_ref()
     }
 
     /// Where the setting stands: `file:line: key`, as far as known.

@@ -39,6 +39,11 @@ impl Environment {
         }
     }
 
+    /// Name of the user that the process runs as.
+    pub fn user_name(&self) -> &str {
+        &self.user.name
+    }
+
     /// All facts in ZooKeeper's order, under its names. The `java.` ones are kept because tools
     /// look for them; the class path is the executable.
     pub fn entries(&self, memory: Memory) -> [(&'static str, String); 18] {

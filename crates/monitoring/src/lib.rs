@@ -1,5 +1,6 @@
 //! What operators are shown of a server: metrics, its role, and answers to their questions.
 //!
+//! * [`audit`] makes the lines of the audit log,
 //! * [`metrics`] counts and measures; one table names every metric,
 //! * [`role`] is what a member is in its ensemble, written by whoever drives the role,
 //! * [`view`] is the server as they see it: the server implements [`view::View`],
@@ -8,6 +9,8 @@
 //! Nothing here decides what a server does, and nothing reads a clock: whoever calls says what
 //! time it is.
 
+pub mod audit;
+pub mod dates;
 pub mod environment;
 pub mod fourlw;
 pub mod metrics;

@@ -56,6 +56,16 @@ pub enum StartError {
         /// The system's answer.
         source: io::Error,
     },
+    /// The audit log cannot be opened: nobody may believe to be audited without it.
+    #[error(
+        "cannot open the audit log {}: {source} (see auditlog.file and log.dir, or set audit.enable=false)", file.display()
+    )]
+    Audit {
+        /// The file.
+        file: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
     /// A thread cannot be started.
     #[error("cannot start the {name} thread: {source}")]
     Thread {
@@ -72,7 +82,7 @@ impl StartError {
         match self {
             Self::Storage(error) => exit_code(error),
             Self::EmptyUntrusted { .. } => 3,
-            Self::Bind { .. } | Self::Thread { .. } | Self::Backup { .. } => 1,
+            Self::Bind { .. } | Self::Thread { .. } | Self::Backup { .. } | Self::Audit { .. } => 1,
             Self::Unsupported(refusal) => refusal.exit_code,
             Self::Members(_) | Self::UnrecognisedTtls { .. } => 2,
         }

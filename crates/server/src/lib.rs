@@ -11,6 +11,7 @@
 //! docs/ARCHITECTURE.md follows a request through all of it.
 
 mod assemble;
+mod audit;
 mod client;
 mod clock;
 mod disk;

@@ -65,6 +65,9 @@ pub(crate) const IDENTITIES_MAX: usize = 128;
 /// [`PEER_QUEUE_BYTES_MAX`], and each string far below what a Java leader reads.
 pub(crate) const IDENTITY_BYTES_MAX: usize = 16 << 10;
 
+/// Bytes of audit lines that wait for their file, beside `auditlog.queueSize` lines.
+pub(crate) const AUDIT_BYTES_MAX: usize = 64 << 20;
+
 /// Bytes asked from the socket in one read: holds 256 small requests and bounds what an idle
 /// moment leaves allocated.
 pub(crate) const READ_CHUNK_BYTES: usize = 16 << 10;
@@ -197,6 +200,7 @@ mod tests {
                 "bytes of packets read ahead of the core",
                 bytes(PEER_READ_AHEAD_BYTES as usize),
             ),
+            ("bytes of audit lines", bytes(AUDIT_BYTES_MAX)),
             ("learners", LEARNER_LINKS_MAX.to_string()),
         ];
         for (what, bound) in rows {

@@ -29,6 +29,9 @@ pub(crate) fn run(args: Vec<OsString>) -> ExitCode {
         Ok(config) => serve(Arc::new(config)),
         Err(error) => {
             log_notices(error.notices());
+            if let Some(Err(failed)) = error.audit().map(Server::audit_refused_start) {
+                tracing::error!("{failed}");
+            }
             refuse(&error)
         }
     }
@@ -147,6 +150,8 @@ async fn serve_until_told(config: Arc<Config>) -> ExitCode {
     if code == 0 {
         server.stop().await;
         tracing::info!("stopped");
+    } else {
+        server.end_audit();
     }
     ExitCode::from(code)
 }

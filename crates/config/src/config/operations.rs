@@ -1,8 +1,10 @@
 //! What operators look at: admin server, metrics, four-letter words, audit, pauses.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 
 use crate::error::ConfigError;
+use crate::registry::Key;
 use crate::registry::core::READ_ONLY_MODE_ENABLED;
 use crate::registry::operations as keys;
 use crate::settings::Settings;
@@ -88,6 +90,23 @@ pub struct PauseMonitor {
     pub info_threshold_ms: u64,
     /// Time between two looks at the clock, in milliseconds.
     pub sleep_time_ms: u64,
+}
+
+/// The audit log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuditSettings {
+    /// The file; full ones are beside it, with a number behind their names.
+    pub file: PathBuf,
+    /// Only what was refused is written.
+    pub failures_only: bool,
+    /// Size from which on a file is full, in bytes.
+    pub file_bytes_max: u64,
+    /// Full files that are kept.
+    pub files_kept: u32,
+    /// Lines that may wait for the file.
+    pub queue_lines: usize,
+    /// Lines are lost, and counted, when too many wait; else requests wait.
+    pub never_blocks: bool,
 }
 
 impl Admin {
@@ -194,6 +213,75 @@ impl PauseMonitor {
     }
 }
 
-pub(super) fn read_audit(settings: &mut Settings) -> Result<bool, ConfigError> {
-    settings.flag(&keys::AUDIT_ENABLE)
+impl AuditSettings {
+    /// `None` without an audit log.
+    pub(super) fn read(settings: &mut Settings) -> Result<Option<Self>, ConfigError> {
+        if !settings.flag(&keys::AUDIT_ENABLE)? {
+            return Ok(None);
+        }
+        let dir = settings.path(&keys::LOG_DIR).unwrap_or_default();
+        let file = settings.path(&keys::AUDIT_FILE);
+        Ok(Some(Self {
+            file: dir.join(file.unwrap_or_else(|| AUDIT_FILE_NAME.into())),
+            failures_only: settings.choice(&keys::AUDIT_THRESHOLD)? == Some("ERROR"),
+            file_bytes_max: read_size(settings, &keys::AUDIT_FILE_SIZE)?,
+            files_kept: settings.int(&keys::AUDIT_FILES_KEPT)?,
+            queue_lines: settings.int(&keys::AUDIT_QUEUE_SIZE)?,
+            never_blocks: settings.flag(&keys::AUDIT_NEVER_BLOCK)?,
+        }))
+    }
+}
+
+/// The name that conf/logback.xml of ZooKeeper has.
+const AUDIT_FILE_NAME: &str = "zookeeper_audit.log";
+
+/// A number of bytes with a unit or none. Source: logback's FileSize.
+fn read_size(settings: &Settings, key: &Key) -> Result<u64, ConfigError> {
+    let text = settings.text(key).unwrap_or_default();
+    parse_size(&text).ok_or_else(|| {
+        let reason = format!("`{text}` is no size");
+        let error = match settings.find(key) {
+            Some(found) => found.refused(reason),
+            None => ConfigError::new(reason),
+        };
+        error.hint("write a number above 0 with KB, MB or GB behind it, such as 10MB")
+    })
+}
+
+fn parse_size(text: &str) -> Option<u64> {
+    let text = text.trim().to_ascii_uppercase();
+    let digits = text.trim_end_matches(|letter: char| !letter.is_ascii_digit());
+    let unit: u64 = match text.strip_prefix(digits)?.trim() {
+        "" => 1,
+        "K" | "KB" => 1 << 10,
+        "M" | "MB" => 1 << 20,
+        "G" | "GB" => 1 << 30,
+        _ => return None,
+    };
+    let number: u64 = digits.parse().ok()?;
+    number.checked_mul(unit).filter(|bytes| *bytes > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_logbacks() {
+        for (text, bytes) in [
+            ("10MB", Some(10 << 20)),
+            ("5 kb", Some(5 << 10)),
+            ("1g", Some(1 << 30)),
+            ("77", Some(77)),
+            ("0", None),
+            ("", None),
+            ("MB", None),
+            ("-1MB", None),
+            ("1TB", None),
+            ("99999999999999999999", None),
+            ("18446744073709551615GB", None),
+        ] {
+            assert_eq!(parse_size(text), bytes, "{text}");
+        }
+    }
 }

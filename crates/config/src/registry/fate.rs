@@ -160,10 +160,6 @@ pub(super) const MD5: Refusal = Refusal {
     reason: "MD5 is too weak to hide a password",
     way_out: "choose SHA1 or better",
 };
-pub(super) const AUDIT: Refusal = Refusal {
-    reason: "asks for the audit log, which this release does not have yet",
-    way_out: "leave it out",
-};
 pub(super) const EXPORTER: Refusal = Refusal {
     reason: "asks for a metrics exporter, which this release does not have yet, and an alarm on \
              metrics that nobody exports never sounds",

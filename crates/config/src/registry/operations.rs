@@ -1,7 +1,7 @@
 //! Settings of what operators look at, and of Java's insides.
 
-use super::fate::{AUDIT, Asks, EXPORTER, Fate, TLS};
-use super::key::Kind::{Class, Flag, Host, Int, List, Long, Port, Text, Word};
+use super::fate::{Asks, EXPORTER, Fate, TLS};
+use super::key::Kind::{Choice, Class, Flag, Host, Int, List, Long, Path, Port, Text, Word};
 use super::key::{Key, Outside};
 use super::keys;
 
@@ -49,7 +49,13 @@ keys! {
     METRICS_OTHER = Key::file("metricsProvider.*", Text, "Handed to the exporter, which ignores what it does not know.").no_effect(Asks::Any, NO_EXPORTER);
 
     FOUR_LETTER_WORDS = Key::prefixed("4lw.commands.whitelist", List, "Four-letter words that are answered besides `srvr`; `*` is all.");
-    AUDIT_ENABLE = Key::prefixed("audit.enable", Flag, "Whether changes and logins are written to the audit log.").default("false").refused(Asks::True, &AUDIT);
+    AUDIT_ENABLE = Key::prefixed("audit.enable", Flag, "Whether what clients change, or try to, is written to the audit log.").default("false");
+    AUDIT_FILE = Key::prefixed("auditlog.file", Path, "The audit log's file, in `log.dir` unless it is a whole path.").derived("zookeeper_audit.log").should();
+    AUDIT_THRESHOLD = Key::prefixed("auditlog.threshold", Choice(&["INFO", "ERROR"]), "`ERROR` leaves out what was not refused.").default("INFO").should();
+    AUDIT_FILE_SIZE = Key::prefixed("auditlog.maxfilesize", Text, "Size from which on the audit log's file is set aside, as `<file>.1`.").default("10MB").should();
+    AUDIT_FILES_KEPT = Key::prefixed("auditlog.maxbackupindex", Int, "Files of the audit log that are kept beside it.").default("10").unit("files").between(1, 10_000, Outside::Nearest).should();
+    AUDIT_QUEUE_SIZE = Key::prefixed("auditlog.queueSize", Int, "Lines of the audit log that may wait for its file.").default("65536").unit("lines").at_least(1, Outside::Nearest).should();
+    AUDIT_NEVER_BLOCK = Key::prefixed("auditlog.neverBlock", Flag, "Whether lines of the audit log are lost, counted and told when too many wait; `false` has requests wait instead.").default("true").should();
     AUDIT_IMPL_CLASS = Key::prefixed("audit.impl.class", Class, "Java class that writes the audit log.").internal("this server loads no Java classes");
     JVM_PAUSE_MONITOR = Key::file("jvm.pause.monitor", Flag, "Whether pauses of the process are detected.").default("false").should();
     JVM_PAUSE_WARN = Key::file("jvm.pause.warn-threshold.ms", Long, "Pause that is logged as a warning.").default("10000").unit("ms").should();
@@ -73,8 +79,9 @@ keys! {
     JMX_REMOTE = Key::property("com.sun.management.*", Text, "JMX of the JVM.").no_effect(Asks::Any, NO_JMX);
     RMI = Key::property("java.rmi.*", Text, "JMX of the JVM.").no_effect(Asks::Any, NO_JMX);
     CONSOLE_THRESHOLD = Key::prefixed("console.threshold", Text, "Java's log level on the console.").no_effect(Asks::Any, NO_LOGBACK);
+    LOG_DIR = Key::prefixed("log.dir", Path, "Directory of the audit log's file.").derived("the working directory").should();
     LOG = Key::prefixed("log.*", Text, "Names and sizes of Java's log files.").no_effect(Asks::Any, NO_LOGBACK);
-    AUDIT_LOG = Key::prefixed("auditlog.*", Text, "Names and sizes of Java's audit log files.").no_effect(Asks::Any, NO_LOGBACK);
+    AUDIT_LOG = Key::prefixed("auditlog.*", Text, "Other properties of Java's audit log.").no_effect(Asks::Any, NO_LOGBACK);
     ROOT_LOGGER = Key::prefixed("root.logger", Text, "Java's root logger.").no_effect(Asks::Any, NO_LOGBACK);
     LOGBACK = Key::property("logback.*", Text, "Java's logging.").internal(NO_LOGBACK);
     LOG4J = Key::property("log4j.*", Text, "Java's logging.").internal(NO_LOGBACK);

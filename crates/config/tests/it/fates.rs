@@ -147,7 +147,7 @@ fn values_that_ask_for_nothing_start_without_a_word() {
 
 #[test]
 fn one_refusal_names_all_others_in_the_order_of_the_lines() {
-    let machine = Machine::alone("ssl.keyStore.location=/k.jks\naudit.enable=true\nsuperUser=ann");
+    let machine = Machine::alone("ssl.keyStore.location=/k.jks\nssl.crl=true\nsuperUser=ann");
     let config = machine
         .flag("java.security.auth.login.config=/jaas.conf")
         .config();
@@ -156,7 +156,7 @@ fn one_refusal_names_all_others_in_the_order_of_the_lines() {
         error.to_string(),
         "/conf/zoo.cfg:3: ssl.keyStore.location: asks for TLS, which this release does not have \
          yet (leave it out and let only a trusted network, or a TLS proxy, reach the plain ports; \
-         refused as well: /conf/zoo.cfg:4: audit.enable, /conf/zoo.cfg:5: superUser, the command \
+         refused as well: /conf/zoo.cfg:4: ssl.crl, /conf/zoo.cfg:5: superUser, the command \
          line: -Djava.security.auth.login.config)"
     );
     assert_eq!((error.line(), error.exit_code), (Some(3), 2));
@@ -176,14 +176,14 @@ fn another_error_does_not_hide_what_is_not_there() {
 
 #[test]
 fn the_setting_that_counts_is_judged() {
-    let in_file = Machine::alone("audit.enable=false").flag("zookeeper.audit.enable=true");
+    let in_file = Machine::alone("ssl.crl=false").flag("zookeeper.ssl.crl=true");
     in_file.config().check_supported().unwrap();
-    let in_flag = Machine::alone("").flag("zookeeper.audit.enable=true");
+    let in_flag = Machine::alone("").flag("zookeeper.ssl.crl=true");
     let error = in_flag.config().check_supported().unwrap_err();
     assert!(
         error
             .to_string()
-            .starts_with("the command line: -Dzookeeper.audit.enable: asks for the audit log"),
+            .starts_with("the command line: -Dzookeeper.ssl.crl: asks for TLS"),
         "{error}"
     );
 }

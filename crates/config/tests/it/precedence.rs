@@ -117,8 +117,8 @@ fn flags_are_told_the_nearest_name_too() {
     );
     assert!(told_of_flag("user.timezone=UTC").is_empty());
     assert_eq!(
-        told_of_flag("zookeeper.log.dir=/logs"),
-        ["-Dzookeeper.log.dir: no effect: logback is not read; see RUST_LOG"]
+        told_of_flag("zookeeper.log.file=zk.log"),
+        ["-Dzookeeper.log.file: no effect: logback is not read; see RUST_LOG"]
     );
 }
 

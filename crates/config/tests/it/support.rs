@@ -125,6 +125,7 @@ metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetr
 jvm.pause.monitor=true
 connection_throttle_weight_enabled=true
 connection_throttle_tokens=7
+audit.enable=true
 ";
 
 /// A value unlike the default.
@@ -143,6 +144,7 @@ pub(crate) fn another_value(key: &Key) -> Option<&'static str> {
         (Kind::Ratio, _) => "0.7",
         (Kind::Int | Kind::Long | Kind::Port, _) => "2999",
         _ if key.name.ends_with("digestAlg") => "MD5",
+        _ if key.name.ends_with("maxfilesize") => "5MB",
         _ => "another",
     })
 }

@@ -64,7 +64,7 @@ fn defaults_are_those_of_apache_zookeeper() {
     assert_eq!(config.admin.command_url, "/commands");
     assert_eq!(config.admin.scheme, AdminScheme::Http);
     assert_eq!(config.metrics.exporter, MetricsExporter::Default);
-    assert!(config.fips_mode && !config.audit_enabled && config.pause_monitor.is_none());
+    assert!(config.fips_mode && config.audit.is_none() && config.pause_monitor.is_none());
     assert_eq!(config.client_tls.tls.client_auth, ClientAuth::Need);
 }
 

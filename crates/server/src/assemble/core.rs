@@ -137,6 +137,7 @@ impl CoreThread {
             return self.host.release_all(&requests);
         }
         self.host.note_client(connection);
+        self.host.note_requests(connection, &requests);
         self.received_ms
             .extend(std::iter::repeat_n(received_ms, requests.len()));
         self.requests.extend(requests);

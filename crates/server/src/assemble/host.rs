@@ -9,6 +9,7 @@ use tree::Tree;
 
 use super::inbox::ToCore;
 use super::measure::Measures;
+use crate::audit::{AuditLog, Trail};
 use crate::client::clients::Clients;
 use crate::client::connection::Connection;
 use crate::client::deliver::Delivery;
@@ -27,12 +28,20 @@ pub(crate) struct ServerHost {
     /// Connections that wait for something, by number.
     connections: HashMap<Ticket, Arc<Connection>>,
     delivery: Delivery,
+    /// `None` without an audit log.
+    trail: Option<Trail>,
     measures: Measures,
 }
 
 impl ServerHost {
-    pub(crate) fn new(clients: Arc<Clients>, disk: Disk, ports: Option<MemberPorts>) -> Self {
+    pub(crate) fn new(
+        clients: Arc<Clients>,
+        disk: Disk,
+        ports: Option<MemberPorts>,
+        audit: Option<Arc<AuditLog>>,
+    ) -> Self {
         Self {
+            trail: audit.map(Trail::new),
             measures: Measures::new(clients.metrics.clone(), clients.role.clone()),
             clients,
             disk,
@@ -47,6 +56,13 @@ impl ServerHost {
         self.connections
             .entry(connection.ticket())
             .or_insert_with(|| connection.clone());
+    }
+
+    /// These requests of a connection are about to be ordered, or passed on.
+    pub(super) fn note_requests(&mut self, connection: &Connection, requests: &[ClientRequest]) {
+        if let Some(trail) = &mut self.trail {
+            trail.asked(connection.peer.ip(), requests);
+        }
     }
 
     /// Requests that go no further.
@@ -142,7 +158,12 @@ impl Host for ServerHost {
                 });
             }
             Effect::GiveUpSnapshots => self.clients.state.give_up_snapshots(),
-            Effect::Serve(service) => self.clients.serve(service),
+            Effect::Serve(service) => {
+                if let Some(trail) = &mut self.trail {
+                    trail.forget();
+                }
+                self.clients.serve(service);
+            }
             Effect::StopServing => self.clients.stop_serving(),
             Effect::CloseClient(ticket) => {
                 if let Some(connection) = self.client(ticket) {
@@ -188,6 +209,9 @@ impl Host for ServerHost {
     }
 
     fn applied(&mut self, tree: &Tree, applied: Applied<'_>) {
+        if let Some(trail) = &mut self.trail {
+            trail.applied(&applied);
+        }
         let origin = applied
             .origin
             .and_then(|ticket| self.connections.get(&ticket));
@@ -201,6 +225,9 @@ impl Host for ServerHost {
     }
 
     fn tree_released(&mut self) {
+        if let Some(trail) = &mut self.trail {
+            trail.released();
+        }
         self.delivery.settle(&self.clients);
         self.delivery.wake();
     }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use config::Config;
+use config::{AuditSettings, Config};
 use proto::{Sid, Zxid};
 use replica::Input;
 use tokio::task::AbortHandle;
@@ -71,6 +71,9 @@ impl Server {
     /// connections are closed. Sessions live on in the data directory. A snapshot under way gets
     /// some seconds to be finished.
     pub async fn stop(self) {
+        if let Some(audit) = &self.clients.audit {
+            audit.server_stops();
+        }
         for task in &self.tasks {
             task.abort();
         }
@@ -89,6 +92,25 @@ impl Server {
         for connection in self.clients.registry.all() {
             connection.close();
         }
+        if let Some(audit) = &self.clients.audit {
+            audit.finish();
+        }
+    }
+
+    /// Writes what is left of the audit log of a server that has failed, and is not stopped.
+    pub fn end_audit(&self) {
+        if let Some(audit) = &self.clients.audit {
+            audit.server_stops();
+            audit.finish();
+        }
+    }
+
+    /// Notes in the audit log that the server did not start, by a configuration that was refused.
+    ///
+    /// # Errors
+    /// If the log cannot be opened.
+    pub fn audit_refused_start(settings: &AuditSettings) -> Result<(), StartError> {
+        start::audit_refusal(settings)
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use config::Config;
+use config::{AuditSettings, Config};
 use crossbeam_channel::Sender;
 use parking_lot::Mutex;
 use proto::Zxid;
@@ -22,6 +22,7 @@ use super::inbox::ToCore;
 use super::member::{self, MemberContext, MemberParts};
 use super::pauses;
 use super::server::{Server, Started};
+use crate::audit::AuditLog;
 use crate::client::clients::Clients;
 use crate::client::inbox::CoreInbox;
 use crate::client::listener::accept_loop;
@@ -64,6 +65,39 @@ struct Common {
 }
 
 pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
+    let audit = match &config.audit {
+        Some(settings) => Some(Arc::new(open_audit(settings)?)),
+        None => None,
+    };
+    let started = start_audited(config, audit.clone());
+    if let Some(audit) = &audit {
+        audit.server_started(started.is_err());
+        if started.is_err() {
+            audit.finish();
+        }
+    }
+    started
+}
+
+/// A configuration was refused: its audit log, if it has one that can be opened, says so.
+///
+/// # Errors
+/// If it cannot be opened.
+pub(crate) fn audit_refusal(settings: &AuditSettings) -> Result<(), StartError> {
+    let audit = open_audit(settings)?;
+    audit.server_started(true);
+    audit.finish();
+    Ok(())
+}
+
+fn open_audit(settings: &AuditSettings) -> Result<AuditLog, StartError> {
+    AuditLog::start(settings.clone()).map_err(|source| StartError::Audit {
+        file: settings.file.clone(),
+        source,
+    })
+}
+
+fn start_audited(config: Arc<Config>, audit: Option<Arc<AuditLog>>) -> Result<Server, StartError> {
     config
         .check_supported()
         .map_err(|refusal| StartError::Unsupported(Box::new(refusal)))?;
@@ -84,6 +118,7 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
         state.clone(),
         client_inbox(&core_sender),
         metrics.clone(),
+        audit.clone(),
     );
     let common = Common {
         config,
@@ -107,7 +142,7 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
     let core = CoreThread::begin(CoreStart {
         clients: common.clients.clone(),
         inbox,
-        host: ServerHost::new(common.clients.clone(), on_disk, ports),
+        host: ServerHost::new(common.clients.clone(), on_disk, ports, audit),
         replica: replica::Start {
             settings: replica::Settings::new(&common.config),
             member: member_start,

@@ -251,6 +251,8 @@ impl Responder<'_> {
                 });
             }
             Work::Refuse(err) => {
+                let refused = (asked.op, *err);
+                self.clients.audit_refusal(self.connection, state, refused);
                 self.reply(state, replies, asked, zxid, |_| Err(*err));
             }
             Work::CloseLocal => {

@@ -3,15 +3,18 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize};
 
+use monitoring::audit::{Caller, line_of_undecodable};
 use monitoring::environment::Environment;
 use monitoring::role::RoleCell;
 use monitoring::view::DEFAULT_TRACE_MASK;
 use parking_lot::Mutex;
-use proto::SessionId;
+use proto::{ErrorCode, OpCode, SessionId};
 use replica::{ClientRequest, Renewal, Service, SyncRequest};
 use session::SessionIds;
 
-use crate::client::connection::Connection;
+use crate::audit::AuditLog;
+use crate::client::answer::UNDECODABLE;
+use crate::client::connection::{Connection, ConnectionState, Queued, Work};
 use crate::client::inbox::{ClientMessage, CoreInbox};
 use crate::client::large::LargeRequests;
 use crate::client::large_replies::LargeReplies;
@@ -45,6 +48,8 @@ pub(crate) struct Clients {
     pub(crate) environment: Environment,
     pub(crate) trace_mask: AtomicI64,
     pub(crate) role: Arc<RoleCell>,
+    /// `None` without an audit log.
+    pub(crate) audit: Option<Arc<AuditLog>>,
     session_ids: Mutex<SessionIds>,
     core: CoreInbox,
 }
@@ -55,6 +60,7 @@ impl Clients {
         state: Arc<ServerState>,
         core: CoreInbox,
         metrics: Arc<Metrics>,
+        audit: Option<Arc<AuditLog>>,
     ) -> Self {
         let permits = Permits::new(settings.outstanding_max);
         let throttle = settings.config.limits.connection_throttle.clone();
@@ -82,6 +88,7 @@ impl Clients {
             role,
             session_ids: Mutex::new(SessionIds::new(server_id, clock::wall_ms())),
             core,
+            audit,
             settings,
         }
     }
@@ -181,12 +188,41 @@ impl Clients {
             .touch(connection.session(), connection.timeout_ms(), now)
     }
 
+    /// Audits a request of this connection that is refused because its record does not decode.
+    /// It never becomes a transaction here; Java makes one that is an error, and audits that.
+    pub(crate) fn audit_refusal(
+        &self,
+        connection: &Connection,
+        state: &ConnectionState,
+        (op, err): (OpCode, ErrorCode),
+    ) {
+        let Some(audit) = self.audit.as_ref().filter(|_| err == UNDECODABLE) else {
+            return;
+        };
+        let caller = Caller {
+            session: connection.session(),
+            identities: state.identities.clone(),
+            ip: connection.peer.ip(),
+        };
+        audit.write(line_of_undecodable(&caller, op));
+    }
+
+    /// The same for all that a connection which has ended will not be told of.
+    fn audit_refusals_of(&self, connection: &Connection, state: &ConnectionState) {
+        for Queued { asked, work } in &state.queue {
+            if let Work::Refuse(err) = work {
+                self.audit_refusal(connection, state, (asked.op, *err));
+            }
+        }
+    }
+
     /// Forgets a connection that has ended; its session lives on.
     pub(crate) fn forget(&self, connection: &Arc<Connection>) {
         connection.close();
         // Whoever holds the state's lock now still counts as before the end; whoever takes it
         // later finds the queue empty, so no watch is left for a connection that is gone.
         let mut state = connection.lock();
+        self.audit_refusals_of(connection, &state);
         state.clear_queue();
         connection.note_left_over(&state, &self.left_over);
         drop(state);

@@ -402,7 +402,7 @@ impl Sorter<'_> {
         packet: &AuthPacket,
     ) {
         let asked = self.asked(xid, OpCode::Auth, 0);
-        let peer = self.connection.peer.ip().to_canonical().to_string();
+        let peer = tree::auth::host_address(self.connection.peer.ip());
         let scheme = packet.scheme.as_deref();
         let settings = &self.responder.tree.settings().auth;
         let named = tree::auth::authenticate(settings, scheme, packet.auth.as_deref(), &peer);

@@ -26,7 +26,7 @@ fn admit(clients: &Arc<Clients>, stream: TcpStream, peer: SocketAddr) {
     let address = peer.ip().to_canonical();
     let identity = Id {
         scheme: "ip".into(),
-        id: address.to_string().into(),
+        id: tree::auth::host_address(address).into(),
     };
     let admitted = clients
         .registry

@@ -87,10 +87,7 @@ impl Tree {
                 self.sessions.insert(stamp.session, *timeout_ms);
                 Outcome::Done { op }
             }
-            Txn::CloseSession { paths } => {
-                self.close_session(paths.as_deref(), stamp, firing);
-                Outcome::Done { op }
-            }
+            Txn::CloseSession { paths } => self.close_session(paths.as_deref(), stamp, firing),
             Txn::Error { code } => Outcome::from_error_txn(*code),
             Txn::Create(_)
             | Txn::CreateV0(_)

@@ -15,6 +15,13 @@ pub enum Outcome {
         /// What was done.
         op: OpCode,
     },
+    /// A session ended, and its ephemerals went.
+    Closed {
+        /// Paths of the transaction that were gone already.
+        missing: Vec<Str>,
+        /// Ephemerals that the transaction does not list.
+        unlisted: Vec<Str>,
+    },
     /// A znode was created.
     Created {
         /// By which operation.
@@ -63,7 +70,7 @@ impl Outcome {
     /// Appends the body of the reply to `request_op`: nothing for an error.
     pub fn encode_body(&self, request_op: OpCode, out: &mut Vec<u8>) {
         match self {
-            Self::Error(_) | Self::Done { .. } => {}
+            Self::Error(_) | Self::Done { .. } | Self::Closed { .. } => {}
             Self::Created { path, stat, .. } => {
                 path.encode(out);
                 if request_op != OpCode::Create {
@@ -93,6 +100,7 @@ impl Outcome {
             } => OpCode::Create,
             Self::Created { .. } => OpCode::Create2,
             Self::Done { op } | Self::Stat { op, .. } => *op,
+            Self::Closed { .. } => OpCode::CloseSession,
             Self::Config { .. } => OpCode::Reconfig,
             Self::Multi(_) => OpCode::Multi,
         };

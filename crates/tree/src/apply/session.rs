@@ -2,7 +2,7 @@
 
 use jute::Str;
 
-use super::Stamp;
+use super::{Outcome, Stamp};
 use crate::Tree;
 use crate::watch::Firing;
 
@@ -14,17 +14,21 @@ impl Tree {
         paths: Option<&[Str]>,
         stamp: Stamp,
         firing: &mut Firing<'_>,
-    ) {
+    ) -> Outcome {
+        let mut missing = Vec::new();
         for path in paths.unwrap_or_default() {
             // Gone already, when records are replayed.
-            let _ = self.delete(path, stamp, firing);
+            if self.delete(path, stamp, firing).is_err() {
+                missing.push(path.clone());
+            }
         }
         let left = self.ephemerals.get(&stamp.session).into_iter().flatten();
-        let mut left: Vec<Str> = left.map(|id| self.path_of(*id)).collect();
-        left.sort_unstable();
-        for path in &left {
+        let mut unlisted: Vec<Str> = left.map(|id| self.path_of(*id)).collect();
+        unlisted.sort_unstable();
+        for path in &unlisted {
             let _ = self.delete(path, stamp, firing);
         }
         self.sessions.remove(&stamp.session);
+        Outcome::Closed { missing, unlisted }
     }
 }

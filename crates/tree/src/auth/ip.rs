@@ -28,6 +28,18 @@ pub(super) fn matches(held: &str, expression: &str) -> bool {
     }
 }
 
+/// A peer's address as Java writes it: IPv6 without compression, IPv4 also where it was mapped.
+/// Source: InetAddress.getHostAddress.
+pub fn host_address(ip: IpAddr) -> String {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => ip.to_string(),
+        IpAddr::V6(ip) => {
+            let groups = ip.segments().map(|group| format!("{group:x}"));
+            groups.join(":")
+        }
+    }
+}
+
 /// The address of a peer, which may carry a zone.
 fn parse_peer(text: &str) -> Option<IpAddr> {
     parse(text.split('%').next().unwrap_or(text))
@@ -71,4 +83,25 @@ fn parse(text: &str) -> Option<IpAddr> {
 /// As Java reads an int that must not be negative: a sign and leading zeros are fine.
 fn parse_decimal(text: &str) -> Option<u32> {
     text.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_written_as_java_does_and_read_back() {
+        for (address, text) in [
+            ("127.0.0.1", "127.0.0.1"),
+            ("::ffff:10.0.0.1", "10.0.0.1"),
+            ("::1", "0:0:0:0:0:0:0:1"),
+            ("2001:db8::ff00:42", "2001:db8:0:0:0:0:ff00:42"),
+        ] {
+            let address: IpAddr = address.parse().unwrap();
+            assert_eq!(host_address(address), text);
+            assert!(matches(text, text), "{text}");
+        }
+        assert!(matches("2001:db8:0:0:0:0:ff00:42", "2001:db8::/32"));
+        assert!(!matches("2001:db9:0:0:0:0:0:1", "2001:db8::/32"));
+    }
 }

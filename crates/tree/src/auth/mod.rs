@@ -9,12 +9,15 @@
 
 mod acl;
 mod digest;
+mod identities;
 mod ip;
 mod permission;
 mod principal;
 
 pub use acl::normalise;
 pub use digest::{DigestAlgorithm, digest_id};
+pub use identities::in_java_order;
+pub use ip::host_address;
 pub(crate) use permission::is_super;
 pub use permission::permits;
 use proto::{ErrorCode, Id};

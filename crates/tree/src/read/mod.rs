@@ -8,7 +8,6 @@ mod room;
 mod set_watches;
 mod watch;
 
-use hashbrown::HashSet;
 use jute::{Encode, Str, put_buffer, put_len, put_str};
 use parking_lot::Mutex;
 use proto::data::perms;
@@ -283,8 +282,7 @@ fn redacted(entry: &Acl) -> Acl {
 
 /// Java's identities are a set.
 fn put_identities(identities: &[Id], out: &mut Vec<u8>) {
-    let mut seen = HashSet::new();
-    let distinct: Vec<&Id> = identities.iter().filter(|id| seen.insert(*id)).collect();
+    let distinct = auth::in_java_order(identities);
     put_len(distinct.len(), out);
     for id in distinct {
         put_str(Some(&id.scheme), out);

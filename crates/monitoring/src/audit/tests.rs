@@ -1,0 +1,150 @@
+use std::net::Ipv4Addr;
+
+use proto::request::{CreateRequest, PathVersionRequest, SetAclRequest, WriteRequest};
+
+use super::*;
+
+fn caller() -> Caller {
+    let id = |scheme: &str, id: &str| Id {
+        scheme: scheme.into(),
+        id: id.into(),
+    };
+    Caller {
+        session: SessionId(0x1_0000),
+        identities: Arc::from([id("ip", "127.0.0.1"), id("digest", "a\tresult=x\n:h")]),
+        ip: Ipv4Addr::LOCALHOST.into(),
+    }
+}
+
+fn create(op: OpCode, path: &str, flags: i32) -> WriteRequest {
+    WriteRequest::Create {
+        op,
+        request: CreateRequest {
+            path: Some(path.into()),
+            data: None,
+            acl: None,
+            flags,
+        },
+        ttl: -1,
+    }
+}
+
+fn texts(asked: &Asked, txn: &Txn, outcome: &Outcome) -> Vec<String> {
+    let mut lines = Vec::new();
+    lines_of(&caller(), asked, (txn, outcome), &mut lines);
+    lines.into_iter().map(|line| line.text).collect()
+}
+
+const NODE_EXISTS: Outcome = Outcome::Error(ErrorCode::NodeExists);
+
+#[test]
+fn what_a_client_chooses_begins_no_other_line_and_no_other_key() {
+    let asked = Asked::of(&create(OpCode::Create, "/a\nb", 0)).unwrap();
+    let txn = Txn::error(ErrorCode::NodeExists);
+    assert_eq!(
+        texts(&asked, &txn, &NODE_EXISTS),
+        [
+            "session=0x10000\tuser=a\\tresult=x\\n,127.0.0.1\tip=127.0.0.1\toperation=create\t\
+             znode=/a\\nb\tznode_type=persistent\tresult=failure"
+        ]
+    );
+}
+
+#[test]
+fn a_multi_shows_the_kinds_that_java_finds() {
+    let writes = vec![
+        create(OpCode::Create, "/s-", 2),
+        create(OpCode::CreateTtl, "/t", 5),
+        create(OpCode::Create2, "/e", 1),
+    ];
+    let asked = Asked::of(&WriteRequest::Multi(Ok(writes))).unwrap();
+    let created = |path: &str| {
+        Txn::Create2(proto::txn::CreateTxn {
+            path: path.into(),
+            data: None,
+            acl: Vec::new(),
+            ephemeral: false,
+            parent_cversion: 0,
+        })
+    };
+    let check = Txn::Check(proto::txn::CheckVersionTxn {
+        path: "/".into(),
+        version: 1,
+    });
+    let txn = Txn::Multi(vec![created("/s-01"), created("/t"), created("/e"), check]);
+    let done = Outcome::Done { op: OpCode::Create };
+    let outcome = Outcome::Multi(vec![done; 4]);
+    let lines = texts(&asked, &txn, &outcome);
+    let ends: Vec<&str> = lines
+        .iter()
+        .map(|line| line.split_once("operation=create\tznode=").unwrap().1)
+        .collect();
+    assert_eq!(
+        ends,
+        [
+            "/s-01\tresult=success",
+            "/t\tresult=success",
+            "/e\tznode_type=ephemeral\tresult=success"
+        ]
+    );
+}
+
+#[test]
+fn what_java_cannot_read_has_no_line() {
+    assert!(Asked::of(&create(OpCode::Create, "/a", 99)).is_none());
+    let no_list = SetAclRequest {
+        path: Some("/a".into()),
+        acl: None,
+        version: -1,
+    };
+    assert!(Asked::of(&WriteRequest::SetAcl(no_list)).is_none());
+    let writes = vec![create(OpCode::Create, "/a", 99)];
+    let asked = Asked::of(&WriteRequest::Multi(Ok(writes))).unwrap();
+    let txn = Txn::Multi(vec![Txn::error(ErrorCode::BadArguments)]);
+    let outcome = Outcome::Multi(vec![Outcome::Error(ErrorCode::BadArguments)]);
+    assert!(texts(&asked, &txn, &outcome).is_empty());
+    // Refused before it was taken apart.
+    let txn = Txn::error(ErrorCode::SessionExpired);
+    let refused = texts(&asked, &txn, &Outcome::Error(ErrorCode::SessionExpired));
+    assert!(refused[0].ends_with("operation=multiOperation\tresult=failure"));
+}
+
+#[test]
+fn a_null_path_has_no_key() {
+    let delete = PathVersionRequest {
+        path: None,
+        version: -1,
+    };
+    let asked = Asked::of(&WriteRequest::Delete(delete)).unwrap();
+    let txn = Txn::error(ErrorCode::MarshallingError);
+    let lines = texts(&asked, &txn, &Outcome::Error(ErrorCode::MarshallingError));
+    assert!(lines[0].ends_with("operation=delete\tresult=failure"));
+}
+
+#[test]
+fn the_end_of_a_session_tells_what_was_gone() {
+    let outcome = Outcome::Closed {
+        missing: vec!["/gone".into()],
+        unlisted: vec!["/more".into()],
+    };
+    let paths: Vec<Str> = vec!["/e".into(), "/gone".into()];
+    let mut lines = Vec::new();
+    lines_of_close("zk", SessionId(7), Some(&paths), &outcome, &mut lines);
+    let shown: Vec<_> = lines
+        .iter()
+        .map(|line| (line.level, line.text.split_once("znode=").unwrap().1))
+        .collect();
+    assert_eq!(
+        shown,
+        [
+            (Level::Info, "/e\tresult=success"),
+            (Level::Error, "/gone\tresult=failure"),
+            (Level::Info, "/more\tresult=success")
+        ]
+    );
+    assert_eq!(
+        lines[0].text,
+        "session=0x7\tuser=zk\toperation=ephemeralZNodeDeletionOnSessionCloseOrExpire\tznode=/e\t\
+         result=success"
+    );
+}

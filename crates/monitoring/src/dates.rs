@@ -1,0 +1,40 @@
+//! Dates in the time zone of the machine.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+/// Writes dates as logback's `%d{ISO8601}` does.
+#[derive(Debug)]
+pub struct LocalDates {
+    zone: TimeZone,
+}
+
+impl LocalDates {
+    /// In the zone of `TZ` or of this machine, else in UTC.
+    pub fn of_this_machine() -> Self {
+        Self {
+            zone: TimeZone::try_system().unwrap_or(TimeZone::UTC),
+        }
+    }
+
+    /// `2026-11-23 00:02:48,769` for a moment in ms since 1970.
+    pub fn iso8601(&self, wall_ms: i64) -> String {
+        let moment = Timestamp::from_millisecond(wall_ms).unwrap_or(Timestamp::UNIX_EPOCH);
+        let local = moment.to_zoned(self.zone.clone());
+        local.strftime("%Y-%m-%d %H:%M:%S,%3f").to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_are_logbacks() {
+        let dates = LocalDates {
+            zone: TimeZone::UTC,
+        };
+        assert_eq!(dates.iso8601(1_795_392_168_769), "2026-11-23 00:02:48,769");
+        assert_eq!(dates.iso8601(5), "1970-01-01 00:00:00,005");
+    }
+}

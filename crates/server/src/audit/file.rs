@@ -1,0 +1,164 @@
+//! The files of the audit log: one that grows, and those before it by number.
+//!
+//! Source: logback's FixedWindowRollingPolicy and SizeBasedTriggeringPolicy, as conf/logback.xml has them.
+
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// A file that is appended to, and set aside as `<name>.1` when it is large enough; then `<name>.1`
+/// becomes `<name>.2`, and so on, and the oldest goes.
+pub(super) struct RollingFile {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+    bytes_max: u64,
+    kept: u32,
+    /// Text that is not written yet.
+    gathered: Vec<u8>,
+}
+
+/// Bytes that are gathered before they are written.
+const GATHERED_MAX: usize = 64 << 10;
+
+impl RollingFile {
+    /// Opens the file, or makes it. `kept` files are kept beside it.
+    pub(super) fn open(path: &Path, bytes_max: u64, kept: u32) -> io::Result<Self> {
+        let (file, bytes) = open(path)?;
+        Ok(Self {
+            path: path.to_owned(),
+            file,
+            bytes,
+            bytes_max,
+            kept,
+            gathered: Vec::new(),
+        })
+    }
+
+    /// Appends a line, in any case; it may be in memory until [`Self::flush`].
+    ///
+    /// # Errors
+    /// If the file cannot be set aside, and the line is in the one before, or what was gathered
+    /// cannot be written.
+    pub(super) fn append(&mut self, line: &str) -> io::Result<()> {
+        let rolled = match self.bytes + self.gathered.len() as u64 >= self.bytes_max {
+            true => self.flush().and_then(|()| self.roll()),
+            false => Ok(()),
+        };
+        self.gathered.extend_from_slice(line.as_bytes());
+        self.gathered.push(b'\n');
+        if self.gathered.len() >= GATHERED_MAX {
+            self.flush()?;
+        }
+        rolled
+    }
+
+    /// Writes what was gathered. What cannot be written is given up: it must not pile up.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        let written = self.file.write_all(&self.gathered);
+        self.bytes += self.gathered.len() as u64;
+        self.gathered.clear();
+        written
+    }
+
+    /// Goes on in the same file if it cannot be set aside.
+    fn roll(&mut self) -> io::Result<()> {
+        remove_if_there(&self.numbered(self.kept))?;
+        for number in (1..self.kept).rev() {
+            let (from, to) = (self.numbered(number), self.numbered(number + 1));
+            rename_if_there(&from, &to)?;
+        }
+        rename_if_there(&self.path, &self.numbered(1))?;
+        (self.file, self.bytes) = open(&self.path)?;
+        Ok(())
+    }
+
+    fn numbered(&self, number: u32) -> PathBuf {
+        let mut name = OsString::from(&self.path);
+        name.push(format!(".{number}"));
+        name.into()
+    }
+}
+
+fn open(path: &Path) -> io::Result<(File, u64)> {
+    if let Some(parent) = path
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+    {
+        fs::create_dir_all(parent)?;
+    }
+    let file = OpenOptions::new().create(true).append(true).open(path)?;
+    let bytes = file.metadata()?.len();
+    Ok((file, bytes))
+}
+
+fn remove_if_there(path: &Path) -> io::Result<()> {
+    fs::remove_file(path).or_else(unless_absent)
+}
+
+fn rename_if_there(from: &Path, to: &Path) -> io::Result<()> {
+    fs::rename(from, to).or_else(unless_absent)
+}
+
+fn unless_absent(error: io::Error) -> io::Result<()> {
+    match error.kind() {
+        io::ErrorKind::NotFound => Ok(()),
+        _ => Err(error),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(dir: &Path, name: &str) -> Option<String> {
+        fs::read_to_string(dir.join(name)).ok()
+    }
+
+    #[test]
+    fn full_files_move_up_by_one_and_the_oldest_goes() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = RollingFile::open(&dir.path().join("audit.log"), 10, 2).unwrap();
+        for line in ["first", "second", "third", "fourth", "fifth", "6", "7"] {
+            log.append(line).unwrap();
+        }
+        log.flush().unwrap();
+        let text = |name| read(dir.path(), name);
+        assert_eq!(text("audit.log").as_deref(), Some("fifth\n6\n7\n"));
+        assert_eq!(text("audit.log.1").as_deref(), Some("third\nfourth\n"));
+        assert_eq!(text("audit.log.2").as_deref(), Some("first\nsecond\n"));
+        assert_eq!(text("audit.log.3"), None);
+    }
+
+    #[test]
+    fn a_file_that_is_there_is_continued_and_counts() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("logs/audit.log");
+        let mut log = RollingFile::open(&path, 8, 3).unwrap();
+        log.append("before").unwrap();
+        log.flush().unwrap();
+        let mut log = RollingFile::open(&path, 8, 3).unwrap();
+        log.append("x").unwrap();
+        log.append("behind").unwrap();
+        log.flush().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "behind\n");
+        assert_eq!(read(dir.path(), "logs/audit.log.1").unwrap(), "before\nx\n");
+    }
+
+    #[test]
+    fn lines_go_on_in_the_same_file_if_it_cannot_be_set_aside() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut log = RollingFile::open(&dir.path().join("audit.log"), 1, 1).unwrap();
+        log.append("one").unwrap();
+        log.flush().unwrap();
+        // A directory that is not empty stands in the way of audit.log.1.
+        fs::create_dir_all(dir.path().join("audit.log.1/in")).unwrap();
+        assert!(log.append("two").is_err());
+        fs::remove_dir_all(dir.path().join("audit.log.1")).unwrap();
+        log.append("three").unwrap();
+        log.flush().unwrap();
+        assert_eq!(read(dir.path(), "audit.log.1").unwrap(), "one\ntwo\n");
+        assert_eq!(read(dir.path(), "audit.log").unwrap(), "three\n");
+    }
+}

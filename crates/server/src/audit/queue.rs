@@ -1,0 +1,333 @@
+//! The way of a line from the threads that serve to the file.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use config::AuditSettings;
+use monitoring::audit::{self, Level, Line};
+use monitoring::dates::LocalDates;
+use monitoring::environment::Environment;
+use parking_lot::{Condvar, Mutex};
+
+use super::file::RollingFile;
+use crate::{clock, limits};
+
+/// The tracing target under which lines also appear, at level debug.
+const TARGET: &str = "audit";
+
+/// The end of the queue that takes lines.
+pub(crate) struct AuditLog {
+    settings: AuditSettings,
+    /// Who the server runs as.
+    server_user: String,
+    queue: Arc<Queue>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl AuditLog {
+    /// Opens the file and starts the thread that writes it.
+    ///
+    /// # Errors
+    /// If the file cannot be opened, or no thread be had.
+    pub(crate) fn start(settings: AuditSettings) -> io::Result<Self> {
+        let file = RollingFile::open(&settings.file, settings.file_bytes_max, settings.files_kept)?;
+        let queue = Arc::new(Queue::new(&settings));
+        let mut writer = Writer {
+            file,
+            queue: queue.clone(),
+            dates: LocalDates::of_this_machine(),
+            troubles: Troubles::default(),
+        };
+        let thread = std::thread::Builder::new()
+            .name("audit".to_owned())
+            .spawn(move || writer.run())?;
+        tracing::info!(file = %settings.file.display(), "changes are written to the audit log");
+        Ok(Self {
+            settings,
+            server_user: Environment::of_this_process().user_name().to_owned(),
+            queue,
+            thread: Mutex::new(Some(thread)),
+        })
+    }
+
+    pub(crate) fn server_user(&self) -> &str {
+        &self.server_user
+    }
+
+    /// Hands lines over. With a full queue they are lost and counted, or this waits, by
+    /// `auditlog.neverBlock`.
+    pub(crate) fn write(&self, lines: impl IntoIterator<Item = Line>) {
+        let wall_ms = clock::wall_ms();
+        for line in lines {
+            if line.level == Level::Info && self.settings.failures_only {
+                continue;
+            }
+            tracing::debug!(target: TARGET, "{}", line.text);
+            self.queue.push(Dated { wall_ms, line });
+        }
+    }
+
+    /// The server serves, or did not come to.
+    pub(crate) fn server_started(&self, has_failed: bool) {
+        self.write([audit::server_start(&self.server_user, has_failed)]);
+    }
+
+    /// The server was told to stop, or has to.
+    pub(crate) fn server_stops(&self) {
+        self.write([audit::server_stop(&self.server_user)]);
+    }
+
+    /// Takes no more lines, and waits until those it has are in the file.
+    pub(crate) fn finish(&self) {
+        self.queue.end();
+        if let Some(thread) = self.thread.lock().take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the audit thread ended by a panic");
+        }
+    }
+}
+
+struct Dated {
+    wall_ms: i64,
+    line: Line,
+}
+
+/// Lines that wait for the thread, bounded in number and bytes.
+struct Queue {
+    lines_max: usize,
+    never_blocks: bool,
+    state: Mutex<QueueState>,
+    /// There is a line, or the end.
+    arrived: Condvar,
+    /// There is room.
+    emptied: Condvar,
+}
+
+#[derive(Default)]
+struct QueueState {
+    lines: VecDeque<Dated>,
+    bytes: usize,
+    /// Lines for which there was no room.
+    lost: u64,
+    is_over: bool,
+}
+
+impl QueueState {
+    fn has_room(&self, lines_max: usize) -> bool {
+        self.lines.len() < lines_max && self.bytes < limits::AUDIT_BYTES_MAX
+    }
+}
+
+impl Queue {
+    fn new(settings: &AuditSettings) -> Self {
+        Self {
+            lines_max: settings.queue_lines,
+            never_blocks: settings.never_blocks,
+            state: Mutex::default(),
+            arrived: Condvar::new(),
+            emptied: Condvar::new(),
+        }
+    }
+
+    fn push(&self, dated: Dated) {
+        let mut state = self.state.lock();
+        if !self.never_blocks {
+            self.emptied.wait_while(&mut state, |state| {
+                !state.is_over && !state.has_room(self.lines_max)
+            });
+        }
+        if state.is_over || !state.has_room(self.lines_max) {
+            state.lost += 1;
+            return;
+        }
+        state.bytes += dated.line.text.len();
+        state.lines.push_back(dated);
+        drop(state);
+        self.arrived.notify_one();
+    }
+
+    /// Waits for lines: all that there are, and how many were lost so far. None at the end.
+    fn take(&self) -> (VecDeque<Dated>, u64) {
+        let mut state = self.state.lock();
+        self.arrived
+            .wait_while(&mut state, |state| state.lines.is_empty() && !state.is_over);
+        let taken = (std::mem::take(&mut state.lines), state.lost);
+        state.bytes = 0;
+        drop(state);
+        self.emptied.notify_all();
+        taken
+    }
+
+    fn end(&self) {
+        self.state.lock().is_over = true;
+        self.arrived.notify_all();
+        self.emptied.notify_all();
+    }
+}
+
+/// What the thread runs.
+struct Writer {
+    file: RollingFile,
+    queue: Arc<Queue>,
+    dates: LocalDates,
+    troubles: Troubles,
+}
+
+impl Writer {
+    fn run(&mut self) {
+        loop {
+            let (lines, lost) = self.queue.take();
+            self.troubles.tell_lost(lost);
+            if lines.is_empty() {
+                return;
+            }
+            for dated in &lines {
+                let appended = self.file.append(&self.text(dated));
+                self.troubles.note(appended);
+            }
+            let flushed = self.file.flush();
+            self.troubles.note(flushed);
+        }
+    }
+
+    /// Source: the pattern `%d{ISO8601} %p %c{2}: %m%n` of conf/logback.xml.
+    fn text(&self, dated: &Dated) -> String {
+        let Dated { wall_ms, line } = dated;
+        let level = match line.level {
+            Level::Info => "INFO",
+            Level::Error => "ERROR",
+        };
+        let date = self.dates.iso8601(*wall_ms);
+        format!("{date} {level} {}: {}", audit::LOGGER, line.text)
+    }
+}
+
+/// What went wrong, told now and then.
+#[derive(Default)]
+struct Troubles {
+    told_error: Option<Instant>,
+    lost_told: u64,
+}
+
+/// Between two complaints about the file.
+const COMPLAINS_EVERY: Duration = Duration::from_secs(10);
+
+impl Troubles {
+    fn note(&mut self, outcome: io::Result<()>) {
+        let Err(error) = outcome else {
+            return;
+        };
+        let is_due = self
+            .told_error
+            .is_none_or(|told| told.elapsed() >= COMPLAINS_EVERY);
+        if is_due {
+            self.told_error = Some(Instant::now());
+            tracing::error!(err = %error, "cannot write the audit log: lines may be missing from it");
+        }
+    }
+
+    fn tell_lost(&mut self, lost: u64) {
+        if lost > self.lost_told {
+            tracing::error!(
+                lost = lost - self.lost_told,
+                lost_in_all = lost,
+                "the queue of the audit log was full, lines are missing from it; raise auditlog.queueSize, or set auditlog.neverBlock=false to have requests wait"
+            );
+            self.lost_told = lost;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread;
+
+    use super::*;
+
+    fn queue(lines_max: usize, never_blocks: bool) -> Queue {
+        Queue {
+            lines_max,
+            never_blocks,
+            state: Mutex::default(),
+            arrived: Condvar::new(),
+            emptied: Condvar::new(),
+        }
+    }
+
+    fn line(text: &str) -> Dated {
+        Dated {
+            wall_ms: 0,
+            line: Line {
+                level: Level::Info,
+                text: text.to_owned(),
+            },
+        }
+    }
+
+    fn texts(taken: &VecDeque<Dated>) -> Vec<&str> {
+        taken.iter().map(|dated| &*dated.line.text).collect()
+    }
+
+    #[test]
+    fn a_full_queue_that_never_blocks_counts_what_it_loses() {
+        let queue = queue(2, true);
+        for text in ["a", "b", "c", "d"] {
+            queue.push(line(text));
+        }
+        let (taken, lost) = queue.take();
+        assert_eq!((texts(&taken), lost), (vec!["a", "b"], 2));
+        queue.push(line("e"));
+        let (taken, lost) = queue.take();
+        assert_eq!((texts(&taken), lost), (vec!["e"], 2));
+    }
+
+    #[test]
+    fn bytes_are_bounded_as_well() {
+        let queue = queue(100, true);
+        let long = "x".repeat(limits::AUDIT_BYTES_MAX);
+        queue.push(line(&long));
+        queue.push(line("more"));
+        let (taken, lost) = queue.take();
+        assert_eq!((taken.len(), lost), (1, 1));
+    }
+
+    #[test]
+    fn a_full_queue_that_blocks_loses_nothing() {
+        let queue = &queue(1, false);
+        let taken: Vec<String> = thread::scope(|scope| {
+            scope.spawn(|| {
+                for number in 0..50 {
+                    queue.push(line(&number.to_string()));
+                }
+                queue.end();
+            });
+            let mut taken = Vec::new();
+            loop {
+                let (lines, lost) = queue.take();
+                assert_eq!(lost, 0);
+                if lines.is_empty() {
+                    return taken;
+                }
+                taken.extend(lines.into_iter().map(|dated| dated.line.text));
+            }
+        });
+        let numbers: Vec<String> = (0..50).map(|number| number.to_string()).collect();
+        assert_eq!(taken, numbers);
+    }
+
+    #[test]
+    fn whoever_waits_for_room_goes_on_at_the_end() {
+        let queue = &queue(1, false);
+        queue.push(line("a"));
+        thread::scope(|scope| {
+            scope.spawn(|| queue.push(line("b")));
+            queue.end();
+        });
+        let (taken, _) = queue.take();
+        assert_eq!(texts(&taken)[0], "a");
+    }
+}

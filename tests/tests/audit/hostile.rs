@@ -1,0 +1,154 @@
+//! What tries to stay out of the audit log, and what stands in its way.
+
+use std::fs;
+
+use proto::OpCode;
+use proto::request::{Request, flags};
+use tests::requests::{create, set_data};
+use tests::{Flavour, RawSession, Server, ServerBuilder, or_skip, wait_for};
+
+use crate::log::{Ask, AuditLog};
+
+fn audited() -> ServerBuilder {
+    ServerBuilder::new(Flavour::under_test()).setting("audit.enable", "true")
+}
+
+fn log_of(server: &Server) -> AuditLog {
+    AuditLog::of(server.config_file().parent().expect("a directory"))
+}
+
+/// How many lines of the log end so.
+fn count(log: &AuditLog, end: &str) -> usize {
+    log.all().iter().filter(|line| line.ends_with(end)).count()
+}
+
+/// Clients that send and go at once: what they asked for happens, and has its line.
+#[test]
+fn nobody_escapes_by_leaving_before_the_answer() {
+    let Some(mut server) = or_skip("audit", audited().start()) else {
+        return;
+    };
+    for number in 0..20 {
+        let mut session = RawSession::open(&server.address(), None, 10_000).expect("a session");
+        let path = format!("/left-{number}");
+        session.put(&create(&path, "", 0).request());
+        session.flush().expect("the request goes out");
+    }
+    let mut session = RawSession::open(&server.address(), None, 10_000).expect("a session");
+    let created = wait_for(
+        "what they created",
+        std::time::Duration::from_secs(20),
+        || {
+            let answer = session.call(&tests::requests::get_children("/")).ok()?;
+            let children: Vec<jute::Str> = answer.record();
+            let left = children
+                .iter()
+                .filter(|name| name.starts_with("left-"))
+                .count();
+            (server.metric("outstanding_requests").as_deref() == Some("0")).then_some(left)
+        },
+    );
+    server.terminate();
+    let lines = count(&log_of(&server), "znode_type=persistent\tresult=success");
+    assert_eq!(lines, created);
+    assert!(created > 0);
+}
+
+/// A multi and a reconfig that do not decode are audited, whatever else of the kind is not, as in
+/// Java; and so is what comes behind.
+#[test]
+fn what_does_not_decode_is_audited_as_in_java() {
+    let Some(mut server) = or_skip("audit", audited().start()) else {
+        return;
+    };
+    let mut session = RawSession::open(&server.address(), None, 10_000).expect("a session");
+    for op in [
+        OpCode::Multi,
+        OpCode::Reconfig,
+        OpCode::Create,
+        OpCode::SetAcl,
+    ] {
+        session.put_bytes(op, &[0, 0]);
+        assert_eq!(session.take().expect("an answer").err, -5, "{op:?}");
+    }
+    session
+        .call(&create("/a", "", 0).request())
+        .expect("an answer");
+    server.terminate();
+    let log = log_of(&server);
+    assert_eq!(count(&log, "\toperation=multiOperation\tresult=failure"), 1);
+    assert_eq!(count(&log, "\toperation=reconfig\tresult=failure"), 1);
+    assert_eq!(log.all().len(), 5, "{:#?}", log.all());
+}
+
+/// The last line before the end is in the file, as all before it.
+#[test]
+fn nothing_is_lost_when_the_server_stops_and_files_roll() {
+    let builder = audited()
+        .setting("auditlog.file", "logs/audit.log")
+        .setting("auditlog.maxfilesize", "16KB")
+        .setting("auditlog.maxbackupindex", "100");
+    let Some(mut server) = or_skip("audit", builder.start()) else {
+        return;
+    };
+    let mut session = RawSession::open(&server.address(), None, 10_000).expect("a session");
+    session
+        .call(&create("/a", "", flags::PERSISTENT).request())
+        .expect("an answer");
+    let set = Request::Write(set_data("/a", "x", -1));
+    for _ in 0..2000 {
+        session.put(&set);
+    }
+    for _ in 0..2000 {
+        assert_eq!(session.take().expect("an answer").err, 0);
+    }
+    server.terminate();
+    let home = server.config_file();
+    let dir = home.parent().expect("a directory").join("logs");
+    let mut text = String::new();
+    let files: Vec<_> = fs::read_dir(&dir).expect("the directory").collect();
+    for file in &files {
+        let file = file.as_ref().expect("a file");
+        assert!(file.metadata().expect("a size").len() < 17 << 10);
+        text.push_str(&fs::read_to_string(file.path()).expect("a text"));
+    }
+    assert!(files.len() > 10, "{}", files.len());
+    assert_eq!(text.matches("operation=setData\t").count(), 2000);
+    assert!(text.ends_with('\n'));
+}
+
+/// Nobody may believe to be audited by a log that cannot be opened.
+#[test]
+fn a_log_that_cannot_be_opened_is_a_reason_not_to_start() {
+    let builder = audited().setting("auditlog.file", "/proc/no/such/audit.log");
+    let Some(failure) = or_skip("audit", builder.try_start()) else {
+        return;
+    };
+    let failure = failure.expect_err("a server without its audit log");
+    assert_eq!(failure.status.and_then(|status| status.code()), Some(1));
+    assert!(
+        failure.log.contains("cannot open the audit log"),
+        "{}",
+        failure.log
+    );
+    assert!(failure.log.contains("auditlog.file"), "{}", failure.log);
+}
+
+/// Source: QuorumPeerMain, which adds the line for every start that fails.
+#[test]
+fn a_start_that_fails_has_its_line() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("audit.log");
+    let builder = audited()
+        .setting("auditlog.file", &file.display().to_string())
+        .setting("tickTime", "often");
+    let Some(failure) = or_skip("audit", builder.try_start()) else {
+        return;
+    };
+    failure.expect_err("a server with a bad tickTime");
+    let text = fs::read_to_string(&file).expect("the audit log");
+    assert!(
+        text.contains("\toperation=serverStart\tresult=failure\n"),
+        "{text}"
+    );
+}

@@ -1,0 +1,5 @@
+//! The audit log, line for line as Apache ZooKeeper 3.9.5 was recorded, through every role.
+
+mod hostile;
+mod log;
+mod recorded;
