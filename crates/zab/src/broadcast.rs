@@ -25,6 +25,7 @@
 //! Source: Leader.processAck, Leader.tryToCommit.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque, vec_deque};
+use std::ops::Range;
 use std::sync::Arc;
 
 use proto::quorum::QuorumVerifier;
@@ -161,12 +162,7 @@ impl Proposals {
             let acked = self.acked.entry(sid).or_insert(zxid);
             *acked = zxid.max(*acked);
         }
-        let committed = self
-            .outstanding
-            .iter()
-            .take_while(|zxid| self.barrier.is_none_or(|barrier| **zxid <= barrier))
-            .take_while(|zxid| self.is_durable(**zxid))
-            .count();
+        let committed = self.durable();
         if let Some(last) = committed
             .checked_sub(1)
             .and_then(|at| self.outstanding.get(at))
@@ -211,15 +207,55 @@ impl Proposals {
         self.alone_without = present;
     }
 
-    fn is_durable(&self, zxid: Zxid) -> bool {
+    /// How many of the oldest proposals are on the disks of a quorum, up to the barrier.
+    ///
+    /// An acknowledgement stands for everything before it, so within an era what is durable comes
+    /// first: its end is searched for, and not each proposal looked at.
+    fn durable(&self) -> usize {
+        let end = match self.barrier {
+            Some(barrier) => self.outstanding.partition_point(|zxid| *zxid <= barrier),
+            None => self.outstanding.len(),
+        };
+        let mut durable = 0;
+        for (at, era) in self.eras.iter().enumerate() {
+            let era_end = match self.eras.get(at + 1) {
+                Some(next) => self.outstanding.partition_point(|zxid| *zxid < next.from),
+                None => end,
+            };
+            let era_end = era_end.min(end);
+            durable = self.durable_in(era, durable..era_end.max(durable));
+            if durable < era_end {
+                break;
+            }
+        }
+        durable
+    }
+
+    /// Where the durable ones among these proposals of an era end.
+    fn durable_in(&self, era: &Era, proposals: Range<usize>) -> usize {
+        let Range { mut start, mut end } = proposals;
+        // Mostly the disks have all that there is.
+        let mut middle = end.saturating_sub(1);
+        while start < end {
+            let zxid = self.outstanding.get(middle);
+            if zxid.is_some_and(|zxid| self.is_durable(era, *zxid)) {
+                start = middle + 1;
+            } else {
+                end = middle;
+            }
+            middle = start + (end - start) / 2;
+        }
+        start
+    }
+
+    fn is_durable(&self, era: &Era, zxid: Zxid) -> bool {
         let has = |sid| self.acked.get(&sid).is_some_and(|acked| *acked >= zxid);
-        let era = self.eras.iter().rev().find(|era| era.from <= zxid);
         let decides = |quorum: &dyn QuorumVerifier| {
             let present = self.alone_without.as_ref().filter(|_| has(self.leader));
             quorum.is_quorum(&has)
                 || present.is_some_and(|present| decides_alone(quorum, self.leader, present))
         };
-        era.is_some_and(|era| era.quorums.iter().all(|quorum| decides(&**quorum)))
+        era.quorums.iter().all(|quorum| decides(&**quorum))
     }
 
     /// Whether a server has a say in anything that is outstanding or may come.
