@@ -33,14 +33,16 @@ impl<H: Host> Replica<H> {
         while committed > 0 {
             let group = committed.min(limits::APPLY_GROUP_MAX);
             committed -= group;
+            // Looked at where they lie: each of them is too large to be moved for nothing.
+            let mut in_flight = std::mem::take(&mut self.in_flight);
+            let group = group.min(in_flight.len());
             let mut tree = state.tree_mut();
-            for left in (0..group).rev() {
-                let Some(in_flight) = self.in_flight.pop_front() else {
-                    break;
-                };
-                self.apply_one(&mut tree, &in_flight, left == 0, turn);
+            for (next, left) in in_flight.iter().zip((0..group).rev()) {
+                self.apply_one(&mut tree, next, left == 0, turn);
             }
             drop(tree);
+            in_flight.drain(..group);
+            self.in_flight = in_flight;
             turn.host.tree_released();
         }
     }
@@ -179,10 +181,14 @@ impl<H: Host> Replica<H> {
             return None;
         };
         let (zxid, _) = leading.own_syncs.front()?;
-        let before = self
-            .in_flight
-            .partition_point(|in_flight| in_flight.record.header.zxid <= *zxid);
+        let before = self.in_flight_upto(*zxid);
         (before <= self.committed).then_some(before)
+    }
+
+    /// How many transactions up to this one are to be applied.
+    pub(crate) fn in_flight_upto(&self, zxid: Zxid) -> usize {
+        self.in_flight
+            .partition_point(|in_flight| in_flight.record.header.zxid <= zxid)
     }
 
     /// Answers the oldest, before which everything is applied.

@@ -9,7 +9,6 @@ use proto::learner::LearnerPacket;
 use proto::txn::TxnRecord;
 use proto::{Epoch, OpCode, SessionId, Zxid};
 use tree::{Event, Outcome};
-use zab::Record;
 use zab::leader::{LinkFault, LinkId};
 
 use crate::elections::ElectionEffect;
@@ -58,8 +57,6 @@ pub enum MemberFile {
 /// An order to the host. Those that concern the disk are carried out in the order given.
 #[derive(Debug)]
 pub enum Effect {
-    /// Append this to the log; [`Input::Synced`](crate::Input::Synced) follows once it is on disk.
-    Append(Record),
     /// Nothing more comes in this turn for now: packets leave, and what was appended goes to the
     /// disk.
     Flush,
@@ -197,7 +194,6 @@ pub enum Effect {
 impl fmt::Display for Effect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Append(record) => write!(f, "append {record}"),
             Self::Send { to, packet, .. } => {
                 write!(f, "{to}: send {}", zab::packets::ShowLeader(packet))
             }

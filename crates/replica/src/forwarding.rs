@@ -18,12 +18,16 @@ use crate::role::{Role, SyncWaiter};
 
 impl<H: Host> Replica<H> {
     /// Passes the requests of clients on.
-    pub(crate) fn forward_all(&mut self, requests: Vec<ClientRequest>, turn: &mut Turn<'_, H>) {
+    pub(crate) fn forward_all(
+        &mut self,
+        requests: &mut Vec<ClientRequest>,
+        turn: &mut Turn<'_, H>,
+    ) {
         let Role::Learning(learning) = &mut self.role else {
             return;
         };
         let mut actions = std::mem::take(&mut learning.spare);
-        for request in requests {
+        for request in requests.drain(..) {
             self.forward(request, &mut actions, turn);
         }
         self.carry_out_learner(actions, turn);
@@ -40,7 +44,7 @@ impl<H: Host> Replica<H> {
             _ => None,
         };
         let Some(learning) = live else {
-            return self.drop_order(request.into(), turn);
+            return self.drop_request(&request, turn);
         };
         let Some(learner) = &mut learning.learner else {
             return;

@@ -2,6 +2,7 @@
 
 use std::ops::{Deref, DerefMut};
 
+use proto::Zxid;
 use tree::{Tree, Watches};
 
 use crate::effect::{Applied, Effect};
@@ -36,6 +37,10 @@ pub trait Host {
 
     /// Carries this out, or has it carried out; never waits.
     fn effect(&mut self, effect: Effect);
+
+    /// Appends this transaction to the log, in its order with the effects that concern the disk;
+    /// [`Input::Synced`](crate::Input::Synced) follows once it is on disk.
+    fn append(&mut self, zxid: Zxid, txn: &[u8]);
 
     /// A transaction that this connection has asked for is about to be applied. What it asked
     /// before must be answered without it. The tree is held alone.

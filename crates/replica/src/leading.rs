@@ -9,6 +9,7 @@ use proto::request::WriteRequest;
 use proto::{Epoch, Sid, Zxid};
 use session::{Owner, SessionTracker};
 use tree::{Overlay, Tree};
+use zab::Record;
 use zab::leader::{Action, Leader, LeaderStart, LinkId, StepDown};
 use zab::mutant::{self, Mutant};
 
@@ -220,18 +221,7 @@ impl<H: Host> Replica<H> {
                 }
                 self.append(record, turn);
             }
-            Action::Deliver(record) => {
-                if self.member.is_some() {
-                    // Apache's leader leaves reconfigurations out (Leader.tryToCommit).
-                    let stamp_ms = record.stamp_ms().filter(|_| !record.is_reconfig());
-                    let by_leader = true;
-                    turn.note(Note::Committed {
-                        stamp_ms,
-                        by_leader,
-                    });
-                }
-                self.committed += 1;
-            }
+            Action::Deliver(record) => self.count_committed(&record, turn),
             Action::SendSnapshot { to, zxid } => {
                 turn.note(Note::SnapshotOrdered);
                 self.apply_committed(turn);
@@ -271,6 +261,22 @@ impl<H: Host> Replica<H> {
             }
             Action::StepDown(reason) => self.step_down(reason, turn),
         }
+    }
+
+    /// So much more is committed; of a server that stands alone it is the last one that is named.
+    fn count_committed(&mut self, record: &Record, turn: &mut Turn<'_, H>) {
+        if self.member.is_none() {
+            self.committed = self.in_flight_upto(record.zxid);
+            return;
+        }
+        // Apache's leader leaves reconfigurations out (Leader.tryToCommit).
+        let stamp_ms = record.stamp_ms().filter(|_| !record.is_reconfig());
+        let by_leader = true;
+        turn.note(Note::Committed {
+            stamp_ms,
+            by_leader,
+        });
+        self.committed += 1;
     }
 
     /// The accepted epoch is on disk: learners are told of it, with the configuration that it begins

@@ -1,7 +1,5 @@
 //! What learners pass on to their leader.
 
-use std::sync::Arc;
-
 use jute::Reader;
 use proto::learner::{LearnerRequest, Touch};
 use proto::request::{Request, WriteRequest};
@@ -75,14 +73,11 @@ pub(crate) fn incoming(from: LinkId, request: LearnerRequest) -> Option<Incoming
         }
     };
     Some(Incoming::Order(Order {
-        origin: None,
         owner: owner_of(from),
         session,
         cxid,
         op,
-        identities: Arc::from(authinfo.unwrap_or_default()),
+        identities: authinfo.unwrap_or_default(),
         request,
-        large_bytes: 0,
-        is_counted: false,
     }))
 }

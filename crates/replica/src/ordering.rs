@@ -1,7 +1,6 @@
 //! From requests to transactions that are proposed.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use jute::Encode;
@@ -11,7 +10,7 @@ use proto::{ErrorCode, Id, OpCode, SessionId, Zxid};
 use session::Owner;
 use tree::{PrepareContext, SessionKind, Tree};
 use zab::Record;
-use zab::leader::{Action, LinkId, NextConfig};
+use zab::leader::{Action, LinkId, NextConfig, ProposeError};
 
 use crate::effect::Effect;
 use crate::host::{Host, State, Turn};
@@ -47,65 +46,88 @@ impl InFlight {
     }
 }
 
-/// A request to be ordered, whoever has brought it.
+/// A request to be ordered that no client of this server has made.
 #[derive(Debug)]
 pub(crate) struct Order {
-    pub(crate) origin: Option<Ticket>,
     /// The server that it came through.
     pub(crate) owner: Owner,
     pub(crate) session: SessionId,
     pub(crate) cxid: i32,
     pub(crate) op: OpCode,
-    pub(crate) identities: Arc<[Id]>,
+    pub(crate) identities: Vec<Id>,
     /// An error if it is refused unseen.
     pub(crate) request: Result<WriteRequest, ErrorCode>,
-    pub(crate) large_bytes: u64,
-    pub(crate) is_counted: bool,
 }
 
 impl Order {
     /// The server's own.
     pub(crate) fn own(session: SessionId, request: WriteRequest) -> Self {
         Self {
-            origin: None,
             owner: Owner::THIS_SERVER,
             session,
             cxid: 0,
             op: request.op(),
-            identities: Arc::from([]),
+            identities: Vec::new(),
             request: Ok(request),
+        }
+    }
+}
+
+/// A request to be ordered, whoever has brought it. It is looked at where it lies: requests are
+/// large, and each time one is moved costs more than a look at it.
+#[derive(Debug, Clone, Copy)]
+struct Asked<'a> {
+    origin: Option<Ticket>,
+    /// The server that it came through.
+    owner: Owner,
+    session: SessionId,
+    cxid: i32,
+    op: OpCode,
+    identities: &'a [Id],
+    /// An error if it is refused unseen.
+    request: Result<&'a WriteRequest, ErrorCode>,
+    large_bytes: u64,
+    is_counted: bool,
+}
+
+impl<'a> From<&'a Order> for Asked<'a> {
+    fn from(order: &'a Order) -> Self {
+        Self {
+            origin: None,
+            owner: order.owner,
+            session: order.session,
+            cxid: order.cxid,
+            op: order.op,
+            identities: &order.identities,
+            request: order.request.as_ref().map_err(|error| *error),
             large_bytes: 0,
             is_counted: false,
         }
     }
 }
 
-impl From<ClientRequest> for Order {
-    fn from(request: ClientRequest) -> Self {
+impl<'a> From<&'a ClientRequest> for Asked<'a> {
+    fn from(request: &'a ClientRequest) -> Self {
         Self {
             origin: Some(request.ticket),
             owner: Owner::THIS_SERVER,
             session: request.session,
             cxid: request.cxid,
             op: request.request.op(),
-            identities: request.identities,
-            request: Ok(request.request),
+            identities: &request.identities,
+            request: Ok(&request.request),
             large_bytes: request.large_bytes,
             is_counted: true,
         }
     }
 }
 
-impl ClientRequest {
-    /// What is to be ordered in front: the session becomes global.
-    ///
-    /// Source: QuorumZooKeeperServer.makeUpgradeRequest.
-    pub(crate) fn upgrade(&self) -> Option<Order> {
-        let timeout_ms = self.upgrade_ms?;
-        tracing::info!(session = %self.session, "a local session becomes global");
-        let request = WriteRequest::CreateSession { timeout_ms };
-        Some(Order::own(self.session, request))
-    }
+/// What is to be ordered in front: the session becomes global.
+///
+/// Source: QuorumZooKeeperServer.makeUpgradeRequest.
+fn upgrade(session: SessionId, timeout_ms: i32) -> Order {
+    tracing::info!(%session, "a local session becomes global");
+    Order::own(session, WriteRequest::CreateSession { timeout_ms })
 }
 
 /// What waits to be ordered.
@@ -146,7 +168,11 @@ impl Backlog {
 
 impl<H: Host> Replica<H> {
     /// Orders the requests of clients, or passes them on.
-    pub(crate) fn handle_requests(&mut self, requests: Vec<ClientRequest>, turn: &mut Turn<'_, H>) {
+    pub(crate) fn handle_requests(
+        &mut self,
+        requests: &mut Vec<ClientRequest>,
+        turn: &mut Turn<'_, H>,
+    ) {
         match self.role {
             Role::Leading(_) => {
                 let stage = Stage::Preparation(requests.len());
@@ -158,8 +184,8 @@ impl<H: Host> Replica<H> {
             }
             Role::Learning(_) => self.forward_all(requests, turn),
             Role::Looking | Role::Draining(_) => {
-                for request in requests {
-                    self.drop_order(request.into(), turn);
+                for request in requests.drain(..) {
+                    self.drop_request(&request, turn);
                 }
             }
         }
@@ -167,19 +193,26 @@ impl<H: Host> Replica<H> {
 
     /// Makes transactions out of the requests of this server's own clients and proposes them;
     /// what is to be carried out for that comes back.
-    fn order_all(&mut self, requests: Vec<ClientRequest>, turn: &mut Turn<'_, H>) -> Vec<Action> {
+    fn order_all(
+        &mut self,
+        requests: &mut Vec<ClientRequest>,
+        turn: &mut Turn<'_, H>,
+    ) -> Vec<Action> {
         let Role::Leading(leading) = &mut self.role else {
             return Vec::new();
         };
         let mut actions = std::mem::take(&mut leading.spare);
         let state = turn.state;
         let tree = state.tree();
-        for request in requests {
-            if let Some(upgrade) = request.upgrade() {
-                self.propose(&tree, upgrade, &mut actions, turn);
+        for request in requests.iter() {
+            if let Some(timeout_ms) = request.upgrade_ms {
+                let upgrade = upgrade(request.session, timeout_ms);
+                self.propose(&tree, (&upgrade).into(), &mut actions, turn);
             }
             self.propose(&tree, request.into(), &mut actions, turn);
         }
+        drop(tree);
+        requests.clear();
         actions
     }
 
@@ -190,7 +223,7 @@ impl<H: Host> Replica<H> {
         let tree = state.tree();
         for incoming in std::mem::take(&mut self.incoming) {
             match incoming {
-                Incoming::Order(order) => self.propose(&tree, order, actions, turn),
+                Incoming::Order(order) => self.propose(&tree, (&order).into(), actions, turn),
                 Incoming::Sync(link) => {
                     if let Role::Leading(leading) = &mut self.role {
                         leading.leader.sync(link, actions);
@@ -204,71 +237,91 @@ impl<H: Host> Replica<H> {
     fn propose(
         &mut self,
         tree: &Tree,
-        order: Order,
+        asked: Asked<'_>,
         actions: &mut Vec<Action>,
         turn: &mut Turn<'_, H>,
     ) {
-        let Role::Leading(leading) = &mut self.role else {
-            return self.drop_order(order, turn);
+        let zxid = match &self.role {
+            Role::Leading(leading) if leading.leader.is_leading() => leading.leader.next_zxid(),
+            _ => return self.drop_asked(&asked, turn),
         };
-        if !leading.leader.is_leading() {
-            return self.drop_order(order, turn);
-        }
-        let zxid = leading.leader.next_zxid();
-        let (in_flight, next) = self.prepare(tree, order, zxid, turn);
+        let mut next = None;
+        let record = self.prepare(tree, &asked, zxid, &mut next, turn);
+        self.last_zxid = zxid;
         // Its length is known only once it is encoded; a buffer that grows would be moved each time.
         self.scratch.clear();
         self.scratch.shrink_to(limits::SCRATCH_BYTES_KEPT);
-        in_flight.record.encode(&mut self.scratch);
-        let record = Record::new(zxid, Bytes::copy_from_slice(&self.scratch));
-        if !self.is_alone() {
-            let bytes = record.txn.len();
-            turn.note(Note::Proposed { bytes });
-        }
-        let Role::Leading(leading) = &mut self.role else {
-            return;
-        };
-        let leader = &mut leading.leader;
-        let proposed = match next {
-            Some(next) => leader.propose_reconfig(record, next, turn.now.ms, actions),
-            None => leader.propose(record, turn.now.ms, actions),
-        };
-        match proposed {
-            Ok(()) => self.in_flight.push_back(in_flight),
+        record.encode(&mut self.scratch);
+        match self.propose_scratch(zxid, next, actions, turn) {
+            Ok(()) => self.in_flight.push_back(InFlight {
+                record,
+                op: asked.op,
+                origin: asked.origin,
+                large_bytes: asked.large_bytes,
+                is_counted: asked.is_counted,
+            }),
             Err(error) => {
                 // Its client is about to lose the connection with all others.
                 tracing::warn!(%zxid, err = %error, "a request is not proposed");
                 turn.effect(Effect::Release {
-                    requests: usize::from(in_flight.is_counted),
-                    large_bytes: in_flight.large_bytes,
+                    requests: usize::from(asked.is_counted),
+                    large_bytes: asked.large_bytes,
                 });
             }
         }
     }
 
-    /// Makes the transaction for `order`; with the configuration that it brings, if it does.
+    /// Proposes the transaction that was encoded. A server that stands alone sends it to nobody: it
+    /// goes into the log from where it is.
+    fn propose_scratch(
+        &mut self,
+        zxid: Zxid,
+        next: Option<NextConfig>,
+        actions: &mut Vec<Action>,
+        turn: &mut Turn<'_, H>,
+    ) -> Result<(), ProposeError> {
+        let Role::Leading(leading) = &mut self.role else {
+            return Err(ProposeError::NotLeading);
+        };
+        let leader = &mut leading.leader;
+        if self.member.is_none() {
+            leader.propose_alone(zxid)?;
+            self.appended = zxid;
+            turn.host.append(zxid, &self.scratch);
+            return Ok(());
+        }
+        let record = Record::new(zxid, Bytes::copy_from_slice(&self.scratch));
+        let bytes = record.txn.len();
+        turn.note(Note::Proposed { bytes });
+        match next {
+            Some(next) => leader.propose_reconfig(record, next, turn.now.ms, actions),
+            None => leader.propose(record, turn.now.ms, actions),
+        }
+    }
+
+    /// Makes the transaction for a request; in `next` the configuration that it brings, if it does.
     fn prepare(
         &mut self,
         tree: &Tree,
-        order: Order,
+        asked: &Asked<'_>,
         zxid: Zxid,
+        next: &mut Option<NextConfig>,
         turn: &mut Turn<'_, H>,
-    ) -> (InFlight, Option<NextConfig>) {
-        let mut next_config = None;
-        let session_check = self.check_session(&order, turn);
+    ) -> TxnRecord {
+        let session_check = check_session(asked, turn);
         let context = PrepareContext {
-            session: order.session,
-            cxid: order.cxid,
+            session: asked.session,
+            cxid: asked.cxid,
             zxid,
             time_ms: turn.now.wall_ms,
-            identities: &order.identities,
+            identities: asked.identities,
             session_check,
         };
-        let record = match &order.request {
-            Err(error) => self.overlay.refuse(tree, *error, &context),
+        let record = match asked.request {
+            Err(error) => self.overlay.refuse(tree, error, &context),
             Ok(WriteRequest::Reconfig(request)) => {
-                let (record, next) = self.prepare_reconfig(tree, request, &context, turn);
-                next_config = next;
+                let (record, config) = self.prepare_reconfig(tree, request, &context, turn);
+                *next = config;
                 record
             }
             Ok(request @ WriteRequest::CloseSession) => {
@@ -279,49 +332,33 @@ impl<H: Host> Replica<H> {
             }
             Ok(request) => self.overlay.prepare(tree, request, &context),
         };
-        if let Ok(request) = &order.request {
+        if let Ok(request) = asked.request {
             turn.note(Note::Became(request, &record.txn));
         }
         match record.txn {
             Txn::CreateSession { timeout_ms } => {
                 let mut sessions = turn.state.sessions();
-                sessions.add(order.session, timeout_ms, turn.now.ms);
-                sessions.set_owner(order.session, order.owner);
+                sessions.add(asked.session, timeout_ms, turn.now.ms);
+                sessions.set_owner(asked.session, asked.owner);
             }
             // Requests behind it are refused from here on.
-            Txn::CloseSession { .. } => turn.state.sessions().set_closing(order.session),
+            Txn::CloseSession { .. } => turn.state.sessions().set_closing(asked.session),
             _ => {}
         }
-        self.last_zxid = zxid;
-        let in_flight = InFlight {
-            record,
-            op: order.op,
-            origin: order.origin,
-            large_bytes: order.large_bytes,
-            is_counted: order.is_counted,
-        };
-        (in_flight, next_config)
-    }
-
-    fn check_session(&self, order: &Order, turn: &Turn<'_, H>) -> Result<SessionKind, ErrorCode> {
-        match &order.request {
-            // The server's own, or what begins and ends a session.
-            Ok(
-                WriteRequest::CreateSession { .. }
-                | WriteRequest::CloseSession
-                | WriteRequest::DeleteContainer { .. },
-            ) => Ok(SessionKind::Global),
-            _ => turn.state.sessions().check(order.session, order.owner),
-        }
+        record
     }
 
     /// A request that nobody will answer.
-    pub(crate) fn drop_order(&mut self, order: Order, turn: &mut Turn<'_, H>) {
+    pub(crate) fn drop_request(&mut self, request: &ClientRequest, turn: &mut Turn<'_, H>) {
+        self.drop_asked(&request.into(), turn);
+    }
+
+    fn drop_asked(&mut self, asked: &Asked<'_>, turn: &mut Turn<'_, H>) {
         turn.effect(Effect::Release {
-            requests: usize::from(order.is_counted),
-            large_bytes: order.large_bytes,
+            requests: usize::from(asked.is_counted),
+            large_bytes: asked.large_bytes,
         });
-        if let Some(origin) = order.origin {
+        if let Some(origin) = asked.origin {
             turn.effect(Effect::CloseClient(origin));
         }
     }
@@ -333,9 +370,21 @@ impl<H: Host> Replica<H> {
         if let Some(member) = &mut self.member {
             member.last_logged = record.zxid;
         }
+        turn.host.append(record.zxid, &record.txn);
         if matches!(self.role, Role::Learning(_)) {
-            self.undelivered.push_back(record.clone());
+            self.undelivered.push_back(record);
         }
-        turn.effect(Effect::Append(record));
+    }
+}
+
+fn check_session<H: Host>(asked: &Asked<'_>, turn: &Turn<'_, H>) -> Result<SessionKind, ErrorCode> {
+    match asked.request {
+        // The server's own, or what begins and ends a session.
+        Ok(
+            WriteRequest::CreateSession { .. }
+            | WriteRequest::CloseSession
+            | WriteRequest::DeleteContainer { .. },
+        ) => Ok(SessionKind::Global),
+        _ => turn.state.sessions().check(asked.session, asked.owner),
     }
 }

@@ -12,7 +12,7 @@ use crate::effect::{Port, Service};
 use crate::electorate::ElectorateError;
 use crate::expiry::Expiry;
 use crate::host::{Host, Now, State, Turn};
-use crate::input::{Input, LeaderEvent, LearnerEvent};
+use crate::input::{ClientRequest, Input, LeaderEvent, LearnerEvent};
 use crate::member::{MemberStart, MemberState};
 use crate::ordering::{Backlog, InFlight, Incoming};
 use crate::role::{Next, Role};
@@ -144,7 +144,7 @@ impl<H: Host> Replica<H> {
             return;
         }
         match input {
-            Input::Requests(requests) => self.handle_requests(requests, turn),
+            Input::Requests(mut requests) => self.handle_requests(&mut requests, turn),
             Input::Sync(sync) => self.handle_sync(sync, turn),
             Input::Renew(renewal) => self.handle_renewal(renewal, turn),
             Input::Election(input) => self.with_elections(turn, |elections, now_ms, out| {
@@ -175,6 +175,20 @@ impl<H: Host> Replica<H> {
                 self.end_role(turn);
             }
         }
+        self.show_if_stale(turn);
+    }
+
+    /// The same as [`Input::Requests`], for a host that keeps the memory of the list: it is empty
+    /// afterwards.
+    pub fn handle_client_requests(
+        &mut self,
+        requests: &mut Vec<ClientRequest>,
+        turn: &mut Turn<'_, H>,
+    ) {
+        if self.is_failed {
+            return requests.clear();
+        }
+        self.handle_requests(requests, turn);
         self.show_if_stale(turn);
     }
 

@@ -8,7 +8,6 @@ use zab::mutant::{self, Mutant};
 use crate::effect::{Effect, Port, Service};
 use crate::host::{Host, State, Turn};
 use crate::limits::LOOK_PAUSE_MS;
-use crate::ordering::Incoming;
 use crate::replica::Replica;
 use crate::role::{Draining, Next, Role};
 use crate::sessions::Sessions;
@@ -135,11 +134,8 @@ impl<H: Host> Replica<H> {
             Role::Draining(draining) => reloads = draining.reloads,
             Role::Looking => {}
         }
-        for incoming in std::mem::take(&mut self.incoming) {
-            if let Incoming::Order(order) = incoming {
-                self.drop_order(order, turn);
-            }
-        }
+        // No client of this server waits for any of it.
+        self.incoming.clear();
         self.set_role(Role::Draining(Draining { next, reloads }), turn);
         self.drain(turn);
     }

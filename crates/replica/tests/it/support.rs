@@ -58,6 +58,7 @@ pub(crate) struct Book {
     /// Events that clients may hear of.
     pub(crate) events: usize,
     pub(crate) syncs: Vec<Ticket>,
+    pub(crate) appended: Vec<Zxid>,
 }
 
 impl Host for Book {
@@ -65,6 +66,10 @@ impl Host for Book {
 
     fn effect(&mut self, effect: Effect) {
         self.effects.push(effect);
+    }
+
+    fn append(&mut self, zxid: Zxid, _txn: &[u8]) {
+        self.appended.push(zxid);
     }
 
     fn applied(&mut self, _tree: &Tree, applied: Applied<'_>) {
@@ -195,14 +200,9 @@ impl Server {
         std::mem::take(&mut self.book.effects)
     }
 
-    /// The last record that went to the log since the last call.
+    /// What went to the log since the last call.
     pub(crate) fn appended(&mut self) -> Vec<Zxid> {
-        let effects = self.effects();
-        let records = effects.into_iter().filter_map(|effect| match effect {
-            Effect::Append(record) => Some(record.zxid),
-            _ => None,
-        });
-        records.collect()
+        std::mem::take(&mut self.book.appended)
     }
 }
 

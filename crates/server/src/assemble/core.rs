@@ -65,17 +65,14 @@ impl CoreThread {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
-            if self.replica_is_due() {
+            let now_ms = clock::session_ms();
+            let deadline_ms = self.replica.deadline_ms();
+            if deadline_ms.is_some_and(|at_ms| at_ms <= now_ms) {
                 self.with_replica(|replica, turn| replica.handle_deadline(turn));
             }
-            self.host.disk.offer(clock::session_ms());
+            self.host.disk.offer(now_ms);
         }
         tracing::debug!(zxid = %self.replica.last_zxid(), "core thread ends");
-    }
-
-    fn replica_is_due(&self) -> bool {
-        let deadline_ms = self.replica.deadline_ms();
-        deadline_ms.is_some_and(|at_ms| at_ms <= clock::session_ms())
     }
 
     fn next_message(&self) -> Result<ToCore, RecvTimeoutError> {
@@ -144,14 +141,16 @@ impl CoreThread {
     }
 
     fn take_requests(&mut self) {
-        let requests = std::mem::take(&mut self.requests);
+        let mut requests = std::mem::take(&mut self.requests);
         if self.replica.is_ordering() {
             let since_ms = self.received_ms.drain(..);
             let metrics = &self.clients.metrics;
             metrics.preparing(clock::monotonic_ms(), since_ms, self.inbox.len());
         }
         self.received_ms.clear();
-        self.handle(Input::Requests(requests));
+        self.with_replica(|replica, turn| replica.handle_client_requests(&mut requests, turn));
+        // Kept for its memory.
+        self.requests = requests;
     }
 
     fn handle(&mut self, input: Input) {

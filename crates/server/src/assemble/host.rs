@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use hashbrown::HashMap;
+use proto::Zxid;
 use replica::{Applied, ClientRequest, Effect, Host, Input, Note, Ticket};
 use tree::Tree;
 
@@ -138,7 +139,6 @@ impl Host for ServerHost {
 
     fn effect(&mut self, effect: Effect) {
         match effect {
-            Effect::Append(record) => self.disk.append(&record),
             Effect::Flush => self.flush(),
             Effect::SaveAcceptedEpoch(epoch) => self.disk.order(ToLog::SaveAcceptedEpoch(epoch)),
             Effect::SaveCurrentEpoch(epoch) => self.disk.order(ToLog::SaveCurrentEpoch(epoch)),
@@ -196,6 +196,10 @@ impl Host for ServerHost {
                 }
             }
         }
+    }
+
+    fn append(&mut self, zxid: Zxid, txn: &[u8]) {
+        self.disk.append(zxid, txn);
     }
 
     fn applying(&mut self, tree: &Tree, origin: Ticket) {

@@ -7,7 +7,6 @@ use crossbeam_channel::{Sender, TrySendError};
 use parking_lot::Mutex;
 use proto::Zxid;
 use replica::Input;
-use zab::Record;
 
 use super::log::{LogFile, LogGroup, ToLog};
 use crate::{clock, limits};
@@ -77,8 +76,8 @@ impl Disk {
         (self.handed, self.synced) = (end, end);
     }
 
-    pub(crate) fn append(&mut self, record: &Record) {
-        self.group.push_bytes(record.zxid, &record.txn);
+    pub(crate) fn append(&mut self, zxid: Zxid, txn: &[u8]) {
+        self.group.push_bytes(zxid, txn);
     }
 
     /// Gives an order, behind all that was appended.

@@ -62,7 +62,8 @@ pub enum Action {
     SaveCurrentEpoch(Epoch),
     /// Append to the log. Once it is on disk, call `handle_synced`.
     Append(Record),
-    /// Committed: apply it to the tree. Of a server that stands alone it has the zxid only.
+    /// Committed: apply it to the tree. A server that stands alone is told the zxid of the last one
+    /// only, which stands for all before it.
     Deliver(Record),
     /// The epoch is established: start to serve. Zxids begin behind counter 0 of it.
     Lead {

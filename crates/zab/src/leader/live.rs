@@ -62,7 +62,7 @@ impl Leader {
             return Err(ProposeError::NotLeading);
         }
         let expected = self.next_zxid();
-        if expected.counter() == COUNTER_END && !self.is_standalone {
+        if expected.counter() == COUNTER_END {
             self.step_down(StepDown::CounterExhausted, out);
             return Err(ProposeError::CounterExhausted);
         }
@@ -72,13 +72,6 @@ impl Leader {
             record.zxid
         );
         self.proposals.propose(record.zxid);
-        if self.is_standalone {
-            // Nobody else is sent it: its place is all that is kept.
-            let place = Record::new(record.zxid, Bytes::new());
-            self.outstanding.push_back(place);
-            out.push(Action::Append(record));
-            return Ok(());
-        }
         out.push(Action::Append(record.clone()));
         for (to, link) in &mut self.links {
             if link.is_forwarding() && link.kind == LearnerKind::Follower {
@@ -87,6 +80,24 @@ impl Leader {
             }
         }
         self.outstanding.push_back(record);
+        Ok(())
+    }
+
+    /// Orders a transaction of a server that stands alone. Nobody is sent it: the caller hands it to
+    /// its log, and needs no action for that.
+    ///
+    /// # Errors
+    /// If this server does not lead.
+    ///
+    /// # Panics
+    /// If the zxid is not [`Leader::next_zxid`].
+    pub fn propose_alone(&mut self, zxid: Zxid) -> Result<(), ProposeError> {
+        if !self.is_leading() || !self.is_standalone {
+            return Err(ProposeError::NotLeading);
+        }
+        let expected = self.next_zxid();
+        assert!(zxid == expected, "proposal {zxid} where {expected} is next");
+        self.proposals.propose(zxid);
         Ok(())
     }
 
@@ -191,6 +202,14 @@ impl Leader {
         out: &mut Vec<Action>,
     ) -> Result<(), NeverProposed> {
         self.tell_proposals();
+        if self.is_standalone {
+            // Nobody is told of each, and no reconfiguration ends a step.
+            if let Some(last) = self.proposals.handle_ack(sid, zxid)?.next_back() {
+                self.last = last;
+                out.push(Action::Deliver(Record::new(last, Bytes::new())));
+            }
+            return Ok(());
+        }
         loop {
             let committed: Vec<Zxid> = self.proposals.handle_ack(sid, zxid)?.collect();
             for zxid in &committed {
@@ -233,9 +252,7 @@ impl Leader {
             }
         }
         self.last = zxid;
-        if !self.is_standalone {
-            self.history.push(record.clone());
-        }
+        self.history.push(record.clone());
         out.push(Action::Deliver(record));
         while let Some((_, to)) = self.syncs.front().filter(|(at, _)| *at <= zxid).copied() {
             self.syncs.pop_front();

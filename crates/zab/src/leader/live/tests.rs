@@ -163,3 +163,22 @@ fn a_removed_leader_names_the_follower_with_the_longest_log_and_commits_no_more(
         Err(ProposeError::NotLeading)
     );
 }
+
+#[test]
+fn who_stands_alone_is_told_the_last_that_is_committed() {
+    let mut alone = Leader::standalone(Sid(0), zxid(7));
+    let out = &mut Vec::new();
+    for counter in 8..=10 {
+        assert_eq!(alone.propose_alone(zxid(counter)), Ok(()));
+    }
+    assert_eq!(*out, [], "nobody is sent anything");
+    alone.handle_synced(zxid(9), out);
+    alone.handle_synced(zxid(9), out);
+    alone.handle_synced(zxid(10), out);
+    let delivered = |counter| Action::Deliver(Record::new(zxid(counter), Bytes::new()));
+    assert_eq!(*out, [delivered(9), delivered(10)]);
+    assert_eq!(alone.last_committed(), zxid(10));
+
+    let refused = leading(&[1, 2, 3]).propose_alone(zxid(1));
+    assert_eq!(refused, Err(ProposeError::NotLeading));
+}
