@@ -82,6 +82,10 @@ pub(crate) const PREPARE_GROUP_MAX: usize = 1000;
 /// Messages between the core and the log thread, each a whole group.
 pub(crate) const LOG_GROUPS_MAX: usize = 8;
 
+/// Bytes that a group of transactions for the log is given at once, at most: those of some hundred
+/// that come together.
+pub(crate) const LOG_GROUP_BYTES_START_MAX: usize = 256 << 10;
+
 /// Transactions that the core syncs itself when nothing else is under way. A larger group comes
 /// from pipelining clients: there the core has the next one to prepare meanwhile.
 pub(crate) const LOG_GROUP_SYNCED_BY_CORE_MAX: usize = 4;

@@ -158,6 +158,12 @@ pub(crate) fn decode_batch(
         match parsed {
             Ok(parsed) => {
                 batch.writes += usize::from(matches!(parsed.kind, Kind::Write(_)));
+                if batch.requests.is_empty() {
+                    // What comes together is mostly of one kind and length.
+                    let alike = 1 + input.len() / (len + 4);
+                    let room = alike.min(limits::BATCH_REQUESTS_MAX);
+                    batch.requests.reserve_exact(room);
+                }
                 batch.requests.push_back(parsed);
             }
             Err(fault) => {

@@ -10,7 +10,7 @@ use replica::{ClientRequest, SyncRequest, WriteStep};
 
 use super::answer::{Asked, Drained, Pace, Responder, UNDECODABLE, is_slow};
 use super::batch::{Batch, Kind, Parsed};
-use super::connection::{Connection, ConnectionState, Queued, Work};
+use super::connection::{Connection, ConnectionState, Identities, Queued, Work};
 use super::large::LargeRequest;
 use crate::client::clients::Clients;
 use crate::limits;
@@ -75,6 +75,7 @@ pub(crate) fn handle_batch(
         now_ms,
         is_late,
         pace: Pace::of_task(room),
+        identities: state.identities.clone(),
         stops: None,
         submissions: Vec::with_capacity(batch.writes),
     };
@@ -130,6 +131,8 @@ struct Sorter<'a> {
     now_ms: u64,
     is_late: bool,
     pace: Pace,
+    /// Those of the connection: shared once for all of the batch.
+    identities: Identities,
     /// Why nothing more is handled under this hold of the tree.
     stops: Option<Next>,
     /// Writes for the core, which gets them in one message. See [`Sorter::hand_over`].
@@ -244,7 +247,7 @@ impl Sorter<'_> {
             ticket: self.connection.ticket(),
             session: self.connection.session(),
             cxid,
-            identities: state.identities.clone(),
+            identities: self.identities.clone(),
             path,
         };
         self.clients.forward_sync(self.connection, sync);
@@ -325,7 +328,7 @@ impl Sorter<'_> {
             ticket: self.connection.ticket(),
             session: self.connection.session(),
             cxid: asked.xid.0,
-            identities: state.identities.clone(),
+            identities: self.identities.clone(),
             request,
             body,
             large_bytes: large.map_or(0, LargeRequest::into_bytes),
@@ -362,10 +365,9 @@ impl Sorter<'_> {
         asked: Asked,
         request: ReadRequest,
     ) {
-        let identities = state.identities.clone();
         let is_first = state.queue.is_empty();
         if is_first {
-            let read = (&request, &*identities);
+            let read = (&request, &*self.identities);
             let answered = self
                 .responder
                 .read(state, replies, asked, read, self.pace.room());
@@ -380,7 +382,7 @@ impl Sorter<'_> {
         let expected_bytes = self.responder.tree.expected_bytes(&request);
         let work = Work::Read {
             request,
-            identities,
+            identities: self.identities.clone(),
             expected_bytes: expected_bytes.max(state.longest_write()),
         };
         state.enqueue(Queued { asked, work });
@@ -395,7 +397,7 @@ impl Sorter<'_> {
     /// Handled ahead of the queue: requests before it were judged without the new identities,
     /// those behind it are judged with them. Source: ZooKeeperServer.processPacket.
     fn authenticate(
-        &self,
+        &mut self,
         state: &mut ConnectionState,
         replies: &mut Replies,
         xid: Xid,
@@ -431,7 +433,8 @@ impl Sorter<'_> {
                     self.clients.stats.auth_failed();
                     return self.refuse(state, replies, asked, Zxid::ZERO, ErrorCode::AuthFailed);
                 }
-                state.identities = identities.into();
+                self.identities = identities.into();
+                state.identities = self.identities.clone();
                 self.responder
                     .reply(state, replies, asked, Zxid::ZERO, |_| Ok(()));
             }

@@ -75,7 +75,20 @@ impl LargeRequests {
 
     /// Takes a request of `bytes`, with its room if it needs some; `None` for one that is not
     /// large.
+    #[inline]
     pub(crate) fn admit(
+        &self,
+        bytes: usize,
+        room: Option<RequestRoom>,
+    ) -> Result<Option<LargeRequest>, TooMuch> {
+        // Nearly every request is small, and touches nothing that all connections share.
+        match room.is_none() && self.threshold.is_none_or(|above| bytes as u64 <= above) {
+            true => Ok(None),
+            false => self.admit_large(bytes, room),
+        }
+    }
+
+    fn admit_large(
         &self,
         bytes: usize,
         room: Option<RequestRoom>,
@@ -85,11 +98,13 @@ impl LargeRequests {
             // A frame is shorter than 2 GiB.
             share.counted = u32::try_from(bytes).unwrap_or(u32::MAX);
         }
-        let counted = u64::from(share.counted);
-        let before = self.under_way.fetch_add(counted, Ordering::AcqRel);
-        if counted > 0 && before.saturating_add(counted) > self.max {
-            self.under_way.fetch_sub(counted, Ordering::AcqRel);
-            return Err(TooMuch);
+        if share.counted > 0 {
+            let counted = u64::from(share.counted);
+            let before = self.under_way.fetch_add(counted, Ordering::AcqRel);
+            if before.saturating_add(counted) > self.max {
+                self.under_way.fetch_sub(counted, Ordering::AcqRel);
+                return Err(TooMuch);
+            }
         }
         if let Some(room) = room {
             share.room = taken(bytes);

@@ -14,12 +14,12 @@ use storage::{DataDirs, Epochs, LogSettings, LogWriter, RealDisk, SnapTrigger, S
 use super::members::MembershipFiles;
 use super::recovery::{database_load, recover_tree};
 use super::snapshot::{SnapshotRequests, Synchronised};
-use crate::clock;
 use crate::error::exit_code;
 use crate::failure::Failure;
 use crate::inbox::InputSink;
 use crate::metrics::{LogTimes, Metrics, ServerStats};
 use crate::state::ServerState;
+use crate::{clock, limits};
 
 /// Encoded transactions on their way to the log.
 #[derive(Default)]
@@ -31,6 +31,25 @@ pub(crate) struct LogGroup {
 }
 
 impl LogGroup {
+    /// An empty group with about the room of `like`, so that it need not grow step by step. It becomes
+    /// less from group to group that does not need it.
+    pub(super) fn with_room_of(like: &Self) -> Self {
+        let room = |len: usize, capacity: usize| len.max(capacity - capacity / 8);
+        let bytes = room(like.payloads.len(), like.payloads.capacity());
+        Self {
+            payloads: Vec::with_capacity(bytes.min(limits::LOG_GROUP_BYTES_START_MAX)),
+            records: Vec::with_capacity(room(like.records.len(), like.records.capacity())),
+            queued_ms: 0,
+        }
+    }
+
+    /// Empties it, to be filled again.
+    pub(super) fn clear(&mut self) {
+        self.payloads.clear();
+        self.payloads.shrink_to(limits::LOG_GROUP_BYTES_START_MAX);
+        self.records.clear();
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.records.is_empty()
     }

@@ -119,10 +119,13 @@ impl Disk {
     }
 
     fn sync_here(&mut self) {
-        let group = std::mem::take(&mut self.group);
-        let Some(last) = group.last() else { return };
+        let Some(last) = self.group.last() else {
+            return;
+        };
         let mut file = self.file.lock();
-        if let Err(error) = file.write(&group) {
+        let written = file.write(&self.group);
+        self.group.clear();
+        if let Err(error) = written {
             file.fail(&error);
             self.written = Some(Input::DiskFailed);
             return;
@@ -152,7 +155,11 @@ impl Disk {
         if !self.waiting.is_empty() || until_ms.is_some_and(|until_ms| now_ms < until_ms) {
             return;
         }
-        let group = ToLog::Group(std::mem::take(&mut self.group));
+        if self.log.is_full() {
+            return;
+        }
+        let next = LogGroup::with_room_of(&self.group);
+        let group = ToLog::Group(std::mem::replace(&mut self.group, next));
         match self.log.try_send(group) {
             Ok(()) => self.handed = last,
             Err(TrySendError::Full(ToLog::Group(group))) => self.group = group,
