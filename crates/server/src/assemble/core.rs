@@ -169,8 +169,10 @@ impl CoreThread {
     }
 
     fn step(&mut self, step: impl FnOnce(&mut Replica<ServerHost>, &mut Turn<'_, ServerHost>)) {
+        let now = now();
+        self.host.begin_turn(now);
         let mut turn = Turn {
-            now: now(),
+            now,
             state: &*self.clients.state,
             host: &mut self.host,
         };

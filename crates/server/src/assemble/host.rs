@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use hashbrown::HashMap;
 use proto::Zxid;
-use replica::{Applied, ClientRequest, Effect, Host, Input, Note, Ticket};
+use replica::{Applied, ClientRequest, Effect, Host, Input, Note, Now, Ticket};
 use tree::Tree;
 
 use super::inbox::ToCore;
@@ -50,6 +50,11 @@ impl ServerHost {
             connections: HashMap::new(),
             delivery: Delivery::default(),
         }
+    }
+
+    /// The replica is about to be lent this host for a turn.
+    pub(super) fn begin_turn(&mut self, now: Now) {
+        self.measures.begin_turn(now);
     }
 
     /// A connection is about to wait for something.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use monitoring::role::{Learners, Mode, RoleCell, ZabState};
-use replica::{Note, Phase, RoleView, Stage, View};
+use replica::{Note, Now, Phase, RoleView, Stage, View};
 
 use crate::clock;
 use crate::metrics::{Ages, Metrics};
@@ -29,6 +29,11 @@ impl Measures {
         }
     }
 
+    /// A turn begins. The clock is read once for all ages that are measured in it.
+    pub(super) fn begin_turn(&mut self, now: Now) {
+        self.ages.begin(now.wall_ms);
+    }
+
     pub(super) fn note(&mut self, note: Note<'_>) {
         let metrics = &self.metrics;
         match note {
@@ -41,18 +46,11 @@ impl Measures {
                 metrics.proposal_count.inc();
             }
             Note::Appended { zxid, stamp_ms } => self.ages.appended(zxid, stamp_ms),
-            Note::Received { zxid, stamp_ms } => {
-                self.ages.begin(clock::wall_ms());
-                self.ages.received(zxid, stamp_ms);
-            }
+            Note::Received { zxid, stamp_ms } => self.ages.received(zxid, stamp_ms),
             Note::Synced(upto) => {
-                self.ages.begin(clock::wall_ms());
                 self.ages.synced(upto, 0);
             }
-            Note::Acknowledged { sid, stamp_ms } => {
-                self.ages.begin(clock::wall_ms());
-                self.ages.acknowledged(sid, stamp_ms);
-            }
+            Note::Acknowledged { sid, stamp_ms } => self.ages.acknowledged(sid, stamp_ms),
             Note::Committed {
                 stamp_ms,
                 by_leader,
@@ -61,7 +59,6 @@ impl Measures {
                     metrics.commit_count.inc();
                 }
                 if let Some(stamp_ms) = stamp_ms {
-                    self.ages.begin(clock::wall_ms());
                     self.ages.committed(stamp_ms);
                 }
             }
