@@ -52,11 +52,11 @@ impl Index {
     }
 
     /// The child of `parent` with this name.
-    pub(crate) fn find(&self, arena: &Arena, parent: NodeId, name: &str) -> Option<NodeId> {
-        let (shard, hash) = self.place(parent, name.as_bytes());
+    pub(crate) fn find(&self, arena: &Arena, parent: NodeId, name: &[u8]) -> Option<NodeId> {
+        let (shard, hash) = self.place(parent, name);
         self.shards[shard].find(hash, |id| {
             let node = &arena[id];
-            node.parent == parent && node.name.as_bytes() == name.as_bytes()
+            node.parent == parent && node.name.as_bytes() == name
         })
     }
 

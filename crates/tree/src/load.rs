@@ -102,7 +102,11 @@ impl TreeLoader {
         let missing_parent = || LoadError::MissingParent { path: path.into() };
         let parent = self.parent(split.parent).ok_or_else(missing_parent)?;
         let tree = self.tree.as_mut().ok_or(LoadError::NoRoot)?;
-        if tree.index.find(&tree.arena, parent, split.name).is_some() {
+        if tree
+            .index
+            .find(&tree.arena, parent, split.name.as_bytes())
+            .is_some()
+        {
             return Err(LoadError::Duplicate { path: path.into() });
         }
         let node = Node::new(split.name, data, acl, stat);

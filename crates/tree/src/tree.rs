@@ -106,7 +106,7 @@ impl Tree {
         let zookeeper = self.find_or_link(Self::ROOT, "zookeeper", AclSlot::OPEN, stat);
         self.zookeeper = zookeeper;
         self.find_or_link(zookeeper, "quota", AclSlot::OPEN, stat);
-        if self.index.find(&self.arena, zookeeper, "config").is_none() {
+        if self.index.find(&self.arena, zookeeper, b"config").is_none() {
             let read_only = Acl::new(proto::data::perms::READ, auth::WORLD, auth::ANYONE);
             let acl = self.acls.acquire(&[read_only]);
             let stat = StatPersisted {
@@ -124,7 +124,7 @@ impl Tree {
         acl: AclSlot,
         stat: StatPersisted,
     ) -> NodeId {
-        match self.index.find(&self.arena, parent, name) {
+        match self.index.find(&self.arena, parent, name.as_bytes()) {
             Some(id) => id,
             None => {
                 let parent_len = match parent {
@@ -254,13 +254,20 @@ impl Tree {
             return Some(Self::ROOT);
         }
         let mut id = Self::ROOT;
-        for name in path.strip_prefix('/')?.split('/') {
+        let mut rest = path.as_bytes().strip_prefix(b"/")?;
+        loop {
+            // Names are short: a search made for long strings takes longer to begin than this does.
+            let end = rest.iter().position(|byte| *byte == b'/');
+            let (name, behind) = rest.split_at(end.unwrap_or(rest.len()));
             if name.is_empty() {
                 return None;
             }
             id = self.index.find(&self.arena, id, name)?;
+            match behind.split_first() {
+                Some((_, next)) => rest = next,
+                None => return Some(id),
+            }
         }
-        Some(id)
     }
 
     /// The path of a znode.

@@ -31,6 +31,13 @@ impl Namespace {
     fn name(&self) -> &str {
         self.path.get(1..=self.name_bytes).unwrap_or_default()
     }
+
+    /// Whether a path is in it.
+    fn holds(&self, path: &str) -> bool {
+        let top = self.path.as_bytes().get(..=self.name_bytes);
+        let (path, top) = (path.as_bytes(), top.unwrap_or_default());
+        path.starts_with(top) && matches!(path.get(top.len()), None | Some(b'/'))
+    }
 }
 
 /// Bytes that a `Stat` counts for. Source: DataTree.STAT_OVERHEAD_BYTES.
@@ -83,12 +90,12 @@ impl Namespaces {
     }
 
     fn note(&mut self, path: &Str, content: usize) {
-        let Some(name) = namespace(path) else { return };
         let bytes = (path.len() + content) as u64;
-        if let Some(latest) = self.latest.as_mut().filter(|it| it.name() == name) {
+        if let Some(latest) = self.latest.as_mut().filter(|it| it.holds(path)) {
             latest.bytes.record(bytes);
             return;
         }
+        let Some(name) = namespace(path) else { return };
         let mut namespace = Namespace {
             name_bytes: name.len(),
             path: path.clone(),

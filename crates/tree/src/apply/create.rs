@@ -89,7 +89,7 @@ impl Tree {
         let parent = self.lookup(parent_path).ok_or(ErrorCode::NoNode)?;
         // Before anything else: a fuzzy snapshot may name a list that only this record brings.
         let acl = self.acls.acquire(new.acl);
-        if let Some(existing) = self.index.find(&self.arena, parent, name) {
+        if let Some(existing) = self.index.find(&self.arena, parent, name.as_bytes()) {
             let replaced = std::mem::replace(&mut self.arena[existing].acl, acl);
             self.acls.release(replaced);
             self.note_created(parent, new.parent_cversion, zxid);

@@ -28,7 +28,7 @@ impl Tree {
         let parent = self.lookup(parent_path).ok_or(ErrorCode::NoNode)?;
         note_child_deleted(&mut self.arena[parent].stat, stamp.zxid.0);
         self.rehash(parent);
-        let found = self.index.find(&self.arena, parent, name);
+        let found = self.index.find(&self.arena, parent, name.as_bytes());
         let id = found.ok_or(ErrorCode::NoNode)?;
         self.delete_descendants(id);
         let acl = self.acl_of(id).cloned();

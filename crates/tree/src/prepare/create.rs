@@ -86,7 +86,9 @@ impl Preparation<'_> {
         match (parent.id.get(), path::split(path)) {
             (Some(parent), Some(split)) if !split.name.is_empty() => {
                 let tree = self.tree;
-                tree.index.find(&tree.arena, parent, split.name).is_some()
+                tree.index
+                    .find(&tree.arena, parent, split.name.as_bytes())
+                    .is_some()
             }
             _ => self.tree.lookup(path).is_some(),
         }
