@@ -38,7 +38,7 @@ keys! {
     CONTAINER_MAX_PER_MINUTE = Key::property_or_file("znode.container.maxPerMinute", Int, "Containers and TTL nodes deleted in a minute.").default("10000").unit("znodes").at_least(1, Outside::Default).should();
     CONTAINER_MAX_NEVER_USED_INTERVAL = Key::property_or_file("znode.container.maxNeverUsedIntervalMs", super::key::Kind::Long, "Age at which a container that never had a child is deleted; 0 is never.").default("0").unit("ms").should();
     SESSIONLESS_CNXN_TIMEOUT = Key::prefixed("nio.sessionlessCnxnTimeout", Int, "Time after which a connection without a session is closed.").default("10000").unit("ms").at_least(1, Outside::Default).should();
-    REQUEST_THROTTLER_SHUTDOWN_TIMEOUT = Key::prefixed("request_throttler.shutdownTimeout", Int, "Time that requests in progress get when the server stops.").default("10000").unit("ms").at_least(0, Outside::Default).should().no_effect(Asks::Any, "what was proposed is made durable before the server ends, however long that takes");
+    REQUEST_THROTTLER_SHUTDOWN_TIMEOUT = Key::prefixed("request_throttler.shutdownTimeout", Int, "Time that requests which wait behind `request_throttle_max_requests` get when the server stops.").default("10000").unit("ms").at_least(0, Outside::Default).should();
 
     CONTROLLER_PORT = Key::prefixed("controllerPort", Port, "Port of Java's test controller.").no_effect(Asks::Any, "only a test tool of Java reads it");
     TESTING_ONLY = Key::prefixed("testingonly.*", Secret, "Switches of Java's own tests.").no_effect(Asks::Any, "only Java's tests read it");

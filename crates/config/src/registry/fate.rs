@@ -165,11 +165,6 @@ pub(super) const EXPORTER: Refusal = Refusal {
              metrics that nobody exports never sounds",
     way_out: "leave it out; the four-letter word mntr tells the same metrics",
 };
-pub(super) const STALE_REQUESTS: Refusal = Refusal {
-    reason: "asks that requests are dropped which waited longer than their session's timeout, and \
-             this release does not do that yet",
-    way_out: "leave it out; throttled_op_wait_time refuses requests that waited too long",
-};
 
 #[cfg(test)]
 mod tests {

@@ -1,12 +1,10 @@
 //! Settings of the transaction log, the snapshots and the limits on requests and connections.
 
-use super::fate::{Asks, STALE_REQUESTS};
+use super::fate::Asks;
 use super::key::Kind::{Choice, Flag, Int, Long, Ratio, Word};
 use super::key::{Key, Outside};
 use super::keys;
 
-const WAITS_WITH_ITS_CONNECTION: &str =
-    "a request that waits is kept by its connection, and goes with it";
 const NO_HANDSHAKES: &str = "there are no TLS handshakes";
 
 keys! {
@@ -32,11 +30,11 @@ keys! {
     MAX_BATCH_SIZE = Key::prefixed("maxBatchSize", Int, "Writes that are synced together at most.").default("1000").unit("transactions").at_least(1, Outside::Default).should();
     INT_BUFFER_STARTING_SIZE = Key::prefixed("intBufferStartingSizeBytes", Int, "First size of Java's reply buffers.").default("1024").unit("bytes").internal("replies are written into the connection's own buffer");
 
-    REQUEST_THROTTLE_MAX_REQUESTS = Key::prefixed("request_throttle_max_requests", Int, "Writes in the pipeline beyond which new ones wait; 0 is off. Reads never wait for them.").default("0").unit("requests").should();
-    REQUEST_THROTTLE_STALL_TIME = Key::prefixed("request_throttle_stall_time", Int, "Longest wait before the pipeline is looked at again.").default("100").unit("ms").at_least(1, Outside::Default).should().no_effect(Asks::Any, "a request that waits goes on as soon as there is room");
-    REQUEST_THROTTLE_DROP_STALE = Key::prefixed("request_throttle_drop_stale", Flag, "Whether stale requests are dropped.").default("true").should().no_effect(Asks::False, WAITS_WITH_ITS_CONNECTION);
-    REQUEST_STALE_CONNECTION_CHECK = Key::prefixed("request_stale_connection_check", Flag, "Whether a request is stale when its connection is closed.").default("true").should().no_effect(Asks::False, WAITS_WITH_ITS_CONNECTION);
-    REQUEST_STALE_LATENCY_CHECK = Key::prefixed("request_stale_latency_check", Flag, "Whether a request is stale when it waited longer than its session's timeout.").default("false").should().refused(Asks::True, &STALE_REQUESTS);
+    REQUEST_THROTTLE_MAX_REQUESTS = Key::prefixed("request_throttle_max_requests", Int, "Requests in the pipeline beyond which new ones, reads too, wait; 0 is off.").default("0").unit("requests").should();
+    REQUEST_THROTTLE_STALL_TIME = Key::prefixed("request_throttle_stall_time", Int, "How often requests that wait are looked at, whether they are stale; they go on as soon as there is room.").default("100").unit("ms").at_least(1, Outside::Default).should();
+    REQUEST_THROTTLE_DROP_STALE = Key::prefixed("request_throttle_drop_stale", Flag, "Whether stale requests are dropped.").default("true").should();
+    REQUEST_STALE_CONNECTION_CHECK = Key::prefixed("request_stale_connection_check", Flag, "Whether a request is stale when its connection is closed.").default("true").should();
+    REQUEST_STALE_LATENCY_CHECK = Key::prefixed("request_stale_latency_check", Flag, "Whether a request is stale when it waited longer than its session's timeout.").default("false").should();
     THROTTLED_OP_WAIT_TIME = Key::prefixed("throttled_op_wait_time", Int, "Wait after which a request is answered with ThrottledOp; 0 is off.").default("0").unit("ms").should();
     LARGE_REQUEST_MAX_BYTES = Key::prefixed("largeRequestMaxBytes", Int, "Bytes of large requests in progress at one time; a connection that goes beyond is closed.").default("104857600").unit("bytes").at_least(1, Outside::Default).should();
     LARGE_REQUEST_THRESHOLD = Key::prefixed("largeRequestThreshold", Int, "Size beyond which a request is large; -1 is off.").default("-1").unit("bytes").at_least(-1, Outside::Default).should();

@@ -77,6 +77,8 @@ impl Server {
         for task in &self.tasks {
             task.abort();
         }
+        let patience = self.clients.settings.throttle_shutdown_timeout;
+        self.clients.request_throttle.stop(patience).await;
         let _ = self.core.send(ToCore::Input(Input::Shutdown));
         let (mut threads, snapshot_end) = (self.threads, self.snapshot_end);
         drop(self.core);

@@ -11,7 +11,6 @@ use proto::{OpCode, OpKind, Xid};
 use super::large::{LargeRequest, LargeRequests, RequestRoom, TooMuch};
 use crate::client::clients::Clients;
 use crate::client::settings::Settings;
-use crate::limits;
 
 /// One decoded frame.
 pub(crate) struct Parsed {
@@ -124,10 +123,11 @@ pub(crate) fn decode_batch(
     let Settings {
         jute_max_buffer,
         field_limits,
+        batch_requests_max,
         ..
     } = clients.settings;
     let mut batch = Batch::default();
-    while batch.requests.len() < limits::BATCH_REQUESTS_MAX {
+    while batch.requests.len() < batch_requests_max {
         let len = match frame_len(input, jute_max_buffer) {
             Ok(Some(len)) => len,
             Ok(None) => break,
@@ -161,7 +161,7 @@ pub(crate) fn decode_batch(
                 if batch.requests.is_empty() {
                     // What comes together is mostly of one kind and length.
                     let alike = 1 + input.len() / (len + 4);
-                    let room = alike.min(limits::BATCH_REQUESTS_MAX);
+                    let room = alike.min(batch_requests_max);
                     batch.requests.reserve_exact(room);
                 }
                 batch.requests.push_back(parsed);

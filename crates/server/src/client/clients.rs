@@ -20,6 +20,7 @@ use crate::client::large::LargeRequests;
 use crate::client::large_replies::LargeReplies;
 use crate::client::permits::Permits;
 use crate::client::registry::Registry;
+use crate::client::request_throttle::RequestThrottle;
 use crate::client::service::ServiceSwitch;
 use crate::client::settings::Settings;
 use crate::client::throttle::TokenBucket;
@@ -38,6 +39,7 @@ pub(crate) struct Clients {
     pub(crate) service: ServiceSwitch,
     pub(crate) registry: Registry,
     pub(crate) permits: Permits,
+    pub(crate) request_throttle: RequestThrottle,
     pub(crate) handshakes: Mutex<TokenBucket>,
     pub(crate) large_requests: LargeRequests,
     pub(crate) large_replies: LargeReplies,
@@ -77,6 +79,7 @@ impl Clients {
             service: ServiceSwitch::new(Service::None),
             registry: Registry::default(),
             permits,
+            request_throttle: RequestThrottle::new(&settings.config.limits.request_throttle),
             handshakes: Mutex::new(handshakes),
             large_requests,
             large_replies: LargeReplies::default(),

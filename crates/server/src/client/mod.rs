@@ -14,6 +14,7 @@ pub(crate) mod listener;
 mod local_sessions;
 mod permits;
 pub(crate) mod registry;
+pub(crate) mod request_throttle;
 mod service;
 pub(crate) mod settings;
 mod task;

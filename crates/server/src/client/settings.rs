@@ -35,8 +35,13 @@ pub(crate) struct Settings {
     pub(crate) session_server_id: u8,
     /// Requests in the pipeline (`globalOutstandingLimit`, `request_throttle_max_requests`).
     pub(crate) outstanding_max: usize,
+    /// Requests that one connection hands over at a time.
+    pub(crate) batch_requests_max: usize,
     /// Requests that waited longer for their place are refused (`throttled_op_wait_time`).
     pub(crate) throttled_after: Option<Duration>,
+    /// Time that requests which wait get when the server stops
+    /// (`request_throttler.shutdownTimeout`).
+    pub(crate) throttle_shutdown_timeout: Duration,
     /// Which four-letter words are answered.
     pub(crate) words: Whitelist,
 }
@@ -70,18 +75,22 @@ impl Settings {
                     ensemble.my_id.0.to_le_bytes()[0]
                 }),
             outstanding_max: outstanding_max(limit),
+            batch_requests_max: outstanding_max(limit).min(BATCH_REQUESTS_MAX),
             throttled_after: limit.request_throttle.throttled_op_wait_time_ms.map(millis),
+            throttle_shutdown_timeout: millis(limit.request_throttle.shutdown_timeout_ms),
             words: whitelist(&config),
             config,
         }
     }
 }
 
-/// At least what a connection takes at a time for a whole batch.
+/// Without a throttle at least what a connection takes at a time for a whole batch.
 fn outstanding_max(limits: &config::Limits) -> usize {
-    let throttle = limits.request_throttle.max_requests.unwrap_or(u32::MAX);
-    let max = limits.global_outstanding_limit.min(throttle) as usize;
-    max.max(BATCH_REQUESTS_MAX)
+    let global = (limits.global_outstanding_limit as usize).max(BATCH_REQUESTS_MAX);
+    match limits.request_throttle.max_requests {
+        Some(max) => global.min(max as usize).max(1),
+        None => global,
+    }
 }
 
 fn as_i32(value: u32) -> i32 {

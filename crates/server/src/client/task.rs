@@ -9,7 +9,6 @@ use std::io;
 use std::ops::ControlFlow;
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Instant;
 
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -18,6 +17,7 @@ use super::batch::{Batch, decode_batch};
 use super::connection::Connection;
 use super::dispatch::{self, Next};
 use super::large_replies::Room;
+use super::request_throttle::{give_back, take_permits};
 use super::{handshake, words};
 use crate::client::clients::Clients;
 use crate::{clock, limits};
@@ -153,47 +153,6 @@ async fn requests<S: Stream>(
     }
 }
 
-/// Takes a permit for each write of the batch. Replies that are made meanwhile do not wait for
-/// it. The batch is emptied if the connection ends first.
-async fn take_permits<S: Stream>(
-    clients: &Clients,
-    connection: &Connection,
-    socket: &mut Socket<S>,
-    batch: &mut Batch,
-) -> io::Result<()> {
-    let writes = u32::try_from(batch.writes).unwrap_or(u32::MAX);
-    if writes == 0 || clients.permits.take_now(writes) {
-        batch.permits = batch.writes;
-        return Ok(());
-    }
-    clients.metrics.request_throttle_wait_count.inc();
-    let waits_since = Instant::now();
-    loop {
-        if flush(connection, socket).await?.is_break() {
-            *batch = Batch::default();
-            return Ok(());
-        }
-        tokio::select! {
-            () = clients.permits.take(writes) => break,
-            () = connection.woken() => {}
-        }
-    }
-    batch.permits = batch.writes;
-    let waited = waits_since.elapsed();
-    let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
-    let metric = &clients.metrics.request_throttle_queue_time_ms;
-    metric.record_many(waited_ms, writes.into());
-    let late_after = clients.settings.throttled_after;
-    batch.is_late = late_after.is_some_and(|after| waited > after);
-    Ok(())
-}
-
-fn give_back(clients: &Clients, batch: &mut Batch) {
-    clients
-        .permits
-        .give_back(std::mem::take(&mut batch.permits));
-}
-
 /// Handles a batch, and what was left over before it, and writes the replies, in turns if there
 /// are many bytes of them. Breaks when the connection is to end.
 async fn handle<S: Stream>(
@@ -303,7 +262,7 @@ async fn wait_for_core<S: Stream>(
 }
 
 /// Writes all that is in the outbox. Breaks when the connection is to end.
-async fn flush<S: Stream>(
+pub(super) async fn flush<S: Stream>(
     connection: &Connection,
     socket: &mut Socket<S>,
 ) -> io::Result<ControlFlow<()>> {

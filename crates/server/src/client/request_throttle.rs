@@ -1,0 +1,252 @@
+//! Requests wait in front of the pipeline (`globalOutstandingLimit`, `request_throttle_*`).
+//!
+//! Without `request_throttle_max_requests` only writes need a place in the pipeline, and they wait
+//! for nothing but that. With it every request needs one, and those that wait may be dropped as
+//! stale: their client has gone, or they waited longer than their session lives.
+//!
+//! Source: RequestThrottler, Request.isStale.
+
+use std::io;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use proto::OpCode;
+use tokio::sync::Notify;
+
+use super::batch::Batch;
+use super::connection::Connection;
+use super::task::{Socket, Stream, fill, flush};
+use crate::client::clients::Clients;
+use crate::limits;
+
+/// How requests wait, and how many do.
+pub(crate) struct RequestThrottle {
+    /// Whether reads need a place, too (`request_throttle_max_requests`).
+    is_on: bool,
+    /// How often those that wait are looked at.
+    stall_time: Duration,
+    /// Whether those are dropped whose clients have gone.
+    drops_closed: bool,
+    /// Whether those are dropped that wait for longer than their session's timeout.
+    drops_late: bool,
+    /// Whether such are counted, at least.
+    counts_late: bool,
+    waiting: AtomicUsize,
+    is_stopping: AtomicBool,
+    drained: Notify,
+}
+
+/// What became of a batch that waited.
+#[derive(Debug, PartialEq, Eq)]
+enum Waited {
+    /// It has its places.
+    Taken,
+    /// The connection ends, and the requests go with it.
+    Dropped,
+}
+
+impl RequestThrottle {
+    pub(crate) fn new(settings: &config::RequestThrottle) -> Self {
+        let is_on = settings.max_requests.is_some();
+        let drops = is_on && settings.drop_stale;
+        Self {
+            is_on,
+            stall_time: Duration::from_millis(settings.stall_time_ms.into()),
+            drops_closed: drops && settings.stale_connection_check,
+            drops_late: drops && settings.stale_latency_check,
+            counts_late: settings.stale_latency_check,
+            waiting: AtomicUsize::new(0),
+            is_stopping: AtomicBool::new(false),
+            drained: Notify::new(),
+        }
+    }
+
+    /// The server stops: takes no more requests, and gives those that wait so much time.
+    pub(crate) async fn stop(&self, patience: Duration) {
+        self.is_stopping.store(true, Ordering::SeqCst);
+        let drained = async {
+            while self.waiting.load(Ordering::SeqCst) > 0 {
+                self.drained.notified().await;
+            }
+        };
+        if self.is_on && tokio::time::timeout(patience, drained).await.is_err() {
+            let waiting = self.waiting.load(Ordering::SeqCst);
+            tracing::warn!(
+                connections = waiting,
+                "requests that still wait are dropped (request_throttler.shutdownTimeout)"
+            );
+        }
+    }
+
+    fn needed(&self, batch: &Batch) -> usize {
+        match self.is_on {
+            true => batch.requests.len(),
+            false => batch.writes,
+        }
+    }
+}
+
+/// Counts a batch among those that wait.
+struct Waiting<'a>(&'a RequestThrottle);
+
+impl<'a> Waiting<'a> {
+    fn of(throttle: &'a RequestThrottle) -> Self {
+        throttle.waiting.fetch_add(1, Ordering::SeqCst);
+        Self(throttle)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if self.0.waiting.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.0.drained.notify_one();
+        }
+    }
+}
+
+/// Takes a place in the pipeline for each request of the batch that needs one. Replies that are made
+/// meanwhile do not wait for it. The batch is emptied if the connection ends first.
+pub(super) async fn take_permits<S: Stream>(
+    clients: &Clients,
+    connection: &Connection,
+    socket: &mut Socket<S>,
+    batch: &mut Batch,
+) -> io::Result<()> {
+    let throttle = &clients.request_throttle;
+    let needed = throttle.needed(batch);
+    let places = u32::try_from(needed).unwrap_or(u32::MAX);
+    if throttle.is_on && throttle.is_stopping.load(Ordering::SeqCst) {
+        tracing::debug!(peer = %connection.peer, session = %connection.session(), "the server stops, request dropped");
+        *batch = Batch::default();
+        connection.close();
+        return Ok(());
+    }
+    if places == 0 || clients.permits.take_now(places) {
+        batch.permits = needed;
+        return Ok(());
+    }
+    let waits_since = Instant::now();
+    let is_waiting = Waiting::of(throttle);
+    let waited = wait(clients, connection, socket, batch, places).await?;
+    drop(is_waiting);
+    if waited == Waited::Dropped {
+        *batch = Batch::default();
+        return Ok(());
+    }
+    batch.permits = needed;
+    let waited = waits_since.elapsed();
+    if throttle.counts_late && is_late(connection, waited) {
+        clients.metrics.stale_requests.add(needed as u64);
+    }
+    let waited_ms = u64::try_from(waited.as_millis()).unwrap_or(u64::MAX);
+    let metric = &clients.metrics.request_throttle_queue_time_ms;
+    metric.record_many(waited_ms, places.into());
+    let late_after = clients.settings.throttled_after;
+    batch.is_late = late_after.is_some_and(|after| waited > after);
+    Ok(())
+}
+
+/// Waits for so many places, in the order in which connections came to wait.
+async fn wait<S: Stream>(
+    clients: &Clients,
+    connection: &Connection,
+    socket: &mut Socket<S>,
+    batch: &Batch,
+    places: u32,
+) -> io::Result<Waited> {
+    let (throttle, metrics) = (&clients.request_throttle, &clients.metrics);
+    let since = Instant::now();
+    // The end of a session is carried out whoever waits for it.
+    let first = batch.requests.front().and_then(|first| first.kind.op());
+    let may_drop = first != Some(OpCode::CloseSession);
+    let mut is_open = true;
+    metrics.request_throttle_wait_count.inc();
+    let mut taken = pin!(clients.permits.take(places));
+    loop {
+        if flush(connection, socket).await?.is_break() {
+            return Ok(Waited::Dropped);
+        }
+        let has_room = socket.input.len() < limits::READ_CHUNK_BYTES;
+        let looks_for_end = throttle.drops_closed && may_drop && is_open && has_room;
+        let stalls = throttle.is_on.then_some(throttle.stall_time);
+        tokio::select! {
+            biased;
+            () = &mut taken => return Ok(Waited::Taken),
+            () = connection.woken() => {}
+            read = fill(socket), if looks_for_end => is_open = read.unwrap_or(false),
+            () = tokio::time::sleep(stalls.unwrap_or_default()), if stalls.is_some() => {
+                metrics.request_throttle_wait_count.inc();
+            }
+        }
+        let is_gone = throttle.drops_closed && !is_open;
+        let is_late = throttle.drops_late && is_late(connection, since.elapsed());
+        if may_drop && (is_gone || is_late) {
+            tracing::debug!(peer = %connection.peer, session = %connection.session(), is_gone, "request dropped as stale, closing connection");
+            metrics.stale_requests_dropped.inc();
+            connection.close();
+            return Ok(Waited::Dropped);
+        }
+    }
+}
+
+fn is_late(connection: &Connection, waited: Duration) -> bool {
+    let timeout_ms = u64::try_from(connection.timeout_ms()).unwrap_or(0);
+    waited > Duration::from_millis(timeout_ms)
+}
+
+pub(super) fn give_back(clients: &Clients, batch: &mut Batch) {
+    clients
+        .permits
+        .give_back(std::mem::take(&mut batch.permits));
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn throttle(max_requests: Option<u32>) -> RequestThrottle {
+        RequestThrottle::new(&config::RequestThrottle {
+            max_requests,
+            stall_time_ms: 100,
+            drop_stale: true,
+            stale_connection_check: true,
+            stale_latency_check: false,
+            throttled_op_wait_time_ms: None,
+            shutdown_timeout_ms: 10_000,
+        })
+    }
+
+    #[test]
+    fn nothing_is_dropped_without_a_throttle() {
+        assert!(!throttle(None).drops_closed);
+        assert!(throttle(Some(1)).drops_closed);
+    }
+
+    #[tokio::test]
+    async fn a_stop_waits_for_those_that_wait_and_no_longer_than_it_may() {
+        let throttle = Arc::new(throttle(Some(1)));
+        let waiting = throttle.clone();
+        let (entered, is_in) = tokio::sync::oneshot::channel();
+        let (leave, may_leave) = tokio::sync::oneshot::channel::<()>();
+        let task = tokio::spawn(async move {
+            let guard = Waiting::of(&waiting);
+            entered.send(()).unwrap();
+            may_leave.await.unwrap();
+            drop(guard);
+        });
+        is_in.await.unwrap();
+        let hour = Duration::from_secs(3600);
+        // It does not wait longer than it may.
+        throttle.stop(Duration::from_millis(1)).await;
+        assert!(throttle.is_stopping.load(Ordering::SeqCst));
+        let stop = throttle.stop(hour);
+        leave.send(()).unwrap();
+        stop.await;
+        task.await.unwrap();
+        assert_eq!(throttle.waiting.load(Ordering::SeqCst), 0);
+        throttle.stop(hour).await;
+    }
+}
