@@ -128,6 +128,8 @@ pub enum Input {
         /// The transaction that the file is named after.
         zxid: Zxid,
     },
+    /// An operator wants this tree in the place of that of a server that stands alone.
+    Restore(Box<Tree>),
     /// The disk has failed: nothing is acknowledged any more.
     DiskFailed,
     /// The server is told to end.

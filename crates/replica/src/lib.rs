@@ -56,6 +56,7 @@ mod read_only;
 mod reconfiguring;
 mod refusal;
 mod replica;
+mod restoring;
 mod revalidation;
 mod role;
 mod roles;

@@ -15,6 +15,7 @@ use crate::host::{Host, Now, State, Turn};
 use crate::input::{ClientRequest, Input, LeaderEvent, LearnerEvent};
 use crate::member::{MemberStart, MemberState};
 use crate::ordering::{Backlog, InFlight, Incoming};
+use crate::restoring::Restoring;
 use crate::role::{Next, Role};
 use crate::settings::Settings;
 
@@ -72,6 +73,10 @@ pub struct Replica<H: Host> {
     /// Whether what operators are shown is out of date.
     pub(crate) is_view_stale: bool,
     pub(crate) is_ending: bool,
+    /// Another tree takes the place of this one.
+    pub(crate) restoring: Option<Restoring>,
+    /// How often that was begun.
+    pub(crate) restorations: u64,
     /// The disk has failed: nothing is done any more.
     pub(crate) is_failed: bool,
     host: PhantomData<fn(&mut H)>,
@@ -118,6 +123,8 @@ impl<H: Host> Replica<H> {
             is_reloading: false,
             is_view_stale: false,
             is_ending: false,
+            restoring: None,
+            restorations: 0,
             is_failed: false,
             settings,
             host: PhantomData,
@@ -165,7 +172,9 @@ impl<H: Host> Replica<H> {
             Input::Reloaded { tree, end } => self.handle_reloaded(tree, end, turn),
             Input::SnapshotWritten { attempt, zxid } => {
                 self.handle_snapshot_written(attempt, zxid, turn);
+                self.handle_restored(attempt, turn);
             }
+            Input::Restore(tree) => self.handle_restore(tree, turn),
             Input::DiskFailed => {
                 self.stop_serving(turn);
                 self.is_failed = true;
@@ -175,6 +184,7 @@ impl<H: Host> Replica<H> {
                 self.end_role(turn);
             }
         }
+        self.restore_if_idle(turn);
         self.show_if_stale(turn);
     }
 

@@ -142,6 +142,19 @@ impl Tree {
         self.last_zxid
     }
 
+    /// From here on it stands for everything up to `zxid`, which is not before what it holds: a
+    /// restored tree takes its place behind the history that it replaces.
+    pub fn stand_for(&mut self, zxid: Zxid) {
+        self.last_zxid = self.last_zxid.max(zxid);
+    }
+
+    /// Whether one of the identities has all permissions for `/`.
+    pub fn may_do_anything(&self, identities: &[Id]) -> bool {
+        let acl = self.acl_of(Self::ROOT).map(|acl| &**acl);
+        let mut bits = (0..5).map(|bit| 1 << bit);
+        bits.all(|bit| self.permits(acl, bit, identities))
+    }
+
     /// The sum of the znodes' digests; 0 if digests are off.
     pub fn digest(&self) -> u64 {
         self.digest

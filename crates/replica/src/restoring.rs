@@ -1,0 +1,78 @@
+//! Another tree takes the place of that of a server that stands alone, at an operator's word.
+//!
+//! ```text
+//!   serving --Restore--> nobody is served, what was proposed is applied
+//!           --> the tree is replaced --TakeOver--> its snapshot is on disk --> serving
+//! ```
+//!
+//! A crash before the snapshot has its name leaves the history as it was, and one after it the new
+//! tree. So that no client sees time go backwards, and the log goes on behind what it holds, the
+//! tree stands for the later of its own last transaction and this server's.
+//! Source: ZooKeeperServer.restoreFromSnapshot, which leaves the files as they are.
+
+use proto::Zxid;
+use tree::{Overlay, Tree};
+
+use crate::effect::Effect;
+use crate::host::{Host, State, Turn};
+use crate::replica::Replica;
+use crate::role::Role;
+
+/// How far it has come.
+#[derive(Debug)]
+pub(crate) enum Restoring {
+    /// What was proposed before is not applied yet.
+    Waiting(Box<Tree>),
+    /// The tree is there, and its snapshot is being written.
+    Writing {
+        /// The number of the order.
+        attempt: u64,
+    },
+}
+
+impl<H: Host> Replica<H> {
+    /// Restores this tree. Nothing happens at a member of an ensemble, where it is the leader's
+    /// history that counts, nor while another one is restored, nor when the server ends.
+    pub(crate) fn handle_restore(&mut self, tree: Box<Tree>, turn: &mut Turn<'_, H>) {
+        if !self.is_alone() || self.is_ending || self.restoring.is_some() {
+            tracing::error!(
+                "a tree that was to be restored is not: the server is not in a state for it"
+            );
+            return;
+        }
+        tracing::warn!(zxid = %tree.last_zxid(), znodes = tree.node_count(), "restoring another tree, clients are cut off");
+        self.stop_serving(turn);
+        self.restoring = Some(Restoring::Waiting(tree));
+    }
+
+    /// Goes on once nothing is under way.
+    pub(crate) fn restore_if_idle(&mut self, turn: &mut Turn<'_, H>) {
+        let is_idle = self.in_flight.is_empty() && self.synced >= self.appended;
+        if !is_idle || !matches!(self.restoring, Some(Restoring::Waiting(_))) {
+            return;
+        }
+        let Some(Restoring::Waiting(mut tree)) = self.restoring.take() else {
+            return;
+        };
+        let last: Zxid = tree.last_zxid().max(self.last_zxid);
+        tree.stand_for(last);
+        self.role = Role::Looking;
+        self.replace_tree(*tree, turn);
+        self.overlay = Overlay::new(&turn.state.tree());
+        self.restorations += 1;
+        let attempt = self.restorations;
+        self.restoring = Some(Restoring::Writing { attempt });
+        turn.effect(Effect::TakeOver { attempt, last });
+    }
+
+    /// The snapshot of the restored tree is on disk.
+    pub(crate) fn handle_restored(&mut self, attempt: u64, turn: &mut Turn<'_, H>) {
+        let is_it =
+            matches!(self.restoring, Some(Restoring::Writing { attempt: own }) if own == attempt);
+        if is_it && !self.is_ending {
+            self.restoring = None;
+            tracing::info!(zxid = %self.last_zxid, "restored, serving again");
+            self.begin_standalone(turn);
+        }
+    }
+}
