@@ -9,6 +9,7 @@ use proto::learner::LearnerPacket;
 use proto::txn::TxnRecord;
 use proto::{Epoch, OpCode, SessionId, Zxid};
 use tree::{Event, Outcome};
+use zab::Record;
 use zab::leader::{LinkFault, LinkId};
 
 use crate::elections::ElectionEffect;
@@ -57,6 +58,9 @@ pub enum MemberFile {
 /// An order to the host. Those that concern the disk are carried out in the order given.
 #[derive(Debug)]
 pub enum Effect {
+    /// Append this to the log; [`Input::Synced`](crate::Input::Synced) follows once it is on disk. A
+    /// host may take it by [`Host::append`](crate::Host::append).
+    Append(Record),
     /// Nothing more comes in this turn for now: packets leave, and what was appended goes to the
     /// disk.
     Flush,
@@ -194,6 +198,7 @@ pub enum Effect {
 impl fmt::Display for Effect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Append(record) => write!(f, "append {record}"),
             Self::Send { to, packet, .. } => {
                 write!(f, "{to}: send {}", zab::packets::ShowLeader(packet))
             }

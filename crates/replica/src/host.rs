@@ -2,8 +2,10 @@
 
 use std::ops::{Deref, DerefMut};
 
+use bytes::Bytes;
 use proto::Zxid;
 use tree::{Tree, Watches};
+use zab::Record;
 
 use crate::effect::{Applied, Effect};
 use crate::input::Ticket;
@@ -38,9 +40,12 @@ pub trait Host {
     /// Carries this out, or has it carried out; never waits.
     fn effect(&mut self, effect: Effect);
 
-    /// Appends this transaction to the log, in its order with the effects that concern the disk;
-    /// [`Input::Synced`](crate::Input::Synced) follows once it is on disk.
-    fn append(&mut self, zxid: Zxid, txn: &[u8]);
+    /// Appends this transaction to the log: [`Effect::Append`], for a host that copies it to where it
+    /// gathers transactions for the disk and needs no record.
+    fn append(&mut self, zxid: Zxid, txn: &[u8]) {
+        let txn = Bytes::copy_from_slice(txn);
+        self.effect(Effect::Append(Record::new(zxid, txn)));
+    }
 
     /// A transaction that this connection has asked for is about to be applied. What it asked
     /// before must be answered without it. The tree is held alone.

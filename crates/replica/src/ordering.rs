@@ -370,10 +370,10 @@ impl<H: Host> Replica<H> {
         if let Some(member) = &mut self.member {
             member.last_logged = record.zxid;
         }
-        turn.host.append(record.zxid, &record.txn);
         if matches!(self.role, Role::Learning(_)) {
-            self.undelivered.push_back(record);
+            self.undelivered.push_back(record.clone());
         }
+        turn.effect(Effect::Append(record));
     }
 }
 

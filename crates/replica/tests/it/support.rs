@@ -58,7 +58,6 @@ pub(crate) struct Book {
     /// Events that clients may hear of.
     pub(crate) events: usize,
     pub(crate) syncs: Vec<Ticket>,
-    pub(crate) appended: Vec<Zxid>,
 }
 
 impl Host for Book {
@@ -66,10 +65,6 @@ impl Host for Book {
 
     fn effect(&mut self, effect: Effect) {
         self.effects.push(effect);
-    }
-
-    fn append(&mut self, zxid: Zxid, _txn: &[u8]) {
-        self.appended.push(zxid);
     }
 
     fn applied(&mut self, _tree: &Tree, applied: Applied<'_>) {
@@ -200,9 +195,14 @@ impl Server {
         std::mem::take(&mut self.book.effects)
     }
 
-    /// What went to the log since the last call.
+    /// The last record that went to the log since the last call.
     pub(crate) fn appended(&mut self) -> Vec<Zxid> {
-        std::mem::take(&mut self.book.appended)
+        let effects = self.effects();
+        let records = effects.into_iter().filter_map(|effect| match effect {
+            Effect::Append(record) => Some(record.zxid),
+            _ => None,
+        });
+        records.collect()
     }
 }
 

@@ -144,6 +144,7 @@ impl Host for ServerHost {
 
     fn effect(&mut self, effect: Effect) {
         match effect {
+            Effect::Append(record) => self.disk.append(record.zxid, &record.txn),
             Effect::Flush => self.flush(),
             Effect::SaveAcceptedEpoch(epoch) => self.disk.order(ToLog::SaveAcceptedEpoch(epoch)),
             Effect::SaveCurrentEpoch(epoch) => self.disk.order(ToLog::SaveCurrentEpoch(epoch)),

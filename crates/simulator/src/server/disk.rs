@@ -211,7 +211,7 @@ impl SimHost {
         self.world.random.range(100, longest + 101)
     }
 
-    pub(super) fn append_to_group(&mut self, record: Record) {
+    pub(super) fn append(&mut self, record: Record) {
         let zxid = record.zxid;
         let is_synchronising = !self.leads && !self.is_active;
         if self.world.is(Mutant::HistoryLoggedAfterAck) && is_synchronising {

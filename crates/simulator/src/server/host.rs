@@ -4,10 +4,9 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use bytes::Bytes;
 use jute::Encode;
+use proto::Sid;
 use proto::txn::{Txn, TxnRecord};
-use proto::{Sid, Zxid};
 use replica::{Applied, Effect, Host, Input, Note, Port, Service, State, Ticket};
 use tree::Tree;
 use zab::Record;
@@ -96,6 +95,15 @@ impl SimHost {
         match effect {
             Effect::Listen { .. } => self.leads = true,
             Effect::Dial { .. } => self.leads = false,
+            Effect::Append(record) if self.leads => {
+                let checks = &mut self.world.checks;
+                checks.proposes(self.sid, record);
+                // A leader ends sessions of its own accord when their time is up.
+                let txn = decode(record).filter(|txn| txn.header.cxid == 0);
+                if let Some(txn) = txn.filter(|txn| matches!(txn.txn, Txn::CloseSession { .. })) {
+                    checks.expires(txn.header.session);
+                }
+            }
             Effect::Serve(Service::Deciding | Service::Forwarding) => {
                 self.is_active = true;
                 let (state, checks) = (&self.state, &mut self.world.checks);
@@ -112,17 +120,6 @@ impl SimHost {
                 self.world.checks.fail("one member list", text);
             }
             _ => {}
-        }
-    }
-
-    /// Shows what a leader proposes to the checks.
-    fn watch_proposed(&mut self, record: &Record) {
-        let checks = &mut self.world.checks;
-        checks.proposes(self.sid, record);
-        // A leader ends sessions of its own accord when their time is up.
-        let txn = decode(record).filter(|txn| txn.header.cxid == 0);
-        if let Some(txn) = txn.filter(|txn| matches!(txn.txn, Txn::CloseSession { .. })) {
-            checks.expires(txn.header.session);
         }
     }
 
@@ -156,6 +153,7 @@ impl Host for SimHost {
         }
         self.watch(&effect);
         match effect {
+            Effect::Append(record) => self.append(record),
             Effect::Flush => self.flush_log(),
             Effect::SaveAcceptedEpoch(epoch) => self.order(Order::SaveAccepted(epoch)),
             Effect::SaveCurrentEpoch(epoch) => self.order(Order::SaveCurrent(epoch)),
@@ -203,20 +201,6 @@ impl Host for SimHost {
             Effect::AskOracle | Effect::SaveMembers { .. } => {}
             Effect::Election(effect) => self.carry_out_election(effect),
         }
-    }
-
-    fn append(&mut self, zxid: Zxid, txn: &[u8]) {
-        if self.ended.is_some() {
-            return;
-        }
-        let record = Record::new(zxid, Bytes::copy_from_slice(txn));
-        if self.world.prints {
-            self.world.say(self.sid, || format!("append {record}"));
-        }
-        if self.leads {
-            self.watch_proposed(&record);
-        }
-        self.append_to_group(record);
     }
 
     fn applied(&mut self, tree: &Tree, applied: Applied<'_>) {
