@@ -7,6 +7,7 @@
 //!   [`notification`] what travels on an election connection.
 //! * [`quorum`] says which sets of servers may decide.
 //! * [`data`] holds what the others share: ACLs, Stat.
+//! * [`mutant`] has a simulator choose a deliberate bug of the crates above; no build for use has any.
 //!
 //! Source: zookeeper.jute, and the classes that each module names.
 
@@ -18,6 +19,7 @@ mod ids;
 pub mod leader;
 pub mod learner;
 pub mod multi;
+pub mod mutant;
 pub mod notification;
 mod op;
 pub mod packet;

@@ -1,8 +1,9 @@
-//! From the files to a tree: where `storage` and `tree` meet.
+//! From the files to a tree and back: where `storage` and `tree` meet.
 //!
 //! [`recover_tree`] is what a server does when it starts, [`recover_member`] what a member of an
-//! ensemble does. [`Restore`] is the part in the middle,
-//! for whoever reads a single snapshot, or one that a leader sends.
+//! ensemble does, [`complete_start`] what both do then. [`Restore`] is the part in the middle,
+//! for whoever reads a single snapshot, or one that a leader sends. [`History`] is what a running
+//! server does to its files, [`NewSnapshot`] how it writes a snapshot meanwhile.
 //!
 //! Source: FileTxnSnapLog.restore, DataTree.compareDigest.
 
@@ -11,13 +12,19 @@ use std::sync::Arc;
 use proto::txn::{TxnDigest, TxnRecord};
 use proto::{Acl, SessionId, StatPersisted, Zxid};
 use storage::{
-    ContentError, DataDirs, Disk, Epochs, Recovered, RecoverySettings, SnapshotDigest, State,
-    StorageError, is_untrusted, recover, set_history_aside, untrusted_marker,
+    ContentError, DataDirs, Disk, Empty, Epochs, Recovered, RecoverySettings, SnapshotDigest,
+    State, StorageError, is_untrusted, recover, remove_initialize_marker, set_damaged_aside,
+    set_history_aside, untrusted_marker,
 };
 use tree::{Tree, TreeLoader, TreeSettings, Watches};
 
+mod history;
+mod snapshots;
 #[cfg(test)]
 mod tests;
+
+pub use history::{History, HistorySettings, Reloaded};
+pub use snapshots::{NewSnapshot, SnapshotSettings, TreeReader, TreeReplaced, write_snapshot};
 
 /// What a data directory holds.
 #[derive(Debug)]
@@ -93,6 +100,34 @@ pub fn recover_member<D: Disk>(
     }
     tracing::error!(reason, marker = %untrusted_marker(dirs).display(), "the logs and snapshots are not this server's whole history: it has no vote until it has its leader's snapshot");
     recover_tree(disk, dirs, recovery, tree)
+}
+
+/// What is done to the files once they are recovered and [durable](storage::make_durable), before
+/// anything is appended: a log without a snapshot does not recover, so the first snapshot is written
+/// by `write_first` if there is none; and a snapshot that did not load is kept from being written
+/// over. Gives whether a snapshot is due, so that the next start is shorter.
+///
+/// # Errors
+/// If files cannot be written, moved or removed.
+pub fn complete_start<D: Disk>(
+    disk: &D,
+    dirs: &DataDirs,
+    recovered: &Recovered,
+    write_first: impl FnOnce() -> Result<(), StorageError>,
+) -> Result<bool, StorageError> {
+    let is_trusted = recovered.empty != Some(Empty::Untrusted);
+    if recovered.snapshot.is_none() && is_trusted {
+        write_first()?;
+        if recovered.has_marker {
+            remove_initialize_marker(disk, dirs)?;
+        }
+        return Ok(false);
+    }
+    let is_due = recovered.txns_replayed > 0;
+    if is_due {
+        set_damaged_aside(disk, dirs, recovered.last_zxid)?;
+    }
+    Ok(is_due)
 }
 
 /// Takes what [`storage`] reads and makes a tree of it.

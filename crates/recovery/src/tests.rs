@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use jute::Limits;
+use jute::{Encode, Limits};
 use proto::txn::{CreateTxn, Txn, TxnHeader};
 use storage::{
     Compression, Empty, LogSettings, LogWriter, OpenOptions, RealDisk, SnapshotTrailer,
@@ -226,4 +226,72 @@ fn a_member_refuses_what_its_leader_cannot_mend() {
     let error = as_member(&dirs).unwrap_err();
     assert!(matches!(error, StorageError::NoSnapshot { .. }), "{error}");
     assert!(dirs.log.join("log.3").exists());
+}
+
+/// What was appended and never committed goes into the tree when a role ends, and a leader may have
+/// it cut off again: a snapshot that began before must not be finished with it.
+#[test]
+fn a_snapshot_under_way_is_given_up_when_its_history_may_change() {
+    let dir = tempfile::tempdir().unwrap();
+    let dirs = open(dir.path());
+    let tree = grown(9);
+    let settings = SnapshotSettings {
+        compression: Compression::None,
+        force_sync: true,
+        digest_enabled: true,
+        serialize_last_zxid: true,
+    };
+    let begin = || {
+        let reader = TreeReader::new(&tree, 4);
+        NewSnapshot::new(Arc::new(RealDisk), dirs.clone(), settings, reader).unwrap()
+    };
+    let (mut chunk, mut snapshot) = (Vec::new(), begin());
+    assert_eq!(snapshot.read(&tree, 4, 1, &mut chunk), Ok(true));
+    assert_eq!(snapshot.read(&tree, 5, 1, &mut chunk), Err(TreeReplaced));
+    assert!(snapshot.trailer(&tree, 4).is_ok());
+    assert_eq!(snapshot.trailer(&tree, 5), Err(TreeReplaced));
+    drop(snapshot);
+    assert!(
+        storage::list_snapshots(&RealDisk, &dirs.snap)
+            .unwrap()
+            .is_empty()
+    );
+    let path = write_snapshot(Arc::new(RealDisk), dirs.clone(), settings, &tree).unwrap();
+    assert_eq!(path, dirs.snap.join("snapshot.9"));
+    let found = as_member(&dirs).unwrap();
+    assert_eq!(found.tree.digest(), tree.digest());
+}
+
+/// A leader's history takes the place of one that ends elsewhere: what lies behind its end goes, and
+/// the writer of before writes nothing more.
+#[test]
+fn a_history_is_cut_for_the_snapshot_that_takes_its_place() {
+    let dir = tempfile::tempdir().unwrap();
+    let dirs = open(dir.path());
+    write_files(&dirs, &grown(2), SnapshotTrailer::default(), &[]);
+    let settings = HistorySettings {
+        log: LogSettings::default(),
+        recovery: RecoverySettings::default(),
+        tree: Arc::default(),
+    };
+    let trigger = storage::SnapTrigger::new(1000, 0, 0);
+    let mut history = History::new(Arc::new(RealDisk), dirs.clone(), settings, trigger);
+    for zxid in 3..=5 {
+        let record = create(zxid).to_bytes();
+        assert!(!history.append(Zxid(zxid), &record, || 0).unwrap());
+    }
+    history.commit().unwrap();
+    history.cut_for_snapshot(Zxid(4)).unwrap();
+    let Reloaded::Loaded { found, end } = history.reload(None).unwrap() else {
+        panic!("nothing was to be cut")
+    };
+    assert_eq!((found.recovered.last_zxid, end), (Zxid(4), Zxid(4)));
+    // Its own snapshot is beyond that end: the log is cut all the same, and the snapshot stays until
+    // the leader's is there.
+    history.cut_for_snapshot(Zxid(1)).unwrap();
+    assert!(storage::list_logs(&RealDisk, &dirs.log).unwrap().is_empty());
+    assert!(matches!(
+        history.reload(Some(Zxid(1))),
+        Ok(Reloaded::NotCut(_))
+    ));
 }

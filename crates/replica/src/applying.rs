@@ -1,11 +1,11 @@
 //! What is committed goes into the tree, and what follows to those whom it concerns.
 
 use jute::{Decode, Encode, Reader};
+use proto::mutant::{self, Mutant};
 use proto::txn::{Txn, TxnRecord};
 use proto::{ErrorCode, Zxid};
 use session::Owner;
 use zab::Record;
-use zab::mutant::{self, Mutant};
 
 use crate::effect::{Applied, Effect};
 use crate::host::{Host, State, Turn};
@@ -14,6 +14,7 @@ use crate::limits;
 use crate::ordering::InFlight;
 use crate::replica::Replica;
 use crate::role::Role;
+use crate::roles::give_up_snapshots;
 
 impl<H: Host> Replica<H> {
     /// Applies what is committed, and answers each `sync` of a leader's own clients in its place.
@@ -60,6 +61,10 @@ impl<H: Host> Replica<H> {
         if let Some(origin) = in_flight.origin {
             turn.host.applying(tree, origin);
         }
+        let mut held_back = match mutant::is(Mutant::WatchAfterReply) {
+            true => std::mem::take(&mut self.events),
+            false => Vec::new(),
+        };
         let outcome = match mutant::is(Mutant::EphemeralsStay) {
             true => tree.apply(
                 &without_ephemerals(record),
@@ -68,6 +73,9 @@ impl<H: Host> Replica<H> {
             ),
             false => tree.apply(record, &mut turn.state.watches(), &mut self.events),
         };
+        if mutant::is(Mutant::WatchAfterReply) {
+            std::mem::swap(&mut held_back, &mut self.events);
+        }
         match record.txn {
             Txn::CloseSession { .. } => turn.state.sessions().remove(session),
             // A session that was made here lives here.
@@ -92,6 +100,9 @@ impl<H: Host> Replica<H> {
             },
         );
         self.events.clear();
+        if mutant::is(Mutant::WatchAfterReply) {
+            self.events = held_back;
+        }
     }
 
     /// Appended and not committed: after a restart it would be history, so it is now. Nobody is
@@ -109,7 +120,7 @@ impl<H: Host> Replica<H> {
             return;
         };
         tracing::info!(zxid = %last.record.header.zxid, len = self.in_flight.len(), "appended and not known to be committed, taken into the history");
-        turn.effect(Effect::GiveUpSnapshots);
+        give_up_snapshots(turn);
         self.committed = 0;
         let (mut requests, mut large_bytes) = (0, 0);
         {

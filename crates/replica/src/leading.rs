@@ -5,13 +5,13 @@
 
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
+use proto::mutant::{self, Mutant};
 use proto::request::WriteRequest;
 use proto::{Epoch, Sid, Zxid};
 use session::{Owner, SessionTracker};
 use tree::{Overlay, Tree};
 use zab::Record;
 use zab::leader::{Action, Leader, LeaderStart, LinkId, StepDown};
-use zab::mutant::{self, Mutant};
 
 use crate::effect::{Effect, Port, Service};
 use crate::host::{Host, State, Turn};

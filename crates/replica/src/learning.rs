@@ -3,6 +3,7 @@
 use config::members::MemberRole;
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
+use proto::mutant::{self, Mutant};
 use proto::txn::Txn;
 use proto::{Epoch, Sid, Zxid};
 use tree::Tree;
@@ -186,7 +187,10 @@ impl<H: Host> Replica<H> {
         match action {
             Action::Send(packet) => turn.effect(Effect::SendToLeader(packet)),
             Action::AnswerPing { zxid } => {
-                let touched = turn.state.sessions().take_touched();
+                let mut touched = turn.state.sessions().take_touched();
+                if mutant::is(Mutant::TouchLost) {
+                    touched.clear();
+                }
                 turn.effect(Effect::SendToLeader(LearnerPacket::Ping { zxid, touched }));
             }
             Action::SaveAcceptedEpoch(epoch) => self.save_accepted_epoch(epoch, turn),

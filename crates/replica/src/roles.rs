@@ -1,9 +1,9 @@
 //! From role to role.
 
+use proto::mutant::{self, Mutant};
 use proto::notification::PeerState;
 use proto::{Epoch, Sid, Zxid};
 use tree::Tree;
-use zab::mutant::{self, Mutant};
 
 use crate::effect::{Effect, Port, Service};
 use crate::host::{Host, State, Turn};
@@ -210,7 +210,7 @@ impl<H: Host> Replica<H> {
     pub(crate) fn reload(&mut self, keep: Option<Zxid>, turn: &mut Turn<'_, H>) {
         self.is_reloading = true;
         // One under way is of the tree that goes.
-        turn.effect(Effect::GiveUpSnapshots);
+        give_up_snapshots(turn);
         turn.effect(Effect::Reload { keep });
     }
 
@@ -223,7 +223,8 @@ impl<H: Host> Replica<H> {
         turn: &mut Turn<'_, H>,
     ) {
         self.is_reloading = false;
-        if let Some(tree) = tree {
+        let stays = mutant::is(Mutant::TruncateKeepsTree) && matches!(self.role, Role::Learning(_));
+        if let Some(tree) = tree.filter(|_| !stays) {
             self.replace_tree(*tree, turn);
             if let Some(member) = &mut self.member {
                 member.last_logged = end;
@@ -328,5 +329,12 @@ impl<H: Host> Replica<H> {
                 self.leave_role(Next::End, turn);
             }
         }
+    }
+}
+
+/// The tree is about to go, or to hold what may be cut off again.
+pub(crate) fn give_up_snapshots<H: Host>(turn: &mut Turn<'_, H>) {
+    if !mutant::is(Mutant::SnapshotOutlivesRole) {
+        turn.effect(Effect::GiveUpSnapshots);
     }
 }

@@ -9,10 +9,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use proto::learner::Touch;
+use proto::mutant::{self, Mutant};
 use proto::{ErrorCode, SessionId};
 use session::{Kind, Owner, Role, SessionTracker};
 use tree::SessionKind;
-use zab::mutant::{self, Mutant};
 
 /// Sessions, as far as this server's role concerns itself with them.
 #[derive(Debug)]

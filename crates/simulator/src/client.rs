@@ -14,7 +14,7 @@ use proto::request::{
 use proto::{Acl, ErrorCode, OpCode, SessionId, Zxid};
 
 use crate::invariants::watches::Armed;
-use crate::network::{Message, Place, Port};
+use crate::network::{Message, Patience, Place, Port};
 use crate::plan::{MS, SECOND};
 use crate::queue::{Event, Micros};
 use crate::wire::{ToClient, ToServer};
@@ -138,7 +138,8 @@ impl Client {
         let server = world.random.below(world.plan.servers());
         let to = Place::Server { server, life: 0 };
         let (network, queue) = (&mut world.network, &mut world.queue);
-        self.connection = Some(network.dial(Port::Client, self.place(), to, queue));
+        self.connection =
+            Some(network.dial(Port::Client, [self.place(), to], Patience::Once, queue));
         self.stage = Stage::Dialling;
         self.heard_at = world.now();
     }
@@ -148,7 +149,6 @@ impl Client {
             return world.close(self.place(), connection);
         }
         if !is_open {
-            world.network.forget(connection);
             return self.disconnected(world);
         }
         self.stage = Stage::Greeting;

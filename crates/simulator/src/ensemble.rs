@@ -34,7 +34,7 @@ pub(crate) struct Ensemble {
 impl Ensemble {
     /// All machines are off.
     pub(crate) fn new(seed: u64, plan: Plan, prints: bool) -> Self {
-        zab::mutant::choose(plan.mutant.of_shipped_code());
+        proto::mutant::choose(plan.mutant.of_shipped_code());
         let mut world = World::new(seed, plan, prints);
         let machine = || Machine {
             disk: SimDisk::default(),
@@ -99,8 +99,8 @@ impl Ensemble {
             Event::Wake { server, life } => {
                 self.with(server, life, Server::handle_wake);
             }
-            Event::DiskDone { server, life, job } => {
-                self.with(server, life, |server| server.handle_disk(job));
+            Event::JobDone { server, life, job } => {
+                self.with(server, life, |server| server.handle_job(job));
             }
             Event::ClientWake { client } => {
                 if let Some(client) = self.clients.get_mut(client) {
@@ -198,6 +198,10 @@ impl Ensemble {
             });
         }
         let is_open = target.is_some();
+        let World { network, queue, .. } = &mut self.world;
+        if !is_open && network.dial_again(number, queue) {
+            return;
+        }
         match from {
             Place::Server { server, life } => {
                 self.with(server, life, |server| {
@@ -209,6 +213,9 @@ impl Ensemble {
                     client.handle_dialled(number, is_open, &mut self.world);
                 }
             }
+        }
+        if !is_open {
+            self.world.network.forget(number);
         }
     }
 
@@ -250,8 +257,9 @@ impl Ensemble {
         let name = format!("server {}", index + 1);
         match Server::boot(birth, &machine.disk, &mut self.world) {
             Ok(server) => {
-                self.world
-                    .say(&name, || format!("starts at {}", server.last_logged()));
+                self.world.say(&name, || {
+                    format!("starts at {}", server.replica.last_zxid())
+                });
                 let life = server.host.life;
                 machine.process = Some(Box::new(server));
                 self.with(index, life, Server::begin);

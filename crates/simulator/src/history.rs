@@ -10,7 +10,7 @@ use proto::txn::{CreateTxn, Txn, TxnRecord};
 use proto::{Epoch, SessionId, Zxid};
 use zab::Record;
 
-use crate::server::decode;
+use crate::observed::decode;
 
 #[derive(Debug)]
 pub(crate) struct Entry {

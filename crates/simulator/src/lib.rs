@@ -20,11 +20,13 @@
 
 mod checks;
 mod client;
+mod configured;
 mod ensemble;
 mod history;
 mod invariants;
 mod mutant;
 mod network;
+mod observed;
 mod plan;
 mod queue;
 pub mod scenarios;

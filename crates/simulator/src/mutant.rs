@@ -2,7 +2,7 @@
 //!
 //! Most live in the simulated host: what the replica wants is not carried out, or it is told what is
 //! not so. What no host can bring about is a line of the code that ships, behind a feature that only
-//! tests turn on (`zab::mutant`). [`CAUGHT_BY`] names for each a seed that catches it,
+//! tests turn on (`proto::mutant`). [`CAUGHT_BY`] names for each a seed that catches it,
 //! or it is that of a script ([`crate::scenarios`]); `tests/mutants.rs` runs them.
 
 /// One duty that is not done. `None`: all are.
@@ -139,8 +139,8 @@ pub const CAUGHT_BY: &[(Mutant, u64)] = &[
 
 impl Mutant {
     /// The same in the code that ships, if it is one of those. The others are the host's.
-    pub(crate) fn of_shipped_code(self) -> Option<zab::mutant::Mutant> {
-        use zab::mutant::Mutant as Shipped;
+    pub(crate) fn of_shipped_code(self) -> Option<proto::mutant::Mutant> {
+        use proto::mutant::Mutant as Shipped;
         Some(match self {
             Self::QuorumOffByOne => Shipped::QuorumOffByOne,
             Self::CommitsOutOfOrder => Shipped::CommitsOutOfOrder,
@@ -150,13 +150,36 @@ impl Mutant {
             Self::LeaderKeepsElectedEpoch => Shipped::LeaderKeepsElectedEpoch,
             Self::CommittedLogKeptOverSnapshot => Shipped::CommittedLogKeptOverSnapshot,
             Self::DiffNotInCommittedLog => Shipped::DiffNotInCommittedLog,
+            Self::AckBeforeSync => Shipped::AckBeforeSync,
+            Self::FailedSyncIgnored => Shipped::FailedSyncIgnored,
+            Self::AcceptedEpochNotSaved => Shipped::AcceptedEpochNotSaved,
+            Self::CurrentEpochNotSaved => Shipped::CurrentEpochNotSaved,
+            Self::SnapshotNamedTooLate => Shipped::SnapshotNamedTooLate,
+            Self::SnapshotOutlivesRole => Shipped::SnapshotOutlivesRole,
+            Self::SkipTruncate => Shipped::SkipTruncate,
+            Self::TruncateKeepsTree => Shipped::TruncateKeepsTree,
+            Self::LogWithHoleServed => Shipped::LogWithHoleServed,
+            Self::OldLogWriterLives => Shipped::OldLogWriterLives,
+            Self::AppliesProposals => Shipped::AppliesProposals,
+            Self::NewLeaderQuorumSkipped => Shipped::NewLeaderQuorumSkipped,
+            Self::DiffFromWrongPoint => Shipped::DiffFromWrongPoint,
+            Self::TouchLost => Shipped::TouchLost,
+            Self::WatchAfterReply => Shipped::WatchAfterReply,
+            Self::ReplyBeforeCommit => Shipped::ReplyBeforeCommit,
+            Self::NewLeaderBeforeSnapshot => Shipped::NewLeaderBeforeSnapshot,
+            Self::HistoryLoggedAfterAck => Shipped::HistoryLoggedAfterAck,
+            Self::CommitBeforeUpToDateLost => Shipped::CommitBeforeUpToDateLost,
+            Self::EpochBeforeHistory => Shipped::EpochBeforeHistory,
+            Self::HistoryAckedBeforeSync => Shipped::HistoryAckedBeforeSync,
+            Self::ProposalAckedBeforeNewLeader => Shipped::ProposalAckedBeforeNewLeader,
+            Self::SyncProposalsAckedBeforeSync => Shipped::SyncProposalsAckedBeforeSync,
             _ => return None,
         })
     }
 
     /// Whether this build can run it.
     pub fn is_available(self) -> bool {
-        self.of_shipped_code().is_none() || zab::mutant::choose(None)
+        self.of_shipped_code().is_none() || proto::mutant::choose(None)
     }
 
     /// All deliberate bugs.

@@ -7,11 +7,12 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
-use proto::Sid;
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
 use proto::notification::Notification;
+use proto::{Sid, Zxid};
 
+use crate::plan::MS;
 use crate::queue::{Event, Micros, Queue};
 use crate::wire::{ToClient, ToServer};
 use testkit::Random;
@@ -48,10 +49,12 @@ pub(crate) enum Message {
     Hello(Sid),
     Vote(Box<Notification>),
     Down(LeaderPacket),
-    /// Some bytes of the snapshot behind a SNAP packet.
-    SnapshotBytes(Bytes),
+    /// A SNAP packet with this zxid.
+    SnapshotBegin(Zxid),
+    /// Some bytes of the snapshot behind it.
+    Snapshot(Bytes),
     /// Its signature.
-    SnapshotEnd,
+    SnapshotEnd(Zxid),
     Up(LearnerPacket),
     ToServer(Box<ToServer>),
     ToClient(ToClient),
@@ -75,7 +78,29 @@ pub(crate) struct Connection {
     lanes: [Lane; 2],
     /// Longest way of a message here.
     delay: Micros,
+    /// Pauses before further tries to reach the other end.
+    pauses: std::slice::Iter<'static, Micros>,
 }
+
+/// How often a dial is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Patience {
+    Once,
+    /// Again and again for a while, beginning after a pause: who was just elected may not listen yet.
+    Tries(Micros),
+}
+
+const PAUSES: [Micros; 9] = [
+    5 * MS,
+    10 * MS,
+    20 * MS,
+    40 * MS,
+    100 * MS,
+    100 * MS,
+    100 * MS,
+    100 * MS,
+    100 * MS,
+];
 
 /// All connections and the paths between servers.
 #[derive(Debug)]
@@ -100,7 +125,13 @@ impl Network {
     }
 
     /// Dials; the answer is [`Event::Dialled`].
-    pub(crate) fn dial(&mut self, port: Port, from: Place, to: Place, queue: &mut Queue) -> u64 {
+    pub(crate) fn dial(
+        &mut self,
+        port: Port,
+        [from, to]: [Place; 2],
+        patience: Patience,
+        queue: &mut Queue,
+    ) -> u64 {
         self.last_number += 1;
         let number = self.last_number;
         // Some connections are much slower than others.
@@ -111,11 +142,32 @@ impl Network {
             is_open: [false; 2],
             lanes: Default::default(),
             delay: self.delay * slowness,
+            pauses: match patience {
+                Patience::Once => [].iter(),
+                Patience::Tries(_) => PAUSES.iter(),
+            },
         };
-        let delay = self.random.range(100, 2 * connection.delay + 101);
+        let way = self.random.range(100, 2 * connection.delay + 101);
         self.connections.insert(number, connection);
+        let delay = match patience {
+            Patience::Once => way,
+            Patience::Tries(pause) => pause + way,
+        };
         queue.after(delay, Event::Dialled { connection: number });
         number
+    }
+
+    /// Nobody has answered. `false`: it is not tried again.
+    pub(crate) fn dial_again(&mut self, number: u64, queue: &mut Queue) -> bool {
+        let Some(connection) = self.connections.get_mut(&number) else {
+            return false;
+        };
+        let Some(pause) = connection.pauses.next() else {
+            return false;
+        };
+        let way = self.random.range(100, 2 * connection.delay + 101);
+        queue.after(pause + way, Event::Dialled { connection: number });
+        true
     }
 
     pub(crate) fn get(&self, number: u64) -> Option<&Connection> {
@@ -130,6 +182,7 @@ impl Network {
         }
     }
 
+    /// There was nobody to talk to.
     pub(crate) fn forget(&mut self, number: u64) {
         self.connections.remove(&number);
     }

@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+use crate::server::Job;
+
 /// Microseconds since the beginning.
 pub(crate) type Micros = i64;
 
@@ -17,8 +19,8 @@ pub(crate) enum Event {
     Broken { connection: u64, end: usize },
     /// A server looks at its deadlines.
     Wake { server: usize, life: u64 },
-    /// A server's disk has done what it was asked.
-    DiskDone { server: usize, life: u64, job: u64 },
+    /// What a server has asked for has come further.
+    JobDone { server: usize, life: u64, job: Job },
     /// A client looks at its deadlines.
     ClientWake { client: usize },
     /// The weather does something.

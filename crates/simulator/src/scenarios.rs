@@ -9,9 +9,10 @@ mod histories;
 mod holes;
 mod learners;
 
-use proto::request::{CreateRequest, WriteRequest, flags};
+use jute::Encode;
+use proto::request::{CreateRequest, Request, WriteRequest, flags};
 use proto::{Acl, OpCode, SessionId, Zxid};
-use replica::State;
+use replica::{ClientRequest, Input, State, Ticket};
 
 use crate::checks::Violation;
 use crate::ensemble::Ensemble;
@@ -200,9 +201,9 @@ impl Ensemble {
             };
             self.with(leader, life, |server| {
                 if server.state.tree().session_timeout_ms(WRITER).is_none() {
-                    server.propose(WRITER, open);
+                    propose(server, open);
                 }
-                server.propose(WRITER, create);
+                propose(server, create);
             });
             self.run(5 * MS);
         }
@@ -253,5 +254,30 @@ impl Ensemble {
 
     fn committed(&self) -> Zxid {
         self.world.checks.history_end()
+    }
+}
+
+/// A write that no client waits for.
+fn propose(server: &mut Server, request: WriteRequest) {
+    let mut body = Vec::new();
+    let encoded = match &request {
+        WriteRequest::CreateSession { timeout_ms } => {
+            timeout_ms.encode(&mut body);
+            Ok(())
+        }
+        request => Request::Write(request.clone()).encode(&mut body),
+    };
+    let request = ClientRequest {
+        ticket: Ticket(0),
+        session: WRITER,
+        cxid: 0,
+        identities: [].into(),
+        request,
+        body: body.into(),
+        large_bytes: 0,
+        upgrade_ms: None,
+    };
+    if encoded.is_ok() {
+        server.host.inputs.push_back(Input::Requests(vec![request]));
     }
 }

@@ -1,8 +1,9 @@
 //! One process of a server: hosts the replica that ships, and decides nothing.
 //!
-//! * `boot` recovers from the disk, `host` carries out effects and shows what happens to the checks,
-//!   `disk` is the log thread and the snapshot thread, `members` the connections to other servers,
-//!   `clients` those of clients, `finding` those of elections.
+//! * `boot` starts it from its disk, `host` carries out effects, `disk` is the log thread and the
+//!   snapshot thread, `members` the connections to other servers, `clients` those of clients,
+//!   `finding` those of elections. They move bytes and time; what they move is decided by the crates
+//!   that ship.
 
 mod boot;
 mod clients;
@@ -12,15 +13,10 @@ mod host;
 mod members;
 mod state;
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use jute::{Decode, Reader};
-use proto::request::WriteRequest;
-use proto::txn::TxnRecord;
-use proto::{SessionId, Zxid};
-use replica::{Replica, RoleView, Service, State, Turn};
-use zab::Record;
+use proto::Zxid;
+use replica::{Replica, Service, Turn};
 use zab::leader::LinkId;
 
 pub(crate) use boot::Birth;
@@ -32,21 +28,15 @@ use host::SimHost;
 use state::SimState;
 
 pub(crate) struct Server {
-    replica: Replica<SimHost>,
+    pub(crate) replica: Replica<SimHost>,
     pub(crate) state: Rc<SimState>,
     pub(crate) host: SimHost,
     wake_at: Option<Micros>,
 }
 
-/// What takes time, by number.
-#[derive(Debug, Default)]
-struct Jobs {
-    jobs: BTreeMap<u64, Job>,
-    last: u64,
-}
-
+/// What takes time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Job {
+pub(crate) enum Job {
     /// What the log thread does.
     Log,
     /// The next piece of a snapshot.
@@ -68,19 +58,6 @@ pub(crate) enum Held {
     AdoptSnapshot,
 }
 
-impl SimHost {
-    fn start_job(&mut self, job: Job, delay: Micros) {
-        self.jobs.last += 1;
-        self.jobs.jobs.insert(self.jobs.last, job);
-        let event = Event::DiskDone {
-            server: self.index,
-            life: self.life,
-            job: self.jobs.last,
-        };
-        self.world.queue.after(delay, event);
-    }
-}
-
 impl Server {
     /// Lends the world to this server for a step.
     pub(crate) fn with(&mut self, world: &mut World, step: impl FnOnce(&mut Self)) {
@@ -100,20 +77,7 @@ impl Server {
 
     /// The process has started.
     pub(crate) fn begin(&mut self) {
-        if std::mem::take(&mut self.host.disk.is_due) {
-            self.host.request_snapshot();
-        }
         self.turn(|replica, turn| replica.begin(turn));
-    }
-
-    /// The last transaction of the history.
-    pub(crate) fn last_logged(&self) -> Zxid {
-        self.replica.last_zxid()
-    }
-
-    /// The last transaction of the tree.
-    pub(crate) fn last_applied(&self) -> Zxid {
-        self.state.tree().last_zxid()
     }
 
     /// Whether clients are served.
@@ -125,28 +89,13 @@ impl Server {
         self.host.service == Service::Deciding
     }
 
-    /// What it does, in a word.
-    pub(crate) fn doing(&self) -> String {
-        let Some(view) = self.replica.view() else {
-            return "stands alone".into();
-        };
-        let doing = match view.role {
-            RoleView::Looking | RoleView::ReadOnly => "looks",
-            RoleView::Following { .. } => "follows",
-            RoleView::Observing { .. } => "observes",
-            RoleView::Leading { .. } => "leads",
-        };
-        format!("{doing} ({:?})", view.phase)
-    }
-
-    /// Work on the disk, or what a snapshot or the log is read for, has come further.
-    pub(crate) fn handle_disk(&mut self, job: u64) {
-        match self.host.jobs.jobs.remove(&job) {
-            Some(Job::Log) => self.host.continue_log(),
-            Some(Job::Snapshot) => self.host.continue_snapshot(),
-            Some(Job::SendSnapshot(link)) => self.host.continue_sending(link),
-            Some(Job::ReadLog { to, from, upto }) => self.host.read_log(to, from, upto),
-            None => {}
+    /// Something that takes time has come further.
+    pub(crate) fn handle_job(&mut self, job: Job) {
+        match job {
+            Job::Log => self.host.continue_log(),
+            Job::Snapshot => self.host.continue_snapshot(),
+            Job::SendSnapshot(link) => self.host.continue_sending(link),
+            Job::ReadLog { to, from, upto } => self.host.read_log(to, from, upto),
         }
     }
 
@@ -168,9 +117,7 @@ impl Server {
                 host.close(connection);
                 self.handle_closed(connection);
             }
-            Message::Down(_) | Message::SnapshotBytes(_) | Message::SnapshotEnd => {
-                host.hear_leader(connection, message);
-            }
+            from_leader => host.hear_leader(connection, from_leader),
         }
     }
 
@@ -184,10 +131,7 @@ impl Server {
 
     /// Whether somebody listens there.
     pub(crate) fn listens(&self, port: Port) -> bool {
-        match port {
-            Port::Election | Port::Client => true,
-            Port::Quorum => self.host.members.listens.is_some(),
-        }
+        port != Port::Quorum || self.host.members.listens
     }
 
     /// Somebody has connected.
@@ -208,11 +152,10 @@ impl Server {
         }
     }
 
-    /// Deadlines may have come.
+    /// A deadline may have come.
     pub(crate) fn handle_wake(&mut self) {
         self.wake_at = None;
-        self.host.retry_leader();
-        let now_ms = self.host.world.now_ms();
+        let now_ms = boot::now(&self.host.world).ms;
         if self.replica.deadline_ms().is_some_and(|at| at <= now_ms) {
             self.turn(|replica, turn| replica.handle_deadline(turn));
         }
@@ -220,38 +163,21 @@ impl Server {
 
     /// After anything that happened: what the replica is told of it, and when to wake up.
     pub(crate) fn settle(&mut self) {
-        while self.host.ended.is_none() {
-            let Some(input) = self.host.inputs.pop_front() else {
-                break;
-            };
+        while self.host.ended.is_none()
+            && let Some(input) = self.host.inputs.pop_front()
+        {
             self.turn(|replica, turn| replica.handle(input, turn));
         }
-        let micros = |ms: i64| ms.saturating_mul(1000);
-        let deadlines = [
-            self.replica.deadline_ms().map(micros),
-            self.host.members.retry_at(),
-        ];
-        let Some(soonest) = deadlines.into_iter().flatten().min() else {
+        let Some(deadline_ms) = self.replica.deadline_ms() else {
             return;
         };
         // Never twice at one moment: what is due and not done now is done a little later.
-        let at = soonest.max(self.host.world.now() + 1000);
+        let soonest = self.host.world.now() + 1000;
+        let at = deadline_ms.saturating_mul(1000).max(soonest);
         if self.wake_at.is_none_or(|before| at < before) {
             self.wake_at = Some(at);
-            let event = Event::Wake {
-                server: self.host.index,
-                life: self.host.life,
-            };
-            self.host.world.queue.at(at, event);
+            let (server, life) = (self.host.index, self.host.life);
+            self.host.world.queue.at(at, Event::Wake { server, life });
         }
     }
-
-    /// A script has something written by this leader.
-    pub(crate) fn propose(&mut self, session: SessionId, request: WriteRequest) {
-        self.host.submit_for_script(session, request);
-    }
-}
-
-pub(crate) fn decode(record: &Record) -> Option<TxnRecord> {
-    TxnRecord::decode(&mut Reader::new(record.txn.clone())).ok()
 }

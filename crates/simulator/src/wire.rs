@@ -35,3 +35,11 @@ pub(crate) enum ToClient {
         result: Result<Bytes, ErrorCode>,
     },
 }
+
+/// The record of a request, as a client sends it.
+pub(crate) fn body_of(request: &Request) -> Bytes {
+    let mut body = Vec::new();
+    // What clients of a simulation ask for has no part that cannot be encoded.
+    let _ = request.encode(&mut body);
+    body.into()
+}

@@ -79,7 +79,7 @@ pub use durable::make_durable;
 pub use epoch::Epochs;
 pub use error::{ContentError, StorageError};
 pub use log::{
-    LogSettings, LogWriter,
+    Committed, LogCursor, LogPages, LogSettings, LogWriter, Payload, Unusable,
     chain::{LoggedTxn, LoggedTxns, last_logged_zxid, read_txns_from},
     judge::{Damage, TornTail},
 };

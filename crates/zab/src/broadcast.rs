@@ -28,6 +28,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque, vec_deque};
 use std::ops::Range;
 use std::sync::Arc;
 
+use proto::mutant::{self, Mutant};
 use proto::quorum::QuorumVerifier;
 use proto::{Sid, Zxid};
 
@@ -253,6 +254,7 @@ impl Proposals {
         let decides = |quorum: &dyn QuorumVerifier| {
             let present = self.alone_without.as_ref().filter(|_| has(self.leader));
             quorum.is_quorum(&has)
+                || (mutant::is(Mutant::ReplyBeforeCommit) && has(self.leader))
                 || present.is_some_and(|present| decides_alone(quorum, self.leader, present))
         };
         era.quorums.iter().all(|quorum| decides(&**quorum))

@@ -44,9 +44,9 @@ pub use action::{Action, Fault};
 use live::Live;
 use synchronise::Synchronise;
 
-use crate::mutant::{self, Mutant};
 use crate::packets::ShowLeader;
 use crate::{CommittedLog, Settings};
+use proto::mutant::{self, Mutant};
 
 /// Which kind of learner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -22,7 +22,6 @@ pub mod broadcast;
 mod committed_log;
 pub mod leader;
 pub mod learner;
-pub mod mutant;
 pub mod observer_master;
 pub mod packets;
 mod record;

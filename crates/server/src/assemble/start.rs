@@ -9,10 +9,8 @@ use config::{AuditSettings, Config};
 use crossbeam_channel::Sender;
 use parking_lot::Mutex;
 use proto::Zxid;
-use storage::{
-    DataDirs, Empty, LogSettings, LogWriter, OpenOptions, RealDisk, Recovered, SnapTrigger,
-    remove_initialize_marker, set_damaged_aside,
-};
+use recovery::{History, HistorySettings, complete_start};
+use storage::{DataDirs, Empty, LogSettings, OpenOptions, RealDisk, Recovered, SnapTrigger};
 use tokio::net::TcpListener;
 use tree::Tree;
 
@@ -31,13 +29,13 @@ use crate::disk::members::MembershipFiles;
 use crate::disk::recovery::{RecoveredTree, database_load, recover_at_start};
 use crate::disk::{
     Disk, GroupCommit, LogFile, LogThread, SnapshotEnd, SnapshotParts, SnapshotRequests,
-    SnapshotSettings, Snapshotter, purge,
+    Snapshotter, purge, snapshot_settings,
 };
 use crate::error::StartError;
 use crate::failure::Failure;
 use crate::inbox::InputSink;
 use crate::metrics::Metrics;
-use crate::settings::field_limits;
+use crate::settings::{field_limits, recovery_settings, tree_settings};
 use crate::state::ServerState;
 use crate::{clock, limits};
 
@@ -201,7 +199,7 @@ impl Common {
     fn snapshotter(&self) -> (Snapshotter, SnapshotRequests, SnapshotEnd) {
         let parts = SnapshotParts {
             state: self.state.clone(),
-            settings: SnapshotSettings::new(&self.config.storage),
+            settings: snapshot_settings(&self.config.storage),
             metrics: self.metrics.clone(),
             disk: self.opened.disk.clone(),
             dirs: self.opened.dirs.clone(),
@@ -209,7 +207,6 @@ impl Common {
         Snapshotter::new(parts, self.failure.clone(), self.inputs.clone())
     }
 
-    /// A log without a snapshot does not recover: the first one must be there before it.
     fn take_first_snapshot(
         &self,
         recovered: &Recovered,
@@ -217,14 +214,8 @@ impl Common {
         snapshots: &SnapshotRequests,
     ) -> Result<(), StartError> {
         let Opened { disk, dirs, .. } = &self.opened;
-        let is_trusted = recovered.empty != Some(Empty::Untrusted);
-        if recovered.snapshot.is_none() && is_trusted {
-            snapshotter.take()?;
-            if recovered.has_marker {
-                remove_initialize_marker(&**disk, dirs)?;
-            }
-        } else if recovered.txns_replayed > 0 {
-            set_damaged_aside(&**disk, dirs, recovered.last_zxid)?;
+        let write_first = || snapshotter.take().map(drop);
+        if complete_start(&**disk, dirs, recovered, write_first)? {
             snapshots.request();
         }
         Ok(())
@@ -251,16 +242,16 @@ impl Common {
     ) -> (LogThread, Disk) {
         let (config, Opened { disk, dirs, .. }) = (&self.config, &self.opened);
         let file = Arc::new(Mutex::new(LogFile {
-            config: config.clone(),
             state: self.state.clone(),
             metrics: self.metrics.clone(),
             stats: self.clients.stats.clone(),
             core: self.inputs.clone(),
-            writer: LogWriter::new(disk.clone(), dirs, log_settings(config)),
-            disk: disk.clone(),
-            dirs: dirs.clone(),
-            log_settings: log_settings(config),
-            trigger: snap_trigger(config),
+            history: History::new(
+                disk.clone(),
+                dirs.clone(),
+                history_settings(config),
+                snap_trigger(config),
+            ),
             snapshots,
             members,
             failure: self.failure.clone(),
@@ -360,6 +351,14 @@ fn log_settings(config: &Config) -> LogSettings {
         fsync_warning: Duration::from_millis(storage.fsync_warning_threshold_ms),
         log_bytes_max: storage.txn_log_size_limit_kb.map_or(0, |kb| kb * 1024),
         limits: field_limits(config),
+    }
+}
+
+fn history_settings(config: &Config) -> HistorySettings {
+    HistorySettings {
+        log: log_settings(config),
+        recovery: recovery_settings(config),
+        tree: Arc::new(tree_settings(config)),
     }
 }
 

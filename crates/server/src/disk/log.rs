@@ -4,15 +4,15 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use config::Config;
 use crossbeam_channel::Receiver;
 use parking_lot::Mutex;
 use proto::{Epoch, Zxid};
+use recovery::{History, Reloaded};
 use replica::{Input, MemberFile};
-use storage::{DataDirs, Epochs, LogSettings, LogWriter, RealDisk, SnapTrigger, StorageError};
+use storage::{RealDisk, StorageError};
 
 use super::members::MembershipFiles;
-use super::recovery::{database_load, recover_tree};
+use super::recovery::{database_load, log_recovered};
 use super::snapshot::{SnapshotRequests, Synchronised};
 use crate::error::exit_code;
 use crate::failure::Failure;
@@ -152,16 +152,11 @@ pub(crate) struct LogThread {
 
 /// The log being written, and what goes with each write.
 pub(crate) struct LogFile {
-    pub(crate) config: Arc<Config>,
     pub(crate) state: Arc<ServerState>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) stats: Arc<ServerStats>,
     pub(crate) core: InputSink,
-    pub(crate) disk: Arc<RealDisk>,
-    pub(crate) dirs: DataDirs,
-    pub(crate) log_settings: LogSettings,
-    pub(crate) writer: LogWriter<RealDisk>,
-    pub(crate) trigger: SnapTrigger,
+    pub(crate) history: History<RealDisk>,
     pub(crate) snapshots: SnapshotRequests,
     /// `None` if there is no ensemble.
     pub(crate) members: Option<MembershipFiles>,
@@ -245,15 +240,17 @@ impl LogFile {
             ToLog::Group(group) => self.write(&group)?,
             ToLog::Reload { keep } => self.reload(keep)?,
             ToLog::TakeOver { last, of } => {
-                self.cut_after(last)?;
+                let files = self.snapshots.hold_files();
+                self.history.cut_for_snapshot(last)?;
+                drop(files);
                 self.snapshots.request_for_core(of);
             }
             ToLog::SaveAcceptedEpoch(epoch) => {
-                Epochs::store_accepted(&*self.disk, &self.dirs, epoch)?;
+                self.history.save_accepted_epoch(epoch)?;
                 self.tell(Input::AcceptedEpochSaved(epoch));
             }
             ToLog::SaveCurrentEpoch(epoch) => {
-                Epochs::store_current(&*self.disk, &self.dirs, epoch)?;
+                self.history.save_current_epoch(epoch)?;
                 self.tell(Input::CurrentEpochSaved(epoch));
             }
             ToLog::SaveMembers { file, is_required } => self.save_members(&file, is_required),
@@ -284,58 +281,28 @@ impl LogFile {
     /// Loads the tree from disk, after a cut if one is asked for. A cut that cannot be made leaves
     /// all as it is.
     fn reload(&mut self, keep: Option<Zxid>) -> Result<(), StorageError> {
-        let limits = self.log_settings.limits;
-        self.renew_writer();
+        let begun = Instant::now();
         let _files = self.snapshots.hold_files();
-        if let Some(keep) = keep
-            && let Err(error) = storage::truncate(&*self.disk, &self.dirs, keep, limits)
-        {
-            tracing::error!(zxid = %keep, err = %error, "the log cannot be cut as the leader wants it");
-            let end = self.state.tree.read().last_zxid();
-            self.tell(Input::Reloaded { tree: None, end });
-            return Ok(());
-        }
-        let found = recover_tree(&self.config, &self.dirs)?;
-        self.metrics.loaded(&database_load(&found.recovered));
-        let end = found.tree.last_zxid();
-        let tree = Some(Box::new(found.tree));
+        let (tree, end) = match self.history.reload(keep)? {
+            Reloaded::NotCut(error) => {
+                tracing::error!(zxid = ?keep, err = %error, "the log cannot be cut as the leader wants it");
+                (None, self.state.tree.read().last_zxid())
+            }
+            Reloaded::Loaded { found, end } => {
+                log_recovered(&found, begun);
+                self.metrics.loaded(&database_load(&found.recovered));
+                (Some(Box::new(found.tree)), end)
+            }
+        };
         self.tell(Input::Reloaded { tree, end });
         Ok(())
-    }
-
-    fn cut_after(&mut self, last: Zxid) -> Result<(), StorageError> {
-        let limits = self.log_settings.limits;
-        self.renew_writer();
-        let _files = self.snapshots.hold_files();
-        let end = storage::last_logged_zxid(&*self.disk, &self.dirs, limits)?;
-        if end.is_some_and(|end| end > last) {
-            match storage::truncate(&*self.disk, &self.dirs, last, limits) {
-                // Only snapshots beyond it load, until the leader's is written.
-                Err(StorageError::Truncate { .. }) => {
-                    storage::cut_log(&*self.disk, &self.dirs, last, limits)?;
-                }
-                truncated => {
-                    truncated?;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// The next record begins a new file.
-    fn renew_writer(&mut self) {
-        self.writer = LogWriter::new(self.disk.clone(), &self.dirs, self.log_settings);
     }
 
     fn append(&mut self, group: &LogGroup, times: &mut LogTimes) -> Result<usize, StorageError> {
         let begun_ms = clock::monotonic_ms();
         for (zxid, range) in &group.records {
             let payload = group.payloads.get(range.clone()).unwrap_or_default();
-            self.writer.append(*zxid, payload)?;
-            if self.trigger.is_due(self.writer.txns(), self.writer.bytes()) {
-                self.writer.roll()?;
-                self.writer.reset_counters();
-                self.trigger.redraw(clock::seed());
+            if self.history.append(*zxid, payload, clock::seed)? {
                 self.snapshots.request();
             }
         }
@@ -347,7 +314,7 @@ impl LogFile {
 
     fn sync(&mut self, times: LogTimes) -> Result<(), StorageError> {
         let begun_ms = clock::monotonic_ms();
-        let committed = self.writer.commit()?;
+        let committed = self.history.commit()?;
         times.synced(&self.metrics, [begun_ms, clock::monotonic_ms()]);
         let elapsed_ms = u64::try_from(committed.sync_time.as_millis()).unwrap_or(u64::MAX);
         self.metrics.fsynctime.record(elapsed_ms);

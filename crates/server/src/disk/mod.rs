@@ -10,5 +10,5 @@ mod snapshot;
 pub(crate) use log::{GroupCommit, LogFile, LogThread, ToLog};
 pub(crate) use orders::Disk;
 pub(crate) use snapshot::{
-    SnapshotEnd, SnapshotParts, SnapshotRequests, SnapshotSettings, Snapshotter, Synchronised,
+    SnapshotEnd, SnapshotParts, SnapshotRequests, Snapshotter, Synchronised, snapshot_settings,
 };

@@ -58,6 +58,12 @@ fn recover_by(
     let begun = Instant::now();
     let settings = Arc::new(tree_settings(config));
     let found = recover(&RealDisk, dirs, &recovery_settings(config), settings)?;
+    log_recovered(&found, begun);
+    Ok(found)
+}
+
+/// Says what was recovered, and how long it took since `begun`.
+pub(crate) fn log_recovered(found: &RecoveredTree, begun: Instant) {
     tracing::info!(
         zxid = %found.tree.last_zxid(),
         znodes = found.tree.node_count(),
@@ -66,7 +72,6 @@ fn recover_by(
         elapsed_ms = begun.elapsed().as_millis(),
         "data recovered"
     );
-    Ok(found)
 }
 
 /// A recovery as the metrics count it.

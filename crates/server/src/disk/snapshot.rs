@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use parking_lot::{Mutex, MutexGuard};
 use proto::Zxid;
+use recovery::{NewSnapshot, SnapshotSettings, TreeReader};
 use replica::Input;
-use storage::{Compression, DataDirs, RealDisk, SnapshotTrailer, SnapshotWriter, StorageError};
+use storage::{Compression, DataDirs, RealDisk, StorageError};
 
 use crate::failure::Failure;
 use crate::inbox::InputSink;
@@ -127,23 +128,12 @@ impl SnapshotEnd {
 }
 
 /// How snapshots are written.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct SnapshotSettings {
-    pub(crate) compression: Compression,
-    /// Whether files are synced (`forceSync`).
-    pub(crate) force_sync: bool,
-    pub(crate) digest_enabled: bool,
-    pub(crate) serialize_last_zxid: bool,
-}
-
-impl SnapshotSettings {
-    pub(crate) fn new(storage: &config::Storage) -> Self {
-        Self {
-            compression: compression(storage.snapshot_compression),
-            force_sync: storage.force_sync,
-            digest_enabled: storage.digest_enabled,
-            serialize_last_zxid: storage.serialize_last_processed_zxid,
-        }
+pub(crate) fn snapshot_settings(storage: &config::Storage) -> SnapshotSettings {
+    SnapshotSettings {
+        compression: compression(storage.snapshot_compression),
+        force_sync: storage.force_sync,
+        digest_enabled: storage.digest_enabled,
+        serialize_last_zxid: storage.serialize_last_processed_zxid,
     }
 }
 
@@ -250,39 +240,36 @@ impl Snapshotter {
 
     fn write(&self, of: Option<Synchronised>) -> Result<Option<Zxid>, StorageError> {
         let started = Instant::now();
-        let (mut cursor, generation) = {
-            let tree = self.state.tree.read();
-            (tree.start_snapshot(), self.state.tree_generation())
+        let state = &self.state;
+        let (reader, generation) = {
+            let tree = state.tree.read();
+            let generation = state.tree_generation();
+            (TreeReader::new(&tree, generation), generation)
         };
-        let zxid = cursor.zxid();
+        let zxid = reader.zxid();
         if of.is_some_and(|of| of.generation != generation) {
             tracing::info!(%zxid, "snapshot not begun, the role that asked for it is over");
             return Ok(None);
         }
-        let settings = &self.settings;
-        let mut writer = SnapshotWriter::new(
-            self.disk.clone(),
-            &self.dirs,
-            zxid,
-            settings.compression,
-            settings.force_sync,
-        )?;
+        let (disk, dirs) = (self.disk.clone(), self.dirs.clone());
+        let mut snapshot = NewSnapshot::new(disk, dirs, self.settings, reader)?;
         let mut chunk = Vec::with_capacity(limits::SNAPSHOT_CHUNK_BYTES);
         loop {
             chunk.clear();
             // Shared and short: writers wait for one chunk at most.
             let more = {
-                let tree = self.state.tree.read();
-                if self.state.tree_generation() != generation {
-                    tracing::info!(%zxid, "snapshot given up, it would hold what may never be committed");
-                    return Ok(None);
-                }
-                tree.snapshot_chunk(&mut cursor, limits::SNAPSHOT_CHUNK_BYTES, &mut chunk)
+                let tree = state.tree.read();
+                let (generation, bytes) = (state.tree_generation(), limits::SNAPSHOT_CHUNK_BYTES);
+                snapshot.read(&tree, generation, bytes, &mut chunk)
             };
-            writer.write(&chunk)?;
+            let Ok(more) = more else {
+                tracing::info!(%zxid, "snapshot given up, it would hold what may never be committed");
+                return Ok(None);
+            };
+            snapshot.write(&chunk)?;
             if self.abandoned.load(Ordering::Acquire) {
-                // Dropped, the writer removes what there is.
-                tracing::info!(%zxid, bytes = writer.bytes(), "snapshot given up, the log has it all");
+                // Dropped, it removes what there is.
+                tracing::info!(%zxid, bytes = snapshot.bytes(), "snapshot given up, the log has it all");
                 return Ok(None);
             }
             if !more {
@@ -290,14 +277,15 @@ impl Snapshotter {
             }
         }
         let files = self.files.lock();
-        let Some(trailer) = self.trailer(generation) else {
+        let trailer = {
+            let tree = state.tree.read();
+            snapshot.trailer(&tree, state.tree_generation())
+        };
+        let Ok(trailer) = trailer else {
             tracing::info!(%zxid, "snapshot given up, it would hold what may never be committed");
             return Ok(None);
         };
-        let path = writer.finish(trailer)?;
-        if of.is_some() {
-            storage::remove_other_snapshots(&*self.disk, &self.dirs, zxid)?;
-        }
+        let path = snapshot.finish(trailer, of.is_some())?;
         drop(files);
         let elapsed = started.elapsed();
         self.rest.begin(elapsed, clock::monotonic_ms());
@@ -305,23 +293,6 @@ impl Snapshotter {
         self.metrics.snapshottime.record(elapsed_ms);
         tracing::info!(file = %path.display(), %zxid, elapsed_ms, "snapshot written");
         Ok(Some(zxid))
-    }
-
-    /// The point from which digests can be compared, and the last zxid, as of now; nothing if the
-    /// tree is not the same history any more.
-    fn trailer(&self, generation: u64) -> Option<SnapshotTrailer> {
-        let settings = &self.settings;
-        let tree = self.state.tree.read();
-        if self.state.tree_generation() != generation {
-            return None;
-        }
-        let (digest_zxid, digest) = tree.last_applied_digest().unwrap_or((Zxid::ZERO, 0));
-        Some(SnapshotTrailer {
-            digest: settings
-                .digest_enabled
-                .then_some((digest_zxid, digest.cast_signed())),
-            last_zxid: settings.serialize_last_zxid.then_some(tree.last_zxid()),
-        })
     }
 }
 
@@ -346,7 +317,7 @@ mod tests {
         Snapshotter::new(
             SnapshotParts {
                 state: server.clients.state.clone(),
-                settings: SnapshotSettings::new(&server.clients.settings.config.storage),
+                settings: snapshot_settings(&server.clients.settings.config.storage),
                 metrics: server.clients.metrics.clone(),
                 disk: Arc::new(RealDisk),
                 dirs: DataDirs::unlocked(dir, dir),
@@ -473,27 +444,6 @@ mod tests {
         drop(requests);
         assert_eq!(thread.join().unwrap(), (Some(Zxid::ZERO), None));
         assert_eq!(files(), ["snapshot.0"]);
-        server.stop().await;
-    }
-
-    /// What was appended and never committed goes into the tree when a role ends, and a leader may
-    /// have it cut off again: a snapshot that began before must not be finished with it.
-    #[tokio::test]
-    async fn a_snapshot_under_way_is_given_up_when_its_history_may_change() {
-        let dir = tempfile::tempdir().unwrap();
-        let server = test_server(dir.path()).await;
-        let clients = server.clients.clone();
-        let (snapshotter, _requests, _end) = snapshotter(&server, dir.path());
-        let begun = clients.state.tree_generation();
-        assert!(snapshotter.trailer(begun).is_some());
-        clients.state.give_up_snapshots();
-        assert!(snapshotter.trailer(begun).is_none());
-        assert!(
-            snapshotter
-                .trailer(clients.state.tree_generation())
-                .is_some()
-        );
-        drop(snapshotter);
         server.stop().await;
     }
 }

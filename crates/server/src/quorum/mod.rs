@@ -1,14 +1,11 @@
 //! The ports of an ensemble: elections (`mesh`), and the quorum port on both sides (`peer`).
 
 pub(crate) mod mesh;
-#[expect(
-    clippy::cast_possible_truncation,
-    clippy::cast_sign_loss,
-    reason = "a share of a snapshot's size; numbers of test packets"
-)]
 #[cfg_attr(
     test,
     expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
         clippy::cast_possible_wrap,
         reason = "numbers of test packets are small"
     )

@@ -1,6 +1,7 @@
 //! Everything is mended, and then everything must be well.
 
 use super::{Ensemble, Machine};
+use crate::configured::sid_of;
 use crate::invariants::liveness::{self, Standing};
 use crate::invariants::{ephemerals, reads};
 use crate::plan::{MS, SECOND};
@@ -8,7 +9,7 @@ use crate::queue::{Event, Micros};
 use crate::server::Server;
 use crate::world::World;
 use proto::{SessionId, Zxid};
-use replica::State;
+use replica::{RoleView, State};
 
 /// How long it may take until everything is well.
 const PATIENCE: Micros = 60 * SECOND;
@@ -63,14 +64,14 @@ impl Ensemble {
                 last: Zxid::ZERO,
             },
             Some(process) => Standing {
-                doing: process.doing(),
+                doing: doing(process),
                 leads: process.is_leading(),
                 serves: process.is_serving(),
                 last: self
                     .world
                     .checks
                     .history
-                    .end_of_tree(process.last_applied()),
+                    .end_of_tree(process.state.tree().last_zxid()),
             },
         };
         let servers: Vec<Standing> = self.machines.iter().map(standing).collect();
@@ -142,7 +143,7 @@ impl Ensemble {
             .iter()
             .filter_map(|machine| machine.process.as_deref())
         {
-            let (sid, tree) = (process.host.sid, process.state.tree());
+            let (sid, tree) = (sid_of(process.host.index), process.state.tree());
             checks.serves(sid, tree.last_zxid(), &tree);
             let held = ephemerals::at_the_end(sid, &tree, &checks.history);
             checks.hold(ephemerals::NAME, held);
@@ -187,4 +188,18 @@ impl Ensemble {
             }
         }
     }
+}
+
+/// What a server does, in a word.
+fn doing(process: &Server) -> String {
+    let Some(view) = process.replica.view() else {
+        return "stands alone".into();
+    };
+    let doing = match view.role {
+        RoleView::Looking | RoleView::ReadOnly => "looks",
+        RoleView::Following { .. } => "follows",
+        RoleView::Observing { .. } => "observes",
+        RoleView::Leading { .. } => "leads",
+    };
+    format!("{doing} ({:?})", view.phase)
 }

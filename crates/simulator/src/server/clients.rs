@@ -1,13 +1,12 @@
-//! Clients' connections: a small model of the real server's `net`. Requests of a connection are
-//! answered in their order, reads from the tree as soon as nothing is in front of them.
+//! Clients' connections. Requests of a connection are answered in their order, reads from the tree
+//! as soon as nothing is in front of them.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use jute::Encode;
 use proto::request::{ReadRequest, Request, WriteRequest};
 use proto::txn::Txn;
-use proto::{ErrorCode, OpCode, SessionId, Sid, Zxid};
+use proto::{ErrorCode, SessionId, Sid, Zxid};
 use replica::{Applied, ClientRequest, Input, Renewal, Service, State, SyncRequest, Ticket};
 use session::SessionIds;
 use tree::{Caller, Tree, WatcherId};
@@ -15,32 +14,30 @@ use tree::{Caller, Tree, WatcherId};
 use super::host::SimHost;
 use crate::Mutant;
 use crate::network::Message;
-use crate::wire::{ToClient, ToServer};
+use crate::wire::{ToClient, ToServer, body_of};
 
 /// Everything about clients.
 #[derive(Debug)]
 pub(super) struct Clients {
     connections: BTreeMap<u64, Connection>,
     ids: SessionIds,
-    /// For a mutant: events that wait until more is sent.
-    late: Vec<(u64, ToClient)>,
 }
 
 #[derive(Debug, Default)]
 struct Connection {
-    /// Set once the handshake is answered.
+    /// With its timeout, once the handshake is answered.
     session: Option<(SessionId, i32)>,
     /// Not answered yet, in order.
-    queue: VecDeque<Work>,
+    queue: VecDeque<(i32, Work)>,
 }
 
 /// What a connection waits for.
 #[derive(Debug)]
 enum Work {
     Handshake,
-    Write(i32),
-    Read(i32, Box<ReadRequest>),
-    Sync(i32),
+    Write,
+    Read(ReadRequest),
+    Sync,
 }
 
 impl Clients {
@@ -49,7 +46,6 @@ impl Clients {
             connections: BTreeMap::new(),
             // The clock must be later at each start of a server.
             ids: SessionIds::new(sid.0.to_be_bytes()[7], now_ms),
-            late: Vec::new(),
         }
     }
 }
@@ -75,20 +71,16 @@ impl SimHost {
     }
 
     pub(super) fn close_clients(&mut self) {
-        let connections: Vec<u64> = self.clients.connections.keys().copied().collect();
-        for connection in connections {
-            self.close_client(connection);
+        while let Some((connection, _)) = self.clients.connections.first_key_value() {
+            self.close_client(*connection);
         }
     }
 
     pub(super) fn close_client_of(&mut self, session: SessionId) {
         let mut connections = self.clients.connections.iter();
-        let served = connections.find(|(_, served)| {
-            let served = served.session;
-            served.is_some_and(|(id, _)| id == session)
-        });
-        if let Some(connection) = served.map(|(connection, _)| *connection) {
-            self.close_client(connection);
+        let is_its = |of: &Connection| of.session.is_some_and(|(id, _)| id == session);
+        if let Some((connection, _)) = connections.find(|(_, of)| is_its(of)) {
+            self.close_client(*connection);
         }
     }
 
@@ -98,75 +90,61 @@ impl SimHost {
                 session,
                 timeout_ms,
                 last_zxid,
-            } => self.handshake(connection, session, timeout_ms, last_zxid),
+            } => self.handshake(connection, (session, timeout_ms), last_zxid),
             ToServer::Request { cxid, request } => self.hear_request(connection, cxid, request),
         }
     }
 
-    fn handshake(&mut self, connection: u64, session: SessionId, timeout_ms: i32, last_zxid: Zxid) {
-        let state = self.state.clone();
+    fn handshake(&mut self, connection: u64, of: (SessionId, i32), last_zxid: Zxid) {
+        let (state, now_ms) = (self.state.clone(), self.world.now_ms());
+        let (ticket, (mut session, timeout_ms)) = (Ticket(connection), of);
         if self.service == Service::None || last_zxid > state.tree().last_zxid() {
-            return self.close_client(connection);
-        }
-        let now_ms = self.world.now_ms();
-        let ticket = Ticket(connection);
-        if session == SessionId::NONE {
-            let mut session = self.clients.ids.next();
-            while state.tree().session_timeout_ms(session).is_some() {
+            self.close_client(connection);
+        } else if session == SessionId::NONE {
+            while session == SessionId::NONE || state.tree().session_timeout_ms(session).is_some() {
                 session = self.clients.ids.next();
             }
             state.sessions().add(session, timeout_ms, now_ms);
-            self.wait(connection, Work::Handshake);
-            let request = WriteRequest::CreateSession { timeout_ms };
+            self.wait(connection, 0, Work::Handshake);
             let body = Bytes::copy_from_slice(&timeout_ms.to_be_bytes());
-            return self.submit(ticket, session, 0, request, body);
+            let request = WriteRequest::CreateSession { timeout_ms };
+            self.submit((ticket, session, 0), request, body);
+        } else {
+            self.close_client_of(session);
+            if self.service == Service::Forwarding {
+                return self.inputs.push_back(Input::Renew(Renewal {
+                    ticket,
+                    session,
+                    timeout_ms,
+                    new_style: true,
+                }));
+            }
+            let is_known = state.sessions().renew(session, timeout_ms, now_ms);
+            self.answer_handshake(connection, is_known.then_some(of));
         }
-        self.close_client_of(session);
-        if self.service == Service::Forwarding {
-            return self.inputs.push_back(Input::Renew(Renewal {
-                ticket,
-                session,
-                timeout_ms,
-                new_style: true,
-            }));
-        }
-        let is_known = state.sessions().renew(session, timeout_ms, now_ms);
-        self.finish_renewal(connection, is_known.then_some(session), timeout_ms);
     }
 
-    /// Answers a client that came back with a session, which may be over.
-    pub(super) fn finish_renewal(
-        &mut self,
-        connection: u64,
-        session: Option<SessionId>,
-        timeout_ms: i32,
-    ) {
+    /// A client has its session, or none any more.
+    pub(super) fn answer_handshake(&mut self, connection: u64, session: Option<(SessionId, i32)>) {
         let Some(served) = self.clients.connections.get_mut(&connection) else {
             return;
         };
-        served.session = session.map(|session| (session, timeout_ms));
-        let is_over = session.is_none();
-        let session = session.unwrap_or(SessionId::NONE);
+        served.session = session;
+        let (session, _) = session.unwrap_or_default();
         self.tell(connection, ToClient::Connected { session });
-        if is_over {
+        if session == SessionId::NONE {
             self.close_client(connection);
         }
     }
 
-    fn wait(&mut self, connection: u64, work: Work) {
+    fn wait(&mut self, connection: u64, cxid: i32, work: Work) {
         if let Some(waiting) = self.clients.connections.get_mut(&connection) {
-            waiting.queue.push_back(work);
+            waiting.queue.push_back((cxid, work));
         }
     }
 
-    pub(super) fn submit(
-        &mut self,
-        ticket: Ticket,
-        session: SessionId,
-        cxid: i32,
-        request: WriteRequest,
-        body: Bytes,
-    ) {
+    fn submit(&mut self, of: (Ticket, SessionId, i32), request: WriteRequest, body: Bytes) {
+        let (ticket, session, cxid) = of;
         self.inputs.push_back(Input::Requests(vec![ClientRequest {
             ticket,
             session,
@@ -189,30 +167,21 @@ impl SimHost {
             // The session is over: its requests are dropped without an answer.
             return self.close_client(connection);
         }
-        let ticket = Ticket(connection);
-        let mut body = Vec::new();
-        if let Err(error) = request.encode(&mut body) {
-            let text = format!("{request:?}: {error:?}");
-            return self.world.checks.fail("requests are whole", text);
-        }
+        let (ticket, body) = (Ticket(connection), body_of(&request));
         match request {
             Request::Write(write) => {
-                if self.world.is(Mutant::ReplyBeforeCommit) {
-                    let (zxid, result) = (state.tree().last_zxid(), Ok(Bytes::new()));
-                    self.tell(connection, ToClient::Reply { cxid, zxid, result });
-                }
-                self.wait(connection, Work::Write(cxid));
-                self.submit(ticket, session, cxid, write, body.into());
+                self.wait(connection, cxid, Work::Write);
+                self.submit((ticket, session, cxid), write, body);
+            }
+            Request::Read(read) if self.world.is(Mutant::ReadsOvertakeWrites) => {
+                self.answer_read(&state.tree(), connection, cxid, &read);
             }
             Request::Read(read) => {
-                let is_first = served.is_some_and(|served| served.queue.is_empty());
-                if is_first || self.world.is(Mutant::ReadsOvertakeWrites) {
-                    return self.answer_read(&state.tree(), connection, cxid, &read);
-                }
-                self.wait(connection, Work::Read(cxid, Box::new(read)));
+                self.wait(connection, cxid, Work::Read(read));
+                self.answer_reads(&state.tree(), connection);
             }
             Request::Sync(sync) => {
-                self.wait(connection, Work::Sync(cxid));
+                self.wait(connection, cxid, Work::Sync);
                 self.inputs.push_back(Input::Sync(SyncRequest {
                     ticket,
                     session,
@@ -224,134 +193,107 @@ impl SimHost {
         }
     }
 
+    /// Reads that nothing stands in front of.
+    fn answer_reads(&mut self, tree: &Tree, connection: u64) {
+        while let Some(waiting) = self.clients.connections.get_mut(&connection)
+            && let Some((_, Work::Read(_))) = waiting.queue.front()
+            && let Some((cxid, Work::Read(request))) = waiting.queue.pop_front()
+        {
+            self.answer_read(tree, connection, cxid, &request);
+        }
+    }
+
     fn answer_read(&mut self, tree: &Tree, connection: u64, cxid: i32, read: &ReadRequest) {
         let served = self.clients.connections.get(&connection);
         let Some((session, _)) = served.and_then(|served| served.session) else {
             return;
         };
-        let watcher = WatcherId(connection);
-        let (state, zxid) = (self.state.clone(), tree.last_zxid());
-        let mut body = Vec::new();
-        let result = match read {
-            ReadRequest::SetWatches(request) => {
-                let mut missed = Vec::new();
-                let set = tree.set_watches(request, watcher, &state.watches, &mut missed);
-                for (event_type, path) in missed {
-                    self.tell(connection, ToClient::Event { event_type, path });
-                }
-                set
-            }
-            read => {
-                let caller = Caller {
-                    session,
-                    watcher,
-                    identities: &[],
-                };
-                tree.read(read, &caller, &state.watches, &mut body)
-            }
+        let caller = Caller {
+            session,
+            watcher: WatcherId(connection),
+            identities: &[],
         };
-        let result = result.map(|()| Bytes::from(body));
-        self.tell(connection, ToClient::Reply { cxid, zxid, result });
+        let (mut missed, mut body) = (Vec::new(), Vec::new());
+        let watches = &self.state.watches;
+        let result = match read {
+            ReadRequest::SetWatches(of) => {
+                tree.set_watches(of, caller.watcher, watches, &mut missed)
+            }
+            read => tree.read(read, &caller, watches, &mut body),
+        };
+        for (event_type, path) in missed {
+            self.tell(connection, ToClient::Event { event_type, path });
+        }
+        self.reply(connection, cxid, tree.last_zxid(), result.map(|()| body));
     }
 
     /// A transaction was applied: events, then the reply, then reads that waited behind it.
     pub(super) fn deliver(&mut self, tree: &Tree, applied: Applied<'_>) {
         for event in applied.events.drain(..) {
             for watcher in &event.watchers {
-                let told = ToClient::Event {
-                    event_type: event.event_type,
-                    path: event.path.clone(),
-                };
-                match self.world.is(Mutant::WatchAfterReply) {
-                    true => self.clients.late.push((watcher.0, told)),
-                    false => self.tell(watcher.0, told),
-                }
+                let (event_type, path) = (event.event_type, event.path.clone());
+                self.tell(watcher.0, ToClient::Event { event_type, path });
             }
         }
         if let Some(origin) = applied.origin {
-            self.answer(tree, origin.0, &applied);
+            self.answer(origin.0, &applied);
+            self.answer_reads(tree, origin.0);
         }
         if matches!(applied.record.txn, Txn::CloseSession { .. }) {
-            if let Some(origin) = applied.origin {
-                self.close_client(origin.0);
-            }
+            self.close_client(applied.origin.map_or(0, |origin| origin.0));
             self.close_client_of(applied.record.header.session);
         }
     }
 
-    fn answer(&mut self, tree: &Tree, connection: u64, applied: &Applied<'_>) {
-        let Some(waiting) = self.clients.connections.get_mut(&connection) else {
-            return;
-        };
+    fn answer(&mut self, connection: u64, applied: &Applied<'_>) {
         let (header, error) = (&applied.record.header, applied.outcome.error());
-        match (waiting.queue.pop_front(), &applied.record.txn) {
-            (Some(Work::Handshake), Txn::CreateSession { timeout_ms }) => {
-                let session = header.session;
-                waiting.session = Some((session, *timeout_ms));
-                self.tell(connection, ToClient::Connected { session });
+        match (self.oldest(connection), &applied.record.txn) {
+            (Some((_, Work::Handshake)), Txn::CreateSession { timeout_ms }) => {
+                self.answer_handshake(connection, Some((header.session, *timeout_ms)));
             }
-            // It finds its session at the other server.
-            (Some(Work::Write(_)), _) if error == ErrorCode::SessionMoved => {
-                return self.close_client(connection);
-            }
-            (Some(Work::Write(cxid)), _) => {
+            // With another error it finds its session at the other server.
+            (Some((cxid, Work::Write)), _) if error != ErrorCode::SessionMoved => {
                 let mut body = Vec::new();
                 applied.outcome.encode_body(applied.op, &mut body);
                 let result = match error {
-                    ErrorCode::Ok => Ok(Bytes::from(body)),
+                    ErrorCode::Ok => Ok(body),
                     code => Err(code),
                 };
-                let zxid = header.zxid;
-                self.tell(connection, ToClient::Reply { cxid, zxid, result });
+                self.reply(connection, cxid, header.zxid, result);
             }
             // The answer is out of turn.
-            _ => return self.close_client(connection),
+            _ => self.close_client(connection),
         }
-        self.answer_what_waited(tree, connection);
     }
 
     /// The oldest `sync` of a connection is answered.
     pub(super) fn client_sync_done(&mut self, tree: &Tree, connection: u64) {
-        let Some(waiting) = self.clients.connections.get_mut(&connection) else {
-            return;
-        };
-        let Some(Work::Sync(cxid)) = waiting.queue.pop_front() else {
-            return self.close_client(connection);
-        };
-        let (zxid, result) = (tree.last_zxid(), Ok(Bytes::new()));
-        self.tell(connection, ToClient::Reply { cxid, zxid, result });
-        self.answer_what_waited(tree, connection);
+        match self.oldest(connection) {
+            Some((cxid, Work::Sync)) => {
+                self.reply(connection, cxid, tree.last_zxid(), Ok(Vec::new()));
+                self.answer_reads(tree, connection);
+            }
+            _ => self.close_client(connection),
+        }
     }
 
-    fn answer_what_waited(&mut self, tree: &Tree, connection: u64) {
-        while let Some(waiting) = self.clients.connections.get_mut(&connection)
-            && let Some(Work::Read(..)) = waiting.queue.front()
-            && let Some(Work::Read(cxid, request)) = waiting.queue.pop_front()
-        {
-            self.answer_read(tree, connection, cxid, &request);
-        }
+    fn oldest(&mut self, connection: u64) -> Option<(i32, Work)> {
+        let waiting = self.clients.connections.get_mut(&connection)?;
+        waiting.queue.pop_front()
+    }
+
+    fn reply(
+        &mut self,
+        connection: u64,
+        cxid: i32,
+        zxid: Zxid,
+        result: Result<Vec<u8>, ErrorCode>,
+    ) {
+        let result = result.map(Bytes::from);
+        self.tell(connection, ToClient::Reply { cxid, zxid, result });
     }
 
     fn tell(&mut self, connection: u64, message: ToClient) {
-        let is_reply = matches!(message, ToClient::Reply { .. });
         self.send(connection, Message::ToClient(message));
-        if is_reply {
-            for (connection, event) in std::mem::take(&mut self.clients.late) {
-                self.send(connection, Message::ToClient(event));
-            }
-        }
-    }
-
-    /// A write of a script, for which nobody waits.
-    pub(super) fn submit_for_script(&mut self, session: SessionId, request: WriteRequest) {
-        let mut body = Vec::new();
-        if request.op() == OpCode::CreateSession {
-            if let WriteRequest::CreateSession { timeout_ms } = &request {
-                timeout_ms.encode(&mut body);
-            }
-        } else if Request::Write(request.clone()).encode(&mut body).is_err() {
-            return;
-        }
-        self.submit(Ticket(0), session, 0, request, body.into());
     }
 }

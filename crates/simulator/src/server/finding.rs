@@ -8,9 +8,9 @@ use proto::notification::Notification;
 use replica::Input;
 use replica::elections::{ElectionEffect, ElectionInput};
 
-use super::boot::{index_of, sid_of};
 use super::host::SimHost;
-use crate::network::{Message, Place, Port};
+use crate::configured::{index_of, sid_of};
+use crate::network::{Message, Patience, Place, Port};
 use crate::world::World;
 
 /// Connections of elections that are kept.
@@ -25,7 +25,7 @@ impl SimHost {
         match effect {
             ElectionEffect::Listen(_) | ElectionEffect::AskOracle => {}
             ElectionEffect::Dial { sid, .. } => {
-                self.dial(Port::Election, index_of(sid));
+                self.dial(Port::Election, index_of(sid), Patience::Once);
             }
             ElectionEffect::Keep { connection, .. } => {
                 self.kept.insert(connection);
@@ -70,11 +70,10 @@ impl SimHost {
         };
         let sid = sid_of(server);
         if is_open {
-            self.send(connection, Message::Hello(self.sid));
+            self.send(connection, Message::Hello(sid_of(self.index)));
             let connection = ConnectionId(connection);
             return self.tell_of_election(ElectionInput::Dialled { sid, connection });
         }
-        self.world.network.forget(connection);
         // Behind a cut nobody answers; a host whose server is down does.
         let (me, network) = (self.index, &self.world.network);
         let is_refusal = !network.is_cut(me, server) && !network.is_cut(server, me);
@@ -82,9 +81,9 @@ impl SimHost {
     }
 
     /// Dials a server; the answer comes as an event.
-    pub(super) fn dial(&mut self, port: Port, server: usize) -> u64 {
-        let (from, to) = (self.place(), Place::Server { server, life: 0 });
+    pub(super) fn dial(&mut self, port: Port, server: usize, patience: Patience) -> u64 {
+        let ends = [self.place(), Place::Server { server, life: 0 }];
         let World { network, queue, .. } = &mut self.world;
-        network.dial(port, from, to, queue)
+        network.dial(port, ends, patience, queue)
     }
 }

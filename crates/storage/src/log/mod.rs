@@ -20,12 +20,14 @@
 pub mod chain;
 pub mod judge;
 mod padding;
+mod pages;
 pub mod scan;
 mod writer;
 
 pub(crate) use chain::zxid_of;
 pub use padding::Padding;
-pub use writer::{LogSettings, LogWriter};
+pub use pages::{LogCursor, LogPages, Payload, Unusable};
+pub use writer::{Committed, LogSettings, LogWriter};
 
 use crate::checksum::Checksum;
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use jute::{Encode, put_str};
 use proto::Zxid;
+use proto::mutant::{self, Mutant};
 use proto::txn::TxnDigest;
 
 use super::codec::Compressor;
@@ -120,7 +121,12 @@ impl<D: Disk> SnapshotWriter<D> {
             self.write(&zxid.to_bytes())?;
             self.seal()?;
         }
-        let path = self.dir.join(&self.name);
+        let mut path = self.dir.join(&self.name);
+        if let Some(end) = trailer.last_zxid
+            && mutant::is(Mutant::SnapshotNamedTooLate)
+        {
+            path.set_file_name(snapshot_name(end, Compression::None));
+        }
         self.publish(&path)?;
         Ok(path)
     }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
+use proto::mutant::{self, Mutant};
 use proto::{Sid, Zxid};
 
 use super::link::{LinkState, Slot};
@@ -27,7 +28,8 @@ impl Leader {
         if let Some(sid) = self.links.get(&link).and_then(|link| link.sid) {
             self.proposals.forget(sid);
         }
-        let is_log_whole = peer >= self.log_whole_from && !self.is_log_unusable;
+        let has_no_hole = peer >= self.log_whole_from || mutant::is(Mutant::LogWithHoleServed);
+        let is_log_whole = has_no_hole && !self.is_log_unusable;
         let use_disk = self.settings.use_disk_log && is_log_whole;
         match sync::decide(peer, self.history(), self.settings.force_snapshot, use_disk) {
             Decision::ReadLog => {
@@ -170,7 +172,8 @@ impl Leader {
         let state = match opening {
             Opening::Snap => LinkState::SendingSnapshot,
             Opening::Diff(_) | Opening::Trunc(_) => {
-                for record in self.history.after(after) {
+                let skipped = usize::from(mutant::is(Mutant::DiffFromWrongPoint));
+                for record in self.history.after(after).skip(skipped) {
                     send_committed(to, record, out);
                 }
                 LinkState::Syncing
@@ -244,7 +247,9 @@ impl Leader {
             return;
         };
         // Its own disk counts like any other, but without its epoch there it could not lead.
-        if !acked.contains(&self.sid) || !self.is_quorum(&|sid| acked.contains(&sid)) {
+        let is_quorum = self.is_quorum(&|sid| acked.contains(&sid))
+            || mutant::is(Mutant::NewLeaderQuorumSkipped);
+        if !acked.contains(&self.sid) || !is_quorum {
             return;
         }
         let candidates = acked.iter().copied().collect::<Vec<Sid>>();

@@ -9,9 +9,9 @@ use proto::{Epoch, Zxid};
 
 use super::live::{Live, append_and_deliver};
 use super::{Action, Fault, LearnerKind, unexpected};
-use crate::mutant::{self, Mutant};
 use crate::record::follows;
 use crate::{CommittedLog, Record};
+use proto::mutant::{self, Mutant};
 
 /// What was received, and how far NEWLEADER is.
 ///
@@ -122,6 +122,12 @@ impl Synchronise {
     ) -> Result<(), Fault> {
         match packet {
             LeaderPacket::Proposal { zxid, txn } => self.receive(Record { zxid, txn }, out),
+            LeaderPacket::Commit { .. }
+                if self.stage != Stage::Receiving
+                    && mutant::is(Mutant::CommitBeforeUpToDateLost) =>
+            {
+                Ok(())
+            }
             LeaderPacket::Commit { zxid } => self.commit(zxid, log, out).map(|_| ()),
             LeaderPacket::CommitAndActivate {
                 zxid,
@@ -174,6 +180,9 @@ impl Synchronise {
         if record.is_reconfig() {
             out.push(Action::ConfigProposed(record.clone()));
         }
+        if mutant::is(Mutant::ProposalAckedBeforeNewLeader) {
+            out.push(Action::Send(LearnerPacket::Ack { zxid: next }));
+        }
         self.held_bytes += held_bytes(&record);
         self.received.push_back(record);
         Ok(())
@@ -214,10 +223,22 @@ impl Synchronise {
         if self.needs_snapshot {
             self.stage = Stage::WritingSnapshot;
             out.push(Action::WriteSnapshot);
+            if mutant::is(Mutant::NewLeaderBeforeSnapshot) {
+                self.save_epoch(out);
+            }
             return;
         }
-        self.append_committed(log, out);
+        if mutant::is(Mutant::EpochBeforeHistory) {
+            out.push(Action::SaveCurrentEpoch(self.epoch));
+        }
+        if !mutant::is(Mutant::HistoryLoggedAfterAck) {
+            self.append_committed(log, out);
+        }
         match self.appended {
+            Some(_) if mutant::is(Mutant::HistoryAckedBeforeSync) => {
+                self.save_epoch(out);
+                self.handle_epoch_saved(log, out);
+            }
             Some(last) if self.synced < Some(last) => self.stage = Stage::SyncingLog(last),
             _ => self.save_epoch(out),
         }
@@ -288,7 +309,10 @@ impl Synchronise {
         out.extend(self.config.take().map(Action::InstallConfig));
         out.push(self.epoch_ack());
         let live = self.live.take();
-        let live = live.unwrap_or_else(|| self.begin_live(log, out));
+        let mut live = live.unwrap_or_else(|| self.begin_live(log, out));
+        if mutant::is(Mutant::SyncProposalsAckedBeforeSync) {
+            live.handle_synced(Zxid(i64::MAX), out);
+        }
         out.push(Action::Serve { epoch: self.epoch });
         Some(live)
     }

@@ -6,6 +6,7 @@ use jute::{Encode, put_str};
 use proto::Zxid;
 use proto::leader::{LeaderPacket, SNAPSHOT_SIGNATURE};
 use proto::packet::QuorumPacket;
+use recovery::TreeReader;
 use tokio::io::AsyncWrite;
 
 use super::PeerError;
@@ -32,18 +33,15 @@ pub(super) async fn send_tree<W: AsyncWrite + Unpin>(
     let begun = Instant::now();
     let mut chunk = Vec::with_capacity(limits::SNAPSHOT_CHUNK_BYTES);
     QuorumPacket::from(LeaderPacket::Snap { zxid }).encode(&mut chunk);
-    let mut cursor = None;
+    let mut reader = None;
     let mut sent = 0u64;
     loop {
         let more = {
             let tree = state.tree.read();
             let generation = state.tree_generation();
-            let (cursor, begun_in) =
-                cursor.get_or_insert_with(|| (tree.start_snapshot(), generation));
-            if generation != *begun_in {
-                return Err(PeerError::TreeReplaced);
-            }
-            tree.snapshot_chunk(cursor, limits::SNAPSHOT_CHUNK_BYTES, &mut chunk)
+            let reader = reader.get_or_insert_with(|| TreeReader::new(&tree, generation));
+            let read = reader.read(&tree, generation, limits::SNAPSHOT_CHUNK_BYTES, &mut chunk);
+            read.map_err(|_| PeerError::TreeReplaced)?
         };
         if !more {
             put_str(Some(SNAPSHOT_SIGNATURE), &mut chunk);

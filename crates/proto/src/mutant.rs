@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use proto::quorum::QuorumVerifier;
+use crate::quorum::QuorumVerifier;
 
 /// One duty that is not done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,6 +26,52 @@ pub enum Mutant {
     CommittedLogKeptOverSnapshot,
     /// ZOOKEEPER-4925: what DIFF brought is missing in the committed log.
     DiffNotInCommittedLog,
+    /// A log file counts as synced as soon as it is written.
+    AckBeforeSync,
+    /// A sync of the log that fails counts as done, and a new file is begun.
+    FailedSyncIgnored,
+    /// The accepted epoch is reported as saved and is not written.
+    AcceptedEpochNotSaved,
+    /// The current epoch is reported as saved and is not written.
+    CurrentEpochNotSaved,
+    /// A snapshot is named after the end of its making, not after its beginning.
+    SnapshotNamedTooLate,
+    /// A snapshot that was begun in one role is finished in the next.
+    SnapshotOutlivesRole,
+    /// TRUNC is reported as done, and nothing is cut.
+    SkipTruncate,
+    /// The log is cut, and the tree stays.
+    TruncateKeepsTree,
+    /// ZOOKEEPER-2846: a leader sends its log files although there is a hole behind their snapshot.
+    LogWithHoleServed,
+    /// ZOOKEEPER-4712: the writer of the last role goes on in the next.
+    OldLogWriterLives,
+    /// A follower applies what is only proposed.
+    AppliesProposals,
+    /// A leader leads as soon as its own epoch is on disk.
+    NewLeaderQuorumSkipped,
+    /// The first transaction behind DIFF or TRUNC is left out.
+    DiffFromWrongPoint,
+    /// A learner does not tell its leader which sessions it heard from.
+    TouchLost,
+    /// Events are handed out with the next transaction.
+    WatchAfterReply,
+    /// A leader commits, and replies, as soon as its own disk has the transaction.
+    ReplyBeforeCommit,
+    /// ZOOKEEPER-3023: NEWLEADER is acknowledged before the snapshot is on disk.
+    NewLeaderBeforeSnapshot,
+    /// ZOOKEEPER-3911: what DIFF brought is acknowledged with NEWLEADER and logged afterwards.
+    HistoryLoggedAfterAck,
+    /// ZOOKEEPER-4394: a commit between NEWLEADER and UPTODATE is lost.
+    CommitBeforeUpToDateLost,
+    /// ZOOKEEPER-4643: the current epoch is written before the history.
+    EpochBeforeHistory,
+    /// ZOOKEEPER-4646: NEWLEADER is acknowledged while the history is still being written.
+    HistoryAckedBeforeSync,
+    /// ZOOKEEPER-4685: a proposal is acknowledged before NEWLEADER is.
+    ProposalAckedBeforeNewLeader,
+    /// ZOOKEEPER-4785: proposals that came before UPTODATE are acknowledged without being synced.
+    SyncProposalsAckedBeforeSync,
 }
 
 #[cfg(feature = "mutants")]
@@ -73,15 +119,15 @@ pub fn quorum(voters: Arc<dyn QuorumVerifier>) -> Arc<dyn QuorumVerifier> {
 struct HalfIsEnough(Arc<dyn QuorumVerifier>);
 
 impl QuorumVerifier for HalfIsEnough {
-    fn voters(&self) -> &std::collections::BTreeSet<proto::Sid> {
+    fn voters(&self) -> &std::collections::BTreeSet<crate::Sid> {
         self.0.voters()
     }
 
-    fn weight(&self, sid: proto::Sid) -> u64 {
+    fn weight(&self, sid: crate::Sid) -> u64 {
         self.0.weight(sid)
     }
 
-    fn is_quorum(&self, has: &dyn Fn(proto::Sid) -> bool) -> bool {
+    fn is_quorum(&self, has: &dyn Fn(crate::Sid) -> bool) -> bool {
         let voters = self.voters();
         let having = voters.iter().filter(|sid| has(**sid)).count();
         self.0.is_quorum(has) || having >= voters.len() / 2

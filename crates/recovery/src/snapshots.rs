@@ -1,0 +1,207 @@
+//! Snapshots of a tree that goes on changing, for the disk and for learners.
+//!
+//! A snapshot is made in pieces under short holds of the tree, and is fuzzy: it has everything up to
+//! its zxid and parts of what comes behind it. All pieces must be of one history. The host counts a
+//! generation up whenever the tree is replaced, or is about to hold what may be cut off again, and
+//! names it with each piece; a snapshot that was begun in an earlier one is given up.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use proto::Zxid;
+use storage::{
+    Compression, DataDirs, Disk, SnapshotTrailer, SnapshotWriter, StorageError,
+    remove_other_snapshots,
+};
+use tree::{SnapshotCursor, Tree};
+
+/// A place in a tree that is read piece by piece.
+#[derive(Debug)]
+pub struct TreeReader {
+    cursor: SnapshotCursor,
+    generation: u64,
+}
+
+/// The tree is not of the history any more that the snapshot was begun in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the tree was replaced, or holds what may never be committed")]
+pub struct TreeReplaced;
+
+impl TreeReader {
+    /// Begins with the tree as it is.
+    pub fn new(tree: &Tree, generation: u64) -> Self {
+        Self {
+            cursor: tree.start_snapshot(),
+            generation,
+        }
+    }
+
+    /// The last transaction that the snapshot is sure to have.
+    pub fn zxid(&self) -> Zxid {
+        self.cursor.zxid()
+    }
+
+    /// Adds the next `bytes` bytes, or a little more, to `chunk`; whether there are more.
+    ///
+    /// # Errors
+    /// If this is another generation.
+    pub fn read(
+        &mut self,
+        tree: &Tree,
+        generation: u64,
+        bytes: usize,
+        chunk: &mut Vec<u8>,
+    ) -> Result<bool, TreeReplaced> {
+        self.check(generation)?;
+        Ok(tree.snapshot_chunk(&mut self.cursor, bytes, chunk))
+    }
+
+    fn check(&self, generation: u64) -> Result<(), TreeReplaced> {
+        match self.generation == generation {
+            true => Ok(()),
+            false => Err(TreeReplaced),
+        }
+    }
+}
+
+/// How snapshots are written to the disk.
+#[derive(Debug, Clone, Copy)]
+pub struct SnapshotSettings {
+    /// Their format.
+    pub compression: Compression,
+    /// Whether files are synced (`forceSync`).
+    pub force_sync: bool,
+    /// Whether the digest of the tree goes with them.
+    pub digest_enabled: bool,
+    /// Whether the last transaction that they may have in part does.
+    pub serialize_last_zxid: bool,
+}
+
+/// A snapshot on its way to the disk. Dropped before its end, it leaves nothing.
+#[derive(Debug)]
+pub struct NewSnapshot<D: Disk> {
+    disk: Arc<D>,
+    dirs: DataDirs,
+    settings: SnapshotSettings,
+    reader: TreeReader,
+    writer: SnapshotWriter<D>,
+}
+
+impl<D: Disk> NewSnapshot<D> {
+    /// Begins a snapshot of what `reader` has not begun to read.
+    ///
+    /// # Errors
+    /// If the file cannot be created.
+    pub fn new(
+        disk: Arc<D>,
+        dirs: DataDirs,
+        settings: SnapshotSettings,
+        reader: TreeReader,
+    ) -> Result<Self, StorageError> {
+        let (compression, is_synced) = (settings.compression, settings.force_sync);
+        let zxid = reader.zxid();
+        let writer = SnapshotWriter::new(disk.clone(), &dirs, zxid, compression, is_synced)?;
+        Ok(Self {
+            disk,
+            dirs,
+            settings,
+            reader,
+            writer,
+        })
+    }
+
+    /// The last transaction that it is sure to have; its name.
+    pub fn zxid(&self) -> Zxid {
+        self.reader.zxid()
+    }
+
+    /// Bytes so far, uncompressed.
+    pub fn bytes(&self) -> u64 {
+        self.writer.bytes()
+    }
+
+    /// The next piece, as [`TreeReader::read`]; to be written without a hold of the tree.
+    ///
+    /// # Errors
+    /// If this is another generation.
+    pub fn read(
+        &mut self,
+        tree: &Tree,
+        generation: u64,
+        bytes: usize,
+        chunk: &mut Vec<u8>,
+    ) -> Result<bool, TreeReplaced> {
+        self.reader.read(tree, generation, bytes, chunk)
+    }
+
+    /// Writes a piece.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write(&mut self, chunk: &[u8]) -> Result<(), StorageError> {
+        self.writer.write(chunk)
+    }
+
+    /// What stands at its end: the point from which digests can be compared, and the last
+    /// transaction, as of now. From here to [`NewSnapshot::finish`] nobody may load or cut what is
+    /// on disk.
+    ///
+    /// # Errors
+    /// If this is another generation.
+    pub fn trailer(&self, tree: &Tree, generation: u64) -> Result<SnapshotTrailer, TreeReplaced> {
+        self.reader.check(generation)?;
+        let (digest_zxid, digest) = tree.last_applied_digest().unwrap_or((Zxid::ZERO, 0));
+        let settings = &self.settings;
+        Ok(SnapshotTrailer {
+            digest: settings
+                .digest_enabled
+                .then_some((digest_zxid, digest.cast_signed())),
+            last_zxid: settings.serialize_last_zxid.then_some(tree.last_zxid()),
+        })
+    }
+
+    /// Gives it its name. `takes_over`: it is a leader's history and takes the place of this
+    /// server's own, whose snapshots go.
+    ///
+    /// # Errors
+    /// If it cannot be written, or others cannot be removed.
+    pub fn finish(
+        self,
+        trailer: SnapshotTrailer,
+        takes_over: bool,
+    ) -> Result<PathBuf, StorageError> {
+        let zxid = self.zxid();
+        let path = self.writer.finish(trailer)?;
+        if takes_over {
+            remove_other_snapshots(&*self.disk, &self.dirs, zxid)?;
+        }
+        Ok(path)
+    }
+}
+
+/// Writes a snapshot in one piece, of a tree that does not change.
+///
+/// # Errors
+/// If it cannot be written.
+pub fn write_snapshot<D: Disk>(
+    disk: Arc<D>,
+    dirs: DataDirs,
+    settings: SnapshotSettings,
+    tree: &Tree,
+) -> Result<PathBuf, StorageError> {
+    let reader = TreeReader::new(tree, 0);
+    let mut snapshot = NewSnapshot::new(disk, dirs, settings, reader)?;
+    let mut chunk = Vec::new();
+    while let Ok(more) = snapshot.read(tree, 0, CHUNK_BYTES, &mut chunk) {
+        snapshot.write(&chunk)?;
+        chunk.clear();
+        if !more {
+            break;
+        }
+    }
+    let trailer = snapshot.trailer(tree, 0).unwrap_or_default();
+    snapshot.finish(trailer, false)
+}
+
+/// Bytes of a piece where nobody waits for the tree.
+const CHUNK_BYTES: usize = 1 << 20;

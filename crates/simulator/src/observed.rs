@@ -1,0 +1,107 @@
+//! Shows what a server does to the checks.
+
+use jute::{Decode, Encode, Reader};
+use proto::txn::{Txn, TxnRecord};
+use proto::{Sid, Zxid};
+use replica::{Effect, Service};
+use tree::Tree;
+use zab::Record;
+use zab::learner::Fault;
+
+use crate::checks::Checks;
+
+/// What the checks have to know of a server beside what they are shown.
+#[derive(Debug)]
+pub(crate) struct Observed {
+    sid: Sid,
+    is_observer: bool,
+    /// Whether this server leads, or is about to.
+    leads: bool,
+    /// Whether the epoch of its role is established.
+    is_active: bool,
+}
+
+impl Observed {
+    pub(crate) fn new(sid: Sid, is_observer: bool) -> Self {
+        Self {
+            sid,
+            is_observer,
+            leads: false,
+            is_active: false,
+        }
+    }
+
+    /// The replica wants this. The tree ended at `last` before it was changed last.
+    pub(crate) fn effect(&mut self, effect: &Effect, tree: &Tree, last: Zxid, to: &mut Checks) {
+        match effect {
+            Effect::Listen { .. } => self.leads = true,
+            Effect::Dial { .. } => self.leads = false,
+            Effect::Append(record) if self.leads => {
+                to.proposes(self.sid, record);
+                // A leader ends sessions of its own accord when their time is up.
+                let txn = decode(record).filter(|txn| txn.header.cxid == 0);
+                if let Some(txn) = txn.filter(|txn| matches!(txn.txn, Txn::CloseSession { .. })) {
+                    to.expires(txn.header.session);
+                }
+            }
+            Effect::Serve(Service::Deciding | Service::Forwarding) => {
+                self.is_active = true;
+                match self.leads {
+                    // Its tree begins with its epoch, and ended with its history before.
+                    true => to.leads(self.sid, tree.last_zxid().epoch(), last, tree),
+                    false => to.serves(self.sid, tree.last_zxid(), tree),
+                }
+            }
+            Effect::StopServing => self.is_active = false,
+            Effect::SaveMembers { .. } => {
+                let text = format!("server {}: {effect}", self.sid);
+                to.fail("one member list", text);
+            }
+            _ => {}
+        }
+    }
+
+    /// This was applied behind `last`.
+    pub(crate) fn applied(&mut self, record: &TxnRecord, tree: &Tree, last: Zxid, to: &mut Checks) {
+        if !self.is_active {
+            // It goes over a snapshot that may hold parts of it.
+            return;
+        }
+        let bytes = Record::new(record.header.zxid, record.to_bytes());
+        match self.leads {
+            true => to.commits(self.sid, &bytes, last),
+            false => to.delivers(self.sid, &bytes, last),
+        }
+        to.applied(self.sid, record, tree);
+    }
+
+    /// It leaves its leader. `true`: it is an observer that has promised more than its leader knows.
+    pub(crate) fn leaves_leader(&self, fault: &Fault, to: &mut Checks) -> bool {
+        match fault {
+            Fault::UnmatchedCommit { .. } | Fault::Gap { .. } | Fault::Unexpected { .. } => {
+                // Healthy peers never cause it.
+                let text = format!("server {} leaves its leader: {fault}", self.sid);
+                to.fail("prefix agreement", text);
+                false
+            }
+            fault => self.is_observer && matches!(fault, Fault::EpochBehind { .. }),
+        }
+    }
+}
+
+pub(crate) fn decode(record: &Record) -> Option<TxnRecord> {
+    TxnRecord::decode(&mut Reader::new(record.txn.clone())).ok()
+}
+
+/// Whether an effect is worth a line of the trace.
+pub(crate) fn is_telling(effect: &Effect) -> bool {
+    use proto::leader::LeaderPacket;
+    use proto::learner::LearnerPacket;
+    match effect {
+        Effect::Send { packet, .. } => !matches!(packet, LeaderPacket::Ping { .. }),
+        Effect::SendToLeader(packet) => !matches!(packet, LearnerPacket::Ping { .. }),
+        Effect::Flush | Effect::Show(_) | Effect::Release { .. } => false,
+        Effect::Election(_) => false,
+        _ => true,
+    }
+}
