@@ -1,21 +1,32 @@
 //! Everything that is watched, in one place: hands what happens to the invariants.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
-use proto::request::ReadRequest;
-use proto::txn::TxnRecord;
-use proto::{Epoch, ErrorCode, SessionId, Sid, Zxid};
+use proto::request::{ReadRequest, Request};
+use proto::txn::{Txn, TxnRecord};
+use proto::{Epoch, ErrorCode, OpCode, SessionId, Sid, Zxid};
 use tree::Tree;
 use zab::Record;
 
+use crate::client::WINDOW;
 use crate::history::History;
+use crate::invariants::access::{Access, Identity};
 use crate::invariants::acknowledged::Acknowledged;
 use crate::invariants::digest::Digests;
+use crate::invariants::expired::{self, Ends};
 use crate::invariants::fifo::{self, Fifo};
+use crate::invariants::linearizable::Linearizable;
 use crate::invariants::one_leader::OneLeader;
 use crate::invariants::primary_order::PrimaryOrder;
+use crate::invariants::reads::Told;
 use crate::invariants::session_owner::SessionOwner;
+use crate::invariants::sync::Syncs;
 use crate::invariants::watches::Armed;
-use crate::invariants::{Held, ephemerals, prefix, reads, watches};
+use crate::invariants::{Held, ephemerals, prefix, quota, reads, short_lived, watches};
+use crate::observed::decode;
+use crate::plan::Plan;
+use crate::queue::Micros;
 
 /// A promise that was broken.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,11 +47,29 @@ pub(crate) struct Checks {
     digests: Digests,
     session_owner: SessionOwner,
     fifo: Fifo,
+    access: Access,
+    syncs: Syncs,
+    ends: Ends,
+    linearizable: Linearizable,
+    /// How often each operation was carried out for a client.
+    pub(crate) succeeded: BTreeMap<OpCode, usize>,
+    /// Znodes that clients may be making at once.
+    pub(crate) creates_in_flight_max: usize,
+    pub(crate) enforces_quota: bool,
     /// Sessions whose time was up, to be looked at.
     pub(crate) expired: Vec<SessionId>,
 }
 
 impl Checks {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        Self {
+            // The longest multi makes a handful.
+            creates_in_flight_max: plan.clients * WINDOW * 4,
+            enforces_quota: plan.features.enforces_quota,
+            ..Self::default()
+        }
+    }
+
     /// The first violation counts; what follows from it does not.
     pub(crate) fn fail(&mut self, invariant: &'static str, text: String) {
         self.violation.get_or_insert(Violation { invariant, text });
@@ -59,6 +88,9 @@ impl Checks {
     pub(crate) fn proposes(&mut self, sid: Sid, record: &Record) {
         let held = self.primary_order.proposes(sid, record);
         self.hold(PrimaryOrder::NAME, held);
+        if let Some(txn) = decode(record) {
+            self.ends.proposes(&txn);
+        }
     }
 
     /// A leader in office commits this; its tree ends at `last`.
@@ -91,6 +123,18 @@ impl Checks {
         let owned = self.session_owner.committed(&entry.txn);
         let ordered = self.fifo.committed(&entry.txn);
         let lives = ephemerals::committed(&entry.txn, &self.history);
+        let permitted = self.access.committed(&entry.txn, &self.history);
+        let is_due = short_lived::committed(&entry.txn, &self.history);
+        let has_room = match self.enforces_quota {
+            true => quota::committed(&entry.txn, &self.history, self.creates_in_flight_max),
+            false => Ok(()),
+        };
+        if matches!(entry.txn.txn, Txn::DeleteContainer { .. }) {
+            *self.succeeded.entry(OpCode::DeleteContainer).or_default() += 1;
+        }
+        self.hold(Access::NAME, permitted);
+        self.hold(short_lived::NAME, is_due);
+        self.hold(quota::NAME, has_room);
         self.hold(SessionOwner::NAME, owned);
         self.hold(Fifo::NAME, ordered);
         self.hold(ephemerals::NAME, lives);
@@ -148,8 +192,62 @@ impl Checks {
         self.expired.push(session);
     }
 
-    pub(crate) fn asks(&mut self, session: SessionId, cxid: i32, connection: u64) {
-        self.session_owner.asks(session, cxid, connection);
+    /// A client sends a request over this connection, the nth of its session.
+    pub(crate) fn asks(
+        &mut self,
+        by: (SessionId, i32),
+        connection: u64,
+        identity: Option<Identity>,
+        request: &Request,
+        at: Micros,
+    ) {
+        self.session_owner.asks(by.0, by.1, connection);
+        self.access.asks(by.0, by.1, identity);
+        if matches!(request, Request::Sync(_)) {
+            let newest = self.acknowledged.newest();
+            self.syncs.asks(by, self.one_leader.newest(), newest);
+        }
+        self.linearizable.asks(by, request, at);
+    }
+
+    /// A request is answered.
+    pub(crate) fn answered(
+        &mut self,
+        by: (SessionId, i32),
+        result: &Result<Bytes, ErrorCode>,
+        at: Micros,
+    ) {
+        // Of a read that stands directly behind its sync.
+        let is_current = self.syncs.is_current((by.0, by.1 - 1));
+        self.linearizable.answered(by, result, is_current, at);
+    }
+
+    /// A server in sync with the leader of `epoch`, whose tree ends at `last`, answers a sync.
+    pub(crate) fn syncs(&mut self, sid: Sid, by: (SessionId, i32), epoch: Epoch, last: Zxid) {
+        let held = self.syncs.answers(sid, by, epoch, last);
+        self.hold(Syncs::NAME, held);
+    }
+
+    /// A client hears that its session is over.
+    pub(crate) fn told_over(&mut self, session: SessionId) {
+        let held = self.ends.told_over(session, &self.history);
+        self.hold(expired::NAME, held);
+    }
+
+    /// Nothing is under way any more.
+    pub(crate) fn judge_calls(&mut self) {
+        let held = self.linearizable.judge();
+        self.hold(Linearizable::NAME, held);
+    }
+
+    /// Searches that were given up.
+    pub(crate) fn undecided(&self) -> usize {
+        self.linearizable.undecided
+    }
+
+    /// An operation was carried out for a client.
+    pub(crate) fn succeeds(&mut self, op: OpCode) {
+        *self.succeeded.entry(op).or_default() += 1;
     }
 
     /// A client is answered: `seen` is what it has seen, `armed` what it watches.
@@ -178,20 +276,9 @@ impl Checks {
         self.hold(Acknowledged::NAME, held);
     }
 
-    pub(crate) fn read(
-        &mut self,
-        request: &ReadRequest,
-        zxid: Zxid,
-        result: &Result<Bytes, ErrorCode>,
-    ) {
-        self.hold(
-            reads::NAME,
-            reads::read(
-                request,
-                self.history.end_of_tree(zxid),
-                result,
-                &self.history,
-            ),
-        );
+    pub(crate) fn read(&mut self, request: &ReadRequest, told: Told<'_>) {
+        let zxid = self.history.end_of_tree(told.zxid);
+        let held = reads::read(request, Told { zxid, ..told }, &self.history);
+        self.hold(reads::NAME, held);
     }
 }

@@ -10,10 +10,11 @@ use config::members::HostPort;
 use config::{Config, RawConfig, Surroundings, SystemProperties};
 use proto::Sid;
 use recovery::{HistorySettings, SnapshotSettings};
-use replica::Settings;
+use replica::{ContainerSettings, Settings};
 use storage::{Compression, LogSettings, RecoverySettings};
 use tree::TreeSettings;
 
+use crate::client::Identity;
 use crate::plan::Plan;
 
 pub(crate) fn sid_of(index: usize) -> Sid {
@@ -33,6 +34,9 @@ pub(crate) fn server_at(address: &HostPort) -> Option<usize> {
 pub(crate) fn config_of(index: usize, plan: &Plan) -> Result<Config, String> {
     let tick_ms = plan.tick_ms;
     let mut text = format!("dataDir=/data\ntickTime={tick_ms}\ninitLimit=10\nsyncLimit=5\n");
+    if plan.features.local_sessions {
+        text += "localSessionsEnabled=true\nlocalSessionsUpgradingEnabled=true\n";
+    }
     if index >= plan.voters {
         text += "peerType=observer\n";
     }
@@ -69,23 +73,34 @@ impl Surroundings for MyId {
 /// The same settings as of a server, with times that suit a simulation.
 pub(crate) fn settings(config: &Config, plan: &Plan) -> Settings {
     let mut settings = Settings::new(config);
+    settings.containers = ContainerSettings {
+        check_interval_ms: 400,
+        min_spacing_ms: 10,
+        max_never_used_ms: 0,
+    };
     if let Some(ensemble) = &mut settings.ensemble {
         ensemble.zab = plan.zab();
         ensemble.election.election = plan.election();
         ensemble.commit_log_count = plan.committed_len;
+        ensemble.read_only_after_ms = plan.features.read_only_after_ms;
     }
     settings
 }
 
-pub(crate) fn tree_settings() -> Arc<TreeSettings> {
-    Arc::new(TreeSettings {
+pub(crate) fn tree_settings(plan: &Plan) -> Arc<TreeSettings> {
+    let mut settings = TreeSettings {
         standalone: false,
+        extended_types: true,
+        enforce_quota: plan.features.enforces_quota,
+        record_bytes_max: plan.features.record_bytes_max,
         ..TreeSettings::default()
-    })
+    };
+    settings.auth.digest.super_digest = Some(Identity::Super.id());
+    Arc::new(settings)
 }
 
 /// How files are written: logs short, so that a seed sees many of them.
-pub(crate) fn history_settings(db_autocreate: bool) -> HistorySettings {
+pub(crate) fn history_settings(db_autocreate: bool, plan: &Plan) -> HistorySettings {
     HistorySettings {
         log: LogSettings {
             prealloc_bytes: 2048,
@@ -96,7 +111,7 @@ pub(crate) fn history_settings(db_autocreate: bool) -> HistorySettings {
             db_autocreate,
             ..RecoverySettings::default()
         },
-        tree: tree_settings(),
+        tree: tree_settings(plan),
     }
 }
 

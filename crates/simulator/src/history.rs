@@ -4,10 +4,11 @@
 //! nothing, so that it can be asked what was where at any zxid.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
 use bytes::Bytes;
-use proto::txn::{CreateTxn, Txn, TxnRecord};
-use proto::{Epoch, SessionId, Zxid};
+use proto::txn::{Txn, TxnHeader, TxnRecord};
+use proto::{Acl, Epoch, SessionId, Zxid};
 use zab::Record;
 
 use crate::observed::decode;
@@ -28,12 +29,29 @@ pub(crate) struct NodeState {
     pub(crate) version: i32,
     /// 0 if it is no ephemeral.
     pub(crate) owner: SessionId,
+    pub(crate) acl: Rc<[Acl]>,
+    pub(crate) lifetime: Lifetime,
+    /// When its data was set last, by the leader's clock.
+    pub(crate) changed_ms: i64,
+}
+
+/// What else ends a znode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Lifetime {
+    /// Nothing, or its session.
+    Unbounded,
+    /// The end of its last child.
+    Container,
+    /// So many ms without a change or a child.
+    Ttl(i64),
 }
 
 #[derive(Debug, Default)]
 struct Node {
     /// From each of these zxids on it was so; `None`: it was not there.
     states: Vec<(Zxid, Option<NodeState>)>,
+    /// When it came, went, or got other data.
+    changes: Vec<Zxid>,
     child_changes: Vec<Zxid>,
 }
 
@@ -84,7 +102,7 @@ impl History {
     pub(crate) fn push(&mut self, record: &Record, epoch: Epoch) -> Result<(), String> {
         let txn = decode(record).ok_or_else(|| format!("{record} does not decode"))?;
         let zxid = record.zxid;
-        self.change(zxid, txn.header.session, &txn.txn);
+        self.change(&txn.header, &txn.txn);
         self.entries.push(Entry {
             zxid,
             epoch,
@@ -94,7 +112,8 @@ impl History {
         Ok(())
     }
 
-    fn change(&mut self, zxid: Zxid, session: SessionId, txn: &Txn) {
+    fn change(&mut self, header: &TxnHeader, txn: &Txn) {
+        let (zxid, session) = (header.zxid, header.session);
         match txn {
             Txn::CreateSession { .. } => drop(self.sessions.insert(session)),
             Txn::CloseSession { .. } => {
@@ -103,8 +122,26 @@ impl History {
                     self.set(&path, zxid, None);
                 }
             }
-            Txn::Create(create) | Txn::Create2(create) => self.create(zxid, session, create),
-            Txn::Delete { path } => {
+            Txn::Create(create) | Txn::Create2(create) => {
+                let mut state = new_node(header, &create.data, &create.acl);
+                if create.ephemeral {
+                    let owned = self.ephemerals.entry(session).or_default();
+                    owned.insert(create.path.to_string());
+                    state.owner = session;
+                }
+                self.set(&create.path, zxid, Some(state));
+            }
+            Txn::CreateContainer(create) => {
+                let mut state = new_node(header, &create.data, &create.acl);
+                state.lifetime = Lifetime::Container;
+                self.set(&create.path, zxid, Some(state));
+            }
+            Txn::CreateTtl(create) => {
+                let mut state = new_node(header, &create.data, &create.acl);
+                state.lifetime = Lifetime::Ttl(create.ttl);
+                self.set(&create.path, zxid, Some(state));
+            }
+            Txn::Delete { path } | Txn::DeleteContainer { path } => {
                 let owner = self
                     .get(path, zxid)
                     .map_or(SessionId::NONE, |node| node.owner);
@@ -115,43 +152,31 @@ impl History {
                 self.set(path, zxid, None);
             }
             Txn::SetData(set) => {
-                let owner = self
-                    .get(&set.path, zxid)
-                    .map_or(SessionId::NONE, |node| node.owner);
-                let (data, version) = (set.data.clone(), set.version);
-                let state = NodeState {
-                    data,
-                    version,
-                    owner,
-                };
-                self.node(&set.path).states.push((zxid, Some(state)));
+                self.edit(&set.path, zxid, |node| {
+                    node.data.clone_from(&set.data);
+                    node.version = set.version;
+                    node.changed_ms = header.time_ms;
+                });
+                self.node(&set.path).changes.push(zxid);
             }
-            Txn::Multi(txns) if !has_failed(&Txn::Multi(txns.clone())) => {
+            Txn::SetAcl(set) => {
+                self.edit(&set.path, zxid, |node| node.acl = set.acl.clone().into())
+            }
+            Txn::Multi(txns) if !has_failed(txn) => {
                 for txn in txns {
-                    self.change(zxid, session, txn);
+                    self.change(header, txn);
                 }
             }
             _ => {}
         }
     }
 
-    fn create(&mut self, zxid: Zxid, session: SessionId, create: &CreateTxn) {
-        let owner = if create.ephemeral {
-            session
-        } else {
-            SessionId::NONE
-        };
-        if create.ephemeral {
-            let owned = self.ephemerals.entry(session).or_default();
-            owned.insert(create.path.to_string());
+    /// A znode that is there becomes another.
+    fn edit(&mut self, path: &str, zxid: Zxid, edit: impl FnOnce(&mut NodeState)) {
+        if let Some(mut state) = self.get(path, zxid).cloned() {
+            edit(&mut state);
+            self.node(path).states.push((zxid, Some(state)));
         }
-        let (data, version) = (create.data.clone(), 0);
-        let state = NodeState {
-            data,
-            version,
-            owner,
-        };
-        self.set(&create.path, zxid, Some(state));
     }
 
     fn node(&mut self, path: &str) -> &mut Node {
@@ -160,9 +185,10 @@ impl History {
 
     /// It comes or goes.
     fn set(&mut self, path: &str, zxid: Zxid, state: Option<NodeState>) {
-        self.node(path).states.push((zxid, state));
-        let parent = path.rsplit_once('/').map_or("", |(parent, _)| parent);
-        self.node(parent).child_changes.push(zxid);
+        let node = self.node(path);
+        node.states.push((zxid, state));
+        node.changes.push(zxid);
+        self.node(parent_of(path)).child_changes.push(zxid);
     }
 
     /// The znode as it was at `zxid`.
@@ -193,30 +219,116 @@ impl History {
             .filter_map(move |path| Some((path.as_str(), self.get(path, now)?)))
     }
 
-    /// The first change of a znode (or of its children) behind `from` and up to `upto`.
-    pub(crate) fn change_between(
+    /// Whoever is below it at `zxid`, however deep.
+    pub(crate) fn descendants(&self, path: &str, zxid: Zxid) -> impl Iterator<Item = &str> {
+        let from = format!("{path}/");
+        let below = self.nodes.range(from.clone()..);
+        let below = below.map(|(below, _)| below.as_str());
+        let below = below.take_while(move |below| below.starts_with(&from));
+        below.filter(move |below| self.get(below, zxid).is_some())
+    }
+
+    /// Ephemerals of a session at `zxid`.
+    pub(crate) fn owned_at(&self, session: SessionId, zxid: Zxid) -> Vec<&str> {
+        let nodes = self.nodes.keys().map(String::as_str);
+        let is_owned = |path: &&str| {
+            let node = self.get(path, zxid);
+            node.is_some_and(|node| node.owner == session)
+        };
+        nodes.filter(is_owned).collect()
+    }
+
+    /// The last change of a znode's children up to now.
+    pub(crate) fn last_child_change(&self, path: &str) -> Option<Zxid> {
+        self.nodes.get(path)?.child_changes.last().copied()
+    }
+
+    /// When it came into being, if it is there now.
+    pub(crate) fn created_at(&self, path: &str) -> Option<Zxid> {
+        let states = &self.nodes.get(path)?.states;
+        let since = states.iter().rposition(|(_, state)| state.is_none());
+        states.get(since.map_or(0, |at| at + 1)).map(|(at, _)| *at)
+    }
+
+    /// Whether what was there at some time between two was older than `ms` at the end of it.
+    pub(crate) fn was_unchanged(
         &self,
         path: &str,
-        is_of_children: bool,
+        ms: i64,
+        (from_ms, upto_ms): (i64, i64),
+    ) -> bool {
+        let states = self.nodes.get(path).map_or(&[][..], |node| &node.states);
+        let time_of = |zxid: Zxid| self.at(zxid).map(|entry| entry.txn.header.time_ms);
+        let mut ends = states[states.len().min(1)..].iter().map(|(zxid, _)| *zxid);
+        states.iter().any(|(_, state)| {
+            let end_ms = ends.next().and_then(time_of).unwrap_or(upto_ms);
+            let since_ms = state.as_ref().map(|state| state.changed_ms);
+            since_ms.is_some_and(|since_ms| upto_ms - since_ms > ms && end_ms >= from_ms)
+        })
+    }
+
+    /// Changes of a znode behind `from` and up to `upto`: it came, went, or got other data.
+    pub(crate) fn changes(&self, path: &str, from: Zxid, upto: Zxid) -> impl Iterator<Item = Zxid> {
+        let node = self.nodes.get(path);
+        within(node.map_or(&[][..], |node| &node.changes), from, upto)
+    }
+
+    /// The same of its children: one came or went.
+    pub(crate) fn child_changes(
+        &self,
+        path: &str,
         from: Zxid,
         upto: Zxid,
-    ) -> Option<Zxid> {
-        let node = self.nodes.get(path)?;
-        let is_within = |zxid: &Zxid| *zxid > from && *zxid <= upto;
-        let gone = node.states.iter().filter(|(_, state)| state.is_none());
-        let mut gone = gone.map(|(zxid, _)| *zxid);
-        if is_of_children {
-            let mut changes = node.child_changes.iter().copied();
-            return changes.find(is_within).or_else(|| gone.find(is_within));
-        }
-        let mut changes = node.states.iter().map(|(zxid, _)| *zxid);
-        changes.find(is_within)
+    ) -> impl Iterator<Item = Zxid> {
+        let node = self.nodes.get(path);
+        within(node.map_or(&[][..], |node| &node.child_changes), from, upto)
+    }
+
+    /// The same of itself and of all below it.
+    pub(crate) fn changes_below(&self, path: &str, from: Zxid, upto: Zxid) -> usize {
+        let below = format!("{path}/");
+        let nodes = self.nodes.range(path.to_owned()..);
+        let nodes = nodes.filter(|(at, _)| *at == path || at.starts_with(&below));
+        nodes
+            .map(|(_, node)| within(&node.changes, from, upto).count())
+            .sum()
+    }
+
+    /// Whether it went behind `from` and up to `upto`.
+    pub(crate) fn end_between(&self, path: &str, from: Zxid, upto: Zxid) -> Option<Zxid> {
+        let states = &self.nodes.get(path)?.states;
+        let ends = states.iter().filter(|(_, state)| state.is_none());
+        let mut ends = ends.map(|(zxid, _)| *zxid);
+        ends.find(|zxid| *zxid > from && *zxid <= upto)
     }
 
     /// What a session owns now.
     pub(crate) fn owned(&self, session: SessionId) -> usize {
         self.ephemerals.get(&session).map_or(0, BTreeSet::len)
     }
+}
+
+fn new_node(header: &TxnHeader, data: &Option<Bytes>, acl: &[Acl]) -> NodeState {
+    NodeState {
+        data: data.clone(),
+        version: 0,
+        owner: SessionId::NONE,
+        acl: acl.into(),
+        lifetime: Lifetime::Unbounded,
+        changed_ms: header.time_ms,
+    }
+}
+
+/// Those behind `from` and up to `upto`, of a list in order.
+fn within(zxids: &[Zxid], from: Zxid, upto: Zxid) -> impl Iterator<Item = Zxid> {
+    let begin = zxids.partition_point(|zxid| *zxid <= from);
+    let end = zxids.partition_point(|zxid| *zxid <= upto).max(begin);
+    zxids[begin..end].iter().copied()
+}
+
+/// The path of the parent; of a znode below the root the empty one.
+pub(crate) fn parent_of(path: &str) -> &str {
+    path.rsplit_once('/').map_or("", |(parent, _)| parent)
 }
 
 /// Whether nothing was changed.

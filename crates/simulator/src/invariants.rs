@@ -1,15 +1,21 @@
 //! What must hold whatever happens. One file each.
 
+pub(crate) mod access;
 pub(crate) mod acknowledged;
 pub(crate) mod digest;
 pub(crate) mod ephemerals;
+pub(crate) mod expired;
 pub(crate) mod fifo;
+pub(crate) mod linearizable;
 pub(crate) mod liveness;
 pub(crate) mod one_leader;
 pub(crate) mod prefix;
 pub(crate) mod primary_order;
+pub(crate) mod quota;
 pub(crate) mod reads;
 pub(crate) mod session_owner;
+pub(crate) mod short_lived;
+pub(crate) mod sync;
 pub(crate) mod watches;
 
 /// `Err` says how it is broken.

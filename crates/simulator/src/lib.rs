@@ -37,9 +37,11 @@ mod world;
 pub use checks::Violation;
 pub use mutant::{CAUGHT_BY, Mutant};
 
+use std::collections::BTreeMap;
+
 use ensemble::Ensemble;
 use plan::Plan;
-// `server` names it by its old place.
+use proto::OpCode;
 use testkit::Random;
 
 /// What a run did.
@@ -53,6 +55,10 @@ pub struct Report {
     pub epochs: usize,
     /// Events.
     pub events: u64,
+    /// How often each operation was carried out for a client.
+    pub succeeded: BTreeMap<OpCode, usize>,
+    /// Searches for an order of calls that were given up.
+    pub undecided: usize,
     /// The first promise that was broken.
     pub violation: Option<Violation>,
 }
@@ -93,6 +99,8 @@ fn report(ensemble: &Ensemble) -> Report {
         acknowledged: checks.acknowledged.len(),
         epochs: checks.one_leader.len(),
         events: ensemble.world.queue.taken,
+        succeeded: checks.succeeded.clone(),
+        undecided: checks.undecided(),
         violation: checks.violation.clone(),
     }
 }

@@ -1,5 +1,6 @@
 //! Runs seeds: one with every step printed, or as many as wanted.
 
+use std::collections::BTreeMap;
 use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
@@ -27,6 +28,12 @@ struct Arguments {
     /// Runs all seeds whatever is found.
     #[arg(long)]
     keep_going: bool,
+    /// Looks for the first seed that catches each deliberate bug, in `--seeds` from `--from`.
+    #[arg(long)]
+    every_mutant: bool,
+    /// Of them only those whose names are in this list.
+    #[arg(long)]
+    only: Option<String>,
     /// Plays the script of this issue (its number) instead.
     #[arg(long)]
     scenario: Option<u32>,
@@ -52,6 +59,9 @@ fn main() -> ExitCode {
         eprintln!("{mutant:?} is a change of the code that ships: build with --features mutants");
         return ExitCode::from(2);
     }
+    if arguments.every_mutant {
+        return catch_every_mutant(&arguments);
+    }
     if let Some(issue) = arguments.scenario {
         return play(issue, mutant);
     }
@@ -73,6 +83,29 @@ fn play(issue: u32, mutant: Mutant) -> ExitCode {
     let violation = scenario.play(mutant, true);
     println!("ZOOKEEPER-{issue}: {}: {violation:?}", scenario.title);
     ExitCode::from(u8::from(violation.is_some()))
+}
+
+/// Prints the lines of [`simulator::CAUGHT_BY`].
+fn catch_every_mutant(arguments: &Arguments) -> ExitCode {
+    let from = arguments.from.unwrap_or(1000);
+    let by_script = |mutant| SCENARIOS.iter().any(|scenario| scenario.mutant == mutant);
+    let chosen = arguments.only.as_deref();
+    let is_chosen = |mutant: &Mutant| chosen.is_none_or(|names| names.contains(&mutant.name()));
+    let mut missed = 0;
+    for mutant in Mutant::all().filter(is_chosen) {
+        if by_script(mutant) || !mutant.is_available() {
+            continue;
+        }
+        let is_caught = |seed: &u64| run(*seed, mutant, false).violation.is_some();
+        match (from..from + arguments.seeds).find(is_caught) {
+            Some(seed) => println!("(Mutant::{mutant:?}, {seed}, {}),", seed - from + 1),
+            None => {
+                missed += 1;
+                println!("// {mutant:?} is not caught");
+            }
+        }
+    }
+    ExitCode::from(u8::from(missed > 0))
 }
 
 /// Seeds that nobody has run: the time in milliseconds, with room for more behind it.
@@ -122,6 +155,8 @@ struct Total {
     acknowledged: usize,
     epochs: usize,
     events: u64,
+    undecided: usize,
+    succeeded: BTreeMap<&'static str, usize>,
 }
 
 impl Total {
@@ -132,5 +167,9 @@ impl Total {
         self.acknowledged += report.acknowledged;
         self.epochs += report.epochs;
         self.events += report.events;
+        self.undecided += report.undecided;
+        for (op, count) in &report.succeeded {
+            *self.succeeded.entry(op.name()).or_default() += count;
+        }
     }
 }

@@ -1,8 +1,9 @@
 //! Shows what a server does to the checks.
 
 use jute::{Decode, Encode, Reader};
+use proto::learner::LearnerPacket;
 use proto::txn::{Txn, TxnRecord};
-use proto::{Sid, Zxid};
+use proto::{Epoch, SessionId, Sid, Zxid};
 use replica::{Effect, Service};
 use tree::Tree;
 use zab::Record;
@@ -19,6 +20,8 @@ pub(crate) struct Observed {
     leads: bool,
     /// Whether the epoch of its role is established.
     is_active: bool,
+    /// Of the leader that this server is, or was in sync with last.
+    epoch: Epoch,
 }
 
 impl Observed {
@@ -28,7 +31,13 @@ impl Observed {
             is_observer,
             leads: false,
             is_active: false,
+            epoch: Epoch(0),
         }
+    }
+
+    /// This server, in sync with its leader, answers a sync.
+    pub(crate) fn syncs(&self, by: (SessionId, i32), last: Zxid, to: &mut Checks) {
+        to.syncs(self.sid, by, self.epoch, last);
     }
 
     /// The replica wants this. The tree ended at `last` before it was changed last.
@@ -46,11 +55,18 @@ impl Observed {
             }
             Effect::Serve(Service::Deciding | Service::Forwarding) => {
                 self.is_active = true;
+                if self.leads {
+                    self.epoch = tree.last_zxid().epoch();
+                }
                 match self.leads {
                     // Its tree begins with its epoch, and ended with its history before.
                     true => to.leads(self.sid, tree.last_zxid().epoch(), last, tree),
                     false => to.serves(self.sid, tree.last_zxid(), tree),
                 }
+            }
+            // It acknowledges NEWLEADER.
+            Effect::SendToLeader(LearnerPacket::Ack { zxid }) if zxid.counter() == 0 => {
+                self.epoch = zxid.epoch();
             }
             Effect::StopServing => self.is_active = false,
             Effect::SaveMembers { .. } => {
@@ -96,7 +112,6 @@ pub(crate) fn decode(record: &Record) -> Option<TxnRecord> {
 /// Whether an effect is worth a line of the trace.
 pub(crate) fn is_telling(effect: &Effect) -> bool {
     use proto::leader::LeaderPacket;
-    use proto::learner::LearnerPacket;
     match effect {
         Effect::Send { packet, .. } => !matches!(packet, LeaderPacket::Ping { .. }),
         Effect::SendToLeader(packet) => !matches!(packet, LearnerPacket::Ping { .. }),

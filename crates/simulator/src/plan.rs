@@ -35,6 +35,40 @@ pub(crate) struct Plan {
     /// Between two requests of a client.
     pub(crate) think: Micros,
     pub(crate) tick_ms: i64,
+    pub(crate) features: Features,
+}
+
+/// What the servers of an ensemble are configured to do besides.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Features {
+    /// `localSessionsEnabled`, and with it the upgrade.
+    pub(crate) local_sessions: bool,
+    /// After how long without a leader reads are served, ms; `None` for never.
+    pub(crate) read_only_after_ms: Option<i64>,
+    /// `enforceQuota`.
+    pub(crate) enforces_quota: bool,
+    /// Bytes of the longest transaction.
+    pub(crate) record_bytes_max: usize,
+}
+
+impl Features {
+    /// None.
+    const PLAIN: Self = Self {
+        local_sessions: false,
+        read_only_after_ms: None,
+        enforces_quota: false,
+        record_bytes_max: 1 << 20,
+    };
+
+    fn drawn(random: &mut Random) -> Self {
+        let read_only_ms = random.range(300, 1500);
+        Self {
+            local_sessions: random.percent(25),
+            read_only_after_ms: random.percent(30).then_some(read_only_ms),
+            enforces_quota: random.percent(50),
+            record_bytes_max: random.pick(&[1 << 20, 1 << 20, 1500]).unwrap_or(1 << 20),
+        }
+    }
 }
 
 impl Plan {
@@ -59,6 +93,7 @@ impl Plan {
             has_bad_disks: random.percent(40),
             think: random.pick(&[15, 40, 150]).unwrap_or(40) * MS,
             tick_ms: 200,
+            features: Features::drawn(random),
         }
     }
 
@@ -81,6 +116,7 @@ impl Plan {
             has_bad_disks: false,
             think: 20 * MS,
             tick_ms: 200,
+            features: Features::PLAIN,
         }
     }
 

@@ -15,7 +15,11 @@ pub(crate) enum ToServer {
         session: SessionId,
         timeout_ms: i32,
         last_zxid: Zxid,
+        /// Whether reads will do, if there is no leader.
+        read_only: bool,
     },
+    /// Who the client is.
+    Auth { scheme: &'static str, auth: Bytes },
     /// A request with its number.
     Request { cxid: i32, request: Request },
 }
@@ -24,7 +28,13 @@ pub(crate) enum ToServer {
 #[derive(Debug, Clone)]
 pub(crate) enum ToClient {
     /// The handshake's answer; session 0: it has expired.
-    Connected { session: SessionId },
+    Connected {
+        session: SessionId,
+        /// Whether there is no leader, and nothing but reads is answered.
+        is_read_only: bool,
+    },
+    /// The credentials are taken. They are looked at when they come, ahead of what waits.
+    Authenticated,
     /// A watch has fired. The zxid of the change says nothing of what was heard before: it may have
     /// fired others, and the connection may break between them. Clients go by replies.
     Event { event_type: EventType, path: Str },

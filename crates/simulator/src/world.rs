@@ -30,11 +30,12 @@ impl World {
     pub(crate) fn new(seed: u64, plan: Plan, prints: bool) -> Self {
         let mut random = Random::new(seed);
         let network = Network::new(Random::new(random.any()), plan.delay);
+        let checks = Checks::new(&plan);
         Self {
             network,
             queue: Queue::default(),
             random,
-            checks: Checks::default(),
+            checks,
             prints,
             held: BTreeSet::new(),
             is_healed: false,
@@ -53,6 +54,11 @@ impl World {
 
     pub(crate) fn now_ms(&self) -> i64 {
         self.queue.now / 1000
+    }
+
+    /// Since 1970.
+    pub(crate) fn wall_ms(&self) -> i64 {
+        1_700_000_000_000 + self.now_ms()
     }
 
     /// One line of the trace.

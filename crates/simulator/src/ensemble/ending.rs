@@ -2,8 +2,10 @@
 
 use super::{Ensemble, Machine};
 use crate::configured::sid_of;
+use crate::invariants::access::Identity;
 use crate::invariants::liveness::{self, Standing};
-use crate::invariants::{ephemerals, reads};
+use crate::invariants::reads::Told;
+use crate::invariants::{ephemerals, reads, short_lived};
 use crate::plan::{MS, SECOND};
 use crate::queue::{Event, Micros};
 use crate::server::Server;
@@ -15,6 +17,8 @@ use replica::{RoleView, State};
 const PATIENCE: Micros = 60 * SECOND;
 /// The weather is fine for at least so long.
 const FINE: Micros = 4 * SECOND;
+/// How long a container or a TTL znode that is due may stay at most.
+const SHORT_LIVED_DELAY_MS: i64 = 1500;
 /// How long a client must have been there for its session not to expire.
 const THERE: Micros = SECOND;
 
@@ -52,7 +56,10 @@ impl Ensemble {
         self.be_quiet();
         let well = self.is_well();
         self.world.checks.hold(liveness::NAME, well);
+        self.run(2 * SHORT_LIVED_DELAY_MS * MS);
+        self.short_lived_are_gone();
         self.compare_trees();
+        self.world.checks.judge_calls();
     }
 
     fn is_well(&self) -> Result<(), String> {
@@ -131,6 +138,13 @@ impl Ensemble {
         }
     }
 
+    fn short_lived_are_gone(&mut self) {
+        let now_ms = self.world.wall_ms();
+        let checks = &mut self.world.checks;
+        let held = short_lived::at_the_end(now_ms, SHORT_LIVED_DELAY_MS, &checks.history);
+        checks.hold(short_lived::NAME, held);
+    }
+
     /// Every server has every committed change, by the model's word.
     fn compare_trees(&mut self) {
         let World { checks, .. } = &mut self.world;
@@ -158,15 +172,25 @@ impl Ensemble {
                         path: Some(path.as_str().into()),
                         watch: false,
                     });
+                let identity = Identity::User;
                 let caller = tree::Caller {
                     session: SessionId::NONE,
                     watcher: tree::WatcherId(0),
-                    identities: &[],
+                    identities: &[proto::Id {
+                        scheme: "digest".into(),
+                        id: identity.id().into(),
+                    }],
                 };
                 let mut body = Vec::new();
                 let result = tree.read(&request, &caller, &watches, &mut body);
                 let result = result.map(|()| bytes::Bytes::from(body));
-                let held = reads::read(&request, checks.history_end(), &result, &checks.history);
+                let told = Told {
+                    session: SessionId::NONE,
+                    identity: Some(identity),
+                    zxid: checks.history_end(),
+                    result: &result,
+                };
+                let held = reads::read(&request, told, &checks.history);
                 checks.hold(reads::NAME, held);
             }
         }

@@ -47,6 +47,13 @@ impl Acknowledged {
         ))
     }
 
+    /// The last write of which anybody has heard.
+    pub(crate) fn newest(&self) -> Zxid {
+        self.0
+            .last_key_value()
+            .map_or(Zxid::ZERO, |(zxid, _)| *zxid)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }

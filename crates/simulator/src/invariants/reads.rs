@@ -2,64 +2,177 @@
 
 use bytes::Bytes;
 use jute::{Decode, Reader};
+use proto::multi::MultiHeader;
 use proto::request::ReadRequest;
-use proto::response::{GetDataResponse, NamesResponse};
-use proto::{ErrorCode, Zxid};
+use proto::response::{
+    GetAclResponse, GetAllChildrenNumberResponse, GetChildren2Response, GetDataResponse,
+    NamesResponse, StatResponse, WhoAmIResponse,
+};
+use proto::{ErrorCode, OpCode, SessionId, Zxid};
 
 use super::Held;
+use super::access::{self, Identity};
 use crate::history::History;
 
 pub(crate) const NAME: &str = "reads tell what was committed";
 
-pub(crate) fn read(
-    request: &ReadRequest,
-    zxid: Zxid,
-    result: &Result<Bytes, ErrorCode>,
-    history: &History,
-) -> Held {
+/// Below it, servers write by themselves.
+pub(crate) const SYSTEM: &str = "/zookeeper";
+
+/// A read as its reply is judged.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Told<'a> {
+    pub(crate) session: SessionId,
+    pub(crate) identity: Option<Identity>,
+    pub(crate) zxid: Zxid,
+    pub(crate) result: &'a Result<Bytes, ErrorCode>,
+}
+
+pub(crate) fn read(request: &ReadRequest, told: Told<'_>, history: &History) -> Held {
+    let zxid = told.zxid;
     if zxid > history.end() {
         let end = history.end();
         return Err(format!(
             "a read is answered as of {zxid}, the last that was committed is {end}"
         ));
     }
-    match request {
-        ReadRequest::GetData(request) => {
-            let path = request.path.as_deref().unwrap_or_default();
-            let expected = history
-                .get(path, zxid)
-                .map(|node| (node.data.clone(), node.version));
-            let told = match result {
-                Ok(body) => {
-                    let told = GetDataResponse::decode(&mut Reader::new(body.clone()));
-                    let told = told.map_err(|error| format!("getData: {error}"))?;
-                    Some((told.data, told.stat.version))
-                }
-                Err(_) => None,
-            };
-            same(path, zxid, &told, &expected)
+    let path = path_of(request);
+    if path.is_some_and(|path| path.starts_with(SYSTEM)) {
+        return Ok(());
+    }
+    if let (Some(path), Some(node)) = (path, path.and_then(|path| history.get(path, zxid))) {
+        access::reads(path, told, node, request)?;
+        if told.result == &Err(ErrorCode::NoAuth) {
+            return Ok(());
         }
-        ReadRequest::GetChildren(request) => {
-            let path = request.path.as_deref().unwrap_or_default();
-            let told = match result {
-                Ok(body) => {
-                    let told = NamesResponse::decode(&mut Reader::new(body.clone()));
-                    let told = told.map_err(|error| format!("getChildren: {error}"))?;
-                    let mut names: Vec<String> =
-                        told.names.iter().map(ToString::to_string).collect();
-                    names.sort_unstable();
-                    Some(names)
-                }
-                Err(_) => None,
-            };
-            let expected = history.get(path, zxid).map(|_| {
-                let children = history.children(path, zxid);
-                children.into_iter().map(str::to_owned).collect::<Vec<_>>()
-            });
+    }
+    match (request, told.result) {
+        (ReadRequest::MultiRead(reads), Ok(body)) => multi(reads, body, told, history),
+        (ReadRequest::GetEphemerals(_), Ok(body)) => {
+            let names = names(decode::<NamesResponse>(body)?.names);
+            let expected = owned(&history.owned_at(told.session, zxid));
+            same("the session's ephemerals", zxid, &names, &expected)
+        }
+        (ReadRequest::WhoAmI, Ok(body)) => {
+            let count = decode::<WhoAmIResponse>(body)?.clients.len();
+            let expected = 1 + told.identity.map_or(0, Identity::ids);
+            same("who it is", zxid, &count, &expected)
+        }
+        (_, result) => match path {
+            Some(path) => node(request, path, zxid, result, history),
+            None => Ok(()),
+        },
+    }
+}
+
+fn path_of(request: &ReadRequest) -> Option<&str> {
+    match request {
+        ReadRequest::Exists(request)
+        | ReadRequest::GetData(request)
+        | ReadRequest::GetChildren(request)
+        | ReadRequest::GetChildren2(request) => request.path.as_deref(),
+        ReadRequest::GetAcl(request) | ReadRequest::GetAllChildrenNumber(request) => {
+            request.path.as_deref()
+        }
+        _ => None,
+    }
+}
+
+/// What is told of one znode.
+fn node(
+    request: &ReadRequest,
+    path: &str,
+    zxid: Zxid,
+    result: &Result<Bytes, ErrorCode>,
+    history: &History,
+) -> Held {
+    let there = history.get(path, zxid);
+    let (Ok(body), Some(node)) = (result, there) else {
+        return same(path, zxid, &result.is_ok(), &there.is_some());
+    };
+    let children = || owned(&history.children(path, zxid));
+    match request {
+        ReadRequest::Exists(_) => {
+            let version = decode::<StatResponse>(body)?.stat.version;
+            same(path, zxid, &version, &node.version)
+        }
+        ReadRequest::GetData(_) => {
+            let told = decode::<GetDataResponse>(body)?;
+            let told = (told.data, told.stat.version);
+            same(path, zxid, &told, &(node.data.clone(), node.version))
+        }
+        ReadRequest::GetChildren(_) => {
+            let told = names(decode::<NamesResponse>(body)?.names);
+            same(path, zxid, &told, &children())
+        }
+        ReadRequest::GetChildren2(_) => {
+            let told = decode::<GetChildren2Response>(body)?;
+            let count = usize::try_from(told.stat.num_children).unwrap_or(usize::MAX);
+            let children = children();
+            let expected = (children.len(), children);
+            same(path, zxid, &(count, names(told.children)), &expected)
+        }
+        ReadRequest::GetAcl(_) => {
+            let told = decode::<GetAclResponse>(body)?.acl;
+            // Who may not change the list does not see all of it.
+            let is_whole = told[..] == node.acl[..] || node.acl.len() == told.len();
+            same(path, zxid, &is_whole, &true)
+        }
+        ReadRequest::GetAllChildrenNumber(_) => {
+            let told = decode::<GetAllChildrenNumberResponse>(body)?.total;
+            let expected = history.descendants(path, zxid).count();
+            let told = usize::try_from(told).unwrap_or(usize::MAX);
             same(path, zxid, &told, &expected)
         }
         _ => Ok(()),
     }
+}
+
+/// Each read of a multiRead by itself.
+fn multi(reads: &proto::multi::MultiRead, body: &Bytes, told: Told<'_>, history: &History) -> Held {
+    let proto::multi::MultiRead::Reads(reads) = reads else {
+        return Ok(());
+    };
+    let mut input = Reader::new(body.clone());
+    for request in reads {
+        let header = decode_from::<MultiHeader>(&mut input)?;
+        let from = input.position();
+        let result = match OpCode::from_i32(header.op) {
+            Some(OpCode::GetData) => {
+                decode_from::<GetDataResponse>(&mut input)?;
+                Ok(body.slice(from..input.position()))
+            }
+            Some(OpCode::GetChildren) => {
+                decode_from::<NamesResponse>(&mut input)?;
+                Ok(body.slice(from..input.position()))
+            }
+            _ => {
+                let code = decode_from::<i32>(&mut input)?;
+                Err(ErrorCode::from_i32(code).unwrap_or(ErrorCode::SystemError))
+            }
+        };
+        let result = &result;
+        read(request, Told { result, ..told }, history)?;
+    }
+    Ok(())
+}
+
+fn decode<T: Decode>(body: &Bytes) -> Result<T, String> {
+    decode_from(&mut Reader::new(body.clone()))
+}
+
+fn decode_from<T: Decode>(input: &mut Reader) -> Result<T, String> {
+    T::decode(input).map_err(|error| format!("a reply does not decode: {error}"))
+}
+
+fn names(names: Vec<jute::Str>) -> Vec<String> {
+    let mut names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    names.sort_unstable();
+    names
+}
+
+fn owned(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_owned()).collect()
 }
 
 fn same<T: std::fmt::Debug + PartialEq>(path: &str, zxid: Zxid, told: &T, expected: &T) -> Held {

@@ -34,7 +34,7 @@ impl Server {
         let config = config_of(birth.index, &world.plan)?;
         let (disk, dir) = (Arc::new(disk.clone()), Path::new("/data"));
         let dirs = DataDirs::open(&*disk, dir, dir, OpenOptions::default()).map_err(say)?;
-        let how = history_settings(birth.may_be_empty);
+        let how = history_settings(birth.may_be_empty, &world.plan);
         let RecoveredTree {
             tree, recovered, ..
         } = recover_member(&*disk, &dirs, &how.recovery, how.tree.clone()).map_err(say)?;
@@ -80,6 +80,6 @@ impl Server {
 pub(super) fn now(world: &World) -> Now {
     Now {
         ms: world.now_ms(),
-        wall_ms: 1_700_000_000_000 + world.now_ms(),
+        wall_ms: world.wall_ms(),
     }
 }

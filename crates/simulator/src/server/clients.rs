@@ -2,19 +2,27 @@
 //! as soon as nothing is in front of them.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use proto::request::{ReadRequest, Request, WriteRequest};
 use proto::txn::Txn;
-use proto::{ErrorCode, SessionId, Sid, Zxid};
-use replica::{Applied, ClientRequest, Input, Renewal, Service, State, SyncRequest, Ticket};
+use proto::{ErrorCode, Id, SessionId, Sid, Zxid};
+use replica::{
+    Applied, ClientRequest, Input, Renewal, Service, SessionRules, State, SyncRequest, Ticket,
+    WriteStep, write_step,
+};
 use session::SessionIds;
+use tree::auth::{authenticate, ip_id};
 use tree::{Caller, Tree, WatcherId};
 
 use super::host::SimHost;
 use crate::Mutant;
 use crate::network::Message;
 use crate::wire::{ToClient, ToServer, body_of};
+
+/// Where clients come from.
+const CLIENT_ADDRESS: &str = "10.1.0.1";
 
 /// Everything about clients.
 #[derive(Debug)]
@@ -27,6 +35,9 @@ pub(super) struct Clients {
 struct Connection {
     /// With its timeout, once the handshake is answered.
     session: Option<(SessionId, i32)>,
+    /// Whose it is, as far as it was said.
+    identities: Arc<[Id]>,
+    is_read_only: bool,
     /// Not answered yet, in order.
     queue: VecDeque<(i32, Work)>,
 }
@@ -36,8 +47,10 @@ struct Connection {
 enum Work {
     Handshake,
     Write,
-    Read(ReadRequest),
+    Read(ReadRequest, Arc<[Id]>),
     Sync,
+    Refuse(ErrorCode),
+    CloseLocal,
 }
 
 impl Clients {
@@ -52,7 +65,10 @@ impl Clients {
 
 impl SimHost {
     pub(super) fn client_connected(&mut self, connection: u64) {
-        let made = Connection::default();
+        let made = Connection {
+            identities: [ip_id(CLIENT_ADDRESS)].into(),
+            ..Connection::default()
+        };
         self.clients.connections.insert(connection, made);
     }
 
@@ -90,28 +106,60 @@ impl SimHost {
                 session,
                 timeout_ms,
                 last_zxid,
-            } => self.handshake(connection, (session, timeout_ms), last_zxid),
+                read_only,
+            } => {
+                let is_refused = match self.service {
+                    Service::None => true,
+                    Service::ReadOnly => !read_only,
+                    Service::Deciding | Service::Forwarding => false,
+                };
+                match is_refused || last_zxid > self.state.tree().last_zxid() {
+                    true => self.close_client(connection),
+                    false => self.handshake(connection, (session, timeout_ms)),
+                }
+            }
+            ToServer::Auth { scheme, auth } => self.authenticate(connection, scheme, &auth),
             ToServer::Request { cxid, request } => self.hear_request(connection, cxid, request),
         }
     }
 
-    fn handshake(&mut self, connection: u64, of: (SessionId, i32), last_zxid: Zxid) {
+    fn authenticate(&mut self, connection: u64, scheme: &str, auth: &[u8]) {
+        let of = self.state.tree().settings().auth.clone();
+        let named = authenticate(&of, Some(scheme), Some(auth), CLIENT_ADDRESS);
+        if let (Some(served), Ok(named)) = (self.clients.connections.get_mut(&connection), named) {
+            served.identities = served.identities.iter().cloned().chain(named).collect();
+            self.tell(connection, ToClient::Authenticated);
+        }
+    }
+
+    fn handshake(&mut self, connection: u64, of: (SessionId, i32)) {
         let (state, now_ms) = (self.state.clone(), self.world.now_ms());
         let (ticket, (mut session, timeout_ms)) = (Ticket(connection), of);
-        if self.service == Service::None || last_zxid > state.tree().last_zxid() {
-            self.close_client(connection);
-        } else if session == SessionId::NONE {
-            while session == SessionId::NONE || state.tree().session_timeout_ms(session).is_some() {
+        let (service, has_local) = (self.service, self.world.plan.features.local_sessions);
+        let is_read_only = service == Service::ReadOnly;
+        if let Some(served) = self.clients.connections.get_mut(&connection) {
+            served.is_read_only = is_read_only;
+        }
+        let is_of_leader = |session| state.tree().session_timeout_ms(session).is_some();
+        if session == SessionId::NONE {
+            while session == SessionId::NONE || is_of_leader(session) {
                 session = self.clients.ids.next();
+            }
+            if has_local || is_read_only {
+                state.sessions().add_local(session, timeout_ms, now_ms);
+                return self.answer_handshake(connection, Some((session, timeout_ms)));
             }
             state.sessions().add(session, timeout_ms, now_ms);
             self.wait(connection, 0, Work::Handshake);
             let body = Bytes::copy_from_slice(&timeout_ms.to_be_bytes());
             let request = WriteRequest::CreateSession { timeout_ms };
-            self.submit((ticket, session, 0), request, body);
+            self.submit((ticket, session, 0), request, body, None);
+        } else if is_read_only && is_of_leader(session) {
+            self.close_client(connection);
         } else {
             self.close_client_of(session);
-            if self.service == Service::Forwarding {
+            let is_local = state.sessions().is_local(session);
+            if service == Service::Forwarding && !is_local {
                 return self.inputs.push_back(Input::Renew(Renewal {
                     ticket,
                     session,
@@ -119,7 +167,12 @@ impl SimHost {
                     new_style: true,
                 }));
             }
-            let is_known = state.sessions().renew(session, timeout_ms, now_ms);
+            let is_known = match is_read_only {
+                true => {
+                    (is_local || !has_local) && state.sessions().touch(session, timeout_ms, now_ms)
+                }
+                false => state.sessions().renew(session, timeout_ms, now_ms),
+            };
             self.answer_handshake(connection, is_known.then_some(of));
         }
     }
@@ -131,7 +184,11 @@ impl SimHost {
         };
         served.session = session;
         let (session, _) = session.unwrap_or_default();
-        self.tell(connection, ToClient::Connected { session });
+        let connected = ToClient::Connected {
+            session,
+            is_read_only: served.is_read_only,
+        };
+        self.tell(connection, connected);
         if session == SessionId::NONE {
             self.close_client(connection);
         }
@@ -143,26 +200,45 @@ impl SimHost {
         }
     }
 
-    fn submit(&mut self, of: (Ticket, SessionId, i32), request: WriteRequest, body: Bytes) {
+    fn submit(
+        &mut self,
+        of: (Ticket, SessionId, i32),
+        request: WriteRequest,
+        body: Bytes,
+        upgrade_ms: Option<i32>,
+    ) {
         let (ticket, session, cxid) = of;
         self.inputs.push_back(Input::Requests(vec![ClientRequest {
             ticket,
             session,
             cxid,
-            identities: [].into(),
+            identities: self.identities_of(ticket.0),
             request,
             body,
             large_bytes: 0,
-            upgrade_ms: None,
+            upgrade_ms,
         }]));
     }
 
-    fn hear_request(&mut self, connection: u64, cxid: i32, request: Request) {
+    fn identities_of(&self, connection: u64) -> Arc<[Id]> {
         let served = self.clients.connections.get(&connection);
-        let Some((session, timeout_ms)) = served.and_then(|served| served.session) else {
+        served.map_or([].into(), |served| served.identities.clone())
+    }
+
+    fn hear_request(&mut self, connection: u64, cxid: i32, request: Request) {
+        let Some(served) = self.clients.connections.get(&connection) else {
+            return;
+        };
+        let Some((session, timeout_ms)) = served.session else {
             return;
         };
         let (state, now_ms) = (self.state.clone(), self.world.now_ms());
+        let identities = served.identities.clone();
+        let rules = SessionRules {
+            local: self.world.plan.features.local_sessions,
+            upgrades: true,
+            is_read_only: served.is_read_only,
+        };
         if !state.sessions().touch(session, timeout_ms, now_ms) {
             // The session is over: its requests are dropped without an answer.
             return self.close_client(connection);
@@ -170,15 +246,24 @@ impl SimHost {
         let (ticket, body) = (Ticket(connection), body_of(&request));
         match request {
             Request::Write(write) => {
-                self.wait(connection, cxid, Work::Write);
-                self.submit((ticket, session, cxid), write, body);
+                let step = write_step(rules, session, &write, || state.sessions());
+                let (work, upgrade_ms) = match step {
+                    WriteStep::CloseLocal => (Work::CloseLocal, None),
+                    WriteStep::Refuse(code) => (Work::Refuse(code), None),
+                    WriteStep::UpgradeAndOrder(timeout_ms) => (Work::Write, Some(timeout_ms)),
+                    WriteStep::Order | WriteStep::OrderInVain(_) => (Work::Write, None),
+                };
+                if let Work::Write = work {
+                    self.submit((ticket, session, cxid), write, body, upgrade_ms);
+                }
+                self.wait(connection, cxid, work);
             }
             Request::Read(read) if self.world.is(Mutant::ReadsOvertakeWrites) => {
-                self.answer_read(&state.tree(), connection, cxid, &read);
+                self.answer_read(&state.tree(), connection, cxid, &read, &identities);
             }
-            Request::Read(read) => {
-                self.wait(connection, cxid, Work::Read(read));
-                self.answer_reads(&state.tree(), connection);
+            Request::Read(read) => self.wait(connection, cxid, Work::Read(read, identities)),
+            Request::Sync(_) if rules.is_read_only => {
+                self.wait(connection, cxid, Work::Refuse(ErrorCode::NotReadOnly));
             }
             Request::Sync(sync) => {
                 self.wait(connection, cxid, Work::Sync);
@@ -186,32 +271,60 @@ impl SimHost {
                     ticket,
                     session,
                     cxid,
-                    identities: [].into(),
+                    identities,
                     path: sync.path,
                 }));
             }
         }
+        self.answer_waiting(&state.tree(), connection);
     }
 
-    /// Reads that nothing stands in front of.
-    fn answer_reads(&mut self, tree: &Tree, connection: u64) {
-        while let Some(waiting) = self.clients.connections.get_mut(&connection)
-            && let Some((_, Work::Read(_))) = waiting.queue.front()
-            && let Some((cxid, Work::Read(request))) = waiting.queue.pop_front()
-        {
-            self.answer_read(tree, connection, cxid, &request);
+    /// What waits for no transaction, and nothing stands in front of it.
+    fn answer_waiting(&mut self, tree: &Tree, connection: u64) {
+        while let Some((cxid, work)) = self.oldest(connection) {
+            let zxid = tree.last_zxid();
+            match work {
+                Work::Read(request, identities) => {
+                    self.answer_read(tree, connection, cxid, &request, &identities);
+                }
+                Work::Refuse(code) => self.reply(connection, cxid, zxid, Err(code)),
+                Work::CloseLocal => {
+                    if let Some(session) = self.session_of(connection) {
+                        self.state.sessions().remove(session);
+                    }
+                    self.reply(connection, cxid, zxid, Ok(Vec::new()));
+                    return self.close_client(connection);
+                }
+                waits => {
+                    if let Some(served) = self.clients.connections.get_mut(&connection) {
+                        served.queue.push_front((cxid, waits));
+                    }
+                    return;
+                }
+            }
         }
     }
 
-    fn answer_read(&mut self, tree: &Tree, connection: u64, cxid: i32, read: &ReadRequest) {
-        let served = self.clients.connections.get(&connection);
-        let Some((session, _)) = served.and_then(|served| served.session) else {
+    fn session_of(&self, connection: u64) -> Option<SessionId> {
+        let served = self.clients.connections.get(&connection)?;
+        served.session.map(|(session, _)| session)
+    }
+
+    fn answer_read(
+        &mut self,
+        tree: &Tree,
+        connection: u64,
+        cxid: i32,
+        read: &ReadRequest,
+        identities: &[Id],
+    ) {
+        let Some(session) = self.session_of(connection) else {
             return;
         };
         let caller = Caller {
             session,
             watcher: WatcherId(connection),
-            identities: &[],
+            identities,
         };
         let (mut missed, mut body) = (Vec::new(), Vec::new());
         let watches = &self.state.watches;
@@ -231,13 +344,17 @@ impl SimHost {
     pub(super) fn deliver(&mut self, tree: &Tree, applied: Applied<'_>) {
         for event in applied.events.drain(..) {
             for watcher in &event.watchers {
+                let identities = self.identities_of(watcher.0);
+                if !tree.may_see(event.acl.as_deref(), &identities) {
+                    continue;
+                }
                 let (event_type, path) = (event.event_type, event.path.clone());
                 self.tell(watcher.0, ToClient::Event { event_type, path });
             }
         }
         if let Some(origin) = applied.origin {
             self.answer(origin.0, &applied);
-            self.answer_reads(tree, origin.0);
+            self.answer_waiting(tree, origin.0);
         }
         if matches!(applied.record.txn, Txn::CloseSession { .. }) {
             self.close_client(applied.origin.map_or(0, |origin| origin.0));
@@ -270,8 +387,11 @@ impl SimHost {
     pub(super) fn client_sync_done(&mut self, tree: &Tree, connection: u64) {
         match self.oldest(connection) {
             Some((cxid, Work::Sync)) => {
+                let by = (self.session_of(connection).unwrap_or_default(), cxid);
+                let checks = &mut self.world.checks;
+                self.observed.syncs(by, tree.last_zxid(), checks);
                 self.reply(connection, cxid, tree.last_zxid(), Ok(Vec::new()));
-                self.answer_reads(tree, connection);
+                self.answer_waiting(tree, connection);
             }
             _ => self.close_client(connection),
         }

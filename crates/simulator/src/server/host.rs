@@ -32,7 +32,7 @@ pub(crate) struct SimHost {
     pub(super) clients: Clients,
     pub(super) kept: Kept,
     pub(super) service: Service,
-    observed: Observed,
+    pub(super) observed: Observed,
     /// Why the process must end.
     pub(crate) ended: Option<String>,
 }

@@ -20,7 +20,7 @@ use super::Job;
 use super::host::SimHost;
 use crate::configured::{server_at, tree_settings};
 use crate::network::{self, Message, Patience};
-use crate::plan::MS;
+use crate::plan::{MS, Plan};
 use crate::world::World;
 
 /// Packets that may wait for a learner.
@@ -237,7 +237,7 @@ impl SimHost {
                 LeaderEvent::SnapshotProgress
             }
             Message::SnapshotEnd(zxid) => {
-                match tree_of(&std::mem::take(&mut line.snapshot), zxid) {
+                match tree_of(&std::mem::take(&mut line.snapshot), zxid, &self.world.plan) {
                     Ok(tree) => LeaderEvent::SnapshotReceived(Box::new(tree)),
                     Err(error) => return self.world.checks.fail("snapshots are whole", error),
                 }
@@ -250,8 +250,8 @@ impl SimHost {
 }
 
 /// The tree that a leader has sent.
-fn tree_of(bytes: &[u8], zxid: Zxid) -> Result<Tree, String> {
-    let mut restore = Restore::new(tree_settings());
+fn tree_of(bytes: &[u8], zxid: Zxid, plan: &Plan) -> Result<Tree, String> {
+    let mut restore = Restore::new(tree_settings(plan));
     read_body(bytes, Path::new("SNAP"), Limits::default(), &mut restore)
         .map_err(|error| error.to_string())?;
     restore.finish(zxid).map_err(|error| error.to_string())

@@ -3,28 +3,33 @@
 //! It is its own oracle. What it is told must be so; of what it was not told before its
 //! connection broke it believes nothing either way.
 
+mod requests;
+mod watching;
+
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use proto::multi::request_acl;
-use proto::request::{
-    CreateRequest, PathRequest, PathVersionRequest, PathWatchRequest, ReadRequest, Request,
-    SetDataRequest, SetWatchesRequest, WriteRequest, flags,
-};
-use proto::{Acl, ErrorCode, OpCode, SessionId, Zxid};
+use jute::{Decode, Reader};
+use proto::multi::MultiHeader;
+use proto::request::{ReadRequest, Request, WriteRequest};
+use proto::{ErrorCode, OpCode, SessionId, Zxid};
 
-use crate::invariants::watches::Armed;
+pub(crate) use crate::invariants::access::Identity;
+use crate::invariants::reads::Told;
+use crate::invariants::watches;
 use crate::network::{Message, Patience, Place, Port};
 use crate::plan::{MS, SECOND};
 use crate::queue::{Event, Micros};
 use crate::wire::{ToClient, ToServer};
 use crate::world::World;
+use requests::Asker;
+use watching::Watching;
 
 /// Number of setWatches, as clients have it.
 const SET_WATCHES: i32 = -8;
 const PING: i32 = -2;
 /// Requests that a client sends before it waits.
-const WINDOW: usize = 3;
+pub(crate) const WINDOW: usize = 3;
 
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -38,7 +43,15 @@ pub(crate) struct Client {
     next_cxid: i32,
     last_zxid: Zxid,
     asked: VecDeque<Asked>,
-    watches: Vec<Armed>,
+    watches: Watching,
+    /// Who it says that it is, on each connection.
+    identity: Option<Identity>,
+    /// Whether it asks for reads where there is no leader.
+    takes_read_only: bool,
+    /// Whether there is none where it is connected: what it is told may never be committed.
+    is_read_only: bool,
+    /// Drawn, and not sent yet.
+    next: VecDeque<Request>,
     heard_at: Micros,
     said_at: Micros,
     next_at: Micros,
@@ -81,7 +94,11 @@ impl Client {
             next_cxid: 1,
             last_zxid: Zxid::ZERO,
             asked: VecDeque::new(),
-            watches: Vec::new(),
+            watches: Watching::default(),
+            identity: world.random.percent(40).then_some(Identity::User),
+            takes_read_only: world.random.percent(50),
+            is_read_only: false,
+            next: VecDeque::new(),
             heard_at: 0,
             said_at: 0,
             next_at: 0,
@@ -157,6 +174,7 @@ impl Client {
             session: self.session,
             timeout_ms: self.timeout_ms,
             last_zxid: self.last_zxid,
+            read_only: self.takes_read_only,
         };
         world.send(self.place(), connection, Message::ToServer(Box::new(hello)));
     }
@@ -173,7 +191,9 @@ impl Client {
         self.connection = None;
         self.stage = Stage::Idle;
         self.asked.clear();
+        self.next.clear();
         self.connected_since = None;
+        self.is_read_only = false;
         self.next_at = world.now() + world.random.range(10 * MS, 200 * MS);
     }
 
@@ -193,7 +213,10 @@ impl Client {
         if self.asked.is_empty() {
             self.heard_at = at;
         }
-        world.checks.asks(self.session, cxid, self.connections);
+        let by = (self.session, cxid);
+        world
+            .checks
+            .asks(by, self.connections, self.identity, &request, at);
         self.asked.push_back(Asked {
             cxid,
             request: request.clone(),
@@ -208,10 +231,20 @@ impl Client {
     }
 
     fn ask_something(&mut self, world: &mut World) {
-        let cxid = self.next_cxid;
-        self.next_cxid += 1;
-        let request = draw(self.index, cxid, world);
-        self.ask(cxid, request, world);
+        if self.next.is_empty() {
+            let asker = Asker {
+                client: self.index,
+                cxid: self.next_cxid,
+                is_user: self.identity == Some(Identity::User),
+                record_bytes_max: world.plan.features.record_bytes_max,
+            };
+            self.next = requests::draw(asker, &mut world.random).into();
+        }
+        while let Some(request) = self.next.pop_front() {
+            let cxid = self.next_cxid;
+            self.next_cxid += 1;
+            self.ask(cxid, request, world);
+        }
     }
 
     pub(crate) fn handle_message(&mut self, connection: u64, message: Message, world: &mut World) {
@@ -220,11 +253,14 @@ impl Client {
         }
         self.heard_at = world.now();
         match message {
-            Message::ToClient(ToClient::Connected { session }) => self.connected(session, world),
+            Message::ToClient(ToClient::Connected {
+                session,
+                is_read_only,
+            }) => self.connected(session, is_read_only, world),
             Message::ToClient(ToClient::Event { event_type, path }) => {
-                self.watches
-                    .retain(|watch| !watch.is_met_by(event_type, &path));
+                self.watches.hear(event_type, &path);
             }
+            Message::ToClient(ToClient::Authenticated) => world.checks.succeeds(OpCode::Auth),
             Message::ToClient(ToClient::Reply { cxid, zxid, result }) => {
                 self.hear_reply(cxid, zxid, &result, world);
             }
@@ -240,49 +276,39 @@ impl Client {
         }
     }
 
-    fn connected(&mut self, session: SessionId, world: &mut World) {
+    fn connected(&mut self, session: SessionId, is_read_only: bool, world: &mut World) {
         if session == SessionId::NONE {
             world.say(self.name(), || {
                 format!("session {} has expired", self.session)
             });
+            world.checks.told_over(self.session);
             self.forget_session();
             return self.drop_connection(world);
         }
         world.say(self.name(), || {
             format!("is connected with session {session}")
         });
+        if self.session == SessionId::NONE {
+            world.checks.succeeds(OpCode::CreateSession);
+        }
         self.session = session;
+        self.is_read_only = is_read_only;
         self.connections += 1;
         self.connected_since = Some(world.now());
-        if self.watches.is_empty() {
-            self.stage = Stage::Connected;
-            return;
+        if let (Some(identity), Some(connection)) = (self.identity, self.connection) {
+            let auth = ToServer::Auth {
+                scheme: "digest",
+                auth: Bytes::from(identity.credentials()),
+            };
+            world.send(self.place(), connection, Message::ToServer(Box::new(auth)));
         }
-        self.stage = Stage::Rewatching;
-        let paths = |is_of_children: bool| {
-            let these = self
-                .watches
-                .iter()
-                .filter(|watch| watch.is_of_children == is_of_children);
-            Some(
-                these
-                    .map(|watch| Some(watch.path.as_str().into()))
-                    .collect(),
-            )
-        };
-        let request = SetWatchesRequest {
-            relative_zxid: self.last_zxid.0,
-            data: paths(false),
-            exist: Some(Vec::new()),
-            child: paths(true),
-            persistent: Some(Vec::new()),
-            persistent_recursive: Some(Vec::new()),
-        };
-        self.ask(
-            SET_WATCHES,
-            Request::Read(ReadRequest::SetWatches(request)),
-            world,
-        );
+        match self.watches.set_again(self.last_zxid) {
+            None => self.stage = Stage::Connected,
+            Some(request) => {
+                self.stage = Stage::Rewatching;
+                self.ask(SET_WATCHES, Request::Read(request), world);
+            }
+        }
     }
 
     fn hear_reply(
@@ -296,10 +322,11 @@ impl Client {
         let expected = asked.as_ref().map(|asked| asked.cxid);
         let session = self.session;
         let order = (session, cxid, expected);
-        world
-            .checks
-            .replies(order, (zxid, self.last_zxid), &self.watches);
-        self.last_zxid = self.last_zxid.max(zxid);
+        if !self.is_read_only {
+            let seen = (zxid, self.last_zxid);
+            world.checks.replies(order, seen, self.watches.all());
+            self.last_zxid = self.last_zxid.max(zxid);
+        }
         let Some(Asked { request, at, .. }) = asked else {
             return;
         };
@@ -315,112 +342,56 @@ impl Client {
                 request.op().name()
             )
         });
+        if result.is_ok() {
+            succeeds(&request, result, world);
+        }
+        if result.as_ref().err() == Some(&ErrorCode::SessionExpired) {
+            world.checks.told_over(session);
+            self.forget_session();
+            return self.drop_connection(world);
+        }
+        let by = (session, cxid);
+        let now = world.now();
+        world.checks.answered(by, result, now);
         match request {
             Request::Write(WriteRequest::CloseSession) => {
                 self.forget_session();
                 self.drop_connection(world);
             }
-            Request::Write(_) => match result {
-                Ok(_) => world.checks.acknowledged(zxid, session, cxid),
-                Err(ErrorCode::SessionExpired) => {
-                    self.forget_session();
-                    self.drop_connection(world);
+            Request::Write(_) if result.is_ok() => world.checks.acknowledged(zxid, session, cxid),
+            Request::Read(read) if !self.is_read_only => {
+                let told = Told {
+                    session,
+                    identity: self.identity,
+                    zxid,
+                    result,
+                };
+                world.checks.read(&read, told);
+                let error = result.as_ref().err().copied();
+                if let ReadRequest::CheckWatches(request) = &read {
+                    let held = self.watches.check(session, request, error);
+                    world.checks.hold(watches::NAME, held);
                 }
-                Err(_) => {}
-            },
-            Request::Read(read) => {
-                world.checks.read(&read, zxid, result);
-                if result.is_ok() {
-                    self.watches.extend(watch_of(&read, zxid));
-                    self.watches.dedup();
-                }
+                self.watches.answered(&read, zxid, error);
             }
-            Request::Sync(_) => {}
+            Request::Write(_) | Request::Sync(_) | Request::Read(_) => {}
         }
     }
 }
 
-/// The watch that a read leaves.
-fn watch_of(read: &ReadRequest, since: Zxid) -> Option<Armed> {
-    let (request, is_of_children) = match read {
-        ReadRequest::GetData(request) => (request, false),
-        ReadRequest::GetChildren(request) => (request, true),
-        _ => return None,
+/// Notes which operations were carried out.
+fn succeeds(request: &Request, result: &Result<Bytes, ErrorCode>, world: &mut World) {
+    let (Request::Write(WriteRequest::Multi(Ok(writes))), Ok(body)) = (request, result) else {
+        return world.checks.succeeds(request.op());
     };
-    let path = request
-        .path
-        .as_deref()
-        .filter(|_| request.watch)?
-        .to_owned();
-    Some(Armed {
-        path,
-        is_of_children,
-        since,
-    })
-}
-
-fn create(path: String, data: Bytes, flags: i32) -> WriteRequest {
-    WriteRequest::Create {
-        op: OpCode::Create2,
-        request: CreateRequest {
-            path: Some(path.into()),
-            data: Some(data),
-            acl: request_acl([Acl::open()]),
-            flags,
-        },
-        ttl: -1,
-    }
-}
-
-/// A request as it comes.
-fn draw(client: usize, cxid: i32, world: &mut World) -> Request {
-    let random = &mut world.random;
-    let dir = random.pick(&["/a", "/b", "/c"]).unwrap_or("/a");
-    let name = random.pick(&["x", "y", "z"]).unwrap_or("x");
-    let path = format!("{dir}/{name}");
-    let data = Bytes::from(format!("client {client} request {cxid} {}", random.any()));
-    let version = if random.percent(80) {
-        -1
-    } else {
-        i32::try_from(random.below(4)).unwrap_or(0)
-    };
-    let watch = random.percent(40);
-    let read = |path: String| PathWatchRequest {
-        path: Some(path.into()),
-        watch,
-    };
-    let write = match random.below(100) {
-        0..=7 => create(dir.to_owned(), data, flags::PERSISTENT),
-        8..=19 => create(path, data, flags::PERSISTENT),
-        20..=27 => create(path, data, flags::EPHEMERAL),
-        28..=33 => create(format!("{dir}/q-"), data, flags::EPHEMERAL_SEQUENTIAL),
-        34..=37 => create(format!("{dir}/s-"), data, flags::PERSISTENT_SEQUENTIAL),
-        38..=57 => WriteRequest::SetData(SetDataRequest {
-            path: Some(path.into()),
-            data: Some(data),
-            version,
-        }),
-        58..=67 => WriteRequest::Delete(PathVersionRequest {
-            path: Some(path.into()),
-            version,
-        }),
-        68..=71 => WriteRequest::Multi(Ok(vec![
-            create(path, data.clone(), flags::PERSISTENT),
-            WriteRequest::SetData(SetDataRequest {
-                path: Some(dir.into()),
-                data: Some(data),
-                version: -1,
-            }),
-        ])),
-        72 if random.percent(30) => WriteRequest::CloseSession,
-        73..=85 => return Request::Read(ReadRequest::GetData(read(path))),
-        86..=95 => return Request::Read(ReadRequest::GetChildren(read(dir.to_owned()))),
-        _ => {
-            let path = Some(path.into());
-            return Request::Sync(PathRequest { path });
+    let header = MultiHeader::decode(&mut Reader::new(body.clone()));
+    // The first result says whether any was carried out.
+    if header.is_ok_and(|header| header.op != OpCode::Error.number()) {
+        world.checks.succeeds(OpCode::Multi);
+        for write in writes {
+            world.checks.succeeds(write.op());
         }
-    };
-    Request::Write(write)
+    }
 }
 
 /// Longest time without a word from a client that is only asleep.

@@ -1,0 +1,133 @@
+//! The watches of a client's session: what arms them, ends them, and sets them again.
+
+use proto::request::{PathModeRequest, PathWatchRequest, ReadRequest, SetWatchesRequest};
+use proto::watch::EventType;
+use proto::{ErrorCode, SessionId, Zxid};
+
+use crate::invariants::Held;
+use crate::invariants::watches::{self, Armed, Kind};
+
+/// All watches of a session that it knows of.
+#[derive(Debug, Default)]
+pub(super) struct Watching(Vec<Armed>);
+
+impl Watching {
+    pub(super) fn all(&self) -> &[Armed] {
+        &self.0
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    pub(super) fn hear(&mut self, event: EventType, path: &str) {
+        for watch in &mut self.0 {
+            watch.heard += usize::from(watch.is_met_by(event, path));
+        }
+        self.0
+            .retain(|watch| watch.stays() || !watch.is_met_by(event, path));
+    }
+
+    /// What is asked of the next server; `None` if there is nothing to watch.
+    pub(super) fn set_again(&mut self, seen: Zxid) -> Option<ReadRequest> {
+        if self.0.is_empty() {
+            return None;
+        }
+        // What stays begins anew with the answer. So does a watch on what was not there: what came and
+        // went meanwhile is not noticed (DataTree.setWatches).
+        for watch in self.0.iter_mut().filter(|watch| begins_anew(watch)) {
+            watch.since = Zxid(i64::MAX);
+        }
+        let paths = |kind: Kind| {
+            let these = self.0.iter().filter(|watch| watch.kind == kind);
+            let paths = these.map(|watch| Some(watch.path.as_str().into()));
+            Some(paths.collect())
+        };
+        Some(ReadRequest::SetWatches(SetWatchesRequest {
+            relative_zxid: seen.0,
+            data: paths(Kind::Data),
+            exist: paths(Kind::Exist),
+            child: paths(Kind::Children),
+            persistent: paths(Kind::Persistent),
+            persistent_recursive: paths(Kind::Recursive),
+        }))
+    }
+
+    /// A read is answered as of `zxid`.
+    pub(super) fn answered(&mut self, read: &ReadRequest, zxid: Zxid, error: Option<ErrorCode>) {
+        match read {
+            ReadRequest::SetWatches(_) => {
+                for watch in self.0.iter_mut().filter(|watch| begins_anew(watch)) {
+                    (watch.since, watch.heard) = (zxid, 0);
+                }
+            }
+            ReadRequest::RemoveWatches(request) if error.is_none() => {
+                let is_meant = |watch: &Armed| is_meant(watch, request);
+                self.0.retain(|watch| !is_meant(watch));
+            }
+            read => {
+                if let Some(armed) = armed_by(read, zxid, error) {
+                    self.arm(armed);
+                }
+            }
+        }
+    }
+
+    fn arm(&mut self, armed: Armed) {
+        let is_there = |watch: &Armed| (watch.kind, &watch.path) == (armed.kind, &armed.path);
+        if !self.0.iter().any(is_there) {
+            self.0.push(armed);
+        }
+    }
+
+    /// checkWatches is answered.
+    pub(super) fn check(
+        &self,
+        session: SessionId,
+        request: &PathModeRequest,
+        error: Option<ErrorCode>,
+    ) -> Held {
+        let armed = self.0.iter().any(|watch| is_meant(watch, request));
+        let path = request.path.as_deref().unwrap_or_default();
+        watches::checked(session, path, error.is_none(), armed)
+    }
+}
+
+/// Whether what happened while the session had no connection is not told.
+fn begins_anew(watch: &Armed) -> bool {
+    watch.stays() || watch.kind == Kind::Exist
+}
+
+/// Whether removeWatches or checkWatches is about it.
+fn is_meant(watch: &Armed, request: &PathModeRequest) -> bool {
+    let is_kind = match (request.mode, watch.kind) {
+        (1, kind) => kind == Kind::Children,
+        (2, kind) => matches!(kind, Kind::Data | Kind::Exist),
+        (4, kind) => kind == Kind::Persistent,
+        (5, kind) => kind == Kind::Recursive,
+        _ => true,
+    };
+    is_kind && request.path.as_deref() == Some(watch.path.as_str())
+}
+
+/// The watch that a read leaves.
+fn armed_by(read: &ReadRequest, since: Zxid, error: Option<ErrorCode>) -> Option<Armed> {
+    let on = |request: &PathWatchRequest| request.path.clone().filter(|_| request.watch);
+    let (path, kind) = match (read, error) {
+        (ReadRequest::GetData(request), None) => (on(request)?, Kind::Data),
+        (ReadRequest::GetChildren(request) | ReadRequest::GetChildren2(request), None) => {
+            (on(request)?, Kind::Children)
+        }
+        (ReadRequest::Exists(request), None) => (on(request)?, Kind::Data),
+        (ReadRequest::Exists(request), Some(ErrorCode::NoNode)) => (on(request)?, Kind::Exist),
+        (ReadRequest::AddWatch(request), None) => {
+            let kind = match request.mode {
+                0 => Kind::Persistent,
+                _ => Kind::Recursive,
+            };
+            (request.path.clone()?, kind)
+        }
+        _ => return None,
+    };
+    Some(Armed::new(path.to_string(), kind, since))
+}

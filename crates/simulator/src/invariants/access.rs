@@ -1,0 +1,145 @@
+//! Nobody does what an ACL does not let them do, and nobody is refused what it does.
+//!
+//! Judged by a rule of its own: an entry of the list lets somebody do something if it names everybody
+//! or one of their identities. Super users may do everything.
+
+use std::collections::BTreeMap;
+
+use proto::data::perms;
+use proto::request::ReadRequest;
+use proto::txn::{Txn, TxnRecord};
+use proto::{Acl, ErrorCode, SessionId, Zxid};
+use tree::auth::{DigestAlgorithm, digest_id};
+
+use super::Held;
+use super::reads::{SYSTEM, Told};
+use crate::history::{History, NodeState, has_failed, parent_of};
+
+/// Who a client says that it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Identity {
+    /// An ordinary user.
+    User,
+    /// Somebody who may do everything.
+    Super,
+}
+
+impl Identity {
+    /// User and password.
+    pub(crate) fn credentials(self) -> &'static str {
+        match self {
+            Self::User => "user:secret",
+            Self::Super => "super:secret",
+        }
+    }
+
+    /// As it stands in an ACL.
+    pub(crate) fn id(self) -> String {
+        digest_id(DigestAlgorithm::Sha1, self.credentials().as_bytes())
+    }
+
+    /// Identities that it brings.
+    pub(crate) fn ids(self) -> usize {
+        match self {
+            Self::User => 1,
+            Self::Super => 2,
+        }
+    }
+}
+
+/// The list that only [`Identity::User`] is on.
+pub(crate) fn private() -> Acl {
+    Acl::new(perms::ALL, "digest", &Identity::User.id())
+}
+
+/// Who asked for what.
+#[derive(Debug, Default)]
+pub(crate) struct Access {
+    asked: BTreeMap<(SessionId, i32), Option<Identity>>,
+}
+
+impl Access {
+    pub(crate) const NAME: &str = "nobody does what they may not";
+
+    /// A client asks under this identity.
+    pub(crate) fn asks(&mut self, session: SessionId, cxid: i32, identity: Option<Identity>) {
+        self.asked.insert((session, cxid), identity);
+    }
+
+    /// The last transaction of the history is this.
+    pub(crate) fn committed(&self, txn: &TxnRecord, history: &History) -> Held {
+        let header = &txn.header;
+        let Some(identity) = self.asked.get(&(header.session, header.cxid)) else {
+            return Ok(());
+        };
+        if has_failed(&txn.txn) || *identity == Some(Identity::Super) {
+            return Ok(());
+        }
+        let parts = match &txn.txn {
+            Txn::Multi(txns) => &txns[..],
+            txn => std::slice::from_ref(txn),
+        };
+        let before = Zxid(header.zxid.0 - 1);
+        for part in parts {
+            let Some((path, wanted)) = needs(part) else {
+                continue;
+            };
+            // What the same transaction has made may be used by it.
+            let node = history.get(path, before);
+            if node.is_some_and(|node| !permits(&node.acl, wanted, *identity)) {
+                return Err(format!(
+                    "{} changes {path}, which session {} ({identity:?}) may not",
+                    header.zxid, header.session
+                ));
+            }
+            if matches!(part, Txn::Reconfig(_)) {
+                let zxid = header.zxid;
+                return Err(format!("{zxid} changes the members, by {identity:?}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whose list counts for a change, and what it must let.
+fn needs(txn: &Txn) -> Option<(&str, i32)> {
+    let (path, wanted) = match txn {
+        Txn::Create(create) | Txn::Create2(create) => (parent_of(&create.path), perms::CREATE),
+        Txn::CreateContainer(create) => (parent_of(&create.path), perms::CREATE),
+        Txn::CreateTtl(create) => (parent_of(&create.path), perms::CREATE),
+        Txn::Delete { path } => (parent_of(path), perms::DELETE),
+        Txn::SetData(set) | Txn::Reconfig(set) => (&*set.path, perms::WRITE),
+        Txn::SetAcl(set) => (&*set.path, perms::ADMIN),
+        _ => return None,
+    };
+    (matches!(txn, Txn::Reconfig(_)) || !path.starts_with(SYSTEM)).then_some((path, wanted))
+}
+
+fn permits(acl: &[Acl], wanted: i32, identity: Option<Identity>) -> bool {
+    let lets = |entry: &&Acl| entry.perms & wanted != 0;
+    let is_everybody = |entry: &Acl| &*entry.id.scheme == "world";
+    if identity == Some(Identity::Super) || acl.iter().filter(lets).any(is_everybody) {
+        return true;
+    }
+    let id = identity.map(Identity::id);
+    acl.iter()
+        .filter(lets)
+        .any(|entry| Some(&*entry.id.id) == id.as_deref())
+}
+
+/// A client is told of a znode that is there, or that it may not read it.
+pub(crate) fn reads(path: &str, told: Told<'_>, node: &NodeState, request: &ReadRequest) -> Held {
+    let wanted = match request {
+        ReadRequest::GetAcl(_) => perms::READ | perms::ADMIN,
+        _ => perms::READ,
+    };
+    let may = permits(&node.acl, wanted, told.identity);
+    let is_refused = told.result == &Err(ErrorCode::NoAuth);
+    if may != is_refused {
+        return Ok(());
+    }
+    let (session, identity, zxid) = (told.session, told.identity, told.zxid);
+    Err(format!(
+        "session {session} ({identity:?}) may read {path} at {zxid}: {may}, and is refused: {is_refused}"
+    ))
+}

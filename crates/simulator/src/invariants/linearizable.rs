@@ -1,0 +1,226 @@
+//! Linearizability of some znodes: what all sessions were told of each, by writes and by reads behind
+//! a `sync`, can have happened in one order that agrees with real time.
+//!
+//! Judged by nothing but what clients have asked and heard, and when
+//! ([`testkit::linearizability`]). A write without an answer, or with one that does not say whether it
+//! was carried out, has an unknown outcome.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use jute::{Decode, Reader};
+use proto::multi::MultiHeader;
+use proto::request::{ReadRequest, Request, WriteRequest};
+use proto::response::{GetDataResponse, StatResponse};
+use proto::{ErrorCode, OpCode, SessionId};
+use testkit::linearizability::znode::{Answer, Question, Value, Znode};
+use testkit::linearizability::{Call, Verdict, check};
+
+use super::Held;
+use crate::queue::Micros;
+
+/// The znodes: below the root, without children, and nobody's.
+pub(crate) const REGISTERS: [&str; 2] = ["/r0", "/r1"];
+
+/// Steps of a search at most.
+const STEPS_MAX: usize = 100_000;
+
+/// What was asked and heard of each.
+#[derive(Debug, Default)]
+pub(crate) struct Linearizable {
+    /// `None` is one that was not carried out.
+    calls: BTreeMap<&'static str, Vec<Option<Call<Question, Answer>>>>,
+    /// Requests without an answer so far, with the calls that they are.
+    open: BTreeMap<(SessionId, i32), Open>,
+    /// The newest sync of each session, and when it was sent.
+    synced: BTreeMap<SessionId, (i32, Micros)>,
+    /// Each value that was written has a number.
+    values: BTreeMap<Bytes, Value>,
+    /// Searches that were given up.
+    pub(crate) undecided: usize,
+}
+
+/// A request that is under way.
+#[derive(Debug, Default)]
+struct Open {
+    is_multi: bool,
+    calls: Vec<(&'static str, usize)>,
+}
+
+impl Linearizable {
+    pub(crate) const NAME: &str = "linearizability";
+
+    /// A client asks.
+    pub(crate) fn asks(&mut self, by: (SessionId, i32), request: &Request, at: Micros) {
+        match request {
+            Request::Sync(_) => drop(self.synced.insert(by.0, (by.1, at))),
+            Request::Read(ReadRequest::GetData(read)) => {
+                // Behind its sync it is as up to date as if it had been sent with it.
+                let synced = self.synced.get(&by.0).filter(|(cxid, _)| cxid + 1 == by.1);
+                if let (Some(path), Some((_, since))) = (register(read.path.as_deref()), synced) {
+                    let since = *since;
+                    self.begin(by, path, Question::Read, since);
+                }
+            }
+            Request::Write(WriteRequest::Multi(Ok(writes))) => {
+                for write in writes {
+                    self.begin_write(by, write, at);
+                }
+                if let Some(open) = self.open.get_mut(&by) {
+                    open.is_multi = true;
+                }
+            }
+            Request::Write(write) => self.begin_write(by, write, at),
+            Request::Read(_) => {}
+        }
+    }
+
+    fn begin_write(&mut self, by: (SessionId, i32), write: &WriteRequest, at: Micros) {
+        let expected = |version: i32| (version != -1).then_some(version);
+        let (path, question) = match write {
+            WriteRequest::Create { request, .. } => {
+                let value = self.value_of(request.data.as_ref());
+                (&request.path, Question::Create(value))
+            }
+            WriteRequest::SetData(set) => {
+                let value = self.value_of(set.data.as_ref());
+                let version = expected(set.version);
+                (&set.path, Question::Set { value, version })
+            }
+            WriteRequest::Delete(delete) => {
+                let version = expected(delete.version);
+                (&delete.path, Question::Delete { version })
+            }
+            WriteRequest::Check(check) => {
+                let version = expected(check.version);
+                (&check.path, Question::Check { version })
+            }
+            _ => return,
+        };
+        if let Some(path) = register(path.as_deref()) {
+            self.begin(by, path, question, at);
+        }
+    }
+
+    fn begin(&mut self, by: (SessionId, i32), path: &'static str, question: Question, at: Micros) {
+        let calls = self.calls.entry(path).or_default();
+        let open = self.open.entry(by).or_default();
+        open.calls.push((path, calls.len()));
+        calls.push(Some(Call {
+            question,
+            asked_at: at,
+            answer: None,
+        }));
+    }
+
+    fn value_of(&mut self, data: Option<&Bytes>) -> Value {
+        let next = self.values.len() as Value;
+        *self
+            .values
+            .entry(data.cloned().unwrap_or_default())
+            .or_insert(next)
+    }
+
+    /// A client is answered. `is_current`: a sync in front of a read was answered by the newest leader.
+    pub(crate) fn answered(
+        &mut self,
+        by: (SessionId, i32),
+        result: &Result<Bytes, ErrorCode>,
+        is_current: bool,
+        at: Micros,
+    ) {
+        let Some(open) = self.open.remove(&by) else {
+            return;
+        };
+        for (path, number) in open.calls {
+            let Some(call) = self
+                .calls
+                .get_mut(path)
+                .and_then(|calls| calls.get_mut(number))
+            else {
+                continue;
+            };
+            let Some(asked) = call else { continue };
+            let heard = match open.is_multi {
+                true => heard_of_multi(result),
+                false => heard(&asked.question, result, &mut self.values),
+            };
+            let is_stale = asked.question == Question::Read && !is_current;
+            match heard.filter(|_| !is_stale) {
+                Some(answer) => asked.answer = Some((answer, at)),
+                // It did nothing, or says nothing of now.
+                None => *call = None,
+            }
+        }
+    }
+
+    /// Everybody has heard what they will hear.
+    pub(crate) fn judge(&mut self) -> Held {
+        for (path, calls) in &self.calls {
+            let says_something = |call: &&Call<Question, Answer>| {
+                let is_question = matches!(call.question, Question::Read | Question::Check { .. });
+                call.answer.is_some() || !is_question
+            };
+            let calls = calls.iter().flatten().filter(says_something);
+            let calls: Vec<Call<Question, Answer>> = calls.cloned().collect();
+            match check(&Znode, &calls, STEPS_MAX) {
+                Verdict::Linearizable(_) => {}
+                Verdict::Undecided => self.undecided += 1,
+                Verdict::NotLinearizable { longest, stuck_at } => {
+                    let last = longest.last().map(|call| &calls[*call]);
+                    return Err(format!(
+                        "{path}: of {} calls {} can be put in order up to {last:?}, and then not {:?}",
+                        calls.len(),
+                        longest.len(),
+                        calls[stuck_at]
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn register(path: Option<&str>) -> Option<&'static str> {
+    REGISTERS
+        .into_iter()
+        .find(|register| Some(*register) == path)
+}
+
+/// What a reply says of a call; `None` if it did nothing.
+fn heard(
+    question: &Question,
+    result: &Result<Bytes, ErrorCode>,
+    values: &mut BTreeMap<Bytes, Value>,
+) -> Option<Answer> {
+    let body = match result {
+        Ok(body) => Reader::new(body.clone()),
+        Err(ErrorCode::NoNode) => return Some(Answer::Missing),
+        Err(ErrorCode::NodeExists) => return Some(Answer::Exists),
+        Err(ErrorCode::BadVersion) => return Some(Answer::BadVersion),
+        Err(_) => return None,
+    };
+    let mut body = body;
+    match question {
+        Question::Read => {
+            let told = GetDataResponse::decode(&mut body).ok()?;
+            let next = values.len() as Value;
+            let value = *values.entry(told.data.unwrap_or_default()).or_insert(next);
+            let version = told.stat.version;
+            Some(Answer::Found { value, version })
+        }
+        Question::Set { .. } => {
+            let told = StatResponse::decode(&mut body).ok()?;
+            Some(Answer::Version(told.stat.version))
+        }
+        _ => Some(Answer::Done),
+    }
+}
+
+/// All of a multi was done, or nothing.
+fn heard_of_multi(result: &Result<Bytes, ErrorCode>) -> Option<Answer> {
+    let body = result.as_ref().ok()?;
+    let first = MultiHeader::decode(&mut Reader::new(body.clone())).ok()?;
+    // In front of the one that failed stand errors of the code 0.
+    (first.op != OpCode::Error.number()).then_some(Answer::Done)
+}

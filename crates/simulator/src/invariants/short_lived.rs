@@ -1,0 +1,87 @@
+//! Containers and TTL znodes go when it is time: not before, and not long after.
+
+use proto::txn::{Txn, TxnRecord};
+use proto::{SessionId, Zxid};
+
+use super::Held;
+use crate::history::{History, Lifetime};
+
+pub(crate) const NAME: &str = "containers and TTL znodes go when it is time";
+
+/// How long a deletion may be under way. Whatever becomes of the path meanwhile, it is carried out if
+/// the znode is of a kind that it may be for, as with Apache ZooKeeper (PrepRequestProcessor).
+const IN_FLIGHT_MS: i64 = 3000;
+
+/// The last transaction of the history is this: a server ends a znode of its own accord only when its
+/// time is up.
+pub(crate) fn committed(txn: &TxnRecord, history: &History) -> Held {
+    let header = &txn.header;
+    let Txn::DeleteContainer { path } = &txn.txn else {
+        return Ok(());
+    };
+    let before = Zxid(header.zxid.0 - 1);
+    let Some(node) = history.get(path, before) else {
+        return Err(format!(
+            "{} deletes {path}, which is not there",
+            header.zxid
+        ));
+    };
+    let has_children = !history.children(path, before).is_empty();
+    let is_due = match node.lifetime {
+        Lifetime::Unbounded => false,
+        // Clients may end an empty one at any time.
+        _ if header.session != SessionId::NONE => true,
+        Lifetime::Container => {
+            let created = history.created_at(path).and_then(|zxid| history.at(zxid));
+            let is_new =
+                created.is_some_and(|made| header.time_ms - made.txn.header.time_ms < IN_FLIGHT_MS);
+            is_new || had_children(path, history)
+        }
+        Lifetime::Ttl(ttl) => {
+            history.was_unchanged(path, ttl, (header.time_ms - IN_FLIGHT_MS, header.time_ms))
+        }
+    };
+    if is_due && !has_children {
+        return Ok(());
+    }
+    Err(format!(
+        "{} deletes {path} ({:?}, children: {has_children}) before its time",
+        header.zxid, node.lifetime
+    ))
+}
+
+/// Whether it had a child since it was created.
+fn had_children(path: &str, history: &History) -> bool {
+    let since = history.created_at(path).unwrap_or(Zxid::ZERO);
+    let last = history.last_child_change(path);
+    last.is_some_and(|last| last > since)
+}
+
+/// All has been quiet for a while; `now_ms` is the time, `delay_ms` the longest that a deletion takes.
+pub(crate) fn at_the_end(now_ms: i64, delay_ms: i64, history: &History) -> Held {
+    for (path, node) in history.paths() {
+        if !history.children(path, history.end()).is_empty() {
+            continue;
+        }
+        let time_of = |zxid| history.at(zxid).map(|entry| entry.txn.header.time_ms);
+        let due_ms = match node.lifetime {
+            Lifetime::Unbounded => None,
+            Lifetime::Container if had_children(path, history) => {
+                history.last_child_change(path).and_then(time_of)
+            }
+            Lifetime::Container => None,
+            Lifetime::Ttl(ttl) => {
+                let emptied = history.last_child_change(path).and_then(time_of);
+                Some(node.changed_ms.max(emptied.unwrap_or(0)) + ttl)
+            }
+        };
+        if due_ms.is_some_and(|due_ms| now_ms > due_ms + delay_ms) {
+            return Err(format!(
+                "{path} ({:?}) is still there, it was due {} ms ago",
+                node.lifetime,
+                now_ms - due_ms.unwrap_or(now_ms)
+            ));
+        }
+    }
+    Ok(())
+}
