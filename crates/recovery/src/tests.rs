@@ -78,7 +78,7 @@ fn write_files(
             ..create(*zxid)
         };
         let mut bytes = Vec::new();
-        jute::Encode::encode(&record, &mut bytes);
+        Encode::encode(&record, &mut bytes);
         log.append(Zxid(*zxid), &bytes).unwrap();
     }
     log.commit().unwrap();
