@@ -5,10 +5,12 @@
 //! * [`role`] is what a member is in its ensemble, written by whoever drives the role,
 //! * [`view`] is the server as they see it: the server implements [`view::View`],
 //! * [`fourlw`] answers the four-letter words from such a view.
+//! * [`admin`] has the commands of the admin server.
 //!
 //! Nothing here decides what a server does, and nothing reads a clock: whoever calls says what
 //! time it is.
 
+pub mod admin;
 pub mod audit;
 pub mod dates;
 pub mod environment;

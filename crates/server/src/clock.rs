@@ -10,6 +10,11 @@ pub(crate) fn monotonic_ms() -> u64 {
     u64::try_from(ORIGIN.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
+/// The time since the process started, never going back.
+pub(crate) fn monotonic() -> std::time::Duration {
+    ORIGIN.elapsed()
+}
+
 /// The same, as the session tracker counts.
 pub(crate) fn session_ms() -> i64 {
     monotonic_ms().cast_signed()

@@ -24,6 +24,16 @@ pub enum StartError {
         /// The system's answer.
         source: io::Error,
     },
+    /// The admin server's address cannot be listened on.
+    #[error(
+        "cannot listen for the admin server on {address}: {source} (choose another admin.serverPort or admin.serverAddress, or set admin.enableServer=false)"
+    )]
+    BindAdmin {
+        /// The address.
+        address: String,
+        /// The system's answer.
+        source: io::Error,
+    },
     /// The configuration asks for what is not there.
     #[error(transparent)]
     Unsupported(Box<ConfigError>),
@@ -82,6 +92,7 @@ impl StartError {
         match self {
             Self::Storage(error) => exit_code(error),
             Self::EmptyUntrusted { .. } => 3,
+            Self::BindAdmin { .. } => 4,
             Self::Bind { .. } | Self::Thread { .. } | Self::Backup { .. } | Self::Audit { .. } => 1,
             Self::Unsupported(refusal) => refusal.exit_code,
             Self::Members(_) | Self::UnrecognisedTtls { .. } => 2,

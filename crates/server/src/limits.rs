@@ -146,6 +146,22 @@ pub(crate) const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Shortest time between two reports that a snapshot is still coming in.
 pub(crate) const SNAPSHOT_PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
+/// Connections to the admin server at a time; more wait in the kernel. Probes, scrapers and a few
+/// people need a handful.
+pub(crate) const ADMIN_CONNECTIONS_MAX: usize = 64;
+
+/// Bytes of the head of an HTTP request, as Jetty's `requestHeaderSize`.
+pub(crate) const HTTP_HEAD_BYTES_MAX: usize = 8 << 10;
+
+/// Headers of an HTTP request.
+pub(crate) const HTTP_HEADERS_MAX: usize = 64;
+
+/// Bytes of a snapshot that are read at a time for whoever fetches it.
+pub(crate) const SNAPSHOT_PIECE_BYTES: usize = 64 << 10;
+
+/// Pieces of a snapshot that wait for a caller who takes them in too slowly.
+pub(crate) const SNAPSHOT_PIECES_MAX: usize = 4;
+
 // All that one connection may have under way must fit into its leader's queue.
 const _: () = assert!(UNANSWERED_MAX * IDENTITY_BYTES_MAX <= PEER_QUEUE_BYTES_MAX / 2);
 
@@ -206,6 +222,12 @@ mod tests {
             ),
             ("bytes of audit lines", bytes(AUDIT_BYTES_MAX)),
             ("learners", LEARNER_LINKS_MAX.to_string()),
+            (
+                "connections to the admin server",
+                ADMIN_CONNECTIONS_MAX.to_string(),
+            ),
+            ("bytes of a request's head", bytes(HTTP_HEAD_BYTES_MAX)),
+            ("headers of a request", HTTP_HEADERS_MAX.to_string()),
         ];
         for (what, bound) in rows {
             let row = format!("\n| {what} | {bound} |");

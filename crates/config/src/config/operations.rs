@@ -30,7 +30,7 @@ pub struct Admin {
     pub snapshot_enabled: bool,
     /// A snapshot can be restored.
     pub restore_enabled: bool,
-    /// Time in which one snapshot and one restore are taken, in milliseconds.
+    /// Time in which one restore is taken, in milliseconds; for a snapshot it counts as microseconds.
     pub rate_limiter_interval_ms: u32,
 }
 

@@ -5,8 +5,6 @@ use super::key::Kind::{Choice, Class, Flag, Host, Int, List, Long, Path, Port, T
 use super::key::{Key, Outside};
 use super::keys;
 
-const NO_ADMIN: &str =
-    "there is no admin server yet: nothing listens on its port; see 4lw.commands.whitelist";
 const NO_EXPORTER: &str = "only a metrics exporter reads it, and there is none yet";
 const SAMPLES_INLINE: &str = "samples are counted where they arise, without a queue";
 const NO_RING: &str = "packets between members are logged at level debug instead";
@@ -26,18 +24,18 @@ pub(crate) const PROMETHEUS_CLASS: &str =
     "org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider";
 
 keys! {
-    ADMIN_ENABLE_SERVER = Key::prefixed("admin.enableServer", Word { special: "false", other: "true" }, "`false` switches the admin server off.").default("true").no_effect(Asks::OtherThan(&["false"]), NO_ADMIN);
-    ADMIN_SERVER_ADDRESS = Key::prefixed("admin.serverAddress", Host, "Address of the admin server.").default("0.0.0.0").no_effect(Asks::Any, NO_ADMIN);
-    ADMIN_SERVER_PORT = Key::prefixed("admin.serverPort", Port, "Port of the admin server.").default("8080").no_effect(Asks::Any, NO_ADMIN);
-    ADMIN_COMMAND_URL = Key::prefixed("admin.commandURL", Text, "Path that the commands are below.").default("/commands").no_effect(Asks::Any, NO_ADMIN);
-    ADMIN_IDLE_TIMEOUT = Key::prefixed("admin.idleTimeout", Int, "Time after which a silent admin connection is closed.").default("30000").unit("ms").at_least(1, Outside::Default).should().no_effect(Asks::Any, NO_ADMIN);
+    ADMIN_ENABLE_SERVER = Key::prefixed("admin.enableServer", Word { special: "false", other: "true" }, "`false` switches the admin server off.").default("true");
+    ADMIN_SERVER_ADDRESS = Key::prefixed("admin.serverAddress", Host, "Address of the admin server.").default("0.0.0.0");
+    ADMIN_SERVER_PORT = Key::prefixed("admin.serverPort", Port, "Port of the admin server.").default("8080");
+    ADMIN_COMMAND_URL = Key::prefixed("admin.commandURL", Text, "Path that the commands are below.").default("/commands");
+    ADMIN_IDLE_TIMEOUT = Key::prefixed("admin.idleTimeout", Int, "Time after which a silent admin connection is closed.").default("30000").unit("ms").at_least(1, Outside::Default).should();
     ADMIN_HTTP_VERSION = Key::prefixed("admin.httpVersion", Int, "Jetty's number for the HTTP version.").default("11").internal("the HTTP version is the client's choice");
     ADMIN_PORT_UNIFICATION = Key::prefixed("admin.portUnification", Flag, "Whether the admin port takes both HTTP and HTTPS.").default("false").should().refused(Asks::True, &TLS).only_with("admin.enableServer", Asks::OtherThan(&["false"]));
     ADMIN_FORCE_HTTPS = Key::prefixed("admin.forceHttps", Flag, "Whether the admin port takes HTTPS only.").default("false").should().refused(Asks::True, &TLS).only_with("admin.enableServer", Asks::OtherThan(&["false"]));
     ADMIN_NEED_CLIENT_AUTH = Key::prefixed("admin.needClientAuth", Flag, "Whether admin clients must show a certificate.").default("false").should().refused(Asks::True, &TLS).only_with("admin.enableServer", Asks::OtherThan(&["false"]));
-    ADMIN_SNAPSHOT_ENABLED = Key::prefixed("admin.snapshot.enabled", Flag, "Whether a snapshot can be fetched.").default("true").no_effect(Asks::Any, NO_ADMIN);
-    ADMIN_RESTORE_ENABLED = Key::prefixed("admin.restore.enabled", Flag, "Whether a snapshot can be restored.").default("true").no_effect(Asks::Any, NO_ADMIN);
-    ADMIN_RATE_LIMITER_INTERVAL = Key::prefixed("admin.rateLimiterIntervalInMS", Int, "Time in which one snapshot and one restore are taken.").default("300000").unit("ms").at_least(0, Outside::Refused).strict().no_effect(Asks::Any, NO_ADMIN);
+    ADMIN_SNAPSHOT_ENABLED = Key::prefixed("admin.snapshot.enabled", Flag, "Whether a snapshot can be fetched.").default("true");
+    ADMIN_RESTORE_ENABLED = Key::prefixed("admin.restore.enabled", Flag, "Whether a snapshot can be restored.").default("true");
+    ADMIN_RATE_LIMITER_INTERVAL = Key::prefixed("admin.rateLimiterIntervalInMS", Int, "Time in which one restore is taken, and a thousandth of it for one snapshot, as in 3.9.5.").default("300000").unit("ms").at_least(0, Outside::Refused).strict();
 
     METRICS_CLASS_NAME = Key::file("metricsProvider.className", Class, "Java's class of metrics exporter: `PrometheusMetricsProvider` serves them over HTTP, `NullMetricsProvider` keeps none.").default(DEFAULT_CLASS).partly(&[Fate::Refused(Asks::OneOf(&[PROMETHEUS_CLASS]), &EXPORTER), Fate::NoEffect(Asks::OneOf(&[NULL_CLASS]), "metrics are kept all the same")]);
     METRICS_HTTP_HOST = Key::file("metricsProvider.httpHost", Host, "Address of the exporter.").default("0.0.0.0").no_effect(Asks::Any, NO_EXPORTER);

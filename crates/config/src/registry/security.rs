@@ -44,7 +44,7 @@ keys! {
     ENFORCE_AUTH_ENABLED = Key::prefixed("enforce.auth.enabled", Flag, "Whether clients must authenticate with one of `enforce.auth.schemes`.").default("false");
     ENFORCE_AUTH_SCHEMES = Key::prefixed("enforce.auth.schemes", List, "Schemes that count for `enforce.auth.enabled`.").partly(&[Fate::Refused(Asks::ListsOtherThan(&["digest", "ip"]), &SCHEMES)]).only_with("enforce.auth.enabled", Asks::True);
     ENSEMBLE_AUTH_NAME = Key::prefixed("ensembleAuthName", List, "Names of this ensemble for the scheme `ensemble`.").should();
-    USE_X_FORWARDED_FOR = Key::prefixed("IPAuthenticationProvider.usexforwardedfor", Flag, "Whether admin requests come from the first address of `X-Forwarded-For`.").default("false").should().no_effect(Asks::True, "there is no admin server yet");
+    USE_X_FORWARDED_FOR = Key::prefixed("IPAuthenticationProvider.usexforwardedfor", Flag, "Whether admin requests come from the first address of `X-Forwarded-For`.").default("false").should();
     SASL_SERVER_CONFIG = Key::prefixed("sasl.serverconfig", Text, "Section of the JAAS file for clients.").default("Server").refused(Asks::Any, &SASL);
     JAAS_FILE = Key::property("java.security.auth.login.config", Path, "The JAAS file.").refused(Asks::Any, &SASL);
     SASL_SUPER_PASSWORD = Key::prefixed("SASLAuthenticationProvider.superPassword", Secret, "Password of the SASL user `super`.").should().refused(Asks::Any, &SASL);

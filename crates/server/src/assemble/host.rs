@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use hashbrown::HashMap;
 use proto::Zxid;
 use replica::{Applied, ClientRequest, Effect, Host, Input, Note, Now, Ticket};
+use tokio::sync::oneshot;
 use tree::Tree;
 
 use super::inbox::ToCore;
@@ -32,6 +33,8 @@ pub(crate) struct ServerHost {
     /// `None` without an audit log.
     trail: Option<Trail>,
     measures: Measures,
+    /// Who waits for a tree to be restored.
+    restored: Option<oneshot::Sender<()>>,
 }
 
 impl ServerHost {
@@ -49,6 +52,7 @@ impl ServerHost {
             ports,
             connections: HashMap::new(),
             delivery: Delivery::default(),
+            restored: None,
         }
     }
 
@@ -116,6 +120,10 @@ impl ServerHost {
             ToCore::Mesh(event) => self.ports.as_mut()?.translate_election(event),
             ToCore::Peer(event) => self.ports.as_mut()?.translate(event),
             ToCore::Observer(event) => self.ports.as_mut()?.translate_observer(event),
+            ToCore::Restore(order) => {
+                self.restored = Some(order.done);
+                Some(Input::Restore(order.tree))
+            }
             ToCore::Input(input) => {
                 match &input {
                     Input::Synced(upto) => self.disk.note_synced(*upto),
@@ -169,6 +177,10 @@ impl Host for ServerHost {
                     trail.forget();
                 }
                 self.clients.serve(service);
+                if let Some(done) = self.restored.take() {
+                    // Fails if nobody waits for it any more.
+                    let _ = done.send(());
+                }
             }
             Effect::StopServing => self.clients.stop_serving(),
             Effect::CloseClient(ticket) => {

@@ -2,6 +2,7 @@
 
 use replica::Input;
 
+use super::admin::RestoreOrder;
 use crate::client::inbox::ClientMessage;
 use crate::quorum::mesh::MeshEvent;
 use crate::quorum::peer::PeerEvent;
@@ -16,6 +17,8 @@ pub(crate) enum ToCore {
     Peer(PeerEvent),
     /// A connection to an observer of this follower has something to say.
     Observer(PeerEvent),
+    /// An operator wants another tree.
+    Restore(RestoreOrder),
     /// The disk or the oracle has something to say, or the server is told to end.
     Input(Input),
 }

@@ -89,6 +89,7 @@ fn ports(context: &MemberContext<'_>, ensemble: &Ensemble) -> MemberPorts {
         stall,
         dirs: context.dirs.clone(),
         snapshot_size_factor: config.storage.snapshot_size_factor,
+        metrics: clients.metrics.clone(),
     };
     let port = |sink| {
         let (runtime, state) = (runtime.clone(), clients.state.clone());

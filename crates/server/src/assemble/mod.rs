@@ -12,6 +12,7 @@
 //! comes from, and what the log has no room for stays with the core and grows, which is what makes
 //! group commit adapt to the disk.
 
+mod admin;
 mod core;
 mod host;
 mod inbox;

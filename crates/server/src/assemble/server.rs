@@ -125,7 +125,7 @@ fn join(thread: JoinHandle<()>) {
 /// A server without a client port on `data_dir`.
 #[cfg(test)]
 pub(crate) async fn test_server(data_dir: &std::path::Path) -> Server {
-    let text = format!("dataDir={}\n", data_dir.display());
+    let text = format!("dataDir={}\nadmin.enableServer=false\n", data_dir.display());
     let raw = config::RawConfig::parse("zoo.cfg".as_ref(), text.as_bytes()).unwrap();
     let flags = config::SystemProperties::new();
     let config = Config::parse(raw, flags, &mut config::Nowhere).unwrap();

@@ -3,17 +3,21 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
 use config::{AuditSettings, Config};
 use crossbeam_channel::Sender;
+use monitoring::admin::LastSnapshot;
 use parking_lot::Mutex;
 use proto::Zxid;
 use recovery::{History, HistorySettings, complete_start};
-use storage::{DataDirs, Empty, LogSettings, OpenOptions, RealDisk, Recovered, SnapTrigger};
+use storage::{
+    DataDirs, Empty, LogSettings, OpenOptions, RealDisk, Recovered, SnapTrigger, SnapshotFile,
+};
 use tokio::net::TcpListener;
 use tree::Tree;
 
+use super::admin::{self, AdminTask, Served};
 use super::core::{CoreStart, CoreThread};
 use super::host::ServerHost;
 use super::inbox::ToCore;
@@ -35,6 +39,8 @@ use crate::error::StartError;
 use crate::failure::Failure;
 use crate::inbox::InputSink;
 use crate::metrics::Metrics;
+use crate::quorum::peer::LearnerLinks;
+use crate::quorum::ports::MemberPorts;
 use crate::settings::{field_limits, recovery_settings, tree_settings};
 use crate::state::ServerState;
 use crate::{clock, limits};
@@ -47,6 +53,7 @@ const DEFAULT_BACKLOG: i32 = 4096;
 struct Opened {
     disk: Arc<RealDisk>,
     dirs: DataDirs,
+    admin: Option<AdminTask>,
     listener: Option<TcpListener>,
 }
 
@@ -67,7 +74,7 @@ pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
         Some(settings) => Some(Arc::new(open_audit(settings)?)),
         None => None,
     };
-    let started = start_audited(config, audit.clone());
+    let started = start_audited(config, audit.clone()).await;
     if let Some(audit) = &audit {
         audit.server_started(started.is_err());
         if started.is_err() {
@@ -95,11 +102,14 @@ fn open_audit(settings: &AuditSettings) -> Result<AuditLog, StartError> {
     })
 }
 
-fn start_audited(config: Arc<Config>, audit: Option<Arc<AuditLog>>) -> Result<Server, StartError> {
+async fn start_audited(
+    config: Arc<Config>,
+    audit: Option<Arc<AuditLog>>,
+) -> Result<Server, StartError> {
     config
         .check_supported()
         .map_err(|refusal| StartError::Unsupported(Box::new(refusal)))?;
-    let opened = open(&config)?;
+    let opened = open(&config).await?;
     let found = recover(&config, &opened)?;
     let started = started(&config, &opened, &found);
     let recovered = found.recovered;
@@ -129,12 +139,17 @@ fn start_audited(config: Arc<Config>, audit: Option<Arc<AuditLog>>) -> Result<Se
         core: core_sender,
     };
     let (snapshotter, snapshots, snapshot_end) = common.snapshotter();
+    if let Some(loaded) = recovered.snapshot.as_ref().and_then(loaded_snapshot) {
+        snapshots.note_loaded(loaded);
+    }
     common.take_first_snapshot(&recovered, &snapshotter, &snapshots)?;
     let member = common.member(&recovered)?;
     let (member_start, ports, member_files) = match member {
         Some(member) => (Some(member.start), Some(member.ports), Some(member.files)),
         None => (None, None, None),
     };
+    let for_admin = snapshots.clone();
+    let links = ports.as_ref().map(MemberPorts::links).unwrap_or_default();
     let (log, on_disk) = common.log(snapshots, member_files, started.zxid);
     // A server that stands alone serves when this returns; a member looks for a leader.
     let core = CoreThread::begin(CoreStart {
@@ -153,21 +168,24 @@ fn start_audited(config: Arc<Config>, audit: Option<Arc<AuditLog>>) -> Result<Se
         spawn("log", move || log.run())?,
         spawn("snapshot", move || snapshotter.run())?,
     ];
+    common.tell_admin(for_admin, links);
     Ok(common.into_server(threads, snapshot_end, started))
 }
 
 /// The socket is bound before the data is loaded: a second server fails at once, and what clients
 /// send waits in the kernel meanwhile.
-fn open(config: &Config) -> Result<Opened, StartError> {
+async fn open(config: &Arc<Config>) -> Result<Opened, StartError> {
     let disk = Arc::new(RealDisk);
     let options = OpenOptions {
         autocreate: config.storage.datadir_autocreate,
     };
     let dirs = DataDirs::open(&*disk, &config.data_dir, &config.data_log_dir, options)?;
+    let admin = admin::begin(config).await?;
     let listener = client_listener(config)?;
     Ok(Opened {
         disk,
         dirs,
+        admin,
         listener,
     })
 }
@@ -273,6 +291,19 @@ impl Common {
         (thread, on_disk)
     }
 
+    /// From here on the admin server has somebody to ask.
+    fn tell_admin(&self, snapshots: SnapshotRequests, links: Vec<LearnerLinks>) {
+        if let Some(task) = &self.opened.admin {
+            task.admin.serve(Served {
+                clients: self.clients.clone(),
+                snapshots,
+                core: self.core.clone(),
+                dirs: self.opened.dirs.clone(),
+                links,
+            });
+        }
+    }
+
     fn into_server(
         self,
         threads: Vec<JoinHandle<()>>,
@@ -295,6 +326,7 @@ impl Common {
             let accepting = accept_loop(self.clients.clone(), listener);
             tasks.push(tokio::spawn(accepting).abort_handle());
         }
+        tasks.extend(self.opened.admin.and_then(AdminTask::keep));
         Server {
             clients: self.clients,
             failure: self.failure,
@@ -305,6 +337,16 @@ impl Common {
             started,
         }
     }
+}
+
+/// When a snapshot was written, as its file says. Source: FileSnap, SnapshotInfo.
+fn loaded_snapshot(file: &SnapshotFile) -> Option<LastSnapshot> {
+    let written = std::fs::metadata(&file.path).ok()?.modified().ok()?;
+    let since = written.duration_since(UNIX_EPOCH).ok()?;
+    Some(LastSnapshot {
+        zxid: file.zxid,
+        at_s: i64::try_from(since.as_secs()).ok()?,
+    })
 }
 
 /// The way to the core for connections; fails only when the core is gone.

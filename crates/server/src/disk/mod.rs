@@ -10,5 +10,6 @@ mod snapshot;
 pub(crate) use log::{GroupCommit, LogFile, LogThread, ToLog};
 pub(crate) use orders::Disk;
 pub(crate) use snapshot::{
-    SnapshotEnd, SnapshotParts, SnapshotRequests, Snapshotter, Synchronised, snapshot_settings,
+    SnapshotEnd, SnapshotParts, SnapshotRequests, Snapshotter, Synchronised, Taken,
+    snapshot_settings,
 };

@@ -1,15 +1,19 @@
 //! The thread that writes snapshots while requests go on.
 
+use std::fs::File;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use monitoring::admin::LastSnapshot;
 use parking_lot::{Mutex, MutexGuard};
 use proto::Zxid;
 use recovery::{NewSnapshot, SnapshotSettings, TreeReader};
 use replica::Input;
 use storage::{Compression, DataDirs, RealDisk, StorageError};
+use tokio::sync::oneshot;
 
 use crate::failure::Failure;
 use crate::inbox::InputSink;
@@ -26,6 +30,25 @@ enum Reason {
     Due,
     /// A learner cannot go on without it: the core is told when it is on disk.
     Synchronised(Synchronised),
+    /// An operator wants one, and waits for it. That it cannot be written ends nothing.
+    Asked(oneshot::Sender<Result<Taken, String>>),
+}
+
+/// A snapshot that an operator has asked for.
+#[derive(Debug)]
+pub(crate) struct Taken {
+    /// The transaction that it is named after.
+    pub(crate) zxid: Zxid,
+    /// Its length in bytes.
+    pub(crate) len: u64,
+    /// The file, opened before it can be purged.
+    pub(crate) file: File,
+}
+
+/// A snapshot that was written.
+struct Written {
+    zxid: Zxid,
+    path: PathBuf,
 }
 
 /// A leader's history that takes the place of this server's own.
@@ -47,6 +70,7 @@ pub(crate) struct SnapshotRequests {
     rest: Arc<Rest>,
     files: Arc<Mutex<()>>,
     requests: Sender<Reason>,
+    latest: Arc<Mutex<Option<LastSnapshot>>>,
 }
 
 /// Until when no snapshot is begun for the number of transactions alone.
@@ -99,6 +123,31 @@ impl SnapshotRequests {
     pub(crate) fn request_for_core(&self, of: Synchronised) {
         // One that waits already is of an earlier attempt; it is over soon.
         let _ = self.requests.send(Reason::Synchronised(of));
+    }
+
+    /// Takes a snapshot for an operator.
+    ///
+    /// # Errors
+    /// A sentence that says why there is none.
+    pub(crate) async fn take(&self) -> Result<Taken, String> {
+        let (answer, taken) = oneshot::channel();
+        let requests = self.requests.clone();
+        // Room comes as soon as the one before is begun.
+        let asking = tokio::task::spawn_blocking(move || requests.send(Reason::Asked(answer)));
+        // If it fails the answer does not come either.
+        let _ = asking.await;
+        let taken = taken.await;
+        taken.unwrap_or_else(|_| Err("the server is ending".to_owned()))
+    }
+
+    /// The snapshot that was written last, or that the server began with.
+    pub(crate) fn latest(&self) -> Option<LastSnapshot> {
+        *self.latest.lock()
+    }
+
+    /// The server began with this one.
+    pub(crate) fn note_loaded(&self, snapshot: LastSnapshot) {
+        *self.latest.lock() = Some(snapshot);
     }
 
     /// While this is held no snapshot gets its name and none is removed: whoever loads or cuts the
@@ -159,6 +208,7 @@ pub(crate) struct Snapshotter {
     files: Arc<Mutex<()>>,
     abandoned: Arc<AtomicBool>,
     requests: Receiver<Reason>,
+    latest: Arc<Mutex<Option<LastSnapshot>>>,
     core: InputSink,
     _ended: Sender<()>,
 }
@@ -175,11 +225,13 @@ impl Snapshotter {
         let abandoned = Arc::new(AtomicBool::new(false));
         let (sender, requests) = crossbeam_channel::bounded(REQUESTS_MAX);
         let (end, ended) = crossbeam_channel::bounded(0);
+        let latest = Arc::new(Mutex::new(None));
         let asking = SnapshotRequests {
             busy: busy.clone(),
             rest: rest.clone(),
             files: files.clone(),
             requests: sender,
+            latest: latest.clone(),
         };
         (
             Self {
@@ -194,6 +246,7 @@ impl Snapshotter {
                 files,
                 abandoned: abandoned.clone(),
                 requests,
+                latest,
                 core,
                 _ended: end,
             },
@@ -205,9 +258,14 @@ impl Snapshotter {
     /// Runs until nobody can ask any more.
     pub(crate) fn run(self) {
         while let Ok(reason) = self.requests.recv() {
-            let written = match &reason {
+            let written = match reason {
                 Reason::Due => self.take(),
-                Reason::Synchronised(of) => self.take_over(*of),
+                Reason::Synchronised(of) => self.take_over(of),
+                Reason::Asked(answer) => {
+                    // Nobody takes it if whoever asked has gone.
+                    let _ = answer.send(self.take_for_operator());
+                    continue;
+                }
             };
             if matches!(reason, Reason::Due) {
                 self.busy.store(false, Ordering::Release);
@@ -230,15 +288,28 @@ impl Snapshotter {
     /// Writes a snapshot of the tree as it is: fuzzy, since changes go on meanwhile. None if the
     /// server is told to stop and cannot wait for it, or the tree is about to hold another history.
     pub(crate) fn take(&self) -> Result<Option<Zxid>, StorageError> {
-        self.write(None)
+        Ok(self.write(None)?.map(|written| written.zxid))
+    }
+
+    fn take_for_operator(&self) -> Result<Taken, String> {
+        let written = self.write(None).map_err(|error| error.to_string())?;
+        let Some(Written { zxid, path }) = written else {
+            return Err("the tree is being replaced, or the server is ending".to_owned());
+        };
+        let open = || {
+            let file = File::open(&path)?;
+            let len = file.metadata()?.len();
+            Ok(Taken { zxid, len, file })
+        };
+        open().map_err(|error: std::io::Error| format!("{}: {error}", path.display()))
     }
 
     /// The same of a leader's history, and this server's own snapshots are removed.
     fn take_over(&self, of: Synchronised) -> Result<Option<Zxid>, StorageError> {
-        self.write(Some(of))
+        Ok(self.write(Some(of))?.map(|written| written.zxid))
     }
 
-    fn write(&self, of: Option<Synchronised>) -> Result<Option<Zxid>, StorageError> {
+    fn write(&self, of: Option<Synchronised>) -> Result<Option<Written>, StorageError> {
         let started = Instant::now();
         let state = &self.state;
         let (reader, generation) = {
@@ -286,13 +357,17 @@ impl Snapshotter {
             return Ok(None);
         };
         let path = snapshot.finish(trailer, of.is_some())?;
+        *self.latest.lock() = Some(LastSnapshot {
+            zxid,
+            at_s: clock::wall_ms() / 1000,
+        });
         drop(files);
         let elapsed = started.elapsed();
         self.rest.begin(elapsed, clock::monotonic_ms());
         let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
         self.metrics.snapshottime.record(elapsed_ms);
         tracing::info!(file = %path.display(), %zxid, elapsed_ms, "snapshot written");
-        Ok(Some(zxid))
+        Ok(Some(Written { zxid, path }))
     }
 }
 
@@ -306,144 +381,5 @@ fn compression(method: config::SnapshotCompression) -> Compression {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::path::Path;
-
-    use super::*;
-    use crate::assemble::server::{Server, test_server};
-
-    /// A further snapshot thread's, of this server.
-    fn snapshotter(server: &Server, dir: &Path) -> (Snapshotter, SnapshotRequests, SnapshotEnd) {
-        Snapshotter::new(
-            SnapshotParts {
-                state: server.clients.state.clone(),
-                settings: snapshot_settings(&server.clients.settings.config.storage),
-                metrics: server.clients.metrics.clone(),
-                disk: Arc::new(RealDisk),
-                dirs: DataDirs::unlocked(dir, dir),
-            },
-            Failure::default(),
-            Arc::new(|_| {}),
-        )
-    }
-
-    #[test]
-    fn large_snapshots_leave_three_quarters_of_the_time_and_small_ones_follow_at_once() {
-        let rest = Rest::default();
-        assert!(rest.is_over(0));
-        rest.begin(limits::SNAPSHOT_SHORT - Duration::from_millis(1), 5000);
-        assert!(rest.is_over(5000));
-        rest.begin(Duration::from_secs(2), 7000);
-        assert!(!rest.is_over(12_999));
-        assert!(rest.is_over(13_000));
-        rest.begin(Duration::from_secs(600), 20_000);
-        assert!(rest.is_over(80_000));
-    }
-
-    fn of(server: &Server, attempt: u64) -> Synchronised {
-        let generation = server.clients.state.tree_generation();
-        Synchronised {
-            attempt,
-            generation,
-        }
-    }
-
-    /// The tree is loaded from disk again when a role ends before its leader's history is there:
-    /// were that written nevertheless, memory and disk would hold two histories.
-    #[tokio::test]
-    async fn a_snapshot_of_a_role_that_is_over_is_not_written_and_removes_nothing() {
-        let dir = tempfile::tempdir().unwrap();
-        let server = test_server(dir.path()).await;
-        let version = dir.path().join("version-2");
-        let own = version.join("snapshot.7");
-        std::fs::write(&own, "x").unwrap();
-        let (snapshotter, requests, _end) = snapshotter(&server, dir.path());
-        requests.request_for_core(of(&server, 1));
-        server.clients.state.give_up_snapshots();
-        requests.request_for_core(of(&server, 2));
-        let stale = snapshotter.requests.try_recv().unwrap();
-        let Reason::Synchronised(stale) = stale else {
-            panic!("a snapshot that is due")
-        };
-        std::fs::remove_file(version.join("snapshot.0")).unwrap();
-        assert_eq!(snapshotter.take_over(stale).unwrap(), None);
-        assert!(own.exists() && !version.join("snapshot.0").exists());
-        // The next one is of the tree that there is.
-        drop(requests);
-        snapshotter.run();
-        assert!(!own.exists() && version.join("snapshot.0").exists());
-        server.stop().await;
-    }
-
-    /// Two roles have ended while one snapshot was written: the queue is full of what they asked for.
-    #[tokio::test]
-    async fn a_request_that_finds_no_room_keeps_none_away_that_come_later() {
-        let dir = tempfile::tempdir().unwrap();
-        let server = test_server(dir.path()).await;
-        let (snapshotter, requests, _end) = snapshotter(&server, dir.path());
-        requests.request_for_core(of(&server, 1));
-        requests.request_for_core(of(&server, 2));
-        requests.request();
-        assert_eq!(snapshotter.requests.try_iter().count(), 2);
-        requests.request();
-        assert!(matches!(snapshotter.requests.try_recv(), Ok(Reason::Due)));
-        // It is not begun a second time before it is written.
-        requests.request();
-        assert!(snapshotter.requests.is_empty());
-        drop(snapshotter);
-        server.stop().await;
-    }
-
-    /// What a leader's tree is taken over with is never put off.
-    #[tokio::test]
-    async fn while_snapshots_rest_the_core_gets_its_own_and_later_a_due_one_begins() {
-        let dir = tempfile::tempdir().unwrap();
-        let server = test_server(dir.path()).await;
-        let (snapshotter, requests, _end) = snapshotter(&server, dir.path());
-        let hour = Duration::from_secs(3600);
-        snapshotter.rest.begin(hour, clock::monotonic_ms());
-        requests.request();
-        assert!(snapshotter.requests.is_empty());
-        requests.request_for_core(of(&server, 1));
-        let asked = snapshotter.requests.try_recv();
-        assert!(matches!(asked, Ok(Reason::Synchronised(of)) if of.attempt == 1));
-        snapshotter
-            .rest
-            .begin(Duration::ZERO, clock::monotonic_ms());
-        requests.request();
-        assert!(matches!(snapshotter.requests.try_recv(), Ok(Reason::Due)));
-        drop(snapshotter);
-        server.stop().await;
-    }
-
-    #[tokio::test]
-    async fn a_snapshot_under_way_does_not_outlast_its_grace() {
-        let dir = tempfile::tempdir().unwrap();
-        let server = test_server(dir.path()).await;
-        let files = || {
-            let entries = std::fs::read_dir(dir.path().join("version-2")).unwrap();
-            entries
-                .map(|entry| entry.unwrap().file_name())
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(files(), ["snapshot.0"]);
-        std::fs::remove_file(dir.path().join("version-2/snapshot.0")).unwrap();
-        let (snapshotter, requests, end) = snapshotter(&server, dir.path());
-        let abandoned = end.abandoned.clone();
-        let thread = std::thread::spawn(move || {
-            // Someone can still ask: the thread does not end by itself.
-            let taken = (snapshotter.take(), snapshotter);
-            while !abandoned.load(Ordering::Acquire) {
-                std::thread::yield_now();
-            }
-            (taken.0.unwrap(), taken.1.take().unwrap())
-        });
-        tokio::task::spawn_blocking(move || end.wait(Duration::from_millis(50)))
-            .await
-            .unwrap();
-        drop(requests);
-        assert_eq!(thread.join().unwrap(), (Some(Zxid::ZERO), None));
-        assert_eq!(files(), ["snapshot.0"]);
-        server.stop().await;
-    }
-}
+#[path = "snapshot_tests.rs"]
+mod tests;

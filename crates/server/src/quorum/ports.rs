@@ -9,7 +9,7 @@ use tokio::sync::Mutex;
 
 use super::mesh::{InputPermit, Mesh, MeshEvent, OracleFile};
 use super::peer::{
-    Dialer, LeaderConnection, LearnerPort, ListenSettings, PeerEvent, ReadAheadPermit,
+    Dialer, LeaderConnection, LearnerLinks, LearnerPort, ListenSettings, PeerEvent, ReadAheadPermit,
 };
 use crate::failure::Failure;
 use crate::inbox::InputSink;
@@ -38,6 +38,12 @@ pub(crate) struct MemberPorts {
 }
 
 impl MemberPorts {
+    /// Who may be connected to this server, for operators.
+    pub(crate) fn links(&self) -> Vec<LearnerLinks> {
+        let observers = self.observers.iter().map(LearnerPort::links);
+        observers.chain([self.learners.links()]).collect()
+    }
+
     pub(crate) fn flush(&mut self) {
         self.learners.flush();
         if let Some(port) = &self.observers {

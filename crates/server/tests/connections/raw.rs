@@ -74,7 +74,7 @@ impl TestServer {
 pub(crate) fn config(directory: &Path, lines: &str) -> Config {
     let data = directory.display();
     let text = format!(
-        "dataDir={data}\nclientPort=0\nclientPortAddress=127.0.0.1\npreAllocSize=64\ntickTime=200\n{lines}"
+        "dataDir={data}\nclientPort=0\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\npreAllocSize=64\ntickTime=200\n{lines}"
     );
     let raw = RawConfig::parse(Path::new("zoo.cfg"), text.as_bytes()).unwrap();
     Config::parse(raw, SystemProperties::new(), &mut Nowhere).unwrap()

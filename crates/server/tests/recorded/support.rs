@@ -82,7 +82,10 @@ impl Directory {
 
     pub(crate) fn config(&self) -> Config {
         let data = self.data().display();
-        let text = format!("dataDir={data}\npreAllocSize=64\n{}", self.lines);
+        let text = format!(
+            "dataDir={data}\nadmin.enableServer=false\npreAllocSize=64\n{}",
+            self.lines
+        );
         let raw = RawConfig::parse(Path::new("zoo.cfg"), text.as_bytes()).unwrap();
         let mut flags = SystemProperties::new();
         flags.define("the test", FLAGS);

@@ -181,7 +181,7 @@ impl Line {
                 biased;
                 _ = closing.wait_for(|is_closing| *is_closing) => {}
                 // A learner sends no snapshots, so this ends by an error only.
-                written = write_packets(&writing.outbox, &mut output, writing.settings.stall) => {
+                written = write_packets(&writing.outbox, &mut output, writing.settings.stall, |_| {}) => {
                     if let Err(reason) = written {
                         writing.end(|attempt| PeerEvent::LeaderClosed { attempt, reason });
                     }

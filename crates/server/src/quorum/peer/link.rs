@@ -13,10 +13,12 @@ use zab::leader::LinkId;
 
 use super::catch_up::LogCursor;
 use super::event::ReadAhead;
+use super::link_figures::LinkFigures;
 use super::outbox::{Outbox, write_packets};
 use super::reader::PacketReader;
 use super::send_tree::send_tree;
 use super::{EventSink, PeerError, PeerEvent};
+use crate::metrics::Metrics;
 use crate::state::ServerState;
 
 /// What the port keeps of a connection.
@@ -25,6 +27,7 @@ pub(super) struct Link {
     pub(super) id: LinkId,
     pub(super) peer: SocketAddr,
     pub(super) outbox: Outbox,
+    pub(super) figures: LinkFigures,
     /// Where the log was read last.
     pub(super) cursor: Mutex<Option<LogCursor>>,
     closing: watch::Sender<Closing>,
@@ -45,6 +48,7 @@ impl Link {
             id,
             peer,
             outbox: Outbox::of_learner(),
+            figures: LinkFigures::new(),
             cursor: Mutex::new(None),
             closing: watch::Sender::new(Closing::Open),
         })
@@ -111,6 +115,7 @@ impl Link {
             };
             let permit = read_ahead.take(batch.bytes).await;
             let packets = batch.packets;
+            self.figures.received(&packets);
             sink(PeerEvent::LearnerPackets {
                 link,
                 packets,
@@ -125,9 +130,15 @@ impl Link {
         mut stream: W,
         state: &ServerState,
         stall: Duration,
-        sink: &EventSink,
+        (sink, metrics): (&EventSink, &Metrics),
     ) -> Result<(), PeerError> {
-        while let Some(zxid) = write_packets(&self.outbox, &mut stream, stall).await? {
+        let note = |waited_ms| {
+            if let Some(learner) = self.figures.learner() {
+                let times = &metrics.learner_handler_qp_time_ms;
+                times.record(&learner.key, waited_ms);
+            }
+        };
+        while let Some(zxid) = write_packets(&self.outbox, &mut stream, stall, note).await? {
             send_tree(state, zxid, &mut stream, stall).await?;
             sink(PeerEvent::SnapshotSent { link: self.id });
         }

@@ -18,13 +18,17 @@ use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
 
 use super::PeerError;
-use crate::limits;
+use super::link_figures::Waiting;
+use crate::{clock, limits};
 
 /// Packets that go into a queue together. The core gathers what it has for a learner in one turn:
 /// a lock and a wake-up for each packet would cost it more than all the rest.
 #[derive(Debug, Default)]
 pub(super) struct PacketBatch {
     bytes: Vec<u8>,
+    packets: usize,
+    /// The last one with a zxid.
+    last_zxid: Option<Zxid>,
     /// Whether NEWLEADER is among them, which ends the history.
     has_new_leader: bool,
 }
@@ -32,6 +36,10 @@ pub(super) struct PacketBatch {
 impl PacketBatch {
     pub(super) fn add(&mut self, packet: &QuorumPacket) {
         packet.encode(&mut self.bytes);
+        self.packets += 1;
+        if packet.zxid > Zxid::ZERO {
+            self.last_zxid = Some(packet.zxid);
+        }
         self.has_new_leader |= packet.packet_type == PacketType::NewLeader.number();
     }
 
@@ -44,11 +52,17 @@ impl PacketBatch {
         self.bytes.is_empty()
     }
 
+    /// How many there are, and the last one's zxid.
+    pub(super) fn packets(&self) -> (u64, Option<Zxid>) {
+        (self.packets as u64, self.last_zxid)
+    }
+
     /// Makes room for others. Its memory is kept unless there is much of it.
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.bytes.shrink_to(2 * PACKET_BATCH_BYTES);
         self.has_new_leader = false;
+        (self.packets, self.last_zxid) = (0, None);
     }
 }
 
@@ -69,6 +83,7 @@ pub(super) struct Outbox {
 struct Queue {
     items: VecDeque<Item>,
     bytes: usize,
+    packets: usize,
     /// What may wait on top of the bound: history, and what comes while it is written. It falls with
     /// what is written, see [`Queue::note_taken`].
     history_bytes: usize,
@@ -87,15 +102,27 @@ struct Queue {
 #[derive(Debug)]
 enum Item {
     /// Not more than the writer should write at once, except for a batch that is larger itself.
-    Packets(Vec<u8>),
+    Packets(Packets),
     Snapshot(Zxid),
+}
+
+/// Packets that are written together.
+#[derive(Debug)]
+struct Packets {
+    bytes: Vec<u8>,
+    count: usize,
+    /// When the first of them was queued, monotonic ms.
+    since_ms: u64,
 }
 
 /// What the writer is to do next.
 #[derive(Debug)]
 pub(super) enum Next {
-    /// Write what is in the buffer.
-    Write,
+    /// Write what is in the buffer; the first of it has waited for so long.
+    Write {
+        /// Milliseconds.
+        waited_ms: u64,
+    },
     /// Write a SNAP packet with this zxid, and the tree.
     Snapshot(Zxid),
     /// Nothing: all is written, and nothing more comes.
@@ -118,6 +145,7 @@ impl Outbox {
             queue: Mutex::new(Queue {
                 items: VecDeque::new(),
                 bytes: 0,
+                packets: 0,
                 history_bytes: 0,
                 is_history,
                 snapshots_due: 0,
@@ -130,11 +158,11 @@ impl Outbox {
         }
     }
 
-    /// Queues packets.
+    /// Queues packets; so many wait then.
     ///
     /// # Errors
     /// If too much waits already.
-    pub(super) fn push(&self, batch: &PacketBatch) -> Result<(), PeerError> {
+    pub(super) fn push(&self, batch: &PacketBatch) -> Result<usize, PeerError> {
         let queue = &mut *self.queue.lock();
         let bytes = batch.bytes.as_slice();
         if queue.is_history {
@@ -150,18 +178,26 @@ impl Outbox {
             });
         }
         queue.bytes = waiting;
+        queue.packets += batch.packets;
         match queue.items.back_mut() {
-            Some(Item::Packets(last)) if last.len() + bytes.len() <= limits::PEER_WRITE_BYTES => {
-                last.extend_from_slice(bytes);
+            Some(Item::Packets(last))
+                if last.bytes.len() + bytes.len() <= limits::PEER_WRITE_BYTES =>
+            {
+                last.bytes.extend_from_slice(bytes);
+                last.count += batch.packets;
             }
             _ => {
                 let mut first = std::mem::take(&mut queue.spare);
                 first.extend_from_slice(bytes);
-                queue.items.push_back(Item::Packets(first));
+                queue.items.push_back(Item::Packets(Packets {
+                    bytes: first,
+                    count: batch.packets,
+                    since_ms: clock::monotonic_ms(),
+                }));
             }
         }
         self.filled.notify_one();
-        Ok(())
+        Ok(queue.packets)
     }
 
     /// Queues a snapshot; about `bytes` may wait behind it.
@@ -205,14 +241,16 @@ impl Outbox {
         };
         let next = match item {
             Item::Packets(packets) => {
-                queue.note_taken(packets.len());
-                let mut written = std::mem::replace(buffer, packets);
+                queue.note_taken(packets.bytes.len());
+                queue.packets -= packets.count;
+                let waited_ms = clock::monotonic_ms().saturating_sub(packets.since_ms);
+                let mut written = std::mem::replace(buffer, packets.bytes);
                 if written.capacity() > queue.spare.capacity() {
                     written.clear();
                     written.shrink_to(limits::PEER_WRITE_BYTES);
                     queue.spare = written;
                 }
-                Next::Write
+                Next::Write { waited_ms }
             }
             Item::Snapshot(zxid) => {
                 queue.is_in_snapshot = true;
@@ -230,6 +268,15 @@ impl Outbox {
     pub(super) async fn drained_below(&self, bytes: usize) {
         while self.queue.lock().bytes >= bytes {
             self.drained.notified().await;
+        }
+    }
+
+    /// What waits.
+    pub(super) fn waiting(&self) -> Waiting {
+        let queue = self.queue.lock();
+        Waiting {
+            packets: queue.packets as u64,
+            bytes: queue.bytes as u64,
         }
     }
 
@@ -265,7 +312,7 @@ const HISTORY_FALLS_BY: usize = 4;
 const IDLE_ITEMS: usize = 64;
 
 /// Writes what waits until a snapshot is due, and gives its zxid; `None` if all is written and
-/// nothing more comes.
+/// nothing more comes. `note` is told how long packets have waited, ms.
 ///
 /// # Errors
 /// If the connection breaks, or takes nothing for `stall`.
@@ -273,11 +320,15 @@ pub(super) async fn write_packets<W: AsyncWrite + Unpin>(
     outbox: &Outbox,
     stream: &mut W,
     stall: Duration,
+    note: impl Fn(u64),
 ) -> Result<Option<Zxid>, PeerError> {
     let mut buffer = Vec::new();
     loop {
         match outbox.next(&mut buffer).await {
-            Next::Write => write_all(stream, &buffer, stall).await?,
+            Next::Write { waited_ms } => {
+                note(waited_ms);
+                write_all(stream, &buffer, stall).await?;
+            }
             Next::Snapshot(zxid) => return Ok(Some(zxid)),
             Next::End => return Ok(None),
         }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use jute::Limits;
+use monitoring::admin::ObserverInfo;
 use parking_lot::Mutex;
 use proto::Zxid;
 use proto::leader::LeaderPacket;
@@ -24,6 +25,7 @@ use super::listen::{self, ListenSettings, Resolved};
 use super::outbox::PacketBatch;
 use super::{EventSink, PeerError, PeerEvent};
 use crate::limits;
+use crate::metrics::Metrics;
 use crate::state::ServerState;
 
 /// What a leader's side is told of the configuration.
@@ -37,6 +39,8 @@ pub(crate) struct PortSettings {
     pub(crate) dirs: DataDirs,
     /// `zookeeper.snapshotSizeFactor`; `None` (a negative one) never reads the log.
     pub(crate) snapshot_size_factor: Option<f64>,
+    /// Where the queues of learners are measured.
+    pub(crate) metrics: Arc<Metrics>,
 }
 
 /// The port at which learners find their leader.
@@ -108,6 +112,11 @@ impl LearnerPort {
             staged: Mutex::default(),
             term: Mutex::default(),
         }))
+    }
+
+    /// For operators.
+    pub(crate) fn links(&self) -> LearnerLinks {
+        LearnerLinks(self.0.clone())
     }
 
     /// Begins a term, which ends an earlier one: listens there from now on, or as soon as the resolver
@@ -240,6 +249,32 @@ impl LearnerPort {
     }
 }
 
+/// Who is connected, as operators are shown it.
+#[derive(Clone)]
+pub(crate) struct LearnerLinks(Arc<Port>);
+
+impl LearnerLinks {
+    /// The observers.
+    pub(crate) fn observers(&self) -> Vec<ObserverInfo> {
+        let mut observers: Vec<ObserverInfo> = self
+            .all()
+            .iter()
+            .filter_map(|link| link.figures.observer(link.peer, link.outbox.waiting()))
+            .collect();
+        observers.sort_by_key(|observer| observer.sid);
+        observers
+    }
+
+    /// Forgets what was counted.
+    pub(crate) fn reset(&self) {
+        self.all().iter().for_each(|link| link.figures.reset());
+    }
+
+    fn all(&self) -> Vec<Arc<Link>> {
+        self.0.term.lock().links.values().cloned().collect()
+    }
+}
+
 impl Drop for LearnerPort {
     fn drop(&mut self) {
         self.close_all();
@@ -281,10 +316,18 @@ impl Port {
     }
 
     fn queue(&self, to: &Link, batch: &mut PacketBatch) {
-        if !batch.is_empty()
-            && let Err(error) = to.outbox.push(batch)
-        {
-            self.end(to, error);
+        if !batch.is_empty() {
+            let (packets, last) = batch.packets();
+            match to.outbox.push(batch) {
+                Ok(waiting) => {
+                    to.figures.sent(packets, last);
+                    if let Some(learner) = to.figures.learner() {
+                        let sizes = &self.settings.metrics.learner_handler_qp_size;
+                        sizes.record(&learner.key, waiting as u64);
+                    }
+                }
+                Err(error) => self.end(to, error),
+            }
         }
         batch.clear();
     }
@@ -332,7 +375,8 @@ impl Port {
         let (port, writing) = (self.clone(), link);
         self.runtime.spawn(async move {
             let stall = port.settings.stall;
-            let write = writing.write(output, &port.state, stall, &port.sink);
+            let told = (&port.sink, &*port.settings.metrics);
+            let write = writing.write(output, &port.state, stall, told);
             if let Some(Err(error)) = writing.unless_closed(stall, write).await {
                 port.end(&writing, error);
             }

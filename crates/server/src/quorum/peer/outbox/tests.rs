@@ -8,7 +8,8 @@ use super::*;
 fn packet(len: usize) -> PacketBatch {
     PacketBatch {
         bytes: vec![0xaa; len],
-        has_new_leader: false,
+        packets: 1,
+        ..PacketBatch::default()
     }
 }
 
@@ -22,7 +23,7 @@ fn new_leader() -> PacketBatch {
 fn written(outbox: &Outbox) -> Option<usize> {
     let mut buffer = Vec::new();
     Some(match outbox.take(&mut buffer)? {
-        Next::Write => buffer.len(),
+        Next::Write { .. } => buffer.len(),
         Next::Snapshot(_) | Next::End => 0,
     })
 }

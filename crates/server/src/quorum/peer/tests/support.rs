@@ -82,6 +82,7 @@ impl Site {
             stall: self.stall,
             dirs: self.dirs(),
             snapshot_size_factor: Some(0.0),
+            metrics: self.clients().metrics.clone(),
         };
         let runtime = self.runtime.handle().clone();
         let sink = self.sink(&self.learners.0);

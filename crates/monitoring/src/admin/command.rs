@@ -1,0 +1,97 @@
+//! What a command is.
+
+use std::fmt;
+
+use http::Method;
+
+use super::answer::Answer;
+use super::view::AdminView;
+
+/// A command of the admin server.
+pub struct Command {
+    /// Its name, and that in its answers.
+    pub name: &'static str,
+    /// Other names it can be called by.
+    pub aliases: &'static [&'static str],
+    /// GET or POST.
+    pub method: Method,
+    /// Whether it is refused while clients are not served.
+    pub needs_server: bool,
+    /// Whether the caller has to be somebody who may do anything with `/`.
+    pub needs_credentials: bool,
+    /// What it does.
+    pub task: Task,
+}
+
+/// What a command does.
+pub enum Task {
+    /// Looks at the server or changes a figure of it; takes no longer than that.
+    Look(Box<Look>),
+    /// Takes a snapshot. The host does it.
+    Snapshot,
+    /// Replaces the tree. The host does it.
+    Restore,
+}
+
+/// Looks at a server and answers.
+pub type Look = dyn Fn(&dyn AdminView, &Call) -> Answer + Send + Sync;
+
+/// What a command is called with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Call {
+    /// The parameters behind the `?`, decoded, in their order.
+    pub parameters: Vec<(String, String)>,
+}
+
+impl Call {
+    /// By the text behind the `?`.
+    pub fn parse(query: Option<&str>) -> Self {
+        let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
+        Self {
+            parameters: pairs.into_owned().collect(),
+        }
+    }
+
+    /// The first parameter of this name; names are case-sensitive.
+    pub fn parameter(&self, name: &str) -> Option<&str> {
+        let found = self.parameters.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+impl Command {
+    /// One that looks at a server that serves.
+    pub fn look(
+        name: &'static str,
+        aliases: &'static [&'static str],
+        look: impl Fn(&dyn AdminView, &Call) -> Answer + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            name,
+            aliases,
+            method: Method::GET,
+            needs_server: true,
+            needs_credentials: false,
+            task: Task::Look(Box::new(look)),
+        }
+    }
+
+    /// The same while nobody is served.
+    #[must_use]
+    pub fn always(mut self) -> Self {
+        self.needs_server = false;
+        self
+    }
+
+    pub(super) fn is_called(&self, name: &str) -> bool {
+        self.name == name || self.aliases.contains(&name)
+    }
+}
+
+impl fmt::Debug for Command {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Command")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,38 @@
+//! Probes, which Java does not have: whether the process answers, and whether it serves.
+
+use http::StatusCode;
+
+use super::answer::Answer;
+use super::json::Object;
+use crate::role::RoleView;
+
+/// 200 as long as the process answers.
+pub const LIVE: &str = "/health/live";
+
+/// 200 while clients are served for reading and writing, 503 otherwise.
+pub const READY: &str = "/health/ready";
+
+/// The answer to [`READY`]; `role` is `None` while the data is being loaded.
+///
+/// A read-only server is not ready: whoever writes must go elsewhere.
+pub fn ready(role: Option<&RoleView>) -> Answer {
+    let reason = match role.map(|role| (role, role.served_mode())) {
+        None => Some("the data is being loaded"),
+        Some((role, None)) if role.leader.is_some() => {
+            Some("the leader's data is being taken over")
+        }
+        Some((_, None)) => Some("no leader is known"),
+        Some((_, Some(crate::role::Mode::ReadOnly))) => Some("no leader is known: reads only"),
+        Some((_, Some(_))) => None,
+    };
+    let state = role.map_or("loading", |role| role.mode.name());
+    let status = match reason {
+        None => StatusCode::OK,
+        Some(_) => StatusCode::SERVICE_UNAVAILABLE,
+    };
+    let object = Object::new()
+        .with("ready", reason.is_none())
+        .with("state", state)
+        .with("reason", reason);
+    Answer::json(status, &object)
+}

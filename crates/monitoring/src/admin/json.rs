@@ -1,0 +1,220 @@
+//! JSON in the layout of Java's answers: keys in the order given, ` : ` behind a key, arrays on one
+//! line. Source: Jackson's DefaultPrettyPrinter.
+
+use std::fmt::Write;
+
+use crate::metrics::Number;
+
+/// A value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Json {
+    /// Nothing.
+    Null,
+    /// Yes or no.
+    Bool(bool),
+    /// A number.
+    Number(Number),
+    /// Text.
+    Text(String),
+    /// Values in order.
+    Array(Vec<Json>),
+    /// Values by name.
+    Object(Object),
+}
+
+/// Values by name, in the order in which they were put in.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Object(Vec<(String, Json)>);
+
+impl Object {
+    /// Without anything.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With one more value at the end.
+    #[must_use]
+    pub fn with(mut self, key: impl Into<String>, value: impl Into<Json>) -> Self {
+        self.put(key, value);
+        self
+    }
+
+    /// Puts one more value at the end.
+    pub fn put(&mut self, key: impl Into<String>, value: impl Into<Json>) {
+        self.0.push((key.into(), value.into()));
+    }
+
+    /// What is behind a name.
+    pub fn get(&self, key: &str) -> Option<&Json> {
+        let found = self.0.iter().find(|(name, _)| name == key);
+        found.map(|(_, value)| value)
+    }
+
+    /// As text.
+    pub fn print(&self) -> String {
+        let mut out = String::new();
+        self.write(1, &mut out);
+        out
+    }
+
+    fn write(&self, depth: usize, out: &mut String) {
+        out.push('{');
+        for (place, (key, value)) in self.0.iter().enumerate() {
+            out.push_str(if place == 0 { "\n" } else { ",\n" });
+            out.extend(std::iter::repeat_n("  ", depth));
+            quote(key, out);
+            out.push_str(" : ");
+            value.write(depth, out);
+        }
+        if self.0.is_empty() {
+            out.push(' ');
+        } else {
+            out.push('\n');
+            out.extend(std::iter::repeat_n("  ", depth - 1));
+        }
+        out.push('}');
+    }
+}
+
+impl<K: Into<String>, V: Into<Json>> FromIterator<(K, V)> for Object {
+    fn from_iter<I: IntoIterator<Item = (K, V)>>(values: I) -> Self {
+        let values = values.into_iter();
+        Self(
+            values
+                .map(|(key, value)| (key.into(), value.into()))
+                .collect(),
+        )
+    }
+}
+
+impl Json {
+    /// `depth` is that of the object around it.
+    fn write(&self, depth: usize, out: &mut String) {
+        match self {
+            Self::Null => out.push_str("null"),
+            Self::Bool(value) => out.push_str(if *value { "true" } else { "false" }),
+            // A `String` takes whatever is written to it.
+            Self::Number(number) => {
+                let _ = write!(out, "{number}");
+            }
+            Self::Text(text) => quote(text, out),
+            Self::Array(values) => {
+                out.push('[');
+                for (place, value) in values.iter().enumerate() {
+                    out.push_str(if place == 0 { " " } else { ", " });
+                    value.write(depth, out);
+                }
+                out.push_str(" ]");
+            }
+            Self::Object(object) => object.write(depth + 1, out),
+        }
+    }
+}
+
+/// Control characters never leave as they are: a znode's name may hold any.
+fn quote(text: &str, out: &mut String) {
+    out.push('"');
+    for c in text.chars() {
+        match c {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\u{8}' => out.push_str("\\b"),
+            '\u{c}' => out.push_str("\\f"),
+            c if c.is_control() => {
+                let _ = write!(out, "\\u{:04X}", u32::from(c));
+            }
+            c => out.push(c),
+        }
+    }
+    out.push('"');
+}
+
+impl<N: Into<Number>> From<N> for Json {
+    fn from(number: N) -> Self {
+        Self::Number(number.into())
+    }
+}
+
+impl From<i32> for Json {
+    fn from(number: i32) -> Self {
+        Self::Number(i64::from(number).into())
+    }
+}
+
+impl From<u16> for Json {
+    fn from(number: u16) -> Self {
+        Self::Number(i64::from(number).into())
+    }
+}
+
+impl From<bool> for Json {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<&str> for Json {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Json {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<Object> for Json {
+    fn from(object: Object) -> Self {
+        Self::Object(object)
+    }
+}
+
+impl<V: Into<Json>> From<Vec<V>> for Json {
+    fn from(values: Vec<V>) -> Self {
+        Self::Array(values.into_iter().map(Into::into).collect())
+    }
+}
+
+impl<V: Into<Json>> From<Option<V>> for Json {
+    fn from(value: Option<V>) -> Self {
+        value.map_or(Self::Null, Into::into)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_layout_is_that_of_recorded_answers() {
+        let connection = Object::new()
+            .with("remote_socket_address", "127.0.0.1:48800")
+            .with("interest_ops", 1i64);
+        let answer = Object::new()
+            .with("connections", vec![connection])
+            .with("secure_connections", Vec::<Json>::new())
+            .with("sets", Object::new().with("7", vec![1i64, 2]))
+            .with("none", Object::new())
+            .with("error", Json::Null);
+        assert_eq!(
+            answer.print(),
+            "{\n  \"connections\" : [ {\n    \"remote_socket_address\" : \"127.0.0.1:48800\",\n    \
+             \"interest_ops\" : 1\n  } ],\n  \"secure_connections\" : [ ],\n  \"sets\" : {\n    \
+             \"7\" : [ 1, 2 ]\n  },\n  \"none\" : { },\n  \"error\" : null\n}"
+        );
+    }
+
+    #[test]
+    fn hostile_text_stays_text() {
+        let object = Object::new().with("a\"\u{1b}[2J\n", "\u{0}\u{7f}<script>\\");
+        assert_eq!(
+            object.print(),
+            "{\n  \"a\\\"\\u001B[2J\\n\" : \"\\u0000\\u007F<script>\\\\\"\n}"
+        );
+    }
+}

@@ -1,0 +1,34 @@
+//! The admin server: its commands, and how their answers are written. No sockets here.
+//!
+//! ```text
+//!   method, path, query -> Commands::route -> Route::Run(command) -> Look: an Answer from a view
+//!                                          \                      -> Snapshot, Restore: the host's
+//!                                           -> Route::Answer: what is known without asking
+//! ```
+//!
+//! One [table](Commands) names every command; whoever has more to tell adds to it
+//! ([`Commands::add`]). Answers have the keys, their order and the layout of Apache ZooKeeper's:
+//! exporters and probes parse them. Source: Commands, JettyAdminServer, JsonOutputter.
+
+mod answer;
+mod authorization;
+mod command;
+mod figures;
+mod health;
+mod json;
+mod limiter;
+mod listings;
+mod quorum;
+mod route;
+mod table;
+mod view;
+
+pub use answer::{Answer, Body};
+pub use authorization::{Credentials, Refused};
+pub use command::{Call, Command, Look, Task};
+pub use health::{LIVE, READY, ready};
+pub use json::{Json, Object};
+pub use limiter::RateLimiter;
+pub use route::{NOT_SERVING, Route};
+pub use table::Commands;
+pub use view::{AdminView, LastSnapshot, ObserverInfo};

@@ -1,0 +1,138 @@
+//! The table of commands. Source: Commands, CommandAuthTest.
+
+use http::Method;
+
+use super::answer::Answer;
+use super::command::{Call, Command, Task};
+use super::view::AdminView;
+use super::{figures, listings, quorum};
+
+/// The commands, and the path that they are below.
+#[derive(Debug)]
+pub struct Commands {
+    url: String,
+    commands: Vec<Command>,
+}
+
+impl Commands {
+    /// ZooKeeper's, below `url` (`admin.commandURL`).
+    pub fn new(url: &str) -> Self {
+        Self {
+            url: url.trim_end_matches('/').to_owned(),
+            commands: zookeepers(),
+        }
+    }
+
+    /// One more, which goes before another one of the same name. Its name may have slashes.
+    pub fn add(&mut self, command: Command) {
+        self.commands.insert(0, command);
+    }
+
+    pub(super) fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The command of this name or alias.
+    pub fn find(&self, name: &str) -> Option<&Command> {
+        self.commands.iter().find(|command| command.is_called(name))
+    }
+
+    /// All names, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> {
+        let mut names: Vec<&'static str> =
+            self.commands.iter().map(|command| command.name).collect();
+        names.sort_unstable();
+        names.into_iter()
+    }
+}
+
+fn zookeepers() -> Vec<Command> {
+    vec![
+        look("configuration", &["conf", "config"], |view, _| {
+            figures::configuration(view)
+        }),
+        look("connection_stat_reset", &["crst"], |view, _| {
+            view.reset_connections();
+            Answer::done()
+        }),
+        look("connections", &["cons"], |view, _| {
+            figures::connections(view)
+        }),
+        look("dirs", &[], |view, _| listings::dirs(view)),
+        look("dump", &[], |view, _| listings::dump(view)),
+        look("environment", &["env", "envi"], |view, _| {
+            listings::environment(view)
+        })
+        .always(),
+        look("get_trace_mask", &["gtmk"], |view, _| {
+            listings::trace_mask(view)
+        })
+        .always(),
+        look("hash", &[], |view, _| listings::hash(view)),
+        look("initial_configuration", &["icfg"], |view, _| {
+            listings::initial_configuration(view)
+        }),
+        look("is_read_only", &["isro"], |view, _| {
+            listings::is_read_only(view)
+        }),
+        look("last_snapshot", &["lsnp"], |view, _| {
+            listings::last_snapshot(view)
+        }),
+        look("leader", &["lead"], |view, _| quorum::leader(view)),
+        look("monitor", &["mntr"], |view, _| figures::monitor(view)).always(),
+        look("observer_connection_stat_reset", &["orst"], |view, _| {
+            view.reset_observers();
+            Answer::done()
+        }),
+        look("observers", &["obsr"], |view, _| quorum::observers(view)),
+        look("ruok", &[], |_, _| Answer::done()),
+        look("server_stats", &["srvr"], |view, _| {
+            figures::server_stats(view)
+        }),
+        look("set_trace_mask", &["stmk"], listings::set_trace_mask).always(),
+        look("stat_reset", &["srst"], |view, _| {
+            view.stats().reset();
+            view.reset_proposal_sizes();
+            Answer::done()
+        }),
+        look("stats", &["stat"], |view, _| figures::stats(view)),
+        look("system_properties", &["sysp"], |view, _| {
+            listings::system_properties(view)
+        })
+        .always(),
+        look("voting_view", &[], |view, _| quorum::voting_view(view)),
+        look("watch_summary", &["wchs"], |view, _| {
+            listings::watch_summary(view)
+        }),
+        look("watches", &["wchc"], |view, _| listings::watches(view)),
+        look("watches_by_path", &["wchp"], |view, _| {
+            listings::watches_by_path(view)
+        }),
+        look("zabstate", &[], |view, _| quorum::zabstate(view)).always(),
+        for_the_host("snapshot", &["snap"], Method::GET, Task::Snapshot),
+        for_the_host("restore", &["rest"], Method::POST, Task::Restore),
+    ]
+}
+
+/// A command that reads or replaces everything there is.
+fn for_the_host(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    method: Method,
+    task: Task,
+) -> Command {
+    Command {
+        name,
+        aliases,
+        method,
+        needs_server: true,
+        needs_credentials: true,
+        task,
+    }
+}
+
+type Look = fn(&dyn AdminView, &Call) -> Answer;
+
+fn look(name: &'static str, aliases: &'static [&'static str], look: Look) -> Command {
+    Command::look(name, aliases, look)
+}

@@ -1,0 +1,208 @@
+//! `restore`: puts another tree in the place of this server's. Source: RestoreCommand.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use config::Config;
+use crossbeam_channel::Sender;
+use http_body_util::BodyExt;
+use hyper::StatusCode;
+use hyper::body::Incoming;
+use monitoring::admin::{Answer, Object};
+use proto::Zxid;
+use recovery::Restore;
+use storage::{Compression, RealDisk, SnapshotFile, read_snapshot};
+use tokio::sync::{OwnedMutexGuard, oneshot};
+use tree::Tree;
+
+use super::super::inbox::ToCore;
+use super::Admin;
+use super::served::Served;
+use super::timed_stream::Activity;
+use crate::clock;
+use crate::settings::{field_limits, tree_settings};
+
+/// A tree to be restored, and who waits for that.
+pub(crate) struct RestoreOrder {
+    pub(crate) tree: Box<Tree>,
+    pub(crate) done: oneshot::Sender<()>,
+}
+
+/// Why nothing was restored.
+#[derive(Debug, thiserror::Error)]
+enum RestoreError {
+    #[error("the upload broke off: {0}")]
+    Upload(hyper::Error),
+    #[error("cannot keep the upload in {}: {source}", path.display())]
+    Disk {
+        path: PathBuf,
+        source: std::io::Error,
+    },
+    #[error("{0}")]
+    Content(String),
+    #[error("the server is ending")]
+    Ending,
+}
+
+/// Where an upload is kept until it is known to be whole. No reader takes it for a snapshot.
+const UPLOAD: &str = "unfinished.restore";
+
+impl Admin {
+    /// The checks are in Java's order, and the upload is taken in only behind them.
+    pub(super) async fn restore(
+        &self,
+        served: &Served,
+        body: Incoming,
+        activity: &Activity,
+    ) -> Answer {
+        if !self.config.admin.restore_enabled {
+            return Answer::refused(StatusCode::SERVICE_UNAVAILABLE);
+        }
+        if !self.config.storage.serialize_last_processed_zxid {
+            tracing::warn!("nothing restored: that needs serializeLastProcessedZxid.enabled");
+            return Answer::refused(StatusCode::INTERNAL_SERVER_ERROR);
+        }
+        let metrics = &served.clients.metrics;
+        if self.config.ensemble.is_some() {
+            let reason = "a member of an ensemble takes its data from the leader: restore a server that stands alone, or the files of all members while they are stopped";
+            tracing::error!(reason, "nothing restored");
+            metrics.restore_error_count.inc();
+            let fields = Object::new().with("error", reason);
+            let mut answer = Answer::found(fields);
+            answer.status = StatusCode::INTERNAL_SERVER_ERROR;
+            return answer;
+        }
+        let is_allowed = self.limits.lock().restore.allow(clock::monotonic());
+        let (true, Ok(only_one)) = (is_allowed, self.restoring.clone().try_lock_owned()) else {
+            metrics.restore_rate_limited_count.inc();
+            return Answer::refused(StatusCode::TOO_MANY_REQUESTS);
+        };
+        let begun = std::time::Instant::now();
+        match self.replace(served, body, (only_one, activity)).await {
+            Ok(zxid) => {
+                let elapsed = begun.elapsed().as_millis();
+                metrics
+                    .restore_time
+                    .record(u64::try_from(elapsed).unwrap_or(u64::MAX));
+                Answer::found(Object::new().with("last_zxid", zxid.0))
+            }
+            Err(error) => {
+                tracing::error!(err = %error, "nothing restored");
+                metrics.restore_error_count.inc();
+                Answer::refused(StatusCode::INTERNAL_SERVER_ERROR)
+            }
+        }
+    }
+
+    /// The last transaction of the restored tree.
+    async fn replace(
+        &self,
+        served: &Served,
+        body: Incoming,
+        (only_one, activity): (OwnedMutexGuard<()>, &Activity),
+    ) -> Result<Zxid, RestoreError> {
+        let upload = Upload {
+            path: served.dirs.snap.join(UPLOAD),
+        };
+        upload.take_in(body).await?;
+        let _at_work = activity.begin();
+        let (config, core) = (self.config.clone(), served.core.clone());
+        // Goes on if the caller does not wait: the next one must not begin before it is done.
+        let replacing = tokio::spawn(async move {
+            let replaced = load_and_replace(upload, config, core).await;
+            drop(only_one);
+            replaced
+        });
+        replacing.await.map_err(|_| RestoreError::Ending)?
+    }
+}
+
+async fn load_and_replace(
+    upload: Upload,
+    config: Arc<Config>,
+    core: Sender<ToCore>,
+) -> Result<Zxid, RestoreError> {
+    let loading = tokio::task::spawn_blocking(move || {
+        let loaded = load(&upload.path, &config);
+        drop(upload);
+        loaded
+    });
+    let (tree, zxid) = loading.await.map_err(|_| RestoreError::Ending)??;
+    let (done, restored) = oneshot::channel();
+    let order = RestoreOrder {
+        tree: Box::new(tree),
+        done,
+    };
+    let sent = core.send(ToCore::Restore(order));
+    sent.map_err(|_| RestoreError::Ending)?;
+    restored.await.map_err(|_| RestoreError::Ending)?;
+    Ok(zxid)
+}
+
+/// A file that is gone when this is.
+struct Upload {
+    path: PathBuf,
+}
+
+impl Upload {
+    async fn take_in(&self, mut body: Incoming) -> Result<(), RestoreError> {
+        let failed = |source| RestoreError::Disk {
+            path: self.path.clone(),
+            source,
+        };
+        let file = std::fs::File::create(&self.path).map_err(failed)?;
+        let file = Arc::new(file);
+        while let Some(frame) = body.frame().await {
+            let Ok(data) = frame.map_err(RestoreError::Upload)?.into_data() else {
+                continue;
+            };
+            let file = file.clone();
+            let writing = tokio::task::spawn_blocking(move || (&*file).write_all(&data));
+            let written = writing.await.map_err(|_| RestoreError::Ending)?;
+            written.map_err(failed)?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Upload {
+    fn drop(&mut self) {
+        if let Err(error) = std::fs::remove_file(&self.path)
+            && error.kind() != std::io::ErrorKind::NotFound
+        {
+            tracing::warn!(file = %self.path.display(), err = %error, "cannot remove an upload");
+        }
+    }
+}
+
+/// The tree of a snapshot whose every checksum is right, and its last transaction.
+fn load(path: &Path, config: &Config) -> Result<(Tree, Zxid), RestoreError> {
+    let content = |error: String| RestoreError::Content(error);
+    let len = std::fs::metadata(path).map_or(0, |metadata| metadata.len());
+    let file = SnapshotFile {
+        // The name is not part of the stream.
+        zxid: Zxid::ZERO,
+        path: path.to_path_buf(),
+        len,
+        compression: Compression::None,
+    };
+    let mut restore = Restore::new(Arc::new(tree_settings(config)));
+    let info = read_snapshot(&RealDisk, &file, field_limits(config), &mut restore)
+        .map_err(|error| content(error.to_string()))?;
+    let Some(zxid) = info.last_zxid else {
+        let reason = "the snapshot does not say which transaction is its last";
+        return Err(content(reason.to_owned()));
+    };
+    let mut tree = restore.into_tree();
+    if tree.unrecognised_ttls() > 0 {
+        let reason = "the snapshot has TTL znodes, and extendedTypesEnabled is off";
+        return Err(content(reason.to_owned()));
+    }
+    let recorded = info.digest.filter(|digest| digest.zxid == zxid);
+    if recorded.is_some_and(|recorded| recorded.digest != tree.digest().cast_signed()) {
+        tracing::warn!(%zxid, "the digest of the snapshot is not that of its tree: it was taken while its server went on, or digests are off");
+    }
+    tree.stand_for(zxid);
+    Ok((tree, zxid))
+}

@@ -1,0 +1,29 @@
+//! The server that the admin server is asked about.
+
+use std::sync::Arc;
+
+use crossbeam_channel::Sender;
+use storage::DataDirs;
+
+use super::super::inbox::ToCore;
+use super::view::LiveAdminView;
+use crate::client::clients::Clients;
+use crate::disk::SnapshotRequests;
+use crate::quorum::peer::LearnerLinks;
+
+/// A server whose data is loaded.
+pub(crate) struct Served {
+    pub(crate) clients: Arc<Clients>,
+    pub(crate) snapshots: SnapshotRequests,
+    pub(crate) core: Sender<ToCore>,
+    pub(crate) dirs: DataDirs,
+    /// Ways by which observers may be connected to this server.
+    pub(crate) links: Vec<LearnerLinks>,
+}
+
+impl Served {
+    /// The server as commands see it.
+    pub(super) fn view(&self) -> LiveAdminView {
+        LiveAdminView::new(self)
+    }
+}

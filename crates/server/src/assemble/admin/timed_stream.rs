@@ -1,0 +1,168 @@
+//! A connection that ends when nothing moves on it.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::time::{Instant, Sleep, sleep};
+
+/// Whether the server is at work for the other end: then its silence is no fault.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Activity(Arc<AtomicUsize>);
+
+impl Activity {
+    /// The server is at work until this is dropped.
+    pub(super) fn begin(&self) -> AtWork {
+        self.0.fetch_add(1, Ordering::AcqRel);
+        AtWork(self.0.clone())
+    }
+
+    fn is_at_work(&self) -> bool {
+        self.0.load(Ordering::Acquire) > 0
+    }
+}
+
+/// See [`Activity::begin`].
+#[derive(Debug)]
+pub(super) struct AtWork(Arc<AtomicUsize>);
+
+impl Drop for AtWork {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+/// Fails with `TimedOut` when neither a byte comes nor one is taken for a while
+/// (`admin.idleTimeout`).
+#[derive(Debug)]
+pub(super) struct TimedStream<S> {
+    stream: S,
+    idle: Duration,
+    activity: Activity,
+    timer: Pin<Box<Sleep>>,
+}
+
+impl<S> TimedStream<S> {
+    pub(super) fn new(stream: S, idle: Duration, activity: Activity) -> Self {
+        Self {
+            stream,
+            idle,
+            activity,
+            timer: Box::pin(sleep(idle)),
+        }
+    }
+
+    fn moved(&mut self) {
+        let until = Instant::now() + self.idle;
+        self.timer.as_mut().reset(until);
+    }
+
+    /// Ready once nothing has moved for too long.
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        loop {
+            ready!(self.timer.as_mut().poll(cx));
+            if !self.activity.is_at_work() {
+                return Poll::Ready(());
+            }
+            self.moved();
+        }
+    }
+
+    fn or_idle<T>(
+        &mut self,
+        polled: Poll<io::Result<T>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
+        match polled {
+            Poll::Ready(done) => {
+                self.moved();
+                Poll::Ready(done)
+            }
+            Poll::Pending => self
+                .poll_idle(cx)
+                .map(|()| Err(io::ErrorKind::TimedOut.into())),
+        }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        self.or_idle(polled, cx)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.or_idle(polled, cx)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let polled = Pin::new(&mut self.stream).poll_flush(cx);
+        self.or_idle(polled, cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let polled = Pin::new(&mut self.stream).poll_write_vectored(cx, pieces);
+        self.or_idle(polled, cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn silence_ends_it_and_work_does_not() {
+        let (mut theirs, ours) = tokio::io::duplex(64);
+        let activity = Activity::default();
+        let idle = Duration::from_secs(30);
+        let mut stream = TimedStream::new(ours, idle, activity.clone());
+        theirs.write_all(b"x").await.unwrap();
+        assert_eq!(stream.read_u8().await.unwrap(), b'x');
+
+        let at_work = activity.begin();
+        let reading = tokio::time::timeout(4 * idle, stream.read_u8());
+        assert!(reading.await.is_err(), "it waits while the server works");
+        drop(at_work);
+
+        let silent = stream.read_u8().await.unwrap_err();
+        assert_eq!(silent.kind(), io::ErrorKind::TimedOut);
+    }
+
+    /// A reader that takes nothing holds up a writer for the same time.
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_takes_nothing_ends_it() {
+        let (_theirs, ours) = tokio::io::duplex(64);
+        let mut stream = TimedStream::new(ours, Duration::from_secs(30), Activity::default());
+        let stuck = stream.write_all(&[0; 100]).await.unwrap_err();
+        assert_eq!(stuck.kind(), io::ErrorKind::TimedOut);
+    }
+}

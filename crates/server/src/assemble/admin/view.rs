@@ -1,0 +1,192 @@
+//! The live server as the admin server sees it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use monitoring::admin::{AdminView, LastSnapshot, ObserverInfo};
+use monitoring::environment::Environment;
+use monitoring::metrics::{Memory, Metrics, NamespaceQuota, ServerStats, State};
+use monitoring::role::{LeaderFigures, RoleView};
+use monitoring::view::{
+    Configuration, ConnectionId, ConnectionInfo, DirectorySizes, ExpirySets, Now, Sessions, View,
+};
+use proto::{Id, SessionId, Zxid};
+use tree::WatchSummary;
+use tree::auth;
+
+use super::served::Served;
+use crate::client::clients::Clients;
+use crate::client::view::LiveView;
+use crate::disk::SnapshotRequests;
+use crate::quorum::peer::LearnerLinks;
+
+/// What is shown in the place of a password.
+const HIDDEN: &str = "*****";
+
+/// Names in this are properties that are not in zoo.cfg; Java's own begin like these.
+const ENVIRONMENT: [&str; 3] = ["java.", "os.", "user."];
+
+pub(super) struct LiveAdminView {
+    live: LiveView,
+    clients: Arc<Clients>,
+    snapshots: SnapshotRequests,
+    links: Vec<LearnerLinks>,
+}
+
+impl LiveAdminView {
+    pub(super) fn new(served: &Served) -> Self {
+        Self {
+            live: LiveView::new(served.clients.clone()),
+            clients: served.clients.clone(),
+            snapshots: served.snapshots.clone(),
+            links: served.links.clone(),
+        }
+    }
+}
+
+impl AdminView for LiveAdminView {
+    fn last_snapshot(&self) -> Option<LastSnapshot> {
+        self.snapshots.latest()
+    }
+
+    fn initial_configuration(&self) -> Option<String> {
+        let config = &self.clients.settings.config;
+        let is_alone = config.ensemble.is_none();
+        is_alone.then(|| config.initial_configuration.expose().to_owned())
+    }
+
+    fn system_properties(&self) -> BTreeMap<String, String> {
+        let facts = self.environment().entries(Memory::of_this_process());
+        let facts = facts.into_iter().filter(|(name, _)| {
+            let is_property = ENVIRONMENT.iter().any(|start| name.starts_with(start));
+            is_property && !name.starts_with("os.memory")
+        });
+        let mut all: BTreeMap<String, String> = facts
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
+        let config = &self.clients.settings.config;
+        all.extend(config.properties.iter().map(|(name, value)| {
+            let value = if is_secret(name) { HIDDEN } else { value };
+            (name.to_owned(), value.to_owned())
+        }));
+        all
+    }
+
+    fn observers(&self) -> Vec<ObserverInfo> {
+        let links = self.links.iter();
+        links.flat_map(LearnerLinks::observers).collect()
+    }
+
+    fn reset_observers(&self) {
+        self.links.iter().for_each(LearnerLinks::reset);
+    }
+
+    fn identities(&self, scheme: &str, data: Option<&[u8]>, address: &str) -> Vec<Id> {
+        let settings = self.clients.state.tree.read().settings().clone();
+        auth::authenticate(&settings.auth, Some(scheme), data, address).unwrap_or_default()
+    }
+
+    fn may_do_anything(&self, identities: &[Id]) -> bool {
+        self.clients.state.tree.read().may_do_anything(identities)
+    }
+}
+
+/// Whether a property holds what gives access.
+fn is_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    name.contains("password") || name.ends_with("superdigest")
+}
+
+impl View for LiveAdminView {
+    fn role(&self) -> Arc<RoleView> {
+        self.live.role()
+    }
+
+    fn leader_figures(&self) -> Option<LeaderFigures> {
+        self.live.leader_figures()
+    }
+
+    fn now(&self) -> Now {
+        self.live.now()
+    }
+
+    fn stats(&self) -> &ServerStats {
+        self.live.stats()
+    }
+
+    fn metrics(&self) -> &Metrics {
+        self.live.metrics()
+    }
+
+    fn state(&self) -> State {
+        self.live.state()
+    }
+
+    fn last_zxid(&self) -> Zxid {
+        self.live.last_zxid()
+    }
+
+    fn quotas(&self) -> Vec<NamespaceQuota> {
+        self.live.quotas()
+    }
+
+    fn connections(&self) -> Vec<ConnectionInfo> {
+        self.live.connections()
+    }
+
+    fn reset_connections(&self) {
+        self.live.reset_connections();
+    }
+
+    fn reset_proposal_sizes(&self) {
+        self.live.reset_proposal_sizes();
+    }
+
+    fn configuration(&self) -> Configuration {
+        self.live.configuration()
+    }
+
+    fn directory_sizes(&self) -> DirectorySizes {
+        self.live.directory_sizes()
+    }
+
+    fn sessions(&self) -> Sessions {
+        self.live.sessions()
+    }
+
+    fn ephemerals(&self) -> Vec<(SessionId, Vec<String>)> {
+        self.live.ephemerals()
+    }
+
+    fn connection_expiry(&self) -> Option<ExpirySets<ConnectionId>> {
+        self.live.connection_expiry()
+    }
+
+    fn watch_summary(&self) -> WatchSummary {
+        self.live.watch_summary()
+    }
+
+    fn watches_by_session(&self) -> Vec<(SessionId, Vec<String>)> {
+        self.live.watches_by_session()
+    }
+
+    fn watches_by_path(&self) -> Vec<(String, Vec<SessionId>)> {
+        self.live.watches_by_path()
+    }
+
+    fn digests(&self) -> Vec<(Zxid, i64)> {
+        self.live.digests()
+    }
+
+    fn environment(&self) -> &Environment {
+        self.live.environment()
+    }
+
+    fn trace_mask(&self) -> i64 {
+        self.live.trace_mask()
+    }
+
+    fn set_trace_mask(&self, mask: i64) {
+        self.live.set_trace_mask(mask);
+    }
+}

@@ -1,0 +1,141 @@
+//! Snapshots and those who ask for them.
+
+use std::path::Path;
+
+use super::*;
+use crate::assemble::server::{Server, test_server};
+
+/// A further snapshot thread's, of this server.
+fn snapshotter(server: &Server, dir: &Path) -> (Snapshotter, SnapshotRequests, SnapshotEnd) {
+    Snapshotter::new(
+        SnapshotParts {
+            state: server.clients.state.clone(),
+            settings: snapshot_settings(&server.clients.settings.config.storage),
+            metrics: server.clients.metrics.clone(),
+            disk: Arc::new(RealDisk),
+            dirs: DataDirs::unlocked(dir, dir),
+        },
+        Failure::default(),
+        Arc::new(|_| {}),
+    )
+}
+
+#[test]
+fn large_snapshots_leave_three_quarters_of_the_time_and_small_ones_follow_at_once() {
+    let rest = Rest::default();
+    assert!(rest.is_over(0));
+    rest.begin(limits::SNAPSHOT_SHORT - Duration::from_millis(1), 5000);
+    assert!(rest.is_over(5000));
+    rest.begin(Duration::from_secs(2), 7000);
+    assert!(!rest.is_over(12_999));
+    assert!(rest.is_over(13_000));
+    rest.begin(Duration::from_secs(600), 20_000);
+    assert!(rest.is_over(80_000));
+}
+
+fn of(server: &Server, attempt: u64) -> Synchronised {
+    let generation = server.clients.state.tree_generation();
+    Synchronised {
+        attempt,
+        generation,
+    }
+}
+
+/// The tree is loaded from disk again when a role ends before its leader's history is there:
+/// were that written nevertheless, memory and disk would hold two histories.
+#[tokio::test]
+async fn a_snapshot_of_a_role_that_is_over_is_not_written_and_removes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = test_server(dir.path()).await;
+    let version = dir.path().join("version-2");
+    let own = version.join("snapshot.7");
+    std::fs::write(&own, "x").unwrap();
+    let (snapshotter, requests, _end) = snapshotter(&server, dir.path());
+    requests.request_for_core(of(&server, 1));
+    server.clients.state.give_up_snapshots();
+    requests.request_for_core(of(&server, 2));
+    let stale = snapshotter.requests.try_recv().unwrap();
+    let Reason::Synchronised(stale) = stale else {
+        panic!("a snapshot that is due")
+    };
+    std::fs::remove_file(version.join("snapshot.0")).unwrap();
+    assert_eq!(snapshotter.take_over(stale).unwrap(), None);
+    assert!(own.exists() && !version.join("snapshot.0").exists());
+    // The next one is of the tree that there is.
+    drop(requests);
+    snapshotter.run();
+    assert!(!own.exists() && version.join("snapshot.0").exists());
+    server.stop().await;
+}
+
+/// Two roles have ended while one snapshot was written: the queue is full of what they asked for.
+#[tokio::test]
+async fn a_request_that_finds_no_room_keeps_none_away_that_come_later() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = test_server(dir.path()).await;
+    let (snapshotter, requests, _end) = snapshotter(&server, dir.path());
+    requests.request_for_core(of(&server, 1));
+    requests.request_for_core(of(&server, 2));
+    requests.request();
+    assert_eq!(snapshotter.requests.try_iter().count(), 2);
+    requests.request();
+    assert!(matches!(snapshotter.requests.try_recv(), Ok(Reason::Due)));
+    // It is not begun a second time before it is written.
+    requests.request();
+    assert!(snapshotter.requests.is_empty());
+    drop(snapshotter);
+    server.stop().await;
+}
+
+/// What a leader's tree is taken over with is never put off.
+#[tokio::test]
+async fn while_snapshots_rest_the_core_gets_its_own_and_later_a_due_one_begins() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = test_server(dir.path()).await;
+    let (snapshotter, requests, _end) = snapshotter(&server, dir.path());
+    let hour = Duration::from_secs(3600);
+    snapshotter.rest.begin(hour, clock::monotonic_ms());
+    requests.request();
+    assert!(snapshotter.requests.is_empty());
+    requests.request_for_core(of(&server, 1));
+    let asked = snapshotter.requests.try_recv();
+    assert!(matches!(asked, Ok(Reason::Synchronised(of)) if of.attempt == 1));
+    snapshotter
+        .rest
+        .begin(Duration::ZERO, clock::monotonic_ms());
+    requests.request();
+    assert!(matches!(snapshotter.requests.try_recv(), Ok(Reason::Due)));
+    drop(snapshotter);
+    server.stop().await;
+}
+
+#[tokio::test]
+async fn a_snapshot_under_way_does_not_outlast_its_grace() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = test_server(dir.path()).await;
+    let files = || {
+        let entries = std::fs::read_dir(dir.path().join("version-2")).unwrap();
+        entries
+            .map(|entry| entry.unwrap().file_name())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(files(), ["snapshot.0"]);
+    std::fs::remove_file(dir.path().join("version-2/snapshot.0")).unwrap();
+    let (snapshotter, requests, end) = snapshotter(&server, dir.path());
+    let abandoned = end.abandoned.clone();
+    let thread = std::thread::spawn(move || {
+        // Someone can still ask: the thread does not end by itself.
+        let taken = (snapshotter.take(), snapshotter);
+        while !abandoned.load(Ordering::Acquire) {
+            std::thread::yield_now();
+        }
+        (taken.0.unwrap(), taken.1.take().unwrap())
+    });
+    tokio::task::spawn_blocking(move || end.wait(Duration::from_millis(50)))
+        .await
+        .unwrap();
+    drop(requests);
+    assert_eq!(thread.join().unwrap(), (Some(Zxid::ZERO), None));
+    assert_eq!(files(), ["snapshot.0"]);
+    server.stop().await;
+}

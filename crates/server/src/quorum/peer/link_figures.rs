@@ -1,0 +1,112 @@
+//! What a learner's connection counts, for operators.
+
+use std::net::SocketAddr;
+use std::sync::OnceLock;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicI64, AtomicU64};
+
+use monitoring::admin::ObserverInfo;
+use proto::learner::LearnerPacket;
+use proto::{Sid, Zxid};
+
+use crate::clock;
+
+/// Counts of a connection. Source: LearnerHandler.
+#[derive(Debug)]
+pub(super) struct LinkFigures {
+    established_ms: i64,
+    learner: OnceLock<Learner>,
+    received: AtomicU64,
+    sent: AtomicU64,
+    requests: AtomicU64,
+    last_zxid: AtomicI64,
+}
+
+/// Who is at the other end.
+#[derive(Debug)]
+pub(super) struct Learner {
+    sid: Sid,
+    is_observer: bool,
+    /// Its id, as a key of metrics.
+    pub(super) key: Box<str>,
+}
+
+/// What waits for a learner.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Waiting {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+}
+
+impl LinkFigures {
+    pub(super) fn new() -> Self {
+        Self {
+            established_ms: clock::wall_ms(),
+            learner: OnceLock::new(),
+            received: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            requests: AtomicU64::new(0),
+            last_zxid: AtomicI64::new(0),
+        }
+    }
+
+    /// These have come.
+    pub(super) fn received(&self, packets: &[LearnerPacket]) {
+        self.received.fetch_add(packets.len() as u64, Relaxed);
+        for packet in packets {
+            let (info, is_observer) = match packet {
+                LearnerPacket::FollowerInfo { info, .. } => (info, false),
+                LearnerPacket::ObserverInfo { info, .. } => (info, true),
+                LearnerPacket::Request(_) => {
+                    self.requests.fetch_add(1, Relaxed);
+                    continue;
+                }
+                _ => continue,
+            };
+            if let Some(info) = info {
+                self.learner.get_or_init(|| Learner {
+                    sid: info.sid,
+                    is_observer,
+                    key: info.sid.to_string().into(),
+                });
+            }
+        }
+    }
+
+    /// So many were queued, the last with this zxid.
+    pub(super) fn sent(&self, packets: u64, last: Option<Zxid>) {
+        self.sent.fetch_add(packets, Relaxed);
+        if let Some(last) = last {
+            self.last_zxid.store(last.0, Relaxed);
+        }
+    }
+
+    /// Who it is, once that was said.
+    pub(super) fn learner(&self) -> Option<&Learner> {
+        self.learner.get()
+    }
+
+    /// What is told of an observer; nothing of others.
+    pub(super) fn observer(&self, peer: SocketAddr, waiting: Waiting) -> Option<ObserverInfo> {
+        let learner = self.learner.get().filter(|learner| learner.is_observer)?;
+        Some(ObserverInfo {
+            peer,
+            sid: learner.sid,
+            established_ms: self.established_ms,
+            queued_packets: waiting.packets,
+            queued_bytes: waiting.bytes,
+            packets_received: self.received.load(Relaxed),
+            packets_sent: self.sent.load(Relaxed),
+            requests: self.requests.load(Relaxed),
+            last_zxid: Zxid(self.last_zxid.load(Relaxed)),
+        })
+    }
+
+    /// Forgets the counts. Source: LearnerHandler.resetObserverConnectionStats.
+    pub(super) fn reset(&self) {
+        self.received.store(0, Relaxed);
+        self.sent.store(0, Relaxed);
+        self.requests.store(0, Relaxed);
+        self.last_zxid.store(-1, Relaxed);
+    }
+}

@@ -1,0 +1,98 @@
+//! HTTP as a probe or a script speaks it: one request a connection, the answer read to its end.
+
+use std::io::{self, Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+/// How long an answer may take, on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An answer.
+#[derive(Debug, Clone)]
+pub struct HttpAnswer {
+    /// The status code.
+    pub status: u16,
+    /// Names in lower case, and values, in their order.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+/// A request.
+#[derive(Debug, Clone, Copy)]
+pub struct HttpRequest<'a> {
+    /// GET, POST and so on.
+    pub method: &'a str,
+    /// Path and query, as they go over the wire.
+    pub target: &'a str,
+    /// Besides `Host`, `Connection` and `Content-Length`.
+    pub headers: &'a [(&'a str, &'a str)],
+    /// The body, of a request that has one.
+    pub body: Option<&'a [u8]>,
+}
+
+impl HttpAnswer {
+    /// The value of a header, by its name in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let found = self.headers.iter().find(|(header, _)| header == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    /// The body as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
+        let head = std::str::from_utf8(&bytes[..end]).ok()?;
+        let mut lines = head.split("\r\n");
+        let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
+        let headers = lines.filter_map(|line| line.split_once(':'));
+        Some(Self {
+            status,
+            headers: headers
+                .map(|(name, value)| (name.to_lowercase(), value.trim().to_owned()))
+                .collect(),
+            body: bytes[end + 4..].to_vec(),
+        })
+    }
+}
+
+impl HttpRequest<'_> {
+    /// Sends it and takes the answer.
+    ///
+    /// # Errors
+    /// If there is nobody, or what comes is no answer.
+    pub fn send(&self, port: u16) -> io::Result<HttpAnswer> {
+        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        let mut head = format!(
+            "{} {} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n",
+            self.method, self.target
+        );
+        for (name, value) in self.headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        if let Some(body) = self.body {
+            head.push_str(&format!("Content-Length: {}\r\n", body.len()));
+        }
+        stream.write_all(format!("{head}\r\n").as_bytes())?;
+        // A refusal may come, and the connection end, before the body is taken.
+        let _ = stream.write_all(self.body.unwrap_or_default());
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        HttpAnswer::parse(&answer).ok_or_else(|| io::Error::other("no HTTP answer"))
+    }
+}
+
+/// GET without anything else. Panics if nobody answers.
+pub fn http_get(port: u16, target: &str) -> HttpAnswer {
+    let request = HttpRequest {
+        method: "GET",
+        target,
+        headers: &[],
+        body: None,
+    };
+    request.send(port).expect("an answer over HTTP")
+}

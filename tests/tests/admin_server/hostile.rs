@@ -1,0 +1,136 @@
+//! Callers that mean no good, or are just slow: the client port never notices.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use tests::requests::get_data;
+use tests::{RawSession, http_get};
+
+use crate::site::Site;
+
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn connect(port: u16) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", port)).expect("connect");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    stream
+}
+
+/// What comes until the server ends the connection; a reset is an end as well.
+fn read_all(mut stream: TcpStream) -> String {
+    let mut bytes = Vec::new();
+    let mut piece = [0; 4096];
+    while let Ok(read) = stream.read(&mut piece) {
+        if read == 0 {
+            break;
+        }
+        bytes.extend_from_slice(&piece[..read]);
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+#[test]
+fn a_head_without_end_is_refused() {
+    let Some(site) = Site::start(&[]) else { return };
+    let mut stream = connect(site.port);
+    stream
+        .write_all(b"GET /commands/ruok HTTP/1.1\r\nHost: x\r\n")
+        .expect("write");
+    let line = format!("X-Long: {}\r\n", "a".repeat(1000));
+    // Until it is cut off: 8 KiB are all that a head may have.
+    for _ in 0..1000 {
+        if stream.write_all(line.as_bytes()).is_err() {
+            break;
+        }
+    }
+    let answer = read_all(stream);
+    assert!(
+        answer.is_empty() || answer.starts_with("HTTP/1.1 431"),
+        "{answer}"
+    );
+    assert_eq!(http_get(site.port, "/commands/ruok").status, 200);
+}
+
+#[test]
+fn silent_callers_are_cut_off() {
+    let Some(site) = Site::start(&[("admin.idleTimeout", "300")]) else {
+        return;
+    };
+    for sent in [
+        "",
+        "GET /comm",
+        "GET /commands/ruok HTTP/1.1\r\nHost: x\r\n",
+    ] {
+        let mut stream = connect(site.port);
+        stream.write_all(sent.as_bytes()).expect("write");
+        let answer = read_all(stream);
+        assert!(!answer.contains("200 OK"), "{sent}: {answer}");
+    }
+    // One that says nothing more after its answer as well.
+    let mut stream = connect(site.port);
+    stream
+        .write_all(b"GET /commands/ruok HTTP/1.1\r\nHost: x\r\n\r\n")
+        .expect("write");
+    assert!(read_all(stream).starts_with("HTTP/1.1 200"));
+}
+
+#[test]
+fn an_upload_that_stops_leaves_all_as_it_was() {
+    let settings = [
+        ("admin.idleTimeout", "300"),
+        ("admin.rateLimiterIntervalInMS", "0"),
+    ];
+    let Some(site) = Site::start(&settings) else {
+        return;
+    };
+    let mut stream = connect(site.port);
+    let head = "POST /commands/restore HTTP/1.1\r\nHost: x\r\nAuthorization: digest super:secret\r\n\
+                Content-Length: 1000000000\r\n\r\nZKSN";
+    stream.write_all(head.as_bytes()).expect("write");
+    let answer = read_all(stream);
+    assert!(!answer.contains("200 OK"), "{answer}");
+    let left = std::fs::read_dir(site.server.data_dir().join("version-2")).expect("the data");
+    let names: Vec<_> = left.map(|entry| entry.unwrap().file_name()).collect();
+    assert!(
+        names.iter().all(|name| name != "unfinished.restore"),
+        "{names:?}"
+    );
+    let mut session = RawSession::open(&site.server.address(), None, 10_000).expect("a session");
+    assert_eq!(
+        session
+            .call(&get_data("/zookeeper"))
+            .expect("an answer")
+            .err,
+        0
+    );
+}
+
+#[test]
+fn no_path_leaves_the_commands() {
+    let Some(site) = Site::start(&[]) else { return };
+    for target in [
+        "/commands/../../etc/passwd",
+        "/commands/%2e%2e%2fetc%2fpasswd",
+        "/../zoo.cfg",
+        "/health/../commands",
+        "/commandsruok",
+    ] {
+        let answer = http_get(site.port, target).text();
+        let is_refused = answer.contains("Unknown command") || answer.contains("Not Found");
+        assert!(is_refused, "{target}: {answer}");
+    }
+}
+
+/// As many callers that say nothing as there is room for: clients are served meanwhile.
+#[test]
+fn clients_do_not_notice_a_crowd_at_the_admin_port() {
+    let Some(site) = Site::start(&[]) else { return };
+    let crowd: Vec<TcpStream> = (0..100).map(|_| connect(site.port)).collect();
+    let mut session = RawSession::open(&site.server.address(), None, 10_000).expect("a session");
+    for _ in 0..100 {
+        assert_eq!(session.call(&get_data("/")).expect("an answer").err, 0);
+    }
+    drop(crowd);
+    assert_eq!(http_get(site.port, "/commands/ruok").status, 200);
+}
