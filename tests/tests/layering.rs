@@ -23,7 +23,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("recovery", &["jute", "proto", "tree", "storage"]),
     // For tests only: every crate's tests may import it.
     ("testkit", &["storage"]),
-    ("history", &["proto"]),
+    ("history", &["jute", "proto"]),
     ("monitoring", &["jute", "proto", "tree", "config"]),
     (
         "replica",

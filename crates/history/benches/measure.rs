@@ -1,0 +1,164 @@
+//! Figures of the history: `cargo bench -p zoarium-history --bench measure -- [CHANGES] [PATHS]`.
+//!
+//! Records sets of 100 random bytes in random order of the paths, merges, and asks. Prints what
+//! docs/HISTORY.md has in its table.
+
+use std::time::{Duration, Instant};
+
+use history::{
+    Baseline, FileOwner, HistoryQuery, Index, Moment, Origin, Settings, SnapshotAt, Step,
+};
+use proto::txn::{SetDataTxn, Txn, TxnHeader, TxnRecord};
+use proto::{SessionId, StatPersisted, Zxid};
+
+fn main() {
+    let numbers = std::env::args().filter_map(|arg| arg.parse::<u64>().ok());
+    let numbers: Vec<u64> = numbers.collect();
+    let changes = numbers.first().copied().unwrap_or(1_000_000);
+    let paths = numbers.get(1).copied().unwrap_or(100_000);
+    let dir = tempfile::tempdir().expect("a directory");
+    let settings = Settings::new(dir.path());
+    let mut baseline = Baseline::new(&settings).expect("a baseline");
+    let begun = Instant::now();
+    for n in 0..paths {
+        let stat = StatPersisted::default();
+        baseline
+            .znode(&path(n), Some(b"x"), -1, &stat)
+            .expect("a znode");
+    }
+    let at = SnapshotAt {
+        zxid: Zxid(0),
+        covers: None,
+    };
+    let mut index = Index::create(settings.clone(), baseline, at).expect("a history");
+    report("baseline, znodes/s", rate(paths, begun.elapsed()));
+    let written_before = written();
+    let begun = Instant::now();
+    let mut logical = 0_u64;
+    for n in 1..=changes {
+        let record = set(n, paths);
+        logical += 40 + 100;
+        index.append(&record, &Origin::default()).expect("a change");
+        if n % 8192 == 0 {
+            index.checkpoint().expect("a checkpoint");
+            while index.step(0).expect("a step") == Step::Worked {}
+        }
+    }
+    index.checkpoint().expect("a checkpoint");
+    report("changes/s, merges included", rate(changes, begun.elapsed()));
+    let begun = Instant::now();
+    while index.step(0).expect("a step") == Step::Worked {}
+    index.checkpoint().expect("a checkpoint");
+    report(
+        "rest of the merges, ms",
+        begun.elapsed().as_secs_f64() * 1e3,
+    );
+    report(
+        "bytes on disk a change",
+        index.bytes_on_disk() as f64 / changes as f64,
+    );
+    let wrote = (written() - written_before) as f64;
+    report("bytes written a change", wrote / changes as f64);
+    report("write amplification", wrote / logical as f64);
+    report("memory, MiB", resident_mib());
+    ask(&index, changes, paths);
+    drop(index);
+    let begun = Instant::now();
+    let index = Index::open(settings).expect("the same history");
+    report("open again, ms", begun.elapsed().as_secs_f64() * 1e3);
+    ask(&index, changes, paths);
+    report("memory, MiB", resident_mib());
+}
+
+fn ask(index: &Index, changes: u64, paths: u64) {
+    let reader = index.reader();
+    let owner = FileOwner {
+        shows_secrets: true,
+    };
+    let mut random = fastrand::Rng::with_seed(3);
+    let mut all = Vec::new();
+    for _ in 0..200 {
+        let mut query = HistoryQuery::of(&path(random.u64(..paths)));
+        (query.newest_first, query.limit) = (true, 10);
+        let begun = Instant::now();
+        reader.history(&query, &owner).expect("an answer");
+        all.push(begun.elapsed());
+    }
+    show("history of a path, 10 changes", all);
+    let mut all = Vec::new();
+    for _ in 0..200 {
+        let (path, zxid) = (
+            path(random.u64(..paths)),
+            random.i64(0..=i64::try_from(changes).unwrap_or(0)),
+        );
+        let begun = Instant::now();
+        let found = reader.znode_at(&path, Moment::Zxid(Zxid(zxid)), &owner);
+        assert!(found.expect("an answer").is_some());
+        all.push(begun.elapsed());
+    }
+    show("znode at a zxid", all);
+}
+
+fn show(what: &str, mut all: Vec<Duration>) {
+    all.sort_unstable();
+    let us = |at: usize| all[at].as_secs_f64() * 1e6;
+    println!(
+        "{what:<34} median {:>9.0} us, p99 {:>9.0} us",
+        us(all.len() / 2),
+        us(all.len() * 99 / 100)
+    );
+}
+
+fn report(what: &str, figure: f64) {
+    println!("{what:<34} {figure:>12.1}");
+}
+
+fn rate(count: u64, time: Duration) -> f64 {
+    count as f64 / time.as_secs_f64()
+}
+
+fn path(n: u64) -> String {
+    format!("/app/service-{:03}/node-{n:07}", n % 97)
+}
+
+fn set(n: u64, paths: u64) -> TxnRecord {
+    let mut random = fastrand::Rng::with_seed(n);
+    let data: Vec<u8> = (0..100).map(|_| random.u8(..)).collect();
+    let txn = Txn::SetData(SetDataTxn {
+        path: path(random.u64(..paths)).into(),
+        data: Some(data.into()),
+        version: 1,
+    });
+    let header = TxnHeader {
+        session: SessionId(0x100_0000_0000 + i64::from(random.u8(..16))),
+        cxid: i32::try_from(n & 0xff_ffff).unwrap_or(0),
+        zxid: Zxid(i64::try_from(n).unwrap_or(0)),
+        time_ms: 1_700_000_000_000 + i64::try_from(n / 100).unwrap_or(0),
+        op: txn.op().number(),
+    };
+    TxnRecord {
+        header,
+        txn,
+        digest: None,
+    }
+}
+
+/// Bytes that the process has had written, where the system tells.
+fn written() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("wchar: "));
+    line.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+fn resident_mib() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| {
+        line.trim()
+            .trim_end_matches(" kB")
+            .trim()
+            .parse::<f64>()
+            .ok()
+    });
+    kib.unwrap_or(0.0) / 1024.0
+}

@@ -1,0 +1,15 @@
+//! Makes the records of `proto/history.proto`, without a `protoc` on the machine.
+
+use std::error::Error;
+
+const DEFINITION: &str = "proto/history.proto";
+
+fn main() -> Result<(), Box<dyn Error>> {
+    println!("cargo:rerun-if-changed={DEFINITION}");
+    let definition = protox::compile([DEFINITION], ["proto"])?;
+    let mut made = prost_build::Config::new();
+    // Shared with the transaction that it comes from, and between a block and its readers.
+    made.bytes(["."]);
+    made.compile_fds(definition)?;
+    Ok(())
+}

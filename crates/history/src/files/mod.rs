@@ -1,0 +1,7 @@
+//! The files: frames with checksums, files of changes, sorted files, and the rows of the index.
+
+pub(crate) mod frame;
+pub(crate) mod rows;
+pub(crate) mod segment;
+pub(crate) mod sorted;
+pub(crate) mod sorter;

@@ -1,0 +1,142 @@
+//! Files of changes: frames one behind the other, each a block or a content, written once.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::{HistoryError, Result, io_error};
+use crate::files::frame;
+
+/// Where a segment lies.
+pub(crate) fn path(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("changes.{number:x}"))
+}
+
+/// A file of changes that can be read, also after it was removed from its directory.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    file: File,
+    path: PathBuf,
+    pub(crate) number: u64,
+}
+
+impl Segment {
+    pub(crate) fn open(dir: &Path, number: u64) -> Result<Arc<Self>> {
+        let path = path(dir, number);
+        let file = match File::open(&path) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(HistoryError::damaged(&path, "the file is missing"));
+            }
+            other => other.map_err(io_error("open", &path))?,
+        };
+        Ok(Arc::new(Self { file, path, number }))
+    }
+
+    pub(crate) fn read(&self, offset: u64, bytes: Option<u32>) -> Result<Vec<u8>> {
+        frame::read_compressed(&self.file, &self.path, offset, bytes)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of the file.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.file.metadata().map_or(0, |meta| meta.len())
+    }
+}
+
+/// Writes at the end of a segment.
+pub(crate) struct SegmentWriter {
+    file: File,
+    path: PathBuf,
+    end: u64,
+    /// What is not written yet.
+    waiting: Vec<u8>,
+    is_synced: bool,
+    encoder: snap::raw::Encoder,
+}
+
+/// Bytes that wait for one write.
+const WRITE_BYTES: usize = 256 << 10;
+
+impl SegmentWriter {
+    /// Goes on at `end`; what lies behind it was never valid, and is cut off.
+    pub(crate) fn open(dir: &Path, number: u64, end: u64) -> Result<Self> {
+        let path = path(dir, number);
+        let opened = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path);
+        let file = opened.map_err(io_error("open", &path))?;
+        let len = file.metadata().map_err(io_error("look at", &path))?.len();
+        if len < end {
+            return Err(HistoryError::damaged(
+                &path,
+                "the file is shorter than it was",
+            ));
+        }
+        file.set_len(end).map_err(io_error("cut", &path))?;
+        Ok(Self {
+            file,
+            path,
+            end,
+            waiting: Vec::new(),
+            is_synced: false,
+            encoder: snap::raw::Encoder::new(),
+        })
+    }
+
+    /// Appends a frame: where it begins, and its bytes.
+    pub(crate) fn append(&mut self, content: &[u8]) -> Result<(u64, u32)> {
+        let at = self.waiting.len();
+        frame::put_compressed(content, &mut self.waiting, &mut self.encoder);
+        let offset = self.end + at as u64;
+        let bytes = u32::try_from(self.waiting.len() - at).expect("a frame is bounded");
+        if self.waiting.len() >= WRITE_BYTES {
+            self.write()?;
+        }
+        Ok((offset, bytes))
+    }
+
+    /// Hands everything to the operating system: readers see it then.
+    pub(crate) fn write(&mut self) -> Result<()> {
+        if self.waiting.is_empty() {
+            return Ok(());
+        }
+        let written = self.file.write_all_at(&self.waiting, self.end);
+        written.map_err(io_error("write", &self.path))?;
+        self.end += self.waiting.len() as u64;
+        self.waiting.clear();
+        self.is_synced = false;
+        Ok(())
+    }
+
+    /// Puts everything on the disk.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        self.write()?;
+        if !self.is_synced {
+            self.file
+                .sync_data()
+                .map_err(io_error("sync", &self.path))?;
+            self.is_synced = true;
+        }
+        Ok(())
+    }
+
+    /// Where the next frame goes.
+    pub(crate) fn end(&self) -> u64 {
+        self.end + self.waiting.len() as u64
+    }
+}
+
+/// Removes a file that nothing needs; one that stays is removed at the next start.
+pub(crate) fn remove(path: &Path) {
+    if let Err(error) = fs::remove_file(path)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        tracing::warn!(file = %path.display(), %error, "cannot remove a file of the history");
+    }
+}

@@ -1,0 +1,135 @@
+//! Sorting more than fits into memory: sorted pieces go to files, and are merged when read.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::files::segment;
+use crate::files::sorted::{SortedCursor, SortedFile, SortedWriter};
+use crate::limits::SORT_BYTES;
+
+/// Takes entries in any order. Entries of one key keep their order.
+pub(crate) struct Sorter {
+    dir: PathBuf,
+    name: String,
+    entries: Vec<(Vec<u8>, Vec<u8>)>,
+    bytes: usize,
+    pieces: Vec<Arc<SortedFile>>,
+}
+
+impl Sorter {
+    /// Pieces get names that begin with `name`, in `dir`.
+    pub(crate) fn new(dir: &Path, name: &str) -> Self {
+        Self {
+            dir: dir.to_path_buf(),
+            name: name.to_owned(),
+            entries: Vec::new(),
+            bytes: 0,
+            pieces: Vec::new(),
+        }
+    }
+
+    pub(crate) fn push(&mut self, key: Vec<u8>, value: Vec<u8>) -> Result<()> {
+        // What the two vectors themselves take up.
+        self.bytes += key.len() + value.len() + 64;
+        self.entries.push((key, value));
+        if self.bytes >= SORT_BYTES {
+            self.spill()?;
+        }
+        Ok(())
+    }
+
+    fn spill(&mut self) -> Result<()> {
+        if self.entries.is_empty() {
+            return Ok(());
+        }
+        let number = self.pieces.len();
+        let path = self.dir.join(format!("{}.{number:x}", self.name));
+        let mut writer = SortedWriter::create(path)?;
+        self.entries.sort_by(|a, b| a.0.cmp(&b.0));
+        for (key, value) in self.entries.drain(..) {
+            writer.push(&key, &value)?;
+        }
+        self.bytes = 0;
+        let piece = writer.finish()?;
+        // Its pages are read through the open file; nothing is left behind after a crash.
+        segment::remove(piece.path());
+        self.pieces.push(piece);
+        Ok(())
+    }
+
+    /// All entries in order.
+    pub(crate) fn finish(mut self) -> Result<MergedCursor> {
+        self.spill()?;
+        MergedCursor::seek(&self.pieces, b"")
+    }
+}
+
+/// Walks over several sorted files at once. Of equal keys, that of the first file comes first.
+pub(crate) struct MergedCursor {
+    inputs: Vec<SortedCursor>,
+    /// Which holds the smallest key.
+    smallest: Option<usize>,
+}
+
+impl MergedCursor {
+    pub(crate) fn seek(files: &[Arc<SortedFile>], key: &[u8]) -> Result<Self> {
+        let inputs = files.iter().map(|file| file.seek(key));
+        let mut cursor = Self {
+            inputs: inputs.collect::<Result<_>>()?,
+            smallest: None,
+        };
+        cursor.choose();
+        Ok(cursor)
+    }
+
+    fn choose(&mut self) {
+        let keys = self.inputs.iter().enumerate();
+        let keys = keys.filter_map(|(at, input)| Some((input.entry()?.0, at)));
+        self.smallest = keys.min().map(|(_, at)| at);
+    }
+
+    /// The entry that it stands before; `None` at the end.
+    pub(crate) fn entry(&self) -> Option<(&[u8], &[u8])> {
+        self.inputs[self.smallest?].entry()
+    }
+
+    /// Goes to the next entry; whether a page had to be read for it.
+    pub(crate) fn advance(&mut self) -> Result<bool> {
+        let Some(at) = self.smallest else {
+            return Ok(false);
+        };
+        let has_read = self.inputs[at].advance()?;
+        self.choose();
+        Ok(has_read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_does_not_fit_into_memory_is_sorted_and_keeps_its_order() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut sorter = Sorter::new(dir.path(), "sort");
+        let mut random = fastrand::Rng::with_seed(7);
+        let count = 40_000_u32;
+        for n in 0..count {
+            let key = random.u16(..1000).to_be_bytes().to_vec();
+            let mut value = n.to_be_bytes().to_vec();
+            value.resize(600, 1);
+            sorter.push(key, value).unwrap();
+        }
+        assert!(sorter.pieces.len() > 2, "it did fit");
+        let mut cursor = sorter.finish().unwrap();
+        let mut found = Vec::new();
+        while let Some((key, value)) = cursor.entry() {
+            found.push((key.to_vec(), value[..4].to_vec()));
+            cursor.advance().unwrap();
+        }
+        assert_eq!(found.len(), count as usize);
+        assert!(found.is_sorted());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+}

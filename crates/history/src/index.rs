@@ -1,0 +1,454 @@
+//! The writer: changes into blocks, blocks into files, and what is needed to find them again.
+//!
+//! Nothing is overwritten in place. Files grow at their end or appear whole; a *checkpoint* syncs
+//! them and then writes all rows that point to what is new, together. A crash takes the history back
+//! to the last checkpoint, and the log has what came after it.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use hashbrown::HashMap;
+use prost::Message;
+use proto::Zxid;
+use proto::txn::{TxnHeader, TxnRecord};
+
+use crate::error::{HistoryError, Result, io_error};
+use crate::expand::{Draft, Ephemerals, Expander, Origin, hash_of, inline};
+use crate::files::rows::{Rows, SledRows, Writes, keys};
+use crate::files::segment::{self, Segment, SegmentWriter};
+use crate::files::sorted::SortedWriter;
+use crate::filter::PathFilter;
+use crate::limits::{BLOCK_BYTES, FORMAT, INLINE_BYTES, KNOWN_CONTENTS, Shape};
+use crate::load::{Loaded, remove_strays};
+use crate::maintain::Task;
+use crate::postings::encode;
+use crate::read::Reader;
+use crate::record::{Block, BlockRow, Change, Content, IndexRow, Kind, RunRow};
+use crate::view::{Run, Shared};
+
+/// How a history is kept.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where.
+    pub dir: PathBuf,
+    /// What.
+    pub filter: PathFilter,
+    /// Bytes of data or of an ACL beyond which only its size and hash are kept.
+    pub content_bytes_max: usize,
+    /// Bytes on disk beyond which the oldest changes are dropped; 0 for any number.
+    pub bytes_max: u64,
+    /// Changes that are older than this are dropped, ms; 0 for any age.
+    pub age_ms_max: i64,
+    /// How much lies together.
+    pub shape: Shape,
+}
+
+impl Settings {
+    /// Everything, forever.
+    pub fn new(dir: &Path) -> Self {
+        Self {
+            dir: dir.to_path_buf(),
+            filter: PathFilter::default(),
+            content_bytes_max: 1 << 20,
+            bytes_max: 0,
+            age_ms_max: 0,
+            shape: Shape::default(),
+        }
+    }
+
+    /// Old changes are dropped by whole files, so these are small where little is kept.
+    pub(crate) fn segment_bytes(&self) -> u64 {
+        let most = self.shape.segment_bytes;
+        match self.bytes_max {
+            0 => most,
+            max => (max / 16).clamp(most.min(64 << 10), most),
+        }
+    }
+}
+
+/// A history that is written. There is one at a time for a directory; [`Index::reader`] gives as many
+/// readers as are wanted.
+///
+/// After an error it must not be used any more; opened again it is as at its last checkpoint.
+pub struct Index {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) rows: Box<dyn Rows>,
+    pub(crate) settings: Settings,
+    pub(crate) state: IndexRow,
+    pub(crate) writer: SegmentWriter,
+    pub(crate) ephemerals: Ephemerals,
+    /// Contents of the current segment, by their hash.
+    pub(crate) known: HashMap<[u8; 16], u64>,
+    /// Changes of the block that is being filled.
+    pub(crate) filling: Vec<Change>,
+    pub(crate) filling_bytes: usize,
+    pub(crate) drafts: Vec<Draft>,
+    /// What readers do not see yet.
+    pub(crate) staged: Vec<Staged>,
+    /// Rows for the next checkpoint.
+    pub(crate) writes: Writes,
+    /// Files that nothing points to once the next checkpoint is written.
+    pub(crate) obsolete: Vec<PathBuf>,
+    pub(crate) is_dirty: bool,
+    pub(crate) task: Option<Task>,
+    /// At which block, and when, it was last seen that there is nothing to drop.
+    pub(crate) looked_at: (u64, i64),
+}
+
+pub(crate) enum Staged {
+    Change(u64, Box<Change>),
+    Closed(BlockRow),
+    Segment(Arc<Segment>),
+}
+
+/// Where the rows of the index lie.
+pub(crate) const ROWS_DIR: &str = "index";
+
+pub(crate) fn run_path(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("run.{number:x}"))
+}
+
+pub(crate) fn base_path(dir: &Path, number: u64) -> PathBuf {
+    dir.join(format!("base.{number:x}"))
+}
+
+impl Index {
+    /// Opens the history of a directory.
+    ///
+    /// # Errors
+    /// [`HistoryError::Missing`] if there is none: [`Index::create`] makes one. Errors for which
+    /// [`HistoryError::is_unusable`] holds ask for [`set_aside`](crate::set_aside).
+    pub fn open(settings: Settings) -> Result<Self> {
+        Loaded::read(settings)?.into_index()
+    }
+
+    /// The last transaction that is recorded.
+    pub fn head(&self) -> Zxid {
+        Zxid(self.state.head)
+    }
+
+    /// Whether the transaction at [`Index::head`] is this one; another one of the same number means
+    /// that the history is another ensemble's. True also if that is not known.
+    pub fn is_head(&self, header: &TxnHeader) -> bool {
+        let state = &self.state;
+        let is_known = (state.head_session, state.head_cxid, state.head_time_ms) != (0, 0, 0);
+        !is_known
+            || header.zxid.0 != state.head
+            || (header.session.0, header.cxid, header.time_ms)
+                == (state.head_session, state.head_cxid, state.head_time_ms)
+    }
+
+    /// For queries, in any number of threads.
+    pub fn reader(&self) -> Reader {
+        Reader::new(self.shared.clone())
+    }
+
+    /// Changes recorded since the beginning.
+    pub fn changes(&self) -> u64 {
+        self.state.changes
+    }
+
+    /// Records a committed transaction. It must follow the one before; that none is missing is the
+    /// caller's to see to. Readers see it after [`Index::publish`].
+    ///
+    /// # Errors
+    /// [`HistoryError::OutOfTurn`], or if a file cannot be written.
+    pub fn append(&mut self, record: &TxnRecord, origin: &Origin) -> Result<()> {
+        let header = &record.header;
+        if header.zxid.0 <= self.state.head {
+            return Err(HistoryError::OutOfTurn {
+                got: header.zxid,
+                head: self.head(),
+            });
+        }
+        let mut drafts = std::mem::take(&mut self.drafts);
+        Expander {
+            filter: &self.shared.filter,
+            ephemerals: &self.ephemerals,
+            origin,
+            out: &mut drafts,
+        }
+        .expand(record);
+        for draft in drafts.drain(..) {
+            self.put(draft)?;
+        }
+        self.drafts = drafts;
+        self.state.head = header.zxid.0;
+        self.state.head_session = header.session.0;
+        self.state.head_cxid = header.cxid;
+        self.state.head_time_ms = header.time_ms;
+        self.is_dirty = true;
+        Ok(())
+    }
+
+    fn put(&mut self, draft: Draft) -> Result<()> {
+        let Draft {
+            mut change,
+            data,
+            acl,
+        } = draft;
+        self.note_ephemeral(&change);
+        change.data = data.map(|bytes| self.store(bytes)).transpose()?;
+        change.acl = acl.map(|bytes| self.store(bytes)).transpose()?;
+        self.filling_bytes += change.encoded_len();
+        self.filling.push(change.clone());
+        self.staged
+            .push(Staged::Change(self.state.open_block, Box::new(change)));
+        self.state.changes += 1;
+        if self.filling.len() >= self.settings.shape.block_changes
+            || self.filling_bytes >= BLOCK_BYTES
+        {
+            self.close_block()?;
+        }
+        Ok(())
+    }
+
+    fn note_ephemeral(&mut self, change: &Change) {
+        if change.is_delete() {
+            if self.ephemerals.remove(&change.path) {
+                self.writes.push((keys::ephemeral(&change.path), None));
+            }
+        } else if change.kind() == Kind::Ephemeral && change.sets_data() && change.sets_acl() {
+            self.ephemerals.insert(change.path.clone(), change.session);
+            let session = change.session.to_be_bytes().to_vec();
+            self.writes
+                .push((keys::ephemeral(&change.path), Some(session)));
+        }
+    }
+
+    /// A long content goes to the segment, unless it is there.
+    fn store(&mut self, bytes: Bytes) -> Result<Content> {
+        if bytes.len() <= INLINE_BYTES {
+            // A slice would keep the whole request in memory.
+            return Ok(inline(Bytes::copy_from_slice(&bytes)));
+        }
+        let hash = hash_of(&bytes);
+        let mut content = Content {
+            size: bytes.len() as u64,
+            hash: Bytes::copy_from_slice(&hash),
+            ..Content::default()
+        };
+        if bytes.len() > self.settings.content_bytes_max {
+            content.is_omitted = true;
+            return Ok(content);
+        }
+        let offset = match self.known.get(&hash) {
+            Some(offset) => *offset,
+            None => {
+                let (offset, _) = self.writer.append(&bytes)?;
+                if self.known.len() >= KNOWN_CONTENTS {
+                    self.known.clear();
+                }
+                self.known.insert(hash, offset);
+                offset
+            }
+        };
+        content.offset = Some(offset);
+        Ok(content)
+    }
+
+    fn close_block(&mut self) -> Result<()> {
+        let block = Block {
+            changes: std::mem::take(&mut self.filling),
+        };
+        self.filling_bytes = 0;
+        let (offset, bytes) = self.writer.append(&block.encode_to_vec())?;
+        let times = block.changes.iter().map(|change| change.time_ms);
+        let zxid_of = |change: Option<&Change>| change.map_or(0, |change| change.zxid);
+        let row = BlockRow {
+            segment: self.state.segment,
+            offset,
+            bytes,
+            first_zxid: zxid_of(block.changes.first()),
+            last_zxid: zxid_of(block.changes.last()),
+            min_time_ms: times.clone().min().unwrap_or_default(),
+            max_time_ms: times.max().unwrap_or_default(),
+            changes: u32::try_from(block.changes.len()).expect("a block has few changes"),
+        };
+        let key = keys::numbered(keys::BLOCK, self.state.open_block);
+        self.writes.push((key, Some(row.encode_to_vec())));
+        self.staged.push(Staged::Closed(row));
+        self.state.open_block += 1;
+        if self.writer.end() >= self.settings.segment_bytes() {
+            self.begin_segment()?;
+        }
+        if self.state.open_block - self.first_recent() >= self.settings.shape.run_blocks {
+            self.publish()?;
+            self.make_run()?;
+        }
+        Ok(())
+    }
+
+    /// What comes next is of another era.
+    pub(crate) fn close_open_block(&mut self) -> Result<()> {
+        if !self.filling.is_empty() {
+            self.close_block()?;
+        }
+        self.publish()
+    }
+
+    /// All ephemerals are to be told anew.
+    pub(crate) fn forget_ephemerals(&mut self) {
+        let gone = std::mem::take(&mut self.ephemerals);
+        let removed = gone.paths().map(|path| (keys::ephemeral(path), None));
+        self.writes.extend(removed);
+    }
+
+    /// Contents of a block lie in the file of the block, so a file ends with one.
+    fn begin_segment(&mut self) -> Result<()> {
+        self.writer.sync()?;
+        self.state.segment = self.take_file_number();
+        self.writer = SegmentWriter::open(&self.settings.dir, self.state.segment, 0)?;
+        self.known.clear();
+        let segment = Segment::open(&self.settings.dir, self.state.segment)?;
+        self.staged.push(Staged::Segment(segment));
+        Ok(())
+    }
+
+    pub(crate) fn take_file_number(&mut self) -> u64 {
+        self.state.next_file += 1;
+        self.state.next_file
+    }
+
+    pub(crate) fn first_recent(&self) -> u64 {
+        let view = self.shared.view.read();
+        let last_run = view.runs.last().map(|run| run.last_block + 1);
+        last_run.unwrap_or(0).max(view.first_block)
+    }
+
+    /// Shows readers what was appended.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn publish(&mut self) -> Result<()> {
+        self.writer.write()?;
+        let mut view = self.shared.view.write();
+        let view = &mut *view;
+        let mut recent = view.recent.write();
+        for staged in self.staged.drain(..) {
+            match staged {
+                Staged::Change(block, change) => {
+                    recent.note(block, &change);
+                    view.open.push(*change);
+                }
+                Staged::Closed(row) => {
+                    view.blocks.push_back(row);
+                    view.open.clear();
+                }
+                Staged::Segment(segment) => {
+                    view.segments.insert(segment.number, segment);
+                }
+            }
+        }
+        view.head = self.state.head;
+        view.head_ms = self.state.head_time_ms;
+        Ok(())
+    }
+
+    /// The keys in memory go to a file. No block is being filled.
+    fn make_run(&mut self) -> Result<()> {
+        let first_block = self.first_recent();
+        let last_block = self.state.open_block - 1;
+        let number = self.take_file_number();
+        let recent = self.shared.view.read().recent.clone();
+        let mut writer = SortedWriter::create(run_path(&self.settings.dir, number))?;
+        let mut value = Vec::new();
+        for (key, postings) in recent.read().iter() {
+            value.clear();
+            encode(postings, &mut value);
+            writer.push(key, &value)?;
+        }
+        let run = Run {
+            number,
+            level: 0,
+            first_block,
+            last_block,
+            file: writer.finish()?,
+        };
+        self.note_run(&run);
+        let mut view = self.shared.view.write();
+        view.runs.push(Arc::new(run));
+        view.recent = Arc::default();
+        Ok(())
+    }
+
+    pub(crate) fn note_run(&mut self, run: &Run) {
+        let row = RunRow {
+            level: run.level,
+            first_block: run.first_block,
+            last_block: run.last_block,
+        };
+        let key = keys::numbered(keys::RUN, run.number);
+        self.writes.push((key, Some(row.encode_to_vec())));
+    }
+
+    /// Makes durable what was appended, and shows it to readers.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn checkpoint(&mut self) -> Result<()> {
+        self.publish()?;
+        if !self.is_dirty {
+            return Ok(());
+        }
+        self.writer.sync()?;
+        self.state.segment_bytes = self.writer.end();
+        let mut writes = std::mem::take(&mut self.writes);
+        let open = Block {
+            changes: self.filling.clone(),
+        };
+        writes.push((vec![keys::OPEN], Some(open.encode_to_vec())));
+        writes.push((vec![keys::INDEX], Some(self.state.encode_to_vec())));
+        self.rows.write(writes)?;
+        self.rows.sync()?;
+        for path in self.obsolete.drain(..) {
+            segment::remove(&path);
+        }
+        self.is_dirty = false;
+        Ok(())
+    }
+
+    /// Bytes that the history takes up on disk.
+    pub fn bytes_on_disk(&self) -> u64 {
+        let view = self.shared.view.read();
+        let segments: u64 = view.segments.values().map(|segment| segment.bytes()).sum();
+        let runs: u64 = view.runs.iter().map(|run| run.file.bytes()).sum();
+        let bases: u64 = view.eras.iter().map(|era| era.base.bytes()).sum();
+        segments + runs + bases + self.rows.bytes_on_disk()
+    }
+
+    /// A history of which nothing but `state` is there yet; its first era is added by the caller.
+    pub(crate) fn create_empty(settings: Settings) -> Result<Self> {
+        let dir = &settings.dir;
+        fs::create_dir_all(dir).map_err(io_error("create", dir))?;
+        let rows = SledRows::open(&dir.join(ROWS_DIR))?;
+        if !rows.scan(keys::INDEX)?.is_empty() {
+            return Err(HistoryError::damaged(dir, "there is a history already"));
+        }
+        let state = IndexRow {
+            format: FORMAT,
+            segment: 1,
+            next_file: 1,
+            include: settings.filter.include().to_vec(),
+            exclude: settings.filter.exclude().to_vec(),
+            ..IndexRow::default()
+        };
+        remove_strays(dir, &[])?;
+        drop(SegmentWriter::open(dir, state.segment, 0)?);
+        let loaded = Loaded {
+            settings,
+            rows: Box::new(rows),
+            state,
+            blocks: VecDeque::new(),
+            first_block: 0,
+            runs: Vec::new(),
+            eras: Vec::new(),
+            open: Vec::new(),
+            ephemerals: Ephemerals::default(),
+        };
+        loaded.into_index()
+    }
+}

@@ -1,0 +1,63 @@
+//! Bounds of what the history holds in memory, writes at a time and answers.
+
+/// Version of the files.
+pub const FORMAT: u32 = 1;
+
+/// Bytes of changes after which a block is closed earlier.
+pub(crate) const BLOCK_BYTES: usize = 64 << 10;
+
+/// Contents up to this many bytes lie in the change itself: in a block they are compressed
+/// together, and one of their own would cost more than it spares.
+pub(crate) const INLINE_BYTES: usize = 256;
+
+/// Blocks of one key in one entry of a run.
+pub(crate) const POSTINGS_CHUNK: usize = 2048;
+
+/// Bytes of a page of a sorted file, before compression.
+pub(crate) const PAGE_BYTES: usize = 8 << 10;
+/// Bytes of a frame that is believed: a block or a page with one entry of the largest size.
+pub(crate) const FRAME_BYTES_MAX: usize = 256 << 20;
+/// Bytes of znodes that are sorted in memory before they go to a file.
+pub(crate) const SORT_BYTES: usize = 8 << 20;
+
+/// Blocks that readers keep decoded.
+pub(crate) const CACHED_BLOCKS: usize = 64;
+/// Pages that one step of a merge reads.
+pub(crate) const STEP_PAGES: usize = 16;
+
+/// Contents remembered to find equal ones.
+pub(crate) const KNOWN_CONTENTS: usize = 16 << 10;
+
+/// Results of one page of an answer, at most.
+pub const PAGE_RESULTS_MAX: usize = 1000;
+/// Blocks that one page of an answer reads, at most; it may then hold fewer results than asked
+/// for, and says where to go on.
+pub(crate) const PAGE_BLOCKS_MAX: usize = 2000;
+/// Bytes of contents in one page of an answer, at most (but one result always fits).
+pub(crate) const PAGE_BYTES_MAX: usize = 16 << 20;
+
+/// How much lies together. The default is meant for servers; tests take less of everything, so that
+/// little data takes every way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Changes in a block: what is read to see one of them.
+    pub block_changes: usize,
+    /// Closed blocks whose keys are held in memory before they become a run.
+    pub run_blocks: u64,
+    /// Runs of one level that are merged into one of the next.
+    pub runs_merged: usize,
+    /// Bytes after which the next file of changes is begun. Old changes are dropped by whole files,
+    /// and equal contents are kept once a file.
+    pub segment_bytes: u64,
+}
+
+impl Default for Shape {
+    fn default() -> Self {
+        Self {
+            block_changes: 128,
+            run_blocks: 64,
+            runs_merged: 8,
+            segment_bytes: 16 << 20,
+        }
+    }
+}

@@ -1,0 +1,288 @@
+//! Opening: what the rows say is read, and compared with what is there.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use hashbrown::HashMap;
+use parking_lot::{Mutex, RwLock};
+use prost::Message;
+
+use crate::error::{HistoryError, Result, io_error};
+use crate::expand::Ephemerals;
+use crate::files::rows::{Rows, SledRows, keys};
+use crate::files::segment::{self, Segment, SegmentWriter};
+use crate::files::sorted::SortedFile;
+use crate::index::{Index, ROWS_DIR, Settings, base_path, run_path};
+use crate::limits::FORMAT;
+use crate::postings::RecentKeys;
+use crate::record::{Block, BlockRow, Change, Era, IndexRow, RunRow};
+use crate::view::{BlockCache, EraView, Run, Shared, View};
+
+/// What the rows of a directory say.
+pub(crate) struct Loaded {
+    pub(crate) settings: Settings,
+    pub(crate) rows: Box<dyn Rows>,
+    pub(crate) state: IndexRow,
+    pub(crate) first_block: u64,
+    pub(crate) blocks: VecDeque<BlockRow>,
+    pub(crate) runs: Vec<Arc<Run>>,
+    pub(crate) eras: Vec<EraView>,
+    pub(crate) open: Vec<Change>,
+    pub(crate) ephemerals: Ephemerals,
+}
+
+impl Loaded {
+    pub(crate) fn read(settings: Settings) -> Result<Self> {
+        let dir = settings.dir.clone();
+        let rows_dir = dir.join(ROWS_DIR);
+        if !rows_dir.is_dir() {
+            return Err(HistoryError::Missing { path: dir });
+        }
+        let rows: Box<dyn Rows> = Box::new(SledRows::open(&rows_dir)?);
+        let Some((_, row)) = rows.scan(keys::INDEX)?.pop() else {
+            return Err(HistoryError::Missing { path: dir });
+        };
+        let state: IndexRow = decode(row, &rows_dir)?;
+        check_state(&state, &settings)?;
+        let (first_block, blocks) = read_blocks(&*rows, &state, &rows_dir)?;
+        let mut loaded = Self {
+            open: Vec::new(),
+            runs: read_runs(&*rows, &dir, first_block, state.open_block)?,
+            eras: read_eras(&state.eras, &dir)?,
+            ephemerals: read_ephemerals(&*rows, &rows_dir)?,
+            settings,
+            rows,
+            state,
+            first_block,
+            blocks,
+        };
+        if let Some((_, row)) = loaded.rows.scan(keys::OPEN)?.pop() {
+            loaded.open = decode::<Block>(row, &rows_dir)?.changes;
+        }
+        remove_strays(&dir, &loaded.files())?;
+        Ok(loaded)
+    }
+
+    /// Files that the rows name.
+    fn files(&self) -> Vec<PathBuf> {
+        let dir = &self.settings.dir;
+        let mut files = vec![segment::path(dir, self.state.segment), dir.join(ROWS_DIR)];
+        files.extend(
+            self.blocks
+                .iter()
+                .map(|row| segment::path(dir, row.segment)),
+        );
+        files.extend(self.runs.iter().map(|run| run.file.path().to_path_buf()));
+        files.extend(self.eras.iter().map(|era| era.base.path().to_path_buf()));
+        files.dedup();
+        files
+    }
+
+    pub(crate) fn into_index(self) -> Result<Index> {
+        let dir = &self.settings.dir;
+        let writer = SegmentWriter::open(dir, self.state.segment, self.state.segment_bytes)?;
+        let mut segments = BTreeMap::new();
+        let named = self.blocks.iter().map(|row| row.segment);
+        for number in named.chain([self.state.segment]) {
+            if let Entry::Vacant(entry) = segments.entry(number) {
+                entry.insert(Segment::open(dir, number)?);
+            }
+        }
+        let view = View {
+            first_block: self.first_block,
+            blocks: self.blocks,
+            open: self.open.clone(),
+            recent: Arc::default(),
+            runs: self.runs,
+            eras: self.eras,
+            segments,
+            head: self.state.head,
+            head_ms: self.state.head_time_ms,
+        };
+        let shared = Shared {
+            dir: dir.clone(),
+            filter: self.settings.filter.clone(),
+            view: RwLock::new(view),
+            cache: Mutex::new(BlockCache::default()),
+        };
+        let index = Index {
+            shared: Arc::new(shared),
+            rows: self.rows,
+            settings: self.settings,
+            state: self.state,
+            writer,
+            ephemerals: self.ephemerals,
+            known: HashMap::new(),
+            filling_bytes: self.open.iter().map(Message::encoded_len).sum(),
+            filling: self.open,
+            drafts: Vec::new(),
+            staged: Vec::new(),
+            writes: Vec::new(),
+            obsolete: Vec::new(),
+            is_dirty: true,
+            task: None,
+            looked_at: (u64::MAX, 0),
+        };
+        index.read_recent()?;
+        Ok(index)
+    }
+}
+
+impl Index {
+    /// Keys of blocks that no run covers.
+    fn read_recent(&self) -> Result<()> {
+        let look = self.reader().look();
+        let mut recent = RecentKeys::default();
+        for block in self.first_recent()..=self.state.open_block {
+            for change in self.changes_of(&look, block)?.iter() {
+                recent.note(block, change);
+            }
+        }
+        self.shared.view.write().recent = Arc::new(RwLock::new(recent));
+        Ok(())
+    }
+
+    fn changes_of(&self, look: &crate::view::Look, block: u64) -> Result<crate::view::Changes> {
+        Ok(look.block(block)?.0)
+    }
+}
+
+fn decode<M: Message + Default>(row: Vec<u8>, path: &Path) -> Result<M> {
+    crate::record::decode(row.into(), path)
+}
+
+fn check_state(state: &IndexRow, settings: &Settings) -> Result<()> {
+    let path = settings.dir.clone();
+    if state.format != FORMAT {
+        return Err(HistoryError::Version {
+            path,
+            found: state.format,
+            known: FORMAT,
+        });
+    }
+    let filter = &settings.filter;
+    if state.include != filter.include() || state.exclude != filter.exclude() {
+        let found = format!("include {:?}, exclude {:?}", state.include, state.exclude);
+        return Err(HistoryError::OtherPatterns { path, found });
+    }
+    if state.eras.is_empty() {
+        return Err(HistoryError::damaged(&path, "the index has no era"));
+    }
+    Ok(())
+}
+
+/// Blocks without a gap, up to the one that is being filled.
+fn read_blocks(
+    rows: &dyn Rows,
+    state: &IndexRow,
+    path: &Path,
+) -> Result<(u64, VecDeque<BlockRow>)> {
+    let mut blocks = VecDeque::new();
+    let mut first = None;
+    for (key, row) in rows.scan(keys::BLOCK)? {
+        let number = keys::number(&key);
+        let first = *first.get_or_insert(number.unwrap_or_default());
+        if number != Some(first + blocks.len() as u64) {
+            return Err(HistoryError::damaged(path, "rows of blocks are missing"));
+        }
+        blocks.push_back(decode(row, path)?);
+    }
+    let first = first.unwrap_or(state.open_block);
+    if first + blocks.len() as u64 != state.open_block {
+        return Err(HistoryError::damaged(
+            path,
+            "rows of the last blocks are missing",
+        ));
+    }
+    Ok((first, blocks))
+}
+
+/// Runs without a gap and without an overlap, from the first block on.
+fn read_runs(rows: &dyn Rows, dir: &Path, first: u64, open: u64) -> Result<Vec<Arc<Run>>> {
+    let mut runs = Vec::new();
+    for (key, row) in rows.scan(keys::RUN)? {
+        let number = keys::number(&key).unwrap_or_default();
+        let row: RunRow = decode(row, dir)?;
+        runs.push(Arc::new(Run {
+            number,
+            level: row.level,
+            first_block: row.first_block,
+            last_block: row.last_block,
+            file: SortedFile::open(run_path(dir, number))?,
+        }));
+    }
+    runs.sort_by_key(|run| run.first_block);
+    let follow = runs
+        .windows(2)
+        .all(|pair| pair[0].last_block + 1 == pair[1].first_block);
+    let covers_first = runs.first().is_none_or(|run| run.first_block <= first);
+    let ends = runs.last().is_none_or(|run| run.last_block < open);
+    if !(follow && covers_first && ends) {
+        return Err(HistoryError::damaged(dir, "runs are missing"));
+    }
+    Ok(runs)
+}
+
+fn read_eras(rows: &[Era], dir: &Path) -> Result<Vec<EraView>> {
+    let eras = rows.iter().map(|row| {
+        Ok(EraView {
+            row: *row,
+            base: SortedFile::open(base_path(dir, row.base))?,
+        })
+    });
+    eras.collect()
+}
+
+fn read_ephemerals(rows: &dyn Rows, path: &Path) -> Result<Ephemerals> {
+    let mut ephemerals = Ephemerals::default();
+    for (key, value) in rows.scan(keys::EPHEMERAL)? {
+        let of = std::str::from_utf8(&key[1..]).ok();
+        let session = value.as_slice().try_into().ok().map(i64::from_be_bytes);
+        let (Some(of), Some(session)) = (of, session) else {
+            return Err(HistoryError::damaged(
+                path,
+                "the row of an ephemeral does not decode",
+            ));
+        };
+        ephemerals.insert(of.to_owned(), session);
+    }
+    Ok(ephemerals)
+}
+
+/// Removes what a crash left: files that no row names.
+pub(crate) fn remove_strays(dir: &Path, named: &[PathBuf]) -> Result<()> {
+    let entries = fs::read_dir(dir).map_err(io_error("list", dir))?;
+    for entry in entries.flatten() {
+        let path = entry.path();
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let is_ours = ["changes.", "run.", "base.", "sort."]
+            .iter()
+            .any(|kind| name.starts_with(kind));
+        if is_ours && !named.contains(&path) {
+            segment::remove(&path);
+        }
+    }
+    Ok(())
+}
+
+/// Moves a history that is of no use out of the way, beside itself, and returns where it is now. One
+/// that was moved before goes.
+///
+/// # Errors
+/// If it cannot be moved.
+pub fn set_aside(dir: &Path) -> Result<PathBuf> {
+    let mut name = dir.file_name().unwrap_or_default().to_os_string();
+    name.push(".aside");
+    let aside = dir.with_file_name(name);
+    if let Err(error) = fs::remove_dir_all(&aside)
+        && error.kind() != std::io::ErrorKind::NotFound
+    {
+        return Err(io_error("remove", &aside)(error));
+    }
+    fs::rename(dir, &aside).map_err(io_error("move aside", dir))?;
+    Ok(aside)
+}

@@ -1,0 +1,415 @@
+//! Work in the background, in small steps: runs are merged, and what is too old or too much is
+//! dropped.
+
+use std::sync::Arc;
+
+use prost::Message;
+
+use crate::error::{HistoryError, Result};
+use crate::files::rows::keys;
+use crate::files::segment;
+use crate::files::sorted::{SortedCursor, SortedFile, SortedWriter};
+use crate::files::sorter::{MergedCursor, Sorter};
+use crate::index::{Index, base_path, run_path};
+use crate::limits::{POSTINGS_CHUNK, STEP_PAGES};
+use crate::postings::{Posting, decode, encode, path_key};
+use crate::read::apply;
+use crate::record::{Change, Era, Znode};
+use crate::view::{EraView, Look, Run};
+
+/// How often retention is looked at when nothing is recorded, ms.
+const LOOK_EVERY_MS: u64 = 60_000;
+
+/// Work that was begun.
+pub(crate) enum Task {
+    Merge(Box<Merge>),
+    Trim(Box<Trim>),
+}
+
+/// What a step did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// There is nothing to do.
+    Idle,
+    /// Some work was done, and there may be more.
+    Worked,
+}
+
+/// Several runs become one.
+pub(crate) struct Merge {
+    number: u64,
+    inputs: Vec<Arc<Run>>,
+    cursor: MergedCursor,
+    writer: SortedWriter,
+    key: Vec<u8>,
+    postings: Vec<Posting>,
+    value: Vec<u8>,
+}
+
+impl Merge {
+    fn flush(&mut self) -> Result<()> {
+        if !self.postings.is_empty() {
+            self.value.clear();
+            encode(&self.postings, &mut self.value);
+            self.writer.push(&self.key, &self.value)?;
+            self.postings.clear();
+        }
+        Ok(())
+    }
+
+    /// Takes one entry; whether there was one, and whether a page was read.
+    fn take(&mut self, first_block: u64) -> Result<Option<bool>> {
+        let Some((key, value)) = self.cursor.entry() else {
+            return Ok(None);
+        };
+        let mut found = Vec::new();
+        let is_whole = decode(value, &mut found).is_some();
+        if self.key != key || self.postings.len() + found.len() > POSTINGS_CHUNK {
+            let key = key.to_vec();
+            self.flush()?;
+            self.key = key;
+        }
+        if !is_whole {
+            let path = self.inputs[0].file.path();
+            return Err(HistoryError::damaged(
+                path,
+                "a list of blocks does not decode",
+            ));
+        }
+        found.retain(|posting| posting.block >= first_block);
+        self.postings.extend(found);
+        self.cursor.advance().map(Some)
+    }
+}
+
+/// Blocks in front of `upto` are dropped. What they did goes into the znodes that the era begins
+/// with.
+pub(crate) struct Trim {
+    upto: u64,
+    next: u64,
+    look: Look,
+    /// The era that `upto` lies in.
+    era: Era,
+    old_base: Arc<SortedFile>,
+    stage: TrimStage,
+}
+
+enum TrimStage {
+    /// Changes are sorted by path.
+    Sort(Sorter),
+    /// They are put into the znodes.
+    Fold(Box<Fold>),
+    /// There is nothing to put anywhere.
+    Nothing,
+}
+
+/// Changes that are put into znodes.
+struct Fold {
+    base: SortedCursor,
+    changes: MergedCursor,
+    number: u64,
+    writer: SortedWriter,
+}
+
+impl Index {
+    /// Does a bit of what there is to do, some milliseconds of it: runs that are to be merged, changes
+    /// that are no longer kept. `now_ms` is since 1970.
+    ///
+    /// # Errors
+    /// If a file cannot be read or written.
+    pub fn step(&mut self, now_ms: i64) -> Result<Step> {
+        let task = match self.task.take() {
+            Some(task) => task,
+            None => match self.next_task(now_ms)? {
+                Some(task) => task,
+                None => return Ok(Step::Idle),
+            },
+        };
+        match task {
+            Task::Merge(merge) => self.merge_step(merge)?,
+            Task::Trim(trim) => self.trim_step(trim)?,
+        }
+        Ok(Step::Worked)
+    }
+
+    fn next_task(&mut self, now_ms: i64) -> Result<Option<Task>> {
+        // Looking at all files for every step would cost more than the steps.
+        let is_due = self.looked_at.0 != self.state.open_block
+            || now_ms.abs_diff(self.looked_at.1) >= LOOK_EVERY_MS;
+        if is_due {
+            if let Some(upto) = self.trim_upto(now_ms) {
+                return self.begin_trim(upto).map(Some);
+            }
+            self.looked_at = (self.state.open_block, now_ms);
+        }
+        let Some(inputs) = self.runs_to_merge() else {
+            return Ok(None);
+        };
+        let number = self.take_file_number();
+        let files: Vec<_> = inputs.iter().map(|run| run.file.clone()).collect();
+        Ok(Some(Task::Merge(Box::new(Merge {
+            number,
+            cursor: MergedCursor::seek(&files, b"")?,
+            writer: SortedWriter::create(run_path(&self.settings.dir, number))?,
+            inputs,
+            key: Vec::new(),
+            postings: Vec::new(),
+            value: Vec::new(),
+        }))))
+    }
+
+    /// Neighbours of one level.
+    fn runs_to_merge(&self) -> Option<Vec<Arc<Run>>> {
+        let view = self.shared.view.read();
+        let mut groups = view.runs.chunk_by(|a, b| a.level == b.level);
+        let count = self.settings.shape.runs_merged;
+        let full = groups.find(|group| group.len() >= count);
+        full.map(|group| group[..count].to_vec())
+    }
+
+    fn merge_step(&mut self, mut merge: Box<Merge>) -> Result<()> {
+        let first_block = self.shared.view.read().first_block;
+        let mut pages = 0;
+        while pages < STEP_PAGES {
+            match merge.take(first_block)? {
+                Some(has_read) => pages += usize::from(has_read),
+                None => return self.finish_merge(*merge),
+            }
+        }
+        self.task = Some(Task::Merge(merge));
+        Ok(())
+    }
+
+    fn finish_merge(&mut self, mut merge: Merge) -> Result<()> {
+        merge.flush()?;
+        let ends = merge.inputs.first().zip(merge.inputs.last());
+        let (first, last) = ends.expect("a merge has inputs");
+        let run = Run {
+            number: merge.number,
+            level: first.level + 1,
+            first_block: first.first_block,
+            last_block: last.last_block,
+            file: merge.writer.finish()?,
+        };
+        self.note_run(&run);
+        self.forget_runs(&merge.inputs);
+        let mut view = self.shared.view.write();
+        let is_input = |other: &Arc<Run>| merge.inputs.iter().any(|run| run.number == other.number);
+        let at = view
+            .runs
+            .partition_point(|other| other.first_block < run.first_block);
+        view.runs.retain(|other| !is_input(other));
+        view.runs.insert(at, Arc::new(run));
+        self.is_dirty = true;
+        Ok(())
+    }
+
+    fn forget_runs(&mut self, runs: &[Arc<Run>]) {
+        for run in runs {
+            self.writes
+                .push((keys::numbered(keys::RUN, run.number), None));
+            self.obsolete.push(run.file.path().to_path_buf());
+        }
+    }
+
+    /// The first block to keep, if there are some to drop: whole files, never the newest.
+    fn trim_upto(&self, now_ms: i64) -> Option<u64> {
+        let bytes_max = self.settings.bytes_max;
+        let bytes = self.bytes_on_disk();
+        // A bit more than needed, so that it is not done for each file anew.
+        let mut excess = match bytes_max {
+            0 => 0,
+            max if bytes <= max => 0,
+            max => bytes - (max - max / 10),
+        };
+        let too_old = match self.settings.age_ms_max {
+            0 => i64::MIN,
+            age => now_ms.saturating_sub(age),
+        };
+        let view = self.shared.view.read();
+        let mut upto = view.first_block;
+        for segment in view.segments.values() {
+            if segment.number == self.state.segment {
+                break;
+            }
+            let rows = view
+                .blocks
+                .range(usize::try_from(upto - view.first_block).ok()?..);
+            let of_file = rows.take_while(|row| row.segment == segment.number);
+            let (mut count, mut newest) = (0, i64::MIN);
+            for row in of_file {
+                (count, newest) = (count + 1, newest.max(row.max_time_ms));
+            }
+            if excess == 0 && newest >= too_old {
+                break;
+            }
+            excess = excess.saturating_sub(segment.bytes());
+            upto += count;
+        }
+        (upto > view.first_block).then_some(upto)
+    }
+
+    fn begin_trim(&mut self, upto: u64) -> Result<Task> {
+        let look = self.reader().look();
+        let eras = look.eras.iter().rev();
+        let mut eras = eras.filter(|era| era.row.first_block <= upto);
+        let era = eras
+            .next()
+            .or(look.eras.first())
+            .ok_or_else(|| HistoryError::damaged(&self.settings.dir, "the index has no era"))?;
+        let next = era.row.first_block.max(look.first_block);
+        let stage = if next < upto {
+            TrimStage::Sort(Sorter::new(&self.settings.dir, "sort.trim"))
+        } else {
+            TrimStage::Nothing
+        };
+        Ok(Task::Trim(Box::new(Trim {
+            upto,
+            next,
+            era: era.row,
+            old_base: era.base.clone(),
+            look,
+            stage,
+        })))
+    }
+
+    fn trim_step(&mut self, mut trim: Box<Trim>) -> Result<()> {
+        let is_done = match &mut trim.stage {
+            TrimStage::Nothing => true,
+            TrimStage::Sort(sorter) if trim.next < trim.upto => {
+                let (changes, segment) = trim.look.block(trim.next)?;
+                for change in changes.iter() {
+                    let mut change = change.clone();
+                    for content in [&mut change.data, &mut change.acl].into_iter().flatten() {
+                        *content = trim.look.content(content, segment.as_ref())?;
+                    }
+                    sorter.push(path_key(&change.path), change.encode_to_vec())?;
+                }
+                trim.next += 1;
+                false
+            }
+            TrimStage::Sort(_) => {
+                self.begin_fold(&mut trim)?;
+                false
+            }
+            TrimStage::Fold(fold) => fold.step(&trim.look.shared.dir)?,
+        };
+        if is_done {
+            return self.finish_trim(*trim);
+        }
+        self.task = Some(Task::Trim(trim));
+        Ok(())
+    }
+
+    fn begin_fold(&mut self, trim: &mut Trim) -> Result<()> {
+        let number = self.take_file_number();
+        let between = std::mem::replace(&mut trim.stage, TrimStage::Nothing);
+        if let TrimStage::Sort(sorter) = between {
+            trim.stage = TrimStage::Fold(Box::new(Fold {
+                base: trim.old_base.seek(b"")?,
+                changes: sorter.finish()?,
+                number,
+                writer: SortedWriter::create(base_path(&self.settings.dir, number))?,
+            }));
+        }
+        Ok(())
+    }
+
+    fn finish_trim(&mut self, trim: Trim) -> Result<()> {
+        let mut oldest = EraView {
+            row: trim.era,
+            base: trim.old_base,
+        };
+        if let TrimStage::Fold(fold) = trim.stage {
+            self.obsolete.push(oldest.base.path().to_path_buf());
+            oldest.base = fold.writer.finish()?;
+            oldest.row.base = fold.number;
+        }
+        if let Some(last) = trim.look.row(trim.upto - 1)
+            && trim.era.first_block < trim.upto
+        {
+            oldest.row.recorded_after = last.last_zxid;
+            if oldest.row.known_from < last.last_zxid {
+                oldest.row.known_from = last.last_zxid;
+                oldest.row.known_from_ms = last.max_time_ms;
+            }
+            oldest.row.first_block = trim.upto;
+        }
+        let shared = self.shared.clone();
+        let mut view = shared.view.write();
+        let at = view
+            .eras
+            .iter()
+            .position(|era| era.row.gap_after == trim.era.gap_after);
+        for era in view.eras.drain(..at.unwrap_or_default()) {
+            self.obsolete.push(era.base.path().to_path_buf());
+        }
+        view.eras[0] = oldest;
+        self.state.eras = view.eras.iter().map(|era| era.row).collect();
+        while view.first_block < trim.upto {
+            view.blocks.pop_front();
+            let key = keys::numbered(keys::BLOCK, view.first_block);
+            self.writes.push((key, None));
+            view.first_block += 1;
+        }
+        let first = view
+            .blocks
+            .front()
+            .map_or(self.state.segment, |row| row.segment);
+        let kept = view.segments.split_off(&first);
+        for number in std::mem::replace(&mut view.segments, kept).keys() {
+            self.obsolete.push(segment::path(&shared.dir, *number));
+        }
+        let (gone, runs) = std::mem::take(&mut view.runs)
+            .into_iter()
+            .partition::<Vec<_>, _>(|run| run.last_block < trim.upto);
+        view.runs = runs;
+        drop(view);
+        self.forget_runs(&gone);
+        self.is_dirty = true;
+        // What is no longer kept is no longer on the disk.
+        self.checkpoint()
+    }
+}
+
+impl Fold {
+    /// Goes on for a while; whether all is done.
+    fn step(&mut self, dir: &std::path::Path) -> Result<bool> {
+        let mut pages = 0;
+        while pages < STEP_PAGES {
+            let in_base = self.base.entry().map(|(key, _)| key);
+            let in_changes = self.changes.entry().map(|(key, _)| key);
+            let smallest = in_base.into_iter().chain(in_changes).min();
+            let Some(key) = smallest.map(<[u8]>::to_vec) else {
+                return Ok(true);
+            };
+            let mut znode: Option<Znode> = None;
+            if let Some((at, value)) = self.base.entry()
+                && at == key
+            {
+                if self
+                    .changes
+                    .entry()
+                    .is_none_or(|(changed, _)| changed != key)
+                {
+                    self.writer.push(&key, value)?;
+                    pages += usize::from(self.base.advance()?);
+                    continue;
+                }
+                znode = Some(crate::record::decode(value.to_vec().into(), dir)?);
+                pages += usize::from(self.base.advance()?);
+            }
+            while let Some((at, value)) = self.changes.entry()
+                && at == key
+            {
+                let change: Change = crate::record::decode(value.to_vec().into(), dir)?;
+                apply(&mut znode, &change);
+                pages += usize::from(self.changes.advance()?);
+            }
+            if let Some(znode) = znode {
+                self.writer.push(&key, &znode.encode_to_vec())?;
+            }
+        }
+        Ok(false)
+    }
+}

@@ -1,0 +1,128 @@
+//! What is different between two moments.
+
+use crate::error::{HistoryError, Result};
+use crate::filter;
+use crate::limits::{PAGE_BYTES_MAX, PAGE_RESULTS_MAX};
+use crate::query::Page;
+use crate::query::scan::SubtreeCursor;
+use crate::read::{Moment, Reader, Viewer, shown};
+use crate::record::Znode;
+
+/// How a znode differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DifferenceKind {
+    /// It was not there before.
+    Created,
+    /// It is not there any more.
+    Deleted,
+    /// It was deleted, and another one was created in its place.
+    Replaced,
+    /// Its data, its ACL or both were set.
+    Changed,
+}
+
+/// A znode that is not what it was.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Difference {
+    /// Its path.
+    pub path: String,
+    /// How it differs.
+    pub kind: DifferenceKind,
+    /// At the earlier moment.
+    pub before: Option<Znode>,
+    /// At the later one.
+    pub after: Option<Znode>,
+}
+
+/// Paths that one page looks at.
+const PATHS_MAX: usize = 20_000;
+
+impl Reader {
+    /// Znodes of a subtree that differ between two moments, in the order of the bytes of their paths,
+    /// from behind `after` on.
+    ///
+    /// # Errors
+    /// If a moment is not known, or the path makes no sense.
+    pub fn diff(
+        &self,
+        path: &str,
+        (from, to): (Moment, Moment),
+        after: Option<&str>,
+        limit: usize,
+        viewer: &dyn Viewer,
+    ) -> Result<Page<Difference, String>> {
+        filter::check(path)?;
+        let look = self.look();
+        let (from, to) = (look.zxid_at(from)?, look.zxid_at(to)?);
+        let eras = (look.era_of(from)?, look.era_of(to)?);
+        let (first_block, last_block) = (look.last_block_at(from.0), look.last_block_at(to.0));
+        let limit = limit.clamp(1, PAGE_RESULTS_MAX);
+        let mut page = Page {
+            results: Vec::new(),
+            next: None,
+            hidden: 0,
+            extent: look.extent(),
+        };
+        let mut paths = SubtreeCursor::new(&look, path, after);
+        let (mut bytes, mut last) = (0, None);
+        for _ in 0..PATHS_MAX {
+            let Some((found, postings)) = paths.next()? else {
+                break;
+            };
+            if page.results.len() >= limit || bytes >= PAGE_BYTES_MAX {
+                page.next = last;
+                return Ok(page);
+            }
+            last = Some(found.clone());
+            let (low, high) = (first_block.min(last_block), first_block.max(last_block));
+            let is_touched = postings.iter().any(|at| (low..=high).contains(&at.block));
+            if eras.0 == eras.1 && !is_touched {
+                continue;
+            }
+            let state = |zxid: proto::Zxid, era: usize| {
+                look.znode_of(&found, (zxid.0, u32::MAX), &look.eras[era], &postings)
+            };
+            let (before, after) = (state(from, eras.0)?, state(to, eras.1)?);
+            let Some(kind) = kind_of(before.as_ref(), after.as_ref()) else {
+                continue;
+            };
+            let mut is_seen = true;
+            for znode in before.iter().chain(&after) {
+                is_seen &= look.may_see(&found, znode, viewer)?;
+            }
+            if !is_seen && found == path {
+                return Err(HistoryError::NoPermission { path: found });
+            } else if !is_seen {
+                page.hidden += 1;
+                continue;
+            }
+            let shown = |znode: Znode| shown(&found, znode, viewer);
+            let difference = Difference {
+                kind,
+                before: before.map(shown),
+                after: after.map(shown),
+                path: found.clone(),
+            };
+            let znodes = difference.before.iter().chain(&difference.after);
+            bytes += znodes.map(prost::Message::encoded_len).sum::<usize>();
+            page.results.push(difference);
+        }
+        page.next = match paths.next()? {
+            Some(_) => last,
+            None => None,
+        };
+        Ok(page)
+    }
+}
+
+fn kind_of(before: Option<&Znode>, after: Option<&Znode>) -> Option<DifferenceKind> {
+    match (before, after) {
+        (None, None) => None,
+        (None, Some(_)) => Some(DifferenceKind::Created),
+        (Some(_), None) => Some(DifferenceKind::Deleted),
+        (Some(before), Some(after)) if before.czxid != after.czxid => {
+            Some(DifferenceKind::Replaced)
+        }
+        (Some(before), Some(after)) => (before != after).then_some(DifferenceKind::Changed),
+    }
+}

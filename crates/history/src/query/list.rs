@@ -1,0 +1,345 @@
+//! The changes of a path or a subtree.
+
+use std::collections::BTreeSet;
+
+use crate::error::{HistoryError, Result};
+use crate::filter;
+use crate::limits::{FORMAT, PAGE_BLOCKS_MAX, PAGE_BYTES_MAX, PAGE_RESULTS_MAX};
+use crate::postings::{host, identity_key, path_key, session_key};
+use crate::query::scan::{is_below, ranges_below};
+use crate::read::{Extent, Moment, Reader, Viewer, hide, shown};
+use crate::record::{Change, ExportedChange, Operation};
+use crate::view::Look;
+
+/// Which changes are asked for. All conditions hold together.
+#[derive(Debug, Clone)]
+pub struct HistoryQuery {
+    /// Of this znode.
+    pub path: String,
+    /// And of all below it.
+    pub recursive: bool,
+    /// Not before this transaction or time.
+    pub since: Option<Moment>,
+    /// Not after this transaction or time.
+    pub until: Option<Moment>,
+    /// By an identity (`scheme:id`) or from a host, where they are known.
+    pub by: Option<String>,
+    /// Of this session.
+    pub session: Option<i64>,
+    /// By one of these operations; any if empty.
+    pub operations: Vec<Operation>,
+    /// Whether the newest comes first.
+    pub newest_first: bool,
+    /// Whether the znode before and after each change is wanted.
+    pub with_states: bool,
+    /// Where the page before said to go on.
+    pub after: Option<(i64, u32)>,
+    /// Changes of a page, up to [`PAGE_RESULTS_MAX`].
+    pub limit: usize,
+}
+
+impl HistoryQuery {
+    /// All changes of a znode, the oldest first.
+    pub fn of(path: &str) -> Self {
+        Self {
+            path: path.to_owned(),
+            recursive: false,
+            since: None,
+            until: None,
+            by: None,
+            session: None,
+            operations: Vec::new(),
+            newest_first: false,
+            with_states: false,
+            after: None,
+            limit: PAGE_RESULTS_MAX,
+        }
+    }
+
+    fn matches(&self, change: &Change) -> bool {
+        let is_of_path = if self.recursive {
+            is_below(&self.path, &change.path)
+        } else {
+            change.path == self.path
+        };
+        let is_in_time = |moment: Option<Moment>, holds: fn(i64, i64) -> bool| match moment {
+            None => true,
+            Some(Moment::Zxid(zxid)) => holds(change.zxid, zxid.0),
+            Some(Moment::Time(ms)) => holds(change.time_ms, ms),
+        };
+        let is_by = |who: &String| {
+            change.identities.contains(who) || host(&change.client) == Some(who.as_str())
+        };
+        is_of_path
+            && is_in_time(self.since, |change, since| change >= since)
+            && is_in_time(self.until, |change, until| change <= until)
+            && self.session.is_none_or(|session| change.session == session)
+            && self.by.as_ref().is_none_or(is_by)
+            && (self.operations.is_empty() || self.operations.contains(&change.operation()))
+            && self.after.is_none_or(|after| {
+                if self.newest_first {
+                    change.position() < after
+                } else {
+                    change.position() > after
+                }
+            })
+    }
+}
+
+/// A part of an answer.
+#[derive(Debug, Clone)]
+pub struct Page<T, C> {
+    /// What was found.
+    pub results: Vec<T>,
+    /// Where to go on; `None` if this is all.
+    pub next: Option<C>,
+    /// Results that the asker may not see.
+    pub hidden: u64,
+    /// How far the history reaches, and what it does not know.
+    pub extent: Extent,
+}
+
+/// A page that grows.
+struct Growing<'a> {
+    look: &'a Look,
+    query: &'a HistoryQuery,
+    viewer: &'a dyn Viewer,
+    results: Vec<ExportedChange>,
+    bytes: usize,
+    hidden: u64,
+    last: Option<(i64, u32)>,
+}
+
+impl Reader {
+    /// Changes that a query asks for, with their contents.
+    ///
+    /// # Errors
+    /// For a path that makes no sense or is not recorded, or if all of it is not to be seen.
+    pub fn history(
+        &self,
+        query: &HistoryQuery,
+        viewer: &dyn Viewer,
+    ) -> Result<Page<ExportedChange, (i64, u32)>> {
+        let look = self.look();
+        filter::check(&query.path)?;
+        if !query.recursive {
+            look.check_path(&query.path)?;
+        }
+        let blocks = look.candidates(query)?;
+        let mut page = Growing {
+            look: &look,
+            query,
+            viewer,
+            results: Vec::new(),
+            bytes: 0,
+            hidden: 0,
+            last: query.after,
+        };
+        let mut is_all = true;
+        let mut left = PAGE_BLOCKS_MAX;
+        for block in blocks {
+            if left == 0 || page.is_full() {
+                is_all = false;
+                break;
+            }
+            left -= 1;
+            is_all = page.take_block(block)?;
+        }
+        if page.hidden > 0 && page.results.is_empty() && !query.recursive {
+            return Err(HistoryError::NoPermission {
+                path: query.path.clone(),
+            });
+        }
+        Ok(Page {
+            next: page.last.filter(|_| !is_all),
+            results: page.results,
+            hidden: page.hidden,
+            extent: look.extent(),
+        })
+    }
+}
+
+impl Growing<'_> {
+    fn is_full(&self) -> bool {
+        self.results.len() >= self.query.limit.clamp(1, PAGE_RESULTS_MAX)
+            || self.bytes >= PAGE_BYTES_MAX
+    }
+
+    /// Takes what matches; whether there was room for all of it.
+    fn take_block(&mut self, block: u64) -> Result<bool> {
+        let (changes, segment) = self.look.block(block)?;
+        let look = self.look;
+        let recorded_after = look.extent().recorded_after.0;
+        let kept = changes
+            .iter()
+            .filter(|change| change.zxid <= look.head.0 && change.zxid > recorded_after);
+        let mut matching: Vec<&Change> = kept.filter(|change| self.query.matches(change)).collect();
+        if self.query.newest_first {
+            matching.reverse();
+        }
+        for change in matching {
+            if self.is_full() {
+                return Ok(false);
+            }
+            self.last = Some(change.position());
+            let mut change = change.clone();
+            for content in [&mut change.data, &mut change.acl].into_iter().flatten() {
+                *content = look.content(content, segment.as_ref())?;
+            }
+            match look.exported(change, self.query.with_states, self.viewer)? {
+                Some(result) => {
+                    self.bytes += prost::Message::encoded_len(&result);
+                    self.results.push(result);
+                }
+                None => self.hidden += 1,
+            }
+        }
+        // Where nothing of a block is wanted, the next page need not look at it again.
+        let edge = if self.query.newest_first {
+            changes.first().map(|change| change.position())
+        } else {
+            changes.last().map(|change| change.position())
+        };
+        self.last = edge.or(self.last);
+        Ok(true)
+    }
+}
+
+impl Look {
+    /// Blocks that may hold what is asked for, in the order of the answer.
+    fn candidates(&self, query: &HistoryQuery) -> Result<Vec<u64>> {
+        let mut blocks: Option<BTreeSet<u64>> = None;
+        let mut narrow = |found: BTreeSet<u64>| {
+            blocks = Some(match blocks.take() {
+                Some(before) => before.intersection(&found).copied().collect(),
+                None => found,
+            });
+        };
+        let of_key = |key: &[u8]| -> Result<BTreeSet<u64>> {
+            Ok(self
+                .postings(key)?
+                .iter()
+                .map(|posting| posting.block)
+                .collect())
+        };
+        if !query.recursive {
+            narrow(of_key(&path_key(&query.path))?);
+        } else if query.path != "/" {
+            narrow(self.blocks_below(&query.path)?);
+        }
+        if let Some(session) = query.session {
+            narrow(of_key(&session_key(session))?);
+        }
+        if let Some(by) = &query.by {
+            narrow(of_key(&identity_key(by))?);
+        }
+        let may_hold = |block: u64| self.may_hold(query, block);
+        let mut found: Vec<u64> = match blocks {
+            Some(blocks) => blocks
+                .into_iter()
+                .filter(|block| may_hold(*block))
+                .collect(),
+            None => (self.first_block..=self.open_block)
+                .filter(|block| may_hold(*block))
+                .collect(),
+        };
+        if query.newest_first {
+            found.reverse();
+        }
+        Ok(found)
+    }
+
+    fn blocks_below(&self, path: &str) -> Result<BTreeSet<u64>> {
+        let mut blocks = BTreeSet::new();
+        for (from, to) in ranges_below(path, None) {
+            let mut keys = self.keys(&from, &to)?;
+            while let Some((_, postings)) = keys.next()? {
+                blocks.extend(postings.iter().map(|posting| posting.block));
+            }
+        }
+        Ok(blocks)
+    }
+
+    /// By what the row of the block says.
+    fn may_hold(&self, query: &HistoryQuery, block: u64) -> bool {
+        let Some(row) = self.row(block) else {
+            return true;
+        };
+        let since = match query.since {
+            None => true,
+            Some(Moment::Zxid(zxid)) => row.last_zxid >= zxid.0,
+            Some(Moment::Time(ms)) => row.max_time_ms >= ms,
+        };
+        let until = match query.until {
+            None => true,
+            Some(Moment::Zxid(zxid)) => row.first_zxid <= zxid.0,
+            Some(Moment::Time(ms)) => row.min_time_ms <= ms,
+        };
+        let after = query.after.is_none_or(|(zxid, _)| {
+            if query.newest_first {
+                row.first_zxid <= zxid
+            } else {
+                row.last_zxid >= zxid
+            }
+        });
+        since && until && after
+    }
+
+    /// A change as it is shown; `None` if the viewer may not see it.
+    pub(crate) fn exported(
+        &self,
+        mut change: Change,
+        with_states: bool,
+        viewer: &dyn Viewer,
+    ) -> Result<Option<ExportedChange>> {
+        let mut before = None;
+        let mut is_before_unknown = true;
+        let mut after = None;
+        let path = change.path.clone();
+        let sees_all = viewer.may_see_secrets();
+        if with_states || !sees_all {
+            let position = match change.index {
+                0 => (change.zxid - 1, u32::MAX),
+                index => (change.zxid, index - 1),
+            };
+            match self.znode(&path, position) {
+                Ok(znode) => (before, is_before_unknown) = (znode, false),
+                Err(HistoryError::NotKept { .. } | HistoryError::Hole { .. }) => {}
+                Err(other) => return Err(other),
+            }
+            after = match self.znode(&path, change.position()) {
+                Err(HistoryError::NotKept { .. } | HistoryError::Hole { .. }) => None,
+                other => other?,
+            };
+        }
+        if !sees_all && !self.may_see_change(&change, before.as_ref(), after.as_ref(), viewer)? {
+            return Ok(None);
+        }
+        if !sees_all {
+            hide(&path, change.data.as_mut(), change.acl.as_mut());
+        }
+        let shown = |znode| shown(&path, znode, viewer);
+        Ok(Some(ExportedChange {
+            format: FORMAT,
+            before: before.map(shown).filter(|_| with_states),
+            after: after.map(shown).filter(|_| with_states),
+            change: Some(change),
+            is_before_unknown: with_states && is_before_unknown,
+        }))
+    }
+
+    /// By the ACL after the change, or before it if the znode was deleted, and by that of now.
+    fn may_see_change(
+        &self,
+        change: &Change,
+        before: Option<&crate::record::Znode>,
+        after: Option<&crate::record::Znode>,
+        viewer: &dyn Viewer,
+    ) -> Result<bool> {
+        match after.or(before) {
+            Some(then) => self.may_see(&change.path, then, viewer),
+            // The ACL is not known any more.
+            None => Ok(false),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! A subtree as it was.
+
+use prost::Message;
+
+use crate::error::{HistoryError, Result};
+use crate::filter;
+use crate::limits::{PAGE_BYTES_MAX, PAGE_RESULTS_MAX};
+use crate::query::Page;
+use crate::query::scan::SubtreeCursor;
+use crate::read::{Moment, Reader, Viewer, shown};
+use crate::record::Znode;
+
+/// A znode and where it was.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TreeEntry {
+    /// Its path.
+    pub path: String,
+    /// What it was.
+    pub znode: Znode,
+}
+
+/// Paths that one page looks at, with znodes that were not there at that moment.
+const PATHS_MAX: usize = 20_000;
+
+impl Reader {
+    /// Znodes of a subtree, in the order of the bytes of their paths, from behind `after` on.
+    ///
+    /// # Errors
+    /// If the moment is not known, or the path makes no sense.
+    pub fn tree_at(
+        &self,
+        path: &str,
+        moment: Moment,
+        after: Option<&str>,
+        limit: usize,
+        viewer: &dyn Viewer,
+    ) -> Result<Page<TreeEntry, String>> {
+        filter::check(path)?;
+        let look = self.look();
+        let zxid = look.zxid_at(moment)?;
+        let era = look.eras[look.era_of(zxid)?].clone();
+        let limit = limit.clamp(1, PAGE_RESULTS_MAX);
+        let mut paths = SubtreeCursor::new(&look, path, after);
+        let mut page = Page {
+            results: Vec::new(),
+            next: None,
+            hidden: 0,
+            extent: look.extent(),
+        };
+        let (mut bytes, mut last) = (0, None);
+        for _ in 0..PATHS_MAX {
+            let Some((found, postings)) = paths.next()? else {
+                break;
+            };
+            if page.results.len() >= limit || bytes >= PAGE_BYTES_MAX {
+                page.next = last;
+                return Ok(page);
+            }
+            last = Some(found.clone());
+            let Some(znode) = look.znode_of(&found, (zxid.0, u32::MAX), &era, &postings)? else {
+                continue;
+            };
+            if !look.may_see(&found, &znode, viewer)? {
+                if found == path {
+                    return Err(HistoryError::NoPermission { path: found });
+                }
+                page.hidden += 1;
+                continue;
+            }
+            bytes += znode.encoded_len();
+            let znode = shown(&found, znode, viewer);
+            page.results.push(TreeEntry { path: found, znode });
+        }
+        page.next = match paths.next()? {
+            Some(_) => last,
+            None => None,
+        };
+        Ok(page)
+    }
+}

@@ -1,0 +1,158 @@
+//! The records of `proto/history.proto`, and how they come from ours.
+
+use bytes::Bytes;
+use prost::Message;
+use proto::Acl;
+
+/// What prost makes of the definition; its comments are the documentation.
+mod generated {
+    #![allow(missing_docs, clippy::all, unreachable_pub)]
+    include!(concat!(env!("OUT_DIR"), "/zoarium.history.v1.rs"));
+}
+
+pub use generated::{AclEntry, AclList, Change, Content, ExportedChange, Kind, Operation, Znode};
+pub(crate) use generated::{Block, BlockRow, Era, IndexRow, RunRow};
+
+/// The text of `proto/history.proto`, for those who read an export.
+pub const DEFINITION: &str = include_str!("../proto/history.proto");
+
+/// Stands for a password's hash.
+const MASK: &str = "***";
+
+impl AclList {
+    /// The list as transactions have it.
+    pub fn from_acl(acl: &[Acl]) -> Self {
+        let entries = acl.iter().map(|entry| AclEntry {
+            perms: entry.perms,
+            scheme: entry.id.scheme.to_string(),
+            id: entry.id.id.to_string(),
+        });
+        Self {
+            entries: entries.collect(),
+        }
+    }
+
+    /// The list as the tree has it.
+    pub fn to_acl(&self) -> Vec<Acl> {
+        let entries = self.entries.iter();
+        entries
+            .map(|entry| Acl::new(entry.perms, &entry.scheme, &entry.id))
+            .collect()
+    }
+
+    /// The list without hashes of passwords.
+    #[must_use]
+    pub fn masked(mut self) -> Self {
+        for entry in &mut self.entries {
+            if (entry.scheme == "digest" || entry.scheme == "super")
+                && let Some((user, _)) = entry.id.split_once(':')
+            {
+                entry.id = format!("{user}:{MASK}");
+            }
+        }
+        self
+    }
+}
+
+impl Content {
+    /// The bytes, if they lie in the record.
+    pub fn bytes(&self) -> Option<&Bytes> {
+        self.inline.as_ref()
+    }
+}
+
+impl Change {
+    /// Where it stands in the order of all changes.
+    pub fn position(&self) -> (i64, u32) {
+        (self.zxid, self.index)
+    }
+
+    /// Whether it removes the znode.
+    pub fn is_delete(&self) -> bool {
+        matches!(
+            self.operation(),
+            Operation::Delete | Operation::DeleteByServer | Operation::CloseSession
+        )
+    }
+
+    /// Whether it sets the data.
+    pub fn sets_data(&self) -> bool {
+        matches!(
+            self.operation(),
+            Operation::Create | Operation::SetData | Operation::Reconfig
+        )
+    }
+
+    /// Whether it sets the ACL.
+    pub fn sets_acl(&self) -> bool {
+        matches!(self.operation(), Operation::Create | Operation::SetAcl)
+    }
+}
+
+impl Operation {
+    /// How commands name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Unspecified => "unspecified",
+            Self::Create => "create",
+            Self::SetData => "set",
+            Self::SetAcl => "setAcl",
+            Self::Delete => "delete",
+            Self::DeleteByServer => "deleteByServer",
+            Self::CloseSession => "closeSession",
+            Self::Reconfig => "reconfig",
+        }
+    }
+
+    /// All that are written.
+    pub const ALL: [Self; 7] = [
+        Self::Create,
+        Self::SetData,
+        Self::SetAcl,
+        Self::Delete,
+        Self::DeleteByServer,
+        Self::CloseSession,
+        Self::Reconfig,
+    ];
+
+    /// The operation of that name.
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|operation| operation.name() == name)
+    }
+}
+
+/// Reads a record; what does not decode is damage, as its checksum was right.
+pub(crate) fn decode<M: Message + Default>(
+    bytes: Bytes,
+    path: &std::path::Path,
+) -> crate::Result<M> {
+    M::decode(bytes).map_err(|error| crate::HistoryError::damaged(path, error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hashes_of_passwords_are_masked_and_nothing_else() {
+        let acl = [
+            Acl::new(31, "digest", "ann:aGFzaA=="),
+            Acl::new(1, "ip", "10.0.0.1"),
+            Acl::new(1, "digest", "odd"),
+        ];
+        let masked = AclList::from_acl(&acl).masked();
+        let ids: Vec<&str> = masked.entries.iter().map(|entry| &*entry.id).collect();
+        assert_eq!(ids, ["ann:***", "10.0.0.1", "odd"]);
+        assert_eq!(AclList::from_acl(&acl).to_acl(), acl);
+    }
+
+    #[test]
+    fn operations_are_found_by_their_names() {
+        for operation in Operation::ALL {
+            assert_eq!(Operation::parse(operation.name()), Some(operation));
+        }
+        assert_eq!(Operation::parse("unspecified"), None);
+    }
+}

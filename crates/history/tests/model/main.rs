@@ -1,0 +1,315 @@
+//! Random histories against a plain list: every query gives the same, also after kills, merges,
+//! retention, and when everything is made again.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+mod compare;
+mod generate;
+mod plain;
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use compare::compare;
+use generate::{Generator, Made};
+use history::{Baseline, HistoryError, Index, Settings, Shape, SnapshotAt, Step};
+use plain::{Plain, start_zxid};
+use proto::{StatPersisted, Zxid};
+
+fn settings(dir: &Path) -> Settings {
+    Settings {
+        shape: Shape {
+            block_changes: 8,
+            run_blocks: 4,
+            runs_merged: 3,
+            segment_bytes: 16 << 10,
+        },
+        ..Settings::new(dir)
+    }
+}
+
+/// A history that begins in front of the first transaction.
+fn create(settings: Settings, made: &[Made]) -> Index {
+    let mut baseline = Baseline::new(&settings).unwrap();
+    baseline
+        .znode("", Some(b""), -1, &StatPersisted::default())
+        .unwrap();
+    let snapshot = SnapshotAt {
+        zxid: Zxid(start_zxid(made)),
+        covers: None,
+    };
+    Index::create(settings, baseline, snapshot).unwrap()
+}
+
+fn append_rest(index: &mut Index, made: &[Made]) {
+    let head = index.head();
+    for (record, origin) in made.iter().filter(|(record, _)| record.header.zxid > head) {
+        index.append(record, origin).unwrap();
+    }
+    index.publish().unwrap();
+}
+
+fn step_to_the_end(index: &mut Index, now_ms: i64) -> usize {
+    let mut steps = 0;
+    while index.step(now_ms).unwrap() == Step::Worked {
+        steps += 1;
+    }
+    steps
+}
+
+#[test]
+fn every_query_is_as_in_the_list() {
+    {
+        let seed = 1;
+        let dir = tempfile::tempdir().unwrap();
+        let made = Generator::make(seed, 1500);
+        let plain = Plain::of(&made);
+        let mut index = create(settings(dir.path()), &made);
+        append_rest(&mut index, &made);
+        compare(&index.reader(), &plain, seed, 12);
+        // Merged.
+        assert!(step_to_the_end(&mut index, 0) > 3);
+        compare(&index.reader(), &plain, seed + 100, 12);
+        // Opened again.
+        index.checkpoint().unwrap();
+        drop(index);
+        let mut index = Index::open(settings(dir.path())).unwrap();
+        compare(&index.reader(), &plain, seed + 200, 12);
+        // Goes on as if nothing had been.
+        let longer = Generator::make(seed, 2000);
+        let head = index.head();
+        assert_eq!(head.0, plain.head());
+        append_rest(&mut index, &longer);
+        compare(&index.reader(), &Plain::of(&longer), seed + 300, 12);
+    }
+}
+
+#[test]
+fn what_is_not_kept_is_forgotten_and_the_rest_stays() {
+    {
+        let seed = 11;
+        let dir = tempfile::tempdir().unwrap();
+        let made = Generator::make(seed, 1600);
+        let plain = Plain::of(&made);
+        let whole = tempfile::tempdir().unwrap();
+        let mut index = create(settings(whole.path()), &made);
+        append_rest(&mut index, &made);
+        step_to_the_end(&mut index, 0);
+        index.checkpoint().unwrap();
+        let bytes_max = index.bytes_on_disk() * 3 / 4;
+        let settings = Settings {
+            bytes_max,
+            ..settings(dir.path())
+        };
+        let mut index = create(settings.clone(), &made);
+        for end in (200..=made.len()).step_by(200) {
+            append_rest(&mut index, &made[..end]);
+            step_to_the_end(&mut index, 0);
+        }
+        index.checkpoint().unwrap();
+        let extent = index.reader().extent();
+        assert!(
+            extent.known_from.0 > start_zxid(&made),
+            "nothing was dropped"
+        );
+        assert!(
+            index.bytes_on_disk() <= bytes_max * 11 / 10,
+            "{}",
+            index.bytes_on_disk()
+        );
+        compare(&index.reader(), &plain, seed, 12);
+        drop(index);
+        let mut index = Index::open(settings).unwrap();
+        compare(&index.reader(), &plain, seed + 100, 12);
+        // By age: everything but the newest file.
+        index.checkpoint().unwrap();
+        drop(index);
+        let settings = Settings {
+            age_ms_max: 1000,
+            ..self::settings(dir.path())
+        };
+        let mut index = Index::open(settings).unwrap();
+        let last_ms = plain.times.last().unwrap().1;
+        step_to_the_end(&mut index, last_ms + 100_000);
+        assert!(index.reader().extent().known_from > extent.known_from);
+        compare(&index.reader(), &plain, seed + 200, 12);
+    }
+}
+
+/// A snapshot that was taken at a moment.
+fn snapshot_of(dir: &Path, zxid: i64, tree: &plain::Tree) -> (Baseline, SnapshotAt) {
+    let mut baseline = Baseline::new(&settings(dir)).unwrap();
+    let mut acls: Vec<Vec<proto::Acl>> = Vec::new();
+    for (path, znode) in tree {
+        acls.push(znode.acl.clone());
+        let id = i64::try_from(acls.len()).unwrap();
+        baseline.acl(id, &znode.acl);
+        let owner = match znode.kind {
+            history::record::Kind::Container => i64::MIN,
+            history::record::Kind::Ttl => (0xff_i64 << 56) | 5000,
+            _ => znode.owner,
+        };
+        let stat = StatPersisted {
+            czxid: znode.czxid,
+            mzxid: znode.mzxid,
+            ctime: znode.ctime_ms,
+            mtime: znode.mtime_ms,
+            version: znode.version,
+            aversion: znode.aversion,
+            ephemeral_owner: owner,
+            ..StatPersisted::default()
+        };
+        baseline
+            .znode(path, znode.data.as_deref(), id, &stat)
+            .unwrap();
+    }
+    let at = SnapshotAt {
+        zxid: Zxid(zxid),
+        covers: None,
+    };
+    (baseline, at)
+}
+
+#[test]
+fn a_gap_is_told_and_both_sides_of_it_are_right() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = Generator::make(21, 1200);
+    let plain = Plain::of(&made);
+    let (before, behind) = (&made[..400], &made[700..]);
+    let mut index = create(settings(dir.path()), &made);
+    append_rest(&mut index, before);
+    let gap_after = index.head();
+    let (snapshot_zxid, tree) = &plain.trees[700];
+    let (baseline, at) = snapshot_of(dir.path(), *snapshot_zxid, tree);
+    index.begin_era(baseline, at).unwrap();
+    append_rest(&mut index, behind);
+    for _ in 0..2 {
+        let reader = index.reader();
+        let extent = reader.extent();
+        assert_eq!(extent.holes.len(), 1);
+        assert_eq!(extent.holes[0].after, gap_after);
+        let owner = history::FileOwner {
+            shows_secrets: true,
+        };
+        let at =
+            |zxid: i64| reader.tree_at("/", history::Moment::Zxid(Zxid(zxid)), None, 1000, &owner);
+        assert!(matches!(
+            at(plain.trees[600].0),
+            Err(HistoryError::Hole { .. })
+        ));
+        for known in [200, 400, 700, 900, 1200] {
+            let (zxid, tree) = &plain.trees[known];
+            let found: Vec<String> = at(*zxid)
+                .unwrap()
+                .results
+                .into_iter()
+                .map(|e| e.path)
+                .collect();
+            let mut wanted: Vec<String> = tree.keys().cloned().collect();
+            wanted.sort_unstable();
+            assert_eq!(found, wanted, "{known}");
+        }
+        index.checkpoint().unwrap();
+        step_to_the_end(&mut index, 0);
+        drop(index);
+        index = Index::open(settings(dir.path())).unwrap();
+    }
+    // What lies before the gap is dropped, and the gap with it.
+    drop(index);
+    let settings = Settings {
+        age_ms_max: 1,
+        ..settings(dir.path())
+    };
+    let mut index = Index::open(settings).unwrap();
+    step_to_the_end(&mut index, i64::MAX);
+    let extent = index.reader().extent();
+    assert_eq!(extent.holes, []);
+    assert!(extent.recorded_after.0 >= *snapshot_zxid);
+    compare(&index.reader(), &plain, 21, 20);
+}
+
+/// Tells the child what to do.
+const CHILD: &str = "HISTORY_MODEL_CHILD";
+
+/// Not a test of its own: the process that is killed.
+#[test]
+fn child() {
+    let Ok(task) = std::env::var(CHILD) else {
+        return;
+    };
+    let (seed, dir) = task.split_once(' ').unwrap();
+    let seed: u64 = seed.parse().unwrap();
+    let made = Generator::make(seed, COUNT);
+    let settings = settings(Path::new(dir));
+    let mut index = match Index::open(settings.clone()) {
+        Err(HistoryError::Missing { .. }) => create(settings, &made),
+        other => other.unwrap(),
+    };
+    let mut random = fastrand::Rng::new();
+    let head = index.head();
+    for (record, origin) in made.iter().filter(|(record, _)| record.header.zxid > head) {
+        index.append(record, origin).unwrap();
+        match random.u32(..30) {
+            0 => index.checkpoint().unwrap(),
+            1 => drop(index.step(0).unwrap()),
+            _ => {}
+        }
+        println!("at {}", record.header.zxid);
+    }
+    index.checkpoint().unwrap();
+    println!("end");
+}
+
+const COUNT: usize = 1500;
+
+#[test]
+fn kills_at_random_moments_lose_nothing_that_was_made_durable() {
+    let seed = 31;
+    let dir = tempfile::tempdir().unwrap();
+    let made = Generator::make(seed, COUNT);
+    let mut random = fastrand::Rng::with_seed(seed);
+    let (mut kills, mut head) = (0, i64::MIN);
+    loop {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child", "--nocapture"])
+            .env(CHILD, format!("{seed} {}", dir.path().display()))
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let lines = random.usize(1..400);
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let mut lines = out
+            .lines()
+            .map(Result::unwrap)
+            .filter(|line| line.starts_with("at ") || line == "end")
+            .take(lines);
+        let is_over = lines.any(|line| line == "end");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        if is_over {
+            break;
+        }
+        kills += 1;
+        let index = match Index::open(settings(dir.path())) {
+            Err(HistoryError::Missing { .. }) => continue,
+            other => other.unwrap(),
+        };
+        assert!(index.head().0 >= head, "it went back");
+        head = index.head().0;
+        let recorded: Vec<Made> = made
+            .iter()
+            .filter(|(r, _)| r.header.zxid.0 <= head)
+            .cloned()
+            .collect();
+        if recorded
+            .iter()
+            .any(|(record, _)| matches!(record.txn, proto::txn::Txn::Create(_)))
+        {
+            compare(&index.reader(), &Plain::of(&recorded), kills, 4);
+        }
+    }
+    assert!(kills > 2, "only {kills} kills");
+    let index = Index::open(settings(dir.path())).unwrap();
+    compare(&index.reader(), &Plain::of(&made), 31, 12);
+}
