@@ -281,6 +281,27 @@ fn folders_of_the_server_know_no_other() {
     assert!(faults.is_empty(), "{faults:#?}");
 }
 
+/// Lines of the simulator's host, which moves bytes and time. The aim is 900: what is beyond it is the
+/// order of replies on a client's connection, which belongs into `replica`. Never to be raised.
+const SIMULATED_HOST_LINES_MAX: usize = 1600;
+
+#[test]
+fn the_host_of_the_simulator_stays_small() {
+    let source = workspace_root().join("crates/simulator/src");
+    let mut files = rust_files(&source.join("server"));
+    files.push(source.join("server.rs"));
+    assert!(files.len() > 3, "the host is not where it was: {files:?}");
+    let lines_of = |path: &std::path::PathBuf| {
+        let text = fs::read_to_string(path).expect("a source file is text");
+        text.lines().count()
+    };
+    let lines: usize = files.iter().map(lines_of).sum();
+    assert!(
+        lines <= SIMULATED_HOST_LINES_MAX,
+        "the host of the simulator has {lines} lines, {SIMULATED_HOST_LINES_MAX} are allowed"
+    );
+}
+
 fn rust_files(dir: &Path) -> Vec<std::path::PathBuf> {
     let mut found = Vec::new();
     for path in fs::read_dir(dir)

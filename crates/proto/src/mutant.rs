@@ -26,6 +26,9 @@ pub enum Mutant {
     CommittedLogKeptOverSnapshot,
     /// ZOOKEEPER-4925: what DIFF brought is missing in the committed log.
     DiffNotInCommittedLog,
+    /// Whose history is newest does not count in an election. Zab is safe whoever is elected: what a
+    /// wrong leader lacks keeps it from leading.
+    ElectsAnybody,
     /// A log file counts as synced as soon as it is written.
     AckBeforeSync,
     /// A sync of the log that fails counts as done, and a new file is begun.

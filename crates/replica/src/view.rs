@@ -97,6 +97,11 @@ impl<H: Host> Replica<H> {
         }
     }
 
+    /// Whether its history counts in elections: its files hold all that it may have acknowledged.
+    pub fn is_trusted(&self) -> bool {
+        self.member.as_ref().is_none_or(|member| member.is_trusted)
+    }
+
     /// The role as it is; `None` outside of an ensemble.
     pub fn view(&self) -> Option<View> {
         let member = self.member.as_ref()?;

@@ -31,9 +31,20 @@ pub(crate) fn server_at(address: &HostPort) -> Option<usize> {
     number.parse::<usize>().ok()?.checked_sub(1)
 }
 
+/// Where snapshots are, and where the log is.
+pub(crate) fn dirs_of(plan: &Plan) -> [&'static Path; 2] {
+    let data = Path::new("/data");
+    match plan.has_log_dir {
+        true => [data, Path::new("/log")],
+        false => [data, data],
+    }
+}
+
 pub(crate) fn config_of(index: usize, plan: &Plan) -> Result<Config, String> {
     let tick_ms = plan.tick_ms;
-    let mut text = format!("dataDir=/data\ntickTime={tick_ms}\ninitLimit=10\nsyncLimit=5\n");
+    let [data, log] = dirs_of(plan).map(Path::display);
+    let mut text = format!("dataDir={data}\ndataLogDir={log}\ntickTime={tick_ms}\n");
+    text += "initLimit=10\nsyncLimit=5\n";
     if plan.features.local_sessions {
         text += "localSessionsEnabled=true\nlocalSessionsUpgradingEnabled=true\n";
     }

@@ -1,6 +1,7 @@
 //! Servers, clients and everything between them, from one seed.
 
 mod ending;
+mod stalls;
 mod weather;
 
 use crate::client::Client;
@@ -22,6 +23,10 @@ pub(crate) struct Machine {
     has_refused: bool,
     /// Its disk was replaced: it must not vote before it has synchronised.
     was_wiped: bool,
+    /// Its process does nothing until then.
+    stands_until: Micros,
+    /// Its disk does nothing until then.
+    hangs_until: Micros,
 }
 
 pub(crate) struct Ensemble {
@@ -29,6 +34,8 @@ pub(crate) struct Ensemble {
     pub(crate) machines: Vec<Machine>,
     pub(crate) clients: Vec<Client>,
     healed_at: Option<Micros>,
+    /// Too many voters have lost what they acknowledged: it stays down.
+    pub(crate) is_given_up: bool,
 }
 
 impl Ensemble {
@@ -43,6 +50,8 @@ impl Ensemble {
             is_rotten: false,
             has_refused: false,
             was_wiped: false,
+            stands_until: 0,
+            hangs_until: 0,
         };
         let machines = (0..world.plan.servers()).map(|_| machine()).collect();
         let clients = (0..world.plan.clients).map(|index| Client::new(index, &mut world));
@@ -54,6 +63,7 @@ impl Ensemble {
             machines,
             clients,
             healed_at: None,
+            is_given_up: false,
             world,
         }
     }
@@ -92,6 +102,9 @@ impl Ensemble {
     }
 
     fn happen(&mut self, event: Event) {
+        if let Some(until) = self.stalled_until(&event) {
+            return self.world.queue.at(until, event);
+        }
         match event {
             Event::Arrival { connection, lane } => self.arrive(connection, lane),
             Event::Dialled { connection } => self.dialled(connection),
@@ -249,6 +262,7 @@ impl Ensemble {
             return;
         }
         machine.lives += 1;
+        machine.stands_until = 0;
         let birth = Birth {
             index,
             life: machine.lives,
@@ -260,6 +274,9 @@ impl Ensemble {
                 self.world.say(&name, || {
                     format!("starts at {}", server.replica.last_zxid())
                 });
+                if !server.replica.is_trusted() {
+                    self.world.say(&name, || "has no vote".into());
+                }
                 let life = server.host.life;
                 machine.process = Some(Box::new(server));
                 self.with(index, life, Server::begin);
@@ -330,7 +347,8 @@ impl Ensemble {
             self.world.queue.after(delay, event);
         }
         drop(process);
-        disk.lose_power(&mut self.world.random, false);
+        let loses_sectors = self.world.plan.loses_sectors;
+        disk.lose_power(&mut self.world.random, loses_sectors);
     }
 
     pub(crate) fn process(&self, index: usize) -> Option<&Server> {

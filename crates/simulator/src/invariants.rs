@@ -3,6 +3,7 @@
 pub(crate) mod access;
 pub(crate) mod acknowledged;
 pub(crate) mod digest;
+pub(crate) mod durable;
 pub(crate) mod ephemerals;
 pub(crate) mod expired;
 pub(crate) mod fifo;

@@ -59,6 +59,8 @@ pub struct Report {
     pub succeeded: BTreeMap<OpCode, usize>,
     /// Searches for an order of calls that were given up.
     pub undecided: usize,
+    /// Whether it ended without a quorum that has kept what it acknowledged, and so without a leader.
+    pub is_given_up: bool,
     /// The first promise that was broken.
     pub violation: Option<Violation>,
 }
@@ -101,6 +103,7 @@ fn report(ensemble: &Ensemble) -> Report {
         events: ensemble.world.queue.taken,
         succeeded: checks.succeeded.clone(),
         undecided: checks.undecided(),
+        is_given_up: ensemble.is_given_up,
         violation: checks.violation.clone(),
     }
 }

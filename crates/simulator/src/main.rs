@@ -157,6 +157,7 @@ struct Total {
     events: u64,
     undecided: usize,
     succeeded: BTreeMap<&'static str, usize>,
+    given_up: u64,
 }
 
 impl Total {
@@ -171,5 +172,6 @@ impl Total {
         for (op, count) in &report.succeeded {
             *self.succeeded.entry(op.name()).or_default() += count;
         }
+        self.given_up += u64::from(report.is_given_up);
     }
 }

@@ -1,8 +1,7 @@
-//! Deliberate bugs: each breaks one duty of a host, and must be caught.
+//! Deliberate bugs: each breaks one duty, and must be caught.
 //!
-//! Most live in the simulated host: what the replica wants is not carried out, or it is told what is
-//! not so. What no host can bring about is a line of the code that ships, behind a feature that only
-//! tests turn on (`proto::mutant`). [`CAUGHT_BY`] names for each a seed that catches it,
+//! They are lines of the code that ships, behind a feature that only tests turn on
+//! (`proto::mutant`); one is the simulated host's. [`CAUGHT_BY`] names for each a seed that catches it,
 //! or it is that of a script ([`crate::scenarios`]); `tests/mutants.rs` runs them.
 
 /// One duty that is not done. `None`: all are.
@@ -75,6 +74,8 @@ pub enum Mutant {
     DiffNotInCommittedLog,
     /// ZOOKEEPER-1818: a leader goes on naming the epoch it was elected with.
     LeaderKeepsElectedEpoch,
+    /// Whose history is newest does not count in elections. Nothing but liveness may break.
+    ElectsAnybody,
 }
 
 /// All of them.
@@ -148,6 +149,7 @@ impl Mutant {
             Self::OwnerIgnored => Shipped::OwnerIgnored,
             Self::VotesByApplied => Shipped::VotesByApplied,
             Self::LeaderKeepsElectedEpoch => Shipped::LeaderKeepsElectedEpoch,
+            Self::ElectsAnybody => Shipped::ElectsAnybody,
             Self::CommittedLogKeptOverSnapshot => Shipped::CommittedLogKeptOverSnapshot,
             Self::DiffNotInCommittedLog => Shipped::DiffNotInCommittedLog,
             Self::AckBeforeSync => Shipped::AckBeforeSync,
@@ -194,6 +196,7 @@ impl Mutant {
 
     /// The one with this name.
     pub fn by_name(name: &str) -> Option<Self> {
-        Self::all().find(|mutant| mutant.name().eq_ignore_ascii_case(name))
+        let mut named = Self::all().chain([Self::ElectsAnybody]);
+        named.find(|mutant| mutant.name().eq_ignore_ascii_case(name))
     }
 }

@@ -5,11 +5,14 @@ use proto::learner::LearnerPacket;
 use proto::txn::{Txn, TxnRecord};
 use proto::{Epoch, SessionId, Sid, Zxid};
 use replica::{Effect, Service};
+use testkit::SimDisk;
 use tree::Tree;
 use zab::Record;
 use zab::learner::Fault;
 
 use crate::checks::Checks;
+use crate::invariants::durable;
+use crate::plan::Plan;
 
 /// What the checks have to know of a server beside what they are shown.
 #[derive(Debug)]
@@ -22,6 +25,9 @@ pub(crate) struct Observed {
     is_active: bool,
     /// Of the leader that this server is, or was in sync with last.
     epoch: Epoch,
+    /// Acknowledgements so far, and whether one was for the epoch of its leader.
+    acknowledged: u64,
+    has_acknowledged_epoch: bool,
 }
 
 impl Observed {
@@ -32,6 +38,8 @@ impl Observed {
             leads: false,
             is_active: false,
             epoch: Epoch(0),
+            acknowledged: 0,
+            has_acknowledged_epoch: false,
         }
     }
 
@@ -44,7 +52,10 @@ impl Observed {
     pub(crate) fn effect(&mut self, effect: &Effect, tree: &Tree, last: Zxid, to: &mut Checks) {
         match effect {
             Effect::Listen { .. } => self.leads = true,
-            Effect::Dial { .. } => self.leads = false,
+            Effect::Dial { .. } => {
+                self.leads = false;
+                self.has_acknowledged_epoch = false;
+            }
             Effect::Append(record) if self.leads => {
                 to.proposes(self.sid, record);
                 // A leader ends sessions of its own accord when their time is up.
@@ -74,6 +85,31 @@ impl Observed {
                 to.fail("one member list", text);
             }
             _ => {}
+        }
+    }
+
+    /// It has told its leader this, with this on disk.
+    pub(crate) fn sends(
+        &mut self,
+        packet: &LearnerPacket,
+        tree: &Tree,
+        (disk, plan): (&SimDisk, &Plan),
+        to: &mut Checks,
+    ) {
+        let LearnerPacket::Ack { zxid } = *packet else {
+            return;
+        };
+        self.acknowledged += 1;
+        if self.acknowledged.is_multiple_of(durable::EVERY) || zxid.counter() == 0 {
+            // What comes after NEWLEADER may be committed and applied before it is in this log.
+            let is_first =
+                zxid.counter() == 0 && !std::mem::replace(&mut self.has_acknowledged_epoch, true);
+            let end = match is_first {
+                true => to.history.end_of_tree(tree.last_zxid()),
+                false => Zxid::ZERO,
+            };
+            let held = durable::acknowledges(self.sid, (zxid, end), disk, plan);
+            to.hold(durable::NAME, held);
         }
     }
 

@@ -30,8 +30,18 @@ pub(crate) struct Plan {
     pub(crate) chunk_bytes: usize,
     pub(crate) force_snapshot: bool,
     pub(crate) use_disk_log: bool,
-    /// Whether disks may rot, fail and fill up.
+    /// Bytes that a learner holds back while it is brought up to date.
+    pub(crate) held_back_bytes_max: usize,
+    /// Whether disks may rot, fail, hang and fill up.
     pub(crate) has_bad_disks: bool,
+    /// Whether a power failure may leave any of the unsynced sectors.
+    pub(crate) loses_sectors: bool,
+    /// Whether the log has a directory of its own.
+    pub(crate) has_log_dir: bool,
+    /// Whether processes stand still.
+    pub(crate) has_stalls: bool,
+    /// Whether clocks on walls are set and go wrong.
+    pub(crate) has_wrong_clocks: bool,
     /// Between two requests of a client.
     pub(crate) think: Micros,
     pub(crate) tick_ms: i64,
@@ -90,7 +100,12 @@ impl Plan {
             chunk_bytes: random.pick(&[100, 1000, 100_000]).unwrap_or(1000),
             force_snapshot: random.percent(10),
             use_disk_log: random.percent(90),
+            held_back_bytes_max: random.pick(&[1, 500, 16 << 20, 16 << 20]).unwrap_or(1),
             has_bad_disks: random.percent(40),
+            loses_sectors: random.percent(50),
+            has_log_dir: random.percent(50),
+            has_stalls: random.percent(40),
+            has_wrong_clocks: random.percent(20),
             think: random.pick(&[15, 40, 150]).unwrap_or(40) * MS,
             tick_ms: 200,
             features: Features::drawn(random),
@@ -113,7 +128,12 @@ impl Plan {
             chunk_bytes: 100_000,
             force_snapshot: false,
             use_disk_log: true,
+            held_back_bytes_max: 16 << 20,
             has_bad_disks: false,
+            loses_sectors: false,
+            has_log_dir: false,
+            has_stalls: false,
+            has_wrong_clocks: false,
             think: 20 * MS,
             tick_ms: 200,
             features: Features::PLAIN,
@@ -128,6 +148,7 @@ impl Plan {
         zab::Settings {
             force_snapshot: self.force_snapshot,
             use_disk_log: self.use_disk_log,
+            held_back_bytes_max: self.held_back_bytes_max,
             ..zab::Settings::new(self.tick_ms, 10, 5)
         }
     }

@@ -68,7 +68,7 @@ impl Server {
 
     fn turn(&mut self, step: impl FnOnce(&mut Replica<SimHost>, &mut Turn<'_, SimHost>)) {
         let mut turn = Turn {
-            now: boot::now(&self.host.world),
+            now: boot::now(&self.host.world, self.host.index),
             state: &*self.state,
             host: &mut self.host,
         };
@@ -155,7 +155,7 @@ impl Server {
     /// A deadline may have come.
     pub(crate) fn handle_wake(&mut self) {
         self.wake_at = None;
-        let now_ms = boot::now(&self.host.world).ms;
+        let now_ms = self.host.world.now_ms();
         if self.replica.deadline_ms().is_some_and(|at| at <= now_ms) {
             self.turn(|replica, turn| replica.handle_deadline(turn));
         }

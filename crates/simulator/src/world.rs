@@ -10,6 +10,16 @@ use crate::queue::{Micros, Queue};
 use crate::server::Held;
 use testkit::Random;
 
+/// When every simulation begins.
+const BEGIN_MS: i64 = 1_700_000_000_000;
+
+/// How the clock on the wall of a server goes; that of its deadlines goes right.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Clock {
+    pub(crate) ahead_ms: i64,
+    pub(crate) drift_percent: i64,
+}
+
 pub(crate) struct World {
     pub(crate) plan: Plan,
     pub(crate) queue: Queue,
@@ -19,6 +29,8 @@ pub(crate) struct World {
     pub(crate) prints: bool,
     /// Disks that keep back what they are asked for, in scripts.
     pub(crate) held: BTreeSet<(usize, Held)>,
+    /// Of each server.
+    pub(crate) clocks: Vec<Clock>,
     /// Whether everything is mended: nothing breaks any more.
     pub(crate) is_healed: bool,
     /// An observer found a leader whose epoch is behind what it has promised. It has no vote, so it
@@ -38,6 +50,7 @@ impl World {
             checks,
             prints,
             held: BTreeSet::new(),
+            clocks: vec![Clock::default(); plan.servers()],
             is_healed: false,
             is_observer_ahead: false,
             plan,
@@ -56,9 +69,11 @@ impl World {
         self.queue.now / 1000
     }
 
-    /// Since 1970.
-    pub(crate) fn wall_ms(&self) -> i64 {
-        1_700_000_000_000 + self.now_ms()
+    /// What the clock on the wall of a server shows, ms since 1970.
+    pub(crate) fn wall_ms(&self, server: usize) -> i64 {
+        let clock = self.clocks.get(server).copied().unwrap_or_default();
+        let now_ms = self.now_ms();
+        BEGIN_MS + now_ms + clock.ahead_ms + now_ms * clock.drift_percent / 100
     }
 
     /// One line of the trace.

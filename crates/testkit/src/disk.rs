@@ -3,7 +3,7 @@
 //! Written bytes and changed names are pending until they are synced, names directory by directory.
 //! A process that is killed leaves everything that it wrote. A power failure leaves of each file's
 //! pending writes a prefix, the last one cut anywhere, or all of them with sectors missing anywhere;
-//! of the pending names it leaves a prefix.
+//! of the pending names it leaves a prefix of each directory's.
 
 mod damage;
 #[cfg(test)]
@@ -53,6 +53,10 @@ struct Inner {
     sync_fault: Option<SyncFault>,
     failure: Option<Failure>,
     is_full: bool,
+    /// Reads that fail from now on.
+    failing_reads: u32,
+    /// Whether bits have flipped since the disk was new.
+    has_rotted: bool,
     /// Changes that happened.
     changes: u64,
     /// Bytes that were written, again and again ones too.
@@ -128,6 +132,12 @@ impl Naming {
             Self::Link(path, _) | Self::Unlink(path) => path.parent() == Some(dir),
             Self::Move(from, to, _) => [from, to].iter().any(|path| path.parent() == Some(dir)),
         }
+    }
+
+    /// The directory that has to be synced for it.
+    fn dir(&self) -> Option<PathBuf> {
+        let (Self::Link(path, _) | Self::Unlink(path) | Self::Move(_, path, _)) = self;
+        path.parent().map(Path::to_path_buf)
     }
 
     fn apply(self, names: &mut BTreeMap<PathBuf, usize>) {
@@ -321,8 +331,9 @@ impl DiskFile for SimFile {
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
-        let inner = self.disk.0.lock();
-        if inner.failure == Some(Failure::Read) {
+        let mut inner = self.disk.0.lock();
+        if inner.failure == Some(Failure::Read) || inner.failing_reads > 0 {
+            inner.failing_reads = inner.failing_reads.saturating_sub(1);
             return Err(injected("the read fails"));
         }
         let content = &inner.inodes[self.inode].now;

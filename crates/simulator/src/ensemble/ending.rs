@@ -49,7 +49,11 @@ impl Ensemble {
         while self.world.now() < end && self.world.checks.violation.is_none() {
             self.run(100 * MS);
             self.look_after();
-            if self.world.now() > end - PATIENCE + FINE && self.is_well().is_ok() {
+            let is_time = self.world.now() > end - PATIENCE + FINE;
+            if is_time && self.is_stranded() {
+                return self.must_say_so();
+            }
+            if is_time && self.is_well().is_ok() {
                 break;
             }
         }
@@ -60,6 +64,38 @@ impl Ensemble {
         self.short_lived_are_gone();
         self.compare_trees();
         self.world.checks.judge_calls();
+    }
+
+    /// Whether so many voters have lost what they may have acknowledged that the rest is no quorum.
+    /// Nobody may lead then, and nobody can tell what is missing: that is for a person to decide.
+    pub(crate) fn is_stranded(&self) -> bool {
+        let voters = &self.machines[..self.world.plan.voters];
+        let has_vote = |machine: &&Machine| {
+            let process = machine.process.as_ref();
+            process.is_some_and(|process| process.replica.is_trusted())
+        };
+        let all_are_asked = voters
+            .iter()
+            .all(|machine| machine.process.is_some() || machine.has_refused);
+        all_are_asked
+            && self.leader().is_none()
+            && voters.iter().filter(has_vote).count() * 2 <= voters.len()
+    }
+
+    /// Without a quorum nobody serves, and everybody who runs says that he looks for a leader.
+    fn must_say_so(&mut self) {
+        self.is_given_up = true;
+        for process in self
+            .machines
+            .iter()
+            .filter_map(|machine| machine.process.as_ref())
+        {
+            let doing = doing(process);
+            if process.is_serving() {
+                let text = format!("without a quorum a server {doing} and serves");
+                self.world.checks.fail(liveness::NAME, text);
+            }
+        }
     }
 
     fn is_well(&self) -> Result<(), String> {
@@ -139,7 +175,10 @@ impl Ensemble {
     }
 
     fn short_lived_are_gone(&mut self) {
-        let now_ms = self.world.wall_ms();
+        if self.world.plan.has_wrong_clocks {
+            return;
+        }
+        let now_ms = self.world.wall_ms(0);
         let checks = &mut self.world.checks;
         let held = short_lived::at_the_end(now_ms, SHORT_LIVED_DELAY_MS, &checks.history);
         checks.hold(short_lived::NAME, held);

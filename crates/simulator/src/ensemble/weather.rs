@@ -2,9 +2,11 @@
 
 use super::Ensemble;
 use crate::client::SLEEP_MAX;
+use crate::configured::dirs_of;
 use crate::plan::{MS, SECOND};
 use crate::queue::Event;
 use crate::world::World;
+use proto::Epoch;
 use testkit::SyncFault;
 
 impl Ensemble {
@@ -22,6 +24,12 @@ impl Ensemble {
         let next = self.world.random.range(pause / 4, 2 * pause);
         self.world.queue.after(next, Event::Weather);
         let has_bad_disks = self.world.plan.has_bad_disks;
+        if self.world.plan.has_stalls && self.world.random.percent(20) {
+            return self.stand_still();
+        }
+        if self.world.plan.has_wrong_clocks && self.world.random.percent(10) {
+            return self.set_clock();
+        }
         match self.world.random.below(100) {
             0..=14 => self.stop(true),
             15..=21 => self.stop(false),
@@ -34,14 +42,16 @@ impl Ensemble {
             48..=57 => self.break_some(false),
             58..=63 => self.break_some(true),
             64..=73 => self.disturb_client(),
-            74..=81 if has_bad_disks => self.spoil_disk(),
+            74..=79 if has_bad_disks => self.spoil_disk(),
+            80..=81 if has_bad_disks => self.hang_disk(),
             82..=84 if has_bad_disks => self.rot(),
+            87 => self.promise_more(),
             85..=88 => self.stop_leader(),
             _ => self.start_some(),
         }
     }
 
-    fn any_server(&mut self) -> usize {
+    pub(super) fn any_server(&mut self) -> usize {
         self.world.random.below(self.machines.len())
     }
 
@@ -176,7 +186,12 @@ impl Ensemble {
     fn spoil_disk(&mut self) {
         let index = self.any_server();
         let disk = self.machines[index].disk.clone();
-        if self.world.random.percent(70) {
+        if self.world.random.percent(20) {
+            disk.fail_next_reads(u32::try_from(self.world.random.below(20)).unwrap_or(1));
+            self.world.say(format!("server {}", index + 1), || {
+                "has a disk that cannot be read".into()
+            });
+        } else if self.world.random.percent(70) {
             let fault = match self.world.random.below(3) {
                 0 => SyncFault::Fails,
                 1 => SyncFault::FailsAndForgets,
@@ -201,11 +216,39 @@ impl Ensemble {
         if rotten + 1 > (voters - 1) / 2 && !self.machines[index].is_rotten {
             return;
         }
-        if let Some(path) = self.machines[index].disk.rot(&mut self.world.random) {
+        let (disk, random) = (&self.machines[index].disk, &mut self.world.random);
+        let [data, _] = dirs_of(&self.world.plan);
+        let numbers =
+            ["currentEpoch", "acceptedEpoch"].map(|name| data.join(VERSION_DIR).join(name));
+        let rotten = match random.percent(20) {
+            true => disk.rot_number(&[&numbers[0], &numbers[1]], random),
+            false => disk.rot(random),
+        };
+        if let Some(path) = rotten {
             self.machines[index].is_rotten = true;
             self.world.say(format!("server {}", index + 1), || {
                 format!("{} rots", path.display())
             });
         }
     }
+    /// A server has promised a later epoch than anybody knows of, when it starts again.
+    fn promise_more(&mut self) {
+        let index = self.any_server();
+        let [data, _] = dirs_of(&self.world.plan);
+        let path = data.join(VERSION_DIR).join("acceptedEpoch");
+        let disk = &self.machines[index].disk;
+        let content = disk.content(&path);
+        let text = content.and_then(|content| String::from_utf8(content).ok());
+        let Some(accepted) = text.and_then(|text| text.parse().ok()).map(Epoch) else {
+            return;
+        };
+        let more = Epoch(accepted.0 + self.world.random.range(1, 4));
+        disk.set_content(&path, more.0.to_string().as_bytes());
+        self.world.say(format!("server {}", index + 1), || {
+            format!("has promised epoch {} on disk", more.0)
+        });
+    }
 }
+
+/// Where the files of a directory are.
+const VERSION_DIR: &str = "version-2";

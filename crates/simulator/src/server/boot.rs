@@ -1,6 +1,5 @@
 //! From the disk to a member that looks for a leader, in the order of the real server's start.
 
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -15,7 +14,7 @@ use super::Server;
 use super::disk::DiskWork;
 use super::host::SimHost;
 use super::state::SimState;
-use crate::configured::{SNAPSHOTS, config_of, history_settings, settings};
+use crate::configured::{SNAPSHOTS, config_of, dirs_of, history_settings, settings};
 use crate::world::World;
 
 /// Which process this is.
@@ -32,8 +31,8 @@ impl Server {
     pub(crate) fn boot(birth: Birth, disk: &SimDisk, world: &mut World) -> Result<Self, String> {
         let say = |error: StorageError| error.to_string();
         let config = config_of(birth.index, &world.plan)?;
-        let (disk, dir) = (Arc::new(disk.clone()), Path::new("/data"));
-        let dirs = DataDirs::open(&*disk, dir, dir, OpenOptions::default()).map_err(say)?;
+        let (disk, [data, log]) = (Arc::new(disk.clone()), dirs_of(&world.plan));
+        let dirs = DataDirs::open(&*disk, data, log, OpenOptions::default()).map_err(say)?;
         let how = history_settings(birth.may_be_empty, &world.plan);
         let RecoveredTree {
             tree, recovered, ..
@@ -63,7 +62,7 @@ impl Server {
             member: Some(member),
             seed: world.random.any(),
         };
-        let replica = Replica::new(start, &*state, now(world));
+        let replica = Replica::new(start, &*state, now(world, birth.index));
         let mut server = Self {
             replica: replica.map_err(|error| error.to_string())?,
             state,
@@ -77,9 +76,9 @@ impl Server {
     }
 }
 
-pub(super) fn now(world: &World) -> Now {
+pub(super) fn now(world: &World, index: usize) -> Now {
     Now {
         ms: world.now_ms(),
-        wall_ms: world.wall_ms(),
+        wall_ms: world.wall_ms(index),
     }
 }

@@ -34,7 +34,7 @@ type TakenOver = (u64, u64);
 
 /// The disk of a server, and what it was asked for.
 pub(super) struct DiskWork {
-    disk: Arc<SimDisk>,
+    pub(super) disk: Arc<SimDisk>,
     dirs: DataDirs,
     history: History<SimDisk>,
     /// Appended since the last order.

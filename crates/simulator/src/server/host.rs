@@ -130,7 +130,13 @@ impl Host for SimHost {
                 addresses,
                 pause_ms,
             } => self.dial_leader(attempt, &addresses, pause_ms),
-            Effect::SendToLeader(packet) => self.send_up(packet),
+            Effect::SendToLeader(packet) => {
+                let (tree, disk) = (self.state.tree(), &*self.disk.disk);
+                let World { plan, checks, .. } = &mut self.world;
+                self.observed.sends(&packet, &tree, (disk, plan), checks);
+                drop(tree);
+                self.send_up(packet);
+            }
             Effect::ReceiveSnapshot => self.receive_snapshot(),
             Effect::HangUp => self.hang_up(),
             Effect::Serve(service) => self.service = service,

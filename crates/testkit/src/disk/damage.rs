@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-use super::{Failure, Inner, Inode, SimDisk, SyncFault, Write};
+use super::{Failure, Inner, Inode, Naming, SimDisk, SyncFault, Write};
 use crate::random::Random;
 
 /// A disk writes a sector whole or not at all.
@@ -45,6 +45,22 @@ impl SimDisk {
     pub fn after_power_loss(&self, random: &mut Random, loses_sectors: bool) -> Self {
         let disk = self.copy();
         disk.lose_power(random, loses_sectors);
+        disk
+    }
+
+    /// The disk after the worst power failure: nothing is left but what is synced.
+    pub fn synced_only(&self) -> Self {
+        let disk = self.copy();
+        {
+            let inner = &mut *disk.0.lock();
+            inner.names.clone_from(&inner.synced_names);
+            inner.pending_names.clear();
+            for inode in &mut inner.inodes {
+                inode.pending.clear();
+                inode.now.clone_from(&inode.synced);
+            }
+            inner.recover();
+        }
         disk
     }
 
@@ -93,6 +109,11 @@ impl SimDisk {
         self.0.lock().sync_fault = Some(fault);
     }
 
+    /// Lets the next reads of files fail, so many of them.
+    pub fn fail_next_reads(&self, count: u32) {
+        self.0.lock().failing_reads = count;
+    }
+
     /// Whether there is room for anything more.
     pub fn set_full(&self, is_full: bool) {
         self.0.lock().is_full = is_full;
@@ -116,9 +137,15 @@ impl SimDisk {
             return;
         }
         let mut names = std::mem::take(&mut inner.synced_names);
-        let kept = random.below(inner.pending_names.len() + 1);
-        for naming in inner.pending_names.drain(..).take(kept) {
-            naming.apply(&mut names);
+        let mut pending = std::mem::take(&mut inner.pending_names);
+        while let Some(dir) = pending.first().and_then(Naming::dir) {
+            let here: Vec<Naming> = pending
+                .extract_if(.., |naming| naming.is_in(&dir))
+                .collect();
+            let kept = random.below(here.len() + 1);
+            for naming in here.into_iter().take(kept) {
+                naming.apply(&mut names);
+            }
         }
         for inode in &mut inner.inodes {
             inode.lose_power(random, loses_sectors);
@@ -135,6 +162,11 @@ impl SimDisk {
         inner.recover();
     }
 
+    /// Whether bits have flipped since the disk was new.
+    pub fn has_rotted(&self) -> bool {
+        self.0.lock().has_rotted
+    }
+
     /// Flips one bit of a log or snapshot. Nothing is said of the epoch files: they have no
     /// checksum, so nobody could tell.
     pub fn rot(&self, random: &mut Random) -> Option<PathBuf> {
@@ -149,6 +181,7 @@ impl SimDisk {
             .filter(|(path, _)| is_checked(path))
             .collect();
         let (path, inode) = random.pick(&files)?;
+        inner.has_rotted = true;
         let inode = &mut inner.inodes[*inode];
         let at = random.below(inode.now.len());
         let bit = 1u8 << random.below(8);
@@ -157,6 +190,18 @@ impl SimDisk {
                 *byte ^= bit;
             }
         }
+        Some(path.clone())
+    }
+
+    /// Makes one of these files unreadable: it is left with a byte that no number has. Epoch files
+    /// have no checksum, so any other damage of them could not be told from a number.
+    pub fn rot_number(&self, paths: &[&Path], random: &mut Random) -> Option<PathBuf> {
+        let inner = &mut *self.0.lock();
+        let named = |path: &&Path| Some((path.to_path_buf(), *inner.names.get(*path)?));
+        let files: Vec<(PathBuf, usize)> = paths.iter().filter_map(named).collect();
+        let (path, inode) = files.get(random.below(files.len()))?;
+        inner.has_rotted = true;
+        inner.inodes[*inode] = Inode::of(b"\x7f");
         Some(path.clone())
     }
 
@@ -172,6 +217,7 @@ impl Inner {
         self.dies_after = None;
         self.is_dead = false;
         self.sync_fault = None;
+        self.failing_reads = 0;
     }
 }
 

@@ -30,6 +30,9 @@ fn what_is_synced_is_left_and_what_is_not_may_be_cut_anywhere() {
     disk.sync_dir(&path("")).unwrap();
     file.write_all_at(2, b"34").unwrap();
     let left = left(&disk, "a", false);
+    assert_eq!(disk.synced_only().content(&path("a")).unwrap(), b"12");
+    write(&disk, "b", b"1").sync_data().unwrap();
+    assert_eq!(disk.synced_only().names(), ["a"]);
     let expected = ["12", "123", "1234"].map(|text| Some(text.as_bytes().to_vec()));
     assert_eq!(left, expected.into());
     assert_eq!(disk.after_kill().content(&path("a")).unwrap(), b"1234");
@@ -100,4 +103,49 @@ fn a_disk_that_is_always_safe_loses_nothing() {
     write(&disk, "b", b"2");
     assert_eq!(left(&disk, "a", true), [Some(b"1".to_vec())].into());
     assert_eq!(left(&disk, "b", true), [Some(b"2".to_vec())].into());
+}
+
+#[test]
+fn names_of_one_directory_are_lost_without_those_of_another() {
+    let disk = SimDisk::default();
+    for name in ["/log/a", "/data/b"] {
+        disk.create(Path::new(name)).unwrap().sync_data().unwrap();
+    }
+    let mut random = Random::new(1);
+    let names = (0..100).map(|_| disk.after_power_loss(&mut random, false).names());
+    let left: BTreeSet<Vec<String>> = names.collect();
+    let expected = [vec![], vec!["a"], vec!["b"], vec!["b", "a"]];
+    let expected = expected.map(|names| names.into_iter().map(str::to_owned).collect());
+    assert_eq!(left, expected.into());
+}
+
+#[test]
+fn some_reads_fail_and_the_next_does_not() {
+    let disk = SimDisk::default();
+    let file = write(&disk, "a", b"1");
+    disk.fail_next_reads(2);
+    let mut buffer = [0; 1];
+    assert!(file.read_at(0, &mut buffer).is_err());
+    assert!(file.read_at(0, &mut buffer).is_err());
+    assert_eq!(file.read_at(0, &mut buffer).unwrap(), 1);
+    disk.fail_next_reads(2);
+    disk.process_ends();
+    assert_eq!(file.read_at(0, &mut buffer).unwrap(), 1);
+}
+
+#[test]
+fn a_number_that_rots_is_none_any_more() {
+    let disk = SimDisk::default();
+    write(&disk, "currentEpoch", b"7");
+    let mut random = Random::new(1);
+    let (there, missing) = (path("currentEpoch"), path("other"));
+    assert_eq!(disk.rot_number(&[&missing], &mut random), None);
+    assert!(!disk.has_rotted());
+    assert_eq!(
+        disk.rot_number(&[&missing, &there], &mut random),
+        Some(there.clone())
+    );
+    assert!(disk.has_rotted());
+    let content = disk.content(&there).unwrap();
+    assert!(!content.iter().any(u8::is_ascii_digit));
 }

@@ -1,0 +1,49 @@
+//! What a learner acknowledges is on its disk: it survives a power failure that comes right now.
+
+use proto::{Sid, Zxid};
+use recovery::recover_tree;
+use storage::{DataDirs, Epochs};
+use testkit::SimDisk;
+
+use super::Held;
+use crate::configured::{dirs_of, history_settings};
+use crate::plan::Plan;
+
+pub(crate) const NAME: &str = "what is acknowledged is on disk";
+
+/// One of so many acknowledgements is looked at: that means to recover.
+pub(crate) const EVERY: u64 = 16;
+
+/// A learner acknowledges `zxid`; with counter 0 it acknowledges an epoch, and a history that ends at
+/// `end` at least.
+pub(crate) fn acknowledges(
+    sid: Sid,
+    (zxid, end): (Zxid, Zxid),
+    disk: &SimDisk,
+    plan: &Plan,
+) -> Held {
+    if disk.has_rotted() {
+        // What is damaged is no lie of the server.
+        return Ok(());
+    }
+    let [data, log] = dirs_of(plan);
+    let (left, dirs) = (disk.synced_only(), DataDirs::unlocked(data, log));
+    let how = history_settings(false, plan);
+    let found = recover_tree(&left, &dirs, &how.recovery, how.tree);
+    let found = found.map_err(|error| format!("server {sid} acknowledges {zxid}: {error}"))?;
+    let last = found.recovered.last_zxid;
+    let is_epoch = zxid.counter() == 0;
+    let owed = if is_epoch { end } else { zxid };
+    if last < owed {
+        return Err(format!(
+            "server {sid} acknowledges {zxid} and owes {owed}, on disk is {last}"
+        ));
+    }
+    let epochs = Epochs::load(&left, &dirs, last).ok();
+    if is_epoch && epochs.is_some_and(|epochs| epochs.current < zxid.epoch()) {
+        return Err(format!(
+            "server {sid} acknowledges {zxid}, its epoch is not on disk"
+        ));
+    }
+    Ok(())
+}
