@@ -39,6 +39,7 @@ mod electorate;
 mod expiry;
 mod forwarded;
 mod forwarding;
+mod handshake;
 mod host;
 mod input;
 mod leading;
@@ -56,6 +57,7 @@ mod read_only;
 mod reconfiguring;
 mod refusal;
 mod replica;
+mod requests;
 mod restoring;
 mod revalidation;
 mod role;
@@ -66,11 +68,17 @@ mod view;
 
 pub use effect::{Applied, Effect, MemberFile, Port, Service};
 pub use electorate::ElectorateError;
+pub use handshake::{
+    ComingBack, Handshake, HandshakeKind, HandshakeRefusal, HandshakeRules, NewSession, RenewalStep,
+};
 pub use host::{Host, Now, State, Turn};
 pub use input::{ClientRequest, Input, LeaderEvent, LearnerEvent, Renewal, SyncRequest, Ticket};
 pub use local_sessions::{SessionRules, WriteStep, write_step};
 pub use member::{Epochs, MemberStart};
 pub use note::{Note, Stage};
 pub use replica::{Replica, Start};
+pub use requests::{
+    SyncStep, UNDECODABLE, is_authenticated, may_be_throttled, refusal_of_undecodable, sync_step,
+};
 pub use settings::{ContainerSettings, EnsembleSettings, ObserverSettings, Settings};
 pub use view::{Learners, Phase, RoleView, View};

@@ -3,6 +3,7 @@
 
 mod alone;
 mod ensemble;
+mod handshake;
 mod leading;
 mod learning;
 mod support;

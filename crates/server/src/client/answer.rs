@@ -11,9 +11,6 @@ use crate::client::clients::Clients;
 use crate::limits;
 use crate::metrics::Replies;
 
-/// The refusal of a request whose record does not decode.
-pub(crate) const UNDECODABLE: ErrorCode = ErrorCode::MarshallingError;
-
 /// Answers requests of one connection under one hold of the tree.
 pub(crate) struct Responder<'a> {
     pub(crate) clients: &'a Clients,

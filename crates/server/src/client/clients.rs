@@ -9,11 +9,12 @@ use monitoring::role::RoleCell;
 use monitoring::view::DEFAULT_TRACE_MASK;
 use parking_lot::Mutex;
 use proto::{ErrorCode, OpCode, SessionId};
-use replica::{ClientRequest, Renewal, Service, SyncRequest};
+use replica::{
+    ClientRequest, HandshakeRules, NewSession, Renewal, Service, SyncRequest, SyncStep, UNDECODABLE,
+};
 use session::SessionIds;
 
 use crate::audit::AuditLog;
-use crate::client::answer::UNDECODABLE;
 use crate::client::connection::{Connection, ConnectionState, Queued, Work};
 use crate::client::inbox::{ClientMessage, CoreInbox};
 use crate::client::large::LargeRequests;
@@ -121,14 +122,10 @@ impl Clients {
         self.tell(ClientMessage::Sync(connection.clone(), sync));
     }
 
-    /// Whether only the core can answer a `sync`: the leader of a learner has to, and a leader may
-    /// have committed what its tree does not have yet, and others show already.
-    pub(crate) fn syncs_in_core(&self) -> bool {
-        match self.service.get() {
-            Service::Forwarding => true,
-            Service::Deciding => self.settings.config.ensemble.is_some(),
-            Service::None | Service::ReadOnly => false,
-        }
+    /// What becomes of a `sync` of this connection.
+    pub(crate) fn sync_step(&self, connection: &Connection) -> SyncStep {
+        let is_member = self.settings.config.ensemble.is_some();
+        replica::sync_step(self.service.get(), is_member, connection.is_read_only())
     }
 
     /// Has the leader asked about a session that came to this server.
@@ -151,35 +148,20 @@ impl Clients {
         }
     }
 
-    /// Makes an id for a new session and starts its clock.
-    pub(crate) fn new_session(&self, timeout_ms: i32) -> SessionId {
-        let id = self.new_session_id();
-        self.state
-            .sessions
-            .lock()
-            .add(id, timeout_ms, clock::session_ms());
-        id
-    }
-
-    /// The next id that is no living session's. Ids begin with the time of the start, and a wall
-    /// clock that was set back may come to the time of an earlier one.
-    pub(crate) fn new_session_id(&self) -> SessionId {
-        loop {
-            let id = self.session_ids.lock().next();
-            if self.state.tree.read().session_timeout_ms(id).is_none() {
-                return id;
-            }
+    /// What is said to clients that connect now.
+    pub(crate) fn handshake_rules(&self) -> HandshakeRules {
+        HandshakeRules {
+            service: self.service.get(),
+            local_sessions: self.settings.local_sessions,
+            timeout_min_ms: self.settings.min_session_timeout_ms,
+            timeout_max_ms: self.settings.max_session_timeout_ms,
         }
     }
 
-    /// Touches a session that comes back on a new connection. False if it is over, or another
-    /// server would have to know.
-    pub(crate) fn renew_session(&self, session: SessionId, timeout_ms: i32) -> bool {
-        let now_ms = clock::session_ms();
-        self.state
-            .sessions
-            .lock()
-            .renew(session, timeout_ms, now_ms)
+    /// Makes an id for a new session and starts its clock.
+    pub(crate) fn new_session(&self, new: NewSession) -> SessionId {
+        let next_id = || self.session_ids.lock().next();
+        new.begin(&*self.state, clock::session_ms(), next_id)
     }
 
     /// Notes that a connection's session has sent something. False if it is over.

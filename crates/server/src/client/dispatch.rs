@@ -5,21 +5,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use proto::connect::AuthPacket;
 use proto::request::{ReadRequest, WriteRequest};
-use proto::{ErrorCode, Id, OpCode, OpKind, Xid, Zxid};
-use replica::{ClientRequest, SyncRequest, WriteStep};
+use proto::{ErrorCode, Id, OpCode, Xid, Zxid};
+use replica::{ClientRequest, SyncRequest, SyncStep, WriteStep};
 
-use super::answer::{Asked, Drained, Pace, Responder, UNDECODABLE, is_slow};
+use super::answer::{Asked, Drained, Pace, Responder, is_slow};
 use super::batch::{Batch, Kind, Parsed};
 use super::connection::{Connection, ConnectionState, Identities, Queued, Work};
 use super::large::LargeRequest;
 use crate::client::clients::Clients;
 use crate::limits;
 use crate::metrics::Replies;
-
-/// Sessions must be kept and ended however busy the server is.
-fn may_be_refused(op: OpCode) -> bool {
-    !matches!(op, OpCode::Ping | OpCode::CloseSession)
-}
 
 /// Whether one connection may have all of these identities.
 fn may_be_held(identities: &[Id]) -> bool {
@@ -174,11 +169,8 @@ impl Sorter<'_> {
                 self.read(state, replies, self.asked(xid, op, frame_bytes), request);
             }
             Kind::Undecodable(op) => {
-                let is_refused = self.connection.is_read_only() && op.kind() != OpKind::Read;
-                let work = Work::Refuse(match is_refused {
-                    true => ErrorCode::NotReadOnly,
-                    false => UNDECODABLE,
-                });
+                let is_read_only = self.connection.is_read_only();
+                let work = Work::Refuse(replica::refusal_of_undecodable(op, is_read_only));
                 self.enqueue(state, replies, self.asked(xid, op, frame_bytes), work);
             }
             Kind::Auth(packet) => self.authenticate(state, replies, xid, &packet),
@@ -216,7 +208,9 @@ impl Sorter<'_> {
             self.refuse(state, replies, asked, Zxid::ZERO, err);
             return true;
         }
-        let late = kind.op().filter(|op| self.is_late && may_be_refused(*op));
+        let late = kind
+            .op()
+            .filter(|op| self.is_late && replica::may_be_throttled(*op));
         if let Some(op) = late {
             self.clients.metrics.throttled_ops.inc();
             let work = Work::Refuse(ErrorCode::ThrottledOp);
@@ -232,12 +226,14 @@ impl Sorter<'_> {
         asked: Asked,
         path: Option<jute::Str>,
     ) {
-        if self.connection.is_read_only() {
-            let work = Work::Refuse(ErrorCode::NotReadOnly);
-            return self.enqueue(state, replies, asked, work);
-        }
-        if !self.clients.syncs_in_core() {
-            return self.enqueue(state, replies, asked, Work::Sync { path });
+        match self.clients.sync_step(self.connection) {
+            SyncStep::Ask => {}
+            SyncStep::Answer => {
+                return self.enqueue(state, replies, asked, Work::Sync { path });
+            }
+            SyncStep::Refuse(err) => {
+                return self.enqueue(state, replies, asked, Work::Refuse(err));
+            }
         }
         let work = Work::ForwardedSync { path: path.clone() };
         let cxid = asked.xid.0;
@@ -264,12 +260,8 @@ impl Sorter<'_> {
 
     /// Whether the identities satisfy `enforce.auth.*`. Source: AuthenticationHelper.enforceAuthentication.
     fn is_let_in(&self, identities: &[Id]) -> bool {
-        let Some(schemes) = &self.clients.settings.config.auth.enforced_schemes else {
-            return true;
-        };
-        identities
-            .iter()
-            .any(|id| schemes.iter().any(|scheme| **scheme == *id.scheme))
+        let enforced = &self.clients.settings.config.auth.enforced_schemes;
+        replica::is_authenticated(enforced.as_deref(), identities)
     }
 
     /// Answers at once, ahead of the queue, and ends the connection.

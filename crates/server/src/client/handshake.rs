@@ -3,18 +3,17 @@
 use std::io;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use jute::{Decode, Reader};
 use proto::connect::ConnectRequest;
-use proto::request::WriteRequest;
 use proto::{ErrorCode, OpCode, SessionId, Xid};
-use replica::{ClientRequest, Renewal, Service};
+use replica::{
+    ComingBack, Handshake, HandshakeKind, HandshakeRefusal, NewSession, RenewalStep, Service,
+};
 
 use super::answer::{Asked, Responder};
 use super::batch::split_frame;
 use super::connection::{CONNECT_RESPONSE_BYTES, Connection, Queued, Work, connect_response};
 use super::task::{Socket, Stream, fill};
-use super::throttle::Handshake;
 use crate::client::clients::Clients;
 use crate::clock;
 use crate::fourlw::Word;
@@ -79,61 +78,48 @@ pub(crate) async fn connect(
     clients.stats.packets_received(1);
     connection.stats.packets_received(1);
     clients.metrics.connection_request_count.inc();
-    let service = clients.service.get();
-    if service == Service::None {
-        tracing::debug!(peer = %connection.peer, "no leader, closing connection");
-        return false;
-    }
-    let is_local = clients.makes_local_sessions(service);
-    let kind = match request.session_id {
-        SessionId::NONE if is_local => Handshake::NewLocal,
-        SessionId::NONE => Handshake::New,
-        _ => Handshake::Renewal,
+    let rules = clients.handshake_rules();
+    let kind = match rules.kind(request) {
+        Ok(kind) => kind,
+        Err(refusal) => return turn_away(connection, &refusal),
     };
     if !admitted(clients, kind) {
         tracing::warn!(peer = %connection.peer, "too many handshakes, closing connection (connection_throttle_tokens)");
         return false;
     }
-    if service == Service::ReadOnly {
-        if request.read_only != Some(true) {
-            tracing::info!(peer = %connection.peer, "no leader, and the client cannot do with reads, closing connection");
-            return false;
-        }
+    let judged = rules.judge(request, &clients.state.tree.read());
+    let handshake = match judged {
+        Ok(handshake) => handshake,
+        Err(refusal) => return turn_away(connection, &refusal),
+    };
+    if rules.service == Service::ReadOnly {
         connection.set_read_only();
     }
-    let last_zxid = clients.state.tree.read().last_zxid();
-    if request.last_zxid_seen > last_zxid {
-        tracing::info!(peer = %connection.peer, seen = %request.last_zxid_seen, zxid = %last_zxid, "client has seen a newer zxid than this server, closing so that it tries another");
-        return false;
-    }
-    let settings = &clients.settings;
-    let timeout_ms = session::negotiate(
-        request.timeout_ms,
-        settings.min_session_timeout_ms,
-        settings.max_session_timeout_ms,
-    );
     let new_style = request.read_only.is_some();
-    if request.session_id == SessionId::NONE {
-        if is_local {
-            open_local(clients, connection, timeout_ms, new_style);
-            return true;
+    match handshake {
+        Handshake::New(new) if new.is_local => open_local(clients, connection, new, new_style),
+        Handshake::New(new) => {
+            clients.permits.take(1).await;
+            open(clients, connection, new, new_style);
         }
-        clients.permits.take(1).await;
-        open(clients, connection, timeout_ms, new_style);
-        return true;
+        Handshake::Back(back) => return reattach(clients, connection, back),
     }
-    let session = request.session_id;
-    let back = Return {
-        service,
-        session,
-        timeout_ms,
-        is_owner: session::password_matches(session, request.password.as_deref()),
-        new_style,
-    };
-    reattach(clients, connection, &back)
+    true
 }
 
-fn admitted(clients: &Clients, kind: Handshake) -> bool {
+/// The connection ends without an answer. Always false.
+fn turn_away(connection: &Connection, refusal: &HandshakeRefusal) -> bool {
+    match refusal {
+        // Each client of a server without a leader comes again and again.
+        HandshakeRefusal::NoLeader => {
+            tracing::debug!(peer = %connection.peer, reason = %refusal, "closing connection");
+        }
+        _ => tracing::info!(peer = %connection.peer, reason = %refusal, "closing connection"),
+    }
+    false
+}
+
+fn admitted(clients: &Clients, kind: HandshakeKind) -> bool {
     let millionths = u32::try_from(clock::seed() % 1_000_000).unwrap_or(0);
     let chance = f64::from(millionths) / 1e6;
     let mut bucket = clients.handshakes.lock();
@@ -152,7 +138,7 @@ fn admitted(clients: &Clients, kind: Handshake) -> bool {
 
 /// Submits a new session under a permit of the caller; the connection goes on when it is
 /// committed.
-fn open(clients: &Arc<Clients>, connection: &Arc<Connection>, timeout_ms: i32, new_style: bool) {
+fn open(clients: &Arc<Clients>, connection: &Arc<Connection>, new: NewSession, new_style: bool) {
     let received_ms = clock::monotonic_ms();
     let asked = Asked {
         xid: Xid(0),
@@ -166,23 +152,14 @@ fn open(clients: &Arc<Clients>, connection: &Arc<Connection>, timeout_ms: i32, n
         state.enqueue(Queued { asked, work });
         state.identities.clone()
     };
-    let session = clients.new_session(timeout_ms);
-    let request = ClientRequest {
-        ticket: connection.ticket(),
-        session,
-        cxid: 0,
-        identities,
-        request: WriteRequest::CreateSession { timeout_ms },
-        body: Bytes::copy_from_slice(&timeout_ms.to_be_bytes()),
-        large_bytes: 0,
-        upgrade_ms: None,
-    };
+    let session = clients.new_session(new);
+    let request = new.request(session, connection.ticket(), identities);
     clients.submit(connection, received_ms, vec![request]);
 }
 
 /// Starts a session that needs no transaction.
-fn open_local(clients: &Clients, connection: &Connection, timeout_ms: i32, new_style: bool) {
-    let session = clients.new_local_session(timeout_ms);
+fn open_local(clients: &Clients, connection: &Connection, new: NewSession, new_style: bool) {
+    let (session, timeout_ms) = (clients.new_session(new), new.timeout_ms);
     tracing::info!(peer = %connection.peer, %session, timeout_ms, "local session established");
     answer(clients, connection, Some((session, timeout_ms)), new_style);
     let tree = clients.state.tree.read();
@@ -213,66 +190,31 @@ fn open_local(clients: &Clients, connection: &Connection, timeout_ms: i32, new_s
     clients.stats.replied(&replies);
 }
 
-/// A client that comes back with a session.
-struct Return {
-    service: Service,
-    session: SessionId,
-    /// Negotiated on this connection.
-    timeout_ms: i32,
-    /// Whether it has the session's password.
-    is_owner: bool,
-    new_style: bool,
-}
-
 /// False if the connection is to end after its outbox.
-fn reattach(clients: &Clients, connection: &Arc<Connection>, back: &Return) -> bool {
-    let &Return {
-        service,
+fn reattach(clients: &Clients, connection: &Arc<Connection>, back: ComingBack) -> bool {
+    let ComingBack {
         session,
         timeout_ms,
-        is_owner,
-        new_style,
+        ..
     } = back;
-    if service == Service::ReadOnly
-        && clients
-            .state
-            .tree
-            .read()
-            .session_timeout_ms(session)
-            .is_some()
-    {
-        tracing::info!(peer = %connection.peer, %session, "no leader to say whether the session lives, closing connection");
-        return false;
-    }
-    // Before the password is looked at, as in Java: whoever knows the id can cut the connection,
-    // and its owner then reattaches with the right password.
     clients.registry.close_session_connection(session);
-    if is_owner && service == Service::Forwarding && !clients.is_local(session) {
-        let renewal = Renewal {
-            ticket: connection.ticket(),
-            session,
-            timeout_ms,
-            new_style,
-        };
-        clients.renew(connection, renewal);
-        return true;
-    }
+    let is_cut = || connection.is_closed();
+    let now_ms = clock::session_ms();
+    let step = back.decide(connection.ticket(), &*clients.state, now_ms, is_cut);
+    let renewed = match step {
+        RenewalStep::AskLeader(renewal) => {
+            clients.renew(connection, renewal);
+            return true;
+        }
+        RenewalStep::Renewed => Some(timeout_ms),
+        RenewalStep::Over | RenewalStep::Nothing => None,
+    };
     clients.metrics.connection_revalidate_count.inc();
-    let known = is_owner
-        && match service {
-            Service::ReadOnly => clients.renew_read_only(session, timeout_ms),
-            Service::None | Service::Deciding | Service::Forwarding => {
-                clients.renew_session(session, timeout_ms)
-            }
-        };
-    if !known && connection.is_closed() {
-        // The role has ended meanwhile, and the sessions that this server knows are not those that it
-        // decided about: nothing is known about this one.
-        return false;
+    if step != RenewalStep::Nothing {
+        let new_style = back.is_new_style();
+        finish_renewal(clients, connection, session, renewed, new_style);
     }
-    let timeout_ms = known.then_some(timeout_ms);
-    finish_renewal(clients, connection, session, timeout_ms, new_style);
-    known
+    renewed.is_some()
 }
 
 /// Answers a client that came back with a session: `timeout_ms` is `None` if that is over, or was
@@ -314,6 +256,7 @@ fn answer(
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
     use replica::sessions::Sessions;
     use tree::WatcherId;
 
@@ -331,20 +274,29 @@ mod tests {
         let make = |id: WatcherId| Connection::new(id, peer, Arc::from([]));
         let limits = Default::default();
         let connection = clients.registry.admit(peer.ip(), limits, make).unwrap();
-        let session = clients.new_session(4000);
-        let service = clients.service.get();
-        assert_eq!(service, Service::Deciding);
+        let new = NewSession {
+            timeout_ms: 4000,
+            is_local: false,
+        };
+        let session = clients.new_session(new);
+        let rules = clients.handshake_rules();
+        assert_eq!(rules.service, Service::Deciding);
+        let request = ConnectRequest {
+            protocol_version: 0,
+            last_zxid_seen: proto::Zxid::ZERO,
+            timeout_ms: 4000,
+            session_id: session,
+            password: Some(Bytes::copy_from_slice(&session::password(session))),
+            read_only: Some(false),
+        };
+        let judged = rules.judge(&request, &clients.state.tree.read());
+        let Ok(Handshake::Back(back)) = judged else {
+            panic!("{judged:?}");
+        };
         // What the core does at the end of a role, in this order.
         clients.stop_serving();
         *clients.state.sessions.lock() = Sessions::reporting(2000);
-        let back = Return {
-            service,
-            session,
-            timeout_ms: 4000,
-            is_owner: true,
-            new_style: true,
-        };
-        assert!(!reattach(clients, &connection, &back));
+        assert!(!reattach(clients, &connection, back));
         assert!(connection.lock().outbox.is_empty(), "nothing is said");
         server.stop().await;
     }

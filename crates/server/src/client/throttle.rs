@@ -1,6 +1,7 @@
 //! The bucket of tokens that slows down storms of handshakes (`connection_throttle_*`).
 
 use config::ConnectionThrottle;
+use replica::HandshakeKind;
 
 /// Tokens that handshakes cost. Off without `connection_throttle_tokens`.
 ///
@@ -17,17 +18,6 @@ pub(crate) struct TokenBucket {
     drop_probability: f64,
 }
 
-/// What a handshake is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Handshake {
-    /// A new session.
-    New,
-    /// A new session that no other server hears of.
-    NewLocal,
-    /// A session that comes back.
-    Renewal,
-}
-
 impl TokenBucket {
     /// A full bucket.
     pub(crate) fn new(settings: ConnectionThrottle, now_ms: u64) -> Self {
@@ -42,7 +32,7 @@ impl TokenBucket {
     }
 
     /// Whether a handshake may go on. `chance` is uniform in [0, 1).
-    pub(crate) fn admits(&mut self, handshake: Handshake, now_ms: u64, chance: f64) -> bool {
+    pub(crate) fn admits(&mut self, handshake: HandshakeKind, now_ms: u64, chance: f64) -> bool {
         let Some(max) = self.settings.tokens else {
             return true;
         };
@@ -50,9 +40,9 @@ impl TokenBucket {
         self.judge(max, now_ms);
         let cost = match (&self.settings.weights, handshake) {
             (None, _) => 1,
-            (Some(weights), Handshake::New) => weights.global,
-            (Some(weights), Handshake::NewLocal) => weights.local,
-            (Some(weights), Handshake::Renewal) => weights.renew,
+            (Some(weights), HandshakeKind::New) => weights.global,
+            (Some(weights), HandshakeKind::NewLocal) => weights.local,
+            (Some(weights), HandshakeKind::Renewal) => weights.renew,
         };
         if chance < self.drop_probability || self.tokens < cost {
             return false;
@@ -128,7 +118,7 @@ mod tests {
 
     fn admitted(bucket: &mut TokenBucket, tries: usize, now_ms: u64) -> usize {
         (0..tries)
-            .filter(|_| bucket.admits(Handshake::New, now_ms, 0.9))
+            .filter(|_| bucket.admits(HandshakeKind::New, now_ms, 0.9))
             .count()
     }
 
@@ -175,10 +165,10 @@ mod tests {
             },
             0,
         );
-        assert!(bucket.admits(Handshake::Renewal, 0, 0.9));
-        assert!(!bucket.admits(Handshake::New, 0, 0.9));
+        assert!(bucket.admits(HandshakeKind::Renewal, 0, 0.9));
+        assert!(!bucket.admits(HandshakeKind::New, 0, 0.9));
         assert_eq!(bucket.deficit(), 2);
-        assert!(bucket.admits(Handshake::NewLocal, 0, 0.9));
+        assert!(bucket.admits(HandshakeKind::NewLocal, 0, 0.9));
         assert_eq!(bucket.deficit(), 3);
     }
 
@@ -190,14 +180,14 @@ mod tests {
         };
         let mut bucket = TokenBucket::new(freezing, 0);
         assert_eq!(admitted(&mut bucket, 3, 0), 3);
-        assert!(!bucket.admits(Handshake::New, 6, 0.9));
+        assert!(!bucket.admits(HandshakeKind::New, 6, 0.9));
         assert!((bucket.drop_probability() - 0.5).abs() < f64::EPSILON);
         assert!(
-            !bucket.admits(Handshake::New, 12, 0.1),
+            !bucket.admits(HandshakeKind::New, 12, 0.1),
             "a token is there, chance refuses"
         );
         assert!(
-            bucket.admits(Handshake::New, 20_000, 0.1),
+            bucket.admits(HandshakeKind::New, 20_000, 0.1),
             "full again, so forgiven"
         );
     }

@@ -28,8 +28,7 @@ impl LiveView {
     }
 
     fn has_local_sessions(&self) -> bool {
-        self.clients
-            .makes_local_sessions(self.clients.service.get())
+        self.clients.handshake_rules().makes_local_sessions()
     }
 
     fn sessions_by_connection(&self) -> BTreeMap<tree::WatcherId, SessionId> {

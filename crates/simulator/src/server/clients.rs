@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use bytes::Bytes;
+use proto::connect::ConnectRequest;
 use proto::request::{ReadRequest, Request, WriteRequest};
 use proto::txn::Txn;
 use proto::{ErrorCode, Id, SessionId, Sid, Zxid};
 use replica::{
-    Applied, ClientRequest, Input, Renewal, Service, SessionRules, State, SyncRequest, Ticket,
-    WriteStep, write_step,
+    Applied, ClientRequest, Handshake, HandshakeRules, Input, RenewalStep, Service, SessionRules,
+    State, SyncRequest, SyncStep, Ticket, WriteStep, sync_step, write_step,
 };
 use session::SessionIds;
 use tree::auth::{authenticate, ip_id};
@@ -108,15 +109,15 @@ impl SimHost {
                 last_zxid,
                 read_only,
             } => {
-                let is_refused = match self.service {
-                    Service::None => true,
-                    Service::ReadOnly => !read_only,
-                    Service::Deciding | Service::Forwarding => false,
+                let request = ConnectRequest {
+                    protocol_version: 0,
+                    last_zxid_seen: last_zxid,
+                    timeout_ms,
+                    session_id: session,
+                    password: Some(Bytes::copy_from_slice(&session::password(session))),
+                    read_only: Some(read_only),
                 };
-                match is_refused || last_zxid > self.state.tree().last_zxid() {
-                    true => self.close_client(connection),
-                    false => self.handshake(connection, (session, timeout_ms)),
-                }
+                self.handshake(connection, &request);
             }
             ToServer::Auth { scheme, auth } => self.authenticate(connection, scheme, &auth),
             ToServer::Request { cxid, request } => self.hear_request(connection, cxid, request),
@@ -132,48 +133,43 @@ impl SimHost {
         }
     }
 
-    fn handshake(&mut self, connection: u64, of: (SessionId, i32)) {
+    fn handshake(&mut self, connection: u64, request: &ConnectRequest) {
         let (state, now_ms) = (self.state.clone(), self.world.now_ms());
-        let (ticket, (mut session, timeout_ms)) = (Ticket(connection), of);
-        let (service, has_local) = (self.service, self.world.plan.features.local_sessions);
-        let is_read_only = service == Service::ReadOnly;
+        let rules = HandshakeRules {
+            service: self.service,
+            local_sessions: self.world.plan.features.local_sessions,
+            timeout_min_ms: 0,
+            timeout_max_ms: i32::MAX,
+        };
+        let ticket = Ticket(connection);
         if let Some(served) = self.clients.connections.get_mut(&connection) {
-            served.is_read_only = is_read_only;
+            served.is_read_only = self.service == Service::ReadOnly;
         }
-        let is_of_leader = |session| state.tree().session_timeout_ms(session).is_some();
-        if session == SessionId::NONE {
-            while session == SessionId::NONE || is_of_leader(session) {
-                session = self.clients.ids.next();
-            }
-            if has_local || is_read_only {
-                state.sessions().add_local(session, timeout_ms, now_ms);
-                return self.answer_handshake(connection, Some((session, timeout_ms)));
-            }
-            state.sessions().add(session, timeout_ms, now_ms);
-            self.wait(connection, 0, Work::Handshake);
-            let body = Bytes::copy_from_slice(&timeout_ms.to_be_bytes());
-            let request = WriteRequest::CreateSession { timeout_ms };
-            self.submit((ticket, session, 0), request, body, None);
-        } else if is_read_only && is_of_leader(session) {
-            self.close_client(connection);
-        } else {
-            self.close_client_of(session);
-            let is_local = state.sessions().is_local(session);
-            if service == Service::Forwarding && !is_local {
-                return self.inputs.push_back(Input::Renew(Renewal {
-                    ticket,
-                    session,
-                    timeout_ms,
-                    new_style: true,
-                }));
-            }
-            let is_known = match is_read_only {
-                true => {
-                    (is_local || !has_local) && state.sessions().touch(session, timeout_ms, now_ms)
+        let judged = rules.judge(request, &state.tree());
+        match judged {
+            Err(_) => self.close_client(connection),
+            Ok(Handshake::New(new)) => {
+                let session = new.begin(&*state, now_ms, || self.clients.ids.next());
+                if new.is_local {
+                    return self.answer_handshake(connection, Some((session, new.timeout_ms)));
                 }
-                false => state.sessions().renew(session, timeout_ms, now_ms),
-            };
-            self.answer_handshake(connection, is_known.then_some(of));
+                self.wait(connection, 0, Work::Handshake);
+                let request = new.request(session, ticket, self.identities_of(connection));
+                self.inputs.push_back(Input::Requests(vec![request]));
+            }
+            Ok(Handshake::Back(back)) => {
+                self.close_client_of(back.session);
+                let of = (back.session, back.timeout_ms);
+                match back.decide(ticket, &*state, now_ms, || false) {
+                    RenewalStep::AskLeader(renewal) => {
+                        self.inputs.push_back(Input::Renew(renewal));
+                    }
+                    RenewalStep::Renewed => self.answer_handshake(connection, Some(of)),
+                    RenewalStep::Over | RenewalStep::Nothing => {
+                        self.answer_handshake(connection, None);
+                    }
+                }
+            }
         }
     }
 
@@ -262,19 +258,20 @@ impl SimHost {
                 self.answer_read(&state.tree(), connection, cxid, &read, &identities);
             }
             Request::Read(read) => self.wait(connection, cxid, Work::Read(read, identities)),
-            Request::Sync(_) if rules.is_read_only => {
-                self.wait(connection, cxid, Work::Refuse(ErrorCode::NotReadOnly));
-            }
-            Request::Sync(sync) => {
-                self.wait(connection, cxid, Work::Sync);
-                self.inputs.push_back(Input::Sync(SyncRequest {
-                    ticket,
-                    session,
-                    cxid,
-                    identities,
-                    path: sync.path,
-                }));
-            }
+            Request::Sync(sync) => match sync_step(self.service, true, rules.is_read_only) {
+                SyncStep::Refuse(code) => self.wait(connection, cxid, Work::Refuse(code)),
+                // There is an ensemble.
+                SyncStep::Ask | SyncStep::Answer => {
+                    self.wait(connection, cxid, Work::Sync);
+                    self.inputs.push_back(Input::Sync(SyncRequest {
+                        ticket,
+                        session,
+                        cxid,
+                        identities,
+                        path: sync.path,
+                    }));
+                }
+            },
         }
         self.answer_waiting(&state.tree(), connection);
     }

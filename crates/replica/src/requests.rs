@@ -1,0 +1,107 @@
+//! Which requests are refused unseen, and where those are answered that are no transactions.
+//!
+//! Requests of a connection are answered in their order. Three kinds are not: credentials, which
+//! count for what comes behind them, a SASL token, and an operation that does not exist, which ends
+//! the connection. Reads are answered by whoever holds the tree; only what is named here needs
+//! more.
+
+use proto::{ErrorCode, Id, OpCode, OpKind};
+
+use crate::effect::Service;
+
+/// The refusal of a request whose record does not decode.
+pub const UNDECODABLE: ErrorCode = ErrorCode::MarshallingError;
+
+/// Whether a request that waited for too long may be refused for that (`throttled_op_wait_time`).
+/// Sessions must be kept and ended however busy the server is.
+pub fn may_be_throttled(op: OpCode) -> bool {
+    !matches!(op, OpCode::Ping | OpCode::CloseSession)
+}
+
+/// How a request is refused whose record does not decode.
+pub fn refusal_of_undecodable(op: OpCode, is_read_only: bool) -> ErrorCode {
+    match is_read_only && op.kind() != OpKind::Read {
+        true => ErrorCode::NotReadOnly,
+        false => UNDECODABLE,
+    }
+}
+
+/// Whether the identities are enough where clients have to authenticate by one of these schemes
+/// (`enforce.auth.schemes`). Source: AuthenticationHelper.enforceAuthentication.
+pub fn is_authenticated<S: AsRef<str>>(enforced: Option<&[S]>, identities: &[Id]) -> bool {
+    let Some(schemes) = enforced else {
+        return true;
+    };
+    let is_enforced = |id: &Id| schemes.iter().any(|scheme| *scheme.as_ref() == *id.scheme);
+    identities.iter().any(is_enforced)
+}
+
+/// What becomes of a client's `sync`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SyncStep {
+    /// It is answered in its place among the requests of its connection, by this error.
+    Refuse(ErrorCode),
+    /// It goes to the replica, by [`Input::Sync`](crate::Input::Sync).
+    Ask,
+    /// It is answered in its place: there is nobody else to hear of.
+    Answer,
+}
+
+/// What becomes of a `sync`. `is_member` says whether there is an ensemble.
+///
+/// The leader of a learner has to answer, and a leader may have committed what its tree does not have
+/// yet, and others show already.
+pub fn sync_step(service: Service, is_member: bool, is_read_only: bool) -> SyncStep {
+    match service {
+        _ if is_read_only => SyncStep::Refuse(ErrorCode::NotReadOnly),
+        Service::Forwarding => SyncStep::Ask,
+        Service::Deciding if is_member => SyncStep::Ask,
+        Service::Deciding | Service::None | Service::ReadOnly => SyncStep::Answer,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pings_and_ends_of_sessions_are_never_throttled() {
+        assert!(!may_be_throttled(OpCode::Ping));
+        assert!(!may_be_throttled(OpCode::CloseSession));
+        assert!(may_be_throttled(OpCode::GetData) && may_be_throttled(OpCode::Create));
+    }
+
+    #[test]
+    fn without_a_leader_a_write_is_refused_whether_it_decodes_or_not() {
+        let refusal = refusal_of_undecodable;
+        assert_eq!(refusal(OpCode::Create, true), ErrorCode::NotReadOnly);
+        assert_eq!(refusal(OpCode::GetData, true), UNDECODABLE);
+        assert_eq!(refusal(OpCode::Create, false), UNDECODABLE);
+    }
+
+    #[test]
+    fn one_identity_of_one_enforced_scheme_will_do() {
+        let digest = Id {
+            scheme: "digest".into(),
+            id: "a:b".into(),
+        };
+        let ip = Id {
+            scheme: "ip".into(),
+            id: "127.0.0.1".into(),
+        };
+        let identities = [ip, digest];
+        assert!(is_authenticated(Some(&["x509", "digest"]), &identities));
+        assert!(!is_authenticated(Some(&["x509"]), &identities));
+        assert!(!is_authenticated(Some(&["digest"]), &identities[..1]));
+        assert!(is_authenticated::<&str>(None, &[]));
+    }
+
+    #[test]
+    fn a_sync_is_answered_on_the_spot_where_nobody_else_commits() {
+        assert_eq!(sync_step(Service::Forwarding, true, false), SyncStep::Ask);
+        assert_eq!(sync_step(Service::Deciding, true, false), SyncStep::Ask);
+        assert_eq!(sync_step(Service::Deciding, false, false), SyncStep::Answer);
+        let refused = SyncStep::Refuse(ErrorCode::NotReadOnly);
+        assert_eq!(sync_step(Service::ReadOnly, true, true), refused);
+    }
+}

@@ -1,0 +1,172 @@
+//! Clients that connect, and come back.
+
+use bytes::Bytes;
+use proto::connect::ConnectRequest;
+use proto::request::WriteRequest;
+use proto::{SessionId, Zxid};
+use replica::sessions::Sessions;
+use replica::{
+    ComingBack, Handshake, HandshakeKind, HandshakeRefusal, HandshakeRules, Input, NewSession,
+    RenewalStep, Service, State, Ticket,
+};
+
+use crate::support::{Server, request};
+
+const SESSION: SessionId = SessionId(77);
+const TICKET: Ticket = Ticket(5);
+
+fn rules(service: Service) -> HandshakeRules {
+    HandshakeRules {
+        service,
+        local_sessions: false,
+        timeout_min_ms: 400,
+        timeout_max_ms: 4000,
+    }
+}
+
+fn connects(session_id: SessionId) -> ConnectRequest {
+    ConnectRequest {
+        protocol_version: 0,
+        last_zxid_seen: Zxid::ZERO,
+        timeout_ms: 10_000,
+        session_id,
+        password: Some(Bytes::copy_from_slice(&session::password(session_id))),
+        read_only: Some(false),
+    }
+}
+
+/// A server that stands alone and has the session.
+fn server() -> Server {
+    let mut server = Server::alone();
+    let begin = WriteRequest::CreateSession { timeout_ms: 4000 };
+    server.handle(Input::Requests(vec![request(1, SESSION.0, 0, begin)]));
+    server.handle(Input::Synced(Zxid(1)));
+    server
+}
+
+fn back(server: &Server, service: Service, request: &ConnectRequest) -> ComingBack {
+    match rules(service).judge(request, &server.state.tree()) {
+        Ok(Handshake::Back(back)) => back,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn decided(server: &Server, back: ComingBack, is_cut: bool) -> RenewalStep {
+    back.decide(TICKET, &server.state, 0, || is_cut)
+}
+
+#[test]
+fn nobody_is_served_without_a_leader_but_who_can_do_with_reads() {
+    let server = server();
+    let judge =
+        |service, request: &ConnectRequest| rules(service).judge(request, &server.state.tree());
+    let mut new = connects(SessionId::NONE);
+    let refused = rules(Service::None).kind(&new);
+    assert_eq!(refused, Err(HandshakeRefusal::NoLeader));
+    for wish in [None, Some(false)] {
+        new.read_only = wish;
+        let refused = judge(Service::ReadOnly, &new);
+        assert_eq!(refused, Err(HandshakeRefusal::NotForReads), "{wish:?}");
+    }
+    new.read_only = Some(true);
+    let local = NewSession {
+        timeout_ms: 4000,
+        is_local: true,
+    };
+    assert_eq!(judge(Service::ReadOnly, &new), Ok(Handshake::New(local)));
+    let mut known = connects(SESSION);
+    known.read_only = Some(true);
+    let session = SESSION;
+    let unsure = Err(HandshakeRefusal::NobodyToAsk { session });
+    assert_eq!(judge(Service::ReadOnly, &known), unsure);
+}
+
+#[test]
+fn who_has_seen_more_is_sent_away_and_timeouts_are_kept_in_bounds() {
+    let server = server();
+    let judge =
+        |request: &ConnectRequest| rules(Service::Deciding).judge(request, &server.state.tree());
+    let mut new = connects(SessionId::NONE);
+    assert_eq!(rules(Service::Deciding).kind(&new), Ok(HandshakeKind::New));
+    for (wish_ms, timeout_ms) in [(0, 400), (1000, 1000), (10_000, 4000)] {
+        new.timeout_ms = wish_ms;
+        let is_local = false;
+        let expected = NewSession {
+            timeout_ms,
+            is_local,
+        };
+        assert_eq!(judge(&new), Ok(Handshake::New(expected)));
+    }
+    new.last_zxid_seen = Zxid(1);
+    assert!(judge(&new).is_ok());
+    new.last_zxid_seen = Zxid(2);
+    let (seen, last) = (Zxid(2), Zxid(1));
+    assert_eq!(
+        judge(&new),
+        Err(HandshakeRefusal::ClientAhead { seen, last })
+    );
+}
+
+#[test]
+fn a_session_comes_back_to_its_owner_alone() {
+    let server = server();
+    let owners = back(&server, Service::Deciding, &connects(SESSION));
+    assert_eq!(decided(&server, owners, false), RenewalStep::Renewed);
+    let mut stolen = connects(SESSION);
+    stolen.password = Some(Bytes::from_static(&[0; 16]));
+    let stolen = back(&server, Service::Deciding, &stolen);
+    assert_eq!(decided(&server, stolen, false), RenewalStep::Over);
+    let unknown = back(&server, Service::Deciding, &connects(SessionId(78)));
+    assert_eq!(decided(&server, unknown, false), RenewalStep::Over);
+}
+
+#[test]
+fn nothing_is_said_of_a_session_once_the_role_has_ended() {
+    let server = server();
+    let owners = back(&server, Service::Deciding, &connects(SESSION));
+    *server.state.sessions() = Sessions::reporting(200);
+    assert_eq!(decided(&server, owners, true), RenewalStep::Nothing);
+}
+
+#[test]
+fn a_learner_asks_its_leader_for_the_owner_of_a_session_alone() {
+    let server = server();
+    *server.state.sessions() = Sessions::reporting(200);
+    let owners = back(&server, Service::Forwarding, &connects(SESSION));
+    let RenewalStep::AskLeader(asked) = decided(&server, owners, false) else {
+        panic!("the leader is not asked");
+    };
+    assert_eq!(
+        (asked.ticket, asked.session, asked.timeout_ms),
+        (TICKET, SESSION, 4000)
+    );
+    let mut stolen = connects(SESSION);
+    stolen.password = None;
+    let stolen = back(&server, Service::Forwarding, &stolen);
+    assert_eq!(decided(&server, stolen, false), RenewalStep::Over);
+    // A local one is this server's own.
+    server.state.sessions().add_local(SESSION, 4000, 0);
+    assert_eq!(decided(&server, owners, false), RenewalStep::Renewed);
+}
+
+#[test]
+fn a_new_session_gets_an_id_that_no_living_one_has() {
+    let server = server();
+    let new = NewSession {
+        timeout_ms: 4000,
+        is_local: false,
+    };
+    let mut next = SESSION.0 - 1;
+    let made = new.begin(&server.state, 0, || {
+        next += 1;
+        SessionId(next)
+    });
+    assert_eq!(made, SessionId(SESSION.0 + 1));
+    assert!(!server.state.sessions().is_local(made));
+    let asked = new.request(made, TICKET, [].into());
+    assert!(matches!(
+        asked.request,
+        WriteRequest::CreateSession { timeout_ms: 4000 }
+    ));
+    assert_eq!(asked.body, 4000i32.to_be_bytes()[..]);
+}
