@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Packets follow each other with no length in front, so where one ends is known only from the
-//! lengths inside it: [`QuorumPacket::frame_len`] finds the end without taking memory.
+//! lengths inside it: [`QuorumPacket::extent`] finds the end without taking memory.
 //! [`crate::learner`] and [`crate::leader`] hold what the payloads mean.
 //!
 //! Source: QuorumPacket, Leader.java's constants.
@@ -42,16 +42,16 @@ impl QuorumPacket {
         }
     }
 
-    /// Bytes of the packet at the start of `bytes`; `None` if more must be read to know.
+    /// How far the packet at the start of `bytes` goes; `None` if more must be read to know.
     ///
     /// Nothing is copied, and no more than the limits allow is ever waited for: the data is one
-    /// field, and all identities together may not take more than one field either (ZooKeeper
+    /// field, and all identities together should not take more than one field either (ZooKeeper
     /// bounds each of their strings, but not their number).
     ///
     /// # Errors
     /// If a length is negative or above the limit: nothing behind it can be understood, the
     /// connection must be closed.
-    pub fn frame_len(bytes: &[u8], limits: Limits) -> Result<Option<usize>, DecodeError> {
+    pub fn extent(bytes: &[u8], limits: Limits) -> Result<Option<Extent>, DecodeError> {
         let mut scan = Scan {
             bytes,
             at: size_of::<i32>() + size_of::<i64>(),
@@ -67,13 +67,34 @@ impl QuorumPacket {
         // Counts below zero hold nothing, as everywhere in jute.
         for _ in 0..count.max(0) {
             let both = scan.skip_field()?.and(scan.skip_field()?);
-            scan.check(authinfo_at, scan.at - authinfo_at)?;
+            if scan.at - authinfo_at > scan.limit {
+                let identities = u32::try_from(count).unwrap_or(0);
+                return Ok(Some(Extent::LongIdentities {
+                    at: authinfo_at,
+                    identities,
+                }));
+            }
             if both.is_none() {
                 return Ok(None);
             }
         }
-        Ok(Some(scan.at))
+        Ok(Some(Extent::Whole(scan.at)))
     }
+}
+
+/// How far a packet goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// So many bytes, all of which are there.
+    Whole(usize),
+    /// The identities are longer than a field may be: it goes on for as long as they do, and they
+    /// should not be kept. All before them is there.
+    LongIdentities {
+        /// Where they begin, with their number.
+        at: usize,
+        /// How many there are. Each is two strings.
+        identities: u32,
+    },
 }
 
 /// Steps over fields.
@@ -219,8 +240,8 @@ mod tests {
         }
     }
 
-    fn frame_len(bytes: &[u8]) -> Result<Option<usize>, DecodeError> {
-        QuorumPacket::frame_len(
+    fn extent(bytes: &[u8]) -> Result<Option<Extent>, DecodeError> {
+        QuorumPacket::extent(
             bytes,
             Limits {
                 field_bytes_max: 60,
@@ -240,10 +261,10 @@ mod tests {
         ] {
             let bytes = packet.to_bytes();
             for cut in 0..bytes.len() {
-                assert_eq!(frame_len(&bytes[..cut]), Ok(None), "{cut} of {packet:?}");
+                assert_eq!(extent(&bytes[..cut]), Ok(None), "{cut} of {packet:?}");
             }
             let with_more = [&bytes[..], b"next"].concat();
-            assert_eq!(frame_len(&with_more), Ok(Some(bytes.len())));
+            assert_eq!(extent(&with_more), Ok(Some(Extent::Whole(bytes.len()))));
             assert_eq!(QuorumPacket::decode(&mut Reader::new(bytes)), Ok(packet));
         }
         assert_eq!(packet(None, None).to_bytes().len(), QuorumPacket::BYTES_MIN);
@@ -255,19 +276,24 @@ mod tests {
         for (len, fits) in [(60, true), (61, false), (i32::MAX, false), (-2, false)] {
             head.truncate(12);
             len.encode(&mut head);
-            assert_eq!(frame_len(&head).is_ok(), fits, "{len}");
+            assert_eq!(extent(&head).is_ok(), fits, "{len}");
         }
     }
 
     #[test]
-    fn many_small_identities_are_refused_as_well() {
+    fn many_small_identities_are_too_long_as_well() {
         let mut bytes = packet(None, Some(vec![])).to_bytes().to_vec();
         bytes.truncate(16);
         i32::MAX.encode(&mut bytes);
         bytes.extend_from_slice(&[0; 8 * 6]);
-        assert_eq!(frame_len(&bytes), Ok(None));
+        assert_eq!(extent(&bytes), Ok(None));
         bytes.extend_from_slice(&[0; 8 * 4]);
-        assert!(matches!(frame_len(&bytes), Err(DecodeError::Length { .. })));
+        let identities = i32::MAX.cast_unsigned();
+        let long = Extent::LongIdentities { at: 16, identities };
+        assert_eq!(extent(&bytes), Ok(Some(long)));
+        bytes.truncate(20);
+        61i32.encode(&mut bytes);
+        assert!(extent(&bytes).is_err(), "no string may be as long");
     }
 
     #[test]
@@ -286,7 +312,7 @@ mod tests {
         #[test]
         fn what_has_a_length_decodes_to_that_length(bytes in proptest::collection::vec(
             prop_oneof![Just(0u8), Just(0xff), any::<u8>()], 0..120)) {
-            if let Ok(Some(len)) = frame_len(&bytes) {
+            if let Ok(Some(Extent::Whole(len))) = extent(&bytes) {
                 let mut input = Reader::new(bytes);
                 // Null strings in the identities are the one thing more that can be wrong.
                 match QuorumPacket::decode(&mut input) {

@@ -10,6 +10,7 @@ use zab::Record;
 use crate::effect::{Applied, Effect};
 use crate::host::{Host, State, Turn};
 use crate::input::Ticket;
+use crate::large_bytes::LargeBytes;
 use crate::limits;
 use crate::ordering::InFlight;
 use crate::replica::Replica;
@@ -122,7 +123,7 @@ impl<H: Host> Replica<H> {
         tracing::info!(zxid = %last.record.header.zxid, len = self.in_flight.len(), "appended and not known to be committed, taken into the history");
         give_up_snapshots(turn);
         self.committed = 0;
-        let (mut requests, mut large_bytes) = (0, 0);
+        let (mut requests, mut large_bytes) = (0, LargeBytes::NONE);
         {
             let mut tree = turn.state.tree_mut();
             for in_flight in std::mem::take(&mut self.in_flight) {

@@ -14,6 +14,7 @@ use zab::leader::{LinkFault, LinkId};
 
 use crate::elections::ElectionEffect;
 use crate::input::{Renewal, Ticket};
+use crate::large_bytes::LargeBytes;
 use crate::view::View;
 
 /// Where learners come to.
@@ -181,8 +182,8 @@ pub enum Effect {
     Release {
         /// How many.
         requests: usize,
-        /// Their bytes of the budget of large requests.
-        large_bytes: u64,
+        /// What they took of the host's bounds on large requests.
+        large_bytes: LargeBytes,
     },
     /// The leader has answered for a session.
     Renewed {
@@ -225,8 +226,8 @@ pub struct Applied<'a> {
     pub origin: Option<Ticket>,
     /// Whether it was a client's of this server: its place is free.
     pub is_counted: bool,
-    /// Its bytes of the budget of large requests.
-    pub large_bytes: u64,
+    /// What it took of the host's bounds on large requests.
+    pub large_bytes: LargeBytes,
     /// Whether the tree is let go after it.
     pub is_last: bool,
 }

@@ -12,6 +12,7 @@ use proto::txn::{Txn, TxnRecord};
 use proto::{OpCode, SessionId};
 
 use crate::input::Ticket;
+use crate::large_bytes::LargeBytes;
 
 /// One of them.
 #[derive(Debug)]
@@ -19,7 +20,7 @@ pub(crate) struct Forwarded {
     pub(crate) cxid: i32,
     pub(crate) op: OpCode,
     pub(crate) origin: Ticket,
-    pub(crate) large_bytes: u64,
+    pub(crate) large_bytes: LargeBytes,
 }
 
 /// All of them, by session.
@@ -27,7 +28,7 @@ pub(crate) struct Forwarded {
 pub(crate) struct ForwardedRequests {
     by_session: HashMap<SessionId, VecDeque<Forwarded>>,
     len: usize,
-    large_bytes: u64,
+    large_bytes: LargeBytes,
 }
 
 /// What a committed transaction answers.
@@ -71,7 +72,7 @@ impl ForwardedRequests {
         matched.request = queue.pop_front();
         let taken = matched.skipped.iter().chain(&matched.request);
         self.len -= matched.skipped.len() + 1;
-        self.large_bytes -= taken.map(|request| request.large_bytes).sum::<u64>();
+        self.large_bytes -= taken.map(|request| request.large_bytes).sum();
         if queue.is_empty() {
             self.by_session.remove(&header.session);
         }
@@ -83,8 +84,8 @@ impl ForwardedRequests {
         self.len
     }
 
-    /// Their bytes of the budget of large requests.
-    pub(crate) fn large_bytes(&self) -> u64 {
+    /// What they take of the host's bounds on large requests.
+    pub(crate) fn large_bytes(&self) -> LargeBytes {
         self.large_bytes
     }
 }

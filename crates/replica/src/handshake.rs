@@ -18,6 +18,7 @@ use tree::Tree;
 use crate::effect::Service;
 use crate::host::State;
 use crate::input::{ClientRequest, Renewal, Ticket};
+use crate::large_bytes::LargeBytes;
 
 /// What a server says to all clients alike at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -220,7 +221,7 @@ impl NewSession {
             identities,
             request: WriteRequest::CreateSession { timeout_ms },
             body: Bytes::copy_from_slice(&timeout_ms.to_be_bytes()),
-            large_bytes: 0,
+            large_bytes: LargeBytes::NONE,
             upgrade_ms: None,
         }
     }

@@ -14,6 +14,7 @@ use zab::leader::LinkId;
 
 use crate::effect::Port;
 use crate::elections::ElectionInput;
+use crate::large_bytes::LargeBytes;
 
 /// A client's connection, as numbered by the host. Numbers are not used twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -40,8 +41,8 @@ pub struct ClientRequest {
     pub request: WriteRequest,
     /// The same as it came, for a leader elsewhere.
     pub body: Bytes,
-    /// Bytes that it takes of the host's budget of large requests, until it is applied or dropped.
-    pub large_bytes: u64,
+    /// What it takes of the host's bounds on large requests, until it is applied or dropped.
+    pub large_bytes: LargeBytes,
     /// The timeout of the session in ms, if it is local and must become global first.
     pub upgrade_ms: Option<i32>,
 }

@@ -29,7 +29,8 @@ pub(crate) fn owner_of(link: LinkId) -> Owner {
 /// A learner's request, understood; nothing for what is dropped without an answer.
 ///
 /// A body that does not decode becomes an error transaction with a zxid of its own: whoever
-/// passed it on waits for one (LearnerHandler, PrepRequestProcessor).
+/// passed it on waits for one (LearnerHandler, PrepRequestProcessor). So does a request without
+/// identities; they are left out, too, if they are too long together to be kept.
 pub(crate) fn incoming(from: LinkId, request: LearnerRequest) -> Option<Incoming> {
     let op = request.op();
     let LearnerRequest {
@@ -63,10 +64,14 @@ pub(crate) fn incoming(from: LinkId, request: LearnerRequest) -> Option<Incoming
             Err(error) => Err(error),
         },
     };
-    let has_identities = authinfo.is_some() || op == OpCode::CreateSession;
+    // A session must come to its end, whatever came with the request.
+    let needs_identities = !matches!(op, OpCode::CreateSession | OpCode::CloseSession);
     let request = match write {
-        Ok(write) if has_identities => Ok(write),
-        Ok(_) => Err(ErrorCode::MarshallingError),
+        Ok(_) if needs_identities && authinfo.is_none() => {
+            tracing::warn!(link = from.0, %session, op = op.name(), "refusing a request that a learner passes on without identities, or with more of them than jute.maxbuffer and its extra size; have the client authenticate with fewer");
+            Err(ErrorCode::MarshallingError)
+        }
+        Ok(write) => Ok(write),
         Err(error) => {
             tracing::warn!(link = from.0, %session, op = op.name(), err = %error, "a learner passes on a request that does not decode");
             Err(ErrorCode::MarshallingError)

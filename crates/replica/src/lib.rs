@@ -42,6 +42,7 @@ mod forwarding;
 mod handshake;
 mod host;
 mod input;
+mod large_bytes;
 mod leading;
 mod learner_requests;
 mod learning;
@@ -73,6 +74,7 @@ pub use handshake::{
 };
 pub use host::{Host, Now, State, Turn};
 pub use input::{ClientRequest, Input, LeaderEvent, LearnerEvent, Renewal, SyncRequest, Ticket};
+pub use large_bytes::LargeBytes;
 pub use local_sessions::{SessionRules, WriteStep, write_step};
 pub use member::{Epochs, MemberStart};
 pub use note::{Note, Stage};

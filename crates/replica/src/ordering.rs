@@ -15,6 +15,7 @@ use zab::leader::{Action, LinkId, NextConfig, ProposeError};
 use crate::effect::Effect;
 use crate::host::{Host, State, Turn};
 use crate::input::{ClientRequest, Ticket};
+use crate::large_bytes::LargeBytes;
 use crate::limits;
 use crate::note::{Note, Stage};
 use crate::replica::Replica;
@@ -27,7 +28,7 @@ pub(crate) struct InFlight {
     /// What was asked for; the transaction may be an error instead.
     pub(crate) op: OpCode,
     pub(crate) origin: Option<Ticket>,
-    pub(crate) large_bytes: u64,
+    pub(crate) large_bytes: LargeBytes,
     /// Whether it is a client's of this server, whose requests are bounded in number.
     pub(crate) is_counted: bool,
 }
@@ -40,7 +41,7 @@ impl InFlight {
             record,
             op,
             origin: None,
-            large_bytes: 0,
+            large_bytes: LargeBytes::NONE,
             is_counted: false,
         }
     }
@@ -86,7 +87,7 @@ struct Asked<'a> {
     identities: &'a [Id],
     /// An error if it is refused unseen.
     request: Result<&'a WriteRequest, ErrorCode>,
-    large_bytes: u64,
+    large_bytes: LargeBytes,
     is_counted: bool,
 }
 
@@ -100,7 +101,7 @@ impl<'a> From<&'a Order> for Asked<'a> {
             op: order.op,
             identities: &order.identities,
             request: order.request.as_ref().map_err(|error| *error),
-            large_bytes: 0,
+            large_bytes: LargeBytes::NONE,
             is_counted: false,
         }
     }

@@ -21,9 +21,9 @@ pub(crate) const REPLY_BYTES_SMALL: usize = 64 << 10;
 /// this is there alone.
 pub(crate) const LARGE_REPLIES_BYTES: usize = 16 << 20;
 
-/// How long a client may take for each started MiB of a large reply, if other connections wait for
-/// the room. Then it is cut off.
-pub(crate) const LARGE_REPLY_PATIENCE: Duration = Duration::from_secs(10);
+/// How long a client may take for each started MiB of a large reply, or of a large request, if other
+/// connections wait for the room. Then it is cut off.
+pub(crate) const ROOM_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Bytes of the longest reply there can be: the length in front of it has 31 bits.
 pub(crate) const REPLY_BYTES_MAX: usize = (1 << 31) - 1;
@@ -34,12 +34,29 @@ pub(crate) const UNANSWERED_MAX: usize = 1024;
 /// Bytes of unanswered requests of a connection after which it is not read from.
 pub(crate) const UNANSWERED_BYTES_MAX: usize = 4 << 20;
 
+/// Bytes of the longest request that is read as it comes. A longer one has to find room in
+/// [`LARGE_FRAMES_BYTES`] first.
+pub(crate) const FRAME_BYTES_SMALL: usize = READ_CHUNK_BYTES;
+
+/// Bytes of the longer requests of all connections that are read and not handed on: those that have
+/// not come in whole, wait for a place in the pipeline, or are reads that wait for their turn.
+pub(crate) const LARGE_FRAMES_BYTES: usize = 4 << 20;
+
+/// Bytes that a member holds for all its connections: requests that wait for their turn, replies of
+/// up to [`REPLY_BYTES_SMALL`] and events that are not written. Each connection may hold as much as
+/// is still free.
+pub(crate) const HELD_BYTES_MAX: usize = 16 << 20;
+
+/// Bytes that a connection may hold however much the others do: a burst of events must not cut off
+/// those who read them.
+pub(crate) const HELD_BYTES_OF_EACH: usize = 64 << 10;
+
 /// Bytes of the longest request that counts as nothing but one of `globalOutstandingLimit`.
 pub(crate) const REQUEST_BYTES_SMALL: usize = 4 << 10;
 
 /// Bytes of longer requests of all connections from here to the tree, beyond which the next one waits
 /// in its connection. A leader has several copies of each: for its log, and for every learner.
-pub(crate) const LARGE_REQUESTS_BYTES: usize = 2 << 20;
+pub(crate) const LARGE_REQUESTS_BYTES: usize = 1 << 20;
 
 /// Bytes of replies to reads behind a write that the core makes while it holds the tree for itself.
 /// The connection's own task makes the others.
@@ -67,6 +84,11 @@ pub(crate) const IDENTITY_BYTES_MAX: usize = 16 << 10;
 
 /// Bytes of audit lines that wait for their file, beside `auditlog.queueSize` lines.
 pub(crate) const AUDIT_BYTES_MAX: usize = 64 << 20;
+/// Entries of the longest list (multiRead, setWatches) that is not a read that takes long.
+pub(crate) const LIST_SHORT: usize = 64;
+
+/// Watches of a connection that has ended that are removed at once, some 100 us of work.
+pub(crate) const WATCHES_REMOVED_AT_ONCE: usize = 500;
 
 /// Bytes asked from the socket in one read: holds 256 small requests and bounds what an idle
 /// moment leaves allocated.
@@ -125,6 +147,9 @@ pub(crate) const PEER_BATCH_BYTES_MIN: u32 = 16 << 10;
 /// Bytes asked from another member's socket in one read.
 pub(crate) const PEER_READ_BYTES: usize = 64 << 10;
 
+/// Bytes of the longest field of a learner's first packet: it says who it is, in 20 bytes.
+pub(crate) const INTRODUCTION_BYTES_MAX: usize = 4 << 10;
+
 /// Bytes of packets put together for one write to another member.
 pub(crate) const PEER_WRITE_BYTES: usize = 256 << 10;
 
@@ -132,7 +157,7 @@ pub(crate) const PEER_WRITE_BYTES: usize = 256 << 10;
 /// again with what it has. The history that it is brought up to date with comes on top: that is as
 /// much as it has missed, and the leader has it in memory anyway. So does the size of the tree
 /// while a snapshot is sent: what is proposed meanwhile waits behind it. Both fall as it is written.
-pub(crate) const PEER_QUEUE_BYTES_MAX: usize = 64 << 20;
+pub(crate) const PEER_QUEUE_BYTES_MAX: usize = 32 << 20;
 
 /// Connections of learners at a time; ensembles have dozens. Each costs its buffers.
 pub(crate) const LEARNER_LINKS_MAX: usize = 1024;
@@ -181,55 +206,107 @@ mod tests {
         }
     }
 
-    #[test]
-    fn the_page_of_limits_says_what_holds() {
-        let page = include_str!("../../../docs/LIMITS.md");
-        let above = |what: &str, small| format!("bytes of {what} above {}", bytes(small));
-        let patience = format!("{} s for each started MiB", LARGE_REPLY_PATIENCE.as_secs());
+    /// What the page says of requests.
+    fn of_requests() -> Vec<(String, String)> {
+        let patience = format!("{} s for each started MiB", ROOM_PATIENCE.as_secs());
+        let frames = format!(
+            "bytes of requests above {} that are read and not handed on",
+            bytes(FRAME_BYTES_SMALL)
+        );
         let pipeline = format!("bytes of those above {}", bytes(REQUEST_BYTES_SMALL));
-        let rows = [
-            ("identities", IDENTITIES_MAX.to_string()),
-            ("bytes of identities", bytes(IDENTITY_BYTES_MAX)),
-            ("unanswered requests", UNANSWERED_MAX.to_string()),
-            ("bytes of unanswered requests", bytes(UNANSWERED_BYTES_MAX)),
-            (&*pipeline, bytes(LARGE_REQUESTS_BYTES)),
-            ("bytes of replies made ahead", bytes(OUTBOX_BYTES_SOFT)),
+        let held = format!(
+            "bytes held for connections: requests that wait, events, replies up to {}",
+            bytes(REPLY_BYTES_SMALL)
+        );
+        let share = format!(
+            "{}; each as much as is free, and always {}",
+            bytes(HELD_BYTES_MAX),
+            bytes(HELD_BYTES_OF_EACH)
+        );
+        vec![
+            ("identities".into(), IDENTITIES_MAX.to_string()),
+            ("bytes of identities".into(), bytes(IDENTITY_BYTES_MAX)),
+            ("unanswered requests".into(), UNANSWERED_MAX.to_string()),
             (
-                &*above("replies", REPLY_BYTES_SMALL),
-                bytes(LARGE_REPLIES_BYTES),
+                "bytes of unanswered requests".into(),
+                bytes(UNANSWERED_BYTES_MAX),
             ),
-            ("time to take such a reply in", patience),
+            (held, share),
+            (frames, bytes(LARGE_FRAMES_BYTES)),
+            ("time to send such a request".into(), patience),
+            (pipeline, bytes(LARGE_REQUESTS_BYTES)),
+        ]
+    }
+
+    /// What it says of answers and events.
+    fn of_replies() -> Vec<(String, String)> {
+        let patience = format!("{} s for each started MiB", ROOM_PATIENCE.as_secs());
+        let large = format!("bytes of replies above {}", bytes(REPLY_BYTES_SMALL));
+        let slow = format!(
+            "reads at a time that take long: walks of the tree, lists of more than {LIST_SHORT} entries"
+        );
+        let at_once = "watches removed at once when a connection ends";
+        vec![
             (
-                "replies made together with a write",
+                "bytes of replies made ahead".into(),
+                bytes(OUTBOX_BYTES_SOFT),
+            ),
+            (large, bytes(LARGE_REPLIES_BYTES)),
+            ("time to take such a reply in".into(), patience),
+            (slow, "half of the processors, at least 1".into()),
+            (
+                "replies made together with a write".into(),
                 CORE_REPLIES.to_string(),
             ),
             (
-                "bytes of replies made together with a write",
+                "bytes of replies made together with a write".into(),
                 bytes(CORE_REPLY_BYTES),
             ),
             (
-                "bytes of replies expected between two writes",
+                "bytes of replies expected between two writes".into(),
                 bytes(REPLIES_BEFORE_WRITE_BYTES),
             ),
-            ("bytes of unread events", bytes(UNREAD_EVENT_BYTES_MAX)),
             (
-                "bytes that wait for another member",
+                "bytes of unread events".into(),
+                bytes(UNREAD_EVENT_BYTES_MAX),
+            ),
+            (at_once.into(), WATCHES_REMOVED_AT_ONCE.to_string()),
+            ("bytes of audit lines".into(), bytes(AUDIT_BYTES_MAX)),
+            (
+                "connections to the admin server".into(),
+                ADMIN_CONNECTIONS_MAX.to_string(),
+            ),
+            (
+                "bytes of a request's head".into(),
+                bytes(HTTP_HEAD_BYTES_MAX),
+            ),
+            ("headers of a request".into(), HTTP_HEADERS_MAX.to_string()),
+        ]
+    }
+
+    /// What it says of other members.
+    fn of_members() -> Vec<(String, String)> {
+        vec![
+            (
+                "bytes that wait for another member".into(),
                 bytes(PEER_QUEUE_BYTES_MAX),
             ),
             (
-                "bytes of packets read ahead of the core",
+                "bytes of packets read ahead of the core".into(),
                 bytes(PEER_READ_AHEAD_BYTES as usize),
             ),
-            ("bytes of audit lines", bytes(AUDIT_BYTES_MAX)),
-            ("learners", LEARNER_LINKS_MAX.to_string()),
             (
-                "connections to the admin server",
-                ADMIN_CONNECTIONS_MAX.to_string(),
+                "bytes of the first packet of a learner".into(),
+                bytes(INTRODUCTION_BYTES_MAX),
             ),
-            ("bytes of a request's head", bytes(HTTP_HEAD_BYTES_MAX)),
-            ("headers of a request", HTTP_HEADERS_MAX.to_string()),
-        ];
-        for (what, bound) in rows {
+            ("learners".into(), LEARNER_LINKS_MAX.to_string()),
+        ]
+    }
+
+    #[test]
+    fn the_page_of_limits_says_what_holds() {
+        let page = include_str!("../../../docs/LIMITS.md");
+        for (what, bound) in [of_requests(), of_replies(), of_members()].concat() {
             let row = format!("\n| {what} | {bound} |");
             assert!(page.contains(&row), "docs/LIMITS.md lacks {row}");
         }

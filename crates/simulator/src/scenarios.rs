@@ -12,7 +12,7 @@ mod learners;
 use jute::Encode;
 use proto::request::{CreateRequest, Request, WriteRequest, flags};
 use proto::{Acl, OpCode, SessionId, Zxid};
-use replica::{ClientRequest, Input, State, Ticket};
+use replica::{ClientRequest, Input, LargeBytes, State, Ticket};
 
 use crate::checks::Violation;
 use crate::ensemble::Ensemble;
@@ -274,7 +274,7 @@ fn propose(server: &mut Server, request: WriteRequest) {
         identities: [].into(),
         request,
         body: body.into(),
-        large_bytes: 0,
+        large_bytes: LargeBytes::NONE,
         upgrade_ms: None,
     };
     if encoded.is_ok() {

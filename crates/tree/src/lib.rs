@@ -69,7 +69,7 @@ pub use apply::Outcome;
 pub use load::{LoadError, TreeLoader};
 pub use prepare::{Overlay, PrepareContext, SessionKind};
 pub use quota::QuotaReport;
-pub use read::{Caller, Unanswered};
+pub use read::{Caller, Unanswered, set_watches_bytes_max};
 pub use settings::TreeSettings;
 pub use snapshot::SnapshotCursor;
 pub use tree::Tree;

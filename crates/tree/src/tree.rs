@@ -29,7 +29,7 @@ pub struct Tree {
     pub(crate) index: Index,
     pub(crate) acls: AclTable,
     pub(crate) sessions: BTreeMap<SessionId, i32>,
-    pub(crate) ephemerals: HashMap<SessionId, HashSet<NodeId>>,
+    pub(crate) ephemerals: HashMap<SessionId, Ephemerals>,
     pub(crate) ephemerals_count: usize,
     pub(crate) containers: HashSet<NodeId>,
     pub(crate) ttls: HashSet<NodeId>,
@@ -204,11 +204,25 @@ impl Tree {
         self.sessions.get(&session).copied()
     }
 
+    /// The lengths of the paths of a session's ephemerals.
+    pub(crate) fn ephemeral_path_bytes(&self, session: SessionId) -> usize {
+        let owned = self.ephemerals.get(&session);
+        owned.map_or(0, |owned| owned.path_bytes)
+    }
+
+    /// The ephemerals of a session.
+    pub(crate) fn ephemerals_of(&self, session: SessionId) -> impl Iterator<Item = NodeId> {
+        let owned = self.ephemerals.get(&session);
+        owned
+            .into_iter()
+            .flat_map(|owned| owned.ids.iter().copied())
+    }
+
     /// Each owner of ephemerals with their paths.
     pub fn ephemerals(&self) -> impl Iterator<Item = (SessionId, impl Iterator<Item = Str>)> {
         self.ephemerals
             .iter()
-            .map(|(owner, ids)| (*owner, ids.iter().map(|id| self.path_of(*id))))
+            .map(|(owner, owned)| (*owner, owned.ids.iter().map(|id| self.path_of(*id))))
     }
 
     /// Owners of ephemerals that are no session: a server that serves alone or leads kills them
@@ -355,7 +369,7 @@ impl Tree {
         parent_node.first_child = id;
         parent_node.num_children += 1;
         self.index.insert(&self.arena, id);
-        self.list_kind(id, owner);
+        self.list_kind(id, owner, path_len);
         id
     }
 
@@ -377,7 +391,7 @@ impl Tree {
             self.arena[next].prev = prev;
         }
         self.arena[parent].num_children -= 1;
-        self.unlist_kind(id, owner);
+        self.unlist_kind(id, owner, path_len);
         self.acls.release(acl);
         self.arena.remove(id);
     }
@@ -396,28 +410,31 @@ impl Tree {
             .wrapping_add(digest.into());
     }
 
-    fn list_kind(&mut self, id: NodeId, owner: i64) {
+    fn list_kind(&mut self, id: NodeId, owner: i64, path_len: usize) {
         match self.rules.read(owner) {
             Owner::Persistent => {}
             Owner::Container => drop(self.containers.insert(id)),
             Owner::Ttl { .. } => drop(self.ttls.insert(id)),
             Owner::Session(session) => {
-                self.ephemerals.entry(session).or_default().insert(id);
+                let owned = self.ephemerals.entry(session).or_default();
+                owned.ids.insert(id);
+                owned.path_bytes += path_len;
                 self.ephemerals_count += 1;
                 self.unrecognised_ttls += usize::from(self.rules.is_unrecognised_ttl(owner));
             }
         }
     }
 
-    fn unlist_kind(&mut self, id: NodeId, owner: i64) {
+    fn unlist_kind(&mut self, id: NodeId, owner: i64, path_len: usize) {
         match self.rules.read(owner) {
             Owner::Persistent => {}
             Owner::Container => drop(self.containers.remove(&id)),
             Owner::Ttl { .. } => drop(self.ttls.remove(&id)),
             Owner::Session(session) => {
                 if let Some(owned) = self.ephemerals.get_mut(&session) {
-                    owned.remove(&id);
-                    if owned.is_empty() {
+                    owned.ids.remove(&id);
+                    owned.path_bytes = owned.path_bytes.saturating_sub(path_len);
+                    if owned.ids.is_empty() {
                         self.ephemerals.remove(&session);
                     }
                 }
@@ -426,6 +443,14 @@ impl Tree {
             }
         }
     }
+}
+
+/// The ephemerals of one session.
+#[derive(Debug, Default)]
+pub(crate) struct Ephemerals {
+    ids: HashSet<NodeId>,
+    /// The lengths of their paths, which are stored nowhere.
+    path_bytes: usize,
 }
 
 /// Bytes of data; 0 for null.

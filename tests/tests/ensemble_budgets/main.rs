@@ -7,6 +7,10 @@
 
 mod attacker;
 mod bystanders;
+mod crowd;
+mod crowds;
+mod learner;
+mod links;
 mod replies;
 mod transactions;
 

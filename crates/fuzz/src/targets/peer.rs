@@ -6,7 +6,7 @@ use proto::hello::Hello;
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
 use proto::notification::Notification;
-use proto::packet::QuorumPacket;
+use proto::packet::{Extent, QuorumPacket};
 use proto::request::Request;
 use proto::txn::{Txn, TxnRecord};
 
@@ -81,7 +81,7 @@ fn transaction_seeds() -> Vec<Vec<u8>> {
 /// Reads packet after packet, as from a stream.
 fn quorum_packet(data: &[u8]) {
     let mut rest = data;
-    while let Ok(Some(len)) = QuorumPacket::frame_len(rest, Limits::default()) {
+    while let Ok(Some(Extent::Whole(len))) = QuorumPacket::extent(rest, Limits::default()) {
         let (frame, behind) = rest.split_at(len);
         rest = behind;
         let mut input = Reader::new(frame.to_vec());

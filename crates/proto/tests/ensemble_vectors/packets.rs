@@ -4,7 +4,7 @@ use bytes::Bytes;
 use jute::{Decode, DecodeError, Encode, Limits, Reader};
 use proto::leader::LeaderPacket;
 use proto::learner::{LearnerPacket, LearnerRequest, Touch};
-use proto::packet::{PacketType, QuorumPacket};
+use proto::packet::{Extent, PacketType, QuorumPacket};
 use proto::request::Request;
 use proto::txn::TxnRecord;
 use proto::{OpCode, OpKind};
@@ -14,8 +14,8 @@ use crate::record::{Record, hex_long, unhex};
 
 pub(crate) fn check(record: &Record) {
     let (bytes, place) = (record.bytes(), record.place());
-    let len = QuorumPacket::frame_len(&bytes, Limits::default());
-    assert_eq!(len, Ok(Some(bytes.len())), "{place}");
+    let len = QuorumPacket::extent(&bytes, Limits::default());
+    assert_eq!(len, Ok(Some(Extent::Whole(bytes.len()))), "{place}");
     let packet = QuorumPacket::decode(&mut Reader::new(bytes.clone())).unwrap();
     assert_eq!(packet.to_bytes(), bytes, "{place}");
 

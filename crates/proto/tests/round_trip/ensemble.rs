@@ -8,7 +8,7 @@ use proto::hello::{Endpoint, Hello, HelloAddresses, QuorumAuthPacket};
 use proto::leader::LeaderPacket;
 use proto::learner::{LearnerInfo, LearnerPacket, LearnerRequest, Touch};
 use proto::notification::{Form, Notification, PeerState};
-use proto::packet::QuorumPacket;
+use proto::packet::{Extent, QuorumPacket};
 use proto::{ElectionRound, Zxid};
 
 use crate::check;
@@ -164,8 +164,8 @@ proptest! {
     fn quorum_packets(packet in packet()) {
         check(&packet)?;
         let bytes = packet.to_bytes();
-        let len = QuorumPacket::frame_len(&bytes, Limits::default());
-        prop_assert_eq!(len, Ok(Some(bytes.len())));
+        let len = QuorumPacket::extent(&bytes, Limits::default());
+        prop_assert_eq!(len, Ok(Some(Extent::Whole(bytes.len()))));
     }
 
     #[test]

@@ -15,8 +15,8 @@ use proto::{Epoch, OpCode, SessionId, Zxid};
 use replica::members::MemberLists;
 use replica::sessions::Sessions;
 use replica::{
-    Applied, ClientRequest, Effect, Epochs, Host, Input, MemberStart, Note, Now, Replica, Settings,
-    Start, State, Ticket, Turn,
+    Applied, ClientRequest, Effect, Epochs, Host, Input, LargeBytes, MemberStart, Note, Now,
+    Replica, Settings, Start, State, Ticket, Turn,
 };
 use tree::{Tree, TreeSettings, Watches};
 
@@ -227,7 +227,7 @@ pub(crate) fn request(
         identities: Arc::from([]),
         request,
         body: Bytes::new(),
-        large_bytes: 0,
+        large_bytes: LargeBytes::NONE,
         upgrade_ms: None,
     }
 }

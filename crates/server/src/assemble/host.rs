@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use hashbrown::HashMap;
 use proto::Zxid;
-use replica::{Applied, ClientRequest, Effect, Host, Input, Note, Now, Ticket};
+use replica::{Applied, ClientRequest, Effect, Host, Input, LargeBytes, Note, Now, Ticket};
 use tokio::sync::oneshot;
 use tree::Tree;
 
@@ -81,7 +81,7 @@ impl ServerHost {
         self.release(requests.len(), large_bytes);
     }
 
-    fn release(&self, requests: usize, large_bytes: u64) {
+    fn release(&self, requests: usize, large_bytes: LargeBytes) {
         self.clients.permits.give_back(requests);
         self.clients.large_requests.give_back(large_bytes);
     }

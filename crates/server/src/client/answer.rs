@@ -1,12 +1,14 @@
 //! Answering what needs no transaction: reads, pings, syncs and refusals.
 
-use jute::Encode;
-use proto::request::ReadRequest;
+use bytes::Bytes;
+use jute::{Encode, Reader};
+use proto::multi::MultiRead;
+use proto::request::{ReadRequest, Request, SetWatchesRequest};
 use proto::watch::{EventType, STATE_SYNC_CONNECTED, WatcherEvent};
 use proto::{ErrorCode, Id, OpCode, OpKind, Xid, Zxid};
 use tree::{Caller, Tree, Unanswered};
 
-use super::connection::{Connection, ConnectionState, Queued, Work, push_frame};
+use super::connection::{Connection, ConnectionState, Queued, WaitingRead, Work, push_frame};
 use crate::client::clients::Clients;
 use crate::limits;
 use crate::metrics::Replies;
@@ -30,6 +32,15 @@ pub(crate) struct Asked {
     pub(crate) frame_bytes: usize,
 }
 
+/// What the task of a connection has found for one of its reads.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Grant {
+    /// Bytes for a long reply.
+    pub(crate) room: Option<usize>,
+    /// A turn among the reads that take long.
+    pub(crate) is_slow: bool,
+}
+
 /// How much is answered at a time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
@@ -46,15 +57,21 @@ pub(crate) struct Pace {
 }
 
 impl Pace {
-    /// The task, with so many bytes for one reply.
-    pub(crate) fn of_task(room: usize) -> Self {
+    /// The task of a connection, by what it has found.
+    pub(crate) fn of_task(state: &ConnectionState, grant: Grant) -> Self {
+        let small = || state.allowed_ahead(limits::REPLY_BYTES_SMALL);
         Self {
-            room,
-            outbox_bytes: limits::OUTBOX_BYTES_SOFT,
+            room: grant.room.unwrap_or_else(small),
+            outbox_bytes: state.allowed_ahead(limits::OUTBOX_BYTES_SOFT),
             replies: usize::MAX,
-            answers_slow: true,
+            answers_slow: grant.is_slow,
             refuses: false,
         }
+    }
+
+    /// Whether a read that takes long may be answered.
+    pub(crate) fn answers_slow(self) -> bool {
+        self.answers_slow
     }
 
     /// Bytes of the longest reply.
@@ -62,11 +79,17 @@ impl Pace {
         self.room
     }
 
-    /// The core, behind a write: it holds up everybody.
-    pub(crate) fn of_core() -> Self {
+    /// Bytes in the outbox after which it must be written first.
+    pub(crate) fn outbox_bytes(self) -> usize {
+        self.outbox_bytes
+    }
+
+    /// The core, behind a write of this connection: it holds up everybody.
+    pub(crate) fn of_core(state: &ConnectionState) -> Self {
+        let bytes = state.allowed_ahead(limits::CORE_REPLY_BYTES);
         Self {
-            room: limits::CORE_REPLY_BYTES,
-            outbox_bytes: limits::CORE_REPLY_BYTES,
+            room: bytes,
+            outbox_bytes: bytes,
             replies: limits::CORE_REPLIES,
             answers_slow: false,
             refuses: false,
@@ -75,9 +98,9 @@ impl Pace {
 
     /// The core, in front of a write that is about to be applied: reads that came before it must
     /// not see it.
-    pub(crate) fn of_core_before_write() -> Self {
+    pub(crate) fn of_core_before_write(state: &ConnectionState) -> Self {
         Self {
-            room: limits::OUTBOX_BYTES_HARD,
+            room: state.allowed(limits::OUTBOX_BYTES_HARD),
             outbox_bytes: usize::MAX,
             replies: usize::MAX,
             answers_slow: true,
@@ -95,17 +118,51 @@ pub(crate) enum Drained {
     Some,
     /// The next reply has no room: so many bytes.
     TooLong(usize),
+    /// The next read takes long and has no turn.
+    Slow,
 }
 
-/// Whether a read may take long however short its reply is.
-pub(crate) fn is_slow(request: &ReadRequest) -> bool {
+/// Whether a read may take long: some walk all that is below a znode, others bring a list.
+pub(crate) fn is_slow(tree: &Tree, request: &ReadRequest) -> bool {
+    match request {
+        ReadRequest::GetAllChildrenNumber(_) | ReadRequest::GetEphemerals(_) => true,
+        ReadRequest::GetChildren(_) | ReadRequest::GetChildren2(_) => {
+            tree.expected_bytes(request) > limits::REPLIES_BEFORE_WRITE_BYTES
+        }
+        ReadRequest::MultiRead(MultiRead::Reads(reads)) => reads.len() > limits::LIST_SHORT,
+        ReadRequest::SetWatches(request) => {
+            let SetWatchesRequest {
+                data,
+                exist,
+                child,
+                persistent,
+                persistent_recursive,
+                ..
+            } = request;
+            let lists = [data, exist, child, persistent, persistent_recursive];
+            let count = |list: &Option<Vec<_>>| list.as_ref().map_or(0, Vec::len);
+            lists.into_iter().map(count).sum::<usize>() > limits::LIST_SHORT
+        }
+        _ => false,
+    }
+}
+
+/// Whether a read is a list, which takes a multiple of its frame when it is decoded.
+fn is_list(request: &ReadRequest) -> bool {
     matches!(
         request,
-        ReadRequest::GetAllChildrenNumber(_)
-            | ReadRequest::GetEphemerals(_)
-            | ReadRequest::MultiRead(_)
-            | ReadRequest::SetWatches(_)
+        ReadRequest::MultiRead(_) | ReadRequest::SetWatches(_)
     )
+}
+
+impl WaitingRead {
+    /// `body` is the record as it came.
+    pub(crate) fn new(op: OpCode, request: ReadRequest, body: Bytes) -> Self {
+        match is_list(&request) {
+            true => Self::Encoded(op, body),
+            false => Self::Decoded(request),
+        }
+    }
 }
 
 impl Responder<'_> {
@@ -130,6 +187,10 @@ impl Responder<'_> {
         };
         let watches = &self.clients.state.watches;
         if let ReadRequest::SetWatches(request) = request {
+            let bytes = tree::set_watches_bytes_max(request);
+            if bytes > room {
+                return Err(bytes);
+            }
             let mut missed = Vec::new();
             let set = self
                 .tree
@@ -185,16 +246,20 @@ impl Responder<'_> {
         let drained = self.drain(state, replies, pace);
         self.connection
             .note_left_over(state, &self.clients.left_over);
+        state.note_held();
         drained
     }
 
     fn drain(&self, state: &mut ConnectionState, replies: &mut Replies, pace: Pace) -> Drained {
         let mut left = pace.replies;
         while let Some(next) = state.next_for_task() {
-            let slow = matches!(&next.work, Work::Read { request, .. } if is_slow(request));
+            let slow = matches!(&next.work, Work::Read { is_slow: true, .. });
             let is_due = left > 0 && state.outbox.len() < pace.outbox_bytes;
-            if !is_due || (slow && !pace.answers_slow) {
+            if !is_due {
                 return Drained::Some;
+            }
+            if slow && !pace.answers_slow {
+                return Drained::Slow;
             }
             left -= 1;
             let Some(queued) = state.dequeue() else {
@@ -232,6 +297,20 @@ impl Responder<'_> {
                     true => pace.room.saturating_sub(state.outbox.len()),
                     false => pace.room,
                 };
+                let decoded;
+                let request = match request {
+                    WaitingRead::Decoded(request) => request,
+                    WaitingRead::Encoded(op, body) => match self.decode_again(*op, body) {
+                        Some(read) => {
+                            decoded = read;
+                            &decoded
+                        }
+                        None => {
+                            self.reply(state, replies, asked, zxid, |_| Err(replica::UNDECODABLE));
+                            return None;
+                        }
+                    },
+                };
                 match self.read(state, replies, asked, (request, identities), room) {
                     Err(bytes) if pace.refuses => {
                         tracing::warn!(peer = %self.connection.peer, session = %self.connection.session(), op = asked.op.name(), bytes, "refusing a read: its answer has become too long to be made between two writes of its session; ask again");
@@ -264,6 +343,16 @@ impl Responder<'_> {
             | Work::ForwardedSync { .. } => {}
         }
         None
+    }
+
+    /// A read that waited as it came. It has been decoded before, so it does decode.
+    fn decode_again(&self, op: OpCode, body: &Bytes) -> Option<ReadRequest> {
+        let limits = self.clients.settings.field_limits;
+        let mut input = Reader::with_limits(body.clone(), limits);
+        match Request::decode(op, &mut input) {
+            Ok(Request::Read(request)) => Some(request),
+            _ => None,
+        }
     }
 
     /// Appends a reply and notes it. Returns its error.

@@ -57,10 +57,13 @@ fn queue(state: &mut ConnectionState, reads: impl IntoIterator<Item = ReadReques
             received_ms: 0,
             frame_bytes: 0,
         };
+        let is_slow = matches!(request, ReadRequest::GetAllChildrenNumber(_));
         let work = Work::Read {
-            request,
+            request: WaitingRead::Decoded(request),
             identities: Arc::from([]),
             expected_bytes: 0,
+            is_slow,
+            frame_room: None,
         };
         state.enqueue(Queued { asked, work });
     }
@@ -68,7 +71,10 @@ fn queue(state: &mut ConnectionState, reads: impl IntoIterator<Item = ReadReques
 
 /// What becomes of these reads in the queue at this pace: how far it comes, and each reply's error
 /// and length.
-async fn drained(pace: Pace, reads: Vec<ReadRequest>) -> (Drained, Vec<(i32, usize)>, usize) {
+async fn drained(
+    pace: impl FnOnce(&ConnectionState) -> Pace,
+    reads: Vec<ReadRequest>,
+) -> (Drained, Vec<(i32, usize)>, usize) {
     let dir = tempfile::tempdir().unwrap();
     let server = test_server(dir.path()).await;
     let outcome = drain(&server.clients, pace, reads);
@@ -78,11 +84,12 @@ async fn drained(pace: Pace, reads: Vec<ReadRequest>) -> (Drained, Vec<(i32, usi
 
 fn drain(
     clients: &Clients,
-    pace: Pace,
+    pace: impl FnOnce(&ConnectionState) -> Pace,
     reads: Vec<ReadRequest>,
 ) -> (Drained, Vec<(i32, usize)>, usize) {
     let tree = tree();
-    let connection = Connection::new(WatcherId(1), "127.0.0.1:1".parse().unwrap(), Arc::from([]));
+    let peer = "127.0.0.1:1".parse().unwrap();
+    let connection = Connection::new(WatcherId(1), peer, Arc::from([]), clients.held.clone());
     let responder = Responder {
         clients,
         tree: &tree,
@@ -91,6 +98,7 @@ fn drain(
     };
     let mut state = connection.lock();
     queue(&mut state, reads);
+    let pace = pace(&state);
     let drained = responder.drain_queue(&mut state, &mut Replies::default(), pace);
     assert_eq!(connection.has_left_over(), !state.queue.is_empty());
     let mut replies = Vec::new();
@@ -111,23 +119,27 @@ fn reply(len: usize) -> (i32, usize) {
 #[tokio::test]
 async fn the_core_answers_some_short_reads_and_leaves_the_rest() {
     let reads = vec![get("/short"); limits::CORE_REPLIES + 5];
-    let (how_far, replies, left) = drained(Pace::of_core(), reads).await;
+    let (how_far, replies, left) = drained(Pace::of_core, reads).await;
     assert_eq!((how_far, left), (Drained::Some, 5));
     assert_eq!(replies, vec![reply(SHORT); limits::CORE_REPLIES]);
     let reads = vec![get("/short"), get("/long"), get("/short")];
-    let (how_far, replies, left) = drained(Pace::of_core(), reads).await;
+    let (how_far, replies, left) = drained(Pace::of_core, reads).await;
     assert_eq!((how_far, left), (Drained::TooLong(4 + LONG + 68), 2));
     assert_eq!(replies, [reply(SHORT)]);
     let path = Some("/".into());
     let slow = ReadRequest::GetAllChildrenNumber(PathRequest { path });
-    let (how_far, replies, left) = drained(Pace::of_core(), vec![slow]).await;
-    assert_eq!((how_far, replies, left), (Drained::Some, vec![], 1));
+    let (how_far, replies, left) = drained(Pace::of_core, vec![slow]).await;
+    assert_eq!((how_far, replies, left), (Drained::Slow, vec![], 1));
 }
 
 #[tokio::test]
 async fn the_task_stops_when_there_is_enough_to_write() {
     let reads = vec![get("/long"); 3];
-    let (how_far, replies, left) = drained(Pace::of_task(LONG + 100), reads).await;
+    let grant = Grant {
+        room: Some(LONG + 100),
+        is_slow: false,
+    };
+    let (how_far, replies, left) = drained(|state| Pace::of_task(state, grant), reads).await;
     assert_eq!((how_far, left), (Drained::Some, 2));
     assert_eq!(replies, [reply(LONG)]);
 }
@@ -136,7 +148,7 @@ async fn the_task_stops_when_there_is_enough_to_write() {
 async fn before_a_write_what_does_not_fit_is_refused_and_nothing_is_left() {
     let mut reads = vec![get("/long"); 4];
     reads.push(get("/short"));
-    let (how_far, replies, left) = drained(Pace::of_core_before_write(), reads).await;
+    let (how_far, replies, left) = drained(Pace::of_core_before_write, reads).await;
     assert_eq!((how_far, left), (Drained::All, 0));
     let throttled = (ErrorCode::ThrottledOp.code(), 16);
     let expected = [reply(LONG), reply(LONG), throttled, throttled, reply(SHORT)];

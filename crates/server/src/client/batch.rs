@@ -8,9 +8,12 @@ use proto::connect::{AuthPacket, RequestHeader, SaslToken};
 use proto::request::{ReadRequest, Request, WriteRequest};
 use proto::{OpCode, OpKind, Xid};
 
-use super::large::{LargeRequest, LargeRequests, RequestRoom, TooMuch};
+use super::large::{LargeRequest, LargeRequests, TooMuch};
+use super::room::Room;
+use super::task::Socket;
 use crate::client::clients::Clients;
 use crate::client::settings::Settings;
+use crate::limits;
 
 /// One decoded frame.
 pub(crate) struct Parsed {
@@ -19,6 +22,8 @@ pub(crate) struct Parsed {
     /// The record as the client sent it, for a leader elsewhere; it shares the frame's memory.
     pub(super) body: Bytes,
     pub(super) large: Option<LargeRequest>,
+    /// For the frame, if it is long.
+    pub(super) frame_room: Option<Room>,
     pub(super) frame_bytes: usize,
 }
 
@@ -113,13 +118,23 @@ pub(crate) fn split_frame(input: &mut BytesMut, limit: usize) -> Result<Option<B
     Ok(Some(input.split_to(body).freeze()))
 }
 
-/// Decodes the complete frames of `input`, at most a batch of them, and none for which there is no
-/// room. For the first there may be `room` already.
-pub(crate) fn decode_batch(
+/// Bytes of the frame that `input` begins with, its length included, if it is long, sound, and some
+/// of them are missing.
+pub(crate) fn long_frame_bytes(input: &BytesMut, limit: usize) -> Option<usize> {
+    let prefix = input.first_chunk::<4>()?;
+    let body = usize::try_from(i32::from_be_bytes(*prefix)).ok()?;
+    let is_long = body > limits::FRAME_BYTES_SMALL && body <= limit;
+    (is_long && input.len() < body + 4).then_some(body + 4)
+}
+
+/// Decodes the complete frames of the socket's input, at most a batch of them, and none for which
+/// there is no room. For the first there may be `room` already.
+pub(crate) fn decode_batch<S>(
     clients: &Clients,
-    input: &mut BytesMut,
-    mut room: Option<RequestRoom>,
+    socket: &mut Socket<S>,
+    mut room: Option<Room>,
 ) -> Batch {
+    let input = &mut socket.input;
     let Settings {
         jute_max_buffer,
         field_limits,
@@ -138,7 +153,7 @@ pub(crate) fn decode_batch(
         };
         let mut room = room.take();
         if LargeRequests::need_room(len) && room.is_none() {
-            room = clients.large_requests.room_now(len);
+            room = clients.large_requests.room.take_now(len);
             if room.is_none() {
                 batch.waits_for_room = Some(len);
                 break;
@@ -149,7 +164,11 @@ pub(crate) fn decode_batch(
         batch.bytes += len + 4;
         let large = clients.large_requests.admit(len, room);
         let parsed = match large {
-            Ok(large) => decode(frame, field_limits, large),
+            Ok(large) => decode(frame, field_limits, large).map(|parsed| Parsed {
+                // It was taken for the frame that came first.
+                frame_room: socket.frame_room.take().map(|(room, _)| room),
+                ..parsed
+            }),
             Err(TooMuch) => {
                 clients.metrics.large_requests_rejected.inc();
                 Err(FrameFault::TooMuch { len })
@@ -202,6 +221,7 @@ fn decode(
         kind,
         body,
         large,
+        frame_room: None,
         frame_bytes: len,
     })
 }

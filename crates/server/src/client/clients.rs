@@ -1,5 +1,6 @@
 //! What the tasks of connections share, and the core with them.
 
+use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize};
 
@@ -7,27 +8,30 @@ use monitoring::audit::{Caller, line_of_undecodable};
 use monitoring::environment::Environment;
 use monitoring::role::RoleCell;
 use monitoring::view::DEFAULT_TRACE_MASK;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use proto::{ErrorCode, OpCode, SessionId};
 use replica::{
     ClientRequest, HandshakeRules, NewSession, Renewal, Service, SyncRequest, SyncStep, UNDECODABLE,
 };
 use session::SessionIds;
+use tokio::sync::Semaphore;
+use tree::WatcherId;
 
 use crate::audit::AuditLog;
 use crate::client::connection::{Connection, ConnectionState, Queued, Work};
+use crate::client::held::HeldBytes;
 use crate::client::inbox::{ClientMessage, CoreInbox};
 use crate::client::large::LargeRequests;
-use crate::client::large_replies::LargeReplies;
 use crate::client::permits::Permits;
 use crate::client::registry::Registry;
 use crate::client::request_throttle::RequestThrottle;
+use crate::client::room::SharedRoom;
 use crate::client::service::ServiceSwitch;
 use crate::client::settings::Settings;
 use crate::client::throttle::TokenBucket;
-use crate::clock;
 use crate::metrics::{Metrics, ServerStats};
 use crate::state::ServerState;
+use crate::{clock, limits};
 
 /// The clients of a server: their connections and budgets, how they are served at the moment, and
 /// their way to the core.
@@ -43,7 +47,15 @@ pub(crate) struct Clients {
     pub(crate) request_throttle: RequestThrottle,
     pub(crate) handshakes: Mutex<TokenBucket>,
     pub(crate) large_requests: LargeRequests,
-    pub(crate) large_replies: LargeReplies,
+    /// For requests that are read and not handed on.
+    pub(crate) large_frames: SharedRoom,
+    /// For replies that are made and not written.
+    pub(crate) large_replies: SharedRoom,
+    /// Turns for reads that take long: half of the processors, so that there are threads left for
+    /// all others.
+    pub(crate) slow_reads: Semaphore,
+    /// What connections hold besides.
+    pub(crate) held: Arc<HeldBytes>,
     /// Connections whose tasks have reads to answer that stand in front of all writes.
     pub(crate) left_over: AtomicUsize,
     pub(crate) metrics: Arc<Metrics>,
@@ -55,6 +67,10 @@ pub(crate) struct Clients {
     pub(crate) audit: Option<Arc<AuditLog>>,
     session_ids: Mutex<SessionIds>,
     core: CoreInbox,
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
 impl Clients {
@@ -83,7 +99,10 @@ impl Clients {
             request_throttle: RequestThrottle::new(&settings.config.limits.request_throttle),
             handshakes: Mutex::new(handshakes),
             large_requests,
-            large_replies: LargeReplies::default(),
+            large_frames: SharedRoom::new(limits::LARGE_FRAMES_BYTES),
+            large_replies: SharedRoom::new(limits::LARGE_REPLIES_BYTES),
+            slow_reads: Semaphore::new((processors() / 2).max(1)),
+            held: Arc::default(),
             left_over: AtomicUsize::new(0),
             stats: Arc::new(ServerStats::new(metrics.clone(), clock::monotonic_ms())),
             metrics,
@@ -212,7 +231,22 @@ impl Clients {
         connection.note_left_over(&state, &self.left_over);
         drop(state);
         self.registry.remove(connection);
-        self.state.watches.lock().remove_watcher(connection.id);
+        self.remove_watches(connection.id);
         self.tell(ClientMessage::Gone(connection.ticket()));
+    }
+
+    /// Removes the watches of a connection, a few at a time: all others wait for that table.
+    fn remove_watches(&self, watcher: WatcherId) {
+        let remove_some = move |state: &ServerState| {
+            let mut watches = state.watches.lock();
+            let is_done = watches.remove_some(watcher, limits::WATCHES_REMOVED_AT_ONCE);
+            MutexGuard::unlock_fair(watches);
+            is_done
+        };
+        if !remove_some(&self.state) {
+            let state = self.state.clone();
+            // Not on a thread that serves other connections.
+            tokio::task::spawn_blocking(move || while !remove_some(&state) {});
+        }
     }
 }

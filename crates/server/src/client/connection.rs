@@ -21,12 +21,14 @@ use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use proto::connect::{ConnectResponse, ReplyHeader};
 use proto::request::ReadRequest;
-use proto::{ErrorCode, Id, SessionId, Xid, Zxid};
+use proto::{ErrorCode, Id, OpCode, SessionId, Xid, Zxid};
 use replica::Ticket;
 use tokio::sync::Notify;
 use tree::WatcherId;
 
 use super::answer::Asked;
+use super::held::{Held, HeldBytes};
+use super::room::Room;
 use crate::metrics::ConnectionStats;
 use crate::{clock, limits};
 
@@ -65,9 +67,22 @@ pub(crate) struct ConnectionState {
     pub(crate) outbox: Vec<u8>,
     /// Bytes of events among them.
     event_bytes: usize,
+    /// Bytes of a long reply among them, which has room of its own.
+    roomy_bytes: usize,
+    /// What the task has taken from the outbox and is writing.
+    writing: Writing,
+    held: Held,
     /// Whether the connection ends as soon as the outbox is written.
     pub(crate) ends_after_flush: bool,
     pub(crate) identities: Identities,
+}
+
+/// Bytes on their way to the socket.
+#[derive(Debug, Clone, Copy, Default)]
+struct Writing {
+    bytes: usize,
+    /// Of events among them.
+    event_bytes: usize,
 }
 
 /// A request that waits for its reply.
@@ -91,10 +106,14 @@ pub(crate) enum Work {
     },
     /// A read behind a write of the same connection.
     Read {
-        request: ReadRequest,
+        request: WaitingRead,
         identities: Identities,
         /// Bytes of its reply, as far as they can be known before.
         expected_bytes: usize,
+        /// Whether it may take long to answer.
+        is_slow: bool,
+        /// For its frame, which it is part of.
+        frame_room: Option<Room>,
     },
     /// sync on a server that stands alone: only its place in the order matters.
     Sync { path: Option<jute::Str> },
@@ -103,6 +122,14 @@ pub(crate) enum Work {
     ForwardedSync { path: Option<jute::Str> },
     /// A request that could not be decoded.
     Refuse(ErrorCode),
+}
+
+/// A read as it waits.
+pub(crate) enum WaitingRead {
+    /// One that takes no more than its frame.
+    Decoded(ReadRequest),
+    /// One that takes a multiple of it: a list. It is decoded once more when its turn comes.
+    Encoded(OpCode, Bytes),
 }
 
 impl Work {
@@ -126,7 +153,12 @@ impl Work {
 }
 
 impl Connection {
-    pub(crate) fn new(id: WatcherId, peer: SocketAddr, identities: Identities) -> Self {
+    pub(crate) fn new(
+        id: WatcherId,
+        peer: SocketAddr,
+        identities: Identities,
+        held: Arc<HeldBytes>,
+    ) -> Self {
         Self {
             id,
             peer,
@@ -143,6 +175,9 @@ impl Connection {
                 longest_write: 0,
                 outbox: Vec::new(),
                 event_bytes: 0,
+                roomy_bytes: 0,
+                writing: Writing::default(),
+                held: Held::nothing(held),
                 ends_after_flush: false,
                 identities,
             }),
@@ -227,26 +262,73 @@ impl Connection {
     /// Appends an already encoded event frame for a watch that fired.
     ///
     /// A client that does not read cannot make the server hold its events for ever: beyond
-    /// [`limits::UNREAD_EVENT_BYTES_MAX`] the connection is given up.
+    /// [`limits::UNREAD_EVENT_BYTES_MAX`], or less if all connections together hold a lot, the
+    /// connection is given up.
     pub(crate) fn push_event(&self, frame: &[u8]) {
         let mut state = self.lock();
-        if state.event_bytes + frame.len() > limits::UNREAD_EVENT_BYTES_MAX {
+        if self.is_closed() {
+            return;
+        }
+        let unread = state.event_bytes + state.writing.event_bytes;
+        let max = state.held.allowed(limits::UNREAD_EVENT_BYTES_MAX);
+        // One event is taken whatever its length: a client that reads gets it.
+        if unread > 0 && unread + frame.len() > max {
             drop(state);
-            tracing::warn!(peer = %self.peer, session = %self.session(), "client does not read its events, closing");
+            tracing::warn!(peer = %self.peer, session = %self.session(), unread, max, "client does not read its events, closing connection");
             self.close();
             return;
         }
         state.event_bytes += frame.len();
         state.outbox.extend_from_slice(frame);
+        state.note_held();
         self.stats.packets_sent(1);
     }
 }
 
 impl ConnectionState {
-    /// Takes what is to be written.
+    /// Takes what is to be written, once what was taken before is.
     pub(crate) fn take_outbox(&mut self) -> Vec<u8> {
-        self.event_bytes = 0;
-        std::mem::take(&mut self.outbox)
+        self.writing = Writing {
+            bytes: self.outbox.len() - std::mem::take(&mut self.roomy_bytes),
+            event_bytes: std::mem::take(&mut self.event_bytes),
+        };
+        let taken = std::mem::take(&mut self.outbox);
+        self.note_held();
+        taken
+    }
+
+    /// Has what the connection holds counted, after requests were queued or answered.
+    pub(crate) fn note_held(&mut self) {
+        let queued = self.queued_bytes + self.queue.len() * size_of::<Queued>();
+        let unsent = self.outbox.len() - self.roomy_bytes + self.writing.bytes;
+        self.held.set(queued + unsent);
+    }
+
+    /// Bytes that it may hold, as long as it is not more than `max`.
+    pub(crate) fn allowed(&self, max: usize) -> usize {
+        self.held.allowed(max)
+    }
+
+    /// The outbox begins with, or is, a reply for which there was other room than what all hold.
+    pub(crate) fn note_roomy(&mut self, bytes: usize) {
+        self.roomy_bytes = bytes.min(self.outbox.len());
+        self.note_held();
+    }
+
+    /// Bytes that may be made ahead, as long as it is not more than `max`.
+    pub(crate) fn allowed_ahead(&self, max: usize) -> usize {
+        self.held.allowed_ahead(max)
+    }
+
+    /// Whether it has room of which others may be in want.
+    pub(crate) fn has_frame_room(&self) -> bool {
+        let has_room = |queued: &Queued| {
+            let Work::Read { frame_room, .. } = &queued.work else {
+                return false;
+            };
+            frame_room.is_some()
+        };
+        self.queue.iter().any(has_room)
     }
 
     /// Queues a request behind all others.
@@ -286,6 +368,7 @@ impl ConnectionState {
     pub(crate) fn clear_queue(&mut self) {
         self.queue.clear();
         (self.queued_bytes, self.expected_bytes) = (0, 0);
+        self.note_held();
     }
 
     /// The oldest request if it waits for no transaction.
@@ -297,7 +380,7 @@ impl ConnectionState {
     /// Whether so much is unanswered that nothing more should be read.
     pub(crate) fn is_full(&self) -> bool {
         self.queue.len() >= limits::UNANSWERED_MAX
-            || self.queued_bytes >= limits::UNANSWERED_BYTES_MAX
+            || self.queued_bytes >= self.held.allowed(limits::UNANSWERED_BYTES_MAX)
     }
 
     /// Whether the replies to reads in the queue are so long that no write may come behind them yet.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jute::Encode;
 use proto::txn::Txn;
 use proto::{ErrorCode, SessionId};
-use replica::Applied;
+use replica::{Applied, LargeBytes};
 use tree::{Event, Tree};
 
 use crate::client::answer::{Pace, Responder, push_event_frame};
@@ -24,8 +24,8 @@ pub(crate) struct Delivery {
     replies: Replies,
     /// Permits of transactions that were applied.
     permits: usize,
-    /// Their bytes of the budget of large requests.
-    large_bytes: u64,
+    /// What they took of the bounds on large requests.
+    large_bytes: LargeBytes,
     /// When the group began to be applied: the clock is read once for all of it.
     begun: Option<Moment>,
 }
@@ -93,9 +93,7 @@ impl Delivery {
         self.begun = None;
         clients.permits.give_back(std::mem::take(&mut self.permits));
         let large_bytes = std::mem::take(&mut self.large_bytes);
-        if large_bytes > 0 {
-            clients.large_requests.give_back(large_bytes);
-        }
+        clients.large_requests.give_back(large_bytes);
     }
 
     fn touched(&mut self, connection: &Arc<Connection>) {
@@ -179,7 +177,8 @@ impl Delivery {
                 },
             );
         }
-        responder.drain_queue(&mut state, &mut self.replies, Pace::of_core());
+        let pace = Pace::of_core(&state);
+        responder.drain_queue(&mut state, &mut self.replies, pace);
         if is_last {
             self.settle(responder.clients);
         }
@@ -205,7 +204,7 @@ impl Delivery {
             now_ms: clock::monotonic_ms(),
         };
         let mut state = connection.lock();
-        let pace = Pace::of_core_before_write();
+        let pace = Pace::of_core_before_write(&state);
         responder.drain_queue(&mut state, &mut self.replies, pace);
     }
 
@@ -234,7 +233,8 @@ impl Delivery {
                     path.encode(out);
                     Ok(())
                 });
-                responder.drain_queue(&mut state, &mut self.replies, Pace::of_core());
+                let pace = Pace::of_core(&state);
+                responder.drain_queue(&mut state, &mut self.replies, pace);
                 self.settle(clients);
             }
             _ => {

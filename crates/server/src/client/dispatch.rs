@@ -6,12 +6,13 @@ use bytes::Bytes;
 use proto::connect::AuthPacket;
 use proto::request::{ReadRequest, WriteRequest};
 use proto::{ErrorCode, Id, OpCode, Xid, Zxid};
-use replica::{ClientRequest, SyncRequest, SyncStep, WriteStep};
+use replica::{ClientRequest, LargeBytes, SyncRequest, SyncStep, WriteStep};
 
-use super::answer::{Asked, Drained, Pace, Responder, is_slow};
+use super::answer::{Asked, Drained, Grant, Pace, Responder, is_slow};
 use super::batch::{Batch, Kind, Parsed};
-use super::connection::{Connection, ConnectionState, Identities, Queued, Work};
+use super::connection::{Connection, ConnectionState, Identities, Queued, WaitingRead, Work};
 use super::large::LargeRequest;
+use super::room::Room;
 use crate::client::clients::Clients;
 use crate::limits;
 use crate::metrics::Replies;
@@ -29,6 +30,8 @@ pub(crate) enum Next {
     GoOn,
     /// Room for a reply of so many bytes.
     Room(usize),
+    /// A turn for a read that takes long.
+    Turn,
     /// The core has to answer some of what waits.
     Wait,
 }
@@ -37,15 +40,16 @@ pub(crate) enum Next {
 /// wait, submits the writes. The caller has taken a permit for each write. What was left over in
 /// the queue comes first.
 ///
-/// Stops early when the outbox holds [`limits::OUTBOX_BYTES_SOFT`], after a read that takes long,
-/// and before a reply of more than `room` bytes; the rest stays in the batch and in the queue.
+/// Stops early when the outbox holds [`limits::OUTBOX_BYTES_SOFT`], or less if all connections hold
+/// a lot; and before a reply that is not short or takes long, unless there is a `grant` for it. The
+/// rest stays in the batch and in the queue.
 /// What stays in `batch.permits` at the end is to be given back.
 pub(crate) fn handle_batch(
     clients: &Clients,
     connection: &Arc<Connection>,
     batch: &mut Batch,
     now_ms: u64,
-    room: usize,
+    grant: Grant,
 ) -> Next {
     let tree = clients.state.tree.read();
     if connection.is_closed() {
@@ -63,13 +67,14 @@ pub(crate) fn handle_batch(
         now_ms,
     };
     let is_late = batch.is_late;
+    let pace = Pace::of_task(&state, grant);
     let mut sorter = Sorter {
         clients,
         connection,
         responder: &responder,
         now_ms,
         is_late,
-        pace: Pace::of_task(room),
+        pace,
         identities: state.identities.clone(),
         stops: None,
         submissions: Vec::with_capacity(batch.writes),
@@ -80,7 +85,7 @@ pub(crate) fn handle_batch(
     let mut handled = 0;
     while sorter.stops.is_none()
         && !state.ends_after_flush
-        && state.outbox.len() < limits::OUTBOX_BYTES_SOFT
+        && state.outbox.len() < pace.outbox_bytes()
     {
         let Some(parsed) = batch.requests.pop_front() else {
             break;
@@ -107,6 +112,7 @@ pub(crate) fn handle_batch(
     connection.stats.packets_received(handled);
     // Under the tree's lock: nothing is submitted by a connection that a changed role has closed.
     sorter.hand_over();
+    state.note_roomy(grant.room.unwrap_or(0));
     drop(state);
     drop(tree);
     clients.stats.packets_received(handled);
@@ -147,6 +153,7 @@ impl Sorter<'_> {
             kind,
             body,
             large,
+            frame_room,
             frame_bytes,
         } = parsed;
         if state.is_closing_local() {
@@ -166,7 +173,8 @@ impl Sorter<'_> {
                 self.sync(state, replies, asked, path);
             }
             Kind::Read(op, request) => {
-                self.read(state, replies, self.asked(xid, op, frame_bytes), request);
+                let asked = self.asked(xid, op, frame_bytes);
+                self.read(state, replies, asked, request, (body, frame_room));
             }
             Kind::Undecodable(op) => {
                 let is_read_only = self.connection.is_read_only();
@@ -323,7 +331,7 @@ impl Sorter<'_> {
             identities: self.identities.clone(),
             request,
             body,
-            large_bytes: large.map_or(0, LargeRequest::into_bytes),
+            large_bytes: large.map_or(LargeBytes::NONE, LargeRequest::into_bytes),
             upgrade_ms,
         });
         true
@@ -346,36 +354,47 @@ impl Sorter<'_> {
             Drained::All => {}
             Drained::Some => self.stops = Some(Next::GoOn),
             Drained::TooLong(bytes) => self.stops = Some(Next::Room(bytes)),
+            Drained::Slow => self.stops = Some(Next::Turn),
         }
     }
 
-    /// Answers a read at once if nothing is under way.
+    /// Answers a read at once if nothing is under way. `body` is the record as it came.
     fn read(
         &mut self,
         state: &mut ConnectionState,
         replies: &mut Replies,
         asked: Asked,
         request: ReadRequest,
+        (body, frame_room): (Bytes, Option<Room>),
     ) {
         let is_first = state.queue.is_empty();
-        if is_first {
+        let is_slow = is_slow(self.responder.tree, &request);
+        if is_first && is_slow && !self.pace.answers_slow() {
+            self.stops = Some(Next::Turn);
+        } else if is_first {
             let read = (&request, &*self.identities);
             let answered = self
                 .responder
                 .read(state, replies, asked, read, self.pace.room());
             let Err(bytes) = answered else {
-                if is_slow(&request) {
+                if is_slow {
                     self.stops = Some(Next::GoOn);
                 }
                 return;
             };
             self.stops = Some(Next::Room(bytes));
         }
-        let expected_bytes = self.responder.tree.expected_bytes(&request);
+        let mut expected_bytes = self.responder.tree.expected_bytes(&request);
+        if is_slow {
+            // Nor may the core have to answer it before a write.
+            expected_bytes = expected_bytes.max(limits::REPLIES_BEFORE_WRITE_BYTES + 1);
+        }
         let work = Work::Read {
-            request,
+            request: WaitingRead::new(asked.op, request, body),
             identities: self.identities.clone(),
             expected_bytes: expected_bytes.max(state.longest_write()),
+            is_slow,
+            frame_room,
         };
         state.enqueue(Queued { asked, work });
         if is_first {

@@ -11,7 +11,7 @@ use replica::{
 };
 
 use super::answer::{Asked, Responder};
-use super::batch::split_frame;
+use super::batch::{long_frame_bytes, split_frame};
 use super::connection::{CONNECT_RESPONSE_BYTES, Connection, Queued, Work, connect_response};
 use super::task::{Socket, Stream, fill};
 use crate::client::clients::Clients;
@@ -45,6 +45,7 @@ pub(crate) async fn first_frame<S: Stream>(
         }
         match split_frame(&mut socket.input, clients.settings.jute_max_buffer) {
             Ok(Some(frame)) => {
+                socket.frame_room = None;
                 let request = ConnectRequest::decode(&mut Reader::new(frame));
                 return Ok(request.map_or_else(
                     |error| {
@@ -59,6 +60,14 @@ pub(crate) async fn first_frame<S: Stream>(
                 tracing::warn!(err = %fault, "no handshake, closing connection");
                 return Ok(First::Nothing);
             }
+        }
+        let limit = clients.settings.jute_max_buffer;
+        if let Some(bytes) = long_frame_bytes(&socket.input, limit)
+            && socket.frame_room.is_none()
+        {
+            // It has to be there in time, whether others wait or not.
+            let room = clients.large_frames.take(bytes).await;
+            socket.hold(room, bytes);
         }
         if !fill(socket).await? {
             clients.metrics.connection_drop_count.inc();
@@ -271,7 +280,7 @@ mod tests {
         let server = test_server(dir.path()).await;
         let clients = &server.clients;
         let peer = "127.0.0.1:1".parse().unwrap();
-        let make = |id: WatcherId| Connection::new(id, peer, Arc::from([]));
+        let make = |id: WatcherId| Connection::new(id, peer, Arc::from([]), clients.held.clone());
         let limits = Default::default();
         let connection = clients.registry.admit(peer.ip(), limits, make).unwrap();
         let new = NewSession {

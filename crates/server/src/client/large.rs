@@ -5,8 +5,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use replica::LargeBytes;
 
+use super::room::{Room, SharedRoom};
 use crate::limits::{LARGE_REQUESTS_BYTES, REQUEST_BYTES_SMALL};
 
 /// Counts the bytes of requests that are not small.
@@ -15,30 +16,15 @@ pub(crate) struct LargeRequests {
     under_way: Arc<AtomicU64>,
     threshold: Option<u64>,
     max: u64,
-    room: Arc<Semaphore>,
+    /// From a request's frame to its transaction's place in the tree.
+    pub(crate) room: SharedRoom,
 }
 
-/// A large request under way; dropping it gives its share back.
+/// A large request under way; dropping it gives back what it takes.
 #[derive(Debug)]
 pub(crate) struct LargeRequest {
     requests: LargeRequests,
-    share: Share,
-}
-
-/// What a request takes of both bounds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-struct Share {
-    /// Bytes of `largeRequestMaxBytes`.
-    counted: u32,
-    /// Bytes of the room.
-    room: u32,
-}
-
-/// Room for a request, from its frame to its transaction's place in the tree. Dropping it gives it
-/// back.
-#[derive(Debug)]
-pub(crate) struct RequestRoom {
-    permit: OwnedSemaphorePermit,
+    taken: LargeBytes,
 }
 
 /// There is no room for another large request.
@@ -51,7 +37,7 @@ impl LargeRequests {
             under_way: Arc::default(),
             threshold: settings.threshold_bytes.map(u64::from),
             max: settings.max_bytes.into(),
-            room: Arc::new(Semaphore::new(LARGE_REQUESTS_BYTES)),
+            room: SharedRoom::new(LARGE_REQUESTS_BYTES),
         }
     }
 
@@ -60,26 +46,13 @@ impl LargeRequests {
         bytes > REQUEST_BYTES_SMALL
     }
 
-    /// Room for a request of `bytes`, if there is some.
-    pub(crate) fn room_now(&self, bytes: usize) -> Option<RequestRoom> {
-        let permit = self.room.clone().try_acquire_many_owned(taken(bytes));
-        permit.ok().map(|permit| RequestRoom { permit })
-    }
-
-    /// Waits for it; whoever waits longest is served first. `None` would mean that the server is
-    /// gone.
-    pub(crate) async fn room(&self, bytes: usize) -> Option<RequestRoom> {
-        let permit = self.room.clone().acquire_many_owned(taken(bytes)).await;
-        permit.ok().map(|permit| RequestRoom { permit })
-    }
-
     /// Takes a request of `bytes`, with its room if it needs some; `None` for one that is not
     /// large.
     #[inline]
     pub(crate) fn admit(
         &self,
         bytes: usize,
-        room: Option<RequestRoom>,
+        room: Option<Room>,
     ) -> Result<Option<LargeRequest>, TooMuch> {
         // Nearly every request is small, and touches nothing that all connections share.
         match room.is_none() && self.threshold.is_none_or(|above| bytes as u64 <= above) {
@@ -91,74 +64,51 @@ impl LargeRequests {
     fn admit_large(
         &self,
         bytes: usize,
-        room: Option<RequestRoom>,
+        room: Option<Room>,
     ) -> Result<Option<LargeRequest>, TooMuch> {
-        let mut share = Share::default();
-        if self.threshold.is_some_and(|above| bytes as u64 > above) {
-            // A frame is shorter than 2 GiB.
-            share.counted = u32::try_from(bytes).unwrap_or(u32::MAX);
-        }
-        if share.counted > 0 {
-            let counted = u64::from(share.counted);
+        let bytes = bytes as u64;
+        let is_counted = self.threshold.is_some_and(|above| bytes > above);
+        let counted = if is_counted { bytes } else { 0 };
+        if is_counted {
             let before = self.under_way.fetch_add(counted, Ordering::AcqRel);
             if before.saturating_add(counted) > self.max {
                 self.under_way.fetch_sub(counted, Ordering::AcqRel);
                 return Err(TooMuch);
             }
         }
-        if let Some(room) = room {
-            share.room = taken(bytes);
-            room.permit.forget();
-        }
-        Ok((share != Share::default()).then(|| LargeRequest {
+        let room = room.map_or(0, Room::keep) as u64;
+        let taken = LargeBytes { counted, room };
+        Ok((taken != LargeBytes::NONE).then(|| LargeRequest {
             requests: self.clone(),
-            share,
+            taken,
         }))
     }
 
-    /// Gives shares back, as [`LargeRequest::into_bytes`] tells them: one, or the sum of several.
-    pub(crate) fn give_back(&self, bytes: u64) {
-        let share = Share::of(bytes);
-        self.under_way
-            .fetch_sub(share.counted.into(), Ordering::AcqRel);
-        if share.room > 0 {
-            self.room.add_permits(share.room as usize);
+    /// Gives back what one request takes, or the sum of several, as [`LargeRequest::into_bytes`]
+    /// tells it.
+    pub(crate) fn give_back(&self, taken: LargeBytes) {
+        let LargeBytes { counted, room } = taken;
+        if counted > 0 {
+            self.under_way.fetch_sub(counted, Ordering::AcqRel);
+        }
+        if room > 0 {
+            // It came from a usize.
+            self.room.give_back(usize::try_from(room).unwrap_or(0));
         }
     }
 }
 
 impl LargeRequest {
-    /// Leaves it to the caller to give the share back by [`LargeRequests::give_back`].
-    pub(crate) fn into_bytes(mut self) -> u64 {
-        std::mem::take(&mut self.share).bytes()
+    /// Leaves it to the caller to give back what it takes, by [`LargeRequests::give_back`].
+    pub(crate) fn into_bytes(mut self) -> LargeBytes {
+        std::mem::take(&mut self.taken)
     }
 }
 
 impl Drop for LargeRequest {
     fn drop(&mut self) {
-        self.requests.give_back(self.share.bytes());
+        self.requests.give_back(self.taken);
     }
-}
-
-impl Share {
-    /// As one number. The replica adds such numbers up; each half is bounded by its own bound, so
-    /// none runs over into the other.
-    fn bytes(self) -> u64 {
-        u64::from(self.room) << 32 | u64::from(self.counted)
-    }
-
-    fn of(bytes: u64) -> Self {
-        let [a, b, c, d, e, f, g, h] = bytes.to_be_bytes();
-        Self {
-            counted: u32::from_be_bytes([e, f, g, h]),
-            room: u32::from_be_bytes([a, b, c, d]),
-        }
-    }
-}
-
-/// What a request takes of the room. One that is longer than all of it takes all.
-fn taken(bytes: usize) -> u32 {
-    u32::try_from(bytes.min(LARGE_REQUESTS_BYTES)).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -192,31 +142,27 @@ mod tests {
     }
 
     #[test]
-    fn requests_share_the_room_until_they_are_carried_out() {
+    fn requests_keep_their_room_until_they_are_carried_out() {
         let large = large(None, 0);
         assert!(!LargeRequests::need_room(REQUEST_BYTES_SMALL));
         assert!(LargeRequests::need_room(REQUEST_BYTES_SMALL + 1));
-        let room = large.room_now(LARGE_REQUESTS_BYTES - 1);
+        let room = large.room.take_now(LARGE_REQUESTS_BYTES - 1);
         let request = large.admit(LARGE_REQUESTS_BYTES - 1, room).unwrap();
         assert!(request.is_some());
-        assert!(large.room_now(2).is_none());
-        let other = large.room_now(1).unwrap();
+        assert_eq!(large.room.free(), 1);
         drop(request);
-        assert!(large.room_now(LARGE_REQUESTS_BYTES * 2).is_none());
-        drop(other);
-        let longest = large.room_now(LARGE_REQUESTS_BYTES * 2);
-        assert!(longest.is_some(), "alone, the longest has room");
+        assert_eq!(large.room.free(), LARGE_REQUESTS_BYTES);
     }
 
     #[test]
     fn several_are_given_back_as_one_sum() {
         let large = large(Some(5_000), u32::MAX);
         let lens = [5_000, 6_000, LARGE_REQUESTS_BYTES / 2];
-        let admitted = lens.map(|len| large.admit(len, large.room_now(len)).unwrap().unwrap());
-        let sum = admitted.map(LargeRequest::into_bytes).iter().sum();
+        let admitted = lens.map(|len| large.admit(len, large.room.take_now(len)).unwrap().unwrap());
+        let sum = admitted.map(LargeRequest::into_bytes).into_iter().sum();
         assert_ne!(large.under_way.load(Ordering::Relaxed), 0);
         large.give_back(sum);
         assert_eq!(large.under_way.load(Ordering::Relaxed), 0);
-        assert_eq!(large.room.available_permits(), LARGE_REQUESTS_BYTES);
+        assert_eq!(large.room.free(), LARGE_REQUESTS_BYTES);
     }
 }

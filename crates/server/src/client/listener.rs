@@ -31,7 +31,7 @@ fn admit(clients: &Arc<Clients>, stream: TcpStream, peer: SocketAddr) {
     let admitted = clients
         .registry
         .admit(address, clients.settings.connection_limits, |id| {
-            Connection::new(id, peer, Arc::from([identity]))
+            Connection::new(id, peer, Arc::from([identity]), clients.held.clone())
         });
     match admitted {
         Ok(connection) => {

@@ -164,7 +164,7 @@ async fn wait<S: Stream>(
     metrics.request_throttle_wait_count.inc();
     let mut taken = pin!(clients.permits.take(places));
     loop {
-        if flush(connection, socket).await?.is_break() {
+        if flush(clients, connection, socket).await?.is_break() {
             return Ok(Waited::Dropped);
         }
         let has_room = socket.input.len() < limits::READ_CHUNK_BYTES;

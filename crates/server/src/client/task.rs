@@ -13,11 +13,12 @@ use std::sync::Arc;
 use bytes::BytesMut;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use super::batch::{Batch, decode_batch};
+use super::answer::Grant;
+use super::batch::{Batch, decode_batch, long_frame_bytes};
 use super::connection::Connection;
 use super::dispatch::{self, Next};
-use super::large_replies::Room;
 use super::request_throttle::{give_back, take_permits};
+use super::room::Room;
 use super::{handshake, words};
 use crate::client::clients::Clients;
 use crate::{clock, limits};
@@ -31,6 +32,7 @@ pub(crate) async fn run(clients: Arc<Clients>, connection: Arc<Connection>, stre
     let mut socket = Socket {
         stream,
         input: BytesMut::new(),
+        frame_room: None,
     };
     match serve(&clients, &connection, &mut socket).await {
         Ok(()) => {
@@ -47,6 +49,8 @@ pub(crate) async fn run(clients: Arc<Clients>, connection: Arc<Connection>, stre
 pub(crate) struct Socket<S> {
     pub(crate) stream: S,
     pub(crate) input: BytesMut,
+    /// For the frame that the input begins with, if it is long, and since when.
+    pub(crate) frame_room: Option<(Room, tokio::time::Instant)>,
 }
 
 async fn serve<S: Stream>(
@@ -97,15 +101,13 @@ async fn requests<S: Stream>(
         // Frames that are there already, a batch at a time, output in between.
         let mut room = None;
         loop {
-            let mut batch = decode_batch(clients, &mut socket.input, room.take());
+            let mut batch = decode_batch(clients, socket, room.take());
             if batch.is_empty() {
                 let Some(bytes) = batch.waits_for_room else {
                     break;
                 };
-                let found = clients.large_requests.room(bytes);
-                room = Box::pin(meanwhile(connection, socket, found))
-                    .await?
-                    .flatten();
+                let found = clients.large_requests.room.take(bytes);
+                room = Box::pin(meanwhile(clients, connection, socket, found)).await?;
                 if room.is_none() {
                     return Ok(());
                 }
@@ -124,7 +126,7 @@ async fn requests<S: Stream>(
                 return Ok(());
             }
         }
-        if flush(connection, socket).await?.is_break() {
+        if flush(clients, connection, socket).await?.is_break() {
             return Ok(());
         }
         if connection.has_left_over() {
@@ -139,6 +141,11 @@ async fn requests<S: Stream>(
         }
         // With too much unanswered nothing is read: what the client sends waits in the kernel.
         let may_read = !connection.lock().is_full();
+        if may_read && !find_frame_room(clients, connection, socket).await? {
+            return Ok(());
+        }
+        let frame_room = socket.frame_room.as_ref();
+        let frame_room = frame_room.map(|(room, since)| (room.bytes, *since));
         tokio::select! {
             biased;
             () = connection.woken() => {}
@@ -146,6 +153,11 @@ async fn requests<S: Stream>(
                 clients.metrics.connection_drop_count.inc();
                 return Ok(());
             },
+            () = async { Box::pin(is_wanted_back(clients, frame_room)).await }, if frame_room.is_some() => {
+                let bytes = frame_room.map_or(0, |(bytes, _)| bytes);
+                tracing::warn!(peer = %connection.peer, session = %connection.session(), bytes, "client is slow to send a long request and others wait for the memory, closing connection");
+                return Ok(());
+            }
         }
         if connection.is_closed() {
             return Ok(());
@@ -161,40 +173,50 @@ async fn handle<S: Stream>(
     socket: &mut Socket<S>,
     batch: &mut Batch,
 ) -> io::Result<ControlFlow<()>> {
-    let small = limits::REPLY_BYTES_SMALL;
-    let mut next = dispatch::handle_batch(clients, connection, batch, clock::monotonic_ms(), small);
+    let mut room: Option<Room> = None;
+    let mut turn = None;
     loop {
-        if batch.is_empty() && !connection.has_left_over() {
-            return flush(connection, socket).await;
+        let grant = Grant {
+            room: room.as_ref().map(|room| room.bytes),
+            is_slow: turn.is_some(),
+        };
+        let now_ms = clock::monotonic_ms();
+        let next = dispatch::handle_batch(clients, connection, batch, now_ms, grant);
+        drop(turn.take());
+        let is_done = batch.is_empty() && !connection.has_left_over();
+        if !is_done {
+            // The client may take its time to read, and others need the permits.
+            give_back(clients, batch);
         }
-        // The client may take its time to read, and others need the permits.
-        give_back(clients, batch);
-        if flush(connection, socket).await?.is_break() {
-            return Ok(ControlFlow::Break(()));
+        // What is both long and slow needs room and a turn at once.
+        let used = room.take_if(|_| next != Next::Turn);
+        // On the heap: most connections never come here, and all have the memory for it.
+        let flushed = match used {
+            Some(room) => Box::pin(flush_large(clients, connection, socket, room)).await?,
+            None => flush(clients, connection, socket).await?,
+        };
+        if is_done || flushed.is_break() {
+            return Ok(flushed);
         }
-        let mut room = None;
         match next {
-            Next::GoOn => {}
-            // On the heap: most connections never come here, and all have the memory for it.
+            Next::GoOn | Next::Turn => {}
             Next::Room(bytes) => {
                 let found = clients.large_replies.take(bytes);
-                room = Box::pin(meanwhile(connection, socket, found)).await?;
+                room = Box::pin(meanwhile(clients, connection, socket, found)).await?;
                 if room.is_none() {
                     return Ok(ControlFlow::Break(()));
                 }
             }
-            Next::Wait => wait_for_core(connection, socket).await?,
+            Next::Wait => wait_for_core(clients, connection, socket).await?,
         }
         if connection.is_closed() {
             return Ok(ControlFlow::Break(()));
         }
         take_permits(clients, connection, socket, batch).await?;
-        let bytes = room.as_ref().map_or(small, |room| room.bytes);
-        next = dispatch::handle_batch(clients, connection, batch, clock::monotonic_ms(), bytes);
-        if let Some(room) = room {
-            give_back(clients, batch);
-            let written = Box::pin(flush_large(clients, connection, socket, room));
-            if written.await?.is_break() {
+        if next == Next::Turn {
+            let found = clients.slow_reads.acquire();
+            turn = Box::pin(meanwhile(clients, connection, socket, found)).await?;
+            if turn.is_none() {
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -204,6 +226,7 @@ async fn handle<S: Stream>(
 /// Waits for something. Replies and events that are made meanwhile do not wait for it. `None` if the
 /// connection ends first.
 async fn meanwhile<S: Stream, T>(
+    clients: &Clients,
     connection: &Connection,
     socket: &mut Socket<S>,
     wanted: impl Future<Output = T>,
@@ -214,7 +237,7 @@ async fn meanwhile<S: Stream, T>(
             found = &mut wanted => return Ok(Some(found)),
             () = connection.woken() => {}
         }
-        if connection.is_closed() || flush(connection, socket).await?.is_break() {
+        if connection.is_closed() || flush(clients, connection, socket).await?.is_break() {
             return Ok(None);
         }
     }
@@ -226,25 +249,64 @@ async fn flush_large<S: Stream>(
     clients: &Clients,
     connection: &Connection,
     socket: &mut Socket<S>,
-    room: Room<'_>,
+    room: Room,
 ) -> io::Result<ControlFlow<()>> {
-    let mebibytes = u32::try_from(room.bytes >> 20).unwrap_or(u32::MAX);
-    let patience = limits::LARGE_REPLY_PATIENCE.saturating_mul(mebibytes.saturating_add(1));
-    let mut flushed = pin!(flush(connection, socket));
-    loop {
-        tokio::select! {
-            flushed = &mut flushed => return flushed,
-            () = tokio::time::sleep(patience) => if clients.large_replies.is_awaited() {
-                tracing::warn!(peer = %connection.peer, session = %connection.session(), bytes = room.bytes, "client does not read its replies and others wait for the memory, closing connection");
-                connection.close();
-                return Ok(ControlFlow::Break(()));
-            },
+    let bytes = room.bytes;
+    let begun = tokio::time::Instant::now();
+    tokio::select! {
+        flushed = flush(clients, connection, socket) => flushed,
+        () = clients.large_replies.wanted_back(bytes, begun) => {
+            tracing::warn!(peer = %connection.peer, session = %connection.session(), bytes, "client does not read its replies and others wait for the memory, closing connection");
+            connection.close();
+            Ok(ControlFlow::Break(()))
         }
+    }
+}
+
+/// Waits for room for the frame that comes in, if it is a long one. False if the connection is to
+/// end first.
+async fn find_frame_room<S: Stream>(
+    clients: &Clients,
+    connection: &Connection,
+    socket: &mut Socket<S>,
+) -> io::Result<bool> {
+    let limit = clients.settings.jute_max_buffer;
+    let Some(bytes) = long_frame_bytes(&socket.input, limit) else {
+        return Ok(true);
+    };
+    if socket.frame_room.is_none() {
+        // On the heap: most connections never come here.
+        let found = clients.large_frames.take(bytes);
+        let found = Box::pin(meanwhile(clients, connection, socket, found)).await?;
+        let Some(room) = found else {
+            return Ok(false);
+        };
+        socket.hold(room, bytes);
+    }
+    Ok(true)
+}
+
+impl<S> Socket<S> {
+    /// There is room for a frame of so many bytes.
+    pub(crate) fn hold(&mut self, room: Room, bytes: usize) {
+        self.input.reserve(bytes.saturating_sub(self.input.len()));
+        self.frame_room = Some((room, tokio::time::Instant::now()));
+    }
+}
+
+/// Resolves when others want the room of a frame that does not come.
+pub(crate) async fn is_wanted_back(
+    clients: &Clients,
+    frame_room: Option<(usize, tokio::time::Instant)>,
+) {
+    if let Some((bytes, since)) = frame_room {
+        clients.large_frames.wanted_back(bytes, since).await;
     }
 }
 
 /// Waits until the core has answered enough of what waits for it.
 async fn wait_for_core<S: Stream>(
+    clients: &Clients,
     connection: &Connection,
     socket: &mut Socket<S>,
 ) -> io::Result<()> {
@@ -254,7 +316,7 @@ async fn wait_for_core<S: Stream>(
             return Ok(());
         }
         connection.woken().await;
-        if flush(connection, socket).await?.is_break() {
+        if flush(clients, connection, socket).await?.is_break() {
             connection.close();
             return Ok(());
         }
@@ -263,6 +325,7 @@ async fn wait_for_core<S: Stream>(
 
 /// Writes all that is in the outbox. Breaks when the connection is to end.
 pub(super) async fn flush<S: Stream>(
+    clients: &Clients,
     connection: &Connection,
     socket: &mut Socket<S>,
 ) -> io::Result<ControlFlow<()>> {
@@ -284,6 +347,12 @@ pub(super) async fn flush<S: Stream>(
             biased;
             written = write => written?,
             () = closed(connection) => return Ok(ControlFlow::Break(())),
+            // On the heap, and only if it comes to that.
+            () = async { Box::pin(holds_up_others(clients, connection)).await } => {
+                tracing::warn!(peer = %connection.peer, session = %connection.session(), "client does not read its replies, has long requests behind them, and others wait for the memory, closing connection");
+                connection.close();
+                return Ok(ControlFlow::Break(()));
+            }
         }
     }
 }
@@ -293,16 +362,31 @@ async fn flush_and_end<S: Stream>(
     connection: &Arc<Connection>,
     socket: &mut Socket<S>,
 ) -> io::Result<()> {
-    let _ = flush(connection, socket).await?;
+    let _ = flush(clients, connection, socket).await?;
     clients.forget(connection);
     socket.stream.shutdown().await
+}
+
+/// Resolves when the connection has not read for long, and holds room for long requests that others
+/// wait for.
+async fn holds_up_others(clients: &Clients, connection: &Connection) {
+    let begun = tokio::time::Instant::now();
+    loop {
+        clients.large_frames.wanted_back(0, begun).await;
+        if connection.lock().has_frame_room() {
+            return;
+        }
+        tokio::time::sleep(limits::ROOM_PATIENCE).await;
+    }
 }
 
 /// Reads once; false at the end of the stream. There is a buffer only while there is something to
 /// read: fifty thousand connections that wait must fit.
 pub(crate) async fn fill<S: Stream>(socket: &mut Socket<S>) -> io::Result<bool> {
     poll_fn(|context| {
-        socket.input.reserve(limits::READ_CHUNK_BYTES);
+        if socket.frame_room.is_none() || socket.input.len() == socket.input.capacity() {
+            socket.input.reserve(limits::READ_CHUNK_BYTES);
+        }
         // Begun anew each time: reading keeps no state of its own, and who is to be woken is noted
         // in the stream.
         let read = pin!(socket.stream.read_buf(&mut socket.input)).poll(context);

@@ -10,8 +10,8 @@ use proto::request::{ReadRequest, Request, WriteRequest};
 use proto::txn::Txn;
 use proto::{ErrorCode, Id, SessionId, Sid, Zxid};
 use replica::{
-    Applied, ClientRequest, Handshake, HandshakeRules, Input, RenewalStep, Service, SessionRules,
-    State, SyncRequest, SyncStep, Ticket, WriteStep, sync_step, write_step,
+    Applied, ClientRequest, Handshake, HandshakeRules, Input, LargeBytes, RenewalStep, Service,
+    SessionRules, State, SyncRequest, SyncStep, Ticket, WriteStep, sync_step, write_step,
 };
 use session::SessionIds;
 use tree::auth::{authenticate, ip_id};
@@ -211,7 +211,7 @@ impl SimHost {
             identities: self.identities_of(ticket.0),
             request,
             body,
-            large_bytes: 0,
+            large_bytes: LargeBytes::NONE,
             upgrade_ms,
         }]));
     }

@@ -22,8 +22,8 @@ impl Tree {
                 missing.push(path.clone());
             }
         }
-        let left = self.ephemerals.get(&stamp.session).into_iter().flatten();
-        let mut unlisted: Vec<Str> = left.map(|id| self.path_of(*id)).collect();
+        let left = self.ephemerals_of(stamp.session);
+        let mut unlisted: Vec<Str> = left.map(|id| self.path_of(id)).collect();
         unlisted.sort_unstable();
         for path in &unlisted {
             let _ = self.delete(path, stamp, firing);

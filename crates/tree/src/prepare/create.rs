@@ -64,6 +64,9 @@ impl Preparation<'_> {
         if parent.is_ephemeral {
             return Err(ErrorCode::NoChildrenForEphemerals);
         }
+        if mode.is_ephemeral() {
+            self.check_ephemeral_paths(&path)?;
+        }
         self.check_quota_of_create(&path, request.data.as_deref())?;
         let own_fields = string_bytes(&path) + buffer_bytes(request.data.as_deref());
         self.lengthen(own_fields + acl_bytes(&acl) + mode.txn_bytes())?;

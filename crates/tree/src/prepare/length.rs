@@ -40,7 +40,26 @@ pub(super) fn list_bytes<'a>(paths: impl Iterator<Item = &'a str>) -> usize {
     LEN_BYTES + paths.map(string_bytes).sum::<usize>()
 }
 
+/// Bytes of the paths of one session's ephemerals. All of them are made when it ends, by every member
+/// at the same time, while little is stored of them if most of each path is the same.
+const EPHEMERAL_PATH_BYTES_MAX: usize = 8 << 20;
+
 impl Preparation<'_> {
+    /// Whether the session may have one more ephemeral. Those in flight are few, and not counted.
+    ///
+    /// # Errors
+    /// BadArguments if the paths of all of them would be too long.
+    pub(super) fn check_ephemeral_paths(&self, path: &str) -> Result<(), ErrorCode> {
+        let session = self.context.session;
+        let bytes = self.tree.ephemeral_path_bytes(session) + path.len();
+        if bytes <= EPHEMERAL_PATH_BYTES_MAX {
+            return Ok(());
+        }
+        let limit = EPHEMERAL_PATH_BYTES_MAX;
+        tracing::warn!(%session, bytes, limit, "refusing an ephemeral: the paths of this session's ephemerals would be too long together; use shorter ones, or more sessions");
+        Err(ErrorCode::BadArguments)
+    }
+
     /// Counts what is about to become part of the transaction.
     ///
     /// # Errors

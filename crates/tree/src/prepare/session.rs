@@ -38,8 +38,8 @@ impl Preparation<'_> {
 
     fn ephemerals(&self) -> Vec<Str> {
         let session = self.context.session;
-        let applied = self.tree.ephemerals.get(&session).into_iter().flatten();
-        let applied = applied.map(|id| self.tree.path_of(*id));
+        let applied = self.tree.ephemerals_of(session);
+        let applied = applied.map(|id| self.tree.path_of(id));
         let in_flight = self.overlay.ephemerals_of(session).cloned();
         let is_owned = |path: &Str| match self.overlay.get(path) {
             Some(Some(node)) => node.stat.ephemeral_owner == session.0,

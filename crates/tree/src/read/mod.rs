@@ -14,6 +14,7 @@ use proto::data::perms;
 use proto::request::{PathRequest, PathWatchRequest, ReadRequest};
 use proto::{Acl, ErrorCode, Id, SessionId};
 
+pub use self::room::set_watches_bytes_max;
 use self::room::{DATA_REPLY_BYTES, string_bytes};
 use crate::arena::NodeId;
 use crate::watch::{Kinds, WatcherId, Watches};
@@ -241,18 +242,25 @@ impl Tree {
         // What String.trim takes off: neither more nor less than this.
         let trimmed = prefix.trim_matches(|character| character <= ' ');
         let is_all = matches!(trimmed, "" | "/");
-        let owned = self.ephemerals.get(&caller.session);
-        let paths: Vec<Str> = owned
-            .into_iter()
-            .flatten()
-            .map(|id| self.path_of(*id))
-            .filter(|path| is_all || path.starts_with(prefix))
-            .collect();
-        let bytes = room::LEN_BYTES + paths.iter().map(|path| string_bytes(path)).sum::<usize>();
-        if bytes > room {
-            return Err(Unanswered::TooLong { bytes });
+        let owned = self.ephemerals_of(caller.session);
+        // One path at a time: they may be as long as a request each.
+        let mut paths = owned
+            .map(|id| self.path_of(id))
+            .filter(|path| is_all || path.starts_with(prefix));
+        let start = out.len();
+        let mut count = 0i32;
+        count.encode(out);
+        while let Some(path) = paths.next() {
+            put_str(Some(&path), out);
+            count += 1;
+            if out.len() - start > room {
+                let rest = paths.map(|path| string_bytes(&path)).sum::<usize>();
+                let bytes = out.len() - start + rest;
+                out.truncate(start);
+                return Err(Unanswered::TooLong { bytes });
+            }
         }
-        paths.encode(out);
+        out[start..start + room::LEN_BYTES].copy_from_slice(&count.to_be_bytes());
         Ok(())
     }
 }

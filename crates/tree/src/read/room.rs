@@ -6,7 +6,7 @@
 
 use jute::text_len;
 use proto::Stat;
-use proto::request::{PathWatchRequest, ReadRequest};
+use proto::request::{PathWatchRequest, ReadRequest, SetWatchesRequest};
 
 use super::Unanswered;
 use crate::Tree;
@@ -15,6 +15,8 @@ use crate::Tree;
 pub(super) const LEN_BYTES: usize = 4;
 /// getData's answer without the data.
 pub(super) const DATA_REPLY_BYTES: usize = LEN_BYTES + <Stat as jute::Decode>::MIN_BYTES;
+/// An event without its path, as it is sent.
+const EVENT_BYTES: usize = 32;
 /// What an entry of a list of names or paths is taken for before it is looked at.
 const EXPECTED_NAME_BYTES: usize = 32;
 
@@ -60,7 +62,17 @@ impl Tree {
             ReadRequest::MultiRead(_) | ReadRequest::GetEphemerals(_) => {
                 self.multi_read_bytes_max()
             }
+            ReadRequest::SetWatches(request) => set_watches_bytes_max(request),
             _ => DATA_REPLY_BYTES,
         }
     }
+}
+
+/// Bytes of the reply to a setWatches and of all events that may have been missed: one for each
+/// path whose watch can have fired meanwhile.
+pub fn set_watches_bytes_max(request: &SetWatchesRequest) -> usize {
+    let lists = [&request.data, &request.exist, &request.child];
+    let paths = lists.into_iter().flatten().flatten().flatten();
+    let events: usize = paths.map(|path| EVENT_BYTES + path.len()).sum();
+    DATA_REPLY_BYTES + events
 }

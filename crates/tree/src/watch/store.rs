@@ -96,10 +96,20 @@ impl Watches {
 
     /// Forgets a connection.
     pub fn remove_watcher(&mut self, watcher: WatcherId) {
-        while let Some(&slot) = self.watcher_slots.get(&watcher) {
+        while !self.remove_some(watcher, usize::MAX) {}
+    }
+
+    /// Forgets so many watches of a connection; whether it has none any more. A connection may have
+    /// millions, and whoever holds the tree's lock waits for this table.
+    pub fn remove_some(&mut self, watcher: WatcherId, count: usize) -> bool {
+        for _ in 0..count {
+            let Some(&slot) = self.watcher_slots.get(&watcher) else {
+                return true;
+            };
             let first = self.watchers[slot as usize].first;
             self.take_kinds(first, Kinds::ANY);
         }
+        !self.watcher_slots.contains_key(&watcher)
     }
 
     /// Takes kinds from a watch, and the watch away when none is left.

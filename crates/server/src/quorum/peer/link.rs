@@ -105,7 +105,7 @@ impl Link {
         limits: Limits,
         sink: &EventSink,
     ) -> PeerError {
-        let mut reader = PacketReader::new(stream, limits);
+        let mut reader = PacketReader::of_stranger(stream, limits);
         let read_ahead = ReadAhead::new();
         let link = self.id;
         loop {

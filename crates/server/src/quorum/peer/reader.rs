@@ -1,8 +1,8 @@
 //! From bytes to packets.
 
-use bytes::{Buf, BufMut, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 use jute::{Decode, DecodeError, Limits, Reader};
-use proto::packet::QuorumPacket;
+use proto::packet::{Extent, QuorumPacket};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use super::PeerError;
@@ -17,8 +17,55 @@ pub(super) struct PacketReader<R> {
     stream: R,
     buffer: BytesMut,
     limits: Limits,
+    /// Of all packets behind the first, from somebody who has yet to introduce itself.
+    limits_behind: Option<Limits>,
     /// Found behind good packets, to be told once those are delivered.
     fault: Option<DecodeError>,
+    /// A packet whose identities are too long to be kept.
+    long: Option<LongIdentities>,
+}
+
+/// What is left of a packet whose identities are not kept.
+///
+/// A client's request that comes with them must be refused. To close the connection for it would cut
+/// off all clients of the member that passes it on.
+#[derive(Debug)]
+struct LongIdentities {
+    /// Without any identities.
+    packet: QuorumPacket,
+    /// Strings that are still to be stepped over.
+    strings: u64,
+    /// Bytes of the one that was begun.
+    bytes: usize,
+}
+
+impl LongIdentities {
+    /// Steps over what has come; whether that was all.
+    fn skip(&mut self, buffer: &mut BytesMut, limits: Limits) -> Result<bool, DecodeError> {
+        loop {
+            let some = self.bytes.min(buffer.len());
+            buffer.advance(some);
+            self.bytes -= some;
+            if self.bytes > 0 {
+                return Ok(false);
+            }
+            if self.strings == 0 {
+                return Ok(true);
+            }
+            let Some(prefix) = buffer.first_chunk().copied() else {
+                return Ok(false);
+            };
+            let len = i32::from_be_bytes(prefix);
+            let bytes = usize::try_from(len.max(0)).unwrap_or(usize::MAX);
+            if len < -1 || bytes > limits.field_bytes_max {
+                let (offset, limit) = (0, limits.field_bytes_max);
+                return Err(DecodeError::Length { offset, len, limit });
+            }
+            buffer.advance(prefix.len());
+            self.bytes = bytes;
+            self.strings -= 1;
+        }
+    }
 }
 
 /// Packets that came together.
@@ -36,7 +83,20 @@ impl<R: AsyncRead + Unpin> PacketReader<R> {
             stream,
             buffer: BytesMut::new(),
             limits,
+            limits_behind: None,
             fault: None,
+            long: None,
+        }
+    }
+
+    /// The same for somebody whose first packet is short, as it only says who it is.
+    pub(super) fn of_stranger(stream: R, limits: Limits) -> Self {
+        let first = Limits {
+            field_bytes_max: limits::INTRODUCTION_BYTES_MAX,
+        };
+        Self {
+            limits_behind: Some(limits),
+            ..Self::new(stream, first)
         }
     }
 
@@ -98,20 +158,50 @@ impl<R: AsyncRead + Unpin> PacketReader<R> {
     where
         P: TryFrom<QuorumPacket, Error = DecodeError>,
     {
-        let Some(len) = QuorumPacket::frame_len(&self.buffer, self.limits)? else {
-            return Ok(None);
+        if self.long.is_none() {
+            match QuorumPacket::extent(&self.buffer, self.limits)? {
+                None => return Ok(None),
+                Some(Extent::Whole(len)) => {
+                    let frame = self.buffer.split_to(len).freeze();
+                    let packet = self.decode(frame)?;
+                    self.limits = self.limits_behind.take().unwrap_or(self.limits);
+                    return P::try_from(packet).map(Some);
+                }
+                Some(Extent::LongIdentities { at, identities }) => {
+                    let mut head = self.buffer.split_to(at);
+                    self.buffer.advance(size_of::<i32>());
+                    head.put_i32(-1);
+                    self.long = Some(LongIdentities {
+                        packet: self.decode(head.freeze())?,
+                        strings: 2 * u64::from(identities),
+                        bytes: 0,
+                    });
+                }
+            }
+        }
+        let (buffer, limits) = (&mut self.buffer, self.limits);
+        let is_over = match &mut self.long {
+            Some(long) => long.skip(buffer, limits)?,
+            None => false,
         };
-        let frame = self.buffer.split_to(len).freeze();
-        let packet = QuorumPacket::decode(&mut Reader::with_limits(frame, self.limits))?;
-        P::try_from(packet).map(Some)
+        let whole = self.long.take_if(|_| is_over);
+        whole.map(|long| P::try_from(long.packet)).transpose()
+    }
+
+    fn decode(&self, frame: Bytes) -> Result<QuorumPacket, DecodeError> {
+        QuorumPacket::decode(&mut Reader::with_limits(frame, self.limits))
     }
 
     /// Reads some more; 0 at the end of the stream.
     pub(super) async fn fill(&mut self) -> Result<usize, PeerError> {
-        if self.buffer.capacity() - self.buffer.len() < limits::PEER_READ_BYTES / 4 {
-            self.buffer.reserve(limits::PEER_READ_BYTES);
+        let wanted = match self.limits_behind {
+            Some(_) => limits::INTRODUCTION_BYTES_MAX,
+            None => limits::PEER_READ_BYTES,
+        };
+        if self.buffer.capacity() - self.buffer.len() < wanted / 4 {
+            self.buffer.reserve(wanted);
         }
-        let mut some = (&mut self.buffer).limit(limits::PEER_READ_BYTES);
+        let mut some = (&mut self.buffer).limit(wanted);
         Ok(self.stream.read_buf(&mut some).await?)
     }
 

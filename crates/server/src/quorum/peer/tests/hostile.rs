@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use proto::leader::LeaderPacket;
-use proto::learner::LearnerPacket;
+use proto::learner::{LearnerPacket, LearnerRequest};
 use proto::packet::QuorumPacket;
-use proto::{Epoch, Zxid};
+use proto::{Epoch, Id, SessionId, Zxid};
 
 use super::support::{Site, bytes_of, introduction, raw_leader, raw_learner, write_packet};
 use crate::limits;
@@ -205,6 +205,50 @@ fn what_is_no_packet_ends_the_connection_with_a_reason() {
         .unwrap();
     assert_eq!(site.learner_packets(1), [introduction(1)]);
     site.learner_closed(link);
+}
+
+/// A leader must not cut off a follower with all its clients for what one of them has sent.
+#[test]
+fn a_request_whose_identities_are_too_long_comes_without_them_and_is_not_held() {
+    let site = Site::new();
+    let (_port, address) = site.open_port();
+    let learner = raw_learner(address);
+    let link = site.learner_connected();
+    write_packet(&learner, introduction(1));
+    assert_eq!(site.learner_packets(1), [introduction(1)]);
+    let request = |authinfo| {
+        LearnerPacket::Request(LearnerRequest {
+            session: SessionId(5),
+            cxid: 7,
+            op: 1,
+            body: Bytes::from_static(b"body"),
+            authinfo,
+        })
+    };
+    let identity = Id {
+        scheme: "digest".into(),
+        id: "i".repeat(900_000).into(),
+    };
+    // Far more than is ever held of a connection.
+    let long = bytes_of(request(Some(vec![identity.clone(); 30])));
+    let small = Id {
+        scheme: "".into(),
+        id: "".into(),
+    };
+    let many = bytes_of(request(Some(vec![small; 400_000])));
+    for bytes in [long, many] {
+        let pieces = bytes.chunks(70_001);
+        pieces.for_each(|piece| (&learner).write_all(piece).unwrap());
+        write_packet(&learner, introduction(1));
+        assert_eq!(site.learner_packets(2), [request(None), introduction(1)]);
+    }
+    // A string that no field may be, behind what is too long.
+    let mut wrong = bytes_of(request(Some(vec![identity; 3])));
+    let at = wrong.len() - 900_000 - 4;
+    wrong[at..at + 4].copy_from_slice(&3_000_000i32.to_be_bytes());
+    (&learner).write_all(&wrong).unwrap();
+    let reason = site.learner_closed(link);
+    assert!(reason.contains("unreasonable length 3000000"), "{reason}");
 }
 
 #[test]

@@ -1,0 +1,99 @@
+//! Bytes that a server holds for all its connections.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::limits::{HELD_BYTES_MAX, HELD_BYTES_OF_EACH};
+
+/// Connections that hold less are not counted, and the others in such steps: most never touch a
+/// counter that all share.
+const STEP: usize = 4 << 10;
+
+/// What all connections hold: requests that wait for their turn, and replies and events that are
+/// not written yet. Replies above [`REPLY_BYTES_SMALL`](crate::limits::REPLY_BYTES_SMALL) have a
+/// bound of their own.
+///
+/// Each connection may hold as much as is still free. So one alone gets half of all there is, many
+/// get equal parts, and something is left for whoever comes next.
+#[derive(Debug, Default)]
+pub(crate) struct HeldBytes(AtomicUsize);
+
+impl HeldBytes {
+    /// What is free.
+    pub(crate) fn free(&self) -> usize {
+        HELD_BYTES_MAX.saturating_sub(self.0.load(Ordering::Relaxed))
+    }
+}
+
+/// What one connection holds. Dropping it gives it back.
+#[derive(Debug)]
+pub(crate) struct Held {
+    of_all: Arc<HeldBytes>,
+    counted: usize,
+}
+
+impl Held {
+    pub(crate) fn nothing(of_all: Arc<HeldBytes>) -> Self {
+        Self { of_all, counted: 0 }
+    }
+
+    /// The connection holds so much now.
+    pub(crate) fn set(&mut self, bytes: usize) {
+        let counted = bytes / STEP * STEP;
+        if counted > self.counted {
+            let more = counted - self.counted;
+            self.of_all.0.fetch_add(more, Ordering::Relaxed);
+        } else if counted < self.counted {
+            let less = self.counted - counted;
+            self.of_all.0.fetch_sub(less, Ordering::Relaxed);
+        }
+        self.counted = counted;
+    }
+
+    /// How much the connection may hold, as long as it is not more than `max`. There is always
+    /// something, or nobody would be served any more.
+    pub(crate) fn allowed(&self, max: usize) -> usize {
+        self.of_all.free().max(HELD_BYTES_OF_EACH).min(max)
+    }
+
+    /// The same for what is only made ahead of its time, and can wait.
+    pub(crate) fn allowed_ahead(&self, max: usize) -> usize {
+        self.of_all.free().max(STEP).min(max)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.set(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_connections_hold_no_more_than_the_bound_and_a_little_each() {
+        let all = Arc::new(HeldBytes::default());
+        let mut alone = Held::nothing(all.clone());
+        let mut holds = 0;
+        while holds + STEP <= alone.allowed(usize::MAX) {
+            holds += STEP;
+            alone.set(holds);
+        }
+        assert_eq!(holds, HELD_BYTES_MAX / 2);
+        assert_eq!(alone.allowed(100), 100);
+
+        let mut crowd: Vec<_> = (0..2_000).map(|_| Held::nothing(all.clone())).collect();
+        for one in &mut crowd {
+            one.set(one.allowed(usize::MAX));
+        }
+        let held: usize = crowd.iter().map(|one| one.counted).sum();
+        assert!(held + holds <= HELD_BYTES_MAX + crowd.len() * HELD_BYTES_OF_EACH);
+        assert_eq!(all.free(), 0);
+        assert_eq!(crowd[0].allowed(usize::MAX), HELD_BYTES_OF_EACH);
+        assert_eq!(crowd[0].allowed_ahead(usize::MAX), STEP);
+        drop((alone, crowd));
+        assert_eq!(all.free(), HELD_BYTES_MAX);
+    }
+}

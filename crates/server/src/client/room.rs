@@ -1,0 +1,178 @@
+//! Bytes that all connections of a server share: each takes what it needs, or waits in line.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, sleep, sleep_until};
+
+use crate::limits::ROOM_PATIENCE;
+
+/// So many bytes, and who waits for some.
+#[derive(Debug, Clone)]
+pub(crate) struct SharedRoom {
+    free: Arc<Semaphore>,
+    waiting: Arc<AtomicUsize>,
+    max: usize,
+    /// How long a client may take for each started MiB while others wait.
+    patience: Duration,
+}
+
+/// Some of the bytes. Dropping it gives them back.
+#[derive(Debug)]
+pub(crate) struct Room {
+    /// What it was taken for. That may be more than there is in all.
+    pub(crate) bytes: usize,
+    permit: Option<OwnedSemaphorePermit>,
+}
+
+/// One that waits; it may be given up.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl SharedRoom {
+    pub(crate) fn new(max: usize) -> Self {
+        Self {
+            free: Arc::new(Semaphore::new(max)),
+            waiting: Arc::default(),
+            max,
+            patience: ROOM_PATIENCE,
+        }
+    }
+
+    /// Room for `bytes`, if there is some.
+    pub(crate) fn take_now(&self, bytes: usize) -> Option<Room> {
+        let permit = self.free.clone().try_acquire_many_owned(self.taken(bytes));
+        permit.ok().map(|permit| Room {
+            bytes,
+            permit: Some(permit),
+        })
+    }
+
+    /// Waits for room; whoever waits longest is served first. Whatever is longer than all the room
+    /// there is gets all of it.
+    pub(crate) async fn take(&self, bytes: usize) -> Room {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let _waiting = Waiting(&self.waiting);
+        let permit = self.free.clone().acquire_many_owned(self.taken(bytes));
+        // The semaphore is never closed, so there is always a permit.
+        let permit = permit.await.ok();
+        Room { bytes, permit }
+    }
+
+    /// Gives back what was kept by [`Room::keep`]: the room of one request, or of several.
+    pub(crate) fn give_back(&self, bytes: usize) {
+        self.free.add_permits(bytes);
+    }
+
+    /// Resolves when a client has had room for `bytes` since `begun`, has taken longer than it may,
+    /// and others wait.
+    pub(crate) async fn wanted_back(&self, bytes: usize, begun: Instant) {
+        let mebibytes = u32::try_from(bytes >> 20).unwrap_or(u32::MAX);
+        let patience = self.patience.saturating_mul(mebibytes.saturating_add(1));
+        sleep_until(begun + patience).await;
+        while self.waiting.load(Ordering::Relaxed) == 0 {
+            sleep(self.patience / 10).await;
+        }
+    }
+
+    /// What is free.
+    #[cfg(test)]
+    pub(crate) fn free(&self) -> usize {
+        self.free.available_permits()
+    }
+
+    /// What room for `bytes` takes.
+    fn taken(&self, bytes: usize) -> u32 {
+        u32::try_from(bytes.min(self.max)).unwrap_or(u32::MAX)
+    }
+}
+
+impl Room {
+    /// Leaves it to the caller to give the bytes back by [`SharedRoom::give_back`]: how many.
+    pub(crate) fn keep(self) -> usize {
+        let Some(permit) = self.permit else {
+            return 0;
+        };
+        let bytes = permit.num_permits();
+        permit.forget();
+        bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::{Pin, pin};
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    const MAX: usize = 10_000;
+
+    fn poll<F: Future>(future: Pin<&mut F>) -> Poll<F::Output> {
+        future.poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    #[test]
+    fn room_is_shared_and_waited_for_in_line() {
+        let shared = SharedRoom::new(MAX);
+        let room = shared.take_now(MAX - 1).unwrap();
+        assert!(shared.take_now(2).is_none());
+        let mut huge = pin!(shared.take(MAX * 5));
+        assert!(poll(huge.as_mut()).is_pending());
+        let mut small = pin!(shared.take(1));
+        assert!(
+            poll(small.as_mut()).is_pending(),
+            "nobody overtakes a longer one"
+        );
+        drop(room);
+        let Poll::Ready(room) = poll(huge.as_mut()) else {
+            panic!("alone, the longest has room")
+        };
+        assert_eq!(room.bytes, MAX * 5);
+        assert!(poll(small.as_mut()).is_pending());
+        let bytes = room.keep();
+        assert_eq!(bytes, MAX);
+        assert!(poll(small.as_mut()).is_pending(), "it is kept");
+        shared.give_back(bytes);
+        assert!(poll(small.as_mut()).is_ready());
+    }
+
+    #[tokio::test]
+    async fn room_is_wanted_back_from_the_slow_while_others_wait() {
+        let patience = Duration::from_millis(10);
+        let shared = SharedRoom {
+            patience,
+            ..SharedRoom::new(MAX)
+        };
+        let begun = Instant::now();
+        let mut wanted = pin!(shared.wanted_back(MAX, begun));
+        let longer = patience * 5;
+        assert!(
+            tokio::time::timeout(longer, wanted.as_mut()).await.is_err(),
+            "nobody waits"
+        );
+        let room = shared.take(MAX).await;
+        {
+            let mut given_up = pin!(shared.take(1));
+            assert!(poll(given_up.as_mut()).is_pending());
+        }
+        assert!(
+            tokio::time::timeout(longer, wanted.as_mut()).await.is_err(),
+            "nobody waits any more"
+        );
+        let mut other = pin!(shared.take(1));
+        assert!(poll(other.as_mut()).is_pending());
+        wanted.await;
+        let begun = Instant::now();
+        shared.wanted_back(3 << 20, begun).await;
+        assert!(begun.elapsed() >= patience * 4, "by its length");
+        drop(room);
+    }
+}

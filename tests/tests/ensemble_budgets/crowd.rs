@@ -1,0 +1,125 @@
+//! Many greedy clients at a time, from several addresses, as sockets: they read only when they are
+//! told to.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use bytes::Bytes;
+use client::frame::put_request;
+use jute::Encode;
+use proto::connect::ConnectRequest;
+use proto::request::Request;
+use proto::{SessionId, Xid, Zxid};
+use tests::ensemble::{Ensemble, SESSION_TIMEOUT_MS};
+use tokio::net::TcpSocket;
+
+/// Connections of one address: `maxClientCnxns` where nothing is set.
+pub(crate) const OF_ADDRESS: usize = 60;
+
+/// How long a socket that takes nothing is waited for.
+const FULL_AFTER: Duration = Duration::from_millis(100);
+/// Longer than anything takes that has to come.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// As many connections to a member as it takes from so many addresses.
+pub(crate) fn connections(ensemble: &Ensemble, id: u64, addresses: u8) -> Vec<TcpStream> {
+    connections_to(ensemble.member(id).client_address(), addresses)
+}
+
+/// The same to any port.
+pub(crate) fn connections_to(to: SocketAddr, addresses: u8) -> Vec<TcpStream> {
+    let from = (1..=addresses).flat_map(|last| std::iter::repeat_n(last, OF_ADDRESS));
+    from.map(|last| connect(Ipv4Addr::new(127, 0, 1, last), to))
+        .collect()
+}
+
+/// The same with a session each.
+pub(crate) fn sessions(ensemble: &Ensemble, id: u64, addresses: u8) -> Vec<TcpStream> {
+    let mut streams = connections(ensemble, id, addresses);
+    let request = ConnectRequest {
+        protocol_version: 0,
+        last_zxid_seen: Zxid::ZERO,
+        timeout_ms: SESSION_TIMEOUT_MS,
+        session_id: SessionId::NONE,
+        password: Some(Bytes::from_static(&[0; 16])),
+        read_only: Some(false),
+    };
+    let mut frame = vec![0; 4];
+    request.encode(&mut frame);
+    set_length(&mut frame);
+    for stream in &mut streams {
+        stream.write_all(&frame).expect("a handshake");
+    }
+    for stream in &mut streams {
+        let answer = take_frame(stream).expect("a session");
+        assert_eq!(answer.len(), 37, "no session");
+    }
+    streams
+}
+
+/// A request as it is sent.
+pub(crate) fn frame_of(xid: i32, request: &Request) -> Vec<u8> {
+    let mut frame = Vec::new();
+    put_request(Xid(xid), request.op().number(), &mut frame, |out| {
+        request.encode(out).expect("a request of a client");
+    });
+    frame
+}
+
+/// The next frame, without its length; nothing once the server has ended the connection.
+pub(crate) fn take_frame(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    let mut length = [0; 4];
+    stream.read_exact(&mut length).ok()?;
+    let mut frame = vec![0; u32::from_be_bytes(length) as usize];
+    stream.read_exact(&mut frame).ok()?;
+    Some(frame)
+}
+
+/// Sends as much of this as is taken now, over all connections; how many of them were ended.
+pub(crate) fn push(streams: &mut [TcpStream], bytes: &[u8]) -> usize {
+    let mut ended = 0;
+    for stream in streams {
+        let timeout = |stream: &TcpStream, time| stream.set_write_timeout(Some(time));
+        timeout(stream, FULL_AFTER).expect("a timeout of a socket");
+        ended += usize::from(!push_one(stream, bytes));
+        timeout(stream, PATIENCE).expect("a timeout of a socket");
+    }
+    ended
+}
+
+fn push_one(stream: &mut TcpStream, mut bytes: &[u8]) -> bool {
+    while !bytes.is_empty() {
+        match stream.write(bytes) {
+            Ok(taken) => bytes = &bytes[taken..],
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+                break;
+            }
+            Err(_) => return false,
+        }
+    }
+    true
+}
+
+fn connect(from: Ipv4Addr, to: SocketAddr) -> TcpStream {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .expect("a runtime for a connection");
+    let connected = runtime.block_on(async {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind((from, 0).into())?;
+        socket.connect(to).await?.into_std()
+    });
+    let stream = connected.expect("a connection");
+    stream.set_nonblocking(false).expect("a socket that waits");
+    let limit = Some(PATIENCE);
+    stream.set_read_timeout(limit).expect("a timeout");
+    stream.set_write_timeout(limit).expect("a timeout");
+    stream
+}
+
+fn set_length(frame: &mut [u8]) {
+    let length = u32::try_from(frame.len() - 4).expect("a short frame");
+    frame[..4].copy_from_slice(&length.to_be_bytes());
+}

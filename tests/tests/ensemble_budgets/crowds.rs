@@ -1,0 +1,234 @@
+//! Many connections at a time, each of which asks for no more than one may have.
+
+use std::io::Write;
+
+use proto::ErrorCode;
+use proto::multi::MultiRead;
+use proto::request::{
+    PathModeRequest, PathRequest, PathWatchRequest, ReadRequest, Request, SetWatchesRequest, flags,
+};
+use tests::ensemble::Ensemble;
+use tests::requests::{create, delete, get_children, get_data, multi, set_data};
+
+use crate::attacker::{LONG, attacker, create_long, create_znode};
+use crate::crowd::{connections, frame_of, push, sessions, take_frame};
+use crate::{FOLLOWER, LEADER, withstands};
+
+/// Addresses they come from: 180 connections.
+const ADDRESSES: u8 = 3;
+
+/// Requests of which the last byte never comes, before the handshake and behind it.
+#[test]
+fn requests_that_do_not_come_in_whole_share_a_bound() {
+    let attack = |ensemble: &Ensemble| {
+        let write = Request::Write(set_data("/long", vec![b'x'; LONG], -1));
+        let frame = frame_of(1, &write);
+        let mut fresh = connections(ensemble, FOLLOWER, ADDRESSES);
+        push(&mut fresh, &frame[..frame.len() - 1]);
+        let mut sessions = sessions(ensemble, LEADER, ADDRESSES);
+        push(&mut sessions, &frame[..frame.len() - 1]);
+        // Others are served meanwhile.
+        let mut patient = attacker(ensemble, FOLLOWER);
+        assert_eq!(patient.call(&write).expect("an answer").err, 0);
+    };
+    withstands("requests that are not whole", create_long, attack);
+}
+
+#[test]
+fn long_writes_of_many_clients_wait_for_each_other() {
+    let attack = |ensemble: &Ensemble| {
+        let write = Request::Write(set_data("/long", vec![b'x'; LONG], -1));
+        let frame = frame_of(1, &write);
+        let mut sessions = sessions(ensemble, FOLLOWER, ADDRESSES);
+        std::thread::scope(|scope| {
+            for session in &mut sessions {
+                scope.spawn(|| {
+                    session.write_all(&frame).expect("a write");
+                    take_frame(session).expect("an answer");
+                });
+            }
+        });
+    };
+    withstands("long writes of many", create_long, attack);
+}
+
+/// Each may have 8 MiB of them, if it is alone.
+#[test]
+fn events_that_many_do_not_read_share_a_bound() {
+    const LONG_NAME: usize = 500_000;
+    let attack = |ensemble: &Ensemble| {
+        let watch = Request::Read(ReadRequest::AddWatch(PathModeRequest {
+            path: Some("/".into()),
+            mode: 1,
+        }));
+        let mut silent = sessions(ensemble, FOLLOWER, 1);
+        push(&mut silent, &frame_of(1, &watch));
+        for stream in &mut silent {
+            take_frame(stream).expect("an answer");
+        }
+        let mut busy = attacker(ensemble, LEADER);
+        let path = format!("/{}", "n".repeat(LONG_NAME));
+        for _ in 0..20 {
+            let create = create(&path, "", flags::PERSISTENT);
+            for request in [create, delete(&path, -1)] {
+                let answer = busy.call(&Request::Write(request));
+                assert_eq!(answer.expect("an answer").err, 0);
+            }
+        }
+    };
+    withstands("events that many do not read", |_| {}, attack);
+}
+
+/// Short ones, so that none needs room of its own. A long request behind them takes none from others.
+#[test]
+fn replies_that_many_do_not_read_share_a_bound() {
+    let prepare = |ensemble: &Ensemble| {
+        create_znode(ensemble, "/fair", vec![b'x'; 60_000]);
+        create_long(ensemble);
+    };
+    let attack = |ensemble: &Ensemble| {
+        let mut silent = sessions(ensemble, FOLLOWER, ADDRESSES);
+        let mut frames = Vec::new();
+        for xid in 0..200 {
+            frames.extend(frame_of(xid, &get_data("/fair")));
+        }
+        frames.extend(frame_of(200, &long_multi_read()));
+        push(&mut silent, &frames);
+        let mut patient = attacker(ensemble, FOLLOWER);
+        let write = Request::Write(set_data("/long", vec![b'x'; LONG], -1));
+        assert_eq!(patient.call(&write).expect("an answer").err, 0);
+    };
+    withstands("short replies that many do not read", prepare, attack);
+}
+
+/// Reads of a znode that is not there.
+fn long_multi_read() -> Request {
+    let read = ReadRequest::GetData(PathWatchRequest {
+        path: Some("/none".into()),
+        watch: false,
+    });
+    let reads = vec![read; 10_000];
+    Request::Read(ReadRequest::MultiRead(MultiRead::Reads(reads)))
+}
+
+/// A list takes a multiple of its frame once it is decoded.
+#[test]
+fn long_reads_behind_writes_wait_as_they_came() {
+    let attack = |ensemble: &Ensemble| {
+        let mut sessions = sessions(ensemble, FOLLOWER, 1);
+        let mut frames = frame_of(1, &Request::Write(set_data("/short", "", -1)));
+        for xid in 2..5 {
+            frames.extend(frame_of(xid, &long_multi_read()));
+        }
+        std::thread::scope(|scope| {
+            for session in &mut sessions {
+                scope.spawn(|| {
+                    session.write_all(&frames).expect("requests");
+                    for _ in 0..4 {
+                        take_frame(session).expect("an answer");
+                    }
+                });
+            }
+        });
+    };
+    withstands("long reads behind writes", create_long, attack);
+}
+
+/// Nobody waits for a connection's 400,000 watches to be removed.
+#[test]
+fn many_watches_go_a_few_at_a_time() {
+    let attack = |ensemble: &Ensemble| {
+        let mut sessions = sessions(ensemble, FOLLOWER, 1);
+        for session in sessions.iter_mut().take(1) {
+            for part in 0..20 {
+                let paths = (0..20_000).map(|number| Some(format!("/{part}{number:x}").into()));
+                let request = ReadRequest::SetWatches(SetWatchesRequest {
+                    exist: Some(paths.collect()),
+                    data: Some(Vec::new()),
+                    child: Some(Vec::new()),
+                    persistent: Some(Vec::new()),
+                    persistent_recursive: Some(Vec::new()),
+                    relative_zxid: i64::MAX,
+                });
+                session
+                    .write_all(&frame_of(part, &Request::Read(request)))
+                    .expect("requests");
+                take_frame(session).expect("an answer");
+            }
+        }
+        drop(sessions);
+    };
+    withstands("many watches", create_long, attack);
+}
+
+/// Each walks all that is below a znode, under a hold of the tree.
+#[test]
+fn walks_of_the_tree_take_turns() {
+    const ZNODES: usize = 40_000;
+    let prepare = |ensemble: &Ensemble| {
+        create_znode(ensemble, "/many", "");
+        let mut session = attacker(ensemble, LEADER);
+        let paths: Vec<_> = (0..ZNODES)
+            .map(|number| format!("/many/{number}"))
+            .collect();
+        for group in paths.chunks(4_000) {
+            let creates = group.iter().map(|path| create(path, "", flags::PERSISTENT));
+            let answer = session.call(&Request::Write(multi(creates.collect())));
+            assert_eq!(answer.expect("an answer").err, 0);
+        }
+    };
+    let attack = |ensemble: &Ensemble| {
+        let mut sessions = sessions(ensemble, FOLLOWER, 1);
+        let path = Some("/many".into());
+        let walk = Request::Read(ReadRequest::GetAllChildrenNumber(PathRequest { path }));
+        let write = Request::Write(set_data("/short", "", -1));
+        // Behind a write and in front of another: neither may wait in the core for them.
+        let mut frames = frame_of(0, &write);
+        for xid in 1..30 {
+            frames.extend(frame_of(xid, &walk));
+        }
+        frames.extend(frame_of(30, &write));
+        frames.extend(frame_of(31, &get_children("/many")));
+        push(&mut sessions, &frames);
+        for session in &mut sessions {
+            for _ in 0..32 {
+                take_frame(session).expect("an answer");
+            }
+        }
+    };
+    withstands("walks of the tree", prepare, attack);
+}
+
+/// Their paths are almost as long as a request each, and little of them is stored: what would be
+/// 180 MB when they are listed, and when the session ends.
+#[test]
+fn the_paths_of_a_sessions_ephemerals_are_bounded() {
+    const LONG_NAME: usize = 90_000;
+    let attack = |ensemble: &Ensemble| {
+        let mut session = attacker(ensemble, FOLLOWER);
+        let mut parent = String::new();
+        for _ in 0..10 {
+            parent = format!("{parent}/{}", "n".repeat(LONG_NAME));
+            let answer = session.call(&Request::Write(create(&parent, "", flags::PERSISTENT)));
+            assert_eq!(answer.expect("an answer").err, 0);
+        }
+        let mut created = 0;
+        for number in 0..200 {
+            let path = format!("{parent}/{number}");
+            let answer = session.call(&Request::Write(create(&path, "", flags::EPHEMERAL)));
+            match ErrorCode::from_i32(answer.expect("an answer").err) {
+                Some(ErrorCode::Ok) => created += 1,
+                refused => assert_eq!(refused, Some(ErrorCode::BadArguments)),
+            }
+        }
+        assert_eq!(created, (8 << 20) / (10 * LONG_NAME));
+        let path = Some("/".into());
+        let list = Request::Read(ReadRequest::GetEphemerals(PathRequest { path }));
+        for _ in 0..3 {
+            let answer = session.call(&list).expect("an answer");
+            assert!(answer.err == 0 && answer.body.len() > created * 10 * LONG_NAME);
+        }
+        session.close().expect("the end of the session");
+    };
+    withstands("long paths of ephemerals", |_| {}, attack);
+}
