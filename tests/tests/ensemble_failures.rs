@@ -171,6 +171,51 @@ fn a_follower_with_an_epoch_that_cannot_be_its_own_waits_quietly() {
     check::nothing_is_lost(&ensemble, &report);
 }
 
+/// It has no vote, so no leader steps down for it; nor does it take back what it may have promised as
+/// a voter. It comes in with the next leader whom it meets before the epoch is fixed, or whose epoch
+/// has passed its own.
+#[test]
+fn an_observer_with_an_epoch_ahead_waits_quietly_for_a_later_one() {
+    const AHEAD: u64 = 3;
+    const OBSERVER: u64 = 4;
+    let builder = EnsembleBuilder::new(&[Flavour::under_test(); 3]);
+    let started = builder
+        .observers(&[Flavour::under_test()])
+        .start_led_by_last_voter();
+    let Some(mut ensemble) = or_skip("an observer's epoch ahead", started) else {
+        return;
+    };
+    let load = Load::start(&ensemble.addresses(&[1, 2, 3]));
+    load.wait_for_progress(PROGRESS);
+    restart_with_accepted_epoch(&mut ensemble, OBSERVER, AHEAD);
+    ensemble.assert_none_serves_for(&[OBSERVER], Duration::from_secs(5));
+    assert_eq!(ensemble.leaders(), [3]);
+    load.wait_for_progress(PROGRESS);
+    if Flavour::under_test() == Flavour::Zoarium {
+        let log = ensemble.member(OBSERVER).log();
+        let tries = log.matches("connected to the leader").count();
+        assert!((1..=20).contains(&tries), "{tries} tries in five seconds");
+        assert!(log.contains("proposes epoch 0x1, 0x3 is accepted already"));
+        assert!(log.contains("stop this server, move its data away and start it again"));
+    }
+    // Each election leads to a later epoch.
+    let mut elections = 0..AHEAD;
+    let comes_in = |ensemble: &mut Ensemble| {
+        let leader = ensemble.wait_until_these_serve(&[1, 2, 3]);
+        ensemble.member_mut(leader).kill();
+        let rest: Vec<_> = [1, 2, 3].into_iter().filter(|id| *id != leader).collect();
+        ensemble.wait_until_these_serve(&rest);
+        ensemble.start(leader);
+        ensemble.wait_until_these_serve(&[1, 2, 3]);
+        ensemble.member(OBSERVER).role().is_some()
+    };
+    elections.any(|_| comes_in(&mut ensemble));
+    ensemble.wait_until_all_serve();
+    load.wait_for_progress(PROGRESS);
+    let report = load.finish();
+    check::nothing_is_lost(&ensemble, &report);
+}
+
 /// Copied directories are the usual reason. The two disturb each other, and nobody else.
 #[test]
 fn a_second_server_with_the_same_id_stops_nobody_else() {

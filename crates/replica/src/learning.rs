@@ -345,7 +345,13 @@ impl<H: Host> Replica<H> {
             member.truncation_failed_in = Some(*epoch);
         }
         let next = match (fault, &self.role) {
-            (Fault::EpochBehind { .. }, _) => Next::LookLater,
+            (Fault::EpochBehind { proposed, accepted }, Role::Learning(learning)) => {
+                if learning.is_observer {
+                    // For a voter the leader steps down, and the next epoch is above it.
+                    tracing::warn!(%proposed, %accepted, "this observer stays outside until elections have come to an epoch that is not below the one that it has accepted; unless its data is newer than the ensemble's, stop this server, move its data away and start it again");
+                }
+                Next::LookLater
+            }
             // It may be the one whose voice the leader lacks: an election would make another epoch,
             // in which it is told to cut again.
             (Fault::CannotTruncate { .. }, Role::Learning(learning)) => {

@@ -14,8 +14,8 @@ use crate::attacker::{LONG, attacker, create_long, create_znode};
 use crate::crowd::{connections, frame_of, push, sessions, take_frame};
 use crate::{FOLLOWER, LEADER, withstands};
 
-/// Addresses they come from: 180 connections.
-const ADDRESSES: u8 = 3;
+/// Addresses they come from: 120 connections.
+const ADDRESSES: u8 = 2;
 
 /// Requests of which the last byte never comes, before the handshake and behind it.
 #[test]
@@ -89,10 +89,10 @@ fn replies_that_many_do_not_read_share_a_bound() {
     let attack = |ensemble: &Ensemble| {
         let mut silent = sessions(ensemble, FOLLOWER, ADDRESSES);
         let mut frames = Vec::new();
-        for xid in 0..200 {
+        for xid in 0..100 {
             frames.extend(frame_of(xid, &get_data("/fair")));
         }
-        frames.extend(frame_of(200, &long_multi_read()));
+        frames.extend(frame_of(100, &long_multi_read()));
         push(&mut silent, &frames);
         let mut patient = attacker(ensemble, FOLLOWER);
         let write = Request::Write(set_data("/long", vec![b'x'; LONG], -1));
@@ -134,14 +134,14 @@ fn long_reads_behind_writes_wait_as_they_came() {
     withstands("long reads behind writes", create_long, attack);
 }
 
-/// Nobody waits for a connection's 400,000 watches to be removed.
+/// Nobody waits for a connection's 200,000 watches to be removed.
 #[test]
 fn many_watches_go_a_few_at_a_time() {
     let attack = |ensemble: &Ensemble| {
         let mut sessions = sessions(ensemble, FOLLOWER, 1);
         for session in sessions.iter_mut().take(1) {
-            for part in 0..20 {
-                let paths = (0..20_000).map(|number| Some(format!("/{part}{number:x}").into()));
+            for part in 0..40 {
+                let paths = (0..5_000).map(|number| Some(format!("/{part}{number:x}").into()));
                 let request = ReadRequest::SetWatches(SetWatchesRequest {
                     exist: Some(paths.collect()),
                     data: Some(Vec::new()),
@@ -199,11 +199,11 @@ fn walks_of_the_tree_take_turns() {
     withstands("walks of the tree", prepare, attack);
 }
 
-/// Their paths are almost as long as a request each, and little of them is stored: what would be
-/// 180 MB when they are listed, and when the session ends.
+/// Their paths are half as long as a request each, and little of them is stored: thousands would be
+/// gigabytes when they are listed, and when the session ends.
 #[test]
 fn the_paths_of_a_sessions_ephemerals_are_bounded() {
-    const LONG_NAME: usize = 90_000;
+    const LONG_NAME: usize = 50_000;
     let attack = |ensemble: &Ensemble| {
         let mut session = attacker(ensemble, FOLLOWER);
         let mut parent = String::new();
@@ -213,7 +213,7 @@ fn the_paths_of_a_sessions_ephemerals_are_bounded() {
             assert_eq!(answer.expect("an answer").err, 0);
         }
         let mut created = 0;
-        for number in 0..200 {
+        for number in 0..40 {
             let path = format!("{parent}/{number}");
             let answer = session.call(&Request::Write(create(&path, "", flags::EPHEMERAL)));
             match ErrorCode::from_i32(answer.expect("an answer").err) {
