@@ -16,7 +16,7 @@ use auth::Auth;
 use ensemble::{Ensemble, Identity, QuorumSasl};
 use identity::Lists;
 use limits::Limits;
-use operations::{Admin, AuditSettings, FourLetterWords, Metrics, PauseMonitor};
+use operations::{Admin, AuditSettings, ChangeHistory, FourLetterWords, Metrics, PauseMonitor};
 use server::{ClientAddress, ClientListener, Containers, Features, Sessions};
 use storage::{Purge, Storage};
 use tls::ClientTls;
@@ -79,6 +79,8 @@ pub struct Config {
     pub metrics: Metrics,
     /// The audit log, if there is to be one.
     pub audit: Option<AuditSettings>,
+    /// The change history, if one is to be kept.
+    pub history: Option<ChangeHistory>,
     /// The detector of pauses, if there is to be one.
     pub pause_monitor: Option<PauseMonitor>,
     /// The ensemble this server belongs to; absent for a standalone server.
@@ -259,6 +261,7 @@ impl Config {
         let sessions = Sessions::read(settings, tick_time_ms)?;
         let metrics = Metrics::read(settings)?;
         let features = Features::read(settings)?;
+        let history = ChangeHistory::read(settings, &data_dir)?;
 
         let lists = Lists::read(settings, surroundings)?;
         lists.check(settings, &features)?;
@@ -314,6 +317,7 @@ impl Config {
             admin: Admin::read(settings)?,
             metrics,
             audit: AuditSettings::read(settings)?,
+            history,
             pause_monitor: PauseMonitor::read(settings)?,
             ensemble,
             properties: settings.properties.clone(),

@@ -65,7 +65,8 @@ pub use config::limits::{
     ConnectionThrottle, LargeRequests, Limits, RequestThrottle, SessionWeights,
 };
 pub use config::operations::{
-    Admin, AdminScheme, AuditSettings, FourLetterWords, Metrics, MetricsExporter, PauseMonitor,
+    Admin, AdminScheme, AuditSettings, ChangeHistory, FourLetterWords, Metrics, MetricsExporter,
+    PauseMonitor,
 };
 pub use config::server::{ClientAddress, ClientListener, Containers, Features, Sessions};
 pub use config::storage::{Purge, SnapshotCompression, Storage};

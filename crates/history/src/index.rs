@@ -22,7 +22,7 @@ use crate::files::segment::{self, Segment, SegmentWriter};
 use crate::files::sorted::SortedWriter;
 use crate::filter::PathFilter;
 use crate::limits::{BLOCK_BYTES, FORMAT, INLINE_BYTES, KNOWN_CONTENTS, Shape};
-use crate::load::{Loaded, remove_strays};
+use crate::load::{Loaded, Use, remove_strays};
 use crate::maintain::Task;
 use crate::postings::encode;
 use crate::read::Reader;
@@ -122,7 +122,7 @@ impl Index {
     /// [`HistoryError::Missing`] if there is none: [`Index::create`] makes one. Errors for which
     /// [`HistoryError::is_unusable`] holds ask for [`set_aside`](crate::set_aside).
     pub fn open(settings: Settings) -> Result<Self> {
-        Loaded::read(settings)?.into_index()
+        Loaded::read(settings, Use::Write)?.into_index()
     }
 
     /// The last transaction that is recorded.
@@ -313,10 +313,8 @@ impl Index {
         self.state.next_file
     }
 
-    pub(crate) fn first_recent(&self) -> u64 {
-        let view = self.shared.view.read();
-        let last_run = view.runs.last().map(|run| run.last_block + 1);
-        last_run.unwrap_or(0).max(view.first_block)
+    fn first_recent(&self) -> u64 {
+        self.shared.view.read().first_recent()
     }
 
     /// Shows readers what was appended.

@@ -15,11 +15,13 @@ use crate::expand::Ephemerals;
 use crate::files::rows::{Rows, SledRows, keys};
 use crate::files::segment::{self, Segment, SegmentWriter};
 use crate::files::sorted::SortedFile;
+use crate::filter::PathFilter;
 use crate::index::{Index, ROWS_DIR, Settings, base_path, run_path};
 use crate::limits::FORMAT;
 use crate::postings::RecentKeys;
+use crate::read::Reader;
 use crate::record::{Block, BlockRow, Change, Era, IndexRow, RunRow};
-use crate::view::{BlockCache, EraView, Run, Shared, View};
+use crate::view::{BlockCache, EraView, Look, Run, Shared, View};
 
 /// What the rows of a directory say.
 pub(crate) struct Loaded {
@@ -35,7 +37,7 @@ pub(crate) struct Loaded {
 }
 
 impl Loaded {
-    pub(crate) fn read(settings: Settings) -> Result<Self> {
+    pub(crate) fn read(mut settings: Settings, use_of: Use) -> Result<Self> {
         let dir = settings.dir.clone();
         let rows_dir = dir.join(ROWS_DIR);
         if !rows_dir.is_dir() {
@@ -46,6 +48,9 @@ impl Loaded {
             return Err(HistoryError::Missing { path: dir });
         };
         let state: IndexRow = decode(row, &rows_dir)?;
+        if use_of == Use::ReadOnly {
+            settings.filter = PathFilter::new(state.include.clone(), state.exclude.clone())?;
+        }
         check_state(&state, &settings)?;
         let (first_block, blocks) = read_blocks(&*rows, &state, &rows_dir)?;
         let mut loaded = Self {
@@ -62,7 +67,9 @@ impl Loaded {
         if let Some((_, row)) = loaded.rows.scan(keys::OPEN)?.pop() {
             loaded.open = decode::<Block>(row, &rows_dir)?.changes;
         }
-        remove_strays(&dir, &loaded.files())?;
+        if use_of == Use::Write {
+            remove_strays(&dir, &loaded.files())?;
+        }
         Ok(loaded)
     }
 
@@ -81,9 +88,9 @@ impl Loaded {
         files
     }
 
-    pub(crate) fn into_index(self) -> Result<Index> {
+    /// What readers need of it.
+    fn shared(&mut self) -> Result<Arc<Shared>> {
         let dir = &self.settings.dir;
-        let writer = SegmentWriter::open(dir, self.state.segment, self.state.segment_bytes)?;
         let mut segments = BTreeMap::new();
         let named = self.blocks.iter().map(|row| row.segment);
         for number in named.chain([self.state.segment]) {
@@ -93,23 +100,38 @@ impl Loaded {
         }
         let view = View {
             first_block: self.first_block,
-            blocks: self.blocks,
+            blocks: std::mem::take(&mut self.blocks),
             open: self.open.clone(),
             recent: Arc::default(),
-            runs: self.runs,
-            eras: self.eras,
+            runs: std::mem::take(&mut self.runs),
+            eras: std::mem::take(&mut self.eras),
             segments,
             head: self.state.head,
             head_ms: self.state.head_time_ms,
         };
-        let shared = Shared {
+        let first_recent = view.first_recent();
+        let shared = Arc::new(Shared {
             dir: dir.clone(),
             filter: self.settings.filter.clone(),
             view: RwLock::new(view),
             cache: Mutex::new(BlockCache::default()),
-        };
-        let index = Index {
-            shared: Arc::new(shared),
+        });
+        let look = Look::new(&shared);
+        let mut recent = RecentKeys::default();
+        for block in first_recent..=self.state.open_block {
+            for change in look.block(block)?.0.iter() {
+                recent.note(block, change);
+            }
+        }
+        shared.view.write().recent = Arc::new(RwLock::new(recent));
+        Ok(shared)
+    }
+
+    pub(crate) fn into_index(mut self) -> Result<Index> {
+        let dir = &self.settings.dir;
+        let writer = SegmentWriter::open(dir, self.state.segment, self.state.segment_bytes)?;
+        Ok(Index {
+            shared: self.shared()?,
             rows: self.rows,
             settings: self.settings,
             state: self.state,
@@ -125,29 +147,29 @@ impl Loaded {
             is_dirty: true,
             task: None,
             looked_at: (u64::MAX, 0),
-        };
-        index.read_recent()?;
-        Ok(index)
+        })
     }
 }
 
-impl Index {
-    /// Keys of blocks that no run covers.
-    fn read_recent(&self) -> Result<()> {
-        let look = self.reader().look();
-        let mut recent = RecentKeys::default();
-        for block in self.first_recent()..=self.state.open_block {
-            for change in self.changes_of(&look, block)?.iter() {
-                recent.note(block, change);
-            }
-        }
-        self.shared.view.write().recent = Arc::new(RwLock::new(recent));
-        Ok(())
+impl Reader {
+    /// Reads the history of a server that does not run, as it was at its last checkpoint.
+    ///
+    /// # Errors
+    /// [`HistoryError::Missing`] if there is none, and as for [`Index::open`]. That of a server that
+    /// runs is locked.
+    pub fn open(dir: &Path) -> Result<Self> {
+        let mut loaded = Loaded::read(Settings::new(dir), Use::ReadOnly)?;
+        Ok(Self::new(loaded.shared()?))
     }
+}
 
-    fn changes_of(&self, look: &crate::view::Look, block: u64) -> Result<crate::view::Changes> {
-        Ok(look.block(block)?.0)
-    }
+/// What a history is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Use {
+    /// Files of no use are removed, and the patterns must be those of the settings.
+    Write,
+    /// Files stay as they are.
+    ReadOnly,
 }
 
 fn decode<M: Message + Default>(row: Vec<u8>, path: &Path) -> Result<M> {

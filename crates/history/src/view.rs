@@ -62,6 +62,12 @@ impl View {
         self.first_block + self.blocks.len() as u64
     }
 
+    /// The first block that no run covers.
+    pub(crate) fn first_recent(&self) -> u64 {
+        let last_run = self.runs.last().map(|run| run.last_block + 1);
+        last_run.unwrap_or(0).max(self.first_block)
+    }
+
     fn row(&self, block: u64) -> Option<&BlockRow> {
         let at = usize::try_from(block.checked_sub(self.first_block)?).ok()?;
         self.blocks.get(at)

@@ -66,6 +66,9 @@ pub enum StartError {
         /// The system's answer.
         source: io::Error,
     },
+    /// There can be no history thread.
+    #[error("cannot keep a change history: {0} (see history.enabled)")]
+    History(String),
     /// The audit log cannot be opened: nobody may believe to be audited without it.
     #[error(
         "cannot open the audit log {}: {source} (see auditlog.file and log.dir, or set audit.enable=false)", file.display()
@@ -95,7 +98,7 @@ impl StartError {
             Self::BindAdmin { .. } => 4,
             Self::Bind { .. } | Self::Thread { .. } | Self::Backup { .. } | Self::Audit { .. } => 1,
             Self::Unsupported(refusal) => refusal.exit_code,
-            Self::Members(_) | Self::UnrecognisedTtls { .. } => 2,
+            Self::Members(_) | Self::History(_) | Self::UnrecognisedTtls { .. } => 2,
         }
     }
 }

@@ -82,6 +82,16 @@ pub(crate) const IDENTITIES_MAX: usize = 128;
 /// [`PEER_QUEUE_BYTES_MAX`], and each string far below what a Java leader reads.
 pub(crate) const IDENTITY_BYTES_MAX: usize = 16 << 10;
 
+/// Bytes of committed transactions that wait for the history thread. Beyond it they are left out, and
+/// it reads them from the log.
+pub(crate) const HISTORY_QUEUE_BYTES: usize = 16 << 20;
+
+/// Groups of them.
+pub(crate) const HISTORY_GROUPS_MAX: usize = 1024;
+
+/// Transactions of one group: the tree is let go at least every 128.
+pub(crate) const HISTORY_GROUP_MAX: usize = 4096;
+
 /// Bytes of audit lines that wait for their file, beside `auditlog.queueSize` lines.
 pub(crate) const AUDIT_BYTES_MAX: usize = 64 << 20;
 /// Entries of the longest list (multiRead, setWatches) that is not a read that takes long.

@@ -1,7 +1,7 @@
 //! What operators look at: admin server, metrics, four-letter words, audit, pauses.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::error::ConfigError;
 use crate::registry::Key;
@@ -109,6 +109,25 @@ pub struct AuditSettings {
     pub never_blocks: bool,
 }
 
+/// The change history.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChangeHistory {
+    /// Its directory.
+    pub dir: PathBuf,
+    /// Patterns of paths that are kept; all if empty.
+    pub include: Vec<String>,
+    /// Patterns of paths that are not.
+    pub exclude: Vec<String>,
+    /// Age from which on changes are dropped, in milliseconds; 0 is any.
+    pub age_ms_max: i64,
+    /// Size from which on the oldest are dropped, in bytes; 0 is any.
+    pub bytes_max: u64,
+    /// Size of data beyond which only size and hash are kept, in bytes.
+    pub content_bytes_max: usize,
+    /// Free space on the disk that is left to others, in bytes.
+    pub free_bytes_min: u64,
+}
+
 impl Admin {
     pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
         let is_unified = settings.flag(&keys::ADMIN_PORT_UNIFICATION)?;
@@ -209,6 +228,32 @@ impl PauseMonitor {
             warn_threshold_ms: settings.int(&keys::JVM_PAUSE_WARN)?,
             info_threshold_ms: settings.int(&keys::JVM_PAUSE_INFO)?,
             sleep_time_ms: settings.int(&keys::JVM_PAUSE_SLEEP)?,
+        }))
+    }
+}
+
+impl ChangeHistory {
+    /// `None` if none is kept.
+    pub(super) fn read(
+        settings: &mut Settings,
+        data_dir: &Path,
+    ) -> Result<Option<Self>, ConfigError> {
+        if !settings.flag(&keys::HISTORY_ENABLED)? {
+            return Ok(None);
+        }
+        let hours: u32 = settings.int(&keys::HISTORY_KEEP_HOURS)?;
+        let megabytes: u32 = settings.int(&keys::HISTORY_MAX_MEGABYTES)?;
+        let content_kb: u32 = settings.int(&keys::HISTORY_MAX_CONTENT_KB)?;
+        let free: u32 = settings.int(&keys::HISTORY_MIN_FREE_MEGABYTES)?;
+        let dir = settings.path(&keys::HISTORY_DIR);
+        Ok(Some(Self {
+            dir: dir.unwrap_or_else(|| data_dir.join("history")),
+            include: settings.list(&keys::HISTORY_INCLUDE).unwrap_or_default(),
+            exclude: settings.list(&keys::HISTORY_EXCLUDE).unwrap_or_default(),
+            age_ms_max: i64::from(hours) * 3_600_000,
+            bytes_max: u64::from(megabytes) << 20,
+            content_bytes_max: (content_kb as usize) << 10,
+            free_bytes_min: u64::from(free) << 20,
         }))
     }
 }

@@ -47,6 +47,14 @@ keys! {
     METRICS_OTHER = Key::file("metricsProvider.*", Text, "Handed to the exporter, which ignores what it does not know.").no_effect(Asks::Any, NO_EXPORTER);
 
     FOUR_LETTER_WORDS = Key::prefixed("4lw.commands.whitelist", List, "Four-letter words that are answered besides `srvr`; `*` is all.");
+    HISTORY_ENABLED = Key::prefixed("history.enabled", Flag, "Whether the history of changes is kept: who changed what and when, and the tree as it was.").default("false");
+    HISTORY_DIR = Key::prefixed("history.dir", Path, "Directory of the change history.").derived("`history` in `dataDir`");
+    HISTORY_INCLUDE = Key::prefixed("history.include", List, "Paths of which changes are kept, with all below them; `*` stands for any part of a component, `**` for any number of components.").derived("all");
+    HISTORY_EXCLUDE = Key::prefixed("history.exclude", List, "Paths of which no changes are kept.");
+    HISTORY_KEEP_HOURS = Key::prefixed("history.keepHours", Int, "Age from which on changes are dropped; 0 is any age.").default("0").unit("hours").at_least(0, Outside::Refused);
+    HISTORY_MAX_MEGABYTES = Key::prefixed("history.maxMegabytes", Int, "Size from which on the oldest changes are dropped; 0 is any size.").default("8192").unit("MiB").at_least(0, Outside::Refused);
+    HISTORY_MAX_CONTENT_KB = Key::prefixed("history.maxContentKb", Int, "Data beyond this is not kept, only its size and hash.").default("1024").unit("KiB").at_least(0, Outside::Refused);
+    HISTORY_MIN_FREE_MEGABYTES = Key::prefixed("history.minFreeMegabytes", Int, "Free space on the disk below which the history stops; below half of it, the history is removed.").default("512").unit("MiB").at_least(0, Outside::Refused);
     AUDIT_ENABLE = Key::prefixed("audit.enable", Flag, "Whether what clients change, or try to, is written to the audit log.").default("false");
     AUDIT_FILE = Key::prefixed("auditlog.file", Path, "The audit log's file, in `log.dir` unless it is a whole path.").derived("zookeeper_audit.log").should();
     AUDIT_THRESHOLD = Key::prefixed("auditlog.threshold", Choice(&["INFO", "ERROR"]), "`ERROR` leaves out what was not refused.").default("INFO").should();

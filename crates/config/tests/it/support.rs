@@ -126,6 +126,7 @@ jvm.pause.monitor=true
 connection_throttle_weight_enabled=true
 connection_throttle_tokens=7
 audit.enable=true
+history.enabled=true
 ";
 
 /// A value unlike the default.

@@ -19,6 +19,7 @@ use crate::client::handshake;
 use crate::client::inbox::ClientMessage;
 use crate::disk::{Disk, Synchronised, ToLog};
 use crate::quorum::ports::MemberPorts;
+use crate::recorder::Feed;
 use crate::state::ServerState;
 
 /// The host of a replica.
@@ -30,6 +31,8 @@ pub(crate) struct ServerHost {
     /// Connections that wait for something, by number.
     connections: HashMap<Ticket, Arc<Connection>>,
     delivery: Delivery,
+    /// `None` without a change history.
+    history: Option<Feed>,
     /// `None` without an audit log.
     trail: Option<Trail>,
     measures: Measures,
@@ -43,9 +46,11 @@ impl ServerHost {
         disk: Disk,
         ports: Option<MemberPorts>,
         audit: Option<Arc<AuditLog>>,
+        history: Option<Feed>,
     ) -> Self {
         Self {
             trail: audit.map(Trail::new),
+            history,
             measures: Measures::new(clients.metrics.clone(), clients.role.clone()),
             clients,
             disk,
@@ -237,6 +242,11 @@ impl Host for ServerHost {
         let origin = applied
             .origin
             .and_then(|ticket| self.connections.get(&ticket));
+        if let Some(history) = &mut self.history {
+            history.applied(applied.record, || {
+                origin.map(|connection| (connection.peer, connection.lock().identities.clone()))
+            });
+        }
         self.delivery.applied(&self.clients, tree, applied, origin);
     }
 
@@ -249,6 +259,9 @@ impl Host for ServerHost {
     fn tree_released(&mut self) {
         if let Some(trail) = &mut self.trail {
             trail.released();
+        }
+        if let Some(history) = &mut self.history {
+            history.released();
         }
         self.delivery.settle(&self.clients);
         self.delivery.wake();

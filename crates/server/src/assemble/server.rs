@@ -16,6 +16,7 @@ use crate::disk::SnapshotEnd;
 use crate::error::StartError;
 use crate::failure::Failure;
 use crate::limits;
+use crate::recorder::Readers;
 
 /// A server that is up. Dropping it without [`Server::stop`] leaves its threads running.
 pub struct Server {
@@ -24,10 +25,11 @@ pub struct Server {
     pub(crate) core: crossbeam_channel::Sender<ToCore>,
     /// Listeners and timers.
     pub(crate) tasks: Vec<AbortHandle>,
-    /// The core, log and snapshot threads, in the order in which they end.
+    /// The core, history, log and snapshot threads, in the order in which they end.
     pub(crate) threads: Vec<JoinHandle<()>>,
     pub(crate) snapshot_end: SnapshotEnd,
     pub(crate) started: Started,
+    pub(crate) readers: Readers,
 }
 
 /// What a server found and where it listens.
@@ -60,6 +62,12 @@ impl Server {
     /// What was recovered, and where clients connect.
     pub fn started(&self) -> &Started {
         &self.started
+    }
+
+    /// Answers queries about what was changed; `None` without a change history, and while it is not
+    /// open.
+    pub fn history(&self) -> Option<history::Reader> {
+        self.readers.get()
     }
 
     /// Waits until the server cannot go on (disk full, failed fsync): the exit code.

@@ -41,6 +41,7 @@ use crate::inbox::InputSink;
 use crate::metrics::Metrics;
 use crate::quorum::peer::LearnerLinks;
 use crate::quorum::ports::MemberPorts;
+use crate::recorder::{self, Feed, Readers};
 use crate::settings::{field_limits, recovery_settings, tree_settings};
 use crate::state::ServerState;
 use crate::{clock, limits};
@@ -67,6 +68,7 @@ struct Common {
     failure: Failure,
     core: Sender<ToCore>,
     inputs: InputSink,
+    readers: Readers,
 }
 
 pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
@@ -137,6 +139,7 @@ async fn start_audited(
         failure: Failure::default(),
         inputs: input_sink(&core_sender),
         core: core_sender,
+        readers: Readers::default(),
     };
     let (snapshotter, snapshots, snapshot_end) = common.snapshotter();
     if let Some(loaded) = recovered.snapshot.as_ref().and_then(loaded_snapshot) {
@@ -152,10 +155,11 @@ async fn start_audited(
     let links = ports.as_ref().map(MemberPorts::links).unwrap_or_default();
     let (log, on_disk) = common.log(snapshots, member_files, started.zxid);
     // A server that stands alone serves when this returns; a member looks for a leader.
+    let (feed, recorder) = common.recorder(started.zxid)?.unzip();
     let core = CoreThread::begin(CoreStart {
         clients: common.clients.clone(),
         inbox,
-        host: ServerHost::new(common.clients.clone(), on_disk, ports, audit),
+        host: ServerHost::new(common.clients.clone(), on_disk, ports, audit, feed),
         replica: replica::Start {
             settings: replica::Settings::new(&common.config),
             member: member_start,
@@ -163,11 +167,12 @@ async fn start_audited(
         },
     })
     .map_err(|error| StartError::Members(error.to_string()))?;
-    let threads = vec![
-        spawn("core", move || core.run())?,
+    let mut threads = vec![spawn("core", move || core.run())?];
+    threads.extend(recorder);
+    threads.extend([
         spawn("log", move || log.run())?,
         spawn("snapshot", move || snapshotter.run())?,
-    ];
+    ]);
     common.tell_admin(for_admin, links);
     Ok(common.into_server(threads, snapshot_end, started))
 }
@@ -237,6 +242,23 @@ impl Common {
             snapshots.request();
         }
         Ok(())
+    }
+
+    /// The history thread, if there is to be a change history, and the way to it. It ends with the
+    /// core.
+    fn recorder(&self, end: Zxid) -> Result<Option<(Feed, JoinHandle<()>)>, StartError> {
+        let Some(keys) = &self.config.history else {
+            return Ok(None);
+        };
+        let (dirs, limits) = (self.opened.dirs.clone(), field_limits(&self.config));
+        let readers = self.readers.clone();
+        let started = recorder::start(keys, dirs, limits, readers);
+        let (feed, thread) = started.map_err(|error| StartError::History(error.to_string()))?;
+        // What a member has in its log may still be cut; one that stands alone has committed it.
+        if self.config.ensemble.is_none() {
+            feed.committed(end);
+        }
+        Ok(Some((feed, thread)))
     }
 
     fn member(&self, recovered: &Recovered) -> Result<Option<MemberParts>, StartError> {
@@ -335,6 +357,7 @@ impl Common {
             threads,
             snapshot_end,
             started,
+            readers: self.readers,
         }
     }
 }

@@ -4,6 +4,7 @@
 
 mod bench;
 mod client;
+mod history;
 mod log_tool;
 mod snapshot_tool;
 mod start;

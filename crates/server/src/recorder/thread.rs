@@ -1,0 +1,350 @@
+//! The thread that records.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use config::ChangeHistory;
+use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
+use history::{HistoryError, Index, Origin, PathFilter, Settings, Step, set_aside};
+use jute::Limits;
+use proto::Zxid;
+use rustix::process::{Pid, setpriority_process};
+use storage::DataDirs;
+
+use super::Readers;
+use super::feed::{Client, Fed, Feed, Group, Progress};
+use super::files::{Caught, FillError, Sources};
+use crate::{clock, limits};
+
+/// Begins to keep a history: where transactions go, and the thread.
+///
+/// # Errors
+/// If the patterns of paths make no sense, or there can be no thread.
+pub(crate) fn start(
+    keys: &ChangeHistory,
+    dirs: DataDirs,
+    limits: Limits,
+    readers: Readers,
+) -> Result<(Feed, JoinHandle<()>), StartFailure> {
+    let settings = Settings {
+        filter: PathFilter::new(keys.include.clone(), keys.exclude.clone())?,
+        content_bytes_max: keys.content_bytes_max,
+        bytes_max: keys.bytes_max,
+        age_ms_max: keys.age_ms_max,
+        ..Settings::new(&keys.dir)
+    };
+    let progress = Arc::<Progress>::default();
+    let (queue, groups) = bounded(limits::HISTORY_GROUPS_MAX);
+    let recorder = Recorder {
+        settings,
+        sources: Sources { dirs, limits },
+        free_bytes_min: keys.free_bytes_min,
+        progress: progress.clone(),
+        readers,
+        index: None,
+        next_try: Instant::now(),
+        pause: PAUSE_MIN,
+        last_checkpoint: Instant::now(),
+        looked_at_disk: None,
+        is_full: false,
+        is_behind: false,
+    };
+    let builder = std::thread::Builder::new().name("history".to_owned());
+    let thread = builder.spawn(move || recorder.run(&groups))?;
+    let feed = Feed {
+        progress,
+        queue,
+        gathered: Vec::new(),
+        bytes: 0,
+    };
+    Ok((feed, thread))
+}
+
+/// Why there is no history thread.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum StartFailure {
+    #[error("{0}")]
+    Pattern(#[from] HistoryError),
+    #[error("{0}")]
+    Thread(#[from] io::Error),
+}
+
+/// How nice the thread is to others: it gets a tenth of what they get.
+const NICENESS: i32 = 10;
+/// Between two looks at what there is to do when nothing comes in.
+const IDLE: Duration = Duration::from_millis(100);
+/// What is recorded is durable after so long.
+const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
+/// Between looks at the free space of the disk.
+const DISK_EVERY: Duration = Duration::from_secs(1);
+/// After a failure the history is opened again no sooner than after the first, then after twice as
+/// long each time, up to the second.
+const PAUSE_MIN: Duration = Duration::from_millis(250);
+const PAUSE_MAX: Duration = Duration::from_secs(60);
+
+struct Recorder {
+    settings: Settings,
+    sources: Sources,
+    free_bytes_min: u64,
+    progress: Arc<Progress>,
+    readers: Readers,
+    /// `None` until it is open, and after a failure.
+    index: Option<Index>,
+    next_try: Instant,
+    pause: Duration,
+    last_checkpoint: Instant,
+    looked_at_disk: Option<Instant>,
+    is_full: bool,
+    /// Something was left out of the queue, and is to be read from the log.
+    is_behind: bool,
+}
+
+impl Recorder {
+    fn run(mut self, groups: &Receiver<Group>) {
+        be_nice();
+        loop {
+            let group = groups.recv_timeout(IDLE);
+            let is_over = matches!(group, Err(RecvTimeoutError::Disconnected));
+            let is_idle = group.is_err();
+            if let Ok(group) = group {
+                self.progress.taken(group.bytes);
+                self.turn(|recorder, index| recorder.take(index, group.txns));
+            }
+            let has_time = is_idle || std::mem::take(&mut self.is_behind);
+            self.turn(|recorder, index| recorder.work(index, has_time));
+            if is_over {
+                self.turn(|_, index| Ok(index.checkpoint()?));
+                return;
+            }
+        }
+    }
+
+    /// Does something with the history, if it is open or can be opened.
+    fn turn(&mut self, what: impl FnOnce(&mut Self, &mut Index) -> Result<(), FillError>) {
+        let result = match self.open() {
+            Ok(Some(mut index)) => what(self, &mut index).map(|()| index),
+            Ok(None) => return,
+            Err(error) => Err(error),
+        };
+        match result {
+            Ok(index) => {
+                self.index = Some(index);
+                self.pause = PAUSE_MIN;
+            }
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    /// The history; opens it, or makes a new one of the files. `None` if it is not time for that.
+    fn open(&mut self) -> Result<Option<Index>, FillError> {
+        let committed = self.progress.committed();
+        if !self.has_room() {
+            return Ok(None);
+        }
+        if let Some(index) = self.index.take() {
+            return Ok(Some(index));
+        }
+        if committed <= Zxid::ZERO || Instant::now() < self.next_try {
+            return Ok(None);
+        }
+        let index = match Index::open(self.settings.clone()) {
+            Err(HistoryError::Missing { .. }) => {
+                match self.sources.create(&self.settings, committed)? {
+                    Some(index) => index,
+                    None => {
+                        self.next_try = Instant::now() + PAUSE_MIN;
+                        return Ok(None);
+                    }
+                }
+            }
+            other => other?,
+        };
+        tracing::info!(dir = %self.settings.dir.display(), head = %index.head(), changes = index.changes(), "the change history is open");
+        self.readers.set(Some(index.reader()));
+        Ok(Some(index))
+    }
+
+    fn failed(&mut self, error: &FillError) {
+        self.readers.set(None);
+        self.next_try = Instant::now() + self.pause;
+        self.pause = (self.pause * 2).min(PAUSE_MAX);
+        match error {
+            FillError::History(lost) if lost.is_unusable() => {
+                tracing::error!(err = %error, "the change history is of no use: it is moved aside and made again");
+                if let Err(error) = set_aside(&self.settings.dir) {
+                    tracing::error!(err = %error, "cannot move the change history aside");
+                }
+            }
+            FillError::History(full) if full.is_disk_full() => self.drop_all(),
+            _ => {
+                tracing::warn!(err = %error, "the change history stops for a while; the server goes on without it");
+            }
+        }
+    }
+
+    /// Whether there is room on the disk for a history. When there is little, it grows no more; when
+    /// there is less than half of that, it goes, so that the server has the space.
+    fn has_room(&mut self) -> bool {
+        let now = Instant::now();
+        let is_due = self
+            .looked_at_disk
+            .is_none_or(|at| now.duration_since(at) >= DISK_EVERY);
+        if !is_due {
+            return !self.is_full;
+        }
+        self.looked_at_disk = Some(now);
+        let Some(free) = free_bytes(&self.settings.dir) else {
+            return true;
+        };
+        let was_full = self.is_full;
+        self.is_full = free < self.free_bytes_min;
+        if self.is_full && free < self.free_bytes_min / 2 && self.settings.dir.exists() {
+            self.drop_all();
+        } else if self.is_full && !was_full {
+            self.close();
+            tracing::error!(
+                free,
+                least = self.free_bytes_min,
+                "the disk is nearly full: the change history stops (history.minFreeMegabytes)"
+            );
+        } else if was_full && !self.is_full {
+            tracing::info!(
+                free,
+                "there is room on the disk again: the change history goes on"
+            );
+        }
+        !self.is_full
+    }
+
+    fn close(&mut self) {
+        self.readers.set(None);
+        if let Some(Err(error)) = self.index.take().map(|mut index| index.checkpoint()) {
+            tracing::warn!(err = %error, "cannot make the last changes of the history durable");
+        }
+    }
+
+    fn drop_all(&mut self) {
+        self.readers.set(None);
+        self.index = None;
+        match std::fs::remove_dir_all(&self.settings.dir) {
+            Ok(()) => {
+                tracing::error!(dir = %self.settings.dir.display(), "the disk is full: the change history was removed so that the server can go on");
+            }
+            Err(error) => tracing::error!(err = %error, "cannot remove the change history"),
+        }
+    }
+
+    /// Records transactions that follow the last one; others are found in the log later.
+    fn take(&mut self, index: &mut Index, txns: Vec<Fed>) -> Result<(), FillError> {
+        let mut origins = Origins::default();
+        for Fed { record, client } in txns {
+            let (head, zxid) = (index.head(), record.header.zxid);
+            // The first of an epoch may follow more than one: the log tells.
+            if zxid == head.next() && zxid.epoch() == head.epoch() {
+                index.append(&record, origins.of(client))?;
+            } else if zxid > head {
+                self.is_behind = true;
+                break;
+            } else if zxid == head && !index.is_head(&record.header) {
+                return Err(HistoryError::OtherEnsemble { zxid }.into());
+            }
+        }
+        index.publish()?;
+        Ok(())
+    }
+
+    /// What there is to do besides.
+    fn work(&mut self, index: &mut Index, is_idle: bool) -> Result<(), FillError> {
+        let committed = self.progress.committed();
+        if is_idle && committed > Zxid::ZERO && index.head() > committed {
+            return Err(HistoryError::OtherEnsemble { zxid: index.head() }.into());
+        }
+        if is_idle {
+            while index.head() < committed {
+                match self.sources.catch_up(index, committed)? {
+                    Caught::Partly => index.checkpoint()?,
+                    Caught::Up => break,
+                    Caught::Gap => {
+                        let after = index.head();
+                        if !self.sources.bridge(index, &self.settings, committed)? {
+                            break;
+                        }
+                        tracing::warn!(%after, from = %index.head(), "the log does not reach back to the change history: it has a hole");
+                    }
+                }
+            }
+            index.publish()?;
+        }
+        index.step(clock::wall_ms())?;
+        if self.last_checkpoint.elapsed() >= CHECKPOINT_EVERY {
+            index.checkpoint()?;
+            self.last_checkpoint = Instant::now();
+        }
+        while is_idle && index.step(clock::wall_ms())? == Step::Worked {
+            if self.last_checkpoint.elapsed() >= CHECKPOINT_EVERY {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The thread gets the processor when others do not need it.
+fn be_nice() {
+    let thread = Pid::from_raw(rustix::thread::gettid().as_raw_nonzero().get());
+    if let Err(error) = setpriority_process(thread, NICENESS) {
+        tracing::debug!(%error, "the history thread keeps its priority");
+    }
+}
+
+fn free_bytes(dir: &Path) -> Option<u64> {
+    let there = dir.ancestors().find(|dir| dir.exists())?;
+    let stat = rustix::fs::statvfs(there).ok()?;
+    Some(stat.f_bavail.saturating_mul(stat.f_frsize))
+}
+
+/// Clients in the words of the history; those of one group are often the same.
+#[derive(Default)]
+struct Origins {
+    unknown: Origin,
+    last: Option<(Client, Origin)>,
+}
+
+impl Origins {
+    fn of(&mut self, client: Option<Client>) -> &Origin {
+        let Some(client) = client else {
+            return &self.unknown;
+        };
+        let is_last = self
+            .last
+            .as_ref()
+            .is_some_and(|(last, _)| last.0 == client.0 && Arc::ptr_eq(&last.1, &client.1));
+        if !is_last {
+            let shown = client
+                .1
+                .iter()
+                .filter(|id| !matches!(&*id.scheme, "world" | "ip"));
+            let origin = Origin {
+                client: client.0.to_string(),
+                identities: shown
+                    .map(|id| format!("{}:{}", id.scheme, masked(&id.scheme, &id.id)))
+                    .collect(),
+            };
+            self.last = Some((client, origin));
+        }
+        self.last
+            .as_ref()
+            .map_or(&self.unknown, |(_, origin)| origin)
+    }
+}
+
+/// Of a digest only the user is shown.
+fn masked<'a>(scheme: &str, id: &'a str) -> &'a str {
+    match id.split_once(':') {
+        Some((user, _)) if scheme == "digest" || scheme == "super" => user,
+        _ => id,
+    }
+}
