@@ -42,7 +42,7 @@ pub(super) fn list_bytes<'a>(paths: impl Iterator<Item = &'a str>) -> usize {
 
 /// Bytes of the paths of one session's ephemerals. All of them are made when it ends, by every member
 /// at the same time, while little is stored of them if most of each path is the same.
-const EPHEMERAL_PATH_BYTES_MAX: usize = 8 << 20;
+const EPHEMERAL_PATH_BYTES_MAX: usize = 4 << 20;
 
 impl Preparation<'_> {
     /// Whether the session may have one more ephemeral. Those in flight are few, and not counted.
