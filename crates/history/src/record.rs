@@ -61,7 +61,24 @@ impl Content {
     }
 }
 
+/// The list of a content, if it is known.
+fn list_of(content: Option<&Content>) -> Option<AclList> {
+    AclList::decode(content?.bytes()?.clone()).ok()
+}
+
+impl Znode {
+    /// The ACL, if it is known.
+    pub fn acl_list(&self) -> Option<AclList> {
+        list_of(self.acl.as_ref())
+    }
+}
+
 impl Change {
+    /// The new ACL, if the change sets one and it is known.
+    pub fn acl_list(&self) -> Option<AclList> {
+        list_of(self.acl.as_ref())
+    }
+
     /// Where it stands in the order of all changes.
     pub fn position(&self) -> (i64, u32) {
         (self.zxid, self.index)

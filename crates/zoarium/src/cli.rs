@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use bench::BenchArgs;
 use clap::{Args, Parser, Subcommand};
 
+use crate::history_tool::{self, CatArgs, DiffArgs, HistoryArgs, TreeArgs};
 use crate::log_tool::{self, LogArgs};
+use crate::restore_tool::{self, RestoreArgs};
 use crate::server_cmd;
 use crate::snapshot_tool::{self, SnapshotArgs};
 
@@ -31,6 +33,11 @@ enum Command {
     Log(LogArgs),
     /// Prints and checks snapshots
     Snapshot(SnapshotArgs),
+    History(HistoryArgs),
+    Cat(CatArgs),
+    Tree(TreeArgs),
+    Diff(DiffArgs),
+    Restore(RestoreArgs),
 }
 
 #[derive(Debug, Args)]
@@ -56,6 +63,11 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         Some(Command::Bench(args)) => bench::run(&args),
         Some(Command::Log(args)) => log_tool::run(&args),
         Some(Command::Snapshot(args)) => snapshot_tool::run(&args),
+        Some(Command::History(args)) => history_tool::run_history(&args),
+        Some(Command::Cat(args)) => history_tool::run_cat(&args),
+        Some(Command::Tree(args)) => history_tool::run_tree(&args),
+        Some(Command::Diff(args)) => history_tool::run_diff(&args),
+        Some(Command::Restore(args)) => restore_tool::run(&args),
     }
 }
 

@@ -1,8 +1,11 @@
 //! Zoarium: a coordination server that speaks ZooKeeper, and its tools.
 
 mod cli;
+mod history_tool;
 mod log_tool;
+mod moment;
 mod output;
+mod restore_tool;
 mod server_cmd;
 mod snapshot_tool;
 mod tool;

@@ -20,6 +20,10 @@ pub(crate) enum ToolError {
     #[error("cannot print: {0}")]
     Output(#[from] io::Error),
     #[error("{0}")]
+    History(#[from] history::HistoryError),
+    #[error("{0}")]
+    NotFound(String),
+    #[error("{0}")]
     Usage(String),
 }
 

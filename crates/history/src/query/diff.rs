@@ -21,6 +21,18 @@ pub enum DifferenceKind {
     Changed,
 }
 
+impl DifferenceKind {
+    /// How commands name it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Created => "created",
+            Self::Deleted => "deleted",
+            Self::Replaced => "replaced",
+            Self::Changed => "changed",
+        }
+    }
+}
+
 /// A znode that is not what it was.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Difference {

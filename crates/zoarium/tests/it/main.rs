@@ -5,7 +5,9 @@
 mod bench;
 mod client;
 mod history;
+mod history_tool;
 mod log_tool;
+mod restore_tool;
 mod snapshot_tool;
 mod start;
 mod support;
