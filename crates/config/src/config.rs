@@ -69,7 +69,7 @@ pub struct Config {
     pub auth: Auth,
     /// TLS of the client ports.
     pub client_tls: ClientTls,
-    /// Host names are checked by the TLS library alone, and DIGEST-MD5 is not used between members.
+    /// Hosts of members are left out of what is checked in their certificates.
     pub fips_mode: bool,
     /// Four-letter words that are answered.
     pub four_letter_words: FourLetterWords,
@@ -247,7 +247,8 @@ impl Config {
         let mut client = ClientListener::read(settings)?;
         client.plain = read_address(settings, surroundings, &PLAIN)?;
         client.secure = read_address(settings, surroundings, &SECURE)?;
-        if client.secure.is_some() {
+        // Java asks for it at secureClientPort only, and then closes whoever comes with TLS to the other.
+        if client.secure.is_some() || client.port_unification {
             auth::require_tls_provider(settings)?;
         }
         if settings

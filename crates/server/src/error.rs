@@ -16,7 +16,7 @@ pub enum StartError {
     Storage(#[from] StorageError),
     /// An address cannot be listened on.
     #[error(
-        "cannot listen for clients on {address}: {source} (another server may be running there; see clientPort and clientPortAddress)"
+        "cannot listen for clients on {address}: {source} (another server may be running there; see clientPort, secureClientPort and their addresses)"
     )]
     Bind {
         /// The address.
@@ -34,6 +34,9 @@ pub enum StartError {
         /// The system's answer.
         source: io::Error,
     },
+    /// The key store, the trust store or a rule of TLS is of no use.
+    #[error(transparent)]
+    Tls(#[from] transport::tls::TlsError),
     /// The configuration asks for what is not there.
     #[error(transparent)]
     Unsupported(Box<ConfigError>),
@@ -98,7 +101,7 @@ impl StartError {
             Self::BindAdmin { .. } => 4,
             Self::Bind { .. } | Self::Thread { .. } | Self::Backup { .. } | Self::Audit { .. } => 1,
             Self::Unsupported(refusal) => refusal.exit_code,
-            Self::Members(_) | Self::History(_) | Self::UnrecognisedTtls { .. } => 2,
+            Self::Members(_) | Self::History(_) | Self::UnrecognisedTtls { .. } | Self::Tls(_) => 2,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! What several parts of the server need of the configuration, in their own words.
 
-use config::{AuthProvider, Config};
+use config::{Auth, AuthProvider, Config};
 use jute::Limits;
 use storage::RecoverySettings;
 use tree::TreeSettings;
-use tree::auth::{AuthSettings, DigestAlgorithm, DigestSettings, EnsembleSettings};
+use tree::auth::{AuthSettings, DigestAlgorithm, DigestSettings, EnsembleSettings, X509Settings};
 
 pub(crate) fn tree_settings(config: &Config) -> TreeSettings {
     let features = &config.features;
@@ -22,12 +22,15 @@ pub(crate) fn tree_settings(config: &Config) -> TreeSettings {
     }
 }
 
+/// Whether a provider is configured.
+pub(crate) fn provides(auth: &Auth, wanted: AuthProvider) -> bool {
+    auth.providers.values().any(|provider| *provider == wanted)
+}
+
 fn auth_settings(config: &Config) -> AuthSettings {
     let auth = &config.auth;
-    let ensemble = auth
-        .providers
-        .values()
-        .any(|provider| *provider == AuthProvider::Ensemble);
+    let ensemble = provides(auth, AuthProvider::Ensemble);
+    let x509 = provides(auth, AuthProvider::X509);
     AuthSettings {
         digest: DigestSettings {
             enabled: auth.digest_enabled,
@@ -39,6 +42,9 @@ fn auth_settings(config: &Config) -> AuthSettings {
         },
         ensemble: ensemble.then(|| EnsembleSettings {
             names: auth.ensemble_names.clone().unwrap_or_default(),
+        }),
+        x509: x509.then(|| X509Settings {
+            super_user: auth.x509_super_user.clone(),
         }),
         ..AuthSettings::default()
     }

@@ -10,6 +10,8 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::options::SocketOptions;
+use crate::stream::Stream;
+use crate::tls::Connector;
 
 /// How long an address may take before the next one is tried beside it (RFC 8305).
 const STAGGER: Duration = Duration::from_millis(250);
@@ -106,10 +108,17 @@ pub async fn connect_patiently(
     addresses: &[HostPort],
     patience: &Patience,
     options: SocketOptions,
-) -> Result<TcpStream, DialFailure> {
+    connector: &Connector,
+) -> Result<Stream, DialFailure> {
     let mut dialling = JoinSet::new();
     for address in addresses {
-        dialling.spawn(dial_one(to, address.clone(), patience.clone(), options));
+        dialling.spawn(dial_one(
+            to,
+            address.clone(),
+            patience.clone(),
+            options,
+            connector.clone(),
+        ));
     }
     let mut last = DialFailure {
         address: "nowhere".to_owned(),
@@ -131,24 +140,16 @@ async fn dial_one(
     address: HostPort,
     patience: Patience,
     options: SocketOptions,
-) -> Result<TcpStream, DialFailure> {
+    connector: Connector,
+) -> Result<Stream, DialFailure> {
     let deadline = Instant::now() + patience.time_limit;
     let quick = QUICK_PAUSES_MS.into_iter().map(Duration::from_millis);
     let mut quick = quick.map(|pause| pause.min(patience.retry_delay));
     let mut tries = 1;
     loop {
-        let name = (address.host.as_str(), address.port);
-        let reason = match timeout_at(deadline, TcpStream::connect(name)).await {
-            Ok(Ok(stream)) => {
-                let peer = stream.peer_addr().map_err(|error| error.to_string());
-                match peer {
-                    Ok(peer) => {
-                        options.apply(&stream, peer);
-                        return Ok(stream);
-                    }
-                    Err(reason) => reason,
-                }
-            }
+        let connecting = connect_one(&address, options, &connector);
+        let reason = match timeout_at(deadline, connecting).await {
+            Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(error)) => error.to_string(),
             Err(_) => "no answer in time".to_owned(),
         };
@@ -167,6 +168,17 @@ async fn dial_one(
         tries += 1;
         sleep(patience.retry_delay).await;
     }
+}
+
+async fn connect_one(
+    address: &HostPort,
+    options: SocketOptions,
+    connector: &Connector,
+) -> io::Result<Stream> {
+    let name = (address.host.as_str(), address.port);
+    let stream = TcpStream::connect(name).await?;
+    options.apply(&stream, stream.peer_addr()?);
+    connector.establish(stream, &[&address.host]).await
 }
 
 #[cfg(test)]

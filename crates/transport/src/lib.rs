@@ -1,9 +1,9 @@
 //! Streams to clients and between members: one way for all ports.
 //!
 //! ```text
-//!   bind ----> Listener --accept_each--> TcpStream --+
-//!                                                    +--> Stream --into_split--> ReadHalf, WriteHalf
-//!   resolve -> connect_first, connect_patiently -----+
+//!   bind ----> Listener --accept_each--> TcpStream --tls::Acceptor---+
+//!                                                                    +--> Stream --> ReadHalf, WriteHalf
+//!   resolve -> connect_first, connect_patiently -----tls::Connector--+
 //! ```
 //!
 //! What is said over a stream is not known here. A [`Stream`] is an enum of the kinds that there are, so
@@ -16,6 +16,7 @@ mod log_limiter;
 mod options;
 mod resolve;
 mod stream;
+pub mod tls;
 
 pub use accept::{Listener, accept_each};
 pub use bind::{bind, bind_everywhere, bind_ip};

@@ -4,7 +4,7 @@
 //! than the caller has time.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use tokio::net::lookup_host;
@@ -50,6 +50,14 @@ pub async fn resolve_all(places: &[(&str, u16)], limit: Duration) -> io::Result<
         Some(error) if addresses.is_empty() => Err(error),
         _ => Ok(addresses),
     }
+}
+
+/// The name of an address; `None` if it has none, or the resolver does not say so in time.
+pub(crate) async fn reverse(ip: IpAddr, limit: Duration) -> Option<String> {
+    let looked_up = tokio::task::spawn_blocking(move || dns_lookup::lookup_addr(&ip));
+    let name = timeout(limit, looked_up).await.ok()?.ok()?.ok()?;
+    // Without a name the resolver gives the number.
+    name.parse::<IpAddr>().is_err().then_some(name)
 }
 
 #[cfg(test)]

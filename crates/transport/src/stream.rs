@@ -5,15 +5,23 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio_rustls::TlsStream;
 
 /// A connected stream of bytes.
+///
+/// What is written is on its way only after a flush: TLS may have kept a part of it when the socket was
+/// full. The end of TLS without a farewell reads as the end, like that of TCP: all that is sent says how
+/// long it is.
 #[derive(Debug)]
 pub enum Stream {
     /// TCP as it is.
     Plain(TcpStream),
+    /// TLS over TCP. On the heap: it is some times as large, and most connections may be plain.
+    Tls(Box<TlsStream<TcpStream>>),
 }
 
 /// What is read from a [`Stream`].
@@ -21,6 +29,8 @@ pub enum Stream {
 pub enum ReadHalf {
     /// Of TCP as it is.
     Plain(OwnedReadHalf),
+    /// Of TLS.
+    Tls(tokio::io::ReadHalf<Box<TlsStream<TcpStream>>>),
 }
 
 /// What is written to a [`Stream`].
@@ -28,6 +38,8 @@ pub enum ReadHalf {
 pub enum WriteHalf {
     /// Of TCP as it is.
     Plain(OwnedWriteHalf),
+    /// Of TLS.
+    Tls(tokio::io::WriteHalf<Box<TlsStream<TcpStream>>>),
 }
 
 impl Stream {
@@ -37,6 +49,10 @@ impl Stream {
             Self::Plain(stream) => {
                 let (read, write) = stream.into_split();
                 (ReadHalf::Plain(read), WriteHalf::Plain(write))
+            }
+            Self::Tls(stream) => {
+                let (read, write) = tokio::io::split(stream);
+                (ReadHalf::Tls(read), WriteHalf::Tls(write))
             }
         }
     }
@@ -48,6 +64,20 @@ impl Stream {
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Plain(stream) => stream.peer_addr(),
+            Self::Tls(stream) => stream.get_ref().0.peer_addr(),
+        }
+    }
+
+    /// Whether nobody in between can read or change what is sent.
+    pub fn is_tls(&self) -> bool {
+        matches!(self, Self::Tls(_))
+    }
+
+    /// The certificate by which the other side is known, which is trusted; `None` if it showed none.
+    pub fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Tls(stream) => stream.get_ref().1.peer_certificates()?.first(),
         }
     }
 }
@@ -58,9 +88,25 @@ impl From<TcpStream> for Stream {
     }
 }
 
+impl From<TlsStream<TcpStream>> for Stream {
+    fn from(stream: TlsStream<TcpStream>) -> Self {
+        Self::Tls(Box::new(stream))
+    }
+}
+
+/// The end without a farewell is an end.
+fn lenient(read: Poll<io::Result<()>>) -> Poll<io::Result<()>> {
+    match read {
+        Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            Poll::Ready(Ok(()))
+        }
+        other => other,
+    }
+}
+
 /// Hands each method on to what is inside.
 macro_rules! read_through {
-    ($outer:ident: $($kind:ident)|+) => {
+    ($outer:ident) => {
         impl AsyncRead for $outer {
             fn poll_read(
                 self: Pin<&mut Self>,
@@ -68,7 +114,8 @@ macro_rules! read_through {
                 into: &mut ReadBuf<'_>,
             ) -> Poll<io::Result<()>> {
                 match self.get_mut() {
-                    $(Self::$kind(inner) => Pin::new(inner).poll_read(context, into),)+
+                    Self::Plain(inner) => Pin::new(inner).poll_read(context, into),
+                    Self::Tls(inner) => lenient(Pin::new(inner).poll_read(context, into)),
                 }
             }
         }
@@ -76,7 +123,7 @@ macro_rules! read_through {
 }
 
 macro_rules! write_through {
-    ($outer:ident: $($kind:ident)|+) => {
+    ($outer:ident) => {
         impl AsyncWrite for $outer {
             fn poll_write(
                 self: Pin<&mut Self>,
@@ -84,7 +131,8 @@ macro_rules! write_through {
                 bytes: &[u8],
             ) -> Poll<io::Result<usize>> {
                 match self.get_mut() {
-                    $(Self::$kind(inner) => Pin::new(inner).poll_write(context, bytes),)+
+                    Self::Plain(inner) => Pin::new(inner).poll_write(context, bytes),
+                    Self::Tls(inner) => Pin::new(inner).poll_write(context, bytes),
                 }
             }
 
@@ -94,19 +142,22 @@ macro_rules! write_through {
                 slices: &[io::IoSlice<'_>],
             ) -> Poll<io::Result<usize>> {
                 match self.get_mut() {
-                    $(Self::$kind(inner) => Pin::new(inner).poll_write_vectored(context, slices),)+
+                    Self::Plain(inner) => Pin::new(inner).poll_write_vectored(context, slices),
+                    Self::Tls(inner) => Pin::new(inner).poll_write_vectored(context, slices),
                 }
             }
 
             fn is_write_vectored(&self) -> bool {
                 match self {
-                    $(Self::$kind(inner) => inner.is_write_vectored(),)+
+                    Self::Plain(inner) => inner.is_write_vectored(),
+                    Self::Tls(inner) => inner.is_write_vectored(),
                 }
             }
 
             fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
                 match self.get_mut() {
-                    $(Self::$kind(inner) => Pin::new(inner).poll_flush(context),)+
+                    Self::Plain(inner) => Pin::new(inner).poll_flush(context),
+                    Self::Tls(inner) => Pin::new(inner).poll_flush(context),
                 }
             }
 
@@ -115,14 +166,15 @@ macro_rules! write_through {
                 context: &mut Context<'_>,
             ) -> Poll<io::Result<()>> {
                 match self.get_mut() {
-                    $(Self::$kind(inner) => Pin::new(inner).poll_shutdown(context),)+
+                    Self::Plain(inner) => Pin::new(inner).poll_shutdown(context),
+                    Self::Tls(inner) => Pin::new(inner).poll_shutdown(context),
                 }
             }
         }
     };
 }
 
-read_through!(Stream: Plain);
-read_through!(ReadHalf: Plain);
-write_through!(Stream: Plain);
-write_through!(WriteHalf: Plain);
+read_through!(Stream);
+read_through!(ReadHalf);
+write_through!(Stream);
+write_through!(WriteHalf);

@@ -159,15 +159,20 @@ async fn serve_until_told(config: Arc<Config>) -> ExitCode {
 fn ready_line(started: &Started, config: &Config) -> String {
     let Started {
         client_address,
+        secure_client_address,
         member,
         zxid,
         znodes,
         sessions,
         replayed,
     } = started;
-    let listens = match client_address {
-        Some(address) => format!("serving clients on {address}"),
-        None => "running without a client port".to_owned(),
+    let listens = match (client_address, secure_client_address) {
+        (Some(plain), None) => format!("serving clients on {plain}"),
+        (None, Some(secure)) => format!("serving clients on {secure} (TLS)"),
+        (Some(plain), Some(secure)) => {
+            format!("serving clients on {plain} and {secure} (TLS)")
+        }
+        (None, None) => "running without a client port".to_owned(),
     };
     let listens = match member {
         Some(sid) => format!("member {sid} of an ensemble, {listens} once there is a leader"),

@@ -1,6 +1,6 @@
 //! Settings of an ensemble.
 
-use super::fate::{Asks, QUORUM_SASL, TLS};
+use super::fate::{Asks, QUORUM_SASL};
 use super::key::Kind::{Choice, Flag, Int, Long, Path, Text, Word};
 use super::key::{Key, Outside};
 use super::keys;
@@ -55,9 +55,9 @@ keys! {
     SKIP_LEARNER_REQUEST = Key::prefixed("follower.skipLearnerRequestToNextProcessor", Flag, "Java's follower leaves forwarded requests out of its own queue.").default("false").internal("forwarded requests pass no such queue here");
     FORWARD_LEARNER_REQUESTS = Key::prefixed("forward_learner_requests_to_commit_processor_disabled", Flag, "Java's leader leaves forwarded requests out of its commit queue.").default("false").internal("forwarded requests pass no such queue here");
 
-    SSL_QUORUM = Key::file("sslQuorum", Flag, "TLS between members.").default("false").refused(Asks::True, &TLS);
-    PORT_UNIFICATION = Key::file("portUnification", Flag, "Whether the quorum ports take both plain and TLS connections, for a rolling upgrade.").default("false").refused(Asks::True, &TLS);
-    SSL_QUORUM_RELOAD = Key::file("sslQuorumReloadCertFiles", Flag, "Whether changed key and trust stores of the quorum are loaded while running.").default("false").should().refused(Asks::True, &TLS);
+    SSL_QUORUM = Key::file("sslQuorum", Flag, "TLS between members.").default("false");
+    PORT_UNIFICATION = Key::file("portUnification", Flag, "Whether the quorum ports take both plain and TLS connections, for a rolling upgrade.").default("false");
+    SSL_QUORUM_RELOAD = Key::file("sslQuorumReloadCertFiles", Flag, "Whether changed key and trust stores of the quorum are loaded while running.").default("false").should();
     QUORUM_SASL_ENABLE = Key::file("quorum.auth.enableSasl", Flag, "SASL between members.").default("false").refused(Asks::True, &QUORUM_SASL);
     QUORUM_SASL_LEARNER = Key::file("quorum.auth.learnerRequireSasl", Flag, "As a learner, insist on SASL.").default("false").refused(Asks::True, &QUORUM_SASL);
     QUORUM_SASL_SERVER = Key::file("quorum.auth.serverRequireSasl", Flag, "As a server, insist on SASL.").default("false").refused(Asks::True, &QUORUM_SASL);

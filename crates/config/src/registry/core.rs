@@ -1,6 +1,6 @@
 //! The server's own settings: directories, ports, time, sessions, what is switched on.
 
-use super::fate::{Asks, TLS};
+use super::fate::Asks;
 use super::key::Kind::{Class, Flag, Host, Int, Path, Port, Secret, Word};
 use super::key::{Key, Outside};
 use super::keys;
@@ -11,8 +11,8 @@ keys! {
     TICK_TIME = Key::file("tickTime", Int, "The unit of time that sessions, `initLimit` and `syncLimit` are counted in.").default("3000").unit("ms");
     CLIENT_PORT = Key::file("clientPort", Port, "Port for clients without TLS.");
     CLIENT_PORT_ADDRESS = Key::file("clientPortAddress", Host, "Address that `clientPort` is bound to.").derived("all addresses");
-    SECURE_CLIENT_PORT = Key::file("secureClientPort", Port, "Port for clients with TLS.").refused(Asks::Any, &TLS);
-    SECURE_CLIENT_PORT_ADDRESS = Key::file("secureClientPortAddress", Host, "Address that `secureClientPort` is bound to.").derived("all addresses").refused(Asks::Any, &TLS);
+    SECURE_CLIENT_PORT = Key::file("secureClientPort", Port, "Port for clients with TLS.");
+    SECURE_CLIENT_PORT_ADDRESS = Key::file("secureClientPortAddress", Host, "Address that `secureClientPort` is bound to.").derived("all addresses");
     CLIENT_PORT_LISTEN_BACKLOG = Key::file("clientPortListenBacklog", Int, "Connections that wait to be accepted; -1 leaves the number to the server.").default("-1").unit("connections").between(-1, i32::MAX as i64, Outside::Refused).should();
     MAX_CLIENT_CNXNS = Key::file("maxClientCnxns", Int, "Connections from one address; 0 is no limit. A connection beyond is closed at once.").default("60").unit("connections");
     MAX_CNXNS = Key::prefixed("maxCnxns", Int, "Connections of a client port in all; 0 is no limit.").default("0").unit("connections").at_least(0, Outside::Default);

@@ -126,14 +126,28 @@ impl Asks {
     }
 }
 
-pub(super) const TLS: Refusal = Refusal {
-    reason: "asks for TLS, which this release does not have yet",
-    way_out: "leave it out and let only a trusted network, or a TLS proxy, reach the plain ports",
+pub(super) const ADMIN_TLS: Refusal = Refusal {
+    reason: "asks for TLS on the admin port, which this release does not have yet",
+    way_out: "leave it out and let only a trusted network, or a TLS proxy, reach the plain port",
 };
-pub(super) const X509: Refusal = Refusal {
-    reason: "asks for clients that are known by their certificates, which needs TLS, and this \
-             release does not have TLS yet",
-    way_out: "leave it out; clients can authenticate by scheme digest",
+pub(super) const TLS_PROVIDER: Refusal = Refusal {
+    reason: "asks that another provider than x509 authenticates TLS clients, and this server loads \
+             no Java classes",
+    way_out: "leave it out",
+};
+pub(super) const BCFKS: Refusal = Refusal {
+    reason: "BCFKS stores are not read here",
+    way_out: "convert the store: keytool -importkeystore -srcstoretype BCFKS -deststoretype PKCS12",
+};
+pub(super) const REVOCATION: Refusal = Refusal {
+    reason: "asks whether certificates are revoked, at the places on the network that they name, \
+             which this release does not do",
+    way_out: "leave it out; certificates that live for days need no revocation, and a trust store \
+              without their issuer ends them at once",
+};
+pub(super) const CONTEXT_SUPPLIER: Refusal = Refusal {
+    reason: "names a Java class that makes the TLS context, and this server loads no Java classes",
+    way_out: "leave it out; the key and trust stores have settings of their own",
 };
 pub(super) const SASL: Refusal = Refusal {
     reason: "asks for SASL, which this release does not have yet",
@@ -150,11 +164,11 @@ pub(super) const KEY_SCHEME: Refusal = Refusal {
 pub(super) const UNKNOWN_PROVIDER: Refusal = Refusal {
     reason: "names an authentication provider that is not known here, and this server loads no \
              Java classes",
-    way_out: "leave it out; the schemes ip, digest and ensemble are there",
+    way_out: "leave it out; the schemes ip, digest, x509 and ensemble are there",
 };
 pub(super) const SCHEMES: Refusal = Refusal {
     reason: "names a scheme by which no client can authenticate here",
-    way_out: "digest and ip are there",
+    way_out: "digest, ip and x509 are there",
 };
 pub(super) const MD5: Refusal = Refusal {
     reason: "MD5 is too weak to hide a password",

@@ -1,7 +1,7 @@
 //! Settings of authentication and TLS.
 
 use super::fate::{
-    Asks, Fate, KEY_SCHEME, MD5, QUORUM_SASL, SASL, SCHEMES, TLS, UNKNOWN_PROVIDER, X509,
+    Asks, Fate, KEY_SCHEME, MD5, QUORUM_SASL, SASL, SCHEMES, TLS_PROVIDER, UNKNOWN_PROVIDER,
 };
 use super::key::Key;
 use super::key::Kind::{Class, Flag, List, Path, Secret, Text};
@@ -22,10 +22,9 @@ pub(crate) const KEY_CLASS: &str = "org.apache.zookeeper.server.auth.KeyAuthenti
 
 const PROVIDERS: &[Fate] = &[
     Fate::Refused(Asks::OneOf(&[SASL_CLASS]), &SASL),
-    Fate::Refused(Asks::OneOf(&[X509_CLASS]), &X509),
     Fate::Refused(Asks::OneOf(&[KEY_CLASS]), &KEY_SCHEME),
     Fate::Refused(
-        Asks::OtherThan(&[DIGEST_CLASS, IP_CLASS, ENSEMBLE_CLASS]),
+        Asks::OtherThan(&[DIGEST_CLASS, IP_CLASS, X509_CLASS, ENSEMBLE_CLASS]),
         &UNKNOWN_PROVIDER,
     ),
 ];
@@ -35,14 +34,14 @@ keys! {
     SUPER_DIGEST = Key::prefixed("DigestAuthenticationProvider.superDigest", Secret, "`super:` and the digest of the superuser's password.");
     DIGEST_AUTH_ENABLED = Key::prefixed("DigestAuthenticationProvider.enabled", Flag, "Whether there is the scheme `digest`.").default("true").should();
     DIGEST_ALG = Key::prefixed("DigestAuthenticationProvider.digestAlg", Text, "Hash of the ids of scheme `digest`: the same on all members.").default("SHA1").strict().should().partly(&[Fate::Refused(Asks::OneOf(&["MD5"]), &MD5)]);
-    X509_SUPER_USER = Key::prefixed("X509AuthenticationProvider.superUser", Text, "Subject of the client certificate that is the superuser.").should().refused(Asks::Any, &X509);
+    X509_SUPER_USER = Key::prefixed("X509AuthenticationProvider.superUser", Text, "Subject of the client certificate that is the superuser, as RFC 2253 writes it.").should();
     SUPER_USER = Key::prefixed("superUser", Text, "SASL name of the superuser.").refused(Asks::Any, &SASL);
     SUPER_USER_MORE = Key::prefixed("superUser.*", Text, "Further SASL names with the superuser's rights.").refused(Asks::Any, &SASL);
     LET_ANY_SASL_USER_DO_X = Key::prefixed("letAnySaslUserDoX", Text, "Id that in an ACL stands for every SASL user.").should().refused(Asks::Any, &SASL);
     ALLOW_SASL_FAILED_CLIENTS = Key::prefixed("allowSaslFailedClients", Flag, "Whether a connection survives a failed SASL login.").default("false").should().no_effect(Asks::True, "there are no SASL logins that could fail");
     SESSION_REQUIRE_SASL = Key::prefixed("sessionRequireClientSASLAuth", Flag, "Whether clients must authenticate with SASL.").default("false").refused(Asks::True, &SASL);
     ENFORCE_AUTH_ENABLED = Key::prefixed("enforce.auth.enabled", Flag, "Whether clients must authenticate with one of `enforce.auth.schemes`.").default("false");
-    ENFORCE_AUTH_SCHEMES = Key::prefixed("enforce.auth.schemes", List, "Schemes that count for `enforce.auth.enabled`.").partly(&[Fate::Refused(Asks::ListsOtherThan(&["digest", "ip"]), &SCHEMES)]).only_with("enforce.auth.enabled", Asks::True);
+    ENFORCE_AUTH_SCHEMES = Key::prefixed("enforce.auth.schemes", List, "Schemes that count for `enforce.auth.enabled`.").partly(&[Fate::Refused(Asks::ListsOtherThan(&["digest", "ip", "x509"]), &SCHEMES)]).only_with("enforce.auth.enabled", Asks::True);
     ENSEMBLE_AUTH_NAME = Key::prefixed("ensembleAuthName", List, "Names of this ensemble for the scheme `ensemble`.").should();
     USE_X_FORWARDED_FOR = Key::prefixed("IPAuthenticationProvider.usexforwardedfor", Flag, "Whether admin requests come from the first address of `X-Forwarded-For`.").default("false").should();
     SASL_SERVER_CONFIG = Key::prefixed("sasl.serverconfig", Text, "Section of the JAAS file for clients.").default("Server").refused(Asks::Any, &SASL);
@@ -60,13 +59,13 @@ keys! {
     REQUIRE_CLIENT_AUTH_SCHEME = Key::prefixed("requireClientAuthScheme", Text, "A setting from old guides.").internal("no release of ZooKeeper reads it; sessionRequireClientSASLAuth does what it says");
     JAAS_LOGIN_RENEW = Key::prefixed("jaasLoginRenew", Text, "A setting from old guides.").internal("no release of ZooKeeper reads it");
 
-    SSL_AUTH_PROVIDER = Key::prefixed("ssl.authProvider", Text, "Scheme whose provider authenticates the clients of `secureClientPort`.").default("x509").should().refused(Asks::Any, &TLS);
-    SSL_PROVIDER = Key::prefixed("ssl.sslProvider", Text, "Java's choice between its own TLS and OpenSSL.").default("JDK").internal(NO_TLS_PORT);
-    CLIENT_PORT_UNIFICATION = Key::prefixed("client.portUnification", Flag, "Whether `clientPort` also takes TLS.").default("false").refused(Asks::True, &TLS);
-    CLIENT_CERT_RELOAD = Key::prefixed("client.certReload", Flag, "Whether changed key and trust stores are loaded while running.").default("false").should().refused(Asks::True, &TLS);
+    SSL_AUTH_PROVIDER = Key::prefixed("ssl.authProvider", Text, "Scheme whose provider authenticates the clients of `secureClientPort`.").default("x509").should().partly(&[Fate::Refused(Asks::OtherThan(&["x509"]), &TLS_PROVIDER)]);
+    SSL_PROVIDER = Key::prefixed("ssl.sslProvider", Text, "Java's choice between its own TLS and OpenSSL.").default("JDK").internal("there is one TLS library here");
+    CLIENT_PORT_UNIFICATION = Key::prefixed("client.portUnification", Flag, "Whether `clientPort` also takes TLS.").default("false");
+    CLIENT_CERT_RELOAD = Key::prefixed("client.certReload", Flag, "Whether changed key and trust stores are loaded while running.").default("false").should();
     CLIENT_SECURE = Key::prefixed("client.secure", Flag, "A setting of clients that is often found in a server's file.").no_effect(Asks::Any, "clients read it");
-    FIPS_MODE = Key::prefixed("fips-mode", Flag, "Whether host names are checked by the TLS library alone, and DIGEST-MD5 is not used between members.").default("true").no_effect(Asks::Any, "it is about TLS and SASL, and there is neither yet");
-    REJECT_RENEGOTIATION = Key::property("jdk.tls.rejectClientInitiatedRenegotiation", Flag, "Java's refusal of TLS renegotiation by clients.").default("true").internal(NO_TLS_PORT);
+    FIPS_MODE = Key::prefixed("fips-mode", Flag, "Whether hosts of members are left out of what is checked in their certificates. The cryptography is no validated module with either value.").default("true");
+    REJECT_RENEGOTIATION = Key::property("jdk.tls.rejectClientInitiatedRenegotiation", Flag, "Java's refusal of TLS renegotiation by clients.").default("true").internal("TLS connections are never renegotiated here");
 }
 
 /// The settings of a TLS endpoint: the client ports and the quorum ports have the same ones.
@@ -92,39 +91,37 @@ pub(crate) struct TlsKeys {
     pub(crate) handshake_detection_timeout: &'static Key,
 }
 
-const NO_TLS_PORT: &str =
-    "there are no TLS connections yet, and the settings that ask for some are refused";
 const STORE_TYPES: &[&str] = &["JKS", "PEM", "PKCS12", "BCFKS"];
 
 macro_rules! tls_keys {
     ($module:ident, $prefix:literal, hosts: $hosts:literal, protocols: $protocols:literal) => {
         pub(crate) mod $module {
             use super::super::key::Kind::{Choice, Flag, Int, List, Path, Secret, Text};
-            use super::super::fate::{Asks, TLS};
+            use super::super::fate::{Asks, BCFKS, CONTEXT_SUPPLIER as NO_SUPPLIER, Fate, REVOCATION};
             use super::super::key::{Key, Outside};
             use super::super::keys;
-            use super::{NO_TLS_PORT, STORE_TYPES, TlsKeys};
+            use super::{STORE_TYPES, TlsKeys};
 
             keys! {
-                KEY_STORE_LOCATION = Key::prefixed(concat!($prefix, "keyStore.location"), Path, "File with the server's key and certificates.").refused(Asks::Any, &TLS);
-                KEY_STORE_PASSWORD = Key::prefixed(concat!($prefix, "keyStore.password"), Secret, "Password of the key store.").refused(Asks::Any, &TLS);
-                KEY_STORE_PASSWORD_PATH = Key::prefixed(concat!($prefix, "keyStore.passwordPath"), Path, "File with the password of the key store; it wins.").refused(Asks::Any, &TLS);
-                KEY_STORE_TYPE = Key::prefixed(concat!($prefix, "keyStore.type"), Choice(STORE_TYPES), "Format of the key store.").derived("by extension: .jks .pem .p12 .bcfks").strict().refused(Asks::Any, &TLS);
-                TRUST_STORE_LOCATION = Key::prefixed(concat!($prefix, "trustStore.location"), Path, "File with the certificates that are trusted.").derived("the platform's roots").refused(Asks::Any, &TLS);
-                TRUST_STORE_PASSWORD = Key::prefixed(concat!($prefix, "trustStore.password"), Secret, "Password of the trust store.").refused(Asks::Any, &TLS);
-                TRUST_STORE_PASSWORD_PATH = Key::prefixed(concat!($prefix, "trustStore.passwordPath"), Path, "File with the password of the trust store; it wins.").refused(Asks::Any, &TLS);
-                TRUST_STORE_TYPE = Key::prefixed(concat!($prefix, "trustStore.type"), Choice(STORE_TYPES), "Format of the trust store.").derived("by extension: .jks .pem .p12 .bcfks").strict().refused(Asks::Any, &TLS);
-                PROTOCOL = Key::prefixed(concat!($prefix, "protocol"), Text, "TLS version.").default("TLSv1.3").should().refused(Asks::Any, &TLS);
-                ENABLED_PROTOCOLS = Key::prefixed(concat!($prefix, "enabledProtocols"), List, "TLS versions that are taken.").derived($protocols).refused(Asks::Any, &TLS);
-                CIPHER_SUITES = Key::prefixed(concat!($prefix, "ciphersuites"), List, "TLS cipher suites that are taken.").derived("the secure ones").refused(Asks::Any, &TLS);
-                CLIENT_AUTH = Key::prefixed(concat!($prefix, "clientAuth"), Choice(&["none", "want", "need"]), "Whether the other side must show a certificate.").default("need").strict().refused(Asks::OneOf(&["want", "need"]), &TLS);
-                HOSTNAME_VERIFICATION = Key::prefixed(concat!($prefix, "hostnameVerification"), Flag, "Whether a server's host must be in its certificate.").default("true").no_effect(Asks::Any, NO_TLS_PORT);
-                CLIENT_HOSTNAME_VERIFICATION = Key::prefixed(concat!($prefix, "clientHostnameVerification"), Flag, "Whether a client's host must be in its certificate.").default($hosts).should().refused(Asks::True, &TLS);
-                ALLOW_REVERSE_DNS_LOOKUP = Key::prefixed(concat!($prefix, "allowReverseDnsLookup"), Flag, "Whether the name for that is looked up from the address.").default($hosts).should().no_effect(Asks::Any, NO_TLS_PORT);
-                CRL = Key::prefixed(concat!($prefix, "crl"), Flag, "Whether revocation lists are consulted.").default("false").should().refused(Asks::True, &TLS);
-                OCSP = Key::prefixed(concat!($prefix, "ocsp"), Flag, "Whether OCSP is asked.").default("false").should().refused(Asks::True, &TLS);
-                CONTEXT_SUPPLIER = Key::prefixed(concat!($prefix, "context.supplier.class"), Text, "Java class that makes the TLS context.").refused(Asks::Any, &TLS);
-                HANDSHAKE_DETECTION_TIMEOUT = Key::prefixed(concat!($prefix, "handshakeDetectionTimeoutMillis"), Int, "Time for the first bytes that tell TLS from plain.").default("5000").unit("ms").at_least(1, Outside::Default).should().no_effect(Asks::Any, NO_TLS_PORT);
+                KEY_STORE_LOCATION = Key::prefixed(concat!($prefix, "keyStore.location"), Path, "File with the server's key and certificates.");
+                KEY_STORE_PASSWORD = Key::prefixed(concat!($prefix, "keyStore.password"), Secret, "Password of the key store.");
+                KEY_STORE_PASSWORD_PATH = Key::prefixed(concat!($prefix, "keyStore.passwordPath"), Path, "File with the password of the key store; it wins.");
+                KEY_STORE_TYPE = Key::prefixed(concat!($prefix, "keyStore.type"), Choice(STORE_TYPES), "Format of the key store.").derived("by extension: .jks .pem .p12 .bcfks").strict().partly(&[Fate::Refused(Asks::OneOf(&["BCFKS"]), &BCFKS)]);
+                TRUST_STORE_LOCATION = Key::prefixed(concat!($prefix, "trustStore.location"), Path, "File with the certificates that are trusted.").derived("the platform's roots");
+                TRUST_STORE_PASSWORD = Key::prefixed(concat!($prefix, "trustStore.password"), Secret, "Password of the trust store.");
+                TRUST_STORE_PASSWORD_PATH = Key::prefixed(concat!($prefix, "trustStore.passwordPath"), Path, "File with the password of the trust store; it wins.");
+                TRUST_STORE_TYPE = Key::prefixed(concat!($prefix, "trustStore.type"), Choice(STORE_TYPES), "Format of the trust store.").derived("by extension: .jks .pem .p12 .bcfks").strict().partly(&[Fate::Refused(Asks::OneOf(&["BCFKS"]), &BCFKS)]);
+                PROTOCOL = Key::prefixed(concat!($prefix, "protocol"), Text, "TLS version.").default("TLSv1.3").should();
+                ENABLED_PROTOCOLS = Key::prefixed(concat!($prefix, "enabledProtocols"), List, "TLS versions that are taken.").derived($protocols);
+                CIPHER_SUITES = Key::prefixed(concat!($prefix, "ciphersuites"), List, "TLS cipher suites that are taken.").derived("the secure ones");
+                CLIENT_AUTH = Key::prefixed(concat!($prefix, "clientAuth"), Choice(&["none", "want", "need"]), "Whether the other side must show a certificate.").default("need").strict();
+                HOSTNAME_VERIFICATION = Key::prefixed(concat!($prefix, "hostnameVerification"), Flag, "Whether a server's host must be in its certificate.").default("true");
+                CLIENT_HOSTNAME_VERIFICATION = Key::prefixed(concat!($prefix, "clientHostnameVerification"), Flag, "Whether a client's host must be in its certificate.").default($hosts).should();
+                ALLOW_REVERSE_DNS_LOOKUP = Key::prefixed(concat!($prefix, "allowReverseDnsLookup"), Flag, "Whether the name for that is looked up from the address.").default($hosts).should();
+                CRL = Key::prefixed(concat!($prefix, "crl"), Flag, "Whether revocation lists are consulted.").default("false").should().refused(Asks::True, &REVOCATION);
+                OCSP = Key::prefixed(concat!($prefix, "ocsp"), Flag, "Whether OCSP is asked.").default("false").should().refused(Asks::True, &REVOCATION);
+                CONTEXT_SUPPLIER = Key::prefixed(concat!($prefix, "context.supplier.class"), Text, "Java class that makes the TLS context.").refused(Asks::Any, &NO_SUPPLIER);
+                HANDSHAKE_DETECTION_TIMEOUT = Key::prefixed(concat!($prefix, "handshakeDetectionTimeoutMillis"), Int, "Time for the first bytes that tell TLS from plain.").default("5000").unit("ms").at_least(1, Outside::Default).should();
             }
 
             pub(crate) static KEYS: TlsKeys = TlsKeys {

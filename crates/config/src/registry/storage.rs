@@ -1,11 +1,8 @@
 //! Settings of the transaction log, the snapshots and the limits on requests and connections.
 
-use super::fate::Asks;
 use super::key::Kind::{Choice, Flag, Int, Long, Ratio, Word};
 use super::key::{Key, Outside};
 use super::keys;
-
-const NO_HANDSHAKES: &str = "there are no TLS handshakes";
 
 keys! {
     PRE_ALLOC_SIZE = Key::prefixed("preAllocSize", Long, "How much of a log file is allocated at a time.").decimal().default("65536").unit("KiB").between(0, 1 << 31, Outside::Default);
@@ -49,7 +46,7 @@ keys! {
     THROTTLE_GLOBAL_WEIGHT = Key::prefixed("connection_throttle_global_session_weight", Int, "Tokens of a global session.").default("3").unit("tokens").at_least(1, Outside::Default).should();
     THROTTLE_LOCAL_WEIGHT = Key::prefixed("connection_throttle_local_session_weight", Int, "Tokens of a local session.").default("1").unit("tokens").at_least(1, Outside::Default).should();
     THROTTLE_RENEW_WEIGHT = Key::prefixed("connection_throttle_renew_session_weight", Int, "Tokens of a session that is taken up again.").default("2").unit("tokens").at_least(1, Outside::Default).should();
-    OUTSTANDING_HANDSHAKE_LIMIT = Key::prefixed("netty.server.outstandingHandshake.limit", Int, "TLS handshakes in progress; 0 or less is no limit.").default("-1").unit("handshakes").should().no_effect(Asks::Any, NO_HANDSHAKES);
-    EARLY_DROP_HANDSHAKES = Key::prefixed("netty.server.earlyDropSecureConnectionHandshakes", Flag, "Whether TLS connections are closed while the server does not serve.").default("false").should().no_effect(Asks::True, NO_HANDSHAKES);
+    OUTSTANDING_HANDSHAKE_LIMIT = Key::prefixed("netty.server.outstandingHandshake.limit", Int, "TLS handshakes in progress; 0 or less is no limit.").default("-1").unit("handshakes").should();
+    EARLY_DROP_HANDSHAKES = Key::prefixed("netty.server.earlyDropSecureConnectionHandshakes", Flag, "Whether TLS connections are closed while the server does not serve.").default("false").should();
     ADVANCED_FLOW_CONTROL = Key::prefixed("netty.advancedFlowControl.enabled", Flag, "Java's control over Netty's reads.").default("false").internal("reads stop by themselves when a client has too much in progress");
 }

@@ -73,7 +73,7 @@ fn every_refused_case_is_refused_with_its_place_and_a_way_out() {
             checked += 1;
         }
     }
-    assert!(checked > 60, "{checked}");
+    assert!(checked > 30, "{checked}");
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn every_case_without_effect_is_warned_about_once_and_starts() {
             checked += 1;
         }
     }
-    assert!(checked > 60, "{checked}");
+    assert!(checked > 30, "{checked}");
 }
 
 #[test]
@@ -147,16 +147,17 @@ fn values_that_ask_for_nothing_start_without_a_word() {
 
 #[test]
 fn one_refusal_names_all_others_in_the_order_of_the_lines() {
-    let machine = Machine::alone("ssl.keyStore.location=/k.jks\nssl.crl=true\nsuperUser=ann");
+    let machine = Machine::alone("ssl.crl=true\nssl.ocsp=true\nsuperUser=ann");
     let config = machine
         .flag("java.security.auth.login.config=/jaas.conf")
         .config();
     let error = config.check_supported().unwrap_err();
     assert_eq!(
         error.to_string(),
-        "/conf/zoo.cfg:3: ssl.keyStore.location: asks for TLS, which this release does not have \
-         yet (leave it out and let only a trusted network, or a TLS proxy, reach the plain ports; \
-         refused as well: /conf/zoo.cfg:4: ssl.crl, /conf/zoo.cfg:5: superUser, the command \
+        "/conf/zoo.cfg:3: ssl.crl: asks whether certificates are revoked, at the places on the \
+         network that they name, which this release does not do (leave it out; certificates that \
+         live for days need no revocation, and a trust store without their issuer ends them at \
+         once; refused as well: /conf/zoo.cfg:4: ssl.ocsp, /conf/zoo.cfg:5: superUser, the command \
          line: -Djava.security.auth.login.config)"
     );
     assert_eq!((error.line(), error.exit_code), (Some(3), 2));
@@ -183,7 +184,7 @@ fn the_setting_that_counts_is_judged() {
     assert!(
         error
             .to_string()
-            .starts_with("the command line: -Dzookeeper.ssl.crl: asks for TLS"),
+            .starts_with("the command line: -Dzookeeper.ssl.crl: asks whether certificates"),
         "{error}"
     );
 }

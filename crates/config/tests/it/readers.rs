@@ -50,9 +50,6 @@ const BEHIND: &[(&str, &str)] = &[
 /// Fields that act by what the configuration itself makes of them: here, how an address prints.
 const IN_CONFIG: &[&str] = &["client.plain.host"];
 
-/// Fields that four-letter words show, of settings that are refused.
-const SHOWN: &[&str] = &["client.secure"];
-
 /// A field as the debug output of a configuration shows it: its path, its value, and the type that
 /// it belongs to.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -102,7 +99,7 @@ fn is_name(text: &str) -> bool {
 /// The sources of the server and of the executable, without their tests.
 fn sources() -> Vec<String> {
     let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let readers = ["replica", "server", "zoarium"];
+    let readers = ["replica", "server", "transport", "zoarium"];
     let mut directories: Vec<_> = readers.map(|name| crates.join(name).join("src")).into();
     let mut sources = Vec::new();
     while let Some(directory) = directories.pop() {
@@ -190,7 +187,7 @@ fn the_server_reads_what_works_and_nothing_else() {
         assert!(!settings.is_empty(), "no setting is behind {path}");
         let works = settings.iter().any(|name| can_work(setting(name)));
         let is_read = has_reader(&sources, path, field);
-        if IN_CONFIG.contains(&path.as_str()) || SHOWN.contains(&path.as_str()) {
+        if IN_CONFIG.contains(&path.as_str()) {
             continue;
         }
         assert!(
@@ -205,7 +202,7 @@ fn the_server_reads_what_works_and_nothing_else() {
         read += usize::from(is_read);
         unread += usize::from(!is_read);
     }
-    assert!(read > 70 && unread > 70, "{read} read, {unread} not");
+    assert!(read > 70 && unread > 20, "{read} read, {unread} not");
 }
 
 fn setting(name: &str) -> &'static Key {

@@ -14,6 +14,7 @@ use tokio::sync::Mutex;
 use transport::Patience;
 
 use super::inbox::ToCore;
+use super::tls::PortTls;
 use crate::client::clients::Clients;
 use crate::disk::members::MembershipFiles;
 use crate::error::StartError;
@@ -41,6 +42,7 @@ pub(crate) struct MemberContext<'a> {
     pub(crate) core: &'a Sender<ToCore>,
     pub(crate) inputs: &'a InputSink,
     pub(crate) failure: &'a Failure,
+    pub(crate) tls: &'a PortTls,
 }
 
 /// The member; `None` if there is no ensemble.
@@ -90,6 +92,7 @@ fn ports(context: &MemberContext<'_>, ensemble: &Ensemble) -> MemberPorts {
         dirs: context.dirs.clone(),
         snapshot_size_factor: config.storage.snapshot_size_factor,
         metrics: clients.metrics.clone(),
+        acceptor: context.tls.of_members(),
     };
     let port = |sink| {
         let (runtime, state) = (runtime.clone(), clients.state.clone());
@@ -104,6 +107,7 @@ fn ports(context: &MemberContext<'_>, ensemble: &Ensemble) -> MemberPorts {
         limits: field_limits(config),
         stall,
         tree: clients.state.tree.read().settings().clone(),
+        connector: context.tls.to_members(),
     };
     let oracle = ensemble.oracle_path.clone().map(|path| OracleWatch {
         runtime: runtime.clone(),
@@ -131,7 +135,8 @@ fn mesh(context: &MemberContext<'_>, ensemble: &Ensemble, tick: Duration) -> Mes
         // Fails only when the core is gone: the server is ending.
         let _ = told.send(ToCore::Mesh(event));
     });
-    Mesh::start(MeshSettings::new(ensemble, tick), sink)
+    let (acceptor, connector) = (context.tls.of_members(), context.tls.to_members());
+    Mesh::start(MeshSettings::new(ensemble, tick, acceptor, connector), sink)
 }
 
 /// Tells the core; fails only when the core is gone: the server is ending.

@@ -21,3 +21,4 @@ mod member;
 mod pauses;
 pub(crate) mod server;
 mod start;
+mod tls;

@@ -37,6 +37,8 @@ pub struct Server {
 pub struct Started {
     /// Where clients connect; `None` without a `clientPort`.
     pub client_address: Option<SocketAddr>,
+    /// Where they connect with TLS; `None` without a `secureClientPort`.
+    pub secure_client_address: Option<SocketAddr>,
     /// This server's id in its ensemble; `None` if it stands alone.
     pub member: Option<Sid>,
     /// Last transaction of the recovered history.

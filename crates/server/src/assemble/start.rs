@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, UNIX_EPOCH};
 
-use config::{AuditSettings, Config};
+use config::{AuditSettings, ClientAddress, Config};
 use crossbeam_channel::Sender;
 use monitoring::admin::LastSnapshot;
 use parking_lot::Mutex;
@@ -24,6 +24,7 @@ use super::inbox::ToCore;
 use super::member::{self, MemberContext, MemberParts};
 use super::pauses;
 use super::server::{Server, Started};
+use super::tls::PortTls;
 use crate::audit::AuditLog;
 use crate::client::clients::Clients;
 use crate::client::inbox::CoreInbox;
@@ -50,12 +51,14 @@ use crate::{clock, limits};
 /// which loses connections in a storm.
 const DEFAULT_BACKLOG: i32 = 4096;
 
-/// The data directory, and the socket that clients come to.
+/// The data directory, and the sockets that clients come to.
 struct Opened {
     disk: Arc<RealDisk>,
     dirs: DataDirs,
     admin: Option<AdminTask>,
-    listener: Option<TcpListener>,
+    tls: PortTls,
+    plain: Option<TcpListener>,
+    secure: Option<TcpListener>,
 }
 
 /// What the threads and tasks of a server have in common.
@@ -129,6 +132,7 @@ async fn start_audited(
         client_inbox(&core_sender),
         metrics.clone(),
         audit.clone(),
+        opened.tls.client_gate().clone(),
     );
     let common = Common {
         config,
@@ -184,14 +188,17 @@ async fn open(config: &Arc<Config>) -> Result<Opened, StartError> {
     let options = OpenOptions {
         autocreate: config.storage.datadir_autocreate,
     };
+    let tls = PortTls::load(config)?;
     let dirs = DataDirs::open(&*disk, &config.data_dir, &config.data_log_dir, options)?;
     let admin = admin::begin(config).await?;
-    let listener = client_listener(config)?;
+    let (plain, secure) = (&config.client.plain, &config.client.secure);
     Ok(Opened {
         disk,
         dirs,
         admin,
-        listener,
+        tls,
+        plain: client_listener(config, plain.as_ref())?,
+        secure: client_listener(config, secure.as_ref())?,
     })
 }
 
@@ -207,9 +214,10 @@ fn recover(config: &Config, opened: &Opened) -> Result<RecoveredTree, StartError
 }
 
 fn started(config: &Config, opened: &Opened, found: &RecoveredTree) -> Started {
-    let listener = opened.listener.as_ref();
+    let address = |listener: &Option<TcpListener>| listener.as_ref()?.local_addr().ok();
     Started {
-        client_address: listener.and_then(|listener| listener.local_addr().ok()),
+        client_address: address(&opened.plain),
+        secure_client_address: address(&opened.secure),
         member: config.ensemble.as_ref().map(|own| own.my_id),
         zxid: found.tree.last_zxid(),
         znodes: found.tree.node_count(),
@@ -271,6 +279,7 @@ impl Common {
             core: &self.core,
             inputs: &self.inputs,
             failure: &self.failure,
+            tls: &self.opened.tls,
         })
     }
 
@@ -332,11 +341,19 @@ impl Common {
         snapshot_end: SnapshotEnd,
         started: Started,
     ) -> Server {
-        let (config, Opened { disk, dirs, .. }) = (&self.config, &self.opened);
+        let config = &self.config;
+        let Opened {
+            disk,
+            dirs,
+            tls,
+            plain,
+            secure,
+            admin,
+        } = self.opened;
         let mut tasks = Vec::new();
         if let Some(every) = purge_interval(config) {
             let retain = config.purge.retain as usize;
-            let (disk, dirs, limits) = (disk.clone(), dirs.clone(), field_limits(config));
+            let limits = field_limits(config);
             let purge = purge::purge(disk, dirs, limits, retain, every);
             tasks.push(tokio::spawn(purge).abort_handle());
         }
@@ -344,11 +361,14 @@ impl Common {
             let watch = pauses::watch(monitor, self.metrics.clone());
             tasks.push(tokio::spawn(watch).abort_handle());
         }
-        if let Some(listener) = self.opened.listener {
-            let accepting = accept_loop(self.clients.clone(), listener);
+        tasks.extend(tls.watch());
+        let secure = secure.zip(tls.of_secure_clients());
+        let plain = plain.map(|plain| (plain, tls.of_clients()));
+        for (listener, acceptor) in plain.into_iter().chain(secure) {
+            let accepting = accept_loop(self.clients.clone(), listener, acceptor);
             tasks.push(tokio::spawn(accepting).abort_handle());
         }
-        tasks.extend(self.opened.admin.and_then(AdminTask::keep));
+        tasks.extend(admin.and_then(AdminTask::keep));
         Server {
             clients: self.clients,
             failure: self.failure,
@@ -439,8 +459,11 @@ fn purge_interval(config: &Config) -> Option<Duration> {
         .map(|hours| Duration::from_secs(u64::from(hours) * 3600))
 }
 
-fn client_listener(config: &Config) -> Result<Option<TcpListener>, StartError> {
-    let Some(plain) = &config.client.plain else {
+fn client_listener(
+    config: &Config,
+    at: Option<&ClientAddress>,
+) -> Result<Option<TcpListener>, StartError> {
+    let Some(at) = at else {
         return Ok(None);
     };
     let backlog = config
@@ -448,8 +471,8 @@ fn client_listener(config: &Config) -> Result<Option<TcpListener>, StartError> {
         .backlog
         .and_then(|backlog| i32::try_from(backlog).ok());
     let backlog = backlog.unwrap_or(DEFAULT_BACKLOG);
-    let address = SocketAddr::new(plain.ip, plain.port);
-    transport::bind_ip(plain.ip, plain.port, backlog)
+    let address = SocketAddr::new(at.ip, at.port);
+    transport::bind_ip(at.ip, at.port, backlog)
         .map(Some)
         .map_err(|source| StartError::Bind { address, source })
 }

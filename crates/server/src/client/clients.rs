@@ -15,6 +15,7 @@ use replica::{
 };
 use session::SessionIds;
 use tokio::sync::Semaphore;
+use transport::tls::Gate;
 use tree::WatcherId;
 
 use crate::audit::AuditLog;
@@ -67,6 +68,8 @@ pub(crate) struct Clients {
     pub(crate) audit: Option<Arc<AuditLog>>,
     session_ids: Mutex<SessionIds>,
     core: CoreInbox,
+    /// TLS handshakes that are under way.
+    pub(crate) tls_handshakes: Arc<Gate>,
 }
 
 fn processors() -> usize {
@@ -80,6 +83,7 @@ impl Clients {
         core: CoreInbox,
         metrics: Arc<Metrics>,
         audit: Option<Arc<AuditLog>>,
+        tls_handshakes: Arc<Gate>,
     ) -> Self {
         let permits = Permits::new(settings.outstanding_max);
         let throttle = settings.config.limits.connection_throttle.clone();
@@ -112,6 +116,7 @@ impl Clients {
             session_ids: Mutex::new(SessionIds::new(server_id, clock::wall_ms())),
             core,
             audit,
+            tls_handshakes,
             settings,
         }
     }

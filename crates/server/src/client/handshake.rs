@@ -1,6 +1,7 @@
 //! The first frame of a connection: a command word or a handshake.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use jute::{Decode, Reader};
@@ -9,6 +10,7 @@ use proto::{ErrorCode, OpCode, SessionId, Xid};
 use replica::{
     ComingBack, Handshake, HandshakeKind, HandshakeRefusal, NewSession, RenewalStep, Service,
 };
+use transport::tls::looks_like_tls;
 
 use super::answer::{Asked, Responder};
 use super::batch::{long_frame_bytes, split_frame};
@@ -32,6 +34,7 @@ pub(crate) enum First {
 /// Reads until the first frame is there.
 pub(crate) async fn first_frame<S: Stream>(
     clients: &Clients,
+    peer: SocketAddr,
     socket: &mut Socket<S>,
 ) -> io::Result<First> {
     loop {
@@ -49,15 +52,19 @@ pub(crate) async fn first_frame<S: Stream>(
                 let request = ConnectRequest::decode(&mut Reader::new(frame));
                 return Ok(request.map_or_else(
                     |error| {
-                        tracing::warn!(err = %error, "handshake does not decode, closing connection");
+                        tracing::warn!(%peer, err = %error, "handshake does not decode, closing connection");
                         First::Nothing
                     },
                     First::Connect,
                 ));
             }
             Ok(None) => {}
+            Err(_) if looks_like_tls(&socket.input) => {
+                tracing::warn!(%peer, "the client speaks TLS, and this port takes plain connections (secureClientPort, client.portUnification), closing connection");
+                return Ok(First::Nothing);
+            }
             Err(fault) => {
-                tracing::warn!(err = %fault, "no handshake, closing connection");
+                tracing::warn!(%peer, err = %fault, "no handshake, closing connection");
                 return Ok(First::Nothing);
             }
         }

@@ -22,3 +22,4 @@ mod task;
 pub(crate) mod throttle;
 pub(crate) mod view;
 mod words;
+mod x509;

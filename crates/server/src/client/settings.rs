@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::{Config, FourLetterWords};
+use config::{AuthProvider, Config, FourLetterWords};
 use jute::Limits;
 
 use crate::client::registry::ConnectionLimits;
 use crate::fourlw::Whitelist;
 use crate::limits::BATCH_REQUESTS_MAX;
-use crate::settings::field_limits;
+use crate::settings::{field_limits, provides};
 
 /// Settings of connections and their sessions; fixed while a server runs.
 #[derive(Debug, Clone)]
@@ -42,8 +42,22 @@ pub(crate) struct Settings {
     /// Time that requests which wait get when the server stops
     /// (`request_throttler.shutdownTimeout`).
     pub(crate) throttle_shutdown_timeout: Duration,
+    /// Who clients are by their certificates.
+    pub(crate) x509: X509,
+    /// TLS connections are closed while nobody is served
+    /// (`netty.server.earlyDropSecureConnectionHandshakes`).
+    pub(crate) drops_handshakes_early: bool,
     /// Which four-letter words are answered.
     pub(crate) words: Whitelist,
+}
+
+/// The scheme x509.
+#[derive(Debug, Clone)]
+pub(crate) struct X509 {
+    /// There is a provider of it.
+    pub(crate) is_enabled: bool,
+    /// `X509AuthenticationProvider.superUser`.
+    pub(crate) super_user: Option<String>,
 }
 
 /// Top byte of a standalone server's session ids. Source: ZooKeeperServer.createSessionTracker.
@@ -78,6 +92,12 @@ impl Settings {
             batch_requests_max: outstanding_max(limit).min(BATCH_REQUESTS_MAX),
             throttled_after: limit.request_throttle.throttled_op_wait_time_ms.map(millis),
             throttle_shutdown_timeout: millis(limit.request_throttle.shutdown_timeout_ms),
+            x509: X509 {
+                is_enabled: provides(&config.auth, AuthProvider::X509)
+                    && config.client_tls.auth_provider == AuthProvider::X509.scheme(),
+                super_user: config.auth.x509_super_user.clone(),
+            },
+            drops_handshakes_early: limit.early_drop_handshakes,
             words: whitelist(&config),
             config,
         }

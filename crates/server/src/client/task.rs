@@ -60,7 +60,7 @@ async fn serve<S: Stream>(
 ) -> io::Result<()> {
     let deadline = clients.settings.sessionless_timeout;
     let first = tokio::select! {
-        first = handshake::first_frame(clients, socket) => first?,
+        first = handshake::first_frame(clients, connection.peer, socket) => first?,
         () = tokio::time::sleep(deadline) => {
             tracing::debug!(peer = %connection.peer, "no handshake in time, closing");
             clients.metrics.sessionless_connections_expired.inc();
@@ -342,7 +342,11 @@ pub(super) async fn flush<S: Stream>(
                 ControlFlow::Continue(())
             });
         }
-        let write = socket.stream.write_all(&frames);
+        let write = async {
+            socket.stream.write_all(&frames).await?;
+            // TLS keeps what the socket did not take; TCP has nothing to flush.
+            socket.stream.flush().await
+        };
         tokio::select! {
             biased;
             written = write => written?,

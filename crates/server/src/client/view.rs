@@ -73,6 +73,7 @@ impl View for LiveView {
         let tree = self.clients.state.tree.read();
         State {
             outstanding_requests: self.clients.permits.outstanding() as u64,
+            outstanding_tls_handshakes: self.clients.tls_handshakes.under_way() as u64,
             connections,
             znode_count: tree.node_count() as u64,
             watch_count,
@@ -81,7 +82,6 @@ impl View for LiveView {
             global_sessions: tree.sessions().len() as u64,
             local_sessions,
             connection_drop_probability: self.clients.handshakes.lock().drop_probability(),
-            ..State::default()
         }
     }
 

@@ -61,9 +61,17 @@ impl Call {
             .collect();
         let addresses = resolve_all(&at, limit).await?;
         let options = self.settings.socket_options();
-        let mut stream = Stream::from(connect_first(addresses, limit, options).await?);
+        let stream = connect_first(addresses, limit, options).await?;
+        let hosts: Vec<_> = self.at.iter().map(|at| at.host.as_str()).collect();
+        let connecting = self.settings.connector.establish(stream, &hosts);
+        let connected = timeout(limit, connecting).await;
+        let mut stream = connected.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
         let hello = self.hello().await?;
-        let write = timeout(limit, stream.write_all(&hello)).await;
+        let write = async {
+            stream.write_all(&hello).await?;
+            stream.flush().await
+        };
+        let write = timeout(limit, write).await;
         write.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
         Ok(stream)
     }

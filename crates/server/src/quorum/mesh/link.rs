@@ -143,7 +143,11 @@ async fn transmit(
         if let Some(notification) = newest {
             notification.encode_frame(&mut bytes);
         }
-        if let Err(error) = writer.write_all(&bytes).await {
+        let written = async {
+            writer.write_all(&bytes).await?;
+            writer.flush().await
+        };
+        if let Err(error) = written.await {
             return error.into();
         }
     }

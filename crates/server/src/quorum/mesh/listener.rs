@@ -11,6 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
+use transport::tls::looks_like_tls;
 use transport::{Listener, LogLimiter, Stream, accept_each, bind_everywhere, resolve};
 
 use super::actor::Input;
@@ -149,6 +150,8 @@ enum Unknown {
     Left,
     #[error("it did not say in time who it is")]
     Silent,
+    #[error("it speaks TLS, and this port takes plain connections (sslQuorum, portUnification)")]
+    Tls,
     #[error(transparent)]
     Fault(#[from] HelloFault),
     #[error(transparent)]
@@ -156,7 +159,10 @@ enum Unknown {
 }
 
 async fn greet(stream: TcpStream, peer: SocketAddr, context: ListenerContext) {
-    let mut stream = Stream::from(stream);
+    let mut stream = match context.settings.acceptor.establish(stream, peer).await {
+        Ok(stream) => stream,
+        Err(refused) => return refused.tell("elections", peer, &context.log_limiter),
+    };
     let limit = context.settings.read_timeout;
     let read = timeout(limit, read_hello(&mut stream)).await;
     match read.unwrap_or(Err(Unknown::Silent)) {
@@ -183,6 +189,9 @@ async fn greet(stream: TcpStream, peer: SocketAddr, context: ListenerContext) {
 async fn read_hello(stream: &mut Stream) -> Result<(Hello, Vec<u8>), Unknown> {
     let mut bytes = Vec::with_capacity(Hello::BYTES_MAX);
     loop {
+        if looks_like_tls(&bytes) {
+            return Err(Unknown::Tls);
+        }
         if let Some((hello, len)) = Hello::decode(&bytes)? {
             return Ok((hello, bytes.split_off(len)));
         }

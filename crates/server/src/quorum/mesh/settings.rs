@@ -5,6 +5,7 @@ use std::time::Duration;
 use config::Ensemble;
 use proto::Sid;
 use transport::SocketOptions;
+use transport::tls::{Acceptor, Connector};
 
 /// Settings of elections and their connections; fixed while a server runs.
 #[derive(Debug, Clone)]
@@ -26,6 +27,10 @@ pub(crate) struct MeshSettings {
     pub(crate) bind_attempts: Option<u32>,
     /// TCP keep-alive on the connections (`tcpKeepAlive`).
     pub(crate) tcp_keep_alive: bool,
+    /// What is made of a connection that comes.
+    pub(crate) acceptor: Acceptor,
+    /// What is made of one that is opened.
+    pub(crate) connector: Connector,
 }
 
 impl MeshSettings {
@@ -39,7 +44,12 @@ impl MeshSettings {
     }
 
     /// The settings of a member. `tick` is `tickTime`.
-    pub(crate) fn new(ensemble: &Ensemble, tick: Duration) -> Self {
+    pub(crate) fn new(
+        ensemble: &Ensemble,
+        tick: Duration,
+        acceptor: Acceptor,
+        connector: Connector,
+    ) -> Self {
         let given = &ensemble.election;
         let millis = |ms: u32| Duration::from_millis(ms.into());
         let sync_limit = tick.saturating_mul(ensemble.sync_limit_ticks);
@@ -51,6 +61,8 @@ impl MeshSettings {
             multi_address: ensemble.multi_address.is_enabled,
             bind_attempts: given.bind_attempts,
             tcp_keep_alive: given.tcp_keep_alive,
+            acceptor,
+            connector,
         }
     }
 }

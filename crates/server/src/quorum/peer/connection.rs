@@ -12,6 +12,7 @@ use proto::packet::QuorumPacket;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
+use transport::tls::Connector;
 use transport::{Patience, ReadHalf, SocketOptions, Stream, connect_patiently};
 use tree::TreeSettings;
 
@@ -32,6 +33,8 @@ pub(crate) struct LearnerSettings {
     pub(crate) stall: Duration,
     /// For the tree that a snapshot becomes.
     pub(crate) tree: Arc<TreeSettings>,
+    /// What is made of a connection to the leader.
+    pub(crate) connector: Connector,
 }
 
 /// A connection to a leader, or an attempt at one. Dropping it closes it; then nothing more is
@@ -158,9 +161,10 @@ impl Drop for LeaderConnection {
 impl Line {
     async fn run(self: Arc<Self>, leader: Vec<HostPort>) {
         let (patience, options) = (&self.settings.dial, SocketOptions::default());
-        let dialled = connect_patiently("the leader", &leader, patience, options).await;
+        let connector = &self.settings.connector;
+        let dialled = connect_patiently("the leader", &leader, patience, options, connector).await;
         let stream = match dialled {
-            Ok(stream) => Stream::from(stream),
+            Ok(stream) => stream,
             Err(failure) => {
                 let error = failure.into();
                 return self.end(|attempt| PeerEvent::LeaderUnreachable { attempt, error });

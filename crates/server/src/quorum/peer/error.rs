@@ -23,6 +23,9 @@ pub(crate) enum PeerError {
     /// Bytes that are no packet; where the next one begins is not known.
     #[error("malformed packet: {0}")]
     Malformed(#[from] DecodeError),
+    /// The other side speaks TLS.
+    #[error("it speaks TLS, and this port takes plain connections (sslQuorum, portUnification)")]
+    Tls,
     /// The other side takes in less than is sent to it.
     #[error("{bytes} bytes wait to be sent, {limit} are allowed: the other side is too slow")]
     TooSlow {

@@ -344,16 +344,19 @@ pub(super) async fn write_all<W: AsyncWrite + Unpin>(
     mut bytes: &[u8],
     stall: Duration,
 ) -> Result<(), PeerError> {
+    let stalled = || PeerError::Stalled {
+        waited_ms: stall.as_millis(),
+    };
     while !bytes.is_empty() {
         let written = tokio::time::timeout(stall, stream.write(bytes)).await;
-        let written = written.map_err(|_| PeerError::Stalled {
-            waited_ms: stall.as_millis(),
-        })??;
+        let written = written.map_err(|_| stalled())??;
         if written == 0 {
             return Err(PeerError::Closed);
         }
         bytes = bytes.get(written..).unwrap_or_default();
     }
+    let flushed = tokio::time::timeout(stall, stream.flush()).await;
+    flushed.map_err(|_| stalled())??;
     Ok(())
 }
 

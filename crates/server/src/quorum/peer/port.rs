@@ -16,7 +16,8 @@ use storage::DataDirs;
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
 use tokio::task::AbortHandle;
-use transport::{Listener, SocketOptions, Stream, accept_each};
+use transport::tls::Acceptor;
+use transport::{Listener, LogLimiter, SocketOptions, Stream, accept_each};
 use zab::leader::{LinkFault, LinkId};
 
 use super::catch_up::LogAccess;
@@ -41,6 +42,8 @@ pub(crate) struct PortSettings {
     pub(crate) snapshot_size_factor: Option<f64>,
     /// Where the queues of learners are measured.
     pub(crate) metrics: Arc<Metrics>,
+    /// What is made of a connection that comes.
+    pub(crate) acceptor: Acceptor,
 }
 
 /// The port at which learners find their leader.
@@ -57,6 +60,7 @@ struct Port {
     state: Arc<ServerState>,
     settings: PortSettings,
     sink: EventSink,
+    log_limiter: LogLimiter,
     links_made: AtomicU64,
     /// What was sent since the last flush.
     staged: Mutex<Staging>,
@@ -108,6 +112,7 @@ impl LearnerPort {
             state,
             settings,
             sink,
+            log_limiter: LogLimiter::default(),
             links_made: AtomicU64::new(0),
             staged: Mutex::default(),
             term: Mutex::default(),
@@ -333,11 +338,24 @@ impl Port {
     }
 
     async fn accept(self: Arc<Self>, socket: Arc<Listener>, term: u64) {
-        let admit = |stream, peer| self.admit(stream, peer, term);
+        let admit = |stream: TcpStream, peer| {
+            if self.settings.acceptor.is_plain() {
+                return self.admit(stream.into(), peer, term);
+            }
+            self.runtime.spawn(self.clone().greet(stream, peer, term));
+        };
         accept_each(&socket, "learners", SocketOptions::default(), admit).await;
     }
 
-    fn admit(self: &Arc<Self>, stream: TcpStream, peer: SocketAddr, number: u64) {
+    /// The handshake: bounded in time and number by the acceptor.
+    async fn greet(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, term: u64) {
+        match self.settings.acceptor.establish(stream, peer).await {
+            Ok(stream) => self.admit(stream, peer, term),
+            Err(refused) => refused.tell("learners", peer, &self.log_limiter),
+        }
+    }
+
+    fn admit(self: &Arc<Self>, stream: Stream, peer: SocketAddr, number: u64) {
         let link = {
             let mut term = self.term.lock();
             if term.number != number {
@@ -360,7 +378,7 @@ impl Port {
             link: link.id,
             peer,
         });
-        let (mut input, output) = Stream::from(stream).into_split();
+        let (mut input, output) = stream.into_split();
         let (port, reading) = (self.clone(), link.clone());
         self.runtime.spawn(async move {
             let read = reading.read(&mut input, port.settings.limits, &port.sink);

@@ -4,6 +4,7 @@ use bytes::{Buf, BufMut, Bytes, BytesMut};
 use jute::{Decode, DecodeError, Limits, Reader};
 use proto::packet::{Extent, QuorumPacket};
 use tokio::io::{AsyncRead, AsyncReadExt};
+use transport::tls::looks_like_tls;
 
 use super::PeerError;
 use crate::limits;
@@ -113,7 +114,10 @@ impl<R: AsyncRead + Unpin> PacketReader<R> {
     {
         loop {
             if let Some(fault) = self.fault.take() {
-                return Err(fault.into());
+                return Err(match looks_like_tls(&self.buffer) {
+                    true => PeerError::Tls,
+                    false => fault.into(),
+                });
             }
             let batch = self.take(&mut is_last);
             if !batch.packets.is_empty() {

@@ -25,6 +25,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
+use transport::tls::{Acceptor, Connector};
 
 use self::host::{Told, Voter, VoterStart};
 use super::{MeshSettings, OracleFile};
@@ -131,6 +132,8 @@ impl Peer {
                 multi_address: settings.multi_address,
                 bind_attempts: settings.bind_attempts,
                 tcp_keep_alive: settings.tcp_keep_alive,
+                acceptor: Acceptor::plain(),
+                connector: Connector::plain(),
             },
             election: settings.election,
             oracle: settings.oracle_path.map(OracleFile::new),

@@ -16,6 +16,7 @@ use proto::{Acl, Epoch, Id, SessionId, Sid, StatPersisted, Zxid};
 use storage::{ContentError, DataDirs, SnapshotDigest, State, read_body};
 use tokio::runtime::Runtime;
 use transport::Patience;
+use transport::tls::{Acceptor, Connector};
 use tree::{Tree, TreeLoader, TreeSettings};
 use zab::leader::LinkId;
 
@@ -83,6 +84,7 @@ impl Site {
             dirs: self.dirs(),
             snapshot_size_factor: Some(0.0),
             metrics: self.clients().metrics.clone(),
+            acceptor: Acceptor::plain(),
         };
         let runtime = self.runtime.handle().clone();
         let sink = self.sink(&self.learners.0);
@@ -108,6 +110,7 @@ impl Site {
             limits: Limits::default(),
             stall: self.stall,
             tree: Arc::new(tree_settings()),
+            connector: Connector::plain(),
         };
         let runtime = self.runtime.handle().clone();
         Dialer::new(runtime, settings, self.sink(&self.leaders.0))

@@ -1,0 +1,177 @@
+//! What a port takes, and the handshake of who connects to it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use super::HANDSHAKE_TIMEOUT;
+use super::certificate;
+use super::detect::{First, first};
+use super::gate::Gate;
+use super::hosts::{self, WrongHost};
+use super::source::TlsSource;
+use crate::log_limiter::LogLimiter;
+use crate::resolve::reverse;
+use crate::stream::Stream;
+
+/// Turns what connects to a port into a [`Stream`].
+#[derive(Debug, Clone, Default)]
+pub struct Acceptor(Takes);
+
+#[derive(Debug, Clone, Default)]
+enum Takes {
+    #[default]
+    Plain,
+    Tls {
+        source: Arc<TlsSource>,
+        gate: Arc<Gate>,
+        /// Plain too (`portUnification`, `client.portUnification`).
+        or_plain: bool,
+    },
+}
+
+/// Why there is no stream.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// Port scanners and health checks do that.
+    #[error("closed before the TLS handshake was through")]
+    Closed,
+    /// Whoever it is speaks something else.
+    #[error("what it sends is no TLS, and this port takes nothing else")]
+    NotTls,
+    /// The two do not come together.
+    #[error("no TLS: {0}")]
+    Handshake(String),
+    /// The handshake was not through in time.
+    #[error("the TLS handshake was not through within {} s", HANDSHAKE_TIMEOUT.as_secs())]
+    TimedOut,
+    /// Its certificate is for another host.
+    #[error("no TLS: {0}")]
+    WrongHost(#[from] WrongHost),
+    /// It has no certificate whose host could be checked.
+    #[error("no TLS: it shows no certificate, and its host is to be checked")]
+    NoCertificate,
+    /// Others have begun a handshake since, too many to wait for this one.
+    #[error("too many TLS handshakes at once: the oldest gives way")]
+    GaveWay,
+    /// More than the configured number are under way.
+    #[error("too many TLS handshakes at once (netty.server.outstandingHandshake.limit)")]
+    Crowded,
+}
+
+impl Refused {
+    /// Says in the log who was refused and why, though not each time if there are many.
+    pub fn tell(&self, of: &'static str, peer: SocketAddr, log_limiter: &LogLimiter) {
+        if matches!(self, Self::Closed) {
+            return tracing::debug!(of, %peer, err = %self, "connection refused");
+        }
+        if let Some(left_out) = log_limiter.admit() {
+            tracing::warn!(of, %peer, err = %self, left_out, "connection refused");
+        }
+    }
+}
+
+impl Acceptor {
+    /// TCP as it is.
+    pub fn plain() -> Self {
+        Self(Takes::Plain)
+    }
+
+    /// TLS, and TCP as it is too if `or_plain`.
+    pub fn tls(source: Arc<TlsSource>, gate: Arc<Gate>, or_plain: bool) -> Self {
+        Self(Takes::Tls {
+            source,
+            gate,
+            or_plain,
+        })
+    }
+
+    /// Whether [`Self::establish`] has nothing to wait for.
+    pub fn is_plain(&self) -> bool {
+        matches!(self.0, Takes::Plain)
+    }
+
+    /// The stream over this connection. Takes [`HANDSHAKE_TIMEOUT`] at most, and at a port that takes both
+    /// the time for the first byte on top; on its own task, since the other side decides how long.
+    ///
+    /// # Errors
+    /// The reason, for a line in the log that also names the peer.
+    pub async fn establish(&self, stream: TcpStream, peer: SocketAddr) -> Result<Stream, Refused> {
+        let Takes::Tls {
+            source,
+            gate,
+            or_plain,
+        } = &self.0
+        else {
+            return Ok(stream.into());
+        };
+        let mut pass = gate.enter().ok_or(Refused::Crowded)?;
+        tokio::select! {
+            established = Self::begin(source, *or_plain, stream, peer) => established,
+            _ = &mut pass.evicted => Err(Refused::GaveWay),
+        }
+    }
+
+    async fn begin(
+        source: &TlsSource,
+        or_plain: bool,
+        stream: TcpStream,
+        peer: SocketAddr,
+    ) -> Result<Stream, Refused> {
+        let limit = match or_plain {
+            true => source.detection_timeout(),
+            false => HANDSHAKE_TIMEOUT,
+        };
+        match first(&stream, limit)
+            .await
+            .map_err(|error| broken(&error))?
+        {
+            First::Tls => {}
+            First::Plain | First::Silent if or_plain => return Ok(stream.into()),
+            First::Plain => return Err(Refused::NotTls),
+            First::Silent => return Err(Refused::TimedOut),
+            First::Closed => return Err(Refused::Closed),
+        }
+        let acceptor = TlsAcceptor::from(source.current().server.clone());
+        let accepted = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await;
+        let stream = accepted
+            .map_err(|_| Refused::TimedOut)?
+            .map_err(|error| broken(&error))?;
+        let stream = Stream::from(tokio_rustls::TlsStream::from(stream));
+        check_host(source, &stream, peer).await?;
+        Ok(stream)
+    }
+}
+
+/// Source: ZKTrustManager.checkClientTrusted.
+async fn check_host(source: &TlsSource, stream: &Stream, peer: SocketAddr) -> Result<(), Refused> {
+    if !source.checks_client_hosts() {
+        return Ok(());
+    }
+    let Some(shown) = stream.peer_certificate() else {
+        return Err(Refused::NoCertificate);
+    };
+    let by_address = hosts::check(shown, peer.ip(), &[]);
+    if by_address.is_ok() || !source.allows_reverse_lookup() {
+        return Ok(by_address?);
+    }
+    let name = reverse(peer.ip(), HANDSHAKE_TIMEOUT).await;
+    let names: Vec<&str> = name.iter().map(String::as_str).collect();
+    tracing::debug!(%peer, ?names, subject = %certificate::subject(shown).unwrap_or_default(), "host of a certificate is checked by name");
+    Ok(hosts::check(shown, peer.ip(), &names)?)
+}
+
+fn broken(error: &io::Error) -> Refused {
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::BrokenPipe
+        | io::ErrorKind::ConnectionAborted => Refused::Closed,
+        _ => Refused::Handshake(error.to_string()),
+    }
+}

@@ -1,0 +1,117 @@
+//! Who a certificate is for, as text: what becomes the id of scheme x509.
+//!
+//! The subject is written as Java's X500Principal.getName does it: RFC 2253, the last part of the name
+//! first, nine attributes by their keywords and all others as numbers with their value in hexadecimal.
+
+use rustls::pki_types::CertificateDer;
+use x509_parser::der_parser::asn1_rs::{Any, Tag};
+use x509_parser::prelude::{AttributeTypeAndValue, FromDer, X509Certificate, X509Name};
+
+/// Attributes that RFC 2253 has a keyword for.
+const KEYWORDS: &[(&str, &str)] = &[
+    ("2.5.4.3", "CN"),
+    ("2.5.4.6", "C"),
+    ("2.5.4.7", "L"),
+    ("2.5.4.8", "ST"),
+    ("2.5.4.9", "STREET"),
+    ("2.5.4.10", "O"),
+    ("2.5.4.11", "OU"),
+    ("0.9.2342.19200300.100.1.1", "UID"),
+    ("0.9.2342.19200300.100.1.25", "DC"),
+];
+
+/// Types of values that are written as text.
+const TEXTS: &[Tag] = &[
+    Tag::Utf8String,
+    Tag::PrintableString,
+    Tag::T61String,
+    Tag::Ia5String,
+    Tag::GeneralString,
+    Tag::BmpString,
+];
+
+/// Characters that stand behind a backslash. Source: sun.security.x509.AVA.toRFC2253String.
+const ESCAPED: &str = ",=+<>#;\"\\";
+
+/// The subject; `None` if the bytes are no certificate.
+pub fn subject(certificate: &CertificateDer<'_>) -> Option<String> {
+    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+    Some(rfc2253(parsed.subject()))
+}
+
+fn rfc2253(name: &X509Name<'_>) -> String {
+    let parts: Vec<String> = name
+        .iter_rdn()
+        .map(|part| part.iter().map(attribute).collect::<Vec<_>>().join("+"))
+        .collect();
+    let last_first: Vec<&str> = parts.iter().rev().map(String::as_str).collect();
+    last_first.join(",")
+}
+
+fn attribute(attribute: &AttributeTypeAndValue<'_>) -> String {
+    let number = attribute.attr_type().to_id_string();
+    let value = attribute.attr_value();
+    let keyword = KEYWORDS.iter().find(|(known, _)| *known == number);
+    match keyword {
+        Some((_, keyword)) if TEXTS.contains(&value.tag()) => {
+            format!("{keyword}={}", escape(&String::from_utf8_lossy(value.data)))
+        }
+        Some((_, keyword)) => format!("{keyword}={}", hexadecimal(value)),
+        None => format!("{number}={}", hexadecimal(value)),
+    }
+}
+
+/// `#` and the DER of the value.
+fn hexadecimal(value: &Any<'_>) -> String {
+    use std::fmt::Write;
+
+    let mut text = String::from("#");
+    let mut byte = |byte: u8| {
+        let _ = write!(text, "{byte:02x}");
+    };
+    // The bytes as they stand in the certificate begin with the header.
+    let tag = u8::try_from(value.tag().0).unwrap_or(0x1F);
+    let constructed = if value.header.is_constructed() {
+        0x20
+    } else {
+        0
+    };
+    byte((value.class() as u8) << 6 | constructed | tag);
+    let len = value.data.len();
+    if len < 0x80 {
+        byte(len.to_be_bytes().last().copied().unwrap_or_default());
+    } else {
+        let digits = len.to_be_bytes();
+        let used: Vec<u8> = digits.into_iter().skip_while(|digit| *digit == 0).collect();
+        byte(0x80 | u8::try_from(used.len()).unwrap_or(0));
+        used.into_iter().for_each(&mut byte);
+    }
+    value.data.iter().copied().for_each(&mut byte);
+    text
+}
+
+fn escape(value: &str) -> String {
+    let mut text = String::new();
+    for c in value.chars() {
+        match c {
+            '\0' => text.push_str("\\00"),
+            c => {
+                if ESCAPED.contains(c) {
+                    text.push('\\');
+                }
+                text.push(c);
+            }
+        }
+    }
+    let is_space = |c: char| matches!(c, ' ' | '\r');
+    let lead = text.len() - text.trim_start_matches(is_space).len();
+    let trail = text.trim_end_matches(is_space).len();
+    let mut escaped = String::with_capacity(text.len());
+    for (at, c) in text.char_indices() {
+        if at < lead || at >= trail {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}

@@ -1,0 +1,128 @@
+//! What a handshake needs, made of the settings and the files that they name.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use config::{ClientAuth, Tls};
+use rustls::client::Resumption;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, ServerConfig};
+
+use super::error::TlsError;
+use super::rules::{Endpoint, provider, versions};
+use super::store::{KeyMaterial, Which, load_key_store, load_trust_store};
+use super::verify::{Trusted, of_clients, of_servers};
+
+/// Key, trust and rules as they are at one moment.
+#[derive(Debug)]
+pub(super) struct Context {
+    /// For those who connect to us.
+    pub(super) server: Arc<ServerConfig>,
+    /// For those to whom we connect; the client ports have none.
+    pub(super) client: Option<Arc<ClientConfig>>,
+}
+
+/// Tickets to resume a session with, which the other side gets at a time.
+const TICKETS: usize = 1;
+
+impl Context {
+    /// Reads the files.
+    pub(super) fn load(tls: &Tls, endpoint: Endpoint) -> Result<Self, TlsError> {
+        let prefix = endpoint.prefix();
+        let location = tls.key_store.location.as_deref();
+        let path = location.ok_or(TlsError::NoKeyStore { prefix })?;
+        let store = "keyStore";
+        let key = load_key_store(path, &tls.key_store, Which { prefix, store })?;
+        let provider = provider(tls, endpoint)?;
+        let versions = versions(tls, endpoint)?;
+        let needs_trust = endpoint == Endpoint::Quorum || tls.client_auth != ClientAuth::None;
+        let trusted = needs_trust.then(|| trusted(tls, prefix)).transpose()?;
+        let unusable = |reason: String| TlsError::Unusable {
+            path: path.to_owned(),
+            reason,
+        };
+        let verifier = of_clients(tls.client_auth, trusted.clone(), &provider).map_err(unusable)?;
+        let (chain, own_key) = copy(&key);
+        let server = ServerConfig::builder_with_provider(provider.clone())
+            .with_protocol_versions(&versions)
+            .map_err(|error| TlsError::Rule {
+                key: format!("{prefix}ciphersuites"),
+                reason: error.to_string(),
+            })?
+            .with_client_cert_verifier(verifier)
+            .with_single_cert(chain, own_key)
+            .map_err(|error| unusable(error.to_string()))?;
+        let server = with_tickets(server, path)?;
+        let client = match (endpoint, trusted) {
+            (Endpoint::Quorum, Some(trusted)) => {
+                Some(client_config(path, &key, trusted, &provider, &versions)?)
+            }
+            _ => None,
+        };
+        Ok(Self { server, client })
+    }
+}
+
+/// Tickets are sealed by keys that only this context knows: after other stores are loaded, nobody comes
+/// in on what the old ones trusted.
+fn with_tickets(mut server: ServerConfig, path: &Path) -> Result<Arc<ServerConfig>, TlsError> {
+    server.send_tls13_tickets = TICKETS;
+    server.ticketer =
+        rustls::crypto::ring::Ticketer::new().map_err(|error| TlsError::Unusable {
+            path: path.to_owned(),
+            reason: error.to_string(),
+        })?;
+    Ok(Arc::new(server))
+}
+
+fn client_config(
+    path: &Path,
+    key: &KeyMaterial,
+    trusted: Arc<Trusted>,
+    provider: &Arc<CryptoProvider>,
+    versions: &[&'static rustls::SupportedProtocolVersion],
+) -> Result<Arc<ClientConfig>, TlsError> {
+    let unusable = |reason: String| TlsError::Unusable {
+        path: path.to_owned(),
+        reason,
+    };
+    let verifier = of_servers(trusted, provider).map_err(unusable)?;
+    let (chain, key) = copy(key);
+    let mut client = ClientConfig::builder_with_provider(provider.clone())
+        .with_protocol_versions(versions)
+        .map_err(|error| unusable(error.to_string()))?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier)
+        .with_client_auth_cert(chain, key)
+        .map_err(|error| unusable(error.to_string()))?;
+    // Connections between members are few, and each is to show its certificate.
+    client.resumption = Resumption::disabled();
+    Ok(Arc::new(client))
+}
+
+fn copy(key: &KeyMaterial) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
+    (key.chain.clone(), key.key.clone_key())
+}
+
+/// The trust store, or the platform's roots without one.
+fn trusted(tls: &Tls, prefix: &'static str) -> Result<Arc<Trusted>, TlsError> {
+    let no_roots = |reason: String| TlsError::NoPlatformRoots { prefix, reason };
+    let store = "trustStore";
+    let Some(path) = &tls.trust_store.location else {
+        tracing::warn!(
+            "{prefix}trustStore.location is missing: whatever the platform trusts is trusted"
+        );
+        let found = rustls_native_certs::load_native_certs();
+        let reason = found.errors.first().map(ToString::to_string);
+        let reason = reason.unwrap_or_else(|| "no file with certificates".to_owned());
+        let trusted = Trusted::new(found.certs).ok_or_else(|| no_roots(reason))?;
+        return Ok(Arc::new(trusted));
+    };
+    let certificates = load_trust_store(path, &tls.trust_store, Which { prefix, store })?;
+    let trusted = Trusted::new(certificates).ok_or_else(|| TlsError::Unusable {
+        path: path.clone(),
+        reason: "none of its certificates can be used".to_owned(),
+    })?;
+    Ok(Arc::new(trusted))
+}

@@ -1,0 +1,154 @@
+//! Whether a certificate is for this host.
+//!
+//! An address is looked for among the addresses of the certificate, a name among its DNS names, where
+//! `*` may stand for the first label; in its common name only if it has no alternative names at all.
+//! Source: ZKHostnameVerifier.
+
+use std::net::IpAddr;
+
+use rustls::pki_types::CertificateDer;
+use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
+
+/// A certificate is for other hosts.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the certificate is not for {wanted}: it is for {found}")]
+pub struct WrongHost {
+    /// Who it should be for.
+    wanted: String,
+    /// Who it is for.
+    found: String,
+}
+
+/// The names of a certificate.
+#[derive(Debug, Default)]
+struct Names {
+    ips: Vec<IpAddr>,
+    dns: Vec<String>,
+    common: Option<String>,
+    has_alternatives: bool,
+}
+
+/// Whether the certificate is for this address or one of these names.
+///
+/// # Errors
+/// If it is for neither.
+pub(super) fn check(
+    certificate: &CertificateDer<'_>,
+    ip: IpAddr,
+    names: &[&str],
+) -> Result<(), WrongHost> {
+    let ip = ip.to_canonical();
+    let given = Names::of(certificate);
+    let fits = given.fits_ip(ip)
+        || names.iter().any(|name| match name.parse::<IpAddr>() {
+            Ok(ip) => given.fits_ip(ip.to_canonical()),
+            Err(_) => given.fits_name(name),
+        });
+    if fits {
+        return Ok(());
+    }
+    let wanted = [&[ip.to_string().as_str()], names].concat().join(" or ");
+    let found = given.describe();
+    Err(WrongHost { wanted, found })
+}
+
+impl Names {
+    /// None if it cannot be parsed: then it is for nobody.
+    fn of(certificate: &CertificateDer<'_>) -> Self {
+        let Ok((_, parsed)) = X509Certificate::from_der(certificate) else {
+            return Self::default();
+        };
+        let mut names = Self {
+            common: common_name(&parsed),
+            ..Self::default()
+        };
+        let Ok(Some(alternatives)) = parsed.subject_alternative_name() else {
+            return names;
+        };
+        for name in &alternatives.value.general_names {
+            match name {
+                GeneralName::DNSName(name) => names.dns.push((*name).to_owned()),
+                GeneralName::IPAddress(bytes) => names.ips.extend(ip_of(bytes)),
+                _ => continue,
+            }
+            names.has_alternatives = true;
+        }
+        names
+    }
+
+    fn fits_ip(&self, ip: IpAddr) -> bool {
+        self.ips.contains(&ip)
+    }
+
+    fn fits_name(&self, name: &str) -> bool {
+        if self.has_alternatives {
+            return self.dns.iter().any(|pattern| fits(pattern, name));
+        }
+        self.common
+            .as_ref()
+            .is_some_and(|common| fits(common, name))
+    }
+
+    fn describe(&self) -> String {
+        let ips = self.ips.iter().map(IpAddr::to_string);
+        let mut all: Vec<String> = ips.chain(self.dns.iter().cloned()).collect();
+        if !self.has_alternatives {
+            all.extend(self.common.clone());
+        }
+        match all.is_empty() {
+            true => "no host".to_owned(),
+            // Written by the other side.
+            false => all.join(", ").escape_debug().take(200).collect(),
+        }
+    }
+}
+
+fn common_name(certificate: &X509Certificate<'_>) -> Option<String> {
+    let mut names = certificate.subject().iter_common_name();
+    names.next()?.as_str().ok().map(str::to_owned)
+}
+
+fn ip_of(bytes: &[u8]) -> Option<IpAddr> {
+    if let Ok(four) = <[u8; 4]>::try_from(bytes) {
+        return Some(four.into());
+    }
+    let sixteen = <[u8; 16]>::try_from(bytes).ok()?;
+    Some(IpAddr::from(sixteen).to_canonical())
+}
+
+/// Whether a name of a certificate stands for this host.
+fn fits(pattern: &str, name: &str) -> bool {
+    let name = name.strip_suffix('.').unwrap_or(name);
+    match pattern.strip_prefix("*.") {
+        // For one label, and not for a whole top-level domain.
+        Some(parent) => name
+            .split_once('.')
+            .is_some_and(|(_, rest)| rest.contains('.') && rest.eq_ignore_ascii_case(parent)),
+        None => pattern.eq_ignore_ascii_case(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_one_label() {
+        assert!(fits("*.zk.example", "a.zk.example"));
+        assert!(fits("ZK1.example", "zk1.EXAMPLE."));
+        assert!(!fits("*.zk.example", "a.b.zk.example"));
+        assert!(!fits("*.zk.example", "zk.example"));
+        assert!(!fits("*.example", "zk.example"));
+        assert!(!fits("*", "zk"));
+    }
+
+    #[test]
+    fn what_is_no_certificate_is_for_nobody() {
+        let nothing = CertificateDer::from(vec![0x30, 0]);
+        let error = check(&nothing, "::ffff:127.0.0.1".parse().unwrap(), &["zk1"]);
+        assert_eq!(
+            error.unwrap_err().to_string(),
+            "the certificate is not for 127.0.0.1 or zk1: it is for no host"
+        );
+    }
+}

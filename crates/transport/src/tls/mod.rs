@@ -1,0 +1,38 @@
+//! TLS of a port: key and trust stores as Java's servers have them, handshakes, certificates.
+//!
+//! ```text
+//!   config::Tls --> store --> Context (rustls) --> TlsSource (loads again when files change)
+//!                                                     |
+//!            Acceptor: plain, TLS, or both at a port -+- Connector: to another server
+//! ```
+//!
+//! What the other side must show and which names its certificate must have is decided here; who it is,
+//! in [`certificate`].
+
+mod acceptor;
+pub mod certificate;
+mod connector;
+mod context;
+mod detect;
+mod error;
+mod gate;
+mod hosts;
+mod rules;
+mod source;
+mod store;
+mod verify;
+
+pub use acceptor::{Acceptor, Refused};
+pub use connector::Connector;
+pub use detect::looks_like_tls;
+pub use error::TlsError;
+pub use gate::{Gate, HANDSHAKES_MAX};
+pub use rules::Endpoint;
+pub use source::TlsSource;
+/// For fuzzing: what is read from files of strangers.
+pub use store::{KeyMaterial, read_key_store, read_trust_store};
+
+use std::time::Duration;
+
+/// How long a handshake may take from its first byte on, as Netty's SslHandler allows.
+pub const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);

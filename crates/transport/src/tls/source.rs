@@ -1,0 +1,136 @@
+//! The stores of an endpoint, loaded again when their files change.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use config::Tls;
+use parking_lot::RwLock;
+use tokio::time::sleep;
+
+use super::context::Context;
+use super::error::TlsError;
+use super::rules::Endpoint;
+
+/// Where handshakes find key, trust and rules.
+#[derive(Debug)]
+pub struct TlsSource {
+    tls: Tls,
+    endpoint: Endpoint,
+    /// `fips-mode`: hosts are not checked between members.
+    fips_mode: bool,
+    current: RwLock<Arc<Context>>,
+    loaded: RwLock<Stamps>,
+}
+
+/// Pause between two looks at the files.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+/// What tells that a file is another: its time, its length and where the disk has it.
+type Stamp = Option<(SystemTime, u64, u64)>;
+type Stamps = Vec<(PathBuf, Stamp)>;
+
+impl TlsSource {
+    /// Loads the stores.
+    ///
+    /// # Errors
+    /// Whatever keeps them from being used.
+    pub fn load(tls: &Tls, endpoint: Endpoint, fips_mode: bool) -> Result<Arc<Self>, TlsError> {
+        // Before the content is read: what changes between the two is loaded again.
+        let stamps = stamps(tls);
+        let context = Context::load(tls, endpoint)?;
+        Ok(Arc::new(Self {
+            tls: tls.clone(),
+            endpoint,
+            fips_mode,
+            current: RwLock::new(Arc::new(context)),
+            loaded: RwLock::new(stamps),
+        }))
+    }
+
+    /// What handshakes that begin now use.
+    pub(super) fn current(&self) -> Arc<Context> {
+        self.current.read().clone()
+    }
+
+    /// Time for the first byte at a port that takes both TLS and plain.
+    pub(super) fn detection_timeout(&self) -> Duration {
+        Duration::from_millis(self.tls.handshake_detection_timeout_ms.into())
+    }
+
+    /// Whether a server's host must be in its certificate. Source: X509Util.createTrustManager, which
+    /// leaves hosts alone in FIPS mode.
+    pub(super) fn checks_server_hosts(&self) -> bool {
+        !self.fips_mode && self.tls.hostname_verification
+    }
+
+    /// Whether a client's host must be in its certificate. At the client ports that has to be asked for,
+    /// and FIPS mode leaves it to the library. Source: ClientX509Util.createNettySslContextForServer.
+    pub(super) fn checks_client_hosts(&self) -> bool {
+        let is_left_alone = self.fips_mode && self.endpoint == Endpoint::Quorum;
+        !is_left_alone && self.tls.hostname_verification && self.tls.client_hostname_verification
+    }
+
+    /// Whether a name may be looked up for that.
+    pub(super) fn allows_reverse_lookup(&self) -> bool {
+        !self.fips_mode && self.tls.allow_reverse_dns_lookup
+    }
+
+    /// Loads the stores again whenever one of their files has changed, until the task is aborted. What
+    /// cannot be used is told once, and what was there before stays in force. Connections that are there
+    /// live on.
+    pub async fn watch(self: Arc<Self>) {
+        loop {
+            sleep(LOOK_EVERY).await;
+            let source = self.clone();
+            // Files may lie on a disk that hangs.
+            if let Err(error) = tokio::task::spawn_blocking(move || source.look()).await {
+                tracing::error!(err = %error, "cannot look at the key and trust stores");
+            }
+        }
+    }
+
+    fn look(&self) {
+        let now = stamps(&self.tls);
+        if *self.loaded.read() == now {
+            return;
+        }
+        let prefix = self.endpoint.prefix();
+        match Context::load(&self.tls, self.endpoint) {
+            Ok(context) => {
+                *self.current.write() = Arc::new(context);
+                tracing::info!(
+                    "{prefix}keyStore or {prefix}trustStore has changed: new connections use it"
+                );
+            }
+            Err(error) => {
+                tracing::error!(err = %error, "{prefix}keyStore or {prefix}trustStore has changed and cannot be used: what was loaded before stays in force");
+            }
+        }
+        *self.loaded.write() = now;
+    }
+}
+
+fn stamps(tls: &Tls) -> Stamps {
+    let stores = [&tls.key_store, &tls.trust_store];
+    let files = stores
+        .into_iter()
+        .flat_map(|store| [&store.location, &store.password_path]);
+    let files = files.flatten();
+    files.map(|path| (path.clone(), stamp(path))).collect()
+}
+
+fn stamp(path: &Path) -> Stamp {
+    let found = std::fs::metadata(path).ok()?;
+    Some((found.modified().ok()?, found.len(), file_number(&found)))
+}
+
+#[cfg(unix)]
+fn file_number(found: &std::fs::Metadata) -> u64 {
+    std::os::unix::fs::MetadataExt::ino(found)
+}
+
+#[cfg(not(unix))]
+fn file_number(_: &std::fs::Metadata) -> u64 {
+    0
+}

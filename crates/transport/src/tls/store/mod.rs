@@ -1,0 +1,183 @@
+//! Key and trust stores: which file, which format, what is in it.
+//!
+//! Java decides by the type that is set or by the end of the file's name. A JKS store that is in truth
+//! PKCS #12, and the other way round, is read all the same: Java's KeyStore does so too
+//! (`keystore.type.compat`), and since Java 9 keytool writes PKCS #12 whatever the name.
+//! Source: FileKeyStoreLoaderBuilderProvider, KeyStoreFileType.
+
+mod jks;
+mod pem;
+mod pkcs12;
+
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use config::{Store, StoreFormat};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+
+use super::error::{StoreFault, TlsError};
+
+/// No store is larger: the roots of a whole platform have half a megabyte.
+const STORE_BYTES_MAX: u64 = 16 << 20;
+
+/// A password file is a line.
+const PASSWORD_BYTES_MAX: u64 = 64 << 10;
+
+/// A private key and the certificates that go with it, the own one first.
+#[derive(Debug)]
+pub struct KeyMaterial {
+    /// The key.
+    pub key: PrivateKeyDer<'static>,
+    /// Its certificate, and those that lead from it to a root.
+    pub chain: Vec<CertificateDer<'static>>,
+}
+
+/// One of the two stores of an endpoint, by the names of its settings.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Which {
+    /// `ssl.` or `ssl.quorum.`.
+    pub(super) prefix: &'static str,
+    /// `keyStore` or `trustStore`.
+    pub(super) store: &'static str,
+}
+
+/// Loads the key store.
+pub(super) fn load_key_store(
+    path: &Path,
+    store: &Store,
+    which: Which,
+) -> Result<KeyMaterial, TlsError> {
+    let format = format(path, store, which)?;
+    let bytes = read(path, STORE_BYTES_MAX)?;
+    let password = password(store)?;
+    read_key_store(format, &bytes, &password).map_err(|fault| refused(path, fault))
+}
+
+/// Loads the trust store.
+pub(super) fn load_trust_store(
+    path: &Path,
+    store: &Store,
+    which: Which,
+) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let format = format(path, store, which)?;
+    let bytes = read(path, STORE_BYTES_MAX)?;
+    let password = password(store)?;
+    read_trust_store(format, &bytes, &password).map_err(|fault| refused(path, fault))
+}
+
+/// The key of a store and its certificates.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn read_key_store(
+    format: StoreFormat,
+    bytes: &[u8],
+    password: &str,
+) -> Result<KeyMaterial, StoreFault> {
+    match Content::of(format, bytes)? {
+        Content::Pem => pem::key(bytes, password),
+        Content::Jks => jks::key(bytes, password),
+        Content::Pkcs12 => pkcs12::key(bytes, password),
+    }
+}
+
+/// The certificates that a store says are trusted.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn read_trust_store(
+    format: StoreFormat,
+    bytes: &[u8],
+    password: &str,
+) -> Result<Vec<CertificateDer<'static>>, StoreFault> {
+    match Content::of(format, bytes)? {
+        Content::Pem => pem::certificates(bytes),
+        Content::Jks => jks::certificates(bytes, password),
+        Content::Pkcs12 => pkcs12::certificates(bytes, password),
+    }
+}
+
+/// How the bytes are to be read.
+enum Content {
+    Pem,
+    Jks,
+    Pkcs12,
+}
+
+impl Content {
+    fn of(format: StoreFormat, bytes: &[u8]) -> Result<Self, StoreFault> {
+        match format {
+            StoreFormat::Pem => Ok(Self::Pem),
+            StoreFormat::Jks | StoreFormat::Pkcs12 if bytes.starts_with(&jks::MAGIC) => {
+                Ok(Self::Jks)
+            }
+            // An ASN.1 sequence.
+            StoreFormat::Jks if bytes.first() != Some(&0x30) => {
+                Err(StoreFault::malformed("JKS", "it begins like no key store"))
+            }
+            StoreFormat::Jks | StoreFormat::Pkcs12 => Ok(Self::Pkcs12),
+            StoreFormat::Bcfks => Err(StoreFault::Bcfks),
+        }
+    }
+}
+
+/// The type that is set, or that of the file's name: in exactly this spelling, as in Java.
+fn format(path: &Path, store: &Store, which: Which) -> Result<StoreFormat, TlsError> {
+    let by_name = || match path.extension()?.to_str()? {
+        "jks" => Some(StoreFormat::Jks),
+        "pem" => Some(StoreFormat::Pem),
+        "p12" => Some(StoreFormat::Pkcs12),
+        "bcfks" => Some(StoreFormat::Bcfks),
+        _ => None,
+    };
+    store
+        .format
+        .or_else(by_name)
+        .ok_or_else(|| TlsError::UnknownType {
+            path: path.to_owned(),
+            prefix: which.prefix,
+            store: which.store,
+        })
+}
+
+/// The file with the password wins; one line end behind it does not count.
+fn password(store: &Store) -> Result<String, TlsError> {
+    let Some(path) = &store.password_path else {
+        let password = store.password.as_ref();
+        return Ok(password.map_or_else(String::new, |password| password.expose().to_owned()));
+    };
+    let bytes = read(path, PASSWORD_BYTES_MAX)?;
+    let mut text = String::from_utf8_lossy(&bytes).into_owned();
+    if text.ends_with('\n') {
+        text.pop();
+        if text.ends_with('\r') {
+            text.pop();
+        }
+    }
+    Ok(text)
+}
+
+fn read(path: &Path, max: u64) -> Result<Vec<u8>, TlsError> {
+    let failed = |source| TlsError::Read {
+        path: path.to_owned(),
+        source,
+    };
+    let file = File::open(path).map_err(failed)?;
+    let mut bytes = Vec::new();
+    file.take(max + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if bytes.len() as u64 > max {
+        return Err(TlsError::TooLarge {
+            path: path.to_owned(),
+            max,
+        });
+    }
+    Ok(bytes)
+}
+
+fn refused(path: &Path, fault: StoreFault) -> TlsError {
+    TlsError::Store {
+        path: path.to_owned(),
+        fault,
+    }
+}

@@ -1,0 +1,102 @@
+//! PEM: a private key and certificates as text.
+
+use pkcs8::EncryptedPrivateKeyInfoRef;
+use pkcs8::pkcs5::EncryptionScheme;
+use pkcs8::pkcs5::pbes2::Kdf;
+use rustls::pki_types::pem::{Error, PemObject, SectionKind};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
+
+use super::KeyMaterial;
+use crate::tls::error::StoreFault;
+
+const KIND: &str = "PEM";
+
+/// How a key begins that is encrypted by a password (RFC 7468, section 11).
+const ENCRYPTED: &str = "ENCRYPTED PRIVATE KEY";
+
+pub(super) fn key(bytes: &[u8], password: &str) -> Result<KeyMaterial, StoreFault> {
+    let chain = parse_certificates(bytes)?;
+    if chain.is_empty() {
+        return Err(StoreFault::NoKey);
+    }
+    let key = match find(bytes, ENCRYPTED)? {
+        Some(encrypted) => decrypt(&encrypted, password)?,
+        None => match PrivateKeyDer::from_pem_slice(bytes) {
+            Ok(key) => key,
+            Err(Error::NoItemsFound) => return Err(StoreFault::NoKey),
+            Err(error) => return Err(malformed(&error)),
+        },
+    };
+    Ok(KeyMaterial { key, chain })
+}
+
+pub(super) fn certificates(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, StoreFault> {
+    let found = parse_certificates(bytes)?;
+    if found.is_empty() {
+        return Err(StoreFault::NoCertificates { hint: "" });
+    }
+    Ok(found)
+}
+
+fn parse_certificates(bytes: &[u8]) -> Result<Vec<CertificateDer<'static>>, StoreFault> {
+    let found: Result<_, _> = CertificateDer::pem_slice_iter(bytes).collect();
+    found.map_err(|error| malformed(&error))
+}
+
+fn malformed(error: &Error) -> StoreFault {
+    // What the library says may hold a line of the file, and that may be a line of the key.
+    let reason = match error {
+        Error::MissingSectionEnd { .. } => "a section has no end",
+        Error::IllegalSectionStart { .. } => "a section begins in no known way",
+        Error::Base64Decode(_) => "a section is not base64",
+        _ => "it cannot be parsed",
+    };
+    StoreFault::malformed(KIND, reason)
+}
+
+/// The first section of a name that the library gives no meaning.
+fn find(bytes: &[u8], label: &str) -> Result<Option<Vec<u8>>, StoreFault> {
+    let text = String::from_utf8_lossy(bytes);
+    let begin = format!("-----BEGIN {label}-----");
+    let end = format!("-----END {label}-----");
+    let Some((_, rest)) = text.split_once(&begin) else {
+        return Ok(None);
+    };
+    let Some((body, _)) = rest.split_once(&end) else {
+        return Err(StoreFault::malformed(KIND, "a section has no end"));
+    };
+    // Under a label that the library knows, so that it decodes the base64.
+    let plain = format!("-----BEGIN PRIVATE KEY-----{body}-----END PRIVATE KEY-----");
+    let decoded = <(SectionKind, Vec<u8>)>::from_pem_slice(plain.as_bytes());
+    decoded
+        .map(|(_, der)| Some(der))
+        .map_err(|error| malformed(&error))
+}
+
+fn decrypt(der: &[u8], password: &str) -> Result<PrivateKeyDer<'static>, StoreFault> {
+    let encrypted = EncryptedPrivateKeyInfoRef::try_from(der)
+        .map_err(|_| StoreFault::malformed(KIND, "the encrypted key is no PKCS #8"))?;
+    if !is_bearable(&encrypted.encryption_algorithm) {
+        let reason = "the key's encryption is not known, or asks for too much work";
+        return Err(StoreFault::malformed(KIND, reason));
+    }
+    let key = encrypted
+        .decrypt(password)
+        .map_err(|_| StoreFault::KeyPassword)?;
+    Ok(PrivatePkcs8KeyDer::from(key.as_bytes().to_vec()).into())
+}
+
+/// Rounds of the function that makes a key of a password: keytool's and openssl's are hundreds of times
+/// fewer.
+const ROUNDS_MAX: u32 = 1_000_000;
+
+/// Whether decrypting takes no more time and memory than anybody would ask for.
+fn is_bearable(scheme: &EncryptionScheme) -> bool {
+    match scheme {
+        EncryptionScheme::Pbes2(parameters) => match &parameters.kdf {
+            Kdf::Pbkdf2(pbkdf2) => pbkdf2.iteration_count <= ROUNDS_MAX,
+            _ => false,
+        },
+        _ => false,
+    }
+}

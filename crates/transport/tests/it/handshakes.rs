@@ -1,0 +1,369 @@
+//! Who comes in and who does not, over real sockets.
+
+use std::net::{Shutdown, SocketAddr};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::{ClientAuth, Tls};
+use rcgen::SanType;
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use transport::Stream;
+use transport::tls::{Acceptor, Connector, Endpoint, Gate, Refused, TlsSource, certificate};
+
+use crate::authority::{Authority, Signed, params, self_signed, settings};
+
+/// A site with an authority, and one certificate of it on either side.
+struct Site {
+    dir: TempDir,
+    authority: Authority,
+    server: Tls,
+    client: Tls,
+}
+
+impl Site {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let authority = Authority::new("Authority");
+        let server = settings(
+            dir.path(),
+            "server",
+            &authority.member("zk1"),
+            &authority.pem,
+        );
+        let client = settings(
+            dir.path(),
+            "client",
+            &authority.member("zk2"),
+            &authority.pem,
+        );
+        Self {
+            dir,
+            authority,
+            server,
+            client,
+        }
+    }
+
+    fn own(&self, name: &str, own: &Signed) -> Tls {
+        settings(self.dir.path(), name, own, &self.authority.pem)
+    }
+}
+
+fn source(tls: &Tls, fips_mode: bool) -> Arc<TlsSource> {
+    TlsSource::load(tls, Endpoint::Quorum, fips_mode).unwrap()
+}
+
+fn acceptor(tls: &Tls) -> Acceptor {
+    Acceptor::tls(source(tls, true), Gate::new(None), false)
+}
+
+/// Both sides' ends of one connection.
+async fn meet(
+    acceptor: &Acceptor,
+    connector: &Connector,
+) -> (Result<Stream, Refused>, std::io::Result<Stream>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let accepting = async {
+        let (stream, peer) = listener.accept().await.unwrap();
+        acceptor.establish(stream, peer).await
+    };
+    let connecting = async {
+        let stream = TcpStream::connect(address).await.unwrap();
+        let mut stream = connector.establish(stream, &["127.0.0.1"]).await?;
+        // In TLS 1.3 the server's word about the client's certificate comes with its first data.
+        if stream.is_tls() {
+            stream.read_u8().await?;
+        }
+        Ok(stream)
+    };
+    let greeting = async {
+        let mut stream = accepting.await?;
+        if stream.is_tls() {
+            // Fails if the client has refused meanwhile.
+            let _ = stream.write_u8(1).await;
+            let _ = stream.flush().await;
+        }
+        Ok(stream)
+    };
+    tokio::join!(greeting, connecting)
+}
+
+async fn meets(server: &Tls, client: &Tls) -> (Result<Stream, Refused>, std::io::Result<Stream>) {
+    meet(&acceptor(server), &Connector::tls(source(client, true))).await
+}
+
+/// Why the server took nobody.
+async fn refusal(server: &Tls, client: &Tls) -> String {
+    let (accepted, connected) = meets(server, client).await;
+    assert!(connected.is_err());
+    accepted.unwrap_err().to_string()
+}
+
+/// Why the client took nobody.
+async fn client_refusal(server: &Tls, client: &Tls) -> String {
+    let (accepted, connected) = meets(server, client).await;
+    assert!(accepted.is_err());
+    connected.unwrap_err().to_string()
+}
+
+#[tokio::test]
+async fn both_sides_know_each_other_and_bytes_go_through_whole() {
+    let site = Site::new();
+    let (accepted, connected) = meets(&site.server, &site.client).await;
+    let (accepted, connected) = (accepted.unwrap(), connected.unwrap());
+    let subject = certificate::subject(accepted.peer_certificate().unwrap());
+    assert_eq!(subject.as_deref(), Some("O=Test,CN=zk2"));
+    let sent: Vec<u8> = (0..3_000_000u32).map(|n| n.to_le_bytes()[0]).collect();
+    let expected = sent.clone();
+    let (_read, mut write) = accepted.into_split();
+    let writing = tokio::spawn(async move {
+        write.write_all(&sent).await.unwrap();
+        write.flush().await.unwrap();
+        write.shutdown().await.unwrap();
+    });
+    let (mut read, _write) = connected.into_split();
+    let mut received = Vec::new();
+    read.read_to_end(&mut received).await.unwrap();
+    writing.await.unwrap();
+    assert!(received == expected);
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_ends_like_tcp() {
+    let site = Site::new();
+    let (accepted, connected) = meets(&site.server, &site.client).await;
+    let Ok(Stream::Tls(tls)) = accepted else {
+        panic!("no TLS")
+    };
+    // Without a farewell.
+    let tcp = socket2::SockRef::from(tls.get_ref().0);
+    tcp.shutdown(Shutdown::Both).unwrap();
+    let mut some = Vec::new();
+    assert_eq!(connected.unwrap().read_to_end(&mut some).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn certificates_of_strangers_are_refused() {
+    let site = Site::new();
+    let stranger = Authority::new("Stranger");
+    let client = site.own("stranger", &stranger.member("zk2"));
+    assert!(
+        refusal(&site.server, &client)
+            .await
+            .contains("UnknownIssuer")
+    );
+    let client = site.own("alone", &self_signed("zk2", false));
+    assert!(
+        refusal(&site.server, &client)
+            .await
+            .contains("UnknownIssuer")
+    );
+    let server = site.own("wrong", &stranger.member("zk1"));
+    let reason = client_refusal(&server, &site.client).await;
+    assert!(reason.contains("UnknownIssuer"), "{reason}");
+}
+
+#[tokio::test]
+async fn certificates_out_of_time_or_for_something_else_are_refused() {
+    let site = Site::new();
+    let mut old = params("zk2");
+    old.not_before = rcgen::date_time_ymd(2001, 1, 1);
+    old.not_after = rcgen::date_time_ymd(2002, 1, 1);
+    let client = site.own("old", &site.authority.sign(&old));
+    let reason = refusal(&site.server, &client).await;
+    assert!(reason.contains("expired"), "{reason}");
+    let mut early = params("zk2");
+    early.not_before = rcgen::date_time_ymd(2999, 1, 1);
+    early.not_after = rcgen::date_time_ymd(3000, 1, 1);
+    let client = site.own("early", &site.authority.sign(&early));
+    let reason = refusal(&site.server, &client).await;
+    assert!(reason.contains("not valid yet"), "{reason}");
+    let mut only_servers = params("zk2");
+    only_servers.extended_key_usages.pop();
+    let client = site.own("usage", &site.authority.sign(&only_servers));
+    let reason = refusal(&site.server, &client).await;
+    assert!(reason.contains("extended key usage"), "{reason}");
+}
+
+#[tokio::test]
+async fn a_certificate_in_the_trust_store_is_trusted_whatever_it_may_sign() {
+    for is_ca in [true, false] {
+        let site = Site::new();
+        let (one, two) = (self_signed("zk1", is_ca), self_signed("zk2", is_ca));
+        let both = format!("{}{}", one.certificate, two.certificate);
+        let server = settings(site.dir.path(), "one", &one, &both);
+        let client = settings(site.dir.path(), "two", &two, &both);
+        let (accepted, connected) = meets(&server, &client).await;
+        accepted.unwrap();
+        connected.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn without_a_certificate_only_who_is_not_asked_or_need_not_answers_comes_in() {
+    let site = Site::new();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    for (wanted, comes_in) in [
+        (ClientAuth::None, true),
+        (ClientAuth::Want, true),
+        (ClientAuth::Need, false),
+    ] {
+        let mut server = site.server.clone();
+        server.client_auth = wanted;
+        let acceptor = acceptor(&server);
+        let client = Command::new("openssl")
+            .args(["s_client", "-quiet", "-connect", &address.to_string()])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let Ok(mut client) = client else {
+            eprintln!("skipped: no openssl");
+            return;
+        };
+        let (stream, peer) = listener.accept().await.unwrap();
+        match acceptor.establish(stream, peer).await {
+            Ok(stream) => assert!(comes_in && stream.peer_certificate().is_none()),
+            Err(refused) => {
+                assert!(!comes_in, "{refused}");
+                assert!(refused.to_string().contains("no certificate"), "{refused}");
+            }
+        }
+        client.kill().unwrap();
+        client.wait().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn protocols_that_do_not_meet_are_refused() {
+    let site = Site::new();
+    let (mut server, mut client) = (site.server.clone(), site.client.clone());
+    server.enabled_protocols = Some(vec!["TLSv1.3".to_owned()]);
+    client.enabled_protocols = Some(vec!["TLSv1.2".to_owned()]);
+    let reason = refusal(&server, &client).await;
+    assert!(reason.contains("incompatible"), "{reason}");
+    server.enabled_protocols = Some(vec!["TLSv1.2".to_owned()]);
+    let (accepted, connected) = meets(&server, &client).await;
+    accepted.unwrap();
+    connected.unwrap();
+}
+
+#[tokio::test]
+async fn hosts_are_checked_unless_fips_mode_leaves_them_alone() {
+    let site = Site::new();
+    let mut elsewhere = params("zk1");
+    elsewhere.subject_alt_names = vec![SanType::DnsName("zk1.elsewhere".try_into().unwrap())];
+    let wrong = site.own("elsewhere", &site.authority.sign(&elsewhere));
+    let checking = Connector::tls(source(&site.client, false));
+    let (_, connected) = meet(&acceptor(&wrong), &checking).await;
+    let reason = connected.unwrap_err().to_string();
+    assert!(reason.contains("is not for 127.0.0.1"), "{reason}");
+    assert!(reason.contains("zk1.elsewhere"), "{reason}");
+    let (_, connected) = meet(&acceptor(&site.server), &checking).await;
+    connected.unwrap();
+    let lenient = Connector::tls(source(&site.client, true));
+    let (_, connected) = meet(&acceptor(&wrong), &lenient).await;
+    connected.unwrap();
+
+    let mut server = site.server.clone();
+    server.client_hostname_verification = true;
+    let strict = Acceptor::tls(source(&server, false), Gate::new(None), false);
+    let (accepted, _) = meet(&strict, &Connector::tls(source(&wrong, true))).await;
+    assert!(matches!(accepted, Err(Refused::WrongHost(_))));
+    let (accepted, _) = meet(&strict, &lenient).await;
+    accepted.unwrap();
+}
+
+/// Connects, sends these bytes, and says what the acceptor made of it.
+async fn greeted_by(acceptor: Acceptor, bytes: &[u8]) -> Result<Stream, Refused> {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address: SocketAddr = listener.local_addr().unwrap();
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(bytes).await.unwrap();
+    let (accepted, peer) = listener.accept().await.unwrap();
+    acceptor.establish(accepted, peer).await
+}
+
+#[tokio::test]
+async fn plain_bytes_are_taken_only_where_both_are() {
+    let site = Site::new();
+    let refused = greeted_by(acceptor(&site.server), b"ruok").await;
+    assert!(matches!(refused, Err(Refused::NotTls)));
+    let unified = Acceptor::tls(source(&site.server, true), Gate::new(None), true);
+    let mut stream = greeted_by(unified.clone(), b"ruok").await.unwrap();
+    assert!(!stream.is_tls());
+    let mut word = [0; 4];
+    stream.read_exact(&mut word).await.unwrap();
+    assert_eq!(&word, b"ruok");
+    let (accepted, _) = meet(&unified, &Connector::tls(source(&site.client, true))).await;
+    assert!(accepted.unwrap().is_tls());
+    // Silence is plain: there are ports at which the server speaks first.
+    let mut hasty = site.server.clone();
+    hasty.handshake_detection_timeout_ms = 50;
+    let unified = Acceptor::tls(source(&hasty, true), Gate::new(None), true);
+    assert!(!greeted_by(unified, b"").await.unwrap().is_tls());
+}
+
+#[tokio::test]
+async fn garbage_behind_the_first_byte_is_refused() {
+    let site = Site::new();
+    for bytes in [
+        &b"\x16\x03\x01\xff\xff"[..],
+        b"\x16\x03\x01\x00\x04abcd",
+        b"\x16garbage that is no TLS at all",
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let mut stream = TcpStream::connect(listener.local_addr().unwrap())
+            .await
+            .unwrap();
+        stream.write_all(bytes).await.unwrap();
+        stream.shutdown().await.unwrap();
+        let (accepted, peer) = listener.accept().await.unwrap();
+        let acceptor = acceptor(&site.server);
+        assert!(acceptor.establish(accepted, peer).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn who_stops_in_the_middle_holds_up_nobody_and_is_dropped() {
+    let site = Site::new();
+    let gate = Gate::new(None);
+    let acceptor = Acceptor::tls(source(&site.server, true), gate.clone(), false);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut stuck = Vec::new();
+    let mut greetings = Vec::new();
+    for _ in 0..200 {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"\x16\x03\x01\x02").await.unwrap();
+        stuck.push(stream);
+        let (accepted, peer) = listener.accept().await.unwrap();
+        let acceptor = acceptor.clone();
+        greetings.push(tokio::spawn(async move {
+            acceptor.establish(accepted, peer).await.map(|_| ())
+        }));
+    }
+    let begun = std::time::Instant::now();
+    let (accepted, connected) = meet(&acceptor, &Connector::tls(source(&site.client, true))).await;
+    accepted.unwrap();
+    connected.unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    for greeting in greetings {
+        let ended = greeting.await.unwrap();
+        assert!(matches!(ended, Err(Refused::TimedOut)), "{ended:?}");
+    }
+    assert_eq!(gate.under_way(), 0);
+}
+
+#[tokio::test]
+async fn beyond_the_limit_a_newcomer_is_told_so() {
+    let site = Site::new();
+    let acceptor = Acceptor::tls(source(&site.server, true), Gate::new(Some(0)), false);
+    let refused = greeted_by(acceptor, b"\x16").await;
+    assert!(matches!(refused, Err(Refused::Crowded)));
+}

@@ -1,0 +1,12 @@
+//! TLS as a port has it: stores as keytool and openssl write them, handshakes over real sockets.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail the test that calls them"
+)]
+
+mod authority;
+mod handshakes;
+mod reload;
+mod stores;
+mod subjects;

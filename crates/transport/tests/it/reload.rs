@@ -1,0 +1,89 @@
+//! Stores that change while the server runs.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use config::Tls;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use transport::Stream;
+use transport::tls::{Acceptor, Connector, Endpoint, Gate, TlsSource, certificate};
+
+use crate::authority::{Authority, settings, write_key};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+struct Port {
+    acceptor: Acceptor,
+    connector: Connector,
+    listener: TcpListener,
+}
+
+impl Port {
+    async fn meet(&self) -> (Stream, Stream) {
+        let address = self.listener.local_addr().unwrap();
+        let accepting = async {
+            let (stream, peer) = self.listener.accept().await.unwrap();
+            self.acceptor.establish(stream, peer).await.unwrap()
+        };
+        let connecting = async {
+            let stream = TcpStream::connect(address).await.unwrap();
+            self.connector
+                .establish(stream, &["127.0.0.1"])
+                .await
+                .unwrap()
+        };
+        tokio::join!(accepting, connecting)
+    }
+
+    /// Whom the server is for a new connection.
+    async fn name(&self) -> String {
+        let (_accepted, connected) = self.meet().await;
+        certificate::subject(connected.peer_certificate().unwrap()).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn new_connections_have_the_new_certificate_old_ones_live_on_and_garbage_changes_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let authority = Authority::new("Authority");
+    let server: Tls = settings(
+        dir.path(),
+        "server",
+        &authority.member("before"),
+        &authority.pem,
+    );
+    let client: Tls = settings(
+        dir.path(),
+        "client",
+        &authority.member("client"),
+        &authority.pem,
+    );
+    let served = TlsSource::load(&server, Endpoint::Quorum, true).unwrap();
+    let watch = tokio::spawn(served.clone().watch());
+    let port = Port {
+        acceptor: Acceptor::tls(served, Gate::new(None), false),
+        connector: Connector::tls(TlsSource::load(&client, Endpoint::Quorum, true).unwrap()),
+        listener: TcpListener::bind("127.0.0.1:0").await.unwrap(),
+    };
+    assert_eq!(port.name().await, "O=Test,CN=before");
+    let (mut accepted, mut connected) = port.meet().await;
+
+    let key = server.key_store.location.clone().unwrap();
+    fs::write(&key, "garbage").unwrap();
+    // The next one that is good shows that the garbage was looked at, or passed over.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert_eq!(port.name().await, "O=Test,CN=before");
+    write_key(&key, &authority.member("after"));
+    let begun = Instant::now();
+    while port.name().await != "O=Test,CN=after" {
+        assert!(begun.elapsed() < PATIENCE, "the store is not loaded again");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    accepted.write_all(b"still here").await.unwrap();
+    accepted.flush().await.unwrap();
+    let mut text = [0; 10];
+    connected.read_exact(&mut text).await.unwrap();
+    assert_eq!(&text, b"still here");
+    watch.abort();
+}
