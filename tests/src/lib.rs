@@ -15,6 +15,7 @@
 )]
 
 mod apache;
+pub mod certificates;
 mod command;
 mod conformance;
 mod dump;

@@ -49,7 +49,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "replica",
         ],
     ),
-    ("client", &["jute", "proto"]),
+    ("client", &["jute", "proto", "transport"]),
     ("bench", &["client", "jute", "proto"]),
     ("recipes", &["client"]),
     (

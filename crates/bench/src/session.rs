@@ -82,7 +82,8 @@ impl Context {
             socket.bind(SocketAddr::new(source, 0))?;
             let stream = socket.connect(address).await?;
             stream.set_nodelay(true)?;
-            Ok(stream)
+            let host = address.ip().to_string();
+            self.handshake.connector.establish(stream, &[&host]).await
         };
         let stream = connect
             .await

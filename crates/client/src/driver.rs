@@ -131,7 +131,7 @@ pub(crate) struct Driver {
 /// One connection while it is served.
 struct Link {
     server: Arc<str>,
-    wire: Wire<tokio::net::TcpStream>,
+    wire: Wire<transport::Stream>,
     in_flight: InFlight,
     /// Auths of [`Driver::restore`] that are not yet answered; nobody waits for them.
     auths_restored: usize,

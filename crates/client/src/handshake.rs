@@ -9,6 +9,8 @@ use proto::connect::{ConnectRequest, ConnectResponse};
 use proto::{OpCode, SessionId, Xid, Zxid};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use transport::Stream;
+use transport::tls::Connector;
 
 use crate::error::{Error, LossReason, Result};
 use crate::frame::{put_frame, put_request};
@@ -29,8 +31,10 @@ pub struct Handshake {
     pub read_only: Option<bool>,
     /// Largest frame to accept, bytes.
     pub frame_bytes_max: usize,
-    /// Time for name lookup, TCP connection and answer together.
+    /// Time for name lookup, TCP connection, TLS and answer together.
     pub connect_timeout: Duration,
+    /// TLS, if the server is to be reached by it.
+    pub connector: Connector,
 }
 
 impl Default for Handshake {
@@ -42,6 +46,7 @@ impl Default for Handshake {
             read_only: Some(false),
             frame_bytes_max: FRAME_BYTES_MAX,
             connect_timeout: Duration::from_secs(10),
+            connector: Connector::plain(),
         }
     }
 }
@@ -93,7 +98,7 @@ pub struct Accepted {
 /// A connection with its session: requests and replies as bytes, in whatever number the caller
 /// likes. Nothing is sent unasked: no pings, no reconnects. See [`crate::Client`] for those.
 #[derive(Debug)]
-pub struct RawConnection<S = TcpStream> {
+pub struct RawConnection<S = Stream> {
     /// The bytes.
     pub wire: Wire<S>,
     /// What the handshake brought.
@@ -111,7 +116,9 @@ impl RawConnection {
             let connect = async {
                 let stream = TcpStream::connect(&**server).await?;
                 stream.set_nodelay(true)?;
-                Ok(stream)
+                let host = server.rsplit_once(':').map_or(&**server, |(host, _)| host);
+                let host = host.trim_start_matches('[').trim_end_matches(']');
+                handshake.connector.establish(stream, &[host]).await
             };
             let stream = connect.await.map_err(|source| Error::Connect {
                 server: Arc::clone(server),

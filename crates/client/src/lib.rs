@@ -36,5 +36,6 @@ pub use multi::{
     first_failure,
 };
 pub use options::Options;
+pub use transport::tls;
 pub use watches::{AddWatchMode, WatchKind};
 pub use wire::{Exchange, Wire};

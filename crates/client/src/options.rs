@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use transport::tls::Connector;
+
 use crate::handshake::{Handshake, Session};
 use crate::limits::{FRAME_BYTES_MAX, REQUEST_BYTES_MAX};
 
@@ -23,6 +25,8 @@ pub struct Options {
     pub frame_bytes_max: usize,
     /// Largest request to send, bytes: what is larger fails before it costs the connection.
     pub request_bytes_max: usize,
+    /// TLS, if the servers are to be reached by it.
+    pub connector: Connector,
 }
 
 impl Options {
@@ -41,6 +45,7 @@ impl Options {
             connect_timeout: Duration::from_secs(5),
             frame_bytes_max: FRAME_BYTES_MAX,
             request_bytes_max: REQUEST_BYTES_MAX,
+            connector: Connector::plain(),
         }
     }
 
@@ -58,6 +63,13 @@ impl Options {
         self
     }
 
+    /// The same over TLS, or whatever the connector speaks.
+    #[must_use]
+    pub fn with_connector(mut self, connector: Connector) -> Self {
+        self.connector = connector;
+        self
+    }
+
     pub(crate) fn handshake(&self) -> Handshake {
         Handshake {
             timeout_ms: i32::try_from(self.session_timeout.as_millis()).unwrap_or(i32::MAX),
@@ -65,6 +77,7 @@ impl Options {
             read_only: Some(self.read_only),
             frame_bytes_max: self.frame_bytes_max,
             connect_timeout: self.connect_timeout,
+            connector: self.connector.clone(),
             ..Handshake::default()
         }
     }

@@ -50,8 +50,22 @@ def expect_error(kind, call, *args, **kwargs):
     raise Failed("%s gave %r instead of %s" % (call.__name__, result, kind.__name__))
 
 
+def tls():
+    """How to speak TLS, if the test wants it."""
+    files = os.environ.get("ZOARIUM_TEST_TLS")
+    if files is None:
+        return {}
+    return {
+        "use_ssl": True,
+        "certfile": os.path.join(files, "client.pem"),
+        "keyfile": os.path.join(files, "client.pem"),
+        "ca": os.path.join(files, "authority.pem"),
+        "check_hostname": True,
+    }
+
+
 def connect(address, timeout):
-    client = KazooClient(hosts=address, timeout=timeout)
+    client = KazooClient(hosts=address, timeout=timeout, **tls())
     client.start(timeout=PATIENCE)
     return client
 

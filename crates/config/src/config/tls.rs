@@ -63,7 +63,7 @@ pub struct Tls {
 }
 
 /// A key or trust store.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Store {
     /// The file.
     pub location: Option<PathBuf>,

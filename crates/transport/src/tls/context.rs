@@ -3,10 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use config::{ClientAuth, Tls};
+use config::{ClientAuth, Store, Tls};
 use rustls::client::Resumption;
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ServerConfig};
 
 use super::error::TlsError;
@@ -37,7 +38,9 @@ impl Context {
         let provider = provider(tls, endpoint)?;
         let versions = versions(tls, endpoint)?;
         let needs_trust = endpoint == Endpoint::Quorum || tls.client_auth != ClientAuth::None;
-        let trusted = needs_trust.then(|| trusted(tls, prefix)).transpose()?;
+        let trusted = needs_trust
+            .then(|| trusted(&tls.trust_store, prefix))
+            .transpose()?;
         let unusable = |reason: String| TlsError::Unusable {
             path: path.to_owned(),
             reason,
@@ -105,11 +108,45 @@ fn copy(key: &KeyMaterial) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'stat
     (key.chain.clone(), key.key.clone_key())
 }
 
+/// What a client speaks TLS with.
+pub(super) fn outgoing(
+    key: Option<&Store>,
+    trust: Option<&Store>,
+) -> Result<Arc<ClientConfig>, TlsError> {
+    let prefix = Endpoint::Client.prefix();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let no_store = Store::default();
+    let trusted = trusted(trust.unwrap_or(&no_store), prefix)?;
+    let unusable = |reason: String| TlsError::Unusable {
+        path: key.and_then(|key| key.location.clone()).unwrap_or_default(),
+        reason,
+    };
+    let verifier = of_servers(trusted, &provider).map_err(unusable)?;
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&[&TLS13, &TLS12])
+        .map_err(|error| unusable(error.to_string()))?
+        .dangerous()
+        .with_custom_certificate_verifier(verifier);
+    let Some((store, path)) = key.and_then(|key| Some((key, key.location.as_deref()?))) else {
+        return Ok(Arc::new(builder.with_no_client_auth()));
+    };
+    let which = Which {
+        prefix,
+        store: "keyStore",
+    };
+    let KeyMaterial { key, chain } = load_key_store(path, store, which)?;
+    let client = builder.with_client_auth_cert(chain, key);
+    client.map(Arc::new).map_err(|error| TlsError::Unusable {
+        path: path.to_owned(),
+        reason: error.to_string(),
+    })
+}
+
 /// The trust store, or the platform's roots without one.
-fn trusted(tls: &Tls, prefix: &'static str) -> Result<Arc<Trusted>, TlsError> {
+fn trusted(trust: &Store, prefix: &'static str) -> Result<Arc<Trusted>, TlsError> {
     let no_roots = |reason: String| TlsError::NoPlatformRoots { prefix, reason };
     let store = "trustStore";
-    let Some(path) = &tls.trust_store.location else {
+    let Some(path) = &trust.location else {
         tracing::warn!(
             "{prefix}trustStore.location is missing: whatever the platform trusts is trusted"
         );
@@ -119,7 +156,7 @@ fn trusted(tls: &Tls, prefix: &'static str) -> Result<Arc<Trusted>, TlsError> {
         let trusted = Trusted::new(found.certs).ok_or_else(|| no_roots(reason))?;
         return Ok(Arc::new(trusted));
     };
-    let certificates = load_trust_store(path, &tls.trust_store, Which { prefix, store })?;
+    let certificates = load_trust_store(path, trust, Which { prefix, store })?;
     let trusted = Trusted::new(certificates).ok_or_else(|| TlsError::Unusable {
         path: path.clone(),
         reason: "none of its certificates can be used".to_owned(),

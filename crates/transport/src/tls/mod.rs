@@ -23,7 +23,8 @@ mod store;
 mod verify;
 
 pub use acceptor::{Acceptor, Refused};
-pub use connector::Connector;
+pub use config::{Secret, Store, StoreFormat};
+pub use connector::{ClientStores, Connector};
 pub use detect::looks_like_tls;
 pub use error::TlsError;
 pub use gate::{Gate, HANDSHAKES_MAX};

@@ -105,6 +105,28 @@ impl Site {
         );
     }
 
+    /// `key.pem` and `cert.pem`.
+    fn pair(&self) {
+        self.run(
+            "openssl",
+            &[
+                "req",
+                "-x509",
+                "-newkey",
+                "rsa:2048",
+                "-nodes",
+                "-keyout",
+                "key.pem",
+                "-out",
+                "cert.pem",
+                "-days",
+                "30",
+                "-subj",
+                "/O=Test/OU=Ops/CN=zk1",
+            ],
+        );
+    }
+
     fn read(&self, name: &str) -> Vec<u8> {
         std::fs::read(self.path(name)).unwrap()
     }
@@ -163,24 +185,7 @@ fn stores_of_keytool_are_read_whatever_type_is_said_to_be_theirs() {
 #[test]
 fn stores_of_openssl_are_read() {
     let Some(site) = site() else { return };
-    site.run(
-        "openssl",
-        &[
-            "req",
-            "-x509",
-            "-newkey",
-            "rsa:2048",
-            "-nodes",
-            "-keyout",
-            "key.pem",
-            "-out",
-            "cert.pem",
-            "-days",
-            "30",
-            "-subj",
-            "/O=Test/OU=Ops/CN=zk1",
-        ],
-    );
+    site.pair();
     let pass = format!("pass:{PASSWORD}");
     for (name, more) in [("new.p12", &[][..]), ("old.p12", &["-legacy"])] {
         let mut args = vec![
@@ -210,11 +215,16 @@ fn stores_of_openssl_are_read() {
     );
     let unmarked = subjects(StoreFormat::Pkcs12, &site.read("trust.p12"), PASSWORD).unwrap_err();
     assert!(unmarked.contains("keytool -importcert"), "{unmarked}");
+    let pem = site.read("cert.pem");
+    assert_eq!(subjects(StoreFormat::Pem, &pem, "").unwrap(), [SUBJECT]);
+}
+
+#[test]
+fn keys_in_pem_are_read_with_a_password_and_without() {
+    let Some(site) = site() else { return };
+    site.pair();
+    let pass = format!("pass:{PASSWORD}");
     let certificate = site.read("cert.pem");
-    assert_eq!(
-        subjects(StoreFormat::Pem, &certificate, "").unwrap(),
-        [SUBJECT]
-    );
     let plain = [site.read("key.pem"), certificate.clone()].concat();
     assert_eq!(key(StoreFormat::Pem, &plain, "").unwrap(), [SUBJECT]);
     site.run(

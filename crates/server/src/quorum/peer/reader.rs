@@ -21,7 +21,7 @@ pub(super) struct PacketReader<R> {
     /// Of all packets behind the first, from somebody who has yet to introduce itself.
     limits_behind: Option<Limits>,
     /// Found behind good packets, to be told once those are delivered.
-    fault: Option<DecodeError>,
+    fault: Option<PeerError>,
     /// A packet whose identities are too long to be kept.
     long: Option<LongIdentities>,
 }
@@ -114,10 +114,7 @@ impl<R: AsyncRead + Unpin> PacketReader<R> {
     {
         loop {
             if let Some(fault) = self.fault.take() {
-                return Err(match looks_like_tls(&self.buffer) {
-                    true => PeerError::Tls,
-                    false => fault.into(),
-                });
+                return Err(fault);
             }
             let batch = self.take(&mut is_last);
             if !batch.packets.is_empty() {
@@ -158,18 +155,22 @@ impl<R: AsyncRead + Unpin> PacketReader<R> {
         Batch { packets, bytes }
     }
 
-    fn take_one<P>(&mut self) -> Result<Option<P>, DecodeError>
+    fn take_one<P>(&mut self) -> Result<Option<P>, PeerError>
     where
         P: TryFrom<QuorumPacket, Error = DecodeError>,
     {
         if self.long.is_none() {
+            // No type of a packet begins like that.
+            if looks_like_tls(&self.buffer) {
+                return Err(PeerError::Tls);
+            }
             match QuorumPacket::extent(&self.buffer, self.limits)? {
                 None => return Ok(None),
                 Some(Extent::Whole(len)) => {
                     let frame = self.buffer.split_to(len).freeze();
                     let packet = self.decode(frame)?;
                     self.limits = self.limits_behind.take().unwrap_or(self.limits);
-                    return P::try_from(packet).map(Some);
+                    return Ok(Some(P::try_from(packet)?));
                 }
                 Some(Extent::LongIdentities { at, identities }) => {
                     let mut head = self.buffer.split_to(at);
@@ -189,7 +190,10 @@ impl<R: AsyncRead + Unpin> PacketReader<R> {
             None => false,
         };
         let whole = self.long.take_if(|_| is_over);
-        whole.map(|long| P::try_from(long.packet)).transpose()
+        Ok(match whole {
+            Some(long) => Some(P::try_from(long.packet)?),
+            None => None,
+        })
     }
 
     fn decode(&self, frame: Bytes) -> Result<QuorumPacket, DecodeError> {

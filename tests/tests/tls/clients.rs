@@ -1,0 +1,211 @@
+//! Clients over TLS: the whole scenario of each, on a port that takes both.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use proto::request::Request;
+use tests::certificates::{Certificates, PASSWORD};
+use tests::requests::{create, get_data};
+use tests::scenario::Scenario;
+use tests::{
+    Missing, Port, apache_class_path, fetch, find_tool, java_tool, or_skip, prepare, run,
+    source_dir, wait_for,
+};
+
+use crate::{session, started, unified};
+
+const COMPILE_LIMIT: Duration = Duration::from_secs(5 * 60);
+
+fn java(certificates: &Certificates) -> Result<Scenario, Missing> {
+    certificates.convert("client")?;
+    let class_path = apache_class_path()?;
+    let compiler = java_tool("javac")?;
+    let sources: Vec<PathBuf> = ["Talk", "Watching", "JavaScenario"]
+        .map(|class| source_dir("java").join(class).with_extension("java"))
+        .to_vec();
+    let classes = prepare("JavaScenario", &sources, |dir| {
+        let mut compile = Command::new(&compiler);
+        compile.args(["-nowarn", "-cp", &class_path, "-d"]);
+        if let Err(failure) = run(compile.arg(dir).args(&sources), COMPILE_LIMIT) {
+            panic!("the scenario does not compile: {failure}");
+        }
+        Ok(())
+    })?;
+    let mut program = vec![
+        java_tool("java")?,
+        "-XX:+UseSerialGC".into(),
+        "-XX:TieredStopAtLevel=1".into(),
+        format!(
+            "-Dlogback.configurationFile={}",
+            source_dir("java").join("logback.xml").display()
+        )
+        .into(),
+        "-Dzookeeper.client.secure=true".into(),
+        "-Dzookeeper.clientCnxnSocket=org.apache.zookeeper.ClientCnxnSocketNetty".into(),
+    ];
+    for (key, value) in certificates.settings("ssl.", "client", "jks") {
+        program.push(format!("-Dzookeeper.{key}={value}").into());
+    }
+    program.extend([
+        "-cp".into(),
+        format!("{class_path}:{}", classes.display()).into(),
+        "JavaScenario".into(),
+    ]);
+    Ok(Scenario {
+        program,
+        further_steps: &["persistent-watches", "node-kinds", "newer-requests"],
+    })
+}
+
+/// A Python of its own that has kazoo, told where the certificates are.
+fn kazoo(certificates: &Certificates) -> Result<Scenario, Missing> {
+    let python = find_tool("python3")?;
+    let env = find_tool("env")?;
+    let requirements = source_dir("python").join("requirements.txt");
+    let dir = prepare("kazoo", std::slice::from_ref(&requirements), |dir| {
+        fetch(
+            Command::new(&python)
+                .args(["-m", "venv", "--clear"])
+                .arg(dir),
+        )?;
+        let mut install = Command::new(dir.join("bin/python"));
+        install
+            .args(["-m", "pip", "install", "--quiet", "-r"])
+            .arg(&requirements);
+        fetch(&mut install)
+    })?;
+    Ok(Scenario {
+        program: vec![
+            env,
+            format!("ZOARIUM_TEST_TLS={}", certificates.dir().display()).into(),
+            dir.join("bin/python"),
+            source_dir("python").join("scenario.py"),
+        ],
+        further_steps: &["recipes"],
+    })
+}
+
+fn both_sides() -> Certificates {
+    let certificates = Certificates::new();
+    certificates.sign("server");
+    certificates.sign("client");
+    certificates
+}
+
+#[test]
+fn java_client_over_tls_with_jks_stores_notices_no_difference() {
+    let certificates = both_sides();
+    let Some(scenario) = or_skip("the Java client", java(&certificates)) else {
+        return;
+    };
+    if or_skip("JKS stores", certificates.convert("server")).is_none() {
+        return;
+    }
+    // With an identity by certificate the scenario's ACLs would be others.
+    let builder = unified(&certificates, "jks")
+        .setting("ssl.clientAuth", "none")
+        .property("znode.container.checkIntervalMs", "500");
+    let mut server = started(&builder);
+    scenario.drive(&mut server);
+    assert!(!server.log().contains("for scheme x509"));
+}
+
+#[test]
+fn kazoo_over_mutual_tls_with_pem_files_notices_no_difference() {
+    let certificates = both_sides();
+    let Some(scenario) = or_skip("kazoo", kazoo(&certificates)) else {
+        return;
+    };
+    // Python's library takes no less.
+    let builder = unified(&certificates, "pem").setting("ssl.enabledProtocols", "TLSv1.3,TLSv1.2");
+    let mut server = started(&builder);
+    scenario.drive(&mut server);
+    let known = "authenticated id \"CN=client,OU=Ops,O=Test\" for scheme x509";
+    assert!(server.log().contains(known), "{}", server.log());
+}
+
+#[test]
+fn our_client_over_every_kind_of_store_keeps_its_session_over_a_restart() {
+    let certificates = both_sides();
+    if or_skip("JKS and PKCS12 stores", certificates.convert("server")).is_none() {
+        return;
+    }
+    for extension in ["pem", "p12", "jks"] {
+        let mut server = started(&unified(&certificates, extension));
+        let mut first = session(&server, certificates.connector(Some("client"))).unwrap();
+        let large = vec![7u8; 900_000];
+        let made = first
+            .call(&Request::Write(create("/large", large.clone(), 0)))
+            .unwrap();
+        assert_eq!(made.err, 0);
+        let read = first.call(&get_data("/large")).unwrap();
+        let read: proto::response::GetDataResponse = read.record();
+        assert!(read.data.unwrap() == large);
+        let kept = first.session().clone();
+        server.restart();
+        let handshake = client::Handshake {
+            session: Some(kept.clone()),
+            connector: certificates.connector(Some("client")),
+            ..client::Handshake::default()
+        };
+        let second = tests::RawSession::with_handshake(&server.address(), &handshake).unwrap();
+        assert_eq!(second.session().id, kept.id, "{extension}");
+    }
+}
+
+#[test]
+fn a_password_from_a_file_opens_a_store() {
+    let certificates = both_sides();
+    if or_skip("JKS and PKCS12 stores", certificates.convert("server")).is_none() {
+        return;
+    }
+    let path = certificates.path("password");
+    std::fs::write(&path, format!("{PASSWORD}\n")).unwrap();
+    let path = path.display().to_string();
+    let builder = unified(&certificates, "p12")
+        .setting("ssl.keyStore.password", "not this one")
+        .setting("ssl.keyStore.passwordPath", &path)
+        .setting("ssl.trustStore.passwordPath", &path);
+    let server = started(&builder);
+    session(&server, certificates.connector(Some("client"))).unwrap();
+}
+
+#[test]
+fn the_secure_port_takes_tls_and_words_through_it_and_nothing_else() {
+    let certificates = both_sides();
+    let port = Port::take();
+    let mut builder = unified(&certificates, "pem")
+        .setting("client.portUnification", "false")
+        .setting("secureClientPort", &port.number().to_string())
+        .setting("secureClientPortAddress", "127.0.0.1");
+    builder = builder.setting("ssl.clientAuth", "none");
+    let server = started(&builder);
+    let address = format!("127.0.0.1:{}", port.number());
+    let handshake = client::Handshake {
+        connector: certificates.connector(None),
+        ..client::Handshake::default()
+    };
+    tests::RawSession::with_handshake(&address, &handshake).unwrap();
+    let plain = tests::RawSession::open(&address, None, 10_000);
+    assert!(plain.is_err());
+    let refused = "what it sends is no TLS, and this port takes nothing else";
+    wait_for("the refusal in the log", Duration::from_secs(10), || {
+        let log = server.log();
+        let line = log.lines().find(|line| line.contains(refused))?;
+        line.contains("peer=127.0.0.1:").then_some(())
+    });
+    let Some(openssl) = or_skip("openssl", find_tool("openssl")) else {
+        return;
+    };
+    let asked = Command::new("sh")
+        .arg("-c")
+        .arg(format!(
+            "(printf srvr; sleep 1) | {} s_client -quiet -connect {address} 2>/dev/null",
+            openssl.display()
+        ))
+        .output()
+        .unwrap();
+    let answer = String::from_utf8_lossy(&asked.stdout).into_owned();
+    assert!(answer.contains("Mode: standalone"), "{answer}");
+}

@@ -1,0 +1,40 @@
+//! TLS: real servers, foreign clients and ours, and members among themselves.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests fail the test that calls them"
+)]
+
+mod clients;
+mod identities;
+mod members;
+mod refusals;
+
+use client::Handshake;
+use client::tls::Connector;
+use tests::certificates::Certificates;
+use tests::{Flavour, RawSession, Server, ServerBuilder, or_skip};
+
+/// A server of ours whose one client port takes both, with `server.<extension>` as its key.
+fn unified(certificates: &Certificates, extension: &str) -> ServerBuilder {
+    let mut builder =
+        ServerBuilder::new(Flavour::Zoarium).setting("client.portUnification", "true");
+    for (key, value) in certificates.settings("ssl.", "server", extension) {
+        builder = builder.setting(&key, &value);
+    }
+    builder
+}
+
+fn started(builder: &ServerBuilder) -> Server {
+    or_skip("a server of ours", builder.start()).expect("ours is always there")
+}
+
+/// A session over TLS.
+fn session(server: &Server, connector: Connector) -> Result<RawSession, client::Error> {
+    let handshake = Handshake {
+        timeout_ms: 10_000,
+        connector,
+        ..Handshake::default()
+    };
+    RawSession::with_handshake(&server.address(), &handshake)
+}

@@ -1,0 +1,165 @@
+//! What comes to a port and is not wanted there, and stores that are of no use.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use proto::request::Request;
+use tests::certificates::Certificates;
+use tests::requests::create;
+use tests::{Flavour, RawSession, ServerBuilder, or_skip, wait_for};
+
+use crate::{session, started, unified};
+
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// The beginning of a TLS 1.2 handshake.
+const CLIENT_HELLO: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
+
+#[test]
+fn tls_on_a_plain_port_is_closed_with_a_line_that_names_the_peer() {
+    let server = started(&ServerBuilder::new(Flavour::Zoarium));
+    let mut stream = TcpStream::connect(server.address()).unwrap();
+    let own = stream.local_addr().unwrap().to_string();
+    stream.write_all(CLIENT_HELLO).unwrap();
+    stream.set_read_timeout(Some(LIMIT)).unwrap();
+    let mut answer = Vec::new();
+    // Closed with bytes unread, it may be a reset.
+    let _ = stream.read_to_end(&mut answer);
+    assert!(answer.is_empty());
+    wait_for("the refusal in the log", LIMIT, || {
+        let log = server.log();
+        let line = log.lines().find(|line| line.contains("speaks TLS"))?;
+        line.contains(&own).then_some(())
+    });
+}
+
+#[test]
+fn a_stranger_is_refused_by_name_and_counted() {
+    let certificates = Certificates::new();
+    certificates.sign("server");
+    let server = started(&unified(&certificates, "pem"));
+    let strangers = Certificates::new();
+    strangers.sign("mallory");
+    std::fs::copy(
+        certificates.path("authority.pem"),
+        strangers.path("authority.pem"),
+    )
+    .unwrap();
+    assert!(session(&server, strangers.connector(Some("mallory"))).is_err());
+    assert!(session(&server, certificates.connector(None)).is_err());
+    for reason in ["invalid peer certificate", "no certificate"] {
+        wait_for("the refusals in the log", LIMIT, || {
+            let log = server.log();
+            let line = log.lines().find(|line| line.contains(reason))?;
+            line.contains("peer=127.0.0.1:").then_some(())
+        });
+    }
+    assert_eq!(
+        server.metric("unsuccessful_handshake").as_deref(),
+        Some("2")
+    );
+    assert_eq!(server.metric("auth_failed_count").as_deref(), Some("2"));
+}
+
+#[test]
+fn many_that_stop_in_the_middle_hold_up_nobody() {
+    let certificates = Certificates::new();
+    certificates.sign("server");
+    certificates.sign("ann");
+    let server = started(&unified(&certificates, "pem"));
+    let mut ann = session(&server, certificates.connector(Some("ann"))).unwrap();
+    let mut plain = RawSession::open(&server.address(), None, 10_000).unwrap();
+    let mut stuck = Vec::new();
+    let mut longest = Duration::ZERO;
+    for number in 0..2000 {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        stream.write_all(CLIENT_HELLO).unwrap();
+        stuck.push(stream);
+        if number % 100 == 0 {
+            let begun = Instant::now();
+            for session in [&mut ann, &mut plain] {
+                let path = format!("/a{number}-{}", session.session().id.0);
+                assert_eq!(
+                    session
+                        .call(&Request::Write(create(&path, "", 0)))
+                        .unwrap()
+                        .err,
+                    0
+                );
+            }
+            session(&server, certificates.connector(Some("ann"))).unwrap();
+            longest = longest.max(begun.elapsed());
+        }
+    }
+    // Generous: other tests run beside this one.
+    assert!(longest < Duration::from_secs(5), "{longest:?}");
+    // The oldest have given way, and the others are dropped in time.
+    wait_for("the end of all handshakes", LIMIT, || {
+        (server.metric("outstanding_tls_handshake").as_deref() == Some("0")).then_some(())
+    });
+}
+
+#[test]
+fn stores_of_no_use_keep_the_server_from_starting_and_say_which() {
+    let certificates = Certificates::new();
+    certificates.sign("server");
+    let missing = certificates.path("nowhere.pem").display().to_string();
+    std::fs::write(certificates.path("garbage.jks"), "garbage").unwrap();
+    let garbage = certificates.path("garbage.jks").display().to_string();
+    let authority = certificates.path("authority.pem").display().to_string();
+    for (key, value, reason) in [
+        (
+            "ssl.keyStore.location",
+            "",
+            "ssl.keyStore.location is missing",
+        ),
+        ("ssl.keyStore.location", &missing, "nowhere.pem"),
+        ("ssl.keyStore.location", &garbage, "no JKS store"),
+        ("ssl.keyStore.location", &authority, "no private key"),
+        ("ssl.trustStore.location", &missing, "nowhere.pem"),
+        ("ssl.enabledProtocols", "TLSv1.9", "TLSv1.9"),
+        ("ssl.ciphersuites", "TLS_NONE", "TLS_NONE"),
+    ] {
+        let builder = unified(&certificates, "pem").setting(key, value);
+        let started = or_skip("a server of ours", builder.try_start()).unwrap();
+        let failure = started.expect_err(key);
+        let code = failure.status.and_then(|status| status.code());
+        assert_eq!(code, Some(2), "{}", failure.log);
+        assert!(
+            failure.log.contains(reason),
+            "{key}={value}: {}",
+            failure.log
+        );
+    }
+}
+
+#[test]
+fn a_store_that_changes_is_taken_up_and_garbage_is_not() {
+    let certificates = Certificates::new();
+    certificates.sign("server");
+    certificates.sign("ann");
+    let server = started(&unified(&certificates, "pem").setting("client.certReload", "true"));
+    let mut kept = session(&server, certificates.connector(Some("ann"))).unwrap();
+    std::fs::write(certificates.path("server.pem"), "garbage").unwrap();
+    wait_for("the refusal in the log", LIMIT, || {
+        let log = server.log();
+        log.contains("what was loaded before stays in force")
+            .then_some(())
+    });
+    session(&server, certificates.connector(Some("ann"))).unwrap();
+    certificates.sign("server");
+    wait_for("the new store in the log", LIMIT, || {
+        server
+            .log()
+            .contains("new connections use it")
+            .then_some(())
+    });
+    session(&server, certificates.connector(Some("ann"))).unwrap();
+    assert_eq!(
+        kept.call(&Request::Write(create("/kept", "", 0)))
+            .unwrap()
+            .err,
+        0
+    );
+}
