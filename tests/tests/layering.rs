@@ -69,7 +69,16 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     (
         "fuzz",
         &[
-            "jute", "proto", "tree", "session", "zab", "config", "storage", "recovery", "testkit",
+            "jute",
+            "proto",
+            "tree",
+            "session",
+            "zab",
+            "config",
+            "storage",
+            "recovery",
+            "testkit",
+            "transport",
         ],
     ),
     ("tests", &["client", "proto", "jute", "testkit"]),

@@ -4,6 +4,7 @@ mod client;
 mod config;
 mod files;
 mod peer;
+mod tls;
 mod tree;
 
 use std::fmt::Debug;
@@ -31,6 +32,10 @@ pub const TARGETS: &[Target] = &[
     config::ZOO_CFG,
     config::MEMBERSHIP,
     config::FLAGS,
+    tls::JKS,
+    tls::PKCS12,
+    tls::PEM,
+    tls::SUBJECT,
     tree::REQUESTS,
     tree::TRANSACTIONS,
 ];

@@ -42,6 +42,10 @@ targets! {
     zoo_cfg
     membership
     flags
+    jks_store
+    pkcs12_store
+    pem_store
+    certificate_subject
     tree_requests
     tree_transactions
 }

@@ -1,0 +1,179 @@
+//! Key and trust stores, and the names of certificates.
+
+use std::sync::OnceLock;
+
+use p12_keystore::{Certificate, KeyStore, KeyStoreEntry, PrivateKey, PrivateKeyChain};
+use rcgen::{CertificateParams, DnType, KeyPair};
+use sha1::{Digest, Sha1};
+use transport::tls::{StoreFormat, certificate, read_key_store, read_trust_store};
+
+use crate::{Memory, Target};
+
+const PASSWORD: &str = "pw";
+
+pub(super) const JKS: Target = Target {
+    name: "jks_store",
+    run: |data| read(StoreFormat::Jks, data),
+    seeds: || vec![jks()],
+    words: &["X.509"],
+    repair: Some(seal),
+    memory: Memory::DECODER,
+};
+
+pub(super) const PKCS12: Target = Target {
+    name: "pkcs12_store",
+    run: |data| read(StoreFormat::Pkcs12, data),
+    seeds: || vec![pkcs12()],
+    words: &[],
+    repair: None,
+    memory: Memory::DECODER,
+};
+
+pub(super) const PEM: Target = Target {
+    name: "pem_store",
+    run: |data| read(StoreFormat::Pem, data),
+    seeds: || vec![format!("{}{}", own().key_pem, own().certificate_pem).into_bytes()],
+    words: &[
+        "-----BEGIN ",
+        "-----END ",
+        "CERTIFICATE-----",
+        "ENCRYPTED PRIVATE KEY-----",
+        "\n",
+    ],
+    repair: None,
+    memory: Memory::DECODER,
+};
+
+pub(super) const SUBJECT: Target = Target {
+    name: "certificate_subject",
+    run: |data| {
+        certificate::subject(&data.into());
+    },
+    seeds: || vec![own().certificate.clone()],
+    words: &[],
+    repair: None,
+    memory: Memory::DECODER,
+};
+
+fn read(format: StoreFormat, data: &[u8]) {
+    for password in ["", PASSWORD] {
+        if let Err(fault) = read_key_store(format, data, password) {
+            assert!(!fault.to_string().is_empty());
+        }
+        let _ = read_trust_store(format, data, password);
+    }
+}
+
+struct Own {
+    key: Vec<u8>,
+    key_pem: String,
+    certificate: Vec<u8>,
+    certificate_pem: String,
+}
+
+/// One for the whole process: keys are random, and a case has to be the same again within it.
+fn own() -> &'static Own {
+    static OWN: OnceLock<Own> = OnceLock::new();
+    OWN.get_or_init(|| {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, "zk1");
+        params
+            .distinguished_name
+            .push(DnType::OrganizationName, "Test, with a comma");
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.self_signed(&key).expect("a certificate");
+        Own {
+            key: key.serialize_der(),
+            key_pem: key.serialize_pem(),
+            certificate: certificate.der().to_vec(),
+            certificate_pem: certificate.pem(),
+        }
+    })
+}
+
+/// A key that nobody has encrypted, and a certificate that is trusted.
+fn jks() -> Vec<u8> {
+    let mut out = vec![0xFE, 0xED, 0xFE, 0xED, 0, 0, 0, 2, 0, 0, 0, 2];
+    let sized = |out: &mut Vec<u8>, bytes: &[u8]| {
+        let len = u32::try_from(bytes.len()).expect("a short one");
+        out.extend_from_slice(&len.to_be_bytes());
+        out.extend_from_slice(bytes);
+    };
+    let entry = |out: &mut Vec<u8>, kind: u8| {
+        out.extend_from_slice(&[0, 0, 0, kind, 0, 3]);
+        out.extend_from_slice(b"own");
+        out.extend_from_slice(&[0; 8]);
+    };
+    let of_type = |out: &mut Vec<u8>| out.extend_from_slice(b"\0\x05X.509");
+    entry(&mut out, 1);
+    sized(&mut out, &protected(&own().key));
+    out.extend_from_slice(&[0, 0, 0, 1]);
+    of_type(&mut out);
+    sized(&mut out, &own().certificate);
+    entry(&mut out, 2);
+    of_type(&mut out);
+    sized(&mut out, &own().certificate);
+    out.extend_from_slice(&[0; 20]);
+    seal(&mut out);
+    out
+}
+
+/// As Java's KeyProtector has it, with a salt of zeroes.
+fn protected(key: &[u8]) -> Vec<u8> {
+    let password = utf16();
+    let mut block = vec![0; 20];
+    let mut inner = block.clone();
+    for chunk in key.chunks(20) {
+        block = Sha1::new()
+            .chain_update(&password)
+            .chain_update(&block)
+            .finalize()
+            .to_vec();
+        inner.extend(chunk.iter().zip(&block).map(|(byte, mask)| byte ^ mask));
+    }
+    inner.extend(
+        Sha1::new()
+            .chain_update(&password)
+            .chain_update(key)
+            .finalize(),
+    );
+    let algorithm = b"\x30\x0e\x06\x0a\x2b\x06\x01\x04\x01\x2a\x02\x11\x01\x01\x05\x00";
+    let body = [algorithm, &*element(0x04, &inner)].concat();
+    element(0x30, &body)
+}
+
+fn element(tag: u8, content: &[u8]) -> Vec<u8> {
+    let len = u16::try_from(content.len()).expect("a short one");
+    let mut out = vec![tag, 0x82];
+    out.extend_from_slice(&len.to_be_bytes());
+    out.extend_from_slice(content);
+    out
+}
+
+fn utf16() -> Vec<u8> {
+    PASSWORD.encode_utf16().flat_map(u16::to_be_bytes).collect()
+}
+
+/// Makes the checksum at the end right.
+fn seal(bytes: &mut [u8]) {
+    if let Some((content, checksum)) = bytes.split_last_chunk_mut::<20>() {
+        let hash = Sha1::new()
+            .chain_update(utf16())
+            .chain_update(b"Mighty Aphrodite")
+            .chain_update(content)
+            .finalize();
+        checksum.copy_from_slice(&hash);
+    }
+}
+
+fn pkcs12() -> Vec<u8> {
+    let certificate = Certificate::from_der(&own().certificate).expect("a certificate");
+    let key = PrivateKey::from_der(&own().key).expect("a key");
+    let chain = PrivateKeyChain::new("own", key, [certificate.clone()]);
+    let mut store = KeyStore::new();
+    store.add_entry("own", KeyStoreEntry::PrivateKeyChain(chain));
+    store.add_entry("peer", KeyStoreEntry::Certificate(certificate));
+    let writer = store.writer(PASSWORD);
+    let writer = writer.encryption_iterations(1).mac_iterations(1);
+    writer.write().expect("a store")
+}
