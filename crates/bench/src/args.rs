@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use client::tls::{ClientStores, Connector, Store, TlsError};
 
 /// Loads a server and measures it
 #[derive(Debug, Args)]
@@ -98,6 +99,47 @@ pub(crate) struct LoadArgs {
     /// Prints the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
+}
+
+/// Whether to speak TLS, and with which files.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct TlsArgs {
+    /// Speaks TLS with all servers
+    #[arg(long)]
+    pub(crate) tls: bool,
+    /// Certificates to trust (.pem, .p12 or .jks), instead of the platform's
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    pub(crate) tls_trust: Option<PathBuf>,
+    /// Own key and certificate (.pem, .p12 or .jks), for servers that ask for them
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// File with the password of both
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    pub(crate) tls_password_file: Option<PathBuf>,
+    /// Takes a certificate for whatever host
+    #[arg(long, requires = "tls")]
+    pub(crate) tls_any_host: bool,
+}
+
+impl TlsArgs {
+    /// What connections are made with.
+    pub(crate) fn connector(&self) -> Result<Connector, TlsError> {
+        if !self.tls {
+            return Ok(Connector::plain());
+        }
+        let store = |location: &PathBuf| Store {
+            location: Some(location.clone()),
+            password_path: self.tls_password_file.clone(),
+            ..Store::default()
+        };
+        Connector::of_client(&ClientStores {
+            key: self.tls_key.as_ref().map(store),
+            trust: self.tls_trust.as_ref().map(store),
+            checks_hosts: !self.tls_any_host,
+        })
+    }
 }
 
 #[derive(Debug, Clone, Args)]
@@ -138,6 +180,8 @@ pub(crate) struct CleanArgs {
     /// Znode to delete with all below it, instead of every `/zoarium-bench-...`
     #[arg(long, value_parser = root_path)]
     pub(crate) root: Option<String>,
+    #[command(flatten)]
+    pub(crate) tls: TlsArgs,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -85,7 +85,7 @@ fn dispatch(command: &BenchCommand) -> Result<ExitCode> {
 
 /// Loads what the arguments name and reports.
 fn load(args: &LoadArgs, work: Work, mix: Mix) -> Result<ExitCode> {
-    let mut job = job(args, work, mix);
+    let mut job = job(args, work, mix)?;
     if work == Work::Idle {
         // What counts is what they cost when all are there, and that is at once.
         job.warmup = Duration::ZERO;
@@ -96,7 +96,7 @@ fn load(args: &LoadArgs, work: Work, mix: Mix) -> Result<ExitCode> {
 }
 
 /// The job that the arguments describe.
-fn job(args: &LoadArgs, work: Work, mix: Mix) -> Job {
+fn job(args: &LoadArgs, work: Work, mix: Mix) -> Result<Job> {
     let needs_keys = work == Work::Requests && mix.uses_keys();
     let plan = LoadPlan {
         mix,
@@ -107,12 +107,13 @@ fn job(args: &LoadArgs, work: Work, mix: Mix) -> Job {
         pipeline: args.pipeline,
     };
     let timeout_ms = args.session_timeout.as_millis();
-    Job {
+    Ok(Job {
         work,
         plan: Arc::new(plan),
         handshake: Arc::new(Handshake {
             timeout_ms: i32::try_from(timeout_ms).unwrap_or(i32::MAX),
             connect_timeout: target::CONNECT_TIMEOUT,
+            connector: args.tls.connector()?,
             ..Handshake::default()
         }),
         threads: args.threads.min(args.sessions),
@@ -120,16 +121,21 @@ fn job(args: &LoadArgs, work: Work, mix: Mix) -> Job {
         duration: args.duration,
         ops: args.ops,
         until_done: args.ops.is_some(),
-    }
+    })
 }
 
 fn measure(job: &Job, args: &LoadArgs, keep: bool) -> Result<Vec<Side>> {
     // Every session is a file; what the system does not allow shows when one cannot be opened.
     let _ = rlimit::increase_nofile_limit(u64::from(args.sessions) + FILES_BESIDES);
-    let mut targets = vec![Target::new(&args.server, args.pid)?];
+    let connector = &job.handshake.connector;
+    let mut targets = vec![Target::new(&args.server, args.pid, connector.clone())?];
     let mut rounds = 1;
     if !args.versus.is_empty() {
-        targets.push(Target::new(&args.versus, args.versus_pid)?);
+        targets.push(Target::new(
+            &args.versus,
+            args.versus_pid,
+            connector.clone(),
+        )?);
         rounds = args.rounds;
     }
     compare::run(job, &targets, Schedule { rounds, keep })
@@ -144,7 +150,7 @@ fn fill(args: &FillArgs) -> Result<ExitCode> {
         breadth: args.breadth,
     };
     let load = &args.load;
-    let mut job = job(load, Work::Requests, mix);
+    let mut job = job(load, Work::Requests, mix)?;
     job.warmup = Duration::ZERO;
     job.until_done = true;
     let sides = measure(&job, load, true)?;
@@ -160,7 +166,11 @@ fn fill(args: &FillArgs) -> Result<ExitCode> {
 }
 
 fn clean(args: &CleanArgs) -> Result<ExitCode> {
-    let target = Target::new(std::slice::from_ref(&args.server), None)?;
+    let target = Target::new(
+        std::slice::from_ref(&args.server),
+        None,
+        args.tls.connector()?,
+    )?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();

@@ -5,6 +5,7 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
 
 use clap::Parser;
+use client::tls::Connector;
 use jute::Encode;
 use proto::SessionId;
 use proto::connect::ConnectResponse;
@@ -33,7 +34,7 @@ fn load_args(options: &str) -> LoadArgs {
 
 fn run(options: &str, work: Work, mix: Mix) -> Result<Vec<Side>> {
     let args = load_args(options);
-    measure(&job(&args, work, mix), &args, args.keep)
+    measure(&job(&args, work, mix)?, &args, args.keep)
 }
 
 #[test]
@@ -63,7 +64,7 @@ fn a_fill_makes_as_many_znodes_as_it_says() {
         znodes: 1234,
         breadth: 100,
     };
-    let mut job = job(&args, Work::Requests, mix);
+    let mut job = job(&args, Work::Requests, mix).unwrap();
     job.until_done = true;
     let sides = measure(&job, &args, true).unwrap();
     assert_eq!(sides[0].stats().ops(), 1234);
@@ -183,8 +184,8 @@ fn lost_sessions_are_counted_with_what_they_had_under_way() {
     let args = load_args(&format!(
         "--server {server} --sessions 3 --pipeline 2 --warmup 0"
     ));
-    let job = job(&args, Work::Requests, Mix::Get);
-    let target = Target::new(&args.server, None).unwrap();
+    let job = job(&args, Work::Requests, Mix::Get).unwrap();
+    let target = Target::new(&args.server, None, Connector::plain()).unwrap();
     let round = round::run(&job, &target, 0, &progress::Progress::new()).unwrap();
     assert_eq!(round.stats.ops(), 0);
     assert_eq!(round.stats.lost.values().sum::<u64>(), 3);

@@ -28,7 +28,7 @@ enum Command {
     ///
     /// With a configuration file, with a port and a data directory, or with neither.
     Server(ServerArgs),
-    Bench(BenchArgs),
+    Bench(Box<BenchArgs>),
     /// Prints, checks, cuts and repairs transaction logs
     Log(LogArgs),
     /// Prints and checks snapshots
