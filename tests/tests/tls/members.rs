@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tests::certificates::Certificates;
 use tests::ensemble::{Ensemble, EnsembleBuilder, Holders, Load, check};
-use tests::{Flavour, or_skip, wait_for};
+use tests::{Flavour, or_skip, wait_for, workspace_root};
 
 const LIMIT: Duration = Duration::from_secs(60);
 const PROGRESS: u64 = 20;
@@ -98,6 +98,35 @@ fn tls_on_plain_ports_of_members_is_closed_with_a_line() {
     ensemble.member_mut(leader).terminate();
 }
 
+/// The rounds of the guide, and the line that each changes.
+const ROUNDS: [(&str, &str, &str); 3] = [
+    (
+        "### Round 1: stores, and both kinds of connections are taken",
+        "portUnification",
+        "true",
+    ),
+    ("### Round 2: members connect by TLS", "sslQuorum", "true"),
+    (
+        "### Round 3: nothing plain is taken any more",
+        "portUnification",
+        "false",
+    ),
+];
+
+#[test]
+fn the_guide_has_these_rounds() {
+    let guide = std::fs::read_to_string(workspace_root().join("docs/SECURITY.md"));
+    let guide = guide.expect("the guide");
+    let mut rest = guide.as_str();
+    for (round, key, value) in ROUNDS {
+        let (_, behind) = rest.split_once(round).expect(round);
+        let line = format!("    {key}={value}\n");
+        let (before, _) = behind.split_once(&line).expect(&line);
+        assert!(!before.contains("###"), "{line} stands in another round");
+        rest = behind;
+    }
+}
+
 /// Restarts every member with this setting, the leader last, under load.
 fn roll(ensemble: &mut Ensemble, key: &str, value: &str, holders: &mut Holders, load: &Load) {
     let leader = ensemble.wait_until_all_serve();
@@ -124,11 +153,7 @@ fn an_ensemble_rolls_from_plain_to_tls_under_load_and_loses_nothing() {
     let load = Load::start(&addresses);
     let mut holders = Holders::open(&addresses, Duration::from_secs(30));
     load.wait_for_progress(PROGRESS);
-    for (key, value) in [
-        ("portUnification", "true"),
-        ("sslQuorum", "true"),
-        ("portUnification", "false"),
-    ] {
+    for (_, key, value) in ROUNDS {
         roll(&mut ensemble, key, value, &mut holders, &load);
     }
     let leader = ensemble.wait_until_all_serve();
