@@ -107,7 +107,6 @@ fn is_empty(dir: &Path) -> bool {
 
 /// What an operator may count on and is not there: each line of these is refused.
 const REFUSED: &[&str] = &[
-    "audit.enable=true",
     "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
     "authProvider.sasl=org.apache.zookeeper.server.auth.SASLAuthenticationProvider",
     "authProvider.2=org.apache.zookeeper.server.auth.KeyAuthenticationProvider",
@@ -135,7 +134,6 @@ const REFUSED: &[&str] = &[
     "admin.needClientAuth=true",
     "admin.portUnification=true",
     "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider",
-    "request_stale_latency_check=true",
     "DigestAuthenticationProvider.digestAlg=MD5",
 ];
 
@@ -161,10 +159,6 @@ const WITHOUT_EFFECT: &[&str] = &[
     "metricsProvider.httpHost=127.0.0.1",
     "metricsProvider.httpPort=7001",
     "metricsProvider.exportJvmInfo=false",
-    "request_throttle_stall_time=50",
-    "request_throttle_drop_stale=false",
-    "request_stale_connection_check=false",
-    "request_throttler.shutdownTimeout=1000",
     "multiAddress.reachabilityCheckEnabled=false",
     "multiAddress.reachabilityCheckTimeoutMs=500",
     "syncEnabled=false",
