@@ -185,14 +185,18 @@ impl Proposals {
         self.eras.push_back(Era { from, quorums });
     }
 
-    /// The configuration that joined last is in force, and alone for what is proposed from now on.
+    /// The configuration that joined last is in force, and alone: also for what was proposed since it
+    /// joined.
+    ///
+    /// Who has left the voters acknowledges nothing more, so those proposals could wait for ever, and
+    /// all behind them. They lose nothing by it: a quorum of the configuration before has the one that
+    /// ended it, so whoever is elected from now on knows this one, and needs a quorum of it.
     pub fn replace(&mut self) {
-        self.barrier = None;
-        let from = self.last_proposed.next();
         let newest = self.eras.back().and_then(|era| era.quorums.last()).cloned();
-        if let Some(quorum) = newest {
+        if let (Some(quorum), Some(barrier)) = (newest, self.barrier.take()) {
             let quorums = vec![quorum];
-            self.eras.push_back(Era { from, quorums });
+            let from = barrier.next();
+            self.eras = VecDeque::from([Era { from, quorums }]);
         }
     }
 

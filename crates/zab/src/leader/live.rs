@@ -101,8 +101,8 @@ impl Leader {
         Ok(())
     }
 
-    /// Orders a reconfiguration. It and all that is proposed until it is in force needs a quorum of
-    /// both configurations.
+    /// Orders a reconfiguration. It needs a quorum of both configurations; what is proposed behind it
+    /// does as long as it is not in force, and then one of the new configuration alone.
     ///
     /// # Errors
     /// As [`Leader::propose`], and if another one is under way.
