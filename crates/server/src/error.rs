@@ -37,6 +37,16 @@ pub enum StartError {
     /// The key store, the trust store or a rule of TLS is of no use.
     #[error(transparent)]
     Tls(#[from] transport::tls::TlsError),
+    /// The exporter's address cannot be listened on.
+    #[error(
+        "cannot listen for metrics to be fetched on {address}: {source} (choose another metricsProvider.httpPort or metricsProvider.httpHost)"
+    )]
+    BindExporter {
+        /// The address.
+        address: String,
+        /// The system's answer.
+        source: io::Error,
+    },
     /// The configuration asks for what is not there.
     #[error(transparent)]
     Unsupported(Box<ConfigError>),
@@ -99,7 +109,11 @@ impl StartError {
             Self::Storage(error) => exit_code(error),
             Self::EmptyUntrusted { .. } => 3,
             Self::BindAdmin { .. } => 4,
-            Self::Bind { .. } | Self::Thread { .. } | Self::Backup { .. } | Self::Audit { .. } => 1,
+            Self::Bind { .. }
+            | Self::BindExporter { .. }
+            | Self::Thread { .. }
+            | Self::Backup { .. }
+            | Self::Audit { .. } => 1,
             Self::Unsupported(refusal) => refusal.exit_code,
             Self::Members(_) | Self::History(_) | Self::UnrecognisedTtls { .. } | Self::Tls(_) => 2,
         }

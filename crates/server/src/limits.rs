@@ -181,9 +181,9 @@ pub(crate) const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Shortest time between two reports that a snapshot is still coming in.
 pub(crate) const SNAPSHOT_PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
-/// Connections to the admin server at a time; more wait in the kernel. Probes, scrapers and a few
+/// Connections to a port that speaks HTTP at a time; more wait in the kernel. Probes, scrapers and a few
 /// people need a handful.
-pub(crate) const ADMIN_CONNECTIONS_MAX: usize = 64;
+pub(crate) const HTTP_CONNECTIONS_MAX: usize = 64;
 
 /// Bytes of the head of an HTTP request, as Jetty's `requestHeaderSize`.
 pub(crate) const HTTP_HEAD_BYTES_MAX: usize = 8 << 10;
@@ -284,7 +284,7 @@ mod tests {
             ("bytes of audit lines".into(), bytes(AUDIT_BYTES_MAX)),
             (
                 "connections to the admin server".into(),
-                ADMIN_CONNECTIONS_MAX.to_string(),
+                HTTP_CONNECTIONS_MAX.to_string(),
             ),
             (
                 "bytes of a request's head".into(),

@@ -1,6 +1,6 @@
 //! What operators look at: admin server, metrics, four-letter words, audit, pauses.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::error::ConfigError;
@@ -50,8 +50,6 @@ pub enum AdminScheme {
 pub struct Metrics {
     /// How they leave the process.
     pub exporter: MetricsExporter,
-    /// All settings `metricsProvider.<name>` by name, `className` excepted.
-    pub options: BTreeMap<String, String>,
 }
 
 /// How metrics leave the process.
@@ -177,17 +175,7 @@ impl Metrics {
                 return Err(error.hint(format!("choose {}", keys::DEFAULT_CLASS)));
             }
         };
-        let options = settings
-            .raw
-            .settings()
-            .into_iter()
-            .filter(|(name, _)| *name != keys::METRICS_CLASS_NAME.name)
-            .filter_map(|(name, setting)| {
-                let option = name.strip_prefix("metricsProvider.")?;
-                Some((option.to_owned(), setting.value.clone()))
-            })
-            .collect();
-        Ok(Self { exporter, options })
+        Ok(Self { exporter })
     }
 }
 

@@ -174,11 +174,6 @@ pub(super) const MD5: Refusal = Refusal {
     reason: "MD5 is too weak to hide a password",
     way_out: "choose SHA1 or better",
 };
-pub(super) const EXPORTER: Refusal = Refusal {
-    reason: "asks for a metrics exporter, which this release does not have yet, and an alarm on \
-             metrics that nobody exports never sounds",
-    way_out: "leave it out; the four-letter word mntr tells the same metrics",
-};
 
 #[cfg(test)]
 mod tests {

@@ -1,11 +1,11 @@
 //! Settings of what operators look at, and of Java's insides.
 
-use super::fate::{ADMIN_TLS, Asks, EXPORTER, Fate};
+use super::fate::{ADMIN_TLS, Asks, Fate};
 use super::key::Kind::{Choice, Class, Flag, Host, Int, List, Long, Path, Port, Text, Word};
 use super::key::{Key, Outside};
 use super::keys;
 
-const NO_EXPORTER: &str = "only a metrics exporter reads it, and there is none yet";
+const NO_EXPORTER: &str = "the exporter knows no such setting";
 const SAMPLES_INLINE: &str = "samples are counted where they arise, without a queue";
 const NO_RING: &str = "packets between members are logged at level debug instead";
 const NO_PATH_STATS: &str = "requests are logged at level debug instead";
@@ -37,10 +37,10 @@ keys! {
     ADMIN_RESTORE_ENABLED = Key::prefixed("admin.restore.enabled", Flag, "Whether a snapshot can be restored.").default("true");
     ADMIN_RATE_LIMITER_INTERVAL = Key::prefixed("admin.rateLimiterIntervalInMS", Int, "Time in which one restore is taken, and a thousandth of it for one snapshot, as in 3.9.5.").default("300000").unit("ms").at_least(0, Outside::Refused).strict();
 
-    METRICS_CLASS_NAME = Key::file("metricsProvider.className", Class, "Java's class of metrics exporter: `PrometheusMetricsProvider` serves them over HTTP, `NullMetricsProvider` keeps none.").default(DEFAULT_CLASS).partly(&[Fate::Refused(Asks::OneOf(&[PROMETHEUS_CLASS]), &EXPORTER), Fate::NoEffect(Asks::OneOf(&[NULL_CLASS]), "metrics are kept all the same")]);
-    METRICS_HTTP_HOST = Key::file("metricsProvider.httpHost", Host, "Address of the exporter.").default("0.0.0.0").no_effect(Asks::Any, NO_EXPORTER);
-    METRICS_HTTP_PORT = Key::file("metricsProvider.httpPort", Port, "Port of the exporter.").default("7000").no_effect(Asks::Any, NO_EXPORTER);
-    METRICS_EXPORT_JVM_INFO = Key::file("metricsProvider.exportJvmInfo", Text, "Whether metrics of the process are exported too; only `true` is.").default("true").no_effect(Asks::Any, NO_EXPORTER);
+    METRICS_CLASS_NAME = Key::file("metricsProvider.className", Class, "Java's class of metrics exporter: `PrometheusMetricsProvider` serves them over HTTP, `NullMetricsProvider` keeps none.").default(DEFAULT_CLASS).partly(&[Fate::NoEffect(Asks::OneOf(&[NULL_CLASS]), "metrics are kept all the same")]);
+    METRICS_HTTP_HOST = Key::file("metricsProvider.httpHost", Host, "Address of the exporter.").default("0.0.0.0");
+    METRICS_HTTP_PORT = Key::file("metricsProvider.httpPort", Port, "Port of the exporter.").default("7000");
+    METRICS_EXPORT_JVM_INFO = Key::file("metricsProvider.exportJvmInfo", Text, "Whether metrics of the process are exported too; only `true` is.").default("true");
     METRICS_WORKER_THREADS = Key::file("metricsProvider.numWorkerThreads", Text, "Java's threads for summaries.").default("1").internal(SAMPLES_INLINE);
     METRICS_QUEUE_SIZE = Key::file("metricsProvider.maxQueueSize", Text, "Java's queue before those threads.").default("1000000").internal(SAMPLES_INLINE);
     METRICS_SHUTDOWN_TIMEOUT = Key::file("metricsProvider.workerShutdownTimeoutMs", Text, "Time those threads get to end.").default("1000").unit("ms").internal(SAMPLES_INLINE);

@@ -8,7 +8,7 @@ use proto::SessionId;
 use super::answer::Answer;
 use super::json::{Json, Object};
 use super::view::AdminView;
-use crate::metrics::{BufferSizes, Descriptors, Gauges, Number, mntr};
+use crate::metrics::{BufferSizes, Number, mntr, read_all};
 use crate::role::{Mode, RoleView};
 use crate::version;
 use crate::view::ConnectionInfo;
@@ -161,16 +161,7 @@ fn put_metrics(view: &dyn AdminView, role: &RoleView, object: &mut Object) -> fm
     if let Mode::Observer { master } = role.mode {
         object.put("observer_master_id", master.0);
     }
-    let quotas = view.quotas();
-    let gauges = Gauges {
-        role,
-        leader: view.leader_figures(),
-        server: view.stats().get(view.now().monotonic_ms),
-        state: view.state(),
-        descriptors: Descriptors::of_this_process(),
-        quotas: &quotas,
-    };
-    for (metric, reading) in view.metrics().read(&gauges) {
+    for (metric, reading) in read_all(view) {
         let mut put = |name: &str, figure: Number| {
             object.put(name, figure);
             Ok(())

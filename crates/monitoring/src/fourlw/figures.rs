@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use proto::SessionId;
 
 use super::peer::Peer;
-use crate::metrics::{Descriptors, Gauges, mntr as shown};
+use crate::metrics::{mntr as shown, read_all};
 use crate::role::{Mode, RoleView};
 use crate::version;
 use crate::view::{ConnectionInfo, View};
@@ -126,16 +126,7 @@ pub(super) fn mntr(view: &dyn View, role: &RoleView, out: &mut String) -> fmt::R
     if let Mode::Observer { master } = role.mode {
         writeln!(out, "zk_observer_master_id\t{master}")?;
     }
-    let quotas = view.quotas();
-    let gauges = Gauges {
-        role,
-        leader: view.leader_figures(),
-        server: view.stats().get(view.now().monotonic_ms),
-        state: view.state(),
-        descriptors: Descriptors::of_this_process(),
-        quotas: &quotas,
-    };
-    for (metric, reading) in view.metrics().read(&gauges) {
+    for (metric, reading) in read_all(view) {
         let mut line = |name: &str, figure| writeln!(out, "zk_{name}\t{figure}");
         shown::figures(metric, &reading, &mut line)?;
     }

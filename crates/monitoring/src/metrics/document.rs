@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::fmt::Write;
 use std::path::Path;
 
-use super::{Kind, ShownBy, TABLE};
+use super::{Kind, ShownBy, TABLE, UNFED};
 
 const INTRODUCTION: &str = "\
 # Metrics
@@ -27,7 +27,17 @@ The key is a namespace (the first element of a path) or a server's id; a metric 
 all values since the start or the last `srst`: exact below 64, within 3 % above.
 `srst` sets everything back to zero, of the gauges only latencies, packets and reply sizes.
 
-A metric of a stage that this server does not have stays at zero.
+With `metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider` the same are
+exported at `http://host:7000/metrics` under their names here, a summary with the quantile 0.5 and an advanced one with
+0.5, 0.9 and 0.99. The 0.5 of a plain summary is right within a doubling. Besides come `process_*`,
+`jvm_memory_bytes_used`, `_committed` and `_max` with the area `heap` (the process and its machine) and
+`jvm_threads_current`, unless `metricsProvider.exportJvmInfo=false`; other `jvm_*` have nothing to tell of.
+
+`zoarium_stage_seconds{stage=...}` is a histogram of the time of requests in each stage, which Java does not have:
+`throttle` (waiting for a place), `wait_for_preparation`, `wait_for_log`, `fsync`, `quorum` (from proposal to the
+acknowledgements), `propagation` (from the stamp to the change here), `read` and `update` (from request to reply).
+
+A metric of a stage that this server does not have stays at zero; [the last section](#never-fed) has the reasons.
 ";
 
 fn title(kind: Kind) -> &'static str {
@@ -72,6 +82,10 @@ fn document() -> String {
         };
         writeln!(text, "| `{}` |{role} {} |", metric.name, metric.help).expect("written to memory");
     }
+    text.push_str("\n## Never fed\n\n| name | why |\n|---|---|\n");
+    for (name, why) in UNFED {
+        writeln!(text, "| `{name}` | {why} |").expect("written to memory");
+    }
     text
 }
 
@@ -103,4 +117,50 @@ fn every_name_is_there_once_and_every_help_is_a_sentence() {
     let mut kinds: Vec<_> = TABLE.iter().map(|metric| metric.kind).collect();
     kinds.dedup();
     assert_eq!(kinds.len(), 8, "metrics of a kind stand together");
+}
+
+/// The sources in which metrics are written, without their tests.
+fn sources() -> String {
+    let mut sources = String::new();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut directories = vec![root.join("server/src"), root.join("monitoring/src")];
+    while let Some(directory) = directories.pop() {
+        for entry in std::fs::read_dir(directory).expect("sources") {
+            let path = entry.expect("an entry").path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if path.is_dir() && name != "tests" {
+                directories.push(path);
+            } else if name.ends_with(".rs") && !name.ends_with("tests.rs") && name != "table.rs" {
+                let text = std::fs::read_to_string(&path).expect("a source");
+                let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+                sources.push_str(code);
+            }
+        }
+    }
+    sources.retain(|c| !c.is_whitespace());
+    sources
+}
+
+#[test]
+fn what_is_never_fed_is_said_and_nothing_else() {
+    let sources = sources();
+    let is_fed = |name: &str| {
+        let read = format!(".{name}");
+        let places = sources.match_indices(&read);
+        let ends = places.map(|(at, found)| sources[at + found.len()..].chars().next());
+        let mut ends = ends.flatten();
+        ends.any(|next| !next.is_alphanumeric() && next != '_')
+    };
+    let unfed: HashSet<&str> = UNFED.iter().map(|(name, _)| *name).collect();
+    for metric in TABLE {
+        if !matches!(metric.kind, Kind::Gauge | Kind::GaugeSet) {
+            let is_said = unfed.contains(metric.name);
+            assert_eq!(is_fed(metric.name), !is_said, "{}", metric.name);
+        }
+    }
+    assert!(
+        unfed
+            .iter()
+            .all(|name| TABLE.iter().any(|metric| metric.name == *name))
+    );
 }

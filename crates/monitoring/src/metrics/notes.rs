@@ -25,6 +25,41 @@ impl Metrics {
         }
     }
 
+    /// Notes that a group of committed transactions was applied and answered in this time, while so
+    /// many requests of this server's clients were under way. What Java's stages behind the commit
+    /// wait for is here one hold of the tree. Source: CommitProcessor, FinalRequestProcessor.
+    pub fn group_applied(&self, transactions: u64, took_ms: u64, under_way: u64) {
+        self.request_commit_queued.add(transactions);
+        self.commit_commit_proc_req_queued.record(transactions);
+        self.write_commit_proc_issued.record(transactions);
+        self.write_commit_proc_req_queued.record(under_way);
+        self.write_batch_time_in_commit_processor.record(took_ms);
+        self.write_final_proc_time_ms
+            .record_many(took_ms, transactions);
+    }
+
+    /// Notes that a write was answered whose connection has so many more requests waiting, and that
+    /// so many of those, all reads, were answered right behind it; the write took this long.
+    pub fn reads_behind_write(&self, waiting: u64, answered: u64, waited_ms: u64) {
+        self.requests_in_session_queue.record(waiting);
+        if answered > 0 {
+            self.session_queues_drained.record(1);
+            self.reads_after_write_in_session_queue.record(answered);
+            self.reads_issued_from_session_queue.record(answered);
+            // They came behind the write, and waited no longer than it.
+            self.read_commitproc_time_ms
+                .record_many(waited_ms, answered);
+        }
+    }
+
+    /// Notes that so many reads of a connection were answered at once, as they came.
+    pub fn batch_answered(&self, reads: u64) {
+        if reads > 0 {
+            self.read_commit_proc_issued.record(reads);
+            self.read_commit_proc_req_queued.record(reads);
+        }
+    }
+
     /// Notes that an event went to so many watchers. Source: WatchManager.triggerWatch.
     pub fn event_fired(&self, event_type: EventType, watchers: usize) {
         let metric = match event_type {

@@ -75,6 +75,22 @@ impl Distribution {
         }
     }
 
+    /// How many values do not exceed each of these bounds, which rise; exact below 64, and above
+    /// by the middle of a bucket.
+    pub fn up_to(&self, bounds: &[u64]) -> Vec<u64> {
+        let mut counts = vec![0; bounds.len()];
+        for (bucket, count) in self
+            .buckets
+            .iter()
+            .enumerate()
+            .filter(|(_, count)| **count > 0)
+        {
+            let first = bounds.partition_point(|bound| *bound < middle_of(bucket));
+            counts.iter_mut().skip(first).for_each(|sum| *sum += count);
+        }
+        counts
+    }
+
     /// The smallest value that at least the share `q` of all values do not exceed; 0 if there
     /// is none.
     pub fn quantile(&self, q: f64) -> u64 {

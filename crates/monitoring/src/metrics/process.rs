@@ -59,6 +59,79 @@ impl Memory {
     }
 }
 
+/// What exporters tell of a process. Names are those of simpleclient's DefaultExports.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ProcessFigures {
+    descriptors: Descriptors,
+    memory: Memory,
+    virtual_bytes: u64,
+    threads: u64,
+    cpu_s: f64,
+    started_s: f64,
+}
+
+/// The clock ticks of `/proc/<pid>/stat`, a second: always 100 on Linux, whatever the kernel's own.
+const TICKS_PER_S: f64 = 100.0;
+
+/// A family: its name, its kind, and what stands behind its name with each value.
+type Family = (&'static str, &'static str, Vec<(&'static str, f64)>);
+
+impl ProcessFigures {
+    /// Of this process, at the moment; 0 each where the system does not tell.
+    pub fn of_this_process() -> Self {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+        let machine = fs::read_to_string("/proc/stat").unwrap_or_default();
+        // The name before it may hold anything.
+        let fields = stat.rsplit_once(") ").map_or("", |(_, fields)| fields);
+        let ticks = |place: usize| -> f64 {
+            let field = fields.split(' ').nth(place);
+            field.and_then(|field| field.parse().ok()).unwrap_or(0.0)
+        };
+        let booted_s = machine
+            .lines()
+            .find_map(|line| line.strip_prefix("btime "))
+            .and_then(|text| text.trim().parse::<f64>().ok());
+        Self {
+            descriptors: Descriptors::of_this_process(),
+            memory: Memory::of_this_process(),
+            virtual_bytes: kilobytes(&status, "VmSize:").unwrap_or(0) << 10,
+            threads: kilobytes(&status, "Threads:").unwrap_or(0),
+            cpu_s: (ticks(UTIME) + ticks(STIME)) / TICKS_PER_S,
+            started_s: booted_s.unwrap_or(0.0) + ticks(STARTED) / TICKS_PER_S,
+        }
+    }
+
+    /// As families. What dashboards ask of a JVM is told where this process has the like of it:
+    /// its memory stands for the heap.
+    pub fn families(&self) -> Vec<Family> {
+        let one = |name, kind, value| (name, kind, vec![("", value)]);
+        let heap = |name, value| (name, "gauge", vec![("{area=\"heap\",}", value)]);
+        let (used, max) = (self.memory.total as f64, self.memory.max as f64);
+        vec![
+            one("process_cpu_seconds_total", "counter", self.cpu_s),
+            one("process_start_time_seconds", "gauge", self.started_s),
+            one("process_open_fds", "gauge", self.descriptors.open as f64),
+            one("process_max_fds", "gauge", self.descriptors.max as f64),
+            one(
+                "process_virtual_memory_bytes",
+                "gauge",
+                self.virtual_bytes as f64,
+            ),
+            one("process_resident_memory_bytes", "gauge", used),
+            heap("jvm_memory_bytes_used", used),
+            heap("jvm_memory_bytes_committed", used),
+            heap("jvm_memory_bytes_max", max),
+            one("jvm_threads_current", "gauge", self.threads as f64),
+        ]
+    }
+}
+
+/// Places of `/proc/<pid>/stat` behind the name.
+const UTIME: usize = 11;
+const STIME: usize = 12;
+const STARTED: usize = 19;
+
 fn kilobytes(text: &str, name: &str) -> Option<u64> {
     let row = text.lines().find_map(|line| line.strip_prefix(name))?;
     let figure: u64 = row.split_whitespace().next()?.parse().ok()?;
@@ -79,6 +152,17 @@ mod tests {
             "{descriptors:?}"
         );
         drop(file);
+    }
+
+    #[test]
+    fn a_process_began_after_its_machine_and_has_used_its_processor() {
+        let figures = ProcessFigures::of_this_process();
+        assert!(figures.started_s > 1_000_000_000.0, "{figures:?}");
+        assert!(
+            figures.threads >= 2 && figures.cpu_s < 3600.0,
+            "{figures:?}"
+        );
+        assert!(figures.virtual_bytes > figures.memory.total, "{figures:?}");
     }
 
     #[test]

@@ -81,6 +81,11 @@ impl Latencies {
 }
 
 impl Replies {
+    /// How many reads were answered.
+    pub fn reads(&self) -> u64 {
+        self.reads.counts().map(|(_, times)| times).sum()
+    }
+
     /// Notes how long the reply to a request took that made no transaction.
     pub fn read(&mut self, latency_ms: u64) {
         self.reads.record(latency_ms);

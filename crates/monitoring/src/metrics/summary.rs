@@ -6,7 +6,17 @@ use super::replies::Sizes;
 use super::shards::Shards;
 use super::text::Decimal;
 
-/// What is known of recorded values, without their distribution.
+/// Values are also counted by their power of two, which is all that a median needs to be right
+/// within a doubling. Larger ones share the last place.
+const POWERS: usize = 32;
+
+/// The place of a value: that of `2^(n-1)` up to `2^n` is `n`.
+fn power_of(value: u64) -> usize {
+    let bits = u64::BITS - value.leading_zeros();
+    usize::try_from(bits).map_or(POWERS - 1, |bits| bits.min(POWERS - 1))
+}
+
+/// What is known of recorded values, with hardly any of their distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moments {
     /// How many values.
@@ -15,6 +25,8 @@ pub struct Moments {
     pub sum: u64,
     min: u64,
     max: u64,
+    /// Values by their power of two; empty where others keep the distribution.
+    powers: [u64; POWERS],
 }
 
 impl Default for Moments {
@@ -24,6 +36,7 @@ impl Default for Moments {
             sum: 0,
             min: u64::MAX,
             max: 0,
+            powers: [0; POWERS],
         }
     }
 }
@@ -31,12 +44,36 @@ impl Default for Moments {
 impl Moments {
     /// Adds a value.
     pub fn record(&mut self, value: u64) {
-        self.merge(&Self {
-            count: 1,
-            sum: value,
-            min: value,
-            max: value,
-        });
+        self.count = self.count.wrapping_add(1);
+        self.sum = self.sum.wrapping_add(value);
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
+        if let Some(power) = self.powers.get_mut(power_of(value)) {
+            *power += 1;
+        }
+    }
+
+    /// A value that about half of all do not exceed, right within a doubling; `None` if there is
+    /// none.
+    pub fn median(&self) -> Option<u64> {
+        let total: u64 = self.powers.iter().sum();
+        let rank = total.div_ceil(2);
+        let mut before = 0;
+        for (power, count) in self.powers.iter().enumerate() {
+            if *count > 0 && before + count >= rank {
+                if power == POWERS - 1 {
+                    return Some(self.max);
+                }
+                let from = if power == 0 { 0 } else { 1_u64 << (power - 1) };
+                // The values of a place are taken to be spread evenly.
+                let width = u128::from(from);
+                let within = width * u128::from(rank - before - 1) / u128::from(*count);
+                let value = from + u64::try_from(within).unwrap_or(0);
+                return Some(value.clamp(self.min(), self.max));
+            }
+            before += count;
+        }
+        None
     }
 
     /// Adds what `other` has seen.
@@ -45,6 +82,9 @@ impl Moments {
         self.sum = self.sum.wrapping_add(other.sum);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
+        for (power, more) in self.powers.iter_mut().zip(&other.powers) {
+            *power += more;
+        }
     }
 
     /// The smallest value, 0 if there is none.
@@ -71,22 +111,33 @@ impl Moments {
 /// [`Moments`] that any thread may add to.
 #[derive(Debug, Default)]
 struct AtomicMoments {
-    count: AtomicU64,
+    powers: [AtomicU64; POWERS],
     total: Total,
 }
 
 impl AtomicMoments {
     fn record(&self, value: u64, times: u64) {
-        self.count.fetch_add(times, Ordering::Relaxed);
+        // Together they are the count.
+        if let Some(power) = self.powers.get(power_of(value)) {
+            power.fetch_add(times, Ordering::Relaxed);
+        }
         self.total.record(value, times);
     }
 
     fn get(&self) -> Moments {
-        self.total.moments(self.count.load(Ordering::Relaxed))
+        let powers = std::array::from_fn(|power| {
+            let count = self.powers.get(power);
+            count.map_or(0, |count| count.load(Ordering::Relaxed))
+        });
+        Moments {
+            powers,
+            ..self.total.moments(powers.iter().sum())
+        }
     }
 
     fn reset(&self) {
-        self.count.store(0, Ordering::Relaxed);
+        let powers = self.powers.iter();
+        powers.for_each(|count| count.store(0, Ordering::Relaxed));
         self.total.reset();
     }
 }
@@ -115,6 +166,7 @@ impl Total {
             sum: self.sum.load(Ordering::Relaxed),
             min: self.extremes.min.load(Ordering::Relaxed),
             max: self.extremes.max.load(Ordering::Relaxed),
+            powers: [0; POWERS],
         }
     }
 
@@ -289,6 +341,30 @@ mod tests {
             (0, 0, 0, 0)
         );
         assert_eq!(moments.average().to_string(), "0.0");
+    }
+
+    #[test]
+    fn a_median_is_right_within_a_doubling() {
+        assert_eq!(Moments::default().median(), None);
+        for values in [
+            vec![0],
+            vec![7],
+            vec![0, 0, 9],
+            vec![3, 3, 3, 100],
+            (1..1000).collect(),
+        ] {
+            let summary = Summary::new(2);
+            values.iter().for_each(|value| summary.record(*value));
+            let mut sorted: Vec<u64> = values.clone();
+            sorted.sort_unstable();
+            let exact = sorted[(sorted.len() - 1) / 2];
+            let median = summary.get().median().expect("values");
+            let is_near = median <= 2 * exact && exact <= 2 * median;
+            assert!(is_near, "{values:?}: {median} and not {exact}");
+        }
+        let summary = Summary::new(1);
+        summary.record(u64::MAX);
+        assert_eq!(summary.get().median(), Some(u64::MAX));
     }
 
     #[test]

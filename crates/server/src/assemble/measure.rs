@@ -39,7 +39,10 @@ impl Measures {
         match note {
             Note::Begins(stage) => self.begins(stage),
             Note::Ends(stage) => self.ends(stage),
-            Note::Became(request, txn) => metrics.became(request, txn),
+            Note::Became(request, txn) => {
+                metrics.outstanding_changes_queued.inc();
+                metrics.became(request, txn);
+            }
             Note::Proposed { bytes } => {
                 let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
                 self.role.proposed(bytes);

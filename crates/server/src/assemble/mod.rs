@@ -14,7 +14,9 @@
 
 mod admin;
 mod core;
+mod exporter;
 mod host;
+mod http;
 mod inbox;
 mod measure;
 mod member;

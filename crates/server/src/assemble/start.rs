@@ -19,6 +19,7 @@ use tree::Tree;
 
 use super::admin::{self, AdminTask, Served};
 use super::core::{CoreStart, CoreThread};
+use super::exporter::{self, ExporterTask};
 use super::host::ServerHost;
 use super::inbox::ToCore;
 use super::member::{self, MemberContext, MemberParts};
@@ -56,6 +57,7 @@ struct Opened {
     disk: Arc<RealDisk>,
     dirs: DataDirs,
     admin: Option<AdminTask>,
+    exporter: Option<ExporterTask>,
     tls: PortTls,
     plain: Option<TcpListener>,
     secure: Option<TcpListener>,
@@ -177,7 +179,7 @@ async fn start_audited(
         spawn("log", move || log.run())?,
         spawn("snapshot", move || snapshotter.run())?,
     ]);
-    common.tell_admin(for_admin, links);
+    common.tell_operators(for_admin, links);
     Ok(common.into_server(threads, snapshot_end, started))
 }
 
@@ -190,12 +192,14 @@ async fn open(config: &Arc<Config>) -> Result<Opened, StartError> {
     };
     let tls = PortTls::load(config)?;
     let dirs = DataDirs::open(&*disk, &config.data_dir, &config.data_log_dir, options)?;
+    let exporter = exporter::begin(config).await?;
     let admin = admin::begin(config).await?;
     let (plain, secure) = (&config.client.plain, &config.client.secure);
     Ok(Opened {
         disk,
         dirs,
         admin,
+        exporter,
         tls,
         plain: client_listener(config, plain.as_ref())?,
         secure: client_listener(config, secure.as_ref())?,
@@ -322,10 +326,13 @@ impl Common {
         (thread, on_disk)
     }
 
-    /// From here on the admin server has somebody to ask.
-    fn tell_admin(&self, snapshots: SnapshotRequests, links: Vec<LearnerLinks>) {
+    /// From here on the admin server and the exporter have somebody to ask.
+    fn tell_operators(&self, snapshots: SnapshotRequests, links: Vec<LearnerLinks>) {
+        if let Some(task) = &self.opened.exporter {
+            task.answers.serve(self.clients.clone());
+        }
         if let Some(task) = &self.opened.admin {
-            task.admin.serve(Served {
+            task.answers.serve(Served {
                 clients: self.clients.clone(),
                 snapshots,
                 core: self.core.clone(),
@@ -349,6 +356,7 @@ impl Common {
             plain,
             secure,
             admin,
+            exporter,
         } = self.opened;
         let mut tasks = Vec::new();
         if let Some(every) = purge_interval(config) {
@@ -369,6 +377,7 @@ impl Common {
             tasks.push(tokio::spawn(accepting).abort_handle());
         }
         tasks.extend(admin.and_then(AdminTask::keep));
+        tasks.extend(exporter.and_then(ExporterTask::keep));
         Server {
             clients: self.clients,
             failure: self.failure,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jute::Encode;
 use proto::txn::Txn;
 use proto::{ErrorCode, SessionId};
-use replica::{Applied, LargeBytes};
+use replica::{Applied, LargeBytes, Service};
 use tree::{Event, Tree};
 
 use crate::client::answer::{Pace, Responder, push_event_frame};
@@ -28,6 +28,8 @@ pub(crate) struct Delivery {
     large_bytes: LargeBytes,
     /// When the group began to be applied: the clock is read once for all of it.
     begun: Option<Moment>,
+    /// Transactions of the group.
+    group: u64,
 }
 
 /// One point in time by both clocks.
@@ -64,6 +66,7 @@ impl Delivery {
         let record = applied.record;
         let now = *self.begun.get_or_insert_with(Moment::now);
         self.replies.applied(record, now.wall_ms);
+        self.group += 1;
         self.deliver_events(clients, tree, applied.events);
         if let Some(connection) = origin {
             let responder = Responder {
@@ -90,7 +93,16 @@ impl Delivery {
     pub(crate) fn settle(&mut self, clients: &Clients) {
         clients.stats.replied(&self.replies);
         self.replies = Replies::default();
-        self.begun = None;
+        if let Some(begun) = self.begun.take() {
+            let took_ms = clock::monotonic_ms().saturating_sub(begun.monotonic_ms);
+            let under_way = clients.permits.outstanding() as u64;
+            let group = std::mem::take(&mut self.group);
+            clients.metrics.group_applied(group, took_ms, under_way);
+            if clients.service.get() == Service::Deciding {
+                // They were made here, and are no longer ahead of the tree.
+                clients.metrics.outstanding_changes_removed.add(group);
+            }
+        }
         clients.permits.give_back(std::mem::take(&mut self.permits));
         let large_bytes = std::mem::take(&mut self.large_bytes);
         clients.large_requests.give_back(large_bytes);
@@ -137,6 +149,10 @@ impl Delivery {
         let Some(Queued { asked, work }) = state.dequeue() else {
             return;
         };
+        let waiting = state.queue.len() as u64;
+        let waited_ms = responder.now_ms.saturating_sub(asked.received_ms);
+        let metrics = &responder.clients.metrics;
+        metrics.write_commitproc_time_ms.record(waited_ms);
         if let Work::ForwardedSync { .. } = work {
             drop(state);
             // Out of step with the leader: no answer is better than another one's.
@@ -179,6 +195,10 @@ impl Delivery {
         }
         let pace = Pace::of_core(&state);
         responder.drain_queue(&mut state, &mut self.replies, pace);
+        if waiting > 0 {
+            let answered = waiting.saturating_sub(state.queue.len() as u64);
+            metrics.reads_behind_write(waiting, answered, waited_ms);
+        }
         if is_last {
             self.settle(responder.clients);
         }

@@ -120,6 +120,7 @@ pub(crate) fn handle_batch(
         .metrics
         .bytes_received_count
         .add(std::mem::take(&mut batch.bytes) as u64);
+    clients.metrics.batch_answered(replies.reads());
     clients.stats.replied(&replies);
     next
 }

@@ -97,7 +97,7 @@ pub(crate) async fn connect(
     let rules = clients.handshake_rules();
     let kind = match rules.kind(request) {
         Ok(kind) => kind,
-        Err(refusal) => return turn_away(connection, &refusal),
+        Err(refusal) => return turn_away(clients, connection, &refusal),
     };
     if !admitted(clients, kind) {
         tracing::warn!(peer = %connection.peer, "too many handshakes, closing connection (connection_throttle_tokens)");
@@ -106,7 +106,7 @@ pub(crate) async fn connect(
     let judged = rules.judge(request, &clients.state.tree.read());
     let handshake = match judged {
         Ok(handshake) => handshake,
-        Err(refusal) => return turn_away(connection, &refusal),
+        Err(refusal) => return turn_away(clients, connection, &refusal),
     };
     if rules.service == Service::ReadOnly {
         connection.set_read_only();
@@ -124,10 +124,12 @@ pub(crate) async fn connect(
 }
 
 /// The connection ends without an answer. Always false.
-fn turn_away(connection: &Connection, refusal: &HandshakeRefusal) -> bool {
+fn turn_away(clients: &Clients, connection: &Connection, refusal: &HandshakeRefusal) -> bool {
     match refusal {
         // Each client of a server without a leader comes again and again.
         HandshakeRefusal::NoLeader => {
+            let metrics = &clients.metrics;
+            metrics.cnxn_closed_without_zk_server_running.inc();
             tracing::debug!(peer = %connection.peer, reason = %refusal, "closing connection");
         }
         _ => tracing::info!(peer = %connection.peer, reason = %refusal, "closing connection"),

@@ -133,7 +133,6 @@ const REFUSED: &[&str] = &[
     "admin.forceHttps=true",
     "admin.needClientAuth=true",
     "admin.portUnification=true",
-    "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider",
     "DigestAuthenticationProvider.digestAlg=MD5",
 ];
 
@@ -156,9 +155,6 @@ fn a_server_does_not_start_with_what_is_not_there() {
 const WITHOUT_EFFECT: &[&str] = &[
     "enableEagerACLCheck=true",
     "allowSaslFailedClients=true",
-    "metricsProvider.httpHost=127.0.0.1",
-    "metricsProvider.httpPort=7001",
-    "metricsProvider.exportJvmInfo=false",
     "multiAddress.reachabilityCheckEnabled=false",
     "multiAddress.reachabilityCheckTimeoutMs=500",
     "syncEnabled=false",

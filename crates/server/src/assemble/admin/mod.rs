@@ -1,20 +1,18 @@
-//! The admin server's sockets, and what its commands do to this process.
+//! The admin server, and what its commands do to this process.
 //!
 //! ```text
-//!   accept -> TimedStream -> HTTP/1.1 (hyper) -> Admin::answer -> monitoring::admin
-//!                                                      \--------> snapshot thread, core
+//!   super::http -> Admin::answer -> monitoring::admin
+//!                       \--------> snapshot thread, core
 //! ```
 //!
 //! It listens before the data is loaded and during elections; until there is a server to ask,
 //! commands that need one say so. It has tasks of its own and takes short locks only, so clients do
 //! not notice it. Source: JettyAdminServer.
 
-mod http;
-mod listener;
+mod answers;
 mod restore;
 mod served;
 mod snapshots;
-mod timed_stream;
 mod view;
 
 use std::sync::{Arc, OnceLock};
@@ -24,7 +22,9 @@ use config::Config;
 use monitoring::admin::{Commands, RateLimiter};
 use parking_lot::Mutex;
 
-pub(crate) use listener::{AdminTask, begin};
+use super::http::{self, Place, PortTask};
+use crate::error::StartError;
+
 pub(crate) use restore::RestoreOrder;
 pub(crate) use served::Served;
 
@@ -42,6 +42,38 @@ pub(crate) struct Admin {
 struct Limits {
     snapshot: RateLimiter,
     restore: RateLimiter,
+}
+
+/// The admin server at its port.
+pub(crate) type AdminTask = PortTask<Admin>;
+
+/// Listens and answers, if the configuration wants that.
+///
+/// # Errors
+/// If the address cannot be listened on.
+pub(crate) async fn begin(config: &Arc<Config>) -> Result<Option<AdminTask>, StartError> {
+    let settings = &config.admin;
+    if !settings.is_enabled {
+        return Ok(None);
+    }
+    let (host, port) = (settings.address.clone(), settings.port);
+    let place = Place {
+        host: host.clone(),
+        port,
+        idle: Duration::from_millis(settings.idle_timeout_ms.into()),
+    };
+    let listening = http::listen(place, Arc::new(Admin::new(config.clone()))).await;
+    let task = listening.map_err(|source| StartError::BindAdmin {
+        address: format!("{host}:{port}"),
+        source,
+    })?;
+    tracing::info!(
+        host,
+        port,
+        url = settings.command_url,
+        "admin server listens"
+    );
+    Ok(Some(task))
 }
 
 impl Admin {

@@ -16,10 +16,10 @@ use storage::{Compression, RealDisk, SnapshotFile, read_snapshot};
 use tokio::sync::{OwnedMutexGuard, oneshot};
 use tree::Tree;
 
+use super::super::http::Activity;
 use super::super::inbox::ToCore;
 use super::Admin;
 use super::served::Served;
-use super::timed_stream::Activity;
 use crate::clock;
 use crate::settings::{field_limits, tree_settings};
 

@@ -12,8 +12,8 @@ use hyper::{Response, StatusCode};
 use monitoring::admin::{Answer, Call};
 use tokio::sync::mpsc;
 
+use super::super::http::{ResponseBody, respond, with_head};
 use super::Admin;
-use super::http::{ResponseBody, respond, with_head};
 use super::served::Served;
 use crate::disk::Taken;
 use crate::{clock, limits};

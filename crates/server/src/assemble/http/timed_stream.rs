@@ -12,11 +12,11 @@ use tokio::time::{Instant, Sleep, sleep};
 
 /// Whether the server is at work for the other end: then its silence is no fault.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Activity(Arc<AtomicUsize>);
+pub(crate) struct Activity(Arc<AtomicUsize>);
 
 impl Activity {
     /// The server is at work until this is dropped.
-    pub(super) fn begin(&self) -> AtWork {
+    pub(crate) fn begin(&self) -> AtWork {
         self.0.fetch_add(1, Ordering::AcqRel);
         AtWork(self.0.clone())
     }
@@ -28,7 +28,7 @@ impl Activity {
 
 /// See [`Activity::begin`].
 #[derive(Debug)]
-pub(super) struct AtWork(Arc<AtomicUsize>);
+pub(crate) struct AtWork(Arc<AtomicUsize>);
 
 impl Drop for AtWork {
     fn drop(&mut self) {

@@ -1,40 +1,32 @@
 //! From a request to a response.
 
-use std::convert::Infallible;
-use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::header::{self, HeaderValue};
 use hyper::{Request, Response, StatusCode};
-use monitoring::admin::{self, AdminView, Answer, Body, Call, Command, Credentials, Route, Task};
+use monitoring::admin::{self, AdminView, Answer, Call, Command, Credentials, Route, Task};
 
+use super::super::http::{Activity, Answers, ResponseBody, respond};
 use super::Admin;
-use super::timed_stream::Activity;
-
-/// What is sent: bytes that are there, or a file piece by piece.
-pub(super) type ResponseBody = UnsyncBoxBody<Bytes, io::Error>;
 
 /// Where the caller's address is if a proxy stands in front.
 /// Source: IPAuthenticationProvider.X_FORWARDED_FOR_HEADER_NAME.
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-impl Admin {
-    pub(super) async fn answer(
-        self: &Arc<Self>,
+impl Answers for Admin {
+    async fn answer(
+        self: Arc<Self>,
         request: Request<Incoming>,
         peer: SocketAddr,
-        activity: &Activity,
-    ) -> Result<Response<ResponseBody>, Infallible> {
+        activity: Activity,
+    ) -> Response<ResponseBody> {
         let uri = request.uri();
         let route = self
             .commands
             .route(request.method(), uri.path(), uri.query());
-        let response = match route {
+        match route {
             Route::Answer(answer) => respond(answer),
             Route::Live => respond(Answer::status(StatusCode::OK)),
             Route::Ready => {
@@ -48,18 +40,19 @@ impl Admin {
             } => {
                 tracing::debug!(%peer, command = command.name, "admin command");
                 let address = self.address_of(&request, peer);
-                let request = Asked {
+                let asked = Asked {
                     asked,
                     address,
                     call,
                     request,
                 };
-                self.run(command, request, activity).await
+                self.run(command, asked, &activity).await
             }
-        };
-        Ok(response)
+        }
     }
+}
 
+impl Admin {
     /// The address that identities go by. Source: IPAuthenticationProvider.getClientIPAddress.
     fn address_of(&self, request: &Request<Incoming>, peer: SocketAddr) -> String {
         let own = peer.ip().to_canonical().to_string();
@@ -137,39 +130,4 @@ struct Asked {
     address: String,
     call: Call,
     request: Request<Incoming>,
-}
-
-/// An answer as HTTP.
-pub(super) fn respond(answer: Answer) -> Response<ResponseBody> {
-    let (content_type, bytes) = match answer.body {
-        Body::Bytes(content_type, bytes) => (content_type, bytes),
-        Body::None | Body::Fields(_) => (None, Vec::new()),
-    };
-    let body = Full::new(Bytes::from(bytes)).map_err(|never| match never {});
-    with_head(
-        answer.status,
-        answer.headers,
-        content_type,
-        body.boxed_unsync(),
-    )
-}
-
-pub(super) fn with_head(
-    status: StatusCode,
-    headers: Vec<(&'static str, String)>,
-    content_type: Option<&'static str>,
-    body: ResponseBody,
-) -> Response<ResponseBody> {
-    let mut response = Response::new(body);
-    *response.status_mut() = status;
-    let own = headers.into_iter().filter_map(|(name, value)| {
-        let value = HeaderValue::from_str(&value).ok()?;
-        Some((HeaderName::from_static(name), value))
-    });
-    response.headers_mut().extend(own);
-    if let Some(content_type) = content_type {
-        let value = HeaderValue::from_static(content_type);
-        response.headers_mut().insert(header::CONTENT_TYPE, value);
-    }
-    response
 }

@@ -1,45 +1,65 @@
-//! The admin port.
+//! A port that answers over HTTP.
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use config::Config;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
+use hyper::{Request, Response};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio::task::{AbortHandle, JoinSet};
 
-use super::Admin;
+use super::ResponseBody;
 use super::timed_stream::{Activity, TimedStream};
-use crate::error::StartError;
 use crate::limits;
 
-/// Waiting connections of the admin port. Source: Jetty's default, the system's.
+/// Waiting connections of a port.
 const BACKLOG: i32 = 128;
 
 /// Pause after a failed accept: it passes when files are closed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// The admin server at work; it ends with this, unless it was [kept](Self::keep).
-pub(crate) struct AdminTask {
-    /// The server.
-    pub(crate) admin: Arc<Admin>,
+/// Who answers the requests of a port.
+pub(crate) trait Answers: Send + Sync + 'static {
+    /// The answer to a request of `peer`. `activity` says when its silence is no fault.
+    fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        peer: SocketAddr,
+        activity: Activity,
+    ) -> impl Future<Output = Response<ResponseBody>> + Send;
+}
+
+/// Where a port is, and how long its callers may be silent.
+#[derive(Debug, Clone)]
+pub(crate) struct Place {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) idle: Duration,
+}
+
+/// A port at work; it ends with this, unless it was [kept](Self::keep).
+pub(crate) struct PortTask<A> {
+    /// Who answers.
+    pub(crate) answers: Arc<A>,
     accepting: Option<AbortHandle>,
 }
 
-impl AdminTask {
+impl<A> PortTask<A> {
     /// It goes on until whoever has the handle ends it.
     pub(crate) fn keep(mut self) -> Option<AbortHandle> {
         self.accepting.take()
     }
 }
 
-impl Drop for AdminTask {
+impl<A> Drop for PortTask<A> {
     fn drop(&mut self) {
         if let Some(accepting) = &self.accepting {
             accepting.abort();
@@ -47,32 +67,17 @@ impl Drop for AdminTask {
     }
 }
 
-/// Listens and answers, if the configuration wants that.
+/// Listens and answers.
 ///
 /// # Errors
 /// If the address cannot be listened on.
-pub(crate) async fn begin(config: &Arc<Config>) -> Result<Option<AdminTask>, StartError> {
-    if !config.admin.is_enabled {
-        return Ok(None);
-    }
-    let settings = &config.admin;
-    let bound = bind(&settings.address, settings.port, BACKLOG).await;
-    let listener = bound.map_err(|source| StartError::BindAdmin {
-        address: format!("{}:{}", settings.address, settings.port),
-        source,
-    })?;
-    tracing::info!(
-        address = settings.address,
-        port = settings.port,
-        url = settings.command_url,
-        "admin server listens"
-    );
-    let admin = Arc::new(Admin::new(config.clone()));
-    let accepting = tokio::spawn(accept(admin.clone(), listener)).abort_handle();
-    Ok(Some(AdminTask {
-        admin,
-        accepting: Some(accepting),
-    }))
+pub(crate) async fn listen<A: Answers>(place: Place, answers: Arc<A>) -> io::Result<PortTask<A>> {
+    let listener = bind(&place.host, place.port, BACKLOG).await?;
+    let accepting = accept(answers.clone(), listener, place.idle);
+    Ok(PortTask {
+        answers,
+        accepting: Some(tokio::spawn(accepting).abort_handle()),
+    })
 }
 
 /// Listens on a host by name or address; `0.0.0.0` is every address of this machine.
@@ -83,8 +88,8 @@ async fn bind(host: &str, port: u16, backlog: i32) -> io::Result<TcpListener> {
 }
 
 /// Accepts until the task is aborted, which ends its connections too.
-async fn accept(admin: Arc<Admin>, listener: TcpListener) {
-    let places = Arc::new(Semaphore::new(limits::ADMIN_CONNECTIONS_MAX));
+async fn accept<A: Answers>(answers: Arc<A>, listener: TcpListener, idle: Duration) {
+    let places = Arc::new(Semaphore::new(limits::HTTP_CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
     loop {
         // Never closed.
@@ -94,14 +99,14 @@ async fn accept(admin: Arc<Admin>, listener: TcpListener) {
         while connections.try_join_next().is_some() {}
         match listener.accept().await {
             Ok((stream, peer)) => {
-                let admin = admin.clone();
+                let answers = answers.clone();
                 connections.spawn(async move {
-                    serve(admin, stream, peer).await;
+                    serve(answers, stream, peer, idle).await;
                     drop(place);
                 });
             }
             Err(error) => {
-                tracing::warn!(err = %error, "cannot accept a connection to the admin server");
+                tracing::warn!(err = %error, "cannot accept a connection over HTTP");
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
@@ -109,16 +114,16 @@ async fn accept(admin: Arc<Admin>, listener: TcpListener) {
 }
 
 /// Answers the requests of a connection, whatever it runs over.
-async fn serve<S>(admin: Arc<Admin>, stream: S, peer: SocketAddr)
+async fn serve<A, S>(answers: Arc<A>, stream: S, peer: SocketAddr, idle: Duration)
 where
+    A: Answers,
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let idle = Duration::from_millis(admin.config.admin.idle_timeout_ms.into());
     let activity = Activity::default();
     let stream = TimedStream::new(stream, idle, activity.clone());
     let service = service_fn(move |request| {
-        let (admin, activity) = (admin.clone(), activity.clone());
-        async move { admin.answer(request, peer, &activity).await }
+        let answer = answers.clone().answer(request, peer, activity.clone());
+        async move { Ok::<_, Infallible>(answer.await) }
     });
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
@@ -128,6 +133,6 @@ where
         .serve_connection(TokioIo::new(stream), service)
         .await;
     if let Err(error) = served {
-        tracing::debug!(%peer, err = %error, "connection to the admin server ended");
+        tracing::debug!(%peer, err = %error, "connection over HTTP ended");
     }
 }

@@ -1,0 +1,20 @@
+//! All metrics of a server at one moment.
+
+use super::gauges::Gauges;
+use super::process::Descriptors;
+use super::table::{Metric, Reading};
+use crate::view::View;
+
+/// Every metric that the server shows, in the order of the table.
+pub fn read_all(view: &dyn View) -> Vec<(&'static Metric, Reading)> {
+    let (role, quotas) = (view.role(), view.quotas());
+    let gauges = Gauges {
+        role: &role,
+        leader: view.leader_figures(),
+        server: view.stats().get(view.now().monotonic_ms),
+        state: view.state(),
+        descriptors: Descriptors::of_this_process(),
+        quotas: &quotas,
+    };
+    view.metrics().read(&gauges)
+}

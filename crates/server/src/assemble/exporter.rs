@@ -1,0 +1,150 @@
+//! The exporter of metrics: what Prometheus scrapes. Source: PrometheusMetricsProvider.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use config::{Config, MetricsExporter};
+use hyper::body::Incoming;
+use hyper::{Method, Request, Response, StatusCode};
+use monitoring::admin::{Answer, Body, Call};
+use monitoring::metrics::prometheus::{CONTENT_TYPE, Export, Wanted};
+use monitoring::metrics::{Metric, ProcessFigures, Reading, TABLE, read_all};
+use monitoring::role::Mode;
+
+use super::http::{self, Activity, Answers, Place, PortTask, ResponseBody, respond};
+use crate::client::clients::Clients;
+use crate::client::view::LiveView;
+use crate::error::StartError;
+
+/// The path of the metrics.
+const PATH: &str = "/metrics";
+
+/// Silence after which a connection ends. Source: Jetty's default.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// What Jetty allows.
+const ALLOWED: &str = "GET, HEAD, POST, TRACE, OPTIONS";
+
+/// The exporter of this process.
+pub(crate) struct Exporter {
+    export_process_info: bool,
+    /// Set once the data is loaded.
+    clients: OnceLock<Arc<Clients>>,
+}
+
+/// The exporter at its port.
+pub(crate) type ExporterTask = PortTask<Exporter>;
+
+/// Listens and answers, if the configuration wants that.
+///
+/// # Errors
+/// If the address cannot be listened on.
+pub(crate) async fn begin(config: &Config) -> Result<Option<ExporterTask>, StartError> {
+    let MetricsExporter::Prometheus {
+        host,
+        port,
+        export_process_info,
+    } = &config.metrics.exporter
+    else {
+        return Ok(None);
+    };
+    let exporter = Exporter {
+        export_process_info: *export_process_info,
+        clients: OnceLock::new(),
+    };
+    let place = Place {
+        host: host.clone(),
+        port: *port,
+        idle: IDLE,
+    };
+    let address = format!("{}:{}", place.host, place.port);
+    let listening = http::listen(place, Arc::new(exporter)).await;
+    let task = match listening {
+        Ok(task) => task,
+        Err(source) => return Err(StartError::BindExporter { address, source }),
+    };
+    tracing::info!(address, "metrics are exported");
+    Ok(Some(task))
+}
+
+impl Exporter {
+    /// The data is loaded: from here on there is something to tell.
+    pub(crate) fn serve(&self, clients: Arc<Clients>) {
+        // Set once, by the start.
+        let _ = self.clients.set(clients);
+    }
+
+    fn text(&self, wanted: &Wanted) -> String {
+        let readings = self.readings();
+        let process = self
+            .export_process_info
+            .then(ProcessFigures::of_this_process);
+        let export = Export {
+            readings: &readings,
+            process,
+        };
+        export.print(wanted)
+    }
+
+    fn readings(&self) -> Vec<(&'static Metric, Reading)> {
+        let Some(clients) = self.clients.get() else {
+            return Vec::new();
+        };
+        let mut readings = read_all(&LiveView::new(clients.clone()));
+        if let Mode::Follower {
+            synced_observers: None,
+        } = clients.role.get().mode
+        {
+            // It has no such number, which simpleclient takes for 0.
+            let metric = TABLE
+                .iter()
+                .find(|metric| metric.name == "synced_observers");
+            readings.extend(metric.map(|metric| (metric, Reading::Number(0_i64.into()))));
+        }
+        readings
+    }
+}
+
+impl Answers for Exporter {
+    async fn answer(
+        self: Arc<Self>,
+        request: Request<Incoming>,
+        _peer: SocketAddr,
+        _activity: Activity,
+    ) -> Response<ResponseBody> {
+        let uri = request.uri();
+        let status = match (request.method(), uri.path()) {
+            (&Method::TRACE, _) => StatusCode::FORBIDDEN,
+            (_, path) if path != PATH => {
+                return respond(Answer::page(StatusCode::NOT_FOUND, path, "Not Found"));
+            }
+            (&Method::GET | &Method::HEAD | &Method::POST, _) => {
+                let call = Call::parse(uri.query());
+                let names = call
+                    .parameters
+                    .into_iter()
+                    .filter(|(key, _)| key == "name[]");
+                let wanted = Wanted::new(names.map(|(_, name)| name));
+                // Reads the tree's figures and some files of the system: not on a thread that
+                // serves clients.
+                let text = tokio::task::spawn_blocking(move || self.text(&wanted)).await;
+                return match text {
+                    Ok(text) => respond(Answer {
+                        status: StatusCode::OK,
+                        headers: Vec::new(),
+                        body: Body::Bytes(Some(CONTENT_TYPE), text.into_bytes()),
+                    }),
+                    Err(_) => respond(Answer::status(StatusCode::INTERNAL_SERVER_ERROR)),
+                };
+            }
+            (&Method::OPTIONS, _) => {
+                let allowed = Answer::status(StatusCode::OK).with_header("allow", ALLOWED);
+                return respond(allowed);
+            }
+            (&Method::PUT | &Method::DELETE, _) => StatusCode::METHOD_NOT_ALLOWED,
+            _ => StatusCode::NOT_IMPLEMENTED,
+        };
+        respond(Answer::status(status))
+    }
+}

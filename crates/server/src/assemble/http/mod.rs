@@ -1,0 +1,61 @@
+//! HTTP/1.1 of the ports that operators ask: the admin server and the exporter of metrics.
+//!
+//! ```text
+//!   accept -> TimedStream -> hyper -> Answers::answer
+//! ```
+//!
+//! A port has tasks of its own, as many connections as its limit says, and bounds for heads and
+//! silence: whatever comes there, clients do not notice it.
+
+mod listener;
+mod timed_stream;
+
+use std::io;
+
+use bytes::Bytes;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt, Full};
+use hyper::header::{self, HeaderName, HeaderValue};
+use hyper::{Response, StatusCode};
+use monitoring::admin::{Answer, Body};
+
+pub(crate) use listener::{Answers, Place, PortTask, listen};
+pub(crate) use timed_stream::Activity;
+
+/// What is sent: bytes that are there, or a file piece by piece.
+pub(crate) type ResponseBody = UnsyncBoxBody<Bytes, io::Error>;
+
+/// An answer as HTTP.
+pub(super) fn respond(answer: Answer) -> Response<ResponseBody> {
+    let (content_type, bytes) = match answer.body {
+        Body::Bytes(content_type, bytes) => (content_type, bytes),
+        Body::None | Body::Fields(_) => (None, Vec::new()),
+    };
+    let body = Full::new(Bytes::from(bytes)).map_err(|never| match never {});
+    with_head(
+        answer.status,
+        answer.headers,
+        content_type,
+        body.boxed_unsync(),
+    )
+}
+
+pub(super) fn with_head(
+    status: StatusCode,
+    headers: Vec<(&'static str, String)>,
+    content_type: Option<&'static str>,
+    body: ResponseBody,
+) -> Response<ResponseBody> {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    let own = headers.into_iter().filter_map(|(name, value)| {
+        let value = HeaderValue::from_str(&value).ok()?;
+        Some((HeaderName::from_static(name), value))
+    });
+    response.headers_mut().extend(own);
+    if let Some(content_type) = content_type {
+        let value = HeaderValue::from_static(content_type);
+        response.headers_mut().insert(header::CONTENT_TYPE, value);
+    }
+    response
+}
