@@ -11,6 +11,7 @@ use crate::log_tool::{self, LogArgs};
 use crate::restore_tool::{self, RestoreArgs};
 use crate::server_cmd;
 use crate::snapshot_tool::{self, SnapshotArgs};
+use crate::word::{self, WordArgs};
 
 /// A coordination server that speaks ZooKeeper, and its tools.
 ///
@@ -38,6 +39,8 @@ enum Command {
     Tree(TreeArgs),
     Diff(DiffArgs),
     Restore(RestoreArgs),
+    /// Asks a server a four-letter word
+    Word(WordArgs),
 }
 
 #[derive(Debug, Args)]
@@ -68,6 +71,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         Some(Command::Tree(args)) => history_tool::run_tree(&args),
         Some(Command::Diff(args)) => history_tool::run_diff(&args),
         Some(Command::Restore(args)) => restore_tool::run(&args),
+        Some(Command::Word(args)) => word::run(&args),
     }
 }
 

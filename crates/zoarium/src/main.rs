@@ -9,6 +9,7 @@ mod restore_tool;
 mod server_cmd;
 mod snapshot_tool;
 mod tool;
+mod word;
 
 use std::process::ExitCode;
 

@@ -11,3 +11,4 @@ mod restore_tool;
 mod snapshot_tool;
 mod start;
 mod support;
+mod word;
