@@ -366,3 +366,40 @@ fn words_are_found_whole_and_outside_of_comments() {
         code_of("a\n// Instant\n    /// Instant\nb\n#[cfg(test)]\nInstant").collect();
     assert_eq!(lines, ["a", "", "", "b"]);
 }
+
+/// Deliberate bugs (`proto::mutant`) are chosen by a feature that one crate has and the simulator
+/// turns on, for its tests or when asked to. Nothing that the binary is made of can.
+#[test]
+fn deliberate_bugs_are_for_the_simulator_alone() {
+    const FEATURE: &str = "mutants";
+    let metadata = metadata();
+    for (name, package) in ours(&metadata) {
+        let turned_on = package.features.values().flatten();
+        let turns_on = turned_on
+            .filter(|feature| feature.contains(FEATURE))
+            .count()
+            > 0;
+        let has = package.features.contains_key(FEATURE);
+        match name {
+            "proto" => assert!(has && !turns_on),
+            "simulator" => assert!(has && turns_on),
+            _ => assert!(!has && !turns_on, "{name} has to do with `{FEATURE}`"),
+        }
+        for dependency in &package.dependencies {
+            let is_on = dependency.features.iter().any(|on| on == FEATURE);
+            let may_be = name == "simulator" && dependency.kind == DependencyKind::Development;
+            assert!(
+                !is_on || may_be,
+                "{name} turns `{FEATURE}` on in {}",
+                dependency.name
+            );
+            assert!(
+                short_name(&dependency.name) != "simulator" || name == "simulator",
+                "{name} depends on the simulator"
+            );
+        }
+    }
+    let server = workspace_root().join("crates/server/src/lib.rs");
+    let server = std::fs::read_to_string(server).expect("the server's first file");
+    assert!(server.contains("cfg!(debug_assertions) || !proto::mutant::ARE_AVAILABLE"));
+}

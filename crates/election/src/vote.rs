@@ -39,7 +39,10 @@ impl Vote {
         if mutant::is(Mutant::ElectsAnybody) && self.zxid > Self::UNTRUSTED {
             return self.any_rank();
         }
-        (self.peer_epoch, self.zxid, self.leader)
+        match mutant::is(Mutant::VotesIgnoreZxid) {
+            true => (self.peer_epoch, Zxid::ZERO, self.leader),
+            false => (self.peer_epoch, self.zxid, self.leader),
+        }
     }
 
     /// Some order, the same on all servers: whose history is newest does not count.

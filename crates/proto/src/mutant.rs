@@ -75,7 +75,68 @@ pub enum Mutant {
     ProposalAckedBeforeNewLeader,
     /// ZOOKEEPER-4785: proposals that came before UPTODATE are acknowledged without being synced.
     SyncProposalsAckedBeforeSync,
+    /// A session lives as long as if it had been heard from once.
+    TouchForgotten,
+    /// What a session asks for behind its end is carried out.
+    ClosingSessionUsed,
+    /// A request is judged by what is applied, without what is under way.
+    PendingIgnored,
+    /// What a multi that fails has noted is not taken back.
+    FailedMultiKept,
+    /// Any version is the one expected.
+    VersionIgnored,
+    /// Writes need no permission.
+    AclIgnored,
+    /// Reads need no permission.
+    ReadAclIgnored,
+    /// Hard quotas refuse nothing.
+    QuotaIgnored,
+    /// A persistent watch ends with its first event.
+    PersistentWatchFiresOnce,
+    /// A recursive watch is not about what lies below.
+    RecursiveWatchIsShallow,
+    /// A client that comes back is not told what its watches have missed.
+    MissedEventsUntold,
+    /// Empty containers are not deleted.
+    ContainersStay,
+    /// Znodes with a TTL are deleted before it is over.
+    TtlIgnored,
+    /// A transaction may be longer than a member can read.
+    LongTransactionTaken,
+    /// A leader's epoch is not above what voters have accepted.
+    EpochNotRaised,
+    /// What a learner has beyond its leader is not cut off.
+    TailNotTruncated,
+    /// A reconfiguration needs no quorum of the new members.
+    ReconfigByOldQuorum,
+    /// Observers are not told what is committed.
+    ObserversNotInformed,
+    /// What is proposed is not sent to those who are in sync.
+    ProposalsNotSent,
+    /// A learner answers a sync without its leader.
+    SyncAnsweredHere,
+    /// A leader says of every session that came to a learner that it is over.
+    RenewalsRefused,
+    /// A local session does not become global before its first ephemeral.
+    UpgradeForgotten,
+    /// What was under way in an earlier role counts in the next.
+    OverlayOutlivesRole,
+    /// Connections of clients live on when a role ends.
+    ConnectionsOutliveRole,
+    /// A learner takes the next transaction of a session for the answer it waits for.
+    RepliesMixedUp,
+    /// Votes of one epoch are compared by the ids of servers alone.
+    VotesIgnoreZxid,
+    /// What an earlier process did not sync is not written once more.
+    CacheTrusted,
+    /// A snapshot gets its name before it is on disk.
+    SnapshotNotSynced,
+    /// The name of a new log file is not made durable.
+    LogNameNotSynced,
 }
+
+/// Whether this build has any. `server` does not compile for release with them.
+pub const ARE_AVAILABLE: bool = cfg!(feature = "mutants");
 
 #[cfg(feature = "mutants")]
 thread_local! {

@@ -8,6 +8,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
+use proto::mutant::{self, Mutant};
 use proto::txn::{Txn, TxnRecord};
 use proto::{OpCode, SessionId};
 
@@ -62,8 +63,9 @@ impl ForwardedRequests {
             return matched;
         };
         let answers = |request: &Forwarded| {
-            request.cxid == header.cxid
-                && (matches!(record.txn, Txn::Error { .. }) || request.op.number() == header.op)
+            mutant::is(Mutant::RepliesMixedUp)
+                || request.cxid == header.cxid
+                    && (matches!(record.txn, Txn::Error { .. }) || request.op.number() == header.op)
         };
         let Some(at) = queue.iter().position(answers) else {
             return matched;

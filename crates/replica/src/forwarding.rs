@@ -6,6 +6,7 @@
 use bytes::Bytes;
 use jute::Encode;
 use proto::learner::{LearnerRequest, Touch};
+use proto::mutant::{self, Mutant};
 use proto::{OpCode, SessionId};
 use zab::learner::Action;
 
@@ -79,6 +80,9 @@ impl<H: Host> Replica<H> {
     pub(crate) fn handle_sync(&mut self, sync: SyncRequest, turn: &mut Turn<'_, H>) {
         let learning = match &mut self.role {
             Role::Leading(_) => return self.sync_own(sync.ticket, turn),
+            Role::Learning(_) if mutant::is(Mutant::SyncAnsweredHere) => {
+                return self.answer_sync(sync.ticket, turn);
+            }
             Role::Learning(learning) => learning,
             Role::Looking | Role::Draining(_) => {
                 return turn.effect(Effect::CloseClient(sync.ticket));
@@ -159,7 +163,8 @@ impl<H: Host> Replica<H> {
 ///
 /// Source: QuorumZooKeeperServer.makeUpgradeRequest.
 fn upgrade_of(request: &ClientRequest) -> Option<LearnerRequest> {
-    let timeout_ms = request.upgrade_ms?;
+    let upgrades = !mutant::is(Mutant::UpgradeForgotten);
+    let timeout_ms = request.upgrade_ms.filter(|_| upgrades)?;
     tracing::info!(session = %request.session, "a local session becomes global");
     Some(LearnerRequest {
         session: request.session,

@@ -301,7 +301,9 @@ impl<H: Host> Replica<H> {
         let orphans = {
             let mut tree = turn.state.tree_mut();
             tree.begin_epoch(start);
-            self.overlay = Overlay::new(&tree);
+            if !mutant::is(Mutant::OverlayOutlivesRole) {
+                self.overlay = Overlay::new(&tree);
+            }
             self.last_zxid = start;
             *turn.state.sessions() = self.track_sessions(&tree, turn.now.ms);
             tree.orphan_owners()

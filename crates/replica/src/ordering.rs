@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 use jute::Encode;
+use proto::mutant::{self, Mutant};
 use proto::request::WriteRequest;
 use proto::txn::{Txn, TxnRecord};
 use proto::{ErrorCode, Id, OpCode, SessionId, Zxid};
@@ -206,7 +207,8 @@ impl<H: Host> Replica<H> {
         let state = turn.state;
         let tree = state.tree();
         for request in requests.iter() {
-            if let Some(timeout_ms) = request.upgrade_ms {
+            let is_forgotten = mutant::is(Mutant::UpgradeForgotten);
+            if let Some(timeout_ms) = request.upgrade_ms.filter(|_| !is_forgotten) {
                 let upgrade = upgrade(request.session, timeout_ms);
                 self.propose(&tree, (&upgrade).into(), &mut actions, turn);
             }

@@ -101,7 +101,9 @@ impl<H: Host> Replica<H> {
     pub(crate) fn stop_serving(&mut self, turn: &mut Turn<'_, H>) {
         self.service = Service::None;
         self.expiry.end();
-        turn.effect(Effect::StopServing);
+        if !mutant::is(Mutant::ConnectionsOutliveRole) {
+            turn.effect(Effect::StopServing);
+        }
         *turn.state.sessions() = Sessions::reporting(self.settings.tick_ms);
     }
 

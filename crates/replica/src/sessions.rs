@@ -152,7 +152,11 @@ impl Sessions {
     /// is over, or local and so no use to another server.
     pub fn move_to(&mut self, touch: Touch, owner: Owner, now_ms: i64) -> bool {
         let id = touch.session;
-        !self.is_local(id) && self.touch(id, touch.timeout_ms, now_ms) && self.set_owner(id, owner)
+        let is_refused = mutant::is(Mutant::RenewalsRefused);
+        !is_refused
+            && !self.is_local(id)
+            && self.touch(id, touch.timeout_ms, now_ms)
+            && self.set_owner(id, owner)
     }
 
     /// The session's end is decided.

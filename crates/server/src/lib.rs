@@ -29,3 +29,9 @@ use monitoring::{fourlw, metrics};
 pub use assemble::server::{Server, Started};
 pub use disk::recovery::{RecoveredTree, recover_tree};
 pub use error::StartError;
+
+// Tests of the whole workspace build the server beside a simulator that has them.
+const _: () = assert!(
+    cfg!(debug_assertions) || !proto::mutant::ARE_AVAILABLE,
+    "a server that is built for use has no deliberate bugs: build without the feature `mutants`"
+);

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use hashbrown::HashMap;
+use proto::mutant::{self, Mutant};
 use proto::{ErrorCode, SessionId};
 
 use crate::buckets::{Buckets, Place};
@@ -128,6 +129,9 @@ impl SessionTracker {
             return false;
         };
         session.timeout_ms = timeout_ms;
+        if mutant::is(Mutant::TouchForgotten) {
+            return true;
+        }
         session.deadline_ms = self.buckets.deadline(timeout_ms, now_ms);
         // Only a shortened timeout brings a deadline forward.
         if let Some(place) = session
@@ -209,7 +213,7 @@ impl SessionTracker {
                 }
             };
         };
-        if session.is_closing {
+        if session.is_closing && !mutant::is(Mutant::ClosingSessionUsed) {
             return Err(ErrorCode::SessionExpired);
         }
         match session.owner.get_or_insert(owner) {

@@ -9,10 +9,10 @@ use proto::{Epoch, ErrorCode, OpCode, SessionId, Sid, Zxid};
 use tree::Tree;
 use zab::Record;
 
-use crate::client::WINDOW;
 use crate::history::History;
 use crate::invariants::access::{Access, Identity};
 use crate::invariants::acknowledged::Acknowledged;
+use crate::invariants::bounds::HeldBack;
 use crate::invariants::digest::Digests;
 use crate::invariants::expired::{self, Ends};
 use crate::invariants::fifo::{self, Fifo};
@@ -23,7 +23,7 @@ use crate::invariants::reads::Told;
 use crate::invariants::session_owner::SessionOwner;
 use crate::invariants::sync::Syncs;
 use crate::invariants::watches::Armed;
-use crate::invariants::{Held, ephemerals, prefix, quota, reads, short_lived, watches};
+use crate::invariants::{Held, bounds, ephemerals, prefix, quota, reads, short_lived, watches};
 use crate::observed::decode;
 use crate::plan::Plan;
 use crate::queue::Micros;
@@ -53,8 +53,8 @@ pub(crate) struct Checks {
     linearizable: Linearizable,
     /// How often each operation was carried out for a client.
     pub(crate) succeeded: BTreeMap<OpCode, usize>,
-    /// Znodes that clients may be making at once.
-    pub(crate) creates_in_flight_max: usize,
+    /// Bytes of the longest transaction that members read.
+    record_bytes_max: usize,
     pub(crate) enforces_quota: bool,
     /// Whether clocks on walls go wrong: then nobody can say when a znode's time is up.
     has_wrong_clocks: bool,
@@ -65,9 +65,9 @@ pub(crate) struct Checks {
 impl Checks {
     pub(crate) fn new(plan: &Plan) -> Self {
         Self {
-            // The longest multi makes a handful.
-            creates_in_flight_max: plan.clients * WINDOW * 4,
-            enforces_quota: plan.features.enforces_quota,
+            record_bytes_max: plan.features.record_bytes_max,
+            // Judged by the times of transactions.
+            enforces_quota: plan.features.enforces_quota && !plan.has_wrong_clocks,
             has_wrong_clocks: plan.has_wrong_clocks,
             ..Self::default()
         }
@@ -94,6 +94,8 @@ impl Checks {
         if let Some(txn) = decode(record) {
             self.ends.proposes(&txn);
         }
+        let held = bounds::proposes(sid, record, self.record_bytes_max);
+        self.hold(bounds::NAME, held);
     }
 
     /// A leader in office commits this; its tree ends at `last`.
@@ -132,7 +134,7 @@ impl Checks {
             false => short_lived::committed(&entry.txn, &self.history),
         };
         let has_room = match self.enforces_quota {
-            true => quota::committed(&entry.txn, &self.history, self.creates_in_flight_max),
+            true => quota::committed(&entry.txn, &self.history),
             false => Ok(()),
         };
         if matches!(entry.txn.txn, Txn::DeleteContainer { .. }) {
@@ -237,6 +239,18 @@ impl Checks {
     /// A client hears that its session is over.
     pub(crate) fn told_over(&mut self, session: SessionId) {
         let held = self.ends.told_over(session, &self.history);
+        self.hold(expired::NAME, held);
+    }
+
+    /// A server holds back so much.
+    pub(crate) fn holds_back(&mut self, sid: Sid, held_back: HeldBack) {
+        let held = bounds::holds_back(sid, held_back);
+        self.hold(bounds::NAME, held);
+    }
+
+    /// All has been quiet for longer than any session lives; clients have these.
+    pub(crate) fn judge_sessions(&mut self, of_clients: &[SessionId]) {
+        let held = expired::at_the_end(of_clients, &self.history);
         self.hold(expired::NAME, held);
     }
 

@@ -9,13 +9,16 @@ use std::time::Duration;
 use config::members::HostPort;
 use config::{Config, RawConfig, Surroundings, SystemProperties};
 use proto::Sid;
+use proto::hello::Endpoint;
 use recovery::{HistorySettings, SnapshotSettings};
 use replica::{ContainerSettings, Settings};
 use storage::{Compression, LogSettings, RecoverySettings};
+use testkit::SimDisk;
 use tree::TreeSettings;
 
 use crate::client::Identity;
 use crate::plan::Plan;
+use crate::{member_files, members};
 
 pub(crate) fn sid_of(index: usize) -> Sid {
     Sid(i64::try_from(index).unwrap_or(i64::MAX - 1) + 1)
@@ -23,6 +26,14 @@ pub(crate) fn sid_of(index: usize) -> Sid {
 
 pub(crate) fn index_of(sid: Sid) -> usize {
     usize::try_from(sid.0 - 1).unwrap_or(usize::MAX)
+}
+
+/// Where a server is to be found in elections, as it says itself.
+pub(crate) fn election_address(index: usize) -> Endpoint {
+    Endpoint {
+        host: format!("10.0.0.{}", index + 1),
+        port: 3888,
+    }
 }
 
 /// Whose address this is.
@@ -40,7 +51,7 @@ pub(crate) fn dirs_of(plan: &Plan) -> [&'static Path; 2] {
     }
 }
 
-pub(crate) fn config_of(index: usize, plan: &Plan) -> Result<Config, String> {
+pub(crate) fn config_of(index: usize, plan: &Plan, disk: &SimDisk) -> Result<Config, String> {
     let tick_ms = plan.tick_ms;
     let [data, log] = dirs_of(plan).map(Path::display);
     let mut text = format!("dataDir={data}\ndataLogDir={log}\ntickTime={tick_ms}\n");
@@ -48,32 +59,36 @@ pub(crate) fn config_of(index: usize, plan: &Plan) -> Result<Config, String> {
     if plan.features.local_sessions {
         text += "localSessionsEnabled=true\nlocalSessionsUpgradingEnabled=true\n";
     }
-    if index >= plan.voters {
-        text += "peerType=observer\n";
+    if plan.features.has_observer_masters {
+        text += &format!("observerMasterPort={OBSERVER_MASTER_PORT}\n");
     }
-    for server in 0..plan.servers() {
-        let role = match server < plan.voters {
-            true => "participant",
-            false => "observer",
-        };
-        let number = server + 1;
-        text += &format!("server.{number}=10.0.0.{number}:2888:3888:{role}\n");
-    }
-    let raw = RawConfig::parse("zoo.cfg".as_ref(), text.as_bytes());
-    let raw = raw.map_err(|error| error.to_string())?;
-    let config = Config::parse(raw, SystemProperties::new(), &mut MyId(index));
+    let list = members::first_list(index, plan);
+    let raw = if plan.features.reconfigures {
+        text += "reconfigEnabled=true\nstandaloneEnabled=false\n";
+        member_files::begin(disk, &text, &list).map_err(|error| error.to_string())?
+    } else {
+        if index >= plan.voters {
+            text += "peerType=observer\n";
+        }
+        let raw = RawConfig::parse("zoo.cfg".as_ref(), (text + &list).as_bytes());
+        raw.map_err(|error| error.to_string())?
+    };
+    let config = Config::parse(raw, SystemProperties::new(), &mut Files(index, disk));
     config.map_err(|error| error.to_string())
 }
 
-/// What a server finds beside its configuration file.
-struct MyId(usize);
+/// Where followers serve observers, in ensembles in which they do.
+pub(crate) const OBSERVER_MASTER_PORT: u16 = 2191;
 
-impl Surroundings for MyId {
+/// What a server finds beside its configuration file.
+struct Files<'a>(usize, &'a SimDisk);
+
+impl Surroundings for Files<'_> {
     fn read(&mut self, path: &Path, _limit: usize) -> io::Result<Vec<u8>> {
         if path.ends_with("myid") {
             return Ok(sid_of(self.0).to_string().into_bytes());
         }
-        Err(io::ErrorKind::NotFound.into())
+        member_files::read(self.1, path)
     }
 
     fn resolve(&mut self, host: &str) -> io::Result<IpAddr> {
@@ -104,6 +119,7 @@ pub(crate) fn tree_settings(plan: &Plan) -> Arc<TreeSettings> {
         extended_types: true,
         enforce_quota: plan.features.enforces_quota,
         record_bytes_max: plan.features.record_bytes_max,
+        reconfig_enabled: plan.features.reconfigures,
         ..TreeSettings::default()
     };
     settings.auth.digest.super_digest = Some(Identity::Super.id());

@@ -10,7 +10,11 @@ use crate::plan::{MS, Plan, SECOND};
 use crate::queue::{Event, Micros};
 use crate::server::{Birth, Server};
 use crate::world::World;
+use crate::{member_files, members};
 use testkit::{INJECTED, SimDisk};
+
+/// What a server says that its member list does not name (Java's QuorumPeer.start).
+const NOT_A_MEMBER: &str = "not in the peer list";
 
 /// A machine: a disk, and a process on it while it runs.
 pub(crate) struct Machine {
@@ -287,6 +291,10 @@ impl Ensemble {
                     .queue
                     .after(SECOND, Event::Start { server: index });
             }
+            Err(error) if error.contains(NOT_A_MEMBER) => {
+                self.world.say(&name, || format!("cannot start: {error}"));
+                self.introduce(index);
+            }
             Err(error) if machine.is_rotten => {
                 self.world
                     .say(&name, || format!("refuses to start: {error}"));
@@ -297,6 +305,22 @@ impl Ensemble {
                 self.world.checks.fail("recovery after any crash", text);
             }
         }
+    }
+
+    /// A server was removed from the ensemble and has restarted: an operator gives it a list in which
+    /// it is a newcomer.
+    fn introduce(&mut self, index: usize) {
+        let plan = &self.world.plan;
+        let list = self.world.checks.history.member_list();
+        let list = list.unwrap_or_else(|| members::first_list(0, plan));
+        let list = members::list_with(&list, index, plan);
+        if let Err(error) = member_files::introduce(&self.machines[index].disk, &list) {
+            let text = error.to_string();
+            self.world.checks.fail("an operator can write a file", text);
+        }
+        let delay = self.world.random.range(50 * MS, SECOND);
+        let event = Event::Start { server: index };
+        self.world.queue.after(delay, event);
     }
 
     /// The process is gone; the system closes its connections, and keeps what it wrote.

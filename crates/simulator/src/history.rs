@@ -69,6 +69,27 @@ impl History {
         self.entries.last().map_or(Zxid::ZERO, |entry| entry.zxid)
     }
 
+    /// The last transaction that is older than this, by the clocks of leaders.
+    pub(crate) fn last_before(&self, time_ms: i64) -> Zxid {
+        let mut entries = self.entries.iter().rev();
+        let older = entries.find(|entry| entry.txn.header.time_ms < time_ms);
+        older.map_or(Zxid::ZERO, |entry| entry.zxid)
+    }
+
+    /// The member list that was committed last.
+    pub(crate) fn member_list(&self) -> Option<String> {
+        self.entries
+            .iter()
+            .rev()
+            .find_map(|entry| match &entry.txn.txn {
+                Txn::Reconfig(set) => {
+                    let data = set.data.as_deref().unwrap_or_default();
+                    Some(String::from_utf8_lossy(data).into_owned())
+                }
+                _ => None,
+            })
+    }
+
     pub(crate) fn at(&self, zxid: Zxid) -> Option<&Entry> {
         let at = self.entries.binary_search_by_key(&zxid, |entry| entry.zxid);
         self.entries.get(at.ok()?)
@@ -102,6 +123,8 @@ impl History {
     pub(crate) fn push(&mut self, record: &Record, epoch: Epoch) -> Result<(), String> {
         let txn = decode(record).ok_or_else(|| format!("{record} does not decode"))?;
         let zxid = record.zxid;
+        self.must_fit(&txn.txn)
+            .map_err(|how| format!("{zxid} {how}"))?;
         self.change(&txn.header, &txn.txn);
         self.entries.push(Entry {
             zxid,
@@ -110,6 +133,43 @@ impl History {
             txn,
         });
         Ok(())
+    }
+
+    /// Whether a transaction can be carried out here; of a multi, the first of its parts.
+    fn must_fit(&self, txn: &Txn) -> Result<(), String> {
+        let is_there = |path: &str| self.get(path, Zxid(i64::MAX)).is_some();
+        let makes = |path: &str| match is_there(path) {
+            true => Err(format!("creates {path}, which is there")),
+            false => Ok(()),
+        };
+        let parts = match txn {
+            Txn::Multi(_) if has_failed(txn) => &[],
+            Txn::Multi(txns) => txns.get(..1).unwrap_or_default(),
+            txn => std::slice::from_ref(txn),
+        };
+        match parts.first() {
+            Some(Txn::Create(create) | Txn::Create2(create)) => makes(&create.path),
+            Some(Txn::CreateContainer(create)) => makes(&create.path),
+            Some(Txn::CreateTtl(create)) => makes(&create.path),
+            Some(Txn::Delete { path } | Txn::DeleteContainer { path }) => {
+                let has_children = self.descendants(path, Zxid(i64::MAX)).next().is_some();
+                match is_there(path) && !has_children {
+                    true => Ok(()),
+                    false => Err(format!("deletes {path}, which cannot be")),
+                }
+            }
+            Some(Txn::SetData(set)) if !set.path.starts_with("/zookeeper") => {
+                let version = self.get(&set.path, Zxid(i64::MAX)).map(|node| node.version);
+                match version.is_some_and(|version| version.wrapping_add(1) == set.version) {
+                    true => Ok(()),
+                    false => Err(format!(
+                        "sets {} from {version:?} to {}",
+                        set.path, set.version
+                    )),
+                }
+            }
+            _ => Ok(()),
+        }
     }
 
     fn change(&mut self, header: &TxnHeader, txn: &Txn) {

@@ -2,6 +2,7 @@
 
 pub(crate) mod access;
 pub(crate) mod acknowledged;
+pub(crate) mod bounds;
 pub(crate) mod digest;
 pub(crate) mod durable;
 pub(crate) mod ephemerals;
@@ -14,6 +15,7 @@ pub(crate) mod prefix;
 pub(crate) mod primary_order;
 pub(crate) mod quota;
 pub(crate) mod reads;
+pub(crate) mod recovery_time;
 pub(crate) mod session_owner;
 pub(crate) mod short_lived;
 pub(crate) mod sync;

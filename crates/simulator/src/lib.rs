@@ -24,6 +24,8 @@ mod configured;
 mod ensemble;
 mod history;
 mod invariants;
+mod member_files;
+mod members;
 mod mutant;
 mod network;
 mod observed;

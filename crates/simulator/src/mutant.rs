@@ -4,12 +4,39 @@
 //! (`proto::mutant`); one is the simulated host's. [`CAUGHT_BY`] names for each a seed that catches it,
 //! or it is that of a script ([`crate::scenarios`]); `tests/mutants.rs` runs them.
 
-/// One duty that is not done. `None`: all are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Mutant {
-    /// All duties are done.
-    #[default]
-    None,
+macro_rules! mutants {
+    ($( $(#[$doc:meta])* $name:ident, )+) => {
+        /// One duty that is not done. `None`: all are.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+        pub enum Mutant {
+            /// All duties are done.
+            #[default]
+            None,
+            /// Reads overtake the writes before them: of the host.
+            ReadsOvertakeWrites,
+            /// Whose history is newest does not count in elections. Nothing but liveness may break, so it
+            /// is none of [`Mutant::all`].
+            ElectsAnybody,
+            $( $(#[$doc])* $name, )+
+        }
+
+        /// All of them.
+        const ALL: &[Mutant] = &[Mutant::ReadsOvertakeWrites, $( Mutant::$name, )+];
+
+        impl Mutant {
+            /// The same in the code that ships, if it is not the host's.
+            pub(crate) fn of_shipped_code(self) -> Option<proto::mutant::Mutant> {
+                match self {
+                    Self::None | Self::ReadsOvertakeWrites => None,
+                    Self::ElectsAnybody => Some(proto::mutant::Mutant::ElectsAnybody),
+                    $( Self::$name => Some(proto::mutant::Mutant::$name), )+
+                }
+            }
+        }
+    };
+}
+
+mutants! {
     /// A record counts as on disk as soon as it is appended.
     AckBeforeSync,
     /// TRUNC is reported as done, and nothing is cut.
@@ -40,8 +67,6 @@ pub enum Mutant {
     EphemeralsStay,
     /// Who holds a session's connection is not looked at.
     OwnerIgnored,
-    /// Reads overtake the writes before them.
-    ReadsOvertakeWrites,
     /// Replies go out before the transaction is committed.
     ReplyBeforeCommit,
     /// What was logged and not applied is forgotten with the role: votes do not name it.
@@ -74,117 +99,127 @@ pub enum Mutant {
     DiffNotInCommittedLog,
     /// ZOOKEEPER-1818: a leader goes on naming the epoch it was elected with.
     LeaderKeepsElectedEpoch,
-    /// Whose history is newest does not count in elections. Nothing but liveness may break.
-    ElectsAnybody,
+    /// A session lives as long as if it had been heard from once.
+    TouchForgotten,
+    /// What a session asks for behind its end is carried out.
+    ClosingSessionUsed,
+    /// A request is judged by what is applied, without what is under way.
+    PendingIgnored,
+    /// What a multi that fails has noted is not taken back.
+    FailedMultiKept,
+    /// Any version is the one expected.
+    VersionIgnored,
+    /// Writes need no permission.
+    AclIgnored,
+    /// Reads need no permission.
+    ReadAclIgnored,
+    /// Hard quotas refuse nothing.
+    QuotaIgnored,
+    /// A persistent watch ends with its first event.
+    PersistentWatchFiresOnce,
+    /// A recursive watch is not about what lies below.
+    RecursiveWatchIsShallow,
+    /// A client that comes back is not told what its watches have missed.
+    MissedEventsUntold,
+    /// Empty containers are not deleted.
+    ContainersStay,
+    /// Znodes with a TTL are deleted before it is over.
+    TtlIgnored,
+    /// A transaction may be longer than a member can read.
+    LongTransactionTaken,
+    /// A leader's epoch is not above what voters have accepted.
+    EpochNotRaised,
+    /// What a learner has beyond its leader is not cut off.
+    TailNotTruncated,
+    /// A reconfiguration needs no quorum of the new members.
+    ReconfigByOldQuorum,
+    /// Observers are not told what is committed.
+    ObserversNotInformed,
+    /// What is proposed is not sent to those who are in sync.
+    ProposalsNotSent,
+    /// A learner answers a sync without its leader.
+    SyncAnsweredHere,
+    /// A leader says of every session that came to a learner that it is over.
+    RenewalsRefused,
+    /// A local session does not become global before its first ephemeral.
+    UpgradeForgotten,
+    /// What was under way in an earlier role counts in the next.
+    OverlayOutlivesRole,
+    /// Connections of clients live on when a role ends.
+    ConnectionsOutliveRole,
+    /// A learner takes the next transaction of a session for the answer it waits for.
+    RepliesMixedUp,
+    /// Votes of one epoch are compared by the ids of servers alone.
+    VotesIgnoreZxid,
+    /// What an earlier process did not sync is not written once more.
+    CacheTrusted,
+    /// A snapshot gets its name before it is on disk.
+    SnapshotNotSynced,
+    /// The name of a new log file is not made durable.
+    LogNameNotSynced,
 }
 
-/// All of them.
-const ALL: &[Mutant] = &[
-    Mutant::AckBeforeSync,
-    Mutant::SkipTruncate,
-    Mutant::TruncateKeepsTree,
-    Mutant::QuorumOffByOne,
-    Mutant::AcceptedEpochNotSaved,
-    Mutant::CurrentEpochNotSaved,
-    Mutant::NewLeaderBeforeSnapshot,
-    Mutant::CommitsOutOfOrder,
-    Mutant::AppliesProposals,
-    Mutant::NewLeaderQuorumSkipped,
-    Mutant::DiffFromWrongPoint,
-    Mutant::TouchLost,
-    Mutant::WatchAfterReply,
-    Mutant::EphemeralsStay,
-    Mutant::OwnerIgnored,
-    Mutant::ReadsOvertakeWrites,
-    Mutant::ReplyBeforeCommit,
-    Mutant::VotesByApplied,
-    Mutant::SnapshotNamedTooLate,
-    Mutant::SnapshotOutlivesRole,
-    Mutant::FailedSyncIgnored,
-    Mutant::LogWithHoleServed,
-    Mutant::CommittedLogKeptOverSnapshot,
-    Mutant::HistoryLoggedAfterAck,
-    Mutant::CommitBeforeUpToDateLost,
-    Mutant::EpochBeforeHistory,
-    Mutant::HistoryAckedBeforeSync,
-    Mutant::ProposalAckedBeforeNewLeader,
-    Mutant::OldLogWriterLives,
-    Mutant::SyncProposalsAckedBeforeSync,
-    Mutant::DiffNotInCommittedLog,
-    Mutant::LeaderKeepsElectedEpoch,
-];
-
-/// Each mutant that has no script, and a seed that catches it.
+/// Each mutant that has no script, and the first seed from 1000 on that catches it: it takes one seed
+/// more than the number is above that.
 pub const CAUGHT_BY: &[(Mutant, u64)] = &[
-    (Mutant::AckBeforeSync, 1016),
-    (Mutant::SkipTruncate, 1013),
-    (Mutant::TruncateKeepsTree, 1013),
-    (Mutant::QuorumOffByOne, 1003),
-    (Mutant::AcceptedEpochNotSaved, 1001),
-    (Mutant::CurrentEpochNotSaved, 1023),
-    (Mutant::CommitsOutOfOrder, 1066),
+    (Mutant::AckBeforeSync, 1006),
+    (Mutant::SkipTruncate, 1005),
+    (Mutant::TruncateKeepsTree, 1005),
+    (Mutant::QuorumOffByOne, 1000),
+    (Mutant::AcceptedEpochNotSaved, 1000),
+    (Mutant::CurrentEpochNotSaved, 1144),
+    (Mutant::CommitsOutOfOrder, 1040),
     (Mutant::AppliesProposals, 1000),
-    (Mutant::NewLeaderQuorumSkipped, 30082),
-    (Mutant::DiffFromWrongPoint, 1001),
-    (Mutant::TouchLost, 1003),
+    (Mutant::NewLeaderQuorumSkipped, 1005),
+    (Mutant::DiffFromWrongPoint, 1000),
+    (Mutant::TouchLost, 1000),
     (Mutant::WatchAfterReply, 1000),
-    (Mutant::EphemeralsStay, 1001),
-    (Mutant::OwnerIgnored, 1599),
-    (Mutant::ReadsOvertakeWrites, 1001),
-    (Mutant::ReplyBeforeCommit, 1001),
-    (Mutant::VotesByApplied, 1010),
-    (Mutant::SnapshotNamedTooLate, 1008),
-    (Mutant::SnapshotOutlivesRole, 1929),
-    (Mutant::FailedSyncIgnored, 1348),
+    (Mutant::EphemeralsStay, 1000),
+    (Mutant::OwnerIgnored, 1098),
+    (Mutant::ReadsOvertakeWrites, 1000),
+    (Mutant::ReplyBeforeCommit, 1000),
+    (Mutant::VotesByApplied, 1000),
+    (Mutant::SnapshotNamedTooLate, 1001),
+    (Mutant::SnapshotOutlivesRole, 1010),
+    (Mutant::FailedSyncIgnored, 1096),
+    (Mutant::TouchForgotten, 1000),
+    (Mutant::ClosingSessionUsed, 1094),
+    (Mutant::PendingIgnored, 1000),
+    (Mutant::FailedMultiKept, 1000),
+    (Mutant::VersionIgnored, 1000),
+    (Mutant::AclIgnored, 1000),
+    (Mutant::ReadAclIgnored, 1000),
+    (Mutant::QuotaIgnored, 1009),
+    (Mutant::PersistentWatchFiresOnce, 1000),
+    (Mutant::RecursiveWatchIsShallow, 1000),
+    (Mutant::MissedEventsUntold, 1003),
+    (Mutant::ContainersStay, 1017),
+    (Mutant::TtlIgnored, 1000),
+    (Mutant::LongTransactionTaken, 1011),
+    (Mutant::EpochNotRaised, 1000),
+    (Mutant::TailNotTruncated, 1005),
+    (Mutant::ReconfigByOldQuorum, 1005),
+    (Mutant::ObserversNotInformed, 1000),
+    (Mutant::ProposalsNotSent, 1000),
+    (Mutant::SyncAnsweredHere, 1015),
+    (Mutant::RenewalsRefused, 1000),
+    (Mutant::UpgradeForgotten, 1000),
+    (Mutant::OverlayOutlivesRole, 1000),
+    (Mutant::ConnectionsOutliveRole, 1000),
+    (Mutant::RepliesMixedUp, 1000),
+    (Mutant::VotesIgnoreZxid, 1016),
+    (Mutant::CacheTrusted, 1050),
+    (Mutant::SnapshotNotSynced, 1035),
+    (Mutant::LogNameNotSynced, 1033),
 ];
 
 impl Mutant {
-    /// The same in the code that ships, if it is one of those. The others are the host's.
-    pub(crate) fn of_shipped_code(self) -> Option<proto::mutant::Mutant> {
-        use proto::mutant::Mutant as Shipped;
-        Some(match self {
-            Self::QuorumOffByOne => Shipped::QuorumOffByOne,
-            Self::CommitsOutOfOrder => Shipped::CommitsOutOfOrder,
-            Self::EphemeralsStay => Shipped::EphemeralsStay,
-            Self::OwnerIgnored => Shipped::OwnerIgnored,
-            Self::VotesByApplied => Shipped::VotesByApplied,
-            Self::LeaderKeepsElectedEpoch => Shipped::LeaderKeepsElectedEpoch,
-            Self::ElectsAnybody => Shipped::ElectsAnybody,
-            Self::CommittedLogKeptOverSnapshot => Shipped::CommittedLogKeptOverSnapshot,
-            Self::DiffNotInCommittedLog => Shipped::DiffNotInCommittedLog,
-            Self::AckBeforeSync => Shipped::AckBeforeSync,
-            Self::FailedSyncIgnored => Shipped::FailedSyncIgnored,
-            Self::AcceptedEpochNotSaved => Shipped::AcceptedEpochNotSaved,
-            Self::CurrentEpochNotSaved => Shipped::CurrentEpochNotSaved,
-            Self::SnapshotNamedTooLate => Shipped::SnapshotNamedTooLate,
-            Self::SnapshotOutlivesRole => Shipped::SnapshotOutlivesRole,
-            Self::SkipTruncate => Shipped::SkipTruncate,
-            Self::TruncateKeepsTree => Shipped::TruncateKeepsTree,
-            Self::LogWithHoleServed => Shipped::LogWithHoleServed,
-            Self::OldLogWriterLives => Shipped::OldLogWriterLives,
-            Self::AppliesProposals => Shipped::AppliesProposals,
-            Self::NewLeaderQuorumSkipped => Shipped::NewLeaderQuorumSkipped,
-            Self::DiffFromWrongPoint => Shipped::DiffFromWrongPoint,
-            Self::TouchLost => Shipped::TouchLost,
-            Self::WatchAfterReply => Shipped::WatchAfterReply,
-            Self::ReplyBeforeCommit => Shipped::ReplyBeforeCommit,
-            Self::NewLeaderBeforeSnapshot => Shipped::NewLeaderBeforeSnapshot,
-            Self::HistoryLoggedAfterAck => Shipped::HistoryLoggedAfterAck,
-            Self::CommitBeforeUpToDateLost => Shipped::CommitBeforeUpToDateLost,
-            Self::EpochBeforeHistory => Shipped::EpochBeforeHistory,
-            Self::HistoryAckedBeforeSync => Shipped::HistoryAckedBeforeSync,
-            Self::ProposalAckedBeforeNewLeader => Shipped::ProposalAckedBeforeNewLeader,
-            Self::SyncProposalsAckedBeforeSync => Shipped::SyncProposalsAckedBeforeSync,
-            _ => return None,
-        })
-    }
-
     /// Whether this build can run it.
     pub fn is_available(self) -> bool {
-        self.of_shipped_code().is_none() || proto::mutant::choose(None)
+        self.of_shipped_code().is_none() || proto::mutant::ARE_AVAILABLE
     }
 
-    /// All deliberate bugs.
+    /// All deliberate bugs that must be caught.
     pub fn all() -> impl Iterator<Item = Self> {
         ALL.iter().copied()
     }

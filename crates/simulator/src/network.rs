@@ -40,6 +40,8 @@ impl Place {
 pub(crate) enum Port {
     Election,
     Quorum,
+    /// Of a follower that serves observers.
+    Observers,
     Client,
 }
 

@@ -4,7 +4,7 @@ use jute::{Decode, Encode, Reader};
 use proto::learner::LearnerPacket;
 use proto::txn::{Txn, TxnRecord};
 use proto::{Epoch, SessionId, Sid, Zxid};
-use replica::{Effect, Service};
+use replica::{Effect, Port, Service};
 use testkit::SimDisk;
 use tree::Tree;
 use zab::Record;
@@ -18,7 +18,9 @@ use crate::plan::Plan;
 #[derive(Debug)]
 pub(crate) struct Observed {
     sid: Sid,
+    /// Whether it has no vote, or may have none.
     is_observer: bool,
+    reconfigures: bool,
     /// Whether this server leads, or is about to.
     leads: bool,
     /// Whether the epoch of its role is established.
@@ -31,10 +33,12 @@ pub(crate) struct Observed {
 }
 
 impl Observed {
-    pub(crate) fn new(sid: Sid, is_observer: bool) -> Self {
+    pub(crate) fn new(sid: Sid, is_observer: bool, plan: &Plan) -> Self {
+        let reconfigures = plan.features.reconfigures;
         Self {
             sid,
-            is_observer,
+            is_observer: is_observer || reconfigures,
+            reconfigures,
             leads: false,
             is_active: false,
             epoch: Epoch(0),
@@ -51,7 +55,10 @@ impl Observed {
     /// The replica wants this. The tree ended at `last` before it was changed last.
     pub(crate) fn effect(&mut self, effect: &Effect, tree: &Tree, last: Zxid, to: &mut Checks) {
         match effect {
-            Effect::Listen { .. } => self.leads = true,
+            Effect::Listen {
+                port: Port::Learners,
+                ..
+            } => self.leads = true,
             Effect::Dial { .. } => {
                 self.leads = false;
                 self.has_acknowledged_epoch = false;
@@ -80,7 +87,7 @@ impl Observed {
                 self.epoch = zxid.epoch();
             }
             Effect::StopServing => self.is_active = false,
-            Effect::SaveMembers { .. } => {
+            Effect::SaveMembers { .. } if !self.reconfigures => {
                 let text = format!("server {}: {effect}", self.sid);
                 to.fail("one member list", text);
             }

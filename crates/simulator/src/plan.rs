@@ -59,6 +59,12 @@ pub(crate) struct Features {
     pub(crate) enforces_quota: bool,
     /// Bytes of the longest transaction.
     pub(crate) record_bytes_max: usize,
+    /// Whether an operator changes the members.
+    pub(crate) reconfigures: bool,
+    /// Whether who does not vote at first is not in the others' lists either.
+    pub(crate) grows: bool,
+    /// Whether observers learn from followers.
+    pub(crate) has_observer_masters: bool,
 }
 
 impl Features {
@@ -68,11 +74,18 @@ impl Features {
         read_only_after_ms: None,
         enforces_quota: false,
         record_bytes_max: 1 << 20,
+        reconfigures: false,
+        grows: false,
+        has_observer_masters: false,
     };
 
     fn drawn(random: &mut Random) -> Self {
         let read_only_ms = random.range(300, 1500);
+        let reconfigures = random.percent(25);
         Self {
+            reconfigures,
+            grows: reconfigures && random.percent(40),
+            has_observer_masters: random.percent(40),
             local_sessions: random.percent(25),
             read_only_after_ms: random.percent(30).then_some(read_only_ms),
             enforces_quota: random.percent(50),
@@ -84,8 +97,14 @@ impl Features {
 impl Plan {
     /// Anything.
     pub(crate) fn drawn(random: &mut Random, mutant: Mutant) -> Self {
+        let features = Features::drawn(random);
         let voters = random.pick(&[3, 3, 3, 3, 4, 5, 5, 6, 7]).unwrap_or(3);
         let observers = random.pick(&[0, 0, 1, 1, 2]).unwrap_or(0).min(7 - voters);
+        let (voters, observers) = match features.reconfigures {
+            // From three to five and back.
+            true => (3, 2),
+            false => (voters, observers),
+        };
         Self {
             mutant,
             voters,
@@ -101,14 +120,15 @@ impl Plan {
             force_snapshot: random.percent(10),
             use_disk_log: random.percent(90),
             held_back_bytes_max: random.pick(&[1, 500, 16 << 20, 16 << 20]).unwrap_or(1),
-            has_bad_disks: random.percent(40),
+            // How many may be lost depends on who votes.
+            has_bad_disks: random.percent(40) && !features.reconfigures,
             loses_sectors: random.percent(50),
             has_log_dir: random.percent(50),
             has_stalls: random.percent(40),
             has_wrong_clocks: random.percent(20),
             think: random.pick(&[15, 40, 150]).unwrap_or(40) * MS,
             tick_ms: 200,
-            features: Features::drawn(random),
+            features,
         }
     }
 
@@ -156,6 +176,7 @@ impl Plan {
     pub(crate) fn election(&self) -> election::Settings {
         election::Settings {
             notification_interval_max_ms: 1600,
+            reconfig_enabled: self.features.reconfigures,
             settle_ms: 60,
             ..election::Settings::default()
         }

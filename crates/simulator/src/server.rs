@@ -21,6 +21,7 @@ use zab::leader::LinkId;
 
 pub(crate) use boot::Birth;
 
+use crate::configured::sid_of;
 use crate::network::{Message, Port};
 use crate::queue::{Event, Micros};
 use crate::world::World;
@@ -131,14 +132,26 @@ impl Server {
 
     /// Whether somebody listens there.
     pub(crate) fn listens(&self, port: Port) -> bool {
-        port != Port::Quorum || self.host.members.listens
+        let listens = &self.host.members.listens;
+        match port {
+            Port::Election | Port::Client => true,
+            Port::Quorum => listens.contains(&replica::Port::Learners),
+            Port::Observers => listens.contains(&replica::Port::Observers),
+        }
     }
 
     /// Somebody has connected.
     pub(crate) fn handle_accepted(&mut self, connection: u64, port: Port) {
         match port {
             Port::Election => {}
-            Port::Quorum => self.host.learner_connected(connection),
+            Port::Quorum => {
+                let port = replica::Port::Learners;
+                self.host.learner_connected(connection, port);
+            }
+            Port::Observers => {
+                let port = replica::Port::Observers;
+                self.host.learner_connected(connection, port);
+            }
             Port::Client => self.host.client_connected(connection),
         }
     }
@@ -147,7 +160,7 @@ impl Server {
     pub(crate) fn handle_dialled(&mut self, connection: u64, port: Port, is_open: bool) {
         match port {
             Port::Election => self.host.election_dialled(connection, is_open),
-            Port::Quorum => self.host.leader_dialled(connection, is_open),
+            Port::Quorum | Port::Observers => self.host.leader_dialled(connection, is_open),
             Port::Client => {}
         }
     }
@@ -168,6 +181,9 @@ impl Server {
         {
             self.turn(|replica, turn| replica.handle(input, turn));
         }
+        let held_back = self.host.held_back();
+        let sid = sid_of(self.host.index);
+        self.host.world.checks.holds_back(sid, held_back);
         let Some(deadline_ms) = self.replica.deadline_ms() else {
             return;
         };

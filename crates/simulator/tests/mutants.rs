@@ -1,10 +1,14 @@
 //! Every deliberate bug is caught: invariants that nothing can break would prove nothing.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use simulator::scenarios::SCENARIOS;
 use simulator::{CAUGHT_BY, Mutant, run};
 
 /// A change of the simulator gives seeds another meaning. Then one of the next must do.
 const SEEDS_MAX: u64 = 300;
+/// As many as there are to be at least.
+const MUTANTS_MIN: usize = 60;
 
 #[test]
 fn every_mutant_has_a_seed_or_a_script() {
@@ -13,16 +17,36 @@ fn every_mutant_has_a_seed_or_a_script() {
         let by_script = SCENARIOS.iter().any(|scenario| scenario.mutant == mutant);
         assert!(by_seed || by_script, "{mutant:?}");
     }
+    assert!(Mutant::all().count() >= MUTANTS_MIN);
+}
+
+/// The first of some seeds that is red with the mutant, and not without it.
+fn caught(mutant: Mutant, from: u64) -> Option<u64> {
+    let is_red = |seed, mutant| run(seed, mutant, false).violation.is_some();
+    (from..from + SEEDS_MAX).find(|seed| is_red(*seed, mutant) && !is_red(*seed, Mutant::None))
 }
 
 #[test]
 fn every_mutant_of_the_list_is_caught() {
-    for (mutant, seed) in CAUGHT_BY {
-        let is_caught = |seed: &u64| run(*seed, *mutant, false).violation.is_some();
-        let caught = (*seed..*seed + SEEDS_MAX).find(is_caught);
-        assert!(caught.is_some(), "{mutant:?} from seed {seed} on");
-        if caught != Some(*seed) {
-            println!("{mutant:?} is caught by {caught:?}, not by {seed} any more");
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let mut missed = Vec::new();
+        while let Some((mutant, seed)) = CAUGHT_BY.get(next.fetch_add(1, Ordering::Relaxed)) {
+            match caught(*mutant, *seed) {
+                Some(found) if found == *seed => {}
+                Some(found) => println!("{mutant:?} is caught by {found}, not by {seed} any more"),
+                None => missed.push((mutant, seed)),
+            }
         }
-    }
+        missed
+    };
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let missed: Vec<_> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        let joined = workers.into_iter().map(|worker| worker.join());
+        joined
+            .flat_map(|missed| missed.expect("a worker"))
+            .collect()
+    });
+    assert!(missed.is_empty(), "not caught: {missed:?}");
 }

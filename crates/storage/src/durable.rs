@@ -18,6 +18,7 @@
 //! no such care: they get their names only after a sync that succeeded, and no process goes on after
 //! one that did not.
 
+use proto::mutant::{self, Mutant};
 use std::path::Path;
 
 use jute::Limits;
@@ -44,6 +45,9 @@ pub fn make_durable<D: Disk>(
     dirs: &DataDirs,
     recovered: &Recovered,
 ) -> Result<(), StorageError> {
+    if mutant::is(Mutant::CacheTrusted) {
+        return Ok(());
+    }
     if let Some(newest) = list_logs(disk, &dirs.log)?.pop() {
         let last_record = recovered.last_record.as_ref();
         let last_record = last_record.filter(|(path, _)| *path == newest.path);

@@ -1,6 +1,7 @@
 //! Containers and TTL znodes whose time has come. Source: ContainerManager.
 
 use jute::Str;
+use proto::mutant::{self, Mutant};
 
 use crate::Tree;
 use crate::arena::NodeId;
@@ -33,7 +34,7 @@ impl Tree {
 
     fn is_expired_container(&self, id: NodeId, now_ms: i64, never_used_ms: i64) -> bool {
         let node = &self.arena[id];
-        if node.num_children > 0 {
+        if node.num_children > 0 || mutant::is(Mutant::ContainersStay) {
             return false;
         }
         if node.stat.cversion == 0 {
@@ -47,7 +48,10 @@ impl Tree {
         let node = &self.arena[id];
         let idle_ms = now_ms.saturating_sub(node.stat.mtime);
         match self.rules.read(node.stat.ephemeral_owner) {
-            Owner::Ttl { ttl_ms } => node.num_children == 0 && idle_ms > ttl_ms,
+            Owner::Ttl { ttl_ms } => {
+                let is_idle = idle_ms > ttl_ms || mutant::is(Mutant::TtlIgnored);
+                node.num_children == 0 && is_idle
+            }
             _ => false,
         }
     }

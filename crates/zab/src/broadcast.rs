@@ -180,7 +180,9 @@ impl Proposals {
             .eras
             .back()
             .map_or(Vec::new(), |era| era.quorums.clone());
-        quorums.push(next);
+        if !mutant::is(Mutant::ReconfigByOldQuorum) {
+            quorums.push(next);
+        }
         self.barrier = Some(from);
         self.eras.push_back(Era { from, quorums });
     }

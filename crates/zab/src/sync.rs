@@ -18,6 +18,7 @@
 //! Source: LearnerHandler.syncFollower, queueCommittedProposals.
 
 use proto::Zxid;
+use proto::mutant::{self, Mutant};
 
 use crate::{CommittedLog, Record};
 
@@ -92,8 +93,12 @@ pub fn decide(peer: Zxid, history: History<'_>, force_snapshot: bool, use_disk: 
         if is_epoch_start(max) && max != Zxid::ZERO {
             return Decision::SNAP;
         }
+        let opening = match mutant::is(Mutant::TailNotTruncated) {
+            true => Opening::Diff(max),
+            false => Opening::Trunc(max),
+        };
         return Decision::Send {
-            opening: Opening::Trunc(max),
+            opening,
             after: max,
         };
     }

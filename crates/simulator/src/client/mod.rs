@@ -11,14 +11,15 @@ use std::collections::VecDeque;
 use bytes::Bytes;
 use jute::{Decode, Reader};
 use proto::multi::MultiHeader;
-use proto::request::{ReadRequest, Request, WriteRequest};
+use proto::request::{ReadRequest, ReconfigRequest, Request, WriteRequest};
 use proto::{ErrorCode, OpCode, SessionId, Zxid};
 
 pub(crate) use crate::invariants::access::Identity;
 use crate::invariants::reads::Told;
 use crate::invariants::watches;
+use crate::members::{self, Restoration};
 use crate::network::{Message, Patience, Place, Port};
-use crate::plan::{MS, SECOND};
+use crate::plan::{MS, Plan, SECOND};
 use crate::queue::{Event, Micros};
 use crate::wire::{ToClient, ToServer};
 use crate::world::World;
@@ -29,7 +30,7 @@ use watching::Watching;
 const SET_WATCHES: i32 = -8;
 const PING: i32 = -2;
 /// Requests that a client sends before it waits.
-pub(crate) const WINDOW: usize = 3;
+const WINDOW: usize = 3;
 
 #[derive(Debug)]
 pub(crate) struct Client {
@@ -46,6 +47,7 @@ pub(crate) struct Client {
     watches: Watching,
     /// Who it says that it is, on each connection.
     identity: Option<Identity>,
+    restoration: Restoration,
     /// Whether it asks for reads where there is no leader.
     takes_read_only: bool,
     /// Whether there is none where it is connected: what it is told may never be committed.
@@ -84,6 +86,7 @@ struct Asked {
 
 impl Client {
     pub(crate) fn new(index: usize, world: &mut World) -> Self {
+        let is_operator = world.plan.features.reconfigures && index == 0;
         Self {
             index,
             session: SessionId::NONE,
@@ -95,7 +98,12 @@ impl Client {
             last_zxid: Zxid::ZERO,
             asked: VecDeque::new(),
             watches: Watching::default(),
-            identity: world.random.percent(40).then_some(Identity::User),
+            identity: match world.random.percent(40) {
+                _ if is_operator => Some(Identity::Super),
+                true => Some(Identity::User),
+                false => None,
+            },
+            restoration: Restoration::default(),
             takes_read_only: world.random.percent(50),
             is_read_only: false,
             next: VecDeque::new(),
@@ -238,13 +246,35 @@ impl Client {
                 is_user: self.identity == Some(Identity::User),
                 record_bytes_max: world.plan.features.record_bytes_max,
             };
-            self.next = requests::draw(asker, &mut world.random).into();
+            self.next = match self.reconfigure(world) {
+                Some(change) => [Request::Write(WriteRequest::Reconfig(change))].into(),
+                None => requests::draw(asker, &mut world.random).into(),
+            };
         }
         while let Some(request) = self.next.pop_front() {
             let cxid = self.next_cxid;
             self.next_cxid += 1;
             self.ask(cxid, request, world);
         }
+    }
+
+    /// What an operator wants of the members now.
+    fn reconfigure(&self, world: &mut World) -> Option<ReconfigRequest> {
+        let is_operator = self.identity == Some(Identity::Super);
+        match world.is_healed {
+            _ if !is_operator => None,
+            true => self.restoration.next(&world.plan),
+            false if world.random.percent(12) => {
+                Some(members::draw(&world.plan, &mut world.random))
+            }
+            false => None,
+        }
+    }
+
+    /// Whether the members are what they should be.
+    pub(crate) fn has_restored(&self, plan: &Plan) -> bool {
+        let is_operator = self.identity == Some(Identity::Super);
+        !is_operator || self.restoration.next(plan).is_none()
     }
 
     pub(crate) fn handle_message(&mut self, connection: u64, message: Message, world: &mut World) {
@@ -281,7 +311,11 @@ impl Client {
             world.say(self.name(), || {
                 format!("session {} has expired", self.session)
             });
-            world.checks.told_over(self.session);
+            // Without a leader a server with local sessions takes those that it does not know for over, as
+            // Apache ZooKeeper's does (LearnerSessionTracker.touchSession).
+            if !is_read_only {
+                world.checks.told_over(self.session);
+            }
             self.forget_session();
             return self.drop_connection(world);
         }
@@ -358,7 +392,15 @@ impl Client {
                 self.forget_session();
                 self.drop_connection(world);
             }
-            Request::Write(_) if result.is_ok() => world.checks.acknowledged(zxid, session, cxid),
+            Request::Write(write) => {
+                if let (WriteRequest::Reconfig(request), true) = (&write, world.is_healed) {
+                    let restoration = &mut self.restoration;
+                    restoration.answered(request, result.is_ok(), &world.plan);
+                }
+                if result.is_ok() {
+                    world.checks.acknowledged(zxid, session, cxid);
+                }
+            }
             Request::Read(read) if !self.is_read_only => {
                 let told = Told {
                     session,
@@ -374,7 +416,7 @@ impl Client {
                 }
                 self.watches.answered(&read, zxid, error);
             }
-            Request::Write(_) | Request::Sync(_) | Request::Read(_) => {}
+            Request::Sync(_) | Request::Read(_) => {}
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::configured::sid_of;
 use crate::invariants::access::Identity;
 use crate::invariants::liveness::{self, Standing};
 use crate::invariants::reads::Told;
-use crate::invariants::{ephemerals, reads, short_lived};
+use crate::invariants::{ephemerals, reads, recovery_time, short_lived};
 use crate::plan::{MS, SECOND};
 use crate::queue::{Event, Micros};
 use crate::server::Server;
@@ -19,6 +19,8 @@ const PATIENCE: Micros = 60 * SECOND;
 const FINE: Micros = 4 * SECOND;
 /// How long a container or a TTL znode that is due may stay at most.
 const SHORT_LIVED_DELAY_MS: i64 = 1500;
+/// After that, a session without a client is over, and a container that is due.
+const SESSIONS_END: Micros = 5 * SECOND;
 /// How long a client must have been there for its session not to expire.
 const THERE: Micros = SECOND;
 
@@ -57,11 +59,19 @@ impl Ensemble {
                 break;
             }
         }
+        let took = self.world.now() - (end - PATIENCE);
+        let held = recovery_time::healed(took, &self.world.plan);
+        self.world.checks.hold(recovery_time::NAME, held);
         self.be_quiet();
         let well = self.is_well();
         self.world.checks.hold(liveness::NAME, well);
-        self.run(2 * SHORT_LIVED_DELAY_MS * MS);
+        self.run(SESSIONS_END);
         self.short_lived_are_gone();
+        let sessions: Vec<SessionId> = self.clients.iter().map(|client| client.session).collect();
+        // Scripts write under a session of nobody's.
+        if !sessions.is_empty() {
+            self.world.checks.judge_sessions(&sessions);
+        }
         self.compare_trees();
         self.world.checks.judge_calls();
     }
@@ -118,6 +128,10 @@ impl Ensemble {
             },
         };
         let servers: Vec<Standing> = self.machines.iter().map(standing).collect();
+        let plan = &self.world.plan;
+        if !self.clients.iter().all(|client| client.has_restored(plan)) {
+            return Err("the members are not in order again".to_owned());
+        }
         let progress: Vec<usize> = self.clients.iter().map(|client| client.progress).collect();
         let is_level = |server: &Standing| server.last == self.world.checks.history_end();
         if !self.clients.iter().all(|client| client.is_quiet) && !servers.iter().all(is_level) {

@@ -1,5 +1,5 @@
-//! No session is told to be over while it lives: a client that hears so has a session whose end was
-//! proposed, or that no other server knew of.
+//! A session is over when it is, and not before: a client that hears so has a session whose end was
+//! proposed, or that no other server knew of; and a session without a client does not stay.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use proto::txn::{Txn, TxnRecord};
 use super::Held;
 use crate::history::History;
 
-pub(crate) const NAME: &str = "no session is told to be over while it lives";
+pub(crate) const NAME: &str = "sessions are over when they are";
 
 /// Sessions whose end was proposed. A leader refuses them from then on, as Apache ZooKeeper's does
 /// (SessionTrackerImpl.setSessionClosing); whether the end is committed is seen later.
@@ -33,5 +33,14 @@ impl Ends {
         Err(format!(
             "session {session} is told to be over, and nobody has proposed its end"
         ))
+    }
+}
+
+/// All has been quiet for longer than any session lives; clients have these.
+pub(crate) fn at_the_end(of_clients: &[SessionId], history: &History) -> Held {
+    let mut left = history.sessions.iter();
+    match left.find(|session| !of_clients.contains(session)) {
+        Some(session) => Err(format!("session {session} lives, and nobody has it")),
+        None => Ok(()),
     }
 }

@@ -12,8 +12,11 @@ const ROOT: &str = "/b";
 const LIMITS: &str = "/zookeeper/quota/b/zookeeper_limits";
 const STATS: &str = "/zookeeper/quota/b/zookeeper_stats";
 
-/// The last transaction of the history is this. `in_flight`: znodes that may be made at once.
-pub(crate) fn committed(txn: &TxnRecord, history: &History, in_flight: usize) -> Held {
+/// How long a transaction may be under way.
+const IN_FLIGHT_MS: i64 = 4000;
+
+/// The last transaction of the history is this.
+pub(crate) fn committed(txn: &TxnRecord, history: &History) -> Held {
     let parts = match &txn.txn {
         Txn::Multi(txns) if !has_failed(&txn.txn) => &txns[..],
         txn => std::slice::from_ref(txn),
@@ -33,20 +36,19 @@ pub(crate) fn committed(txn: &TxnRecord, history: &History, in_flight: usize) ->
     let (Some(limit), true) = (limit, parts.iter().any(makes_one)) else {
         return Ok(());
     };
-    // Without a count there is nothing to compare with.
-    if history.get(STATS, before).is_none() {
-        return Ok(());
-    }
-    let count = 1 + history.descendants(ROOT, now).count();
-    // What was there when the quota came is not taken away.
+    // Without a count there is nothing to compare with. What is in flight is not counted.
+    let settled = history.last_before(txn.header.time_ms - IN_FLIGHT_MS);
+    let was_set = history.get(LIMITS, settled).is_some() && history.get(STATS, settled).is_some();
     let since = history.created_at(LIMITS).unwrap_or(now);
-    let at_first = 1 + history.descendants(ROOT, since).count();
-    if count <= limit.max(at_first) + in_flight {
+    let is_settled = was_set && since <= settled && history.created_at(STATS) <= Some(settled);
+    let count = |zxid| 1 + history.descendants(ROOT, zxid).count();
+    if !is_settled || count(settled) <= limit || count(before) <= limit {
         return Ok(());
     }
     Err(format!(
-        "{ROOT} has {count} znodes at {now}, the hard limit is {limit}, and {at_first} were there \
-         before it"
+        "{ROOT} has {} znodes at {now}, and had {} for long; the hard limit is {limit}",
+        count(now),
+        count(settled)
     ))
 }
 

@@ -30,7 +30,7 @@ impl Server {
     /// Starts a process on this disk; it does nothing before [`Server::begin`].
     pub(crate) fn boot(birth: Birth, disk: &SimDisk, world: &mut World) -> Result<Self, String> {
         let say = |error: StorageError| error.to_string();
-        let config = config_of(birth.index, &world.plan)?;
+        let config = config_of(birth.index, &world.plan, disk)?;
         let (disk, [data, log]) = (Arc::new(disk.clone()), dirs_of(&world.plan));
         let dirs = DataDirs::open(&*disk, data, log, OpenOptions::default()).map_err(say)?;
         let how = history_settings(birth.may_be_empty, &world.plan);

@@ -64,6 +64,14 @@ impl Clients {
     }
 }
 
+impl Clients {
+    /// Requests without an answer.
+    pub(super) fn waiting(&self) -> usize {
+        let queues = self.connections.values().map(|of| of.queue.len());
+        queues.sum()
+    }
+}
+
 impl SimHost {
     pub(super) fn client_connected(&mut self, connection: u64) {
         let made = Connection {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jute::Limits;
 use proto::{Epoch, Zxid};
 use recovery::{History, NewSnapshot, Reloaded, TreeReader};
-use replica::{Input, State};
+use replica::{Input, MemberFile, State};
 use storage::{DataDirs, LogPages, Payload, StorageError, Unusable, purge};
 use testkit::SimDisk;
 use zab::Record;
@@ -14,6 +14,7 @@ use zab::Record;
 use super::host::SimHost;
 use super::{Held, Job};
 use crate::configured::SNAPSHOTS;
+use crate::member_files;
 use crate::queue::Micros;
 
 /// Snapshots kept by a purge.
@@ -27,6 +28,7 @@ pub(super) enum Order {
     SaveCurrent(Epoch),
     Reload(Option<Zxid>),
     TakeOver(Zxid, TakenOver),
+    SaveMembers(MemberFile, bool),
 }
 
 /// For which attempt, and in which generation, a leader's history takes the place of this server's.
@@ -58,6 +60,16 @@ impl DiskWork {
             snapshots: VecDeque::new(),
             snapshot: None,
         }
+    }
+
+    /// Records that are not on the disk yet.
+    pub(super) fn unsynced(&self) -> usize {
+        let orders = self.orders.iter().chain(&self.at_work);
+        let in_orders = orders.map(|order| match order {
+            Order::Group(group) => group.len(),
+            _ => 0,
+        });
+        self.group.len() + in_orders.sum::<usize>()
     }
 
     /// Some of the log, for a learner.
@@ -184,6 +196,13 @@ impl SimHost {
                     Input::Reloaded { tree, end }
                 }
             }),
+            Some(Order::SaveMembers(file, is_required)) => {
+                match member_files::write(&self.disk.disk, &file) {
+                    Err(error) if is_required => self.exit(error.to_string()),
+                    _ => {}
+                }
+                None
+            }
             Some(Order::TakeOver(last, of)) => {
                 history.cut_for_snapshot(last)?;
                 self.request_snapshot(Some(of));

@@ -9,7 +9,7 @@ use replica::Input;
 use replica::elections::{ElectionEffect, ElectionInput};
 
 use super::host::SimHost;
-use crate::configured::{index_of, sid_of};
+use crate::configured::{election_address, index_of, sid_of};
 use crate::network::{Message, Patience, Place, Port};
 use crate::world::World;
 
@@ -42,7 +42,8 @@ impl SimHost {
     }
 
     pub(super) fn hear_hello(&mut self, connection: u64, sid: proto::Sid) {
-        let addresses = HelloAddresses::One(Vec::new());
+        let at = election_address(index_of(sid));
+        let addresses = HelloAddresses::One(vec![at]);
         let hello = Hello { sid, addresses };
         let connection = ConnectionId(connection);
         self.tell_of_election(ElectionInput::Hello { connection, hello });

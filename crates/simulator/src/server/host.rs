@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use replica::{Applied, Effect, Host, Input, Note, Port, Service, State, Ticket};
+use replica::{Applied, Effect, Host, Input, Note, Service, State, Ticket};
 use tree::Tree;
 
 use super::Job;
@@ -14,6 +14,7 @@ use super::finding::Kept;
 use super::members::Members;
 use super::state::SimState;
 use crate::configured::sid_of;
+use crate::invariants::bounds::HeldBack;
 use crate::network::{Message, Place};
 use crate::observed::{Observed, is_telling};
 use crate::queue::{Event, Micros};
@@ -51,7 +52,7 @@ impl SimHost {
             clients: Clients::new(sid, world.now_ms()),
             kept: Kept::new(),
             service: Service::None,
-            observed: Observed::new(sid, birth.index >= world.plan.voters),
+            observed: Observed::new(sid, birth.index >= world.plan.voters, &world.plan),
             ended: None,
         }
     }
@@ -81,6 +82,18 @@ impl SimHost {
 
     pub(super) fn say(&self, line: impl FnOnce() -> String) {
         self.world.say(sid_of(self.index), line);
+    }
+
+    /// What it holds between two turns.
+    pub(super) fn held_back(&self) -> HeldBack {
+        HeldBack {
+            unsynced: self.disk.unsynced(),
+            inputs: match self.ended {
+                Some(_) => 0,
+                None => self.inputs.len(),
+            },
+            requests: self.clients.waiting(),
+        }
     }
 
     /// The process ends with this reason; nothing is done any more.
@@ -113,11 +126,8 @@ impl Host for SimHost {
                 self.order(Order::TakeOver(last, (attempt, generation)));
             }
             Effect::GiveUpSnapshots => self.state.give_up_snapshots(),
-            Effect::Listen { .. } => self.members.listens = true,
-            Effect::StopListening {
-                port: Port::Learners,
-                ..
-            } => self.stop_listening(),
+            Effect::Listen { port, .. } => drop(self.members.listens.insert(port)),
+            Effect::StopListening { port, .. } => self.stop_listening(port),
             Effect::Send { to, packet, .. } => self.send_down(to.0, Message::Down(packet)),
             Effect::SendSnapshot { to, zxid, .. } => self.send_snapshot(to.0, zxid),
             Effect::ReadLog { to, from, upto } => {
@@ -152,8 +162,10 @@ impl Host for SimHost {
             }
             Effect::Election(effect) => self.carry_out_election(effect),
             // Requests have no places here, operators look elsewhere, and there is no oracle.
-            Effect::Release { .. } | Effect::Show(_) | Effect::StopListening { .. } => {}
-            Effect::AskOracle | Effect::SaveMembers { .. } => {}
+            Effect::Release { .. } | Effect::Show(_) | Effect::AskOracle => {}
+            Effect::SaveMembers { file, is_required } => {
+                self.order(Order::SaveMembers(file, is_required));
+            }
         }
     }
 

@@ -1,6 +1,6 @@
 //! The connections of a leader to its learners, and of a learner to its leader.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use bytes::Bytes;
@@ -18,7 +18,7 @@ use zab::leader::LinkId;
 
 use super::Job;
 use super::host::SimHost;
-use crate::configured::{server_at, tree_settings};
+use crate::configured::{OBSERVER_MASTER_PORT, server_at, tree_settings};
 use crate::network::{self, Message, Patience};
 use crate::plan::{MS, Plan};
 use crate::world::World;
@@ -29,15 +29,15 @@ const BACKLOG_MAX: usize = 5000;
 /// The ways to other members.
 #[derive(Default)]
 pub(super) struct Members {
-    /// Whether learners are listened for.
-    pub(super) listens: bool,
+    /// Where learners are listened for.
+    pub(super) listens: BTreeSet<Port>,
     links: BTreeMap<u64, Link>,
     leader: Option<Line>,
 }
 
 /// A learner's connection: a snapshot to be sent, and what comes behind it.
-#[derive(Default)]
 struct Link {
+    port: Port,
     snapshot: Option<(Zxid, TreeReader)>,
     held: Vec<Message>,
 }
@@ -52,6 +52,16 @@ struct Line {
     is_waiting: bool,
 }
 
+impl Link {
+    fn new(port: Port) -> Self {
+        Self {
+            port,
+            snapshot: None,
+            held: Vec::new(),
+        }
+    }
+}
+
 impl Members {
     /// Whether a message on this connection can be taken now.
     pub(super) fn may_take(&self, connection: u64) -> bool {
@@ -61,8 +71,8 @@ impl Members {
 }
 
 impl SimHost {
-    fn tell_of_learner(&mut self, event: LearnerEvent) {
-        self.inputs.push_back(Input::Learner(Port::Learners, event));
+    fn tell_of_learner(&mut self, port: Port, event: LearnerEvent) {
+        self.inputs.push_back(Input::Learner(port, event));
     }
 
     fn tell_of_leader(&mut self, event: LeaderEvent) {
@@ -71,10 +81,12 @@ impl SimHost {
         }
     }
 
-    pub(super) fn stop_listening(&mut self) {
-        self.members.listens = false;
-        for link in std::mem::take(&mut self.members.links).into_keys() {
-            self.close(link);
+    pub(super) fn stop_listening(&mut self, port: Port) {
+        self.members.listens.remove(&port);
+        let links = self.members.links.iter();
+        let links = links.filter(|(_, link)| link.port == port);
+        for link in links.map(|(number, _)| *number).collect::<Vec<_>>() {
+            self.close_link(link);
         }
     }
 
@@ -83,23 +95,23 @@ impl SimHost {
         self.close(link);
     }
 
-    pub(super) fn learner_connected(&mut self, connection: u64) {
-        self.members.links.insert(connection, Link::default());
+    pub(super) fn learner_connected(&mut self, connection: u64, port: Port) {
+        self.members.links.insert(connection, Link::new(port));
         let link = LinkId(connection);
-        self.tell_of_learner(LearnerEvent::Connected { link });
+        self.tell_of_learner(port, LearnerEvent::Connected { link });
     }
 
     pub(super) fn learner_packet(&mut self, connection: u64, packet: LearnerPacket) {
-        if self.members.links.contains_key(&connection) {
+        if let Some(Link { port, .. }) = self.members.links.get(&connection) {
             let (link, packets) = (LinkId(connection), vec![packet]);
-            self.tell_of_learner(LearnerEvent::Packets { link, packets });
+            self.tell_of_learner(*port, LearnerEvent::Packets { link, packets });
         }
     }
 
     pub(super) fn learner_closed(&mut self, connection: u64) {
-        if self.members.links.remove(&connection).is_some() {
+        if let Some(Link { port, .. }) = self.members.links.remove(&connection) {
             let link = LinkId(connection);
-            self.tell_of_learner(LearnerEvent::Closed { link });
+            self.tell_of_learner(port, LearnerEvent::Closed { link });
         }
     }
 
@@ -144,12 +156,15 @@ impl SimHost {
             return self.start_job(Job::SendSnapshot(to), delay);
         }
         self.send(to, Message::SnapshotEnd(zxid));
-        let link = self.members.links.insert(to, Link::default());
-        for message in link.into_iter().flat_map(|link| link.held) {
+        let Some(link) = self.members.links.get_mut(&to) else {
+            return;
+        };
+        let Link { port, held, .. } = std::mem::replace(link, Link::new(link.port));
+        for message in held {
             self.send(to, message);
         }
         let link = LinkId(to);
-        self.tell_of_learner(LearnerEvent::SnapshotSent { link });
+        self.tell_of_learner(port, LearnerEvent::SnapshotSent { link });
     }
 
     /// Some records for a learner: few or many at once.
@@ -161,10 +176,13 @@ impl SimHost {
             Err(error) => format!("cannot read its log from {from}: {error}"),
         });
         let records = page.map(|page| page.into_iter().map(|(zxid, txn)| Record::new(zxid, txn)));
-        self.tell_of_learner(match records.map(Iterator::collect) {
-            Ok(records) => LearnerEvent::LogRecords { link, records },
-            Err(_) => LearnerEvent::LogUnusable { link },
-        });
+        self.tell_of_learner(
+            Port::Learners,
+            match records.map(Iterator::collect) {
+                Ok(records) => LearnerEvent::LogRecords { link, records },
+                Err(_) => LearnerEvent::LogUnusable { link },
+            },
+        );
     }
 
     pub(super) fn dial_leader(&mut self, attempt: u64, addresses: &[HostPort], pause_ms: u64) {
@@ -173,7 +191,11 @@ impl SimHost {
             return;
         };
         let pause = i64::try_from(pause_ms).unwrap_or(0) * MS;
-        let connection = self.dial(network::Port::Quorum, leader, Patience::Tries(pause));
+        let port = match addresses.first().map(|address| address.port) {
+            Some(OBSERVER_MASTER_PORT) => network::Port::Observers,
+            _ => network::Port::Quorum,
+        };
+        let connection = self.dial(port, leader, Patience::Tries(pause));
         self.members.leader = Some(Line {
             attempt,
             connection,

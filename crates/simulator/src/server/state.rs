@@ -48,12 +48,16 @@ impl replica::State for SimState {
 
     fn tree_mut(&self) -> impl DerefMut<Target = Tree> {
         let tree = self.tree.borrow_mut();
-        self.before.set(tree.last_zxid());
+        // A tree at the beginning of an epoch ends where the history before it does.
+        if tree.last_zxid().counter() != 0 {
+            self.before.set(tree.last_zxid());
+        }
         tree
     }
 
     fn replace_tree(&self, tree: Tree) {
         self.give_up_snapshots();
+        self.before.set(tree.last_zxid());
         self.tree.replace(tree);
     }
 

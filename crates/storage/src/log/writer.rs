@@ -350,7 +350,7 @@ impl<D: Disk> LogWriter<D> {
                 file.sync_data()?;
             }
             self.disk.rename(&temporary, &path)?;
-            if self.settings.force_sync {
+            if self.settings.force_sync && !mutant::is(Mutant::LogNameNotSynced) {
                 self.disk.sync_dir(&self.dir)?;
             }
             Ok(OpenLog {

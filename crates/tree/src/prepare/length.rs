@@ -6,6 +6,7 @@
 //! refused here, before anybody is told of it.
 
 use jute::text_len;
+use proto::mutant::{self, Mutant};
 use proto::txn::TxnDigest;
 use proto::{Acl, ErrorCode};
 
@@ -67,7 +68,7 @@ impl Preparation<'_> {
     pub(super) fn lengthen(&mut self, bytes: usize) -> Result<(), ErrorCode> {
         self.bytes = self.bytes.saturating_add(bytes);
         let limit = self.tree.settings.record_bytes_max;
-        if self.bytes <= limit {
+        if self.bytes <= limit || mutant::is(Mutant::LongTransactionTaken) {
             return Ok(());
         }
         let (session, cxid) = (self.context.session, self.context.cxid);

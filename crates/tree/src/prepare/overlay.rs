@@ -7,6 +7,7 @@ use std::sync::Arc;
 use hashbrown::hash_table::Entry;
 use hashbrown::{DefaultHashBuilder, HashMap, HashTable};
 use jute::Str;
+use proto::mutant::{self, Mutant};
 use proto::{Acl, SessionId, Zxid};
 
 use super::pending::PendingNode;
@@ -105,7 +106,7 @@ impl Overlay {
 
     /// A znode in flight; `Some(None)` if it will be deleted.
     pub(super) fn get(&self, path: &str) -> Option<Option<&PendingNode>> {
-        if self.nodes.is_empty() {
+        if self.nodes.is_empty() || mutant::is(Mutant::PendingIgnored) {
             return None;
         }
         let found = self
@@ -184,6 +185,9 @@ impl Overlay {
         let Some(undo) = self.undo.take() else {
             return;
         };
+        if mutant::is(Mutant::FailedMultiKept) {
+            return;
+        }
         self.digest = undo.digest;
         for (path, replaced) in undo.replaced.into_iter().rev() {
             let Entry::Occupied(mut entry) = self.entry(self.hash(&path), &path) else {

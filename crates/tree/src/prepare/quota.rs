@@ -4,6 +4,7 @@
 //! a multi, as in Java (ZooKeeperServer.checkQuota).
 
 use proto::ErrorCode;
+use proto::mutant::{self, Mutant};
 
 use super::Preparation;
 use crate::quota::{Broken, Stats, Usage, limits_path, stats_path};
@@ -25,7 +26,7 @@ impl Preparation<'_> {
 
     fn check_quota(&self, path: &str, change: Usage) -> Result<(), ErrorCode> {
         let tree = self.tree;
-        if !tree.settings.enforce_quota {
+        if !tree.settings.enforce_quota || mutant::is(Mutant::QuotaIgnored) {
             return Ok(());
         }
         let Some(root) = tree.quota_roots.deepest(path) else {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use jute::Str;
+use proto::mutant::{self, Mutant};
 use proto::watch::EventType;
 use proto::{Acl, Zxid};
 
@@ -123,7 +124,7 @@ impl Watches {
             Some(slot) => self.fire_path(slot, Kinds::DATA_TABLE, Kinds::DATA),
             None => Vec::new(),
         };
-        if self.counts.recursive == 0 {
+        if self.counts.recursive == 0 || mutant::is(Mutant::RecursiveWatchIsShallow) {
             return found;
         }
         let exact = found.len();
@@ -154,10 +155,14 @@ impl Watches {
             if watch.kinds.meets(table) {
                 found.push(self.watchers[watch.watcher as usize].id);
             }
-            if watch.kinds.meets(one_shot) {
+            if watch.kinds.meets(one_shot) || mutant::is(Mutant::PersistentWatchFiresOnce) {
                 spent.push(slot);
             }
         }
+        let one_shot = match mutant::is(Mutant::PersistentWatchFiresOnce) {
+            true => table,
+            false => one_shot,
+        };
         for slot in spent {
             self.take_kinds(slot, one_shot);
         }

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 
 use proto::leader::LeaderPacket;
 use proto::learner::{LearnerInfo, LearnerPacket};
+use proto::mutant::{self, Mutant};
 use proto::{Epoch, Sid, Zxid};
 
 use super::link::LinkState;
@@ -103,7 +104,9 @@ impl Leader {
         let Phase::Discovering { heard } = &mut self.phase else {
             return;
         };
-        self.epoch = self.epoch.max(Epoch(accepted.0.saturating_add(1)));
+        if !mutant::is(Mutant::EpochNotRaised) {
+            self.epoch = self.epoch.max(Epoch(accepted.0.saturating_add(1)));
+        }
         heard.insert(sid);
         self.check_epoch(now_ms, out);
     }
