@@ -5,6 +5,7 @@ pub(crate) mod ensemble;
 pub(crate) mod identity;
 pub(crate) mod limits;
 pub(crate) mod operations;
+pub(crate) mod sasl;
 pub(crate) mod server;
 pub(crate) mod storage;
 pub(crate) mod tls;
@@ -264,6 +265,7 @@ impl Config {
         let features = Features::read(settings)?;
         let history = ChangeHistory::read(settings, &data_dir)?;
 
+        let jaas = sasl::read_jaas_file(settings, surroundings)?;
         let lists = Lists::read(settings, surroundings)?;
         lists.check(settings, &features)?;
         let my_id = identity::read_my_id(settings, &data_dir, surroundings)?;
@@ -291,7 +293,7 @@ impl Config {
                 last_seen,
                 dynamic_file,
             };
-            Some(Ensemble::read(settings, who)?)
+            Some(Ensemble::read(settings, who, jaas.as_ref())?)
         } else {
             // Java warns; a standalone server is what most people mean by this.
             settings.notice(NoticeLevel::Info, STANDALONE);
@@ -311,7 +313,7 @@ impl Config {
             purge,
             containers: Containers::read(settings)?,
             features,
-            auth: Auth::read(settings)?,
+            auth: Auth::read(settings, jaas.as_ref())?,
             client_tls: ClientTls::read(settings)?,
             fips_mode: settings.flag(&security::FIPS_MODE)?,
             four_letter_words: FourLetterWords::read(settings)?,
@@ -351,7 +353,7 @@ fn check_before_use(settings: &mut Settings) -> Result<(), ConfigError> {
                 .hint("move it to the file that dynamicConfigFile names"));
         }
     }
-    QuorumSasl::read(settings).map(drop)
+    QuorumSasl::check(settings)
 }
 
 fn read_directories(settings: &mut Settings) -> Result<(PathBuf, PathBuf), ConfigError> {

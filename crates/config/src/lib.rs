@@ -40,6 +40,7 @@
 mod config;
 mod docs;
 mod error;
+pub mod jaas;
 mod java;
 pub mod members;
 pub mod membership;
@@ -56,7 +57,7 @@ mod surroundings;
 mod system_properties;
 mod verdicts;
 
-pub use config::auth::{Auth, AuthProvider, DigestAlgorithm, Sasl};
+pub use config::auth::{Auth, AuthProvider, DigestAlgorithm};
 pub use config::ensemble::{
     ElectionSettings, Ensemble, LeaderSettings, LearnerSettings, MultiAddress, QuorumSasl,
 };
@@ -68,6 +69,7 @@ pub use config::operations::{
     Admin, AdminScheme, AuditSettings, ChangeHistory, FourLetterWords, Metrics, MetricsExporter,
     PauseMonitor,
 };
+pub use config::sasl::{Sasl, SaslLogin, SaslUsers};
 pub use config::server::{ClientAddress, ClientListener, Containers, Features, Sessions};
 pub use config::storage::{Purge, SnapshotCompression, Storage};
 pub use config::tls::{ClientAuth, ClientTls, QuorumTls, Store, StoreFormat, Tls};

@@ -2,14 +2,26 @@
 
 use std::fmt;
 
-/// A password, or text that may hold one. `Debug` hides it, and there is no `Display`.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
+use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
+
+/// A password, or text that may hold one. `Debug` hides it, and there is no `Display`. It is
+/// overwritten when it is dropped, and compared in a time that does not tell how much is equal.
+#[derive(Clone)]
+pub struct Secret(Zeroizing<String>);
+
+impl PartialEq for Secret {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.as_bytes().ct_eq(other.0.as_bytes()).into()
+    }
+}
+
+impl Eq for Secret {}
 
 impl Secret {
     /// Hides a text.
     pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
+        Self(Zeroizing::new(text.into()))
     }
 
     /// The text. Do not log it.

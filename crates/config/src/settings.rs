@@ -94,6 +94,15 @@ impl Settings {
         own.or_else(|| key.also.iter().find_map(|name| self.in_properties(name)))
     }
 
+    /// An error about what an `authProvider.<label>` needs, where that was written.
+    pub(crate) fn at_provider(&self, label: &str, error: ConfigError) -> ConfigError {
+        let name = format!("{PREFIX}{}{label}", crate::config::auth::AUTH_PROVIDER);
+        match self.in_properties(&name) {
+            Some(found) => error.at(found.origin.as_ref()).key(found.key),
+            None => error,
+        }
+    }
+
     /// The members of a family that were written, in the order of their names.
     pub(crate) fn find_family(&self, beginning: &str, scope: Scope) -> Vec<Found> {
         let with_prefix = match scope {

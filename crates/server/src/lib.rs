@@ -20,6 +20,7 @@ mod failure;
 mod inbox;
 mod limits;
 mod quorum;
+mod random;
 mod recorder;
 mod settings;
 mod state;

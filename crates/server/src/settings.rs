@@ -4,7 +4,9 @@ use config::{Auth, AuthProvider, Config};
 use jute::Limits;
 use storage::RecoverySettings;
 use tree::TreeSettings;
-use tree::auth::{AuthSettings, DigestAlgorithm, DigestSettings, EnsembleSettings, X509Settings};
+use tree::auth::{
+    AuthSettings, DigestAlgorithm, DigestSettings, EnsembleSettings, SaslSettings, X509Settings,
+};
 
 pub(crate) fn tree_settings(config: &Config) -> TreeSettings {
     let features = &config.features;
@@ -29,8 +31,7 @@ pub(crate) fn provides(auth: &Auth, wanted: AuthProvider) -> bool {
 
 fn auth_settings(config: &Config) -> AuthSettings {
     let auth = &config.auth;
-    let ensemble = provides(auth, AuthProvider::Ensemble);
-    let x509 = provides(auth, AuthProvider::X509);
+    let has = |wanted| provides(auth, wanted);
     AuthSettings {
         digest: DigestSettings {
             enabled: auth.digest_enabled,
@@ -40,11 +41,14 @@ fn auth_settings(config: &Config) -> AuthSettings {
                 .as_ref()
                 .map(|digest| digest.expose().to_owned()),
         },
-        ensemble: ensemble.then(|| EnsembleSettings {
+        ensemble: has(AuthProvider::Ensemble).then(|| EnsembleSettings {
             names: auth.ensemble_names.clone().unwrap_or_default(),
         }),
-        x509: x509.then(|| X509Settings {
+        x509: has(AuthProvider::X509).then(|| X509Settings {
             super_user: auth.x509_super_user.clone(),
+        }),
+        sasl: has(AuthProvider::Sasl).then(|| SaslSettings {
+            any_user_id: auth.sasl.any_user_id.clone(),
         }),
         ..AuthSettings::default()
     }

@@ -15,6 +15,7 @@ mod dial;
 mod log_limiter;
 mod options;
 mod resolve;
+pub mod sasl;
 mod stream;
 pub mod tls;
 

@@ -1,9 +1,10 @@
 //! Who clients are, and who must be somebody.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
 
+use crate::config::sasl::Sasl;
 use crate::error::ConfigError;
+use crate::jaas::JaasFile;
 use crate::registry::PREFIX;
 use crate::registry::security as keys;
 use crate::secret::Secret;
@@ -33,31 +34,6 @@ pub struct Auth {
     pub use_x_forwarded_for: bool,
     /// SASL.
     pub sasl: Sasl,
-}
-
-/// SASL of clients, and what it shares with SASL between members.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Sasl {
-    /// The JAAS file.
-    pub jaas_file: Option<PathBuf>,
-    /// Its section for clients.
-    pub server_section: String,
-    /// Whether that section was asked for by name; if so, it must exist.
-    pub is_section_given: bool,
-    /// Password of the user `super`.
-    pub super_password: Option<Secret>,
-    /// A connection survives a failed login.
-    pub allow_failed_clients: bool,
-    /// Id that in an ACL stands for every SASL user.
-    pub any_user_id: Option<String>,
-    /// The host is cut off Kerberos names.
-    pub remove_host_from_principal: bool,
-    /// The realm is cut off Kerberos names.
-    pub remove_realm_from_principal: bool,
-    /// Hosts of members are replaced by their canonical names.
-    pub canonicalize_host_names: bool,
-    /// Rules that turn Kerberos names into user names.
-    pub auth_to_local: String,
 }
 
 /// A provider that Java loads by the name of its class.
@@ -164,7 +140,10 @@ impl DigestAlgorithm {
 }
 
 impl Auth {
-    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+    pub(super) fn read(
+        settings: &mut Settings,
+        jaas: Option<&JaasFile>,
+    ) -> Result<Self, ConfigError> {
         let providers = read_providers(settings);
         let digest_enabled = settings.flag(&keys::DIGEST_AUTH_ENABLED)?;
         Ok(Self {
@@ -172,29 +151,12 @@ impl Auth {
             digest_enabled,
             digest_algorithm: read_digest_algorithm(settings)?,
             enforced_schemes: read_enforced_schemes(settings, &providers, digest_enabled)?,
+            sasl: Sasl::read(settings, &providers, jaas)?,
             providers,
             x509_super_user: settings.some_text(&keys::X509_SUPER_USER),
             super_users: read_super_users(settings),
             ensemble_names: settings.list(&keys::ENSEMBLE_AUTH_NAME),
             use_x_forwarded_for: settings.flag(&keys::USE_X_FORWARDED_FOR)?,
-            sasl: Sasl::read(settings)?,
-        })
-    }
-}
-
-impl Sasl {
-    fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
-        Ok(Self {
-            jaas_file: settings.path(&keys::JAAS_FILE),
-            server_section: settings.text(&keys::SASL_SERVER_CONFIG).unwrap_or_default(),
-            is_section_given: settings.find(&keys::SASL_SERVER_CONFIG).is_some(),
-            super_password: settings.secret(&keys::SASL_SUPER_PASSWORD),
-            allow_failed_clients: settings.flag(&keys::ALLOW_SASL_FAILED_CLIENTS)?,
-            any_user_id: settings.some_text(&keys::LET_ANY_SASL_USER_DO_X),
-            remove_host_from_principal: settings.flag(&keys::KERBEROS_REMOVE_HOST)?,
-            remove_realm_from_principal: settings.flag(&keys::KERBEROS_REMOVE_REALM)?,
-            canonicalize_host_names: settings.flag(&keys::KERBEROS_CANONICALIZE)?,
-            auth_to_local: settings.text(&keys::AUTH_TO_LOCAL).unwrap_or_default(),
         })
     }
 }
@@ -295,4 +257,4 @@ fn read_enforced_schemes(
     Ok(Some(schemes))
 }
 
-const AUTH_PROVIDER: &str = "authProvider.";
+pub(crate) const AUTH_PROVIDER: &str = "authProvider.";

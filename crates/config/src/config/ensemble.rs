@@ -4,11 +4,13 @@ use std::path::PathBuf;
 
 use proto::Sid;
 
+use crate::config::sasl::{self, SaslLogin, SaslUsers};
 use crate::config::tls::QuorumTls;
 use crate::error::ConfigError;
+use crate::jaas::JaasFile;
 use crate::members::MemberRole;
 use crate::membership::Membership;
-use crate::registry::cluster as keys;
+use crate::registry::{cluster as keys, security};
 use crate::settings::Settings;
 
 /// The configuration of an ensemble and of this server in it.
@@ -114,16 +116,12 @@ pub struct LearnerSettings {
 /// SASL between members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuorumSasl {
-    /// It is used at all.
-    pub is_enabled: bool,
-    /// As a learner, insist on it.
-    pub learner_requires: bool,
-    /// As a server, insist on it.
+    /// As whom this server logs in where it connects; absent is not at all.
+    pub learner: Option<SaslLogin>,
+    /// Who may log in here; absent is no SASL.
+    pub may_join: Option<SaslUsers>,
+    /// Others must log in.
     pub server_requires: bool,
-    /// Section of the JAAS file for connections to others.
-    pub learner_section: String,
-    /// Section of the JAAS file for connections from others.
-    pub server_section: String,
     /// Kerberos name of the members; `_HOST` stands for the member's host.
     pub service_principal: String,
 }
@@ -138,7 +136,11 @@ pub(super) struct Identity {
 }
 
 impl Ensemble {
-    pub(super) fn read(settings: &mut Settings, who: Identity) -> Result<Self, ConfigError> {
+    pub(super) fn read(
+        settings: &mut Settings,
+        who: Identity,
+        jaas: Option<&JaasFile>,
+    ) -> Result<Self, ConfigError> {
         let init_limit_ticks = settings.int(&keys::INIT_LIMIT)?;
         let connect_limit = settings.positive(&keys::CONNECT_TO_LEARNER_MASTER_LIMIT)?;
         let oracle_path = read_oracle_path(settings, &who.membership);
@@ -158,7 +160,7 @@ impl Ensemble {
             leader: LeaderSettings::read(settings)?,
             learner: LearnerSettings::read(settings)?,
             tls: QuorumTls::read(settings)?,
-            sasl: QuorumSasl::read(settings)?,
+            sasl: QuorumSasl::read(settings, jaas)?,
         })
     }
 }
@@ -227,8 +229,8 @@ impl LearnerSettings {
 }
 
 impl QuorumSasl {
-    /// Also refuses what cannot be meant together.
-    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+    /// Refuses what cannot be meant together.
+    pub(super) fn check(settings: &mut Settings) -> Result<(), ConfigError> {
         let is_enabled = settings.flag(&keys::QUORUM_SASL_ENABLE)?;
         let server_requires = settings.flag(&keys::QUORUM_SASL_SERVER)?;
         let learner_requires = settings.flag(&keys::QUORUM_SASL_LEARNER)?;
@@ -259,19 +261,52 @@ impl QuorumSasl {
                     .hint(format!("add {}=true", missing.name)));
             }
         }
+        Ok(())
+    }
+
+    pub(super) fn read(
+        settings: &mut Settings,
+        jaas: Option<&JaasFile>,
+    ) -> Result<Self, ConfigError> {
+        Self::check(settings)?;
+        let is_enabled = settings.flag(&keys::QUORUM_SASL_ENABLE)?;
+        let learner_requires = settings.flag(&keys::QUORUM_SASL_LEARNER)?;
+        let (mut learner, mut may_join) = (None, None);
+        if is_enabled {
+            // Both sections must be there, as in Java, whatever is required yet.
+            let asking = &keys::QUORUM_SASL_ENABLE;
+            let named = |key| settings.text(key).unwrap_or_default();
+            let of_server = named(&keys::QUORUM_SASL_SERVER_CONTEXT);
+            let of_learner = named(&keys::QUORUM_SASL_LEARNER_CONTEXT);
+            let (file, section) = sasl::required(settings, jaas, &of_server, asking)?;
+            may_join = Some(SaslUsers::of(file, section)?);
+            let (file, section) = sasl::required(settings, jaas, &of_learner, asking)?;
+            let login = SaslLogin::of(file, section)?;
+            learner = Some(login).filter(|_| learner_requires);
+            refuse_under_fips(settings, learner_requires)?;
+        }
         Ok(Self {
-            is_enabled,
-            learner_requires,
-            server_requires,
-            learner_section: settings
-                .text(&keys::QUORUM_SASL_LEARNER_CONTEXT)
-                .unwrap_or_default(),
-            server_section: settings
-                .text(&keys::QUORUM_SASL_SERVER_CONTEXT)
-                .unwrap_or_default(),
+            learner,
+            may_join,
+            server_requires: settings.flag(&keys::QUORUM_SASL_SERVER)?,
             service_principal: settings
                 .text(&keys::QUORUM_SASL_PRINCIPAL)
                 .unwrap_or_default(),
         })
     }
+}
+
+/// Java's learners do not speak DIGEST-MD5 in FIPS mode, which is the default: they never get to a
+/// leader. Source: SecurityUtils.createSaslClient.
+fn refuse_under_fips(settings: &mut Settings, learner_requires: bool) -> Result<(), ConfigError> {
+    if !learner_requires || !settings.flag(&security::FIPS_MODE)? {
+        return Ok(());
+    }
+    let reason = "asks for DIGEST-MD5 between members, which fips-mode forbids, and it is on unless \
+                  it is switched off";
+    let error = match settings.find(&keys::QUORUM_SASL_LEARNER) {
+        Some(found) => found.refused(reason),
+        None => ConfigError::new(reason),
+    };
+    Err(error.hint("add fips-mode=false"))
 }

@@ -149,9 +149,9 @@ pub(super) const CONTEXT_SUPPLIER: Refusal = Refusal {
     reason: "names a Java class that makes the TLS context, and this server loads no Java classes",
     way_out: "leave it out; the key and trust stores have settings of their own",
 };
-pub(super) const SASL: Refusal = Refusal {
-    reason: "asks for SASL, which this release does not have yet",
-    way_out: "leave it out; clients can authenticate by scheme digest",
+pub(super) const KERBEROS: Refusal = Refusal {
+    reason: "asks for Kerberos (GSSAPI), which this release does not have",
+    way_out: "leave it out; SASL is there with DIGEST-MD5",
 };
 pub(super) const QUORUM_SASL: Refusal = Refusal {
     reason: "asks for SASL between members, which this release does not have yet",
@@ -164,11 +164,11 @@ pub(super) const KEY_SCHEME: Refusal = Refusal {
 pub(super) const UNKNOWN_PROVIDER: Refusal = Refusal {
     reason: "names an authentication provider that is not known here, and this server loads no \
              Java classes",
-    way_out: "leave it out; the schemes ip, digest, x509 and ensemble are there",
+    way_out: "leave it out; the schemes ip, digest, x509, sasl and ensemble are there",
 };
 pub(super) const SCHEMES: Refusal = Refusal {
     reason: "names a scheme by which no client can authenticate here",
-    way_out: "digest, ip and x509 are there",
+    way_out: "digest, ip, x509 and sasl are there",
 };
 pub(super) const MD5: Refusal = Refusal {
     reason: "MD5 is too weak to hide a password",

@@ -1,8 +1,6 @@
 //! Settings of authentication and TLS.
 
-use super::fate::{
-    Asks, Fate, KEY_SCHEME, MD5, QUORUM_SASL, SASL, SCHEMES, TLS_PROVIDER, UNKNOWN_PROVIDER,
-};
+use super::fate::{Asks, Fate, KERBEROS, KEY_SCHEME, MD5, SCHEMES, TLS_PROVIDER, UNKNOWN_PROVIDER};
 use super::key::Key;
 use super::key::Kind::{Class, Flag, List, Path, Secret, Text};
 use super::keys;
@@ -10,21 +8,26 @@ use super::keys;
 const NO_KINIT: &str = "tickets are not renewed by a command here";
 
 /// Java's providers of schemes that are here.
+pub(crate) const SASL_CLASS: &str = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
 pub(crate) const DIGEST_CLASS: &str =
     "org.apache.zookeeper.server.auth.DigestAuthenticationProvider";
 pub(crate) const IP_CLASS: &str = "org.apache.zookeeper.server.auth.IPAuthenticationProvider";
 pub(crate) const ENSEMBLE_CLASS: &str =
     "org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider";
 /// And of those that are not.
-pub(crate) const SASL_CLASS: &str = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
 pub(crate) const X509_CLASS: &str = "org.apache.zookeeper.server.auth.X509AuthenticationProvider";
 pub(crate) const KEY_CLASS: &str = "org.apache.zookeeper.server.auth.KeyAuthenticationProvider";
 
 const PROVIDERS: &[Fate] = &[
-    Fate::Refused(Asks::OneOf(&[SASL_CLASS]), &SASL),
     Fate::Refused(Asks::OneOf(&[KEY_CLASS]), &KEY_SCHEME),
     Fate::Refused(
-        Asks::OtherThan(&[DIGEST_CLASS, IP_CLASS, X509_CLASS, ENSEMBLE_CLASS]),
+        Asks::OtherThan(&[
+            DIGEST_CLASS,
+            IP_CLASS,
+            X509_CLASS,
+            ENSEMBLE_CLASS,
+            SASL_CLASS,
+        ]),
         &UNKNOWN_PROVIDER,
     ),
 ];
@@ -35,22 +38,22 @@ keys! {
     DIGEST_AUTH_ENABLED = Key::prefixed("DigestAuthenticationProvider.enabled", Flag, "Whether there is the scheme `digest`.").default("true").should();
     DIGEST_ALG = Key::prefixed("DigestAuthenticationProvider.digestAlg", Text, "Hash of the ids of scheme `digest`: the same on all members.").default("SHA1").strict().should().partly(&[Fate::Refused(Asks::OneOf(&["MD5"]), &MD5)]);
     X509_SUPER_USER = Key::prefixed("X509AuthenticationProvider.superUser", Text, "Subject of the client certificate that is the superuser, as RFC 2253 writes it.").should();
-    SUPER_USER = Key::prefixed("superUser", Text, "SASL name of the superuser.").refused(Asks::Any, &SASL);
-    SUPER_USER_MORE = Key::prefixed("superUser.*", Text, "Further SASL names with the superuser's rights.").refused(Asks::Any, &SASL);
-    LET_ANY_SASL_USER_DO_X = Key::prefixed("letAnySaslUserDoX", Text, "Id that in an ACL stands for every SASL user.").should().refused(Asks::Any, &SASL);
-    ALLOW_SASL_FAILED_CLIENTS = Key::prefixed("allowSaslFailedClients", Flag, "Whether a connection survives a failed SASL login.").default("false").should().no_effect(Asks::True, "there are no SASL logins that could fail");
-    SESSION_REQUIRE_SASL = Key::prefixed("sessionRequireClientSASLAuth", Flag, "Whether clients must authenticate with SASL.").default("false").refused(Asks::True, &SASL);
+    SUPER_USER = Key::prefixed("superUser", Text, "SASL name of the superuser.");
+    SUPER_USER_MORE = Key::prefixed("superUser.*", Text, "Further SASL names with the superuser's rights.");
+    LET_ANY_SASL_USER_DO_X = Key::prefixed("letAnySaslUserDoX", Text, "Id that in an ACL stands for every SASL user.").should();
+    ALLOW_SASL_FAILED_CLIENTS = Key::prefixed("allowSaslFailedClients", Flag, "Whether a connection survives a failed SASL login.").default("false").should();
+    SESSION_REQUIRE_SASL = Key::prefixed("sessionRequireClientSASLAuth", Flag, "Whether clients must authenticate with SASL.").default("false");
     ENFORCE_AUTH_ENABLED = Key::prefixed("enforce.auth.enabled", Flag, "Whether clients must authenticate with one of `enforce.auth.schemes`.").default("false");
-    ENFORCE_AUTH_SCHEMES = Key::prefixed("enforce.auth.schemes", List, "Schemes that count for `enforce.auth.enabled`.").partly(&[Fate::Refused(Asks::ListsOtherThan(&["digest", "ip", "x509"]), &SCHEMES)]).only_with("enforce.auth.enabled", Asks::True);
+    ENFORCE_AUTH_SCHEMES = Key::prefixed("enforce.auth.schemes", List, "Schemes that count for `enforce.auth.enabled`.").partly(&[Fate::Refused(Asks::ListsOtherThan(&["digest", "ip", "x509", "sasl"]), &SCHEMES)]).only_with("enforce.auth.enabled", Asks::True);
     ENSEMBLE_AUTH_NAME = Key::prefixed("ensembleAuthName", List, "Names of this ensemble for the scheme `ensemble`.").should();
     USE_X_FORWARDED_FOR = Key::prefixed("IPAuthenticationProvider.usexforwardedfor", Flag, "Whether admin requests come from the first address of `X-Forwarded-For`.").default("false").should();
-    SASL_SERVER_CONFIG = Key::prefixed("sasl.serverconfig", Text, "Section of the JAAS file for clients.").default("Server").refused(Asks::Any, &SASL);
-    JAAS_FILE = Key::property("java.security.auth.login.config", Path, "The JAAS file.").refused(Asks::Any, &SASL);
-    SASL_SUPER_PASSWORD = Key::prefixed("SASLAuthenticationProvider.superPassword", Secret, "Password of the SASL user `super`.").should().refused(Asks::Any, &SASL);
-    KERBEROS_REMOVE_HOST = Key::prefixed("kerberos.removeHostFromPrincipal", Flag, "Whether the host is cut off Kerberos names.").default("false").should().refused(Asks::True, &SASL);
-    KERBEROS_REMOVE_REALM = Key::prefixed("kerberos.removeRealmFromPrincipal", Flag, "Whether the realm is cut off Kerberos names.").default("false").should().refused(Asks::True, &SASL);
-    KERBEROS_CANONICALIZE = Key::prefixed("kerberos.canonicalizeHostNames", Flag, "Whether hosts of members are replaced by their canonical names.").default("false").should().refused(Asks::True, &QUORUM_SASL);
-    AUTH_TO_LOCAL = Key::prefixed("security.auth_to_local", Text, "Rules that turn Kerberos names into user names.").default("DEFAULT").should().refused(Asks::OtherThan(&["DEFAULT"]), &SASL);
+    SASL_SERVER_CONFIG = Key::prefixed("sasl.serverconfig", Text, "Section of the JAAS file for clients.").default("Server");
+    JAAS_FILE = Key::property("java.security.auth.login.config", Path, "The JAAS file: who may log in by SASL.");
+    SASL_SUPER_PASSWORD = Key::prefixed("SASLAuthenticationProvider.superPassword", Secret, "Password of the SASL user `super`.").should();
+    KERBEROS_REMOVE_HOST = Key::prefixed("kerberos.removeHostFromPrincipal", Flag, "Whether the host is cut off Kerberos names.").default("false").should().refused(Asks::True, &KERBEROS);
+    KERBEROS_REMOVE_REALM = Key::prefixed("kerberos.removeRealmFromPrincipal", Flag, "Whether the realm is cut off Kerberos names.").default("false").should().refused(Asks::True, &KERBEROS);
+    KERBEROS_CANONICALIZE = Key::prefixed("kerberos.canonicalizeHostNames", Flag, "Whether hosts of members are replaced by their canonical names.").default("false").should().refused(Asks::True, &KERBEROS);
+    AUTH_TO_LOCAL = Key::prefixed("security.auth_to_local", Text, "Rules that turn Kerberos names into user names.").default("DEFAULT").should().refused(Asks::OtherThan(&["DEFAULT"]), &KERBEROS);
     REQUIRE_KERBEROS_CONFIG = Key::prefixed("requireKerberosConfig", Text, "Java fails without krb5.conf.").internal("there is no Kerberos yet");
     KERBEROS_RELOGIN = Key::prefixed("kerberos.minReLoginTimeMs", Text, "Java's pause between two Kerberos logins.").default("60000").unit("ms").internal(NO_KINIT);
     KINIT = Key::prefixed("kinit", Text, "Java's command to renew tickets.").default("/usr/bin/kinit").internal(NO_KINIT);
@@ -64,7 +67,7 @@ keys! {
     CLIENT_PORT_UNIFICATION = Key::prefixed("client.portUnification", Flag, "Whether `clientPort` also takes TLS.").default("false");
     CLIENT_CERT_RELOAD = Key::prefixed("client.certReload", Flag, "Whether changed key and trust stores are loaded while running.").default("false").should();
     CLIENT_SECURE = Key::prefixed("client.secure", Flag, "A setting of clients that is often found in a server's file.").no_effect(Asks::Any, "clients read it");
-    FIPS_MODE = Key::prefixed("fips-mode", Flag, "Whether hosts of members are left out of what is checked in their certificates. The cryptography is no validated module with either value.").default("true");
+    FIPS_MODE = Key::prefixed("fips-mode", Flag, "Whether hosts of members are left out of what is checked in their certificates, and DIGEST-MD5 is not used between members. The cryptography is no validated module with either value.").default("true");
     REJECT_RENEGOTIATION = Key::property("jdk.tls.rejectClientInitiatedRenegotiation", Flag, "Java's refusal of TLS renegotiation by clients.").default("true").internal("TLS connections are never renegotiated here");
 }
 

@@ -365,7 +365,7 @@ fn c31_enforced_authentication_needs_schemes() {
     );
     let provider = "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
     let lines = format!("{provider}\nsessionRequireClientSASLAuth=true");
-    let auth = Machine::alone(&lines).config().auth;
+    let auth = Machine::alone(&lines).jaas().config().auth;
     assert_eq!(auth.enforced_schemes, Some(vec!["sasl".to_owned()]));
 }
 

@@ -3,7 +3,7 @@
 use config::registry::{self, Asks, Fate, Key};
 use config::{Config, Secret, SystemProperties};
 
-use crate::support::{ALL_SWITCHED_ON, Machine, another_value, machine_with};
+use crate::support::{Machine, another_value, machine_with};
 
 /// Settings that act only together with others; they have tests of their own.
 pub(crate) const TOGETHER: &[&str] = &[
@@ -16,8 +16,13 @@ pub(crate) const TOGETHER: &[&str] = &[
     "maxSessionTimeout",
     "clientPortAddress",
     "secureClientPortAddress",
+    "quorum.auth.enableSasl",
     "quorum.auth.learnerRequireSasl",
     "quorum.auth.serverRequireSasl",
+    "quorum.auth.learner.saslLoginContext",
+    "quorum.auth.server.saslLoginContext",
+    "java.security.auth.login.config",
+    "sasl.serverconfig",
 ];
 
 /// Java classes: refused by their names, and nothing is read of them.
@@ -48,7 +53,7 @@ fn every_setting_that_can_have_an_effect_changes_the_configuration() {
             continue;
         };
         let with = machine_with(key, value);
-        let without = Machine::member(ALL_SWITCHED_ON);
+        let without = Machine::switched_on("");
         assert!(
             meaning(with) != meaning(without),
             "{} is read nowhere",

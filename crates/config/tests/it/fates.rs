@@ -22,9 +22,12 @@ fn with(key: &Key, value: &str) -> Machine {
     let name = key.name.replace('*', "more");
     let mut lines = match key.name {
         "secureClientPortAddress" => "secureClientPort=2281\n".to_owned(),
-        "quorum.auth.learnerRequireSasl" => "quorum.auth.enableSasl=true\n".to_owned(),
+        "quorum.auth.learnerRequireSasl" => {
+            "quorum.auth.enableSasl=true\nfips-mode=false\n".to_owned()
+        }
         "quorum.auth.serverRequireSasl" => {
-            "quorum.auth.enableSasl=true\nquorum.auth.learnerRequireSasl=true\n".to_owned()
+            "quorum.auth.enableSasl=true\nquorum.auth.learnerRequireSasl=true\nfips-mode=false\n"
+                .to_owned()
         }
         "sessionRequireClientSASLAuth" => {
             format!("authProvider.1={SASL}\n")
@@ -33,10 +36,19 @@ fn with(key: &Key, value: &str) -> Machine {
         _ => String::new(),
     };
     match key.scope {
+        // A file with another section, which SASL does not ask for.
+        Scope::Property if key.name == JAAS_KEY => {
+            let flag = format!("{JAAS_KEY}={value}");
+            Machine::alone(&lines).file(value, "Other { };").flag(&flag)
+        }
         Scope::Property => Machine::alone(&lines).flag(&format!("{name}={value}")),
         _ => {
             lines.push_str(&format!("{name}={value}\n"));
-            Machine::alone(&lines)
+            let needs_jaas = lines.contains("quorum.auth.enableSasl=true") || lines.contains(SASL);
+            match needs_jaas {
+                true => Machine::alone(&lines).jaas(),
+                false => Machine::alone(&lines),
+            }
         }
     }
 }
@@ -147,9 +159,10 @@ fn values_that_ask_for_nothing_start_without_a_word() {
 
 #[test]
 fn one_refusal_names_all_others_in_the_order_of_the_lines() {
-    let machine = Machine::alone("ssl.crl=true\nssl.ocsp=true\nsuperUser=ann");
+    let machine =
+        Machine::alone("ssl.crl=true\nssl.ocsp=true\nkerberos.removeRealmFromPrincipal=true");
     let config = machine
-        .flag("java.security.auth.login.config=/jaas.conf")
+        .flag("zookeeper.kerberos.removeHostFromPrincipal=true")
         .config();
     let error = config.check_supported().unwrap_err();
     assert_eq!(
@@ -157,21 +170,20 @@ fn one_refusal_names_all_others_in_the_order_of_the_lines() {
         "/conf/zoo.cfg:3: ssl.crl: asks whether certificates are revoked, at the places on the \
          network that they name, which this release does not do (leave it out; certificates that \
          live for days need no revocation, and a trust store without their issuer ends them at \
-         once; refused as well: /conf/zoo.cfg:4: ssl.ocsp, /conf/zoo.cfg:5: superUser, the command \
-         line: -Djava.security.auth.login.config)"
+         once; refused as well: /conf/zoo.cfg:4: ssl.ocsp, /conf/zoo.cfg:5: \
+         kerberos.removeRealmFromPrincipal, the command line: \
+         -Dzookeeper.kerberos.removeHostFromPrincipal)"
     );
     assert_eq!((error.line(), error.exit_code), (Some(3), 2));
 }
 
-/// Its own way out is to add a provider, which would be refused next.
 #[test]
 fn another_error_does_not_hide_what_is_not_there() {
-    let error = Machine::alone("sessionRequireClientSASLAuth=true").refusal();
-    assert_eq!(error.reason, "Authentication scheme sasl is not available.");
+    let error = Machine::alone("tickTime=often\nssl.crl=true").refusal();
     let told: Vec<String> = error.notices().iter().map(ToString::to_string).collect();
-    let refusal = "/conf/zoo.cfg:3: sessionRequireClientSASLAuth: asks for SASL, which this \
-                   release does not have yet (leave it out; clients can authenticate by scheme \
-                   digest)";
+    let refusal = "/conf/zoo.cfg:4: ssl.crl: asks for TLS, which this release does not have yet \
+                   (leave it out and let only a trusted network, or a TLS proxy, reach the plain \
+                   ports)";
     assert!(told.iter().any(|text| text == refusal), "{told:#?}");
 }
 
@@ -189,5 +201,6 @@ fn the_setting_that_counts_is_judged() {
     );
 }
 
+const JAAS_KEY: &str = "java.security.auth.login.config";
 const SASL: &str = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
 const ENSEMBLE: &str = "org.apache.zookeeper.server.auth.EnsembleAuthenticationProvider";

@@ -12,5 +12,6 @@ mod reconfig;
 mod recorded;
 mod refusals;
 mod robustness;
+mod sasl;
 mod support;
 mod values;

@@ -12,7 +12,7 @@ use config::Config;
 use config::registry::{self, Fate, Key};
 
 use crate::every_setting::TOGETHER;
-use crate::support::{ALL_SWITCHED_ON, Machine, another_value, machine_with};
+use crate::support::{Machine, another_value, machine_with};
 
 /// Fields that are no settings: the record of what was written, for whoever shows or judges it.
 const RECORD: &[&str] = &[
@@ -37,18 +37,18 @@ const BEHIND: &[(&str, &str)] = &[
     ("ensemble.last_seen", "dynamicConfigFile"),
     ("ensemble.my_id", "server.*"),
     ("ensemble.role", "peerType"),
-    (
-        "ensemble.sasl.learner_requires",
-        "quorum.auth.learnerRequireSasl",
-    ),
+    ("auth.sasl.users", "java.security.auth.login.config"),
+    ("ensemble.sasl.learner", "quorum.auth.learnerRequireSasl"),
+    ("ensemble.sasl.may_join", "quorum.auth.enableSasl"),
     (
         "ensemble.sasl.server_requires",
         "quorum.auth.serverRequireSasl",
     ),
 ];
 
-/// Fields that act by what the configuration itself makes of them: here, how an address prints.
-const IN_CONFIG: &[&str] = &["client.plain.host"];
+/// Fields that act by what the configuration itself makes of them: how an address prints, and what
+/// SASL between members is refused for.
+const IN_CONFIG: &[&str] = &["client.plain.host", "fips_mode"];
 
 /// A field as the debug output of a configuration shows it: its path, its value, and the type that
 /// it belongs to.
@@ -148,7 +148,7 @@ fn words_after_dot(code: &str) -> impl Iterator<Item = &str> {
 
 /// The settings behind each field.
 fn settings_behind() -> BTreeMap<String, BTreeSet<&'static str>> {
-    let without = fields(&Machine::member(ALL_SWITCHED_ON).config());
+    let without = fields(&Machine::switched_on("").config());
     let mut behind: BTreeMap<String, BTreeSet<&'static str>> = BTreeMap::new();
     for key in registry::all().filter(|key| !TOGETHER.contains(&key.name)) {
         let Some(value) = another_value(key) else {
@@ -174,7 +174,7 @@ fn can_work(key: &Key) -> bool {
 fn the_server_reads_what_works_and_nothing_else() {
     let behind = settings_behind();
     let sources = sources();
-    let all = fields(&Machine::member(ALL_SWITCHED_ON).config());
+    let all = fields(&Machine::switched_on("").config());
     let (mut read, mut unread) = (0, 0);
     for (path, field) in &all {
         let has_parts = all.keys().any(|other| is_part(other, path));

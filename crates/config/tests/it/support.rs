@@ -38,6 +38,17 @@ impl Machine {
         self
     }
 
+    /// With a JAAS file that has all sections.
+    pub(crate) fn jaas(self) -> Self {
+        let flag = format!("java.security.auth.login.config={JAAS_FILE}");
+        self.file(JAAS_FILE, JAAS).flag(&flag)
+    }
+
+    /// A member with [`ALL_SWITCHED_ON`] and these lines.
+    pub(crate) fn switched_on(lines: &str) -> Self {
+        Self::member(&format!("{ALL_SWITCHED_ON}{lines}")).jaas()
+    }
+
     pub(crate) fn host(mut self, name: &str, address: &str) -> Self {
         self.hosts.insert(name.to_owned(), address.parse().unwrap());
         self
@@ -118,6 +129,17 @@ server.2=zoo2:2888:3888
 server.3=zoo3:2888:3888
 ";
 
+/// A JAAS file, where [`ALL_SWITCHED_ON`] needs one.
+pub(crate) const JAAS_FILE: &str = "/conf/jaas.conf";
+
+pub(crate) const JAAS: &str = "\
+Server { org.apache.zookeeper.server.auth.DigestLoginModule required
+  user_super=\"one\" user_bob=\"two\"; };
+QuorumServer { org.apache.zookeeper.server.auth.DigestLoginModule required user_zk=\"three\"; };
+QuorumLearner { org.apache.zookeeper.server.auth.DigestLoginModule required
+  username=\"zk\" password=\"three\"; };
+";
+
 /// What makes other settings count.
 pub(crate) const ALL_SWITCHED_ON: &str = "\
 authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider
@@ -154,7 +176,7 @@ pub(crate) fn another_value(key: &Key) -> Option<&'static str> {
 pub(crate) fn machine_with(key: &Key, value: &str) -> Machine {
     let name = key.name.replace('*', "more");
     match key.scope {
-        Scope::Property => Machine::member(ALL_SWITCHED_ON).flag(&format!("{name}={value}")),
-        _ => Machine::member(&format!("{ALL_SWITCHED_ON}{name}={value}")),
+        Scope::Property => Machine::switched_on("").flag(&format!("{name}={value}")),
+        _ => Machine::switched_on(&format!("{name}={value}")),
     }
 }

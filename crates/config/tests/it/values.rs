@@ -3,10 +3,10 @@
 use config::members::MemberRole;
 use config::{
     AdminScheme, AuthProvider, ClientAuth, DigestAlgorithm, FourLetterWords, MetricsExporter,
-    NoticeLevel, SnapshotCompression, StoreFormat,
+    NoticeLevel, Secret, SnapshotCompression, StoreFormat,
 };
 
-use crate::support::{Machine, has_notice, warnings};
+use crate::support::{JAAS, JAAS_FILE, Machine, has_notice, warnings};
 use proto::ConfigVersion;
 
 #[test]
@@ -87,7 +87,7 @@ fn members_have_defaults_too() {
     assert_eq!(ensemble.learner.observer_master_port, None);
     assert!(ensemble.learner.observer_sync_enabled);
     assert!(ensemble.tls.tls.client_hostname_verification);
-    assert_eq!(ensemble.sasl.learner_section, "QuorumLearner");
+    assert!(ensemble.sasl.learner.is_none() && ensemble.sasl.may_join.is_none());
     let retries = |value: &str| {
         let machine = Machine::member("").flag(&format!("zookeeper.electionPortBindRetry={value}"));
         machine.config().ensemble.unwrap().election.bind_attempts
@@ -208,6 +208,7 @@ fn a_charts_file_is_read_as_java_reads_it() {
     ))
     .variable("JVMFLAGS", "-Dzookeeper.electionPortBindRetry=0 -Dzookeeper.fips-mode=false")
     .variable("SERVER_JVMFLAGS", "-Djava.security.auth.login.config=/conf/jaas.conf")
+    .file(JAAS_FILE, JAAS)
     .config();
     let told = warnings(&config);
     assert!(
@@ -229,13 +230,14 @@ fn a_charts_file_is_read_as_java_reads_it() {
     );
     assert_eq!(config.client_tls.tls.client_auth, ClientAuth::Want);
     assert_eq!(config.auth.providers["1"], AuthProvider::Sasl);
-    assert_eq!(
-        config.auth.sasl.jaas_file.unwrap().to_str(),
-        Some("/conf/jaas.conf")
-    );
+    let users = config.auth.sasl.users.unwrap();
+    assert_eq!(users.password("bob"), Some(&Secret::new("two")));
+    assert!(users.password("nobody").is_none());
     assert!(!config.fips_mode);
     let ensemble = config.ensemble.unwrap();
     assert!(ensemble.tls.is_enabled && ensemble.sasl.server_requires);
+    assert_eq!(ensemble.sasl.learner.unwrap().user, "zk");
+    assert!(ensemble.sasl.may_join.unwrap().password("zk").is_some());
     assert_eq!(ensemble.election.bind_attempts, None);
 }
 

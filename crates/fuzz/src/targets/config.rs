@@ -4,6 +4,7 @@ use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 
+use config::jaas::JaasFile;
 use config::membership::Membership;
 use config::{Config, RawConfig, Surroundings, SystemProperties};
 
@@ -68,6 +69,58 @@ pub(super) const FLAGS: Target = Target {
     repair: None,
     memory: Memory::DECODER,
 };
+
+pub(super) const JAAS: Target = Target {
+    name: "jaas",
+    run: jaas,
+    seeds: || vec![JAAS_FILE.into()],
+    words: &[
+        "Server {",
+        "};",
+        "required",
+        "\"",
+        "\\",
+        "\\377",
+        "user_",
+        "=",
+        ";",
+        "/*",
+        "*/",
+        "//",
+        "${",
+        "}",
+        "${{",
+        "${user.name}",
+        "\n",
+        "9",
+        "-",
+    ],
+    repair: None,
+    memory: Memory::DECODER,
+};
+
+const JAAS_FILE: &str = "\
+// who may log in
+Server {
+  org.apache.zookeeper.server.auth.DigestLoginModule required
+  user_super=\"one\" /* and */ user_bob=\"\\\"two\\\\\\101${/}\" \"user_a b\"=three;
+  other.Module optional debug=true;
+};
+Client { org.apache.zookeeper.server.auth.DigestLoginModule required username=bob; };
+";
+
+/// Whatever it is, it is read or has a fault with its line, and no part of a value is shown.
+fn jaas(data: &[u8]) {
+    let properties = SystemProperties::new();
+    match JaasFile::parse(Path::new("jaas.conf"), data, &properties) {
+        Ok(file) => {
+            for name in file.names() {
+                assert!(file.section(name).is_none_or(|section| section.line > 0));
+            }
+        }
+        Err(error) => assert!(error.line().is_some(), "{error}"),
+    }
+}
 
 const MEMBERS: &str = "\
 server.1=h1:2888:3888

@@ -4,6 +4,7 @@ mod client;
 mod config;
 mod files;
 mod peer;
+mod sasl;
 mod tls;
 mod tree;
 
@@ -36,6 +37,8 @@ pub const TARGETS: &[Target] = &[
     tls::PKCS12,
     tls::PEM,
     tls::SUBJECT,
+    config::JAAS,
+    sasl::TOKENS,
     tree::REQUESTS,
     tree::TRANSACTIONS,
 ];

@@ -46,6 +46,8 @@ targets! {
     pkcs12_store
     pem_store
     certificate_subject
+    jaas
+    sasl_tokens
     tree_requests
     tree_transactions
 }

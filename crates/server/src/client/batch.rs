@@ -33,7 +33,8 @@ pub(super) enum Kind {
     Sync(Option<jute::Str>),
     Undecodable(OpCode),
     Auth(AuthPacket),
-    Sasl,
+    /// A token of a SASL exchange.
+    Sasl(Bytes),
     UnknownOp(i32),
 }
 
@@ -85,7 +86,7 @@ impl Kind {
             Self::Write(request) => Some(request.op()),
             Self::Read(op, _) | Self::Undecodable(op) => Some(*op),
             Self::Sync(_) => Some(OpCode::Sync),
-            Self::Auth(_) | Self::Sasl | Self::UnknownOp(_) => None,
+            Self::Auth(_) | Self::Sasl(_) | Self::UnknownOp(_) => None,
         }
     }
 }
@@ -232,5 +233,5 @@ fn credentials(op: OpCode, input: &mut Reader) -> Result<Kind, FrameFault> {
         return AuthPacket::decode(input).map(Kind::Auth).map_err(|_| fault);
     }
     let token = SaslToken::decode(input).map_err(|_| fault)?;
-    token.token.map(|_| Kind::Sasl).ok_or(fault)
+    token.token.map(Kind::Sasl).ok_or(fault)
 }

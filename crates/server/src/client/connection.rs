@@ -24,6 +24,7 @@ use proto::request::ReadRequest;
 use proto::{ErrorCode, Id, OpCode, SessionId, Xid, Zxid};
 use replica::Ticket;
 use tokio::sync::Notify;
+use transport::sasl::ServerExchange;
 use tree::WatcherId;
 
 use super::answer::Asked;
@@ -75,6 +76,8 @@ pub(crate) struct ConnectionState {
     /// Whether the connection ends as soon as the outbox is written.
     pub(crate) ends_after_flush: bool,
     pub(crate) identities: Identities,
+    /// The SASL exchange, once there is one: a connection has one, good or bad.
+    pub(crate) sasl: Option<Box<ServerExchange>>,
 }
 
 /// Bytes on their way to the socket.
@@ -180,6 +183,7 @@ impl Connection {
                 held: Held::nothing(held),
                 ends_after_flush: false,
                 identities,
+                sasl: None,
             }),
             wake: Notify::new(),
         }
@@ -329,6 +333,24 @@ impl ConnectionState {
             frame_room.is_some()
         };
         self.queue.iter().any(has_room)
+    }
+
+    /// Adds identities that are not there yet; false if they would be more than one connection may
+    /// have.
+    pub(crate) fn add_identities(&mut self, added: Vec<Id>) -> bool {
+        let mut identities = self.identities.to_vec();
+        for id in added {
+            if !identities.contains(&id) {
+                identities.push(id);
+            }
+        }
+        let bytes = identities.iter().map(|id| id.scheme.len() + id.id.len());
+        let may_be_held = identities.len() <= limits::IDENTITIES_MAX
+            && bytes.sum::<usize>() <= limits::IDENTITY_BYTES_MAX;
+        if may_be_held {
+            self.identities = identities.into();
+        }
+        may_be_held
     }
 
     /// Queues a request behind all others.

@@ -13,15 +13,10 @@ use super::batch::{Batch, Kind, Parsed};
 use super::connection::{Connection, ConnectionState, Identities, Queued, WaitingRead, Work};
 use super::large::LargeRequest;
 use super::room::Room;
+use super::sasl;
 use crate::client::clients::Clients;
 use crate::limits;
 use crate::metrics::Replies;
-
-/// Whether one connection may have all of these identities.
-fn may_be_held(identities: &[Id]) -> bool {
-    let bytes = identities.iter().map(|id| id.scheme.len() + id.id.len());
-    identities.len() <= limits::IDENTITIES_MAX && bytes.sum::<usize>() <= limits::IDENTITY_BYTES_MAX
-}
 
 /// What must happen before more of a batch is handled, once the outbox is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,14 +178,11 @@ impl Sorter<'_> {
                 self.enqueue(state, replies, self.asked(xid, op, frame_bytes), work);
             }
             Kind::Auth(packet) => self.authenticate(state, replies, xid, &packet),
-            // No SASL is configured: a null token says that there is nothing to exchange.
-            Kind::Sasl => {
+            Kind::Sasl(token) => {
+                let answer = sasl::answer(self.clients, self.connection, state, &token);
+                self.identities = state.identities.clone();
                 let asked = self.asked(xid, OpCode::Sasl, 0);
-                self.responder
-                    .reply(state, replies, asked, Zxid::ZERO, |out| {
-                        jute::Encode::encode(&None::<Bytes>, out);
-                        Ok(())
-                    });
+                self.answer_sasl(state, replies, asked, answer);
             }
             Kind::UnknownOp(op) => {
                 tracing::warn!(peer = %self.connection.peer, session = %self.connection.session(), op, "unknown operation, closing connection");
@@ -210,7 +202,7 @@ impl Sorter<'_> {
         (xid, frame_bytes): (Xid, usize),
         kind: &Kind,
     ) -> bool {
-        if !matches!(kind, Kind::Auth(_) | Kind::Sasl) && !self.is_let_in(&state.identities) {
+        if !matches!(kind, Kind::Auth(_) | Kind::Sasl(_)) && !self.is_let_in(&state.identities) {
             tracing::warn!(peer = %self.connection.peer, session = %self.connection.session(), "client has not authenticated by a scheme of enforce.auth.schemes, closing connection");
             let asked = self.asked(xid, OpCode::Auth, 0);
             let err = ErrorCode::SessionClosedRequireSaslAuth;
@@ -406,6 +398,27 @@ impl Sorter<'_> {
         }
     }
 
+    /// A token goes back in any case, be it none.
+    fn answer_sasl(
+        &self,
+        state: &mut ConnectionState,
+        replies: &mut Replies,
+        asked: Asked,
+        answer: sasl::Answer,
+    ) {
+        let (token, outcome) = match answer {
+            sasl::Answer::Token(token) => (token.map(Bytes::from), Ok(())),
+            sasl::Answer::Refused(err) => (None, Err(err)),
+            sasl::Answer::Closed => return self.connection.close(),
+        };
+        state.ends_after_flush |= outcome.is_err();
+        self.responder
+            .reply(state, replies, asked, Zxid::ZERO, |out| {
+                jute::Encode::encode(&token, out);
+                outcome
+            });
+    }
+
     /// Handled ahead of the queue: requests before it were judged without the new identities,
     /// those behind it are judged with them. Source: ZooKeeperServer.processPacket.
     fn authenticate(
@@ -438,15 +451,12 @@ impl Sorter<'_> {
         }
         match named {
             Ok(ids) => {
-                let mut identities = state.identities.to_vec();
-                identities.extend(ids.into_iter().filter(|id| !state.identities.contains(id)));
-                if !may_be_held(&identities) {
-                    tracing::warn!(peer = %self.connection.peer, session = %self.connection.session(), count = identities.len(), count_max = limits::IDENTITIES_MAX, bytes_max = limits::IDENTITY_BYTES_MAX, "too many identities for one connection, closing it; use fewer or shorter ones");
+                if !state.add_identities(ids) {
+                    tracing::warn!(peer = %self.connection.peer, session = %self.connection.session(), count_max = limits::IDENTITIES_MAX, bytes_max = limits::IDENTITY_BYTES_MAX, "too many identities for one connection, closing it; use fewer or shorter ones");
                     self.clients.stats.auth_failed();
                     return self.refuse(state, replies, asked, Zxid::ZERO, ErrorCode::AuthFailed);
                 }
-                self.identities = identities.into();
-                state.identities = self.identities.clone();
+                self.identities = state.identities.clone();
                 self.responder
                     .reply(state, replies, asked, Zxid::ZERO, |_| Ok(()));
             }

@@ -16,6 +16,7 @@ mod permits;
 pub(crate) mod registry;
 pub(crate) mod request_throttle;
 mod room;
+pub(crate) mod sasl;
 mod service;
 pub(crate) mod settings;
 mod task;

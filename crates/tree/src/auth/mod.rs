@@ -20,6 +20,7 @@ pub use identities::in_java_order;
 pub use ip::host_address;
 pub(crate) use permission::is_super;
 pub use permission::permits;
+pub use principal::is_valid_sasl as is_sasl_name;
 use proto::{ErrorCode, Id};
 
 /// Scheme of the one identity that everybody has.

@@ -3,7 +3,7 @@
 /// A Kerberos name `a[/b]@c`, or anything without `@`.
 ///
 /// Source: SASLAuthenticationProvider.isValid, KerberosName.
-pub(super) fn is_valid_sasl(id: &str) -> bool {
+pub fn is_valid_sasl(id: &str) -> bool {
     let Some((name, realm)) = id.split_once('@') else {
         return true;
     };

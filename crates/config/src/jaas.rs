@@ -1,0 +1,235 @@
+//! JAAS files: who may log in, and as whom this server logs in elsewhere.
+//!
+//! ```text
+//! Server {
+//!   org.apache.zookeeper.server.auth.DigestLoginModule required
+//!   user_bob="secret"       // a comment; /* another */
+//!   user_eve="\"quoted\"";
+//! };
+//! ```
+//!
+//! Source: the JDK's sun.security.provider.ConfigFile, java.io.StreamTokenizer and PropertyExpander. What they take,
+//! this takes, but for text in quotes that does not end on its line: there the rest of the line is lost in silence.
+
+mod scanner;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use crate::error::ConfigError;
+use crate::origin::Origin;
+use crate::secret::Secret;
+use crate::system_properties::SystemProperties;
+use scanner::{Fault, Scanner, Token};
+
+/// A file by its sections.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JaasFile {
+    path: PathBuf,
+    sections: Vec<Section>,
+}
+
+/// A named part of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// Its name.
+    pub name: String,
+    /// Where it begins.
+    pub line: u32,
+    /// How to log in, first to last.
+    pub modules: Vec<Module>,
+}
+
+/// One way to log in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Module {
+    /// Java's class.
+    pub class: String,
+    /// Where it stands.
+    pub line: u32,
+    /// Its options; of several with one name the last counts. Any of them may hold a password.
+    pub options: BTreeMap<String, Secret>,
+}
+
+/// What may stand between a class and its options. All that this server knows of them is that
+/// they are one of these words.
+const FLAGS: [&str; 4] = ["required", "requisite", "sufficient", "optional"];
+
+impl JaasFile {
+    /// Reads the text of the file. `${name}` in a value stands for a system property.
+    ///
+    /// # Errors
+    /// The first fault, with its line. No text of the file is repeated in it but names: the rest
+    /// may be a password.
+    pub fn parse(
+        path: &Path,
+        text: &[u8],
+        properties: &SystemProperties,
+    ) -> Result<Self, ConfigError> {
+        let text = String::from_utf8_lossy(text);
+        let mut parser = Parser {
+            scanner: Scanner::new(&text),
+            properties,
+        };
+        let sections = parser.sections().map_err(|(line, fault)| {
+            let origin = Origin::line_of(path, line);
+            ConfigError::new(fault.to_string()).at(Some(&origin))
+        })?;
+        Ok(Self {
+            path: path.to_owned(),
+            sections,
+        })
+    }
+
+    /// The section of this name, unless it is empty.
+    pub fn section(&self, name: &str) -> Option<&Section> {
+        let mut sections = self.sections.iter();
+        sections.find(|section| section.name == name && !section.modules.is_empty())
+    }
+
+    /// The names of all sections, for whoever looks for one that is not there.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.sections.iter().map(|section| section.name.as_str())
+    }
+
+    /// Where the file is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+struct Parser<'a> {
+    scanner: Scanner<'a>,
+    properties: &'a SystemProperties,
+}
+
+type Faulty = (u32, Fault);
+
+impl Parser<'_> {
+    fn sections(&mut self) -> Result<Vec<Section>, Faulty> {
+        let mut sections: Vec<Section> = Vec::new();
+        loop {
+            let (line, token) = self.scanner.next()?;
+            let name = match token {
+                Token::End => return Ok(sections),
+                Token::Text(name) => name,
+                found => return Err((line, Fault::expected("the name of a section", &found))),
+            };
+            if sections.iter().any(|section| section.name == name) {
+                return Err((line, Fault::Twice(name)));
+            }
+            self.mark('{')?;
+            let modules = self.modules()?;
+            self.mark(';')?;
+            sections.push(Section {
+                name,
+                line,
+                modules,
+            });
+        }
+    }
+
+    /// Up to the closing brace, which is taken.
+    fn modules(&mut self) -> Result<Vec<Module>, Faulty> {
+        let mut modules = Vec::new();
+        loop {
+            let (line, token) = self.scanner.next()?;
+            let class = match token {
+                Token::Mark('}') => return Ok(modules),
+                Token::Text(class) => class,
+                found => {
+                    return Err((line, Fault::expected("the class of a login module", &found)));
+                }
+            };
+            let (at, flag) = self.scanner.next()?;
+            match flag {
+                Token::Text(flag)
+                    if FLAGS.iter().any(|known| known.eq_ignore_ascii_case(&flag)) => {}
+                found => return Err((at, Fault::Flag(found.describe()))),
+            }
+            let options = self.options()?;
+            modules.push(Module {
+                class,
+                line,
+                options,
+            });
+        }
+    }
+
+    /// Up to the semicolon, which is taken.
+    fn options(&mut self) -> Result<BTreeMap<String, Secret>, Faulty> {
+        let mut options = BTreeMap::new();
+        loop {
+            let (line, token) = self.scanner.next()?;
+            let key = match token {
+                Token::Mark(';') => return Ok(options),
+                Token::Text(key) => key,
+                found => {
+                    let fault =
+                        Fault::expected("the name of an option, or ; behind the last", &found);
+                    return Err((line, fault));
+                }
+            };
+            self.mark('=')?;
+            let (line, value) = self.scanner.next()?;
+            let Token::Text(value) = value else {
+                return Err((line, Fault::expected("the value of the option", &value)));
+            };
+            let value = expand(&value, self.properties).map_err(|fault| (line, fault))?;
+            options.insert(key, Secret::new(value));
+        }
+    }
+
+    fn mark(&mut self, mark: char) -> Result<(), Faulty> {
+        match self.scanner.next()? {
+            (_, Token::Mark(found)) if found == mark => Ok(()),
+            (line, found) => Err((line, Fault::expected(&mark.to_string(), &found))),
+        }
+    }
+}
+
+/// Puts system properties in. Source: PropertyExpander.expand.
+fn expand(value: &str, properties: &SystemProperties) -> Result<String, Fault> {
+    let mut expanded = String::with_capacity(value.len());
+    let mut rest = value;
+    while let Some(start) = rest.find("${") {
+        let (before, behind) = rest.split_at(start);
+        expanded.push_str(before);
+        let name = &behind[2..];
+        // What stands in two braces is for others to expand.
+        let is_double = name.starts_with('{');
+        let end = if is_double {
+            name.find("}}")
+        } else {
+            name.find('}')
+        };
+        let Some(end) = end else {
+            expanded.push_str(behind);
+            return Ok(expanded);
+        };
+        if is_double {
+            expanded.push_str(&behind[..end + 4]);
+            rest = &name[end + 2..];
+            continue;
+        }
+        let name_only = &name[..end];
+        match (name_only, properties.get(name_only)) {
+            ("/", _) => expanded.push('/'),
+            (_, Some(property)) => expanded.push_str(property),
+            (_, None) => return Err(Fault::Property(name_only.to_owned())),
+        }
+        rest = &name[end + 1..];
+    }
+    expanded.push_str(rest);
+    Ok(expanded)
+}
+
+impl fmt::Display for Module {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.class)
+    }
+}
+
+#[cfg(test)]
+mod tests;

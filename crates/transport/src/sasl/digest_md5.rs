@@ -1,0 +1,37 @@
+//! DIGEST-MD5.
+//!
+//! ```text
+//! client            server
+//!   (empty) ------->          what is in it counts for nothing
+//!           <------- challenge: realm, nonce, qop, charset, algorithm
+//!   response ------>          username, cnonce, nc=1, digest-uri, response
+//!           <------- rspauth
+//! ```
+//!
+//! Each nonce serves one exchange and each exchange one login, so that a token is worth nothing a second time.
+//! Source: RFC 2831; DigestMD5Server and DigestMD5Client of the JDK.
+
+pub(super) mod client;
+pub(super) mod server;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::NONCE_BYTES;
+
+/// Bytes of the longest token that a server takes. Source: DigestMD5Server.MAX_RESPONSE_LENGTH.
+const RESPONSE_BYTES_MAX: usize = 4096;
+/// Bytes of the longest token that a client takes. Source: DigestMD5Client.MAX_CHALLENGE_LENGTH.
+const CHALLENGE_BYTES_MAX: usize = 2048;
+
+/// The only algorithm.
+const ALGORITHM: &[u8] = b"md5-sess";
+/// The only charset that is named.
+const CHARSET: &[u8] = b"utf-8";
+
+fn nonce_text(random: [u8; NONCE_BYTES]) -> Vec<u8> {
+    STANDARD.encode(random).into_bytes()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,167 @@
+//! The server's half.
+
+use std::fmt;
+
+use config::SaslUsers;
+use subtle::ConstantTimeEq;
+
+use super::{ALGORITHM, CHARSET, RESPONSE_BYTES_MAX, nonce_text};
+use crate::sasl::directives::{Directives, put, put_quoted};
+use crate::sasl::response::{Proof, QOP};
+use crate::sasl::{NONCE_BYTES, Names, Refusal};
+
+/// One login of one client.
+pub struct ServerExchange {
+    names: Names,
+    state: State,
+}
+
+enum State {
+    /// The client has said nothing.
+    Begun { nonce: Vec<u8> },
+    /// It has the challenge.
+    Challenged { nonce: Vec<u8> },
+    /// It is in, or will never be.
+    Over,
+}
+
+/// What is to be sent, and what it means.
+#[derive(Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServerStep {
+    /// The client has to answer this.
+    Challenge(Vec<u8>),
+    /// The client is in.
+    Done {
+        /// The last token.
+        token: Vec<u8>,
+        /// Who it is.
+        user: String,
+        /// As whom it wants to act, if it says so.
+        acts_as: Option<String>,
+    },
+}
+
+impl ServerExchange {
+    /// Begins with random bytes that nobody can guess.
+    pub fn new(names: Names, random: [u8; NONCE_BYTES]) -> Self {
+        let nonce = nonce_text(random);
+        Self {
+            names,
+            state: State::Begun { nonce },
+        }
+    }
+
+    /// Whether no token will be taken any more.
+    pub fn is_over(&self) -> bool {
+        matches!(self.state, State::Over)
+    }
+
+    /// Takes a token of the client.
+    ///
+    /// # Errors
+    /// Why it is refused; the exchange is over.
+    pub fn step(&mut self, token: &[u8], users: &SaslUsers) -> Result<ServerStep, Refusal> {
+        if token.len() > RESPONSE_BYTES_MAX {
+            self.state = State::Over;
+            return Err(Refusal::TooLong {
+                len: token.len(),
+                len_max: RESPONSE_BYTES_MAX,
+            });
+        }
+        match std::mem::replace(&mut self.state, State::Over) {
+            // The first token says nothing; as in the JDK it need not even be empty.
+            State::Begun { nonce } => {
+                let challenge = challenge(self.names, &nonce);
+                self.state = State::Challenged { nonce };
+                Ok(ServerStep::Challenge(challenge))
+            }
+            State::Challenged { nonce } => judge(self.names, &nonce, token, users),
+            State::Over => Err(Refusal::Over),
+        }
+    }
+}
+
+fn challenge(names: Names, nonce: &[u8]) -> Vec<u8> {
+    let mut token = Vec::new();
+    put_quoted(&mut token, "realm", names.server.as_bytes());
+    put_quoted(&mut token, "nonce", nonce);
+    put_quoted(&mut token, "qop", QOP);
+    put(&mut token, "charset", CHARSET);
+    put(&mut token, "algorithm", ALGORITHM);
+    token
+}
+
+fn judge(
+    names: Names,
+    nonce: &[u8],
+    token: &[u8],
+    users: &SaslUsers,
+) -> Result<ServerStep, Refusal> {
+    let directives = Directives::parse(token)?;
+    let must = |name: &'static str, is_right: bool| match is_right {
+        true => Ok(()),
+        false => Err(Refusal::Unacceptable(name)),
+    };
+    must(
+        "charset",
+        directives.one("charset")?.is_none_or(|it| it == CHARSET),
+    )?;
+    let user = text("username", directives.needed("username")?)?;
+    let realm = directives.needed("realm")?;
+    must("realm", realm == names.server.as_bytes())?;
+    if !bool::from(directives.needed("nonce")?.ct_eq(nonce)) {
+        return Err(Refusal::OtherNonce);
+    }
+    let cnonce = directives.needed("cnonce")?;
+    must("nc", directives.one("nc")?.is_none_or(is_one))?;
+    must("qop", directives.one("qop")?.is_none_or(|it| it == QOP))?;
+    let uri = directives.needed("digest-uri")?;
+    must(
+        "digest-uri",
+        uri.eq_ignore_ascii_case(names.uri().as_bytes()),
+    )?;
+    let response = directives.needed("response")?;
+    let authzid = directives.one("authzid")?;
+    let known = users.password(&user);
+    let proof = Proof {
+        user: &user,
+        realm: names.server,
+        // As much work for somebody whom nobody knows.
+        password: known.map_or("", |password| password.expose()),
+        nonce,
+        cnonce,
+        uri,
+        authzid,
+    };
+    let is_proven = bool::from(response.ct_eq(&proof.of_client()));
+    if !is_proven || known.is_none() {
+        return Err(Refusal::WrongPassword);
+    }
+    let mut token = Vec::new();
+    put(&mut token, "rspauth", &proof.of_server());
+    let acts_as = authzid
+        .map(|authzid| text("authzid", authzid))
+        .transpose()?;
+    Ok(ServerStep::Done {
+        token,
+        user,
+        acts_as,
+    })
+}
+
+fn is_one(count: &[u8]) -> bool {
+    let digits = str::from_utf8(count).ok();
+    digits.and_then(|digits| u32::from_str_radix(digits, 16).ok()) == Some(1)
+}
+
+fn text(name: &'static str, bytes: &[u8]) -> Result<String, Refusal> {
+    let text = str::from_utf8(bytes).map_err(|_| Refusal::Unacceptable(name))?;
+    Ok(text.to_owned())
+}
+
+impl fmt::Debug for ServerExchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ServerExchange(hidden)")
+    }
+}

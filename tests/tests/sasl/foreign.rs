@@ -1,0 +1,163 @@
+//! Java's client and kazoo with our server, our client with Apache ZooKeeper, and all of it the other
+//! way round: nobody notices a difference.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use proto::request::{ReadRequest, Request};
+use proto::response::WhoAmIResponse;
+use tests::{
+    Flavour, Missing, Server, apache_class_path, fetch, find_tool, java_tool, or_skip, prepare,
+    run, source_dir,
+};
+
+use crate::clients::{log_in, open};
+use crate::files::{Files, USERS, builder, server};
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+/// What a program prints.
+fn printed(command: &mut Command) -> Vec<String> {
+    let output = run(command, LIMIT).unwrap_or_else(|failure| panic!("{failure}"));
+    let lines = output.lines().filter(|line| {
+        let first = line.split(' ').next().unwrap_or_default();
+        ["login", "whoami", "create", "read", "failed"].contains(&first)
+    });
+    lines.map(str::to_owned).collect()
+}
+
+fn java(server: &Server, jaas: &Path, path: &str) -> Result<Vec<String>, Missing> {
+    let logging = source_dir("java").join("logback.xml");
+    let mut command = Command::new(java_tool("java")?);
+    command
+        .args([
+            "-XX:+UseSerialGC",
+            "-Dfile.encoding=UTF-8",
+            "-Dstdout.encoding=UTF-8",
+        ])
+        .args(["-Dzookeeper.fips-mode=false"])
+        .arg(format!("-Dlogback.configurationFile={}", logging.display()))
+        .arg(format!(
+            "-Djava.security.auth.login.config={}",
+            jaas.display()
+        ))
+        .args(["-cp", &apache_class_path()?])
+        .arg(source_dir("java").join("SaslLogin.java"))
+        .args([&server.address(), path]);
+    Ok(printed(&mut command))
+}
+
+fn kazoo(server: &Server, user: &str, password: &str, path: &str) -> Result<Vec<String>, Missing> {
+    let python = find_tool("python3")?;
+    let requirements = source_dir("python").join("requirements.txt");
+    let dir = prepare("kazoo", std::slice::from_ref(&requirements), |dir| {
+        fetch(
+            Command::new(&python)
+                .args(["-m", "venv", "--clear"])
+                .arg(dir),
+        )?;
+        let mut install = Command::new(dir.join("bin/python"));
+        install
+            .args(["-m", "pip", "install", "--quiet", "-r"])
+            .arg(&requirements);
+        fetch(&mut install)
+    })?;
+    let mut command = Command::new(dir.join("bin/python"));
+    command.arg(source_dir("python").join("sasl.py")).args([
+        &server.address(),
+        user,
+        password,
+        path,
+    ]);
+    Ok(printed(&mut command))
+}
+
+/// Java's client, with every user, and with a wrong password.
+#[test]
+fn java_logs_in_with_us_as_with_apache() {
+    for flavour in [Flavour::under_test(), Flavour::Apache] {
+        let files = Files::new();
+        let Some(server) = server(flavour, &files) else {
+            return;
+        };
+        for (number, (user, password)) in USERS.iter().enumerate() {
+            let jaas = files.client(user, password);
+            let Some(told) = or_skip("Java", java(&server, &jaas, &format!("/j{number}"))) else {
+                return;
+            };
+            assert_eq!(told[0], "login SaslAuthenticated", "{user}");
+            assert_eq!(&told[3..], ["create ok", "read ok"], "{user}");
+            let mut whoami = told[1..3].to_vec();
+            whoami.sort_unstable();
+            assert_eq!(
+                whoami,
+                [
+                    "whoami ip 127.0.0.1".to_owned(),
+                    format!("whoami sasl {user}")
+                ]
+            );
+        }
+        let jaas = files.client("bob", "wrong");
+        let told = java(&server, &jaas, "/wrong").expect("Java was there before");
+        assert_eq!(told, ["login AuthFailed"]);
+    }
+}
+
+#[test]
+fn kazoo_logs_in_with_us_as_with_apache() {
+    for flavour in [Flavour::under_test(), Flavour::Apache] {
+        let files = Files::new();
+        let Some(server) = server(flavour, &files) else {
+            return;
+        };
+        let good = kazoo(&server, "bob", "b0bsecret", "/k");
+        let Some(good) = or_skip("kazoo", good) else {
+            return;
+        };
+        assert_eq!(
+            good,
+            ["login SaslAuthenticated", "create ok", "read ok"],
+            "{flavour:?}"
+        );
+        let bad = kazoo(&server, "bob", "wrong", "/k2").expect("kazoo was there before");
+        assert_eq!(bad, ["login AuthFailed"], "{flavour:?}");
+    }
+}
+
+/// Our half of a client, with both servers: what is answered is the same.
+#[test]
+fn our_client_logs_in_with_apache_as_with_us() {
+    for flavour in [Flavour::under_test(), Flavour::Apache] {
+        let files = Files::new();
+        let builder = builder(flavour, &files).setting("superUser.1", "bob");
+        let Some(server) = or_skip("SASL", builder.start()) else {
+            return;
+        };
+        for (user, password) in USERS {
+            let mut session = open(&server.address());
+            assert_eq!(
+                log_in(&mut session, user, password),
+                Ok(()),
+                "{user} {flavour:?}"
+            );
+            let answer = session.call(&Request::Read(ReadRequest::WhoAmI));
+            let ids = answer
+                .expect("an answer")
+                .record::<WhoAmIResponse>()
+                .clients;
+            let mut ids: Vec<_> = ids.iter().map(|id| (&*id.scheme, &*id.user)).collect();
+            ids.sort_unstable();
+            let mut expected = vec![("ip", "127.0.0.1"), ("sasl", *user)];
+            expected.extend((*user == "bob").then_some(("super", "")));
+            assert_eq!(ids, expected, "{flavour:?}");
+        }
+        let mut session = open(&server.address());
+        assert_eq!(
+            log_in(&mut session, "bob", "wrong"),
+            Err(-115),
+            "{flavour:?}"
+        );
+        assert!(session.sync().is_err(), "the connection is closed");
+    }
+}
