@@ -81,7 +81,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "transport",
         ],
     ),
-    ("tests", &["client", "proto", "jute", "testkit"]),
+    (
+        "tests",
+        &["client", "proto", "jute", "testkit", "config", "transport"],
+    ),
 ];
 
 /// How the names of packages begin that a registry can hold.
@@ -400,6 +403,6 @@ fn deliberate_bugs_are_for_the_simulator_alone() {
         }
     }
     let server = workspace_root().join("crates/server/src/lib.rs");
-    let server = std::fs::read_to_string(server).expect("the server's first file");
+    let server = fs::read_to_string(server).expect("the server's first file");
     assert!(server.contains("cfg!(debug_assertions) || !proto::mutant::ARE_AVAILABLE"));
 }

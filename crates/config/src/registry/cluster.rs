@@ -1,6 +1,6 @@
 //! Settings of an ensemble.
 
-use super::fate::{Asks, QUORUM_SASL};
+use super::fate::{Asks, KERBEROS};
 use super::key::Kind::{Choice, Flag, Int, Long, Path, Text, Word};
 use super::key::{Key, Outside};
 use super::keys;
@@ -58,10 +58,10 @@ keys! {
     SSL_QUORUM = Key::file("sslQuorum", Flag, "TLS between members.").default("false");
     PORT_UNIFICATION = Key::file("portUnification", Flag, "Whether the quorum ports take both plain and TLS connections, for a rolling upgrade.").default("false");
     SSL_QUORUM_RELOAD = Key::file("sslQuorumReloadCertFiles", Flag, "Whether changed key and trust stores of the quorum are loaded while running.").default("false").should();
-    QUORUM_SASL_ENABLE = Key::file("quorum.auth.enableSasl", Flag, "SASL between members.").default("false").refused(Asks::True, &QUORUM_SASL);
-    QUORUM_SASL_LEARNER = Key::file("quorum.auth.learnerRequireSasl", Flag, "As a learner, insist on SASL.").default("false").refused(Asks::True, &QUORUM_SASL);
-    QUORUM_SASL_SERVER = Key::file("quorum.auth.serverRequireSasl", Flag, "As a server, insist on SASL.").default("false").refused(Asks::True, &QUORUM_SASL);
-    QUORUM_SASL_LEARNER_CONTEXT = Key::file("quorum.auth.learner.saslLoginContext", Text, "Section of the JAAS file for connections to other members.").default("QuorumLearner").refused(Asks::Any, &QUORUM_SASL);
-    QUORUM_SASL_SERVER_CONTEXT = Key::file("quorum.auth.server.saslLoginContext", Text, "Section of the JAAS file for connections from other members.").default("QuorumServer").refused(Asks::Any, &QUORUM_SASL);
-    QUORUM_SASL_PRINCIPAL = Key::file("quorum.auth.kerberos.servicePrincipal", Text, "Kerberos name of the members; `_HOST` stands for the member's host.").default("zkquorum/localhost").should().refused(Asks::Any, &QUORUM_SASL);
+    QUORUM_SASL_ENABLE = Key::file("quorum.auth.enableSasl", Flag, "SASL between members.").default("false");
+    QUORUM_SASL_LEARNER = Key::file("quorum.auth.learnerRequireSasl", Flag, "As a learner, insist on SASL.").default("false");
+    QUORUM_SASL_SERVER = Key::file("quorum.auth.serverRequireSasl", Flag, "As a server, insist on SASL.").default("false");
+    QUORUM_SASL_LEARNER_CONTEXT = Key::file("quorum.auth.learner.saslLoginContext", Text, "Section of the JAAS file for connections to other members.").default("QuorumLearner");
+    QUORUM_SASL_SERVER_CONTEXT = Key::file("quorum.auth.server.saslLoginContext", Text, "Section of the JAAS file for connections from other members.").default("QuorumServer");
+    QUORUM_SASL_PRINCIPAL = Key::file("quorum.auth.kerberos.servicePrincipal", Text, "Kerberos name of the members; `_HOST` stands for the member's host.").default("zkquorum/localhost").should().refused(Asks::Any, &KERBEROS);
 }

@@ -153,10 +153,6 @@ pub(super) const KERBEROS: Refusal = Refusal {
     reason: "asks for Kerberos (GSSAPI), which this release does not have",
     way_out: "leave it out; SASL is there with DIGEST-MD5",
 };
-pub(super) const QUORUM_SASL: Refusal = Refusal {
-    reason: "asks for SASL between members, which this release does not have yet",
-    way_out: "leave it out and let only members reach the quorum and election ports",
-};
 pub(super) const KEY_SCHEME: Refusal = Refusal {
     reason: "asks for the scheme key, which this release does not have",
     way_out: "leave it out; clients can authenticate by scheme digest",

@@ -20,6 +20,7 @@ use crate::disk::members::MembershipFiles;
 use crate::error::StartError;
 use crate::failure::Failure;
 use crate::inbox::InputSink;
+use crate::quorum::auth::QuorumAuth;
 use crate::quorum::mesh::{Mesh, MeshSettings, OracleFile};
 use crate::quorum::peer::{Dialer, EventSink, LearnerPort, LearnerSettings, PortSettings};
 use crate::quorum::ports::{MemberPorts, OracleWatch};
@@ -86,7 +87,9 @@ fn ports(context: &MemberContext<'_>, ensemble: &Ensemble) -> MemberPorts {
     let runtime = Handle::current();
     let peer_sink = sink(context.core, ToCore::Peer);
     let stall = ticks(ensemble.init_limit_ticks);
+    let auth = Arc::new(QuorumAuth::new(ensemble));
     let port_settings = PortSettings {
+        auth: auth.clone(),
         limits: field_limits(config),
         stall,
         dirs: context.dirs.clone(),
@@ -100,6 +103,7 @@ fn ports(context: &MemberContext<'_>, ensemble: &Ensemble) -> MemberPorts {
     };
     let retry_delay = ensemble.learner.connect_retry_delay_ms;
     let learner_settings = LearnerSettings {
+        auth,
         dial: Patience {
             retry_delay: Duration::from_millis(retry_delay.into()),
             time_limit: ticks(ensemble.connect_limit_ticks),

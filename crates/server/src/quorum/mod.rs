@@ -1,5 +1,6 @@
 //! The ports of an ensemble: elections (`mesh`), and the quorum port on both sides (`peer`).
 
+pub(crate) mod auth;
 pub(crate) mod mesh;
 #[cfg_attr(
     test,

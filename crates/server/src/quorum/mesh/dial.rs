@@ -11,6 +11,7 @@ use tokio::time::timeout;
 use transport::{Stream, connect_first, resolve, resolve_all};
 
 use super::settings::MeshSettings;
+use crate::quorum::auth::AuthError;
 
 /// A server that is to be dialled.
 #[derive(Debug)]
@@ -38,6 +39,9 @@ pub(super) enum DialError {
     /// Our addresses make no hello.
     #[error(transparent)]
     Hello(#[from] HelloFault),
+    /// It does not let us in.
+    #[error(transparent)]
+    Auth(#[from] AuthError),
 }
 
 impl DialError {
@@ -73,6 +77,9 @@ impl Call {
         };
         let write = timeout(limit, write).await;
         write.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
+        let log_in = self.settings.auth.log_in(&mut stream);
+        let logged_in = timeout(self.settings.read_timeout, log_in).await;
+        logged_in.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()))?;
         Ok(stream)
     }
 

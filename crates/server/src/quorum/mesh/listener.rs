@@ -18,6 +18,7 @@ use super::actor::Input;
 use super::limits::{BACKLOG, BIND_PAUSE, GREETINGS_MAX};
 use super::settings::MeshSettings;
 use crate::limits::RESOLVE_TIMEOUT;
+use crate::quorum::auth::AuthError;
 
 /// What those who listen share.
 #[derive(Debug, Clone)]
@@ -156,6 +157,8 @@ enum Unknown {
     Fault(#[from] HelloFault),
     #[error(transparent)]
     Io(#[from] io::Error),
+    #[error(transparent)]
+    Auth(#[from] AuthError),
 }
 
 async fn greet(stream: TcpStream, peer: SocketAddr, context: ListenerContext) {
@@ -164,7 +167,7 @@ async fn greet(stream: TcpStream, peer: SocketAddr, context: ListenerContext) {
         Err(refused) => return refused.tell("elections", peer, &context.log_limiter),
     };
     let limit = context.settings.read_timeout;
-    let read = timeout(limit, read_hello(&mut stream)).await;
+    let read = timeout(limit, introduced(&mut stream, &context.settings)).await;
     match read.unwrap_or(Err(Unknown::Silent)) {
         Ok((hello, rest)) => {
             let input = Input::Hello {
@@ -183,6 +186,16 @@ async fn greet(stream: TcpStream, peer: SocketAddr, context: ListenerContext) {
             }
         }
     }
+}
+
+/// The hello of a server that is let in, and what came behind it.
+async fn introduced(
+    stream: &mut Stream,
+    settings: &MeshSettings,
+) -> Result<(Hello, Vec<u8>), Unknown> {
+    let (hello, rest) = read_hello(stream).await?;
+    let rest = settings.auth.admit(stream, rest).await?;
+    Ok((hello, rest))
 }
 
 /// The hello, and what came behind it.

@@ -1,11 +1,14 @@
 //! What the mesh needs of the configuration.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use config::Ensemble;
 use proto::Sid;
 use transport::SocketOptions;
 use transport::tls::{Acceptor, Connector};
+
+use crate::quorum::auth::QuorumAuth;
 
 /// Settings of elections and their connections; fixed while a server runs.
 #[derive(Debug, Clone)]
@@ -31,6 +34,8 @@ pub(crate) struct MeshSettings {
     pub(crate) acceptor: Acceptor,
     /// What is made of one that is opened.
     pub(crate) connector: Connector,
+    /// Who must log in (`quorum.auth.*`).
+    pub(crate) auth: Arc<QuorumAuth>,
 }
 
 impl MeshSettings {
@@ -63,6 +68,7 @@ impl MeshSettings {
             tcp_keep_alive: given.tcp_keep_alive,
             acceptor,
             connector,
+            auth: Arc::new(QuorumAuth::new(ensemble)),
         }
     }
 }

@@ -20,7 +20,8 @@ use super::event::ReadAhead;
 use super::outbox::{Outbox, PacketBatch, write_packets};
 use super::reader::PacketReader;
 use super::receive::{Receiving, receive};
-use super::{EventSink, PeerEvent};
+use super::{EventSink, PeerError, PeerEvent};
+use crate::quorum::auth::QuorumAuth;
 
 /// What a learner's side is told of the configuration.
 #[derive(Debug, Clone)]
@@ -31,6 +32,8 @@ pub(crate) struct LearnerSettings {
     pub(crate) limits: Limits,
     /// How long a leader may take nothing of what is sent to it: `initLimit`.
     pub(crate) stall: Duration,
+    /// As whom this server logs in with a leader.
+    pub(crate) auth: Arc<QuorumAuth>,
     /// For the tree that a snapshot becomes.
     pub(crate) tree: Arc<TreeSettings>,
     /// What is made of a connection to the leader.
@@ -163,10 +166,13 @@ impl Line {
         let (patience, options) = (&self.settings.dial, SocketOptions::default());
         let connector = &self.settings.connector;
         let dialled = connect_patiently("the leader", &leader, patience, options, connector).await;
-        let stream = match dialled {
+        let connected = match dialled {
+            Ok(stream) => self.log_in(stream).await,
+            Err(failure) => Err(failure.into()),
+        };
+        let stream = match connected {
             Ok(stream) => stream,
-            Err(failure) => {
-                let error = failure.into();
+            Err(error) => {
                 return self.end(|attempt| PeerEvent::LeaderUnreachable { attempt, error });
             }
         };
@@ -174,6 +180,18 @@ impl Line {
         tracing::info!(attempt, peer = ?stream.peer_addr().ok(), "connected to the leader");
         (self.sink)(PeerEvent::LeaderConnected { attempt });
         self.serve(stream).await;
+    }
+
+    async fn log_in(&self, mut stream: Stream) -> Result<Stream, PeerError> {
+        let log_in = self.settings.auth.log_in(&mut stream);
+        match tokio::time::timeout(self.settings.stall, log_in).await {
+            Ok(Ok(())) => Ok(stream),
+            Ok(Err(error)) => {
+                tracing::error!(peer = ?stream.peer_addr().ok(), err = %error, "cannot log in with the leader");
+                Err(error.into())
+            }
+            Err(_) => Err(std::io::Error::from(std::io::ErrorKind::TimedOut).into()),
+        }
     }
 
     async fn serve(self: Arc<Self>, stream: Stream) {

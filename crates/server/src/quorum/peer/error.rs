@@ -4,6 +4,8 @@ use std::io;
 
 use jute::DecodeError;
 
+use crate::quorum::auth::AuthError;
+
 /// What ended a connection, or kept it from coming about.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -48,6 +50,9 @@ pub(crate) enum PeerError {
         /// What came of it.
         reason: String,
     },
+    /// One side does not let the other in.
+    #[error("{0}")]
+    Auth(#[from] AuthError),
     /// The snapshot that the leader sends is no good.
     #[error("{0}")]
     Snapshot(String),

@@ -1,6 +1,7 @@
 //! The leader's side of the quorum port.
 
 use std::collections::HashMap;
+use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -13,9 +14,12 @@ use proto::Zxid;
 use proto::leader::LeaderPacket;
 use proto::packet::QuorumPacket;
 use storage::DataDirs;
+use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 use tokio::runtime::Handle;
+use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
+use tokio::time::timeout;
 use transport::tls::Acceptor;
 use transport::{Listener, LogLimiter, SocketOptions, Stream, accept_each};
 use zab::leader::{LinkFault, LinkId};
@@ -27,6 +31,7 @@ use super::outbox::PacketBatch;
 use super::{EventSink, PeerError, PeerEvent};
 use crate::limits;
 use crate::metrics::Metrics;
+use crate::quorum::auth::QuorumAuth;
 use crate::state::ServerState;
 
 /// What a leader's side is told of the configuration.
@@ -36,6 +41,8 @@ pub(crate) struct PortSettings {
     pub(crate) limits: Limits,
     /// How long a learner may take nothing of what is sent to it: `initLimit`.
     pub(crate) stall: Duration,
+    /// Who must log in (`quorum.auth.*`).
+    pub(crate) auth: Arc<QuorumAuth>,
     /// Where the log and the snapshots are.
     pub(crate) dirs: DataDirs,
     /// `zookeeper.snapshotSizeFactor`; `None` (a negative one) never reads the log.
@@ -62,6 +69,8 @@ struct Port {
     sink: EventSink,
     log_limiter: LogLimiter,
     links_made: AtomicU64,
+    /// Places for learners that log in.
+    logging_in: Arc<Semaphore>,
     /// What was sent since the last flush.
     staged: Mutex<Staging>,
     term: Mutex<Term>,
@@ -114,6 +123,7 @@ impl LearnerPort {
             sink,
             log_limiter: LogLimiter::default(),
             links_made: AtomicU64::new(0),
+            logging_in: Arc::new(Semaphore::new(limits::LEARNER_LINKS_MAX)),
             staged: Mutex::default(),
             term: Mutex::default(),
         }))
@@ -339,23 +349,43 @@ impl Port {
 
     async fn accept(self: Arc<Self>, socket: Arc<Listener>, term: u64) {
         let admit = |stream: TcpStream, peer| {
-            if self.settings.acceptor.is_plain() {
-                return self.admit(stream.into(), peer, term);
+            if self.settings.acceptor.is_plain() && !self.settings.auth.is_on() {
+                return self.admit(stream.into(), Vec::new(), peer, term);
             }
             self.runtime.spawn(self.clone().greet(stream, peer, term));
         };
         accept_each(&socket, "learners", SocketOptions::default(), admit).await;
     }
 
-    /// The handshake: bounded in time and number by the acceptor.
+    /// The handshake: bounded in time and number by the acceptor. Then the learner logs in.
     async fn greet(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, term: u64) {
         match self.settings.acceptor.establish(stream, peer).await {
-            Ok(stream) => self.admit(stream, peer, term),
+            Ok(stream) => self.authenticate(stream, peer, term).await,
             Err(refused) => refused.tell("learners", peer, &self.log_limiter),
         }
     }
 
-    fn admit(self: &Arc<Self>, stream: Stream, peer: SocketAddr, number: u64) {
+    /// Lets a learner log in before anybody hears of it, where it has to.
+    async fn authenticate(self: &Arc<Self>, mut stream: Stream, peer: SocketAddr, term: u64) {
+        let auth = &self.settings.auth;
+        if !auth.is_on() {
+            return self.admit(stream, Vec::new(), peer, term);
+        }
+        let Ok(place) = self.logging_in.clone().try_acquire_owned() else {
+            tracing::warn!(%peer, max = limits::LEARNER_LINKS_MAX, "learner refused: too many log in at the moment");
+            return;
+        };
+        let admitted = timeout(self.settings.stall, auth.admit(&mut stream, Vec::new())).await;
+        drop(place);
+        match admitted {
+            Ok(Ok(ahead)) => self.admit(stream, ahead, peer, term),
+            Ok(Err(error)) => tracing::warn!(%peer, err = %error, "learner refused"),
+            Err(_) => tracing::warn!(%peer, "learner refused: it did not log in in time"),
+        }
+    }
+
+    /// `ahead` was read of the stream already.
+    fn admit(self: &Arc<Self>, stream: Stream, ahead: Vec<u8>, peer: SocketAddr, number: u64) {
         let link = {
             let mut term = self.term.lock();
             if term.number != number {
@@ -378,7 +408,8 @@ impl Port {
             link: link.id,
             peer,
         });
-        let (mut input, output) = stream.into_split();
+        let (input, output) = stream.into_split();
+        let mut input = io::Cursor::new(ahead).chain(input);
         let (port, reading) = (self.clone(), link.clone());
         self.runtime.spawn(async move {
             let read = reading.read(&mut input, port.settings.limits, &port.sink);

@@ -125,6 +125,7 @@ impl Peer {
         let (told, events) = mpsc::unbounded_channel();
         let voter = Voter::start(VoterStart {
             settings: MeshSettings {
+                auth: Arc::default(),
                 me: settings.me,
                 connect_timeout: settings.connect_timeout,
                 read_timeout: settings.read_timeout,

@@ -79,6 +79,7 @@ impl Site {
     /// A port that is not open yet.
     pub(super) fn port(&self) -> LearnerPort {
         let settings = PortSettings {
+            auth: Arc::default(),
             limits: Limits::default(),
             stall: self.stall,
             dirs: self.dirs(),
@@ -106,6 +107,7 @@ impl Site {
 
     pub(super) fn dialer(&self) -> Dialer {
         let settings = LearnerSettings {
+            auth: Arc::default(),
             dial: self.dial.clone(),
             limits: Limits::default(),
             stall: self.stall,

@@ -1,0 +1,206 @@
+//! SASL between members: among ourselves, with Apache ZooKeeper in each role, and switched on in three
+//! rolling restarts under load.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use proto::request::Request;
+use tempfile::TempDir;
+use tests::ensemble::{Ensemble, EnsembleBuilder, Load, check};
+use tests::requests::create;
+use tests::{Flavour, RawSession, or_skip, wait_for};
+
+const LIMIT: Duration = Duration::from_secs(60);
+const MODULE: &str = "org.apache.zookeeper.server.auth.DigestLoginModule";
+const PASSWORD: &str = "m3mbersecret";
+
+/// The steps by which it is switched on.
+const STEPS: [&str; 3] = [
+    "quorum.auth.enableSasl=true",
+    "quorum.auth.learnerRequireSasl=true",
+    "quorum.auth.serverRequireSasl=true",
+];
+
+fn jaas(dir: &TempDir, name: &str, password: &str) -> PathBuf {
+    let text = format!(
+        "QuorumServer {{ {MODULE} required user_zk=\"{PASSWORD}\"; }};\n\
+         QuorumLearner {{ {MODULE} required username=\"zk\" password=\"{password}\"; }};\n"
+    );
+    let path = dir.path().join(name);
+    std::fs::write(&path, text).expect("a JAAS file");
+    path
+}
+
+fn builder(voters: &[Flavour], jaas: &std::path::Path) -> EnsembleBuilder {
+    EnsembleBuilder::new(voters)
+        .property(
+            "java.security.auth.login.config",
+            &jaas.display().to_string(),
+        )
+        .property("zookeeper.fips-mode", "false")
+}
+
+fn required(voters: &[Flavour], jaas: &std::path::Path) -> EnsembleBuilder {
+    STEPS.iter().fold(builder(voters, jaas), |builder, step| {
+        let (key, value) = step.split_once('=').expect("a key and a value");
+        builder.setting(key, value)
+    })
+}
+
+/// Every member answers a write.
+fn all_write(ensemble: &Ensemble, name: &str) {
+    for id in ensemble.up() {
+        let address = ensemble.member(id).client_address().to_string();
+        let path = format!("/{name}-{id}");
+        wait_for(&format!("a write through member {id}"), LIMIT, || {
+            let mut session = RawSession::open(&address, None, 30_000).ok()?;
+            let written = session.call(&Request::Write(create(&path, "", 0))).ok()?;
+            let is_there = written.err == 0 || written.err == -110;
+            session.close().ok();
+            is_there.then_some(())
+        });
+    }
+}
+
+/// Each member leads once, as far as killing its leaders brings that about.
+fn survive(ensemble: &mut Ensemble) {
+    for round in 0..2 {
+        let leader = ensemble.wait_until_all_serve();
+        all_write(ensemble, &format!("round{round}"));
+        ensemble.member_mut(leader).kill();
+        let rest: Vec<u64> = ensemble
+            .ids()
+            .into_iter()
+            .filter(|id| *id != leader)
+            .collect();
+        ensemble.wait_for_leader_among(&rest);
+        all_write(ensemble, &format!("without{round}"));
+        ensemble.start(leader);
+    }
+    ensemble.wait_until_all_serve();
+}
+
+#[test]
+fn members_that_log_in_make_an_ensemble_whoever_leads() {
+    let ours = Flavour::under_test();
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = jaas(&dir, "jaas.conf", PASSWORD);
+    let builder = required(&[ours; 3], &file).observers(&[ours]);
+    let Some(mut ensemble) = or_skip("SASL between members", builder.start()) else {
+        return;
+    };
+    survive(&mut ensemble);
+    for id in ensemble.ids() {
+        let log = ensemble.member(id).log();
+        assert!(
+            !log.contains(PASSWORD),
+            "the password of a member is in its log"
+        );
+    }
+}
+
+#[test]
+fn members_log_in_with_apache_in_each_role() {
+    let (ours, apache) = (Flavour::Zoarium, Flavour::Apache);
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = jaas(&dir, "jaas.conf", PASSWORD);
+    for voters in [[ours, apache, apache], [apache, ours, ours]] {
+        // The last one leads, which is another kind each time.
+        let builder = required(&voters, &file);
+        let Some(mut ensemble) = or_skip("Apache", builder.start_led_by_last_voter()) else {
+            return;
+        };
+        survive(&mut ensemble);
+    }
+}
+
+/// A member with another password, and one without any, are not let in; the others go on.
+#[test]
+fn a_member_that_does_not_know_the_password_stays_out() {
+    let ours = Flavour::under_test();
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = jaas(&dir, "jaas.conf", PASSWORD);
+    let Some(mut ensemble) = or_skip("SASL between members", required(&[ours; 3], &file).start())
+    else {
+        return;
+    };
+    let leader = ensemble.wait_until_all_serve();
+    let outsider = ensemble
+        .ids()
+        .into_iter()
+        .find(|id| *id != leader)
+        .expect("a follower");
+    ensemble.member_mut(outsider).terminate();
+    let config = ensemble.member(outsider).config_file();
+    let text = std::fs::read_to_string(&config).expect("a zoo.cfg");
+    let without: String = text
+        .lines()
+        .filter(|line| !line.starts_with("quorum.auth"))
+        .fold(String::new(), |text, line| text + line + "\n");
+    std::fs::write(&config, without).expect("a zoo.cfg");
+    ensemble.start(outsider);
+    // Its election connections are refused by both others.
+    wait_for("a refusal", LIMIT, || {
+        let log = ensemble.member(leader).log();
+        log.contains("the other side does not log in").then_some(())
+    });
+    let wrong = jaas(&dir, "wrong.conf", "wr0ngsecret");
+    ensemble.member_mut(outsider).terminate();
+    std::fs::write(&config, text).expect("a zoo.cfg");
+    // The file itself is exchanged: all read it at their start only.
+    std::fs::copy(wrong, &file).expect("another JAAS file");
+    ensemble.start(outsider);
+    wait_for("a refusal", LIMIT, || {
+        let log = ensemble.member(leader).log();
+        log.contains("wrong name or password").then_some(())
+    });
+    assert!(!ensemble.member(outsider).is_up() || ensemble.member(outsider).role().is_none());
+    let address = ensemble.member(leader).client_address().to_string();
+    let mut session = RawSession::open(&address, None, 30_000).expect("a session");
+    let written = session.call(&Request::Write(create("/still", "", 0)));
+    assert_eq!(written.expect("an answer").err, 0);
+    for id in ensemble.ids() {
+        assert!(!ensemble.member(id).log().contains("wr0ngsecret"));
+    }
+}
+
+fn append(path: &std::path::Path, line: &str) {
+    let mut file = OpenOptions::new()
+        .append(true)
+        .open(path)
+        .expect("a zoo.cfg");
+    writeln!(file, "{line}").expect("a line more");
+}
+
+/// Without SASL, then taken where it is offered, then offered, then required: no write and no session
+/// is lost, among members of both kinds.
+#[test]
+fn it_is_switched_on_by_rolling_restarts_under_load() {
+    let voters = [Flavour::Zoarium, Flavour::Apache, Flavour::Zoarium];
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = jaas(&dir, "jaas.conf", PASSWORD);
+    let Some(mut ensemble) = or_skip("Apache", builder(&voters, &file).start()) else {
+        return;
+    };
+    ensemble.wait_until_all_serve();
+    let load = Load::start(&ensemble.addresses(&ensemble.ids()));
+    load.wait_for_progress(50);
+    for step in STEPS {
+        for id in ensemble.ids() {
+            let config = ensemble.member(id).config_file();
+            append(&config, step);
+            ensemble.member_mut(id).terminate();
+            ensemble.start(id);
+            ensemble.wait_until_all_serve();
+            load.wait_for_progress(20);
+        }
+    }
+    let report = load.finish();
+    assert_eq!(report.sessions_lost(), 0, "{}", report.summary());
+    check::nothing_is_lost(&ensemble, &report);
+    // All of them ask for it now.
+    let log = ensemble.member(1).log();
+    assert!(log.contains("a member has logged in by SASL"), "{log}");
+}
