@@ -50,7 +50,6 @@ fn auth_settings(config: &Config) -> AuthSettings {
         sasl: has(AuthProvider::Sasl).then(|| SaslSettings {
             any_user_id: auth.sasl.any_user_id.clone(),
         }),
-        ..AuthSettings::default()
     }
 }
 

@@ -27,7 +27,7 @@ keys! {
     EMULATE_353_TTL_NODES = Key::prefixed("emulate353TTLNodes", Flag, "Read TTLs in the form of ZooKeeper 3.5.3.").default("false").should();
     SKIP_ACL = Key::prefixed("skipACL", Word { special: "yes", other: "no" }, "`yes` switches all ACL checks off.").default("no").should();
     ENFORCE_QUOTA = Key::prefixed("enforceQuota", Flag, "Whether a write beyond a hard quota is rejected.").default("false").should();
-    ENABLE_EAGER_ACL_CHECK = Key::prefixed("enableEagerACLCheck", Flag, "Whether followers check ACLs before they forward a write.").default("false").should().no_effect(Asks::True, "the leader checks the ACL of every write in any case, and the answer is the same");
+    ENABLE_EAGER_ACL_CHECK = Key::prefixed("enableEagerACLCheck", Flag, "Whether a member looks at ACLs by its own tree before it has a write ordered, and refuses it at once.").default("false").should();
     READ_ONLY_MODE_ENABLED = Key::property("readonlymode.enabled", Flag, "Whether clients that allow it are served reads while there is no quorum.").default("false").should();
 
     MIN_SESSION_TIMEOUT = Key::file("minSessionTimeout", Int, "Least session timeout a client is given; -1 is the default.").derived("2 x `tickTime`").unit("ms").between(-1, i32::MAX as i64, Outside::Refused);

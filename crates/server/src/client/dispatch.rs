@@ -298,6 +298,18 @@ impl Sorter<'_> {
         request: WriteRequest,
         frame: (Bytes, Option<LargeRequest>),
     ) -> bool {
+        if self.clients.settings.eager_acl_check
+            && !self.connection.is_read_only()
+            && let Some(err) = self
+                .responder
+                .tree
+                .refuses_at_once(&request, &self.identities)
+        {
+            // Ahead of the queue, and without a transaction.
+            self.responder
+                .reply(state, replies, asked, Zxid::ZERO, |_| Err(err));
+            return false;
+        }
         let mut upgrade_ms = None;
         let work = match self.clients.write_step(self.connection, &request) {
             WriteStep::Order => Work::Write,

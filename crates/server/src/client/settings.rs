@@ -33,6 +33,9 @@ pub(crate) struct Settings {
     pub(crate) upgrades_sessions: bool,
     /// Top byte of new session ids: the low one of `myid`, 1 on a standalone server.
     pub(crate) session_server_id: u8,
+    /// Whether ACLs are looked at before a write is ordered (`enableEagerACLCheck`); a server that
+    /// stands alone has no such step.
+    pub(crate) eager_acl_check: bool,
     /// Requests in the pipeline (`globalOutstandingLimit`, `request_throttle_max_requests`).
     pub(crate) outstanding_max: usize,
     /// Requests that one connection hands over at a time.
@@ -88,6 +91,7 @@ impl Settings {
                 .map_or(STANDALONE_SERVER_ID, |ensemble| {
                     ensemble.my_id.0.to_le_bytes()[0]
                 }),
+            eager_acl_check: config.ensemble.is_some() && config.features.eager_acl_check,
             outstanding_max: outstanding_max(limit),
             batch_requests_max: outstanding_max(limit).min(BATCH_REQUESTS_MAX),
             throttled_after: limit.request_throttle.throttled_op_wait_time_ms.map(millis),

@@ -6,6 +6,7 @@
 
 mod create;
 mod delete;
+mod eager;
 mod length;
 mod mode;
 mod multi;

@@ -1,0 +1,53 @@
+//! The look at ACLs before a write is ordered (`enableEagerACLCheck`).
+
+use proto::data::perms;
+use proto::request::WriteRequest;
+use proto::{ErrorCode, Id};
+
+use crate::{Tree, auth, path};
+
+impl Tree {
+    /// Why a write is refused by this tree, which may lag behind the leader's: NoAuth, or
+    /// InvalidAcl. It is not judged whether the rest of it is right; whoever orders it does.
+    ///
+    /// Source: ZooKeeperServer.authWriteRequest, effectiveACLPath. Differs: what is null there, and
+    /// ends Java's processor with all that waits for it, is left to the leader.
+    pub fn refuses_at_once(&self, request: &WriteRequest, identities: &[Id]) -> Option<ErrorCode> {
+        let parent = |path: &str| path::split(path).map(|split| split.parent.to_owned());
+        let (path, acl, wanted) = match request {
+            WriteRequest::Create { op, request, .. } if is_checked(*op) => {
+                let path = parent(request.path.as_deref()?);
+                (path, Some(&request.acl), perms::CREATE)
+            }
+            WriteRequest::Delete(request) => {
+                (parent(request.path.as_deref()?), None, perms::DELETE)
+            }
+            WriteRequest::SetData(request) => (
+                Some(request.path.as_deref()?.to_owned()),
+                None,
+                perms::WRITE,
+            ),
+            WriteRequest::SetAcl(request) => {
+                let path = request.path.as_deref()?.to_owned();
+                (Some(path), Some(&request.acl), perms::ADMIN)
+            }
+            _ => return None,
+        };
+        // A path without a slash is another fault.
+        let path = path?;
+        if let Some(acl) = acl {
+            let list = auth::normalise(&self.settings().auth, acl.as_deref(), identities);
+            if list == Err(ErrorCode::InvalidAcl) {
+                return Some(ErrorCode::InvalidAcl);
+            }
+        }
+        let node = self.lookup(&path)?;
+        let acl = self.acl_of(node).map(|acl| &**acl);
+        (!self.permits(acl, wanted, identities)).then_some(ErrorCode::NoAuth)
+    }
+}
+
+/// createTTL and createContainer are not.
+fn is_checked(op: proto::OpCode) -> bool {
+    matches!(op, proto::OpCode::Create | proto::OpCode::Create2)
+}
