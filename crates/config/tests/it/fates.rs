@@ -85,7 +85,7 @@ fn every_refused_case_is_refused_with_its_place_and_a_way_out() {
             checked += 1;
         }
     }
-    assert!(checked > 30, "{checked}");
+    assert!(checked > 20, "{checked}");
 }
 
 #[test]
@@ -181,10 +181,11 @@ fn one_refusal_names_all_others_in_the_order_of_the_lines() {
 fn another_error_does_not_hide_what_is_not_there() {
     let error = Machine::alone("tickTime=often\nssl.crl=true").refusal();
     let told: Vec<String> = error.notices().iter().map(ToString::to_string).collect();
-    let refusal = "/conf/zoo.cfg:4: ssl.crl: asks for TLS, which this release does not have yet \
-                   (leave it out and let only a trusted network, or a TLS proxy, reach the plain \
-                   ports)";
-    assert!(told.iter().any(|text| text == refusal), "{told:#?}");
+    let refusal = "/conf/zoo.cfg:4: ssl.crl: asks whether certificates are revoked";
+    assert!(
+        told.iter().any(|text| text.starts_with(refusal)),
+        "{told:#?}"
+    );
 }
 
 #[test]
