@@ -38,7 +38,8 @@ pub(crate) struct Ensemble {
     pub(crate) machines: Vec<Machine>,
     pub(crate) clients: Vec<Client>,
     healed_at: Option<Micros>,
-    /// Too many voters have lost what they acknowledged: it stays down.
+    /// Too many voters have lost what they acknowledged: it stays down. Or the members are not in order
+    /// again.
     pub(crate) is_given_up: bool,
 }
 

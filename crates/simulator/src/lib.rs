@@ -61,7 +61,8 @@ pub struct Report {
     pub succeeded: BTreeMap<OpCode, usize>,
     /// Searches for an order of calls that were given up.
     pub undecided: usize,
-    /// Whether it ended without a quorum that has kept what it acknowledged, and so without a leader.
+    /// Whether it ended without a quorum that has kept what it acknowledged, and so without a leader; or
+    /// with members that the operator did not bring back in order.
     pub is_given_up: bool,
     /// The first promise that was broken.
     pub violation: Option<Violation>,
