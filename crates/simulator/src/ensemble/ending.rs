@@ -70,6 +70,11 @@ impl Ensemble {
         self.world.checks.hold(recovery_time::NAME, held);
         self.be_quiet();
         let well = self.is_well();
+        if self.world.plan.features.reconfigures && well.is_err() {
+            // The same: a member that looks for a leader whom all others have.
+            self.is_given_up = true;
+            return;
+        }
         self.world.checks.hold(liveness::NAME, well);
         self.run(SESSIONS_END);
         self.short_lived_are_gone();
