@@ -45,8 +45,6 @@ pub const UNFED: &[(&str, &str)] = &[
     ("inflight_diff_count", "Not measured yet."),
     ("inflight_snap_count", "Not measured yet."),
     ("insecure_admin_count", NO_TLS),
-    ("tls_handshake_exceeded", NO_TLS),
-    ("unsuccessful_handshake", NO_TLS),
 ];
 
 const NO_CLEANER: &str = "Watches of a closed connection are removed at once, without a cleaner.";
@@ -54,4 +52,4 @@ const NO_CACHE: &str = "Replies are encoded straight from the tree, without a ca
 const NO_SHORT_CUT: &str = "No setting leaves requests of learners out of a queue.";
 const NO_POOL: &str = "Reads are answered where they come in, without a pool of threads.";
 const NO_QUEUE: &str = "It happens in the turn in which its packet is handled, without a queue.";
-const NO_TLS: &str = "There is no TLS yet.";
+const NO_TLS: &str = "There is no TLS on the admin port yet.";
