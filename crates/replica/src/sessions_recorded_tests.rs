@@ -1,8 +1,6 @@
 //! The local sessions of Apache ZooKeeper 3.9.5 servers as recorded
-//! (`../shared/vectors/ensemble/local-sessions.jsonl`): a follower, an observer and their leader in
+//! (`vectors/ensemble/local-sessions.jsonl`): a follower, an observer and their leader in
 //! one conversation, each of which ours must know the same at every step.
-
-use std::path::Path;
 
 use serde_json::Value;
 
@@ -138,14 +136,10 @@ fn touches(list: &Value) -> Vec<Touch> {
 
 #[test]
 fn recorded_servers_know_as_much_of_sessions_as_ours() {
-    let file = "../../../shared/vectors/ensemble/local-sessions.jsonl";
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
-    let Ok(text) = std::fs::read_to_string(&path) else {
-        let forbidden = std::env::var("ZOARIUM_FORBID_SKIP").is_ok_and(|value| value == "1");
-        assert!(!forbidden, "no recording at {}", path.display());
-        println!("SKIPPED: no recordings at ../shared/vectors/ensemble");
+    let Some(file) = testkit::recordings::find("vectors/ensemble/local-sessions.jsonl") else {
         return;
     };
+    let text = std::fs::read_to_string(file).unwrap();
     let mut replay = Replay::new();
     for line in text.lines() {
         replay.take(&serde_json::from_str(line).unwrap());

@@ -1,7 +1,6 @@
 //! `mntr`, whose keys dashboards ask for by name.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use super::*;
 use crate::metrics::{Kind, ShownBy, TABLE};
@@ -153,12 +152,10 @@ fn quotas_are_summed_by_namespace() {
 
 #[test]
 fn keys_are_those_that_zookeeper_was_seen_to_show() {
-    let golden = "../../../shared/conformance/golden/zk-3.9.5.json";
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(golden);
-    let Ok(text) = std::fs::read_to_string(&file) else {
-        eprintln!("skipped: no recorded answers at {}", file.display());
+    let Some(file) = testkit::recordings::find("conformance/golden/zk-3.9.5.json") else {
         return;
     };
+    let text = std::fs::read_to_string(file).expect("recorded answers");
     let golden: serde_json::Value = serde_json::from_str(&text).expect("recorded as JSON");
     let observed = golden["cases"]["flw_mntr_all_keys"]["obs"]
         .as_array()

@@ -1,11 +1,10 @@
-//! Bytes of Apache ZooKeeper 3.9.5 servers as recorded (`../shared/vectors/ensemble`): in the
+//! Bytes of Apache ZooKeeper 3.9.5 servers as recorded (`vectors/ensemble`): in the
 //! place of one of them, ours sends the same.
 //!
 //! The recorded ports are replaced by free ones with as many digits.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 
 use serde_json::Value;
 use tokio::net::TcpListener;
@@ -24,13 +23,8 @@ struct Recording {
 
 impl Recording {
     fn read(file: &str) -> Option<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors/ensemble");
-        let Ok(text) = fs::read_to_string(root.join(file)) else {
-            let forbidden = std::env::var("ZOARIUM_FORBID_SKIP").is_ok_and(|value| value == "1");
-            assert!(!forbidden, "no recordings at {}", root.display());
-            println!("SKIPPED: no recordings at ../shared/vectors/ensemble");
-            return None;
-        };
+        let root = testkit::recordings::find("vectors/ensemble")?;
+        let text = fs::read_to_string(root.join(file)).unwrap();
         let records: Vec<Value> = text
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())

@@ -24,11 +24,10 @@ struct Recording {
 }
 
 fn recordings() -> Vec<Recording> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/vectors/ensemble");
-    let Ok(entries) = fs::read_dir(&folder) else {
-        println!("SKIPPED: no recorded conversations beside the workspace");
+    let Some(folder) = testkit::recordings::find("vectors/ensemble") else {
         return Vec::new();
     };
+    let entries = fs::read_dir(folder).unwrap();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     let recordings: Vec<_> = paths.iter().flat_map(|path| recordings_in(path)).collect();
