@@ -2,10 +2,12 @@
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use rustix::fs::{FlockOperation, flock};
 
-use crate::layout::foreign_dir;
+use crate::command::{fetch, find_tool};
+use crate::layout::{foreign_dir, source_dir};
 use crate::skip::Missing;
 
 /// Makes `target/foreign/<name>` once for the given `inputs` and gives its path.
@@ -45,6 +47,28 @@ pub fn prepare(
     make(&dir)?;
     fs::write(&stamp, wanted).expect("write the stamp of a foreign project");
     Ok(dir)
+}
+
+/// A Python of its own that has kazoo.
+///
+/// # Errors
+/// What the machine lacks for it.
+pub fn python_with_kazoo() -> Result<PathBuf, Missing> {
+    let python = find_tool("python3")?;
+    let requirements = source_dir("python").join("requirements.txt");
+    let dir = prepare("kazoo", std::slice::from_ref(&requirements), |dir| {
+        fetch(
+            Command::new(&python)
+                .args(["-m", "venv", "--clear"])
+                .arg(dir),
+        )?;
+        let mut install = Command::new(dir.join("bin/python"));
+        install
+            .args(["-m", "pip", "install", "--quiet", "-r"])
+            .arg(&requirements);
+        fetch(&mut install)
+    })?;
+    Ok(dir.join("bin/python"))
 }
 
 /// The names and whole contents of the inputs: they are small, and nothing is ever missed.

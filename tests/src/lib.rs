@@ -39,7 +39,7 @@ pub use apache::{apache_3_8_class_path, apache_class_path, java_tool};
 pub use command::{fetch, find_tool, run};
 pub use conformance::{Comparison, Conformance};
 pub use dump::{Dump, Znode};
-pub use foreign::prepare;
+pub use foreign::{prepare, python_with_kazoo};
 pub use http::{HttpAnswer, HttpRequest, http_get};
 pub use launcher::Flavour;
 pub use layout::{foreign_dir, source_dir, workspace_root};

@@ -8,8 +8,8 @@ use std::time::Duration;
 use proto::request::{ReadRequest, Request};
 use proto::response::WhoAmIResponse;
 use tests::{
-    Flavour, Missing, Server, apache_class_path, fetch, find_tool, java_tool, or_skip, prepare,
-    run, source_dir,
+    Flavour, Missing, Server, apache_class_path, java_tool, or_skip, python_with_kazoo, run,
+    source_dir,
 };
 
 use crate::clients::{log_in, open};
@@ -49,21 +49,7 @@ fn java(server: &Server, jaas: &Path, path: &str) -> Result<Vec<String>, Missing
 }
 
 fn kazoo(server: &Server, user: &str, password: &str, path: &str) -> Result<Vec<String>, Missing> {
-    let python = find_tool("python3")?;
-    let requirements = source_dir("python").join("requirements.txt");
-    let dir = prepare("kazoo", std::slice::from_ref(&requirements), |dir| {
-        fetch(
-            Command::new(&python)
-                .args(["-m", "venv", "--clear"])
-                .arg(dir),
-        )?;
-        let mut install = Command::new(dir.join("bin/python"));
-        install
-            .args(["-m", "pip", "install", "--quiet", "-r"])
-            .arg(&requirements);
-        fetch(&mut install)
-    })?;
-    let mut command = Command::new(dir.join("bin/python"));
+    let mut command = Command::new(python_with_kazoo()?);
     command.arg(source_dir("python").join("sasl.py")).args([
         &server.address(),
         user,

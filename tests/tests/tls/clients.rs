@@ -9,8 +9,8 @@ use tests::certificates::{Certificates, PASSWORD};
 use tests::requests::{create, get_data};
 use tests::scenario::Scenario;
 use tests::{
-    Missing, Port, apache_class_path, fetch, find_tool, java_tool, or_skip, prepare, run,
-    source_dir, wait_for,
+    Missing, Port, apache_class_path, find_tool, java_tool, or_skip, prepare, python_with_kazoo,
+    run, source_dir, wait_for,
 };
 
 use crate::{session, started, unified};
@@ -60,26 +60,12 @@ fn java(certificates: &Certificates) -> Result<Scenario, Missing> {
 
 /// A Python of its own that has kazoo, told where the certificates are.
 fn kazoo(certificates: &Certificates) -> Result<Scenario, Missing> {
-    let python = find_tool("python3")?;
     let env = find_tool("env")?;
-    let requirements = source_dir("python").join("requirements.txt");
-    let dir = prepare("kazoo", std::slice::from_ref(&requirements), |dir| {
-        fetch(
-            Command::new(&python)
-                .args(["-m", "venv", "--clear"])
-                .arg(dir),
-        )?;
-        let mut install = Command::new(dir.join("bin/python"));
-        install
-            .args(["-m", "pip", "install", "--quiet", "-r"])
-            .arg(&requirements);
-        fetch(&mut install)
-    })?;
     Ok(Scenario {
         program: vec![
             env,
             format!("ZOARIUM_TEST_TLS={}", certificates.dir().display()).into(),
-            dir.join("bin/python"),
+            python_with_kazoo()?,
             source_dir("python").join("scenario.py"),
         ],
         further_steps: &["recipes"],
