@@ -35,6 +35,15 @@ def say(*words):
     print(*words, file=sys.stderr, flush=True)
 
 
+def prepare():
+    """Builds what is measured and has the jars brought, unless they are there."""
+    for name, command in ((ZOARIUM, "cargo build --release"),
+                          (os.path.dirname(JARS), "cargo test -p tests --test foreign_java")):
+        if not os.path.exists(name):
+            say(command)
+            subprocess.run(command.split(), cwd=ROOT, check=True, stdout=sys.stderr)
+
+
 def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
@@ -56,13 +65,13 @@ def served_read(port):
 
 
 class Server:
-    def __init__(self, name, home):
+    def __init__(self, name, home, settings="", properties=()):
         self.name, self.home, self.port, self.process = name, home, free_port(), None
-        self.address = "127.0.0.1:%d" % self.port
+        self.address, self.properties = "127.0.0.1:%d" % self.port, list(properties)
         os.makedirs(os.path.join(home, "data"))
         with open(os.path.join(home, "zoo.cfg"), "w") as f:
             f.write("tickTime=2000\ndataDir=%s/data\nclientPort=%d\nclientPortAddress=127.0.0.1\n"
-                    "maxClientCnxns=0\nadmin.enableServer=false\n" % (home, self.port))
+                    "maxClientCnxns=0\nadmin.enableServer=false\n%s" % (home, self.port, settings))
 
     def logging(self):
         """Without a file of its own logback writes every DEBUG line: nobody runs it like that."""
@@ -77,7 +86,8 @@ class Server:
         """Starts it; returns the seconds until it served a read."""
         cfg = os.path.join(self.home, "zoo.cfg")
         command = [ZOARIUM, "server", cfg] if self.name == "Zoarium" else [
-            "java", "-Xmx4g", "-Dlogback.configurationFile=" + self.logging(), "-cp", JARS,
+            "java", "-Xmx4g", "-Dlogback.configurationFile=" + self.logging(),
+            *self.properties, "-cp", JARS,
             "org.apache.zookeeper.server.quorum.QuorumPeerMain", cfg]
         log = open(os.path.join(self.home, "log"), "ab")
         began, self.started = time.monotonic(), time.time()

@@ -84,7 +84,7 @@ class Member:
 
 
 class Ensemble:
-    def __init__(self, kind, home, voters=3, observers=0, heap="2g"):
+    def __init__(self, kind, home, voters=3, observers=0, heap="2g", settings=()):
         self.kind = kind
         self.members = [Member(kind, os.path.join(home, str(sid)), sid, heap)
                         for sid in range(1, voters + observers + 1)]
@@ -92,7 +92,7 @@ class Ensemble:
             m.sid, free_port(), free_port(), "participant" if m.sid <= voters else "observer")
             for m in self.members]
         for m in self.members:
-            m.configure(lines + (["peerType=observer"] if m.sid > voters else []))
+            m.configure(lines + list(settings) + (["peerType=observer"] if m.sid > voters else []))
             m.start()
         self.voters = self.members[:voters]
         self.wait()

@@ -7,25 +7,41 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use client::tls::{ClientStores, Connector, Secret, Store, StoreFormat};
-use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyPair, SanType,
-};
+use client::tls::{ClientStores, Connector, Secret, Store};
+use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, SanType, date_time_ymd};
 use tempfile::TempDir;
+use testkit::certificates::{Authority, Signed, params, self_signed, serial_number};
 
 use crate::command::{find_tool, run};
+use crate::secrets::learn;
 use crate::skip::Missing;
 
 /// Password of all stores that have one.
-pub const PASSWORD: &str = "changeit-so-long";
+pub use crate::secrets::STORE as PASSWORD;
 
 const TOOL_LIMIT: Duration = Duration::from_secs(60);
+
+/// What is wrong with a certificate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flaw {
+    /// It was good until 2002.
+    Expired,
+    /// It is good from 2090 on.
+    NotYetValid,
+    /// Nobody but itself stands for it.
+    SelfSigned,
+    /// It is for 192.0.2.1.
+    OtherHost,
+    /// Nobody may connect with it.
+    ForServersOnly,
+    /// Nobody may be connected to with it.
+    ForClientsOnly,
+}
 
 /// An authority, and a directory with what it signed. `authority.pem` is its own certificate.
 pub struct Certificates {
     dir: TempDir,
-    issuer: Issuer<'static, KeyPair>,
+    authority: Authority,
 }
 
 impl Default for Certificates {
@@ -37,17 +53,11 @@ impl Default for Certificates {
 impl Certificates {
     /// An authority that has signed nothing yet.
     pub fn new() -> Certificates {
-        let mut params = CertificateParams::default();
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "Authority");
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().expect("a key");
-        let pem = params.self_signed(&key).expect("a certificate").pem();
+        let authority = Authority::new("Authority");
         let dir = tempfile::tempdir().expect("a directory for certificates");
-        fs::write(dir.path().join("authority.pem"), pem).expect("write a certificate");
-        let issuer = Issuer::new(params, key);
-        Certificates { dir, issuer }
+        let own = dir.path().join("authority.pem");
+        fs::write(own, authority.pem()).expect("write a certificate");
+        Certificates { dir, authority }
     }
 
     /// Where the files are.
@@ -62,28 +72,69 @@ impl Certificates {
 
     /// Makes `<name>.pem`, a key and a certificate for the loopback address: `CN=<name>,OU=Ops,O=Test`.
     pub fn sign(&self, name: &str) -> PathBuf {
-        let mut params = CertificateParams::default();
-        params.distinguished_name = DistinguishedName::new();
-        for (kind, value) in [
-            (DnType::OrganizationName, "Test"),
-            (DnType::OrganizationalUnitName, "Ops"),
-            (DnType::CommonName, name),
-        ] {
-            params.distinguished_name.push(kind, value);
+        self.sign_params(name, &params(name))
+    }
+
+    /// The same for somebody whose name no file could have.
+    pub fn sign_person(&self, file: &str, name: &str) -> PathBuf {
+        self.sign_params(file, &params(name))
+    }
+
+    /// The same with something wrong.
+    pub fn sign_flawed(&self, name: &str, flaw: Flaw) -> PathBuf {
+        let mut params = params(name);
+        let usage = match flaw {
+            Flaw::Expired => {
+                params.not_before = date_time_ymd(2001, 1, 1);
+                params.not_after = date_time_ymd(2002, 1, 1);
+                None
+            }
+            Flaw::NotYetValid => {
+                params.not_before = date_time_ymd(2090, 1, 1);
+                params.not_after = date_time_ymd(2091, 1, 1);
+                None
+            }
+            Flaw::SelfSigned => {
+                return self.write(name, &self_signed(&params));
+            }
+            Flaw::OtherHost => {
+                let other = Ipv4Addr::new(192, 0, 2, 1);
+                params.subject_alt_names = vec![SanType::IpAddress(IpAddr::V4(other))];
+                None
+            }
+            Flaw::ForServersOnly => Some(ExtendedKeyUsagePurpose::ServerAuth),
+            Flaw::ForClientsOnly => Some(ExtendedKeyUsagePurpose::ClientAuth),
+        };
+        if let Some(usage) = usage {
+            params.extended_key_usages = vec![usage];
         }
-        params.subject_alt_names = vec![
-            SanType::IpAddress(IpAddr::V4(Ipv4Addr::LOCALHOST)),
-            SanType::DnsName("localhost".try_into().expect("a name")),
-        ];
-        params.extended_key_usages = vec![
-            ExtendedKeyUsagePurpose::ServerAuth,
-            ExtendedKeyUsagePurpose::ClientAuth,
-        ];
-        let key = KeyPair::generate().expect("a key");
-        let signed = params.signed_by(&key, &self.issuer).expect("a certificate");
-        let path = self.path(&format!("{name}.pem"));
-        let text = format!("{}{}", key.serialize_pem(), signed.pem());
-        fs::write(&path, text).expect("write a key");
+        self.sign_params(name, &params)
+    }
+
+    fn sign_params(&self, file: &str, params: &CertificateParams) -> PathBuf {
+        let mut params = params.clone();
+        params.serial_number = Some(serial_number(file));
+        self.write(file, &self.authority.sign(&params))
+    }
+
+    /// A new file takes the place of the old one at once, whoever reads it meanwhile.
+    fn write(&self, file: &str, signed: &Signed) -> PathBuf {
+        let path = self.path(&format!("{file}.pem"));
+        let beside = self.path(&format!("{file}.pem.new"));
+        let private = signed.key.serialize_pem();
+        // The first line of the base64 begins alike in all keys.
+        let line = private.lines().nth(2).expect("lines");
+        learn("a private key", line.as_bytes());
+        fs::write(&beside, signed.pem()).expect("write a key");
+        fs::rename(&beside, &path).expect("rename a key");
+        path
+    }
+
+    /// Makes `<file>`, a list on which these are revoked.
+    pub fn revoke(&self, names: &[&str], file: &str) -> PathBuf {
+        let list = self.authority.revoke(names, 4000);
+        let path = self.path(file);
+        fs::write(&path, list.pem().expect("a list")).expect("write a list");
         path
     }
 
@@ -180,16 +231,25 @@ impl Certificates {
 
     /// What our client speaks TLS with, with `<name>.pem` as its key or without one.
     pub fn connector(&self, name: Option<&str>) -> Connector {
+        self.connector_with(name, "pem")
+    }
+
+    /// The same, of files with this extension.
+    pub fn connector_with(&self, name: Option<&str>, extension: &str) -> Connector {
+        let (password, trust) = match extension {
+            "pem" => ("", "authority.pem".to_owned()),
+            other => (PASSWORD, format!("trust.{other}")),
+        };
         let store = |file: &str| Store {
             location: Some(self.path(file)),
-            password: Some(Secret::new("")),
-            password_path: None,
-            format: Some(StoreFormat::Pem),
+            password: Some(Secret::new(password)),
+            ..Store::default()
         };
         let stores = ClientStores {
-            key: name.map(|name| store(&format!("{name}.pem"))),
-            trust: Some(store("authority.pem")),
+            key: name.map(|name| store(&format!("{name}.{extension}"))),
+            trust: Some(store(&trust)),
             checks_hosts: true,
+            resumes_sessions: true,
         };
         Connector::of_client(&stores).expect("stores of a client")
     }

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 
+use crate::process::is_ours;
+use crate::secrets::search;
 use crate::skip::Missing;
 use crate::wait::wait_until;
 
@@ -82,6 +84,9 @@ pub fn run(command: &mut Command, limit: Duration) -> Result<String, String> {
         .rewind()
         .and_then(|()| printed.read_to_end(&mut text))
         .ok();
+    if is_ours(command) {
+        search("a tool of ours", &text);
+    }
     let text = String::from_utf8_lossy(&text).into_owned();
     match ended {
         Some(Ok(status)) if status.success() => Ok(text),

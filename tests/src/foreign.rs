@@ -54,9 +54,31 @@ pub fn prepare(
 /// # Errors
 /// What the machine lacks for it.
 pub fn python_with_kazoo() -> Result<PathBuf, Missing> {
+    python_with("kazoo", "requirements.txt")
+}
+
+/// The same, with what lets it log in by Kerberos.
+///
+/// # Errors
+/// What the machine lacks for it; the headers of Python and of Kerberos (Debian's `python3-dev` and `libkrb5-dev`), among
+/// others.
+pub fn python_with_kerberos() -> Result<PathBuf, Missing> {
+    python_with("kerberos", "kerberos.txt")
+}
+
+/// A Python of its own that has protobuf and its compiler.
+///
+/// # Errors
+/// What the machine lacks for it.
+pub fn python_with_protobuf() -> Result<PathBuf, Missing> {
+    python_with("protobuf", "protobuf.txt")
+}
+
+/// A Python of its own, kept under this name, with what the file asks for.
+fn python_with(name: &str, requirements: &str) -> Result<PathBuf, Missing> {
     let python = find_tool("python3")?;
-    let requirements = source_dir("python").join("requirements.txt");
-    let dir = prepare("kazoo", std::slice::from_ref(&requirements), |dir| {
+    let requirements = source_dir("python").join(requirements);
+    let dir = prepare(name, std::slice::from_ref(&requirements), |dir| {
         fetch(
             Command::new(&python)
                 .args(["-m", "venv", "--clear"])

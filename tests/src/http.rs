@@ -1,8 +1,17 @@
 //! HTTP as a probe or a script speaks it: one request a connection, the answer read to its end.
 
 use std::io::{self, Read, Write};
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
+
+use client::tls::Connector;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net;
+use tokio::runtime::Builder;
+use tokio::time::timeout;
+
+use crate::launcher::Flavour;
+use crate::secrets::search;
 
 /// How long an answer may take, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -65,8 +74,46 @@ impl HttpRequest<'_> {
     /// # Errors
     /// If there is nobody, or what comes is no answer.
     pub fn send(&self, port: u16) -> io::Result<HttpAnswer> {
-        let mut stream = TcpStream::connect(("127.0.0.1", port))?;
+        self.send_to((Ipv4Addr::LOCALHOST, port).into())
+    }
+
+    /// The same to another address of this machine.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn send_to(&self, address: SocketAddr) -> io::Result<HttpAnswer> {
+        let port = address.port();
+        let mut stream = TcpStream::connect(address)?;
         stream.set_read_timeout(Some(PATIENCE))?;
+        stream.write_all(self.head(port).as_bytes())?;
+        // A refusal may come, and the connection end, before the body is taken.
+        let _ = stream.write_all(self.body.unwrap_or_default());
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        self.take(port, &answer)
+    }
+
+    /// The same over TLS.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send), and if one of the two refuses the other.
+    pub fn send_by_tls(&self, port: u16, connector: &Connector) -> io::Result<HttpAnswer> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let mut answer = Vec::new();
+        let exchange = async {
+            let stream = net::TcpStream::connect(("127.0.0.1", port)).await?;
+            let mut stream = connector.establish(stream, &["127.0.0.1"]).await?;
+            stream.write_all(self.head(port).as_bytes()).await?;
+            stream.write_all(self.body.unwrap_or_default()).await?;
+            stream.flush().await?;
+            stream.read_to_end(&mut answer).await
+        };
+        let limited = runtime.block_on(async { timeout(PATIENCE, exchange).await });
+        limited.map_err(|_| io::ErrorKind::TimedOut)??;
+        self.take(port, &answer)
+    }
+
+    fn head(&self, port: u16) -> String {
         let mut head = format!(
             "{} {} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nConnection: close\r\n",
             self.method, self.target
@@ -77,12 +124,15 @@ impl HttpRequest<'_> {
         if let Some(body) = self.body {
             head.push_str(&format!("Content-Length: {}\r\n", body.len()));
         }
-        stream.write_all(format!("{head}\r\n").as_bytes())?;
-        // A refusal may come, and the connection end, before the body is taken.
-        let _ = stream.write_all(self.body.unwrap_or_default());
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer)?;
-        HttpAnswer::parse(&answer).ok_or_else(|| io::Error::other("no HTTP answer"))
+        format!("{head}\r\n")
+    }
+
+    fn take(&self, port: u16, answer: &[u8]) -> io::Result<HttpAnswer> {
+        if Flavour::under_test() == Flavour::Zoarium {
+            let place = format!("the answer of port {port} to {}", self.target);
+            search(&place, answer);
+        }
+        HttpAnswer::parse(answer).ok_or_else(|| io::Error::other("no HTTP answer"))
     }
 }
 

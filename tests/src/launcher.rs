@@ -7,13 +7,15 @@ use crate::apache::{apache_3_8_class_path, apache_class_path, java_tool};
 use crate::command::find_tool;
 use crate::layout::source_dir;
 use crate::skip::Missing;
-use crate::zoarium::zoarium_binary;
+use crate::zoarium::{zoarium_binary, zoarium_gssapi_binary};
 
 /// Whose server it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flavour {
     /// The `zoarium` executable of this workspace.
     Zoarium,
+    /// The same, built with Kerberos.
+    ZoariumGssapi,
     /// Apache ZooKeeper 3.9.5 from Maven Central.
     Apache,
     /// Apache ZooKeeper 3.8 from Maven Central, for ensembles of mixed versions.
@@ -80,10 +82,13 @@ impl Launcher {
             .iter()
             .map(|(key, value)| format!("-D{key}={value}"));
         let class_path = match flavour {
-            Flavour::Zoarium => {
+            Flavour::Zoarium | Flavour::ZoariumGssapi => {
                 let arguments = std::iter::once("server".to_owned()).chain(properties);
                 return Ok(Launcher {
-                    program: zoarium_binary(),
+                    program: match flavour {
+                        Flavour::ZoariumGssapi => zoarium_gssapi_binary()?,
+                        _ => zoarium_binary(),
+                    },
                     arguments: arguments.collect(),
                 });
             }

@@ -15,20 +15,26 @@
 )]
 
 mod apache;
+mod browser;
+mod bystander;
 pub mod certificates;
 mod command;
 mod conformance;
 mod dump;
 pub mod ensemble;
+mod faults;
 mod foreign;
 mod http;
+mod kdc;
 mod launcher;
 mod layout;
 mod port;
 mod process;
+mod programs;
 mod raw_session;
 pub mod requests;
 pub mod scenario;
+pub mod secrets;
 mod server;
 mod skip;
 mod wait;
@@ -36,18 +42,25 @@ mod words;
 mod zoarium;
 
 pub use apache::{apache_3_8_class_path, apache_class_path, java_tool};
+pub use browser::{Browser, axe};
+pub use bystander::Bystander;
 pub use command::{fetch, find_tool, run};
 pub use conformance::{Comparison, Conformance};
 pub use dump::{Dump, Znode};
-pub use foreign::{prepare, python_with_kazoo};
+pub use faults::Faults;
+pub use foreign::{prepare, python_with_kazoo, python_with_kerberos, python_with_protobuf};
 pub use http::{HttpAnswer, HttpRequest, http_get};
+pub use kdc::{Kdc, REALM};
 pub use launcher::Flavour;
 pub use layout::{foreign_dir, source_dir, workspace_root};
 pub use port::Port;
 pub use process::Process;
+pub use programs::{
+    c_program, chart_renderer, go_program, java_program, kazoo_program, rust_program, told,
+};
 pub use raw_session::{Answer, Lost, RawSession};
 pub use server::{Server, ServerBuilder, StartFailure};
 pub use skip::{Missing, or_skip};
 pub use wait::{wait_for, wait_until};
 pub use words::four_letter_word;
-pub use zoarium::zoarium_binary;
+pub use zoarium::{kerberos_client, zoarium_binary};

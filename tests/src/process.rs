@@ -7,13 +7,25 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::secrets::search;
 use crate::wait::wait_until;
 
-/// A child whose output goes to a file; killed when dropped.
+/// A child whose output goes to a file; killed when dropped. What a server of ours has printed and logged is searched
+/// for secrets then.
 #[derive(Debug)]
 pub struct Process {
     child: Child,
     log: PathBuf,
+    /// Where a server of ours begins to print and to log.
+    own: Option<Beginning>,
+}
+
+#[derive(Debug)]
+struct Beginning {
+    /// Bytes of the log that others have printed before.
+    printed_before: usize,
+    /// Its working directory.
+    dir: Option<PathBuf>,
 }
 
 impl Process {
@@ -23,15 +35,42 @@ impl Process {
     /// Whatever opening the log or starting the program gives.
     pub fn spawn(command: &mut Command, log: &Path) -> std::io::Result<Process> {
         let output = OpenOptions::new().create(true).append(true).open(log)?;
+        let printed_before = usize::try_from(output.metadata()?.len()).unwrap_or(usize::MAX);
         let child = command
             .stdin(Stdio::null())
             .stdout(output.try_clone()?)
             .stderr(output)
             .spawn()?;
+        let own = is_ours(command).then(|| Beginning {
+            printed_before,
+            dir: command.get_current_dir().map(Path::to_path_buf),
+        });
         Ok(Process {
             child,
             log: log.to_path_buf(),
+            own,
         })
+    }
+
+    fn search_for_secrets(&self) {
+        let Some(own) = &self.own else {
+            return;
+        };
+        let printed = std::fs::read(&self.log).unwrap_or_default();
+        let printed = printed.get(own.printed_before..).unwrap_or_default();
+        search(&self.log.display().to_string(), printed);
+        let dirs = own
+            .dir
+            .iter()
+            .flat_map(|dir| [dir.clone(), dir.join("logs")]);
+        let files = dirs.filter_map(|dir| std::fs::read_dir(dir).ok());
+        for file in files.flatten().flatten() {
+            let path = file.path();
+            if path != self.log && file.file_name().to_string_lossy().contains(".log") {
+                let logged = std::fs::read(&path).unwrap_or_default();
+                search(&path.display().to_string(), &logged);
+            }
+        }
     }
 
     /// Its process id.
@@ -74,7 +113,18 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         self.kill();
+        self.search_for_secrets();
     }
+}
+
+/// Whether our program is run, be it behind others.
+pub(crate) fn is_ours(command: &Command) -> bool {
+    let mut words = std::iter::once(command.get_program()).chain(command.get_args());
+    // Not by asking for the path: that may build it, by a command.
+    words.any(|word| {
+        let name = Path::new(word).file_name();
+        name == Some("zoarium".as_ref()) || name == Some("zoarium-gssapi".as_ref())
+    })
 }
 
 /// What was written to a log file so far; an unreadable one counts as empty.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +13,10 @@ use jute::{Decode, Encode, Reader};
 use proto::connect::AuthPacket;
 use proto::request::{PathRequest, Request, WriteRequest};
 use proto::{OpCode, Xid, Zxid};
+use tokio::net::TcpSocket;
 use tokio::runtime::{Builder, Runtime};
+
+use crate::secrets::{learn, search_answer};
 
 /// A connection with its session. Calls block; nothing is sent unasked: no pings, no reconnects.
 ///
@@ -81,13 +85,45 @@ impl RawSession {
             .expect("a runtime for a session");
         let address = Arc::from(address);
         let connection = runtime.block_on(RawConnection::open(&address, handshake))?;
-        Ok(RawSession {
+        Ok(RawSession::of(runtime, connection))
+    }
+
+    /// The same from another address of this machine.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_from(from: Ipv4Addr, address: &str, handshake: &Handshake) -> Result<Self, Error> {
+        let runtime = Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime for a session");
+        let server = address.parse().expect("an address");
+        let connecting = async {
+            let socket = TcpSocket::new_v4().expect("a socket");
+            socket.bind((from, 0).into()).expect("an address of ours");
+            let stream = socket.connect(server).await.expect("a server");
+            let address = Arc::from(address);
+            let stream = handshake.connector.establish(stream, &["127.0.0.1"]).await;
+            let stream = stream.map_err(|source| Error::Connect {
+                server: Arc::clone(&address),
+                source: Arc::new(source),
+            })?;
+            RawConnection::over(stream, &address, handshake).await
+        };
+        let connection = runtime.block_on(connecting)?;
+        Ok(RawSession::of(runtime, connection))
+    }
+
+    fn of(runtime: Runtime, connection: RawConnection) -> RawSession {
+        let password = &connection.accepted.session.password;
+        learn("a session's password", password);
+        RawSession {
             runtime,
             connection,
             next_xid: 1,
             unanswered: VecDeque::new(),
             patience: PATIENCE,
-        })
+        }
     }
 
     /// Takes the connection for lost when an answer takes longer than this.
@@ -98,6 +134,12 @@ impl RawSession {
     /// What it takes to go on with the session elsewhere.
     pub fn session(&self) -> &Session {
         &self.connection.accepted.session
+    }
+
+    /// The own end of the connection.
+    pub fn local_address(&self) -> SocketAddr {
+        let address = self.connection.wire.stream().local_addr();
+        address.expect("a connection has an address")
     }
 
     /// Whether the server said that it only reads.
@@ -170,6 +212,7 @@ impl RawSession {
                     err: header.err,
                     body: Bytes::copy_from_slice(body),
                 };
+                search_answer(&answer.body);
                 return Ok((events, answer));
             }
             let turn = self.connection.wire.turn();
@@ -204,7 +247,7 @@ impl RawSession {
         let packet = AuthPacket {
             auth_type: 0,
             scheme: Some(scheme.into()),
-            auth: Some(auth.into()),
+            auth: Some(auth.into()).into(),
         };
         self.put_record(Xid::AUTH, OpCode::Auth, &packet.to_bytes());
         self.take()

@@ -27,6 +27,14 @@ pub fn get_data(path: &str) -> Request {
     Request::Read(ReadRequest::GetData(path_watch(path)))
 }
 
+/// exists, with a watch.
+pub fn exists_watched(path: &str) -> Request {
+    Request::Read(ReadRequest::Exists(PathWatchRequest {
+        watch: true,
+        ..path_watch(path)
+    }))
+}
+
 /// getChildren.
 pub fn get_children(path: &str) -> Request {
     Request::Read(ReadRequest::GetChildren(path_watch(path)))

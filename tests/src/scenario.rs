@@ -12,7 +12,12 @@
 //! Requests: `restart` ends the server (SIGTERM) and starts it again; `crash` does it by SIGKILL;
 //! `hold PATH` runs `<program> HOST:PORT hold PATH`, a second client that makes the ephemeral node
 //! PATH with a short session, prints `holding` and then only lives on; `kill-holder` kills that
-//! client (SIGKILL), so that nobody closes its session.
+//! client (SIGKILL), so that nobody closes its session; `stranger PATH` has somebody with no identity
+//! try to read PATH over a plain connection, who must be refused.
+//!
+//! Run as `<program> HOST:PORT protected SCHEME:ID` it takes [`PROTECTED_STEPS`] instead, with a
+//! znode that has an ACL for SCHEME:ID alone. If SCHEME is `digest` it says that it is `bob:secret`;
+//! otherwise its connection is that identity already.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -20,7 +25,11 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use proto::ErrorCode;
+
 use crate::process::{last_lines, read_log};
+use crate::raw_session::RawSession;
+use crate::requests::get_data;
 use crate::server::Server;
 use crate::wait::wait_until;
 
@@ -41,6 +50,9 @@ pub const COMMON_STEPS: [&str; 13] = [
     "close",
 ];
 
+/// The steps of every program that is run with `protected`, in order.
+pub const PROTECTED_STEPS: [&str; 4] = ["connect", "protected", "restart", "close"];
+
 /// Longest time for a whole scenario.
 const SCENARIO_LIMIT: Duration = Duration::from_secs(180);
 /// Lines of a client's own messages that are shown when it fails.
@@ -59,9 +71,21 @@ impl Scenario {
     /// Runs the program against the server; panics unless it took every step and passed, and left
     /// nothing of its sessions behind.
     pub fn drive(&self, server: &mut Server) {
+        let arguments = [server.address()];
+        self.drive_with(server, &arguments, &self.all_steps());
+    }
+
+    /// Runs the program with `protected` against the server at `address`, one of its ports; panics
+    /// unless it took every step and passed, and left nothing behind. `entry` is whom the ACL names.
+    pub fn drive_protected(&self, server: &mut Server, address: &str, entry: &str) {
+        let arguments = [address, "protected", entry].map(str::to_owned);
+        self.drive_with(server, &arguments, &PROTECTED_STEPS);
+    }
+
+    fn drive_with(&self, server: &mut Server, arguments: &[String], steps: &[&str]) {
         let errors = tempfile::NamedTempFile::new().expect("make a file for a client's messages");
         let mut run = Run {
-            client: Client::start(&self.program, &[server.address()], errors.path()),
+            client: Client::start(&self.program, arguments, errors.path()),
             holder: None,
             steps: Vec::new(),
             errors: errors.path(),
@@ -82,7 +106,7 @@ impl Scenario {
             }
         }
         run.expect_end(deadline);
-        assert_eq!(run.steps, self.all_steps(), "the program skipped a step");
+        assert_eq!(run.steps, steps, "the program skipped a step");
         drop(run);
         server.wait_until_idle();
     }
@@ -113,10 +137,19 @@ impl Scenario {
                 run.fail("the second client did not come to hold its node");
             }
             ("kill-holder", _) => run.holder = None,
+            ("stranger", path) => refuse_stranger(server, path),
             _ => run.fail(&format!("unknown request {request}")),
         }
         run.client.say("done");
     }
+}
+
+fn refuse_stranger(server: &Server, path: &str) {
+    let session = RawSession::open(&server.address(), None, 10_000);
+    let mut session = session.expect("a session of somebody else");
+    let answer = session.call(&get_data(path)).expect("an answer");
+    assert_eq!(answer.err, ErrorCode::NoAuth.code(), "{path}");
+    session.close().expect("the end of the session");
 }
 
 /// A scenario under way.

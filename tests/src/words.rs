@@ -4,6 +4,8 @@ use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
+use crate::secrets::search;
+
 /// How long one read of an answer may take.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -32,5 +34,7 @@ pub(crate) fn ask(address: SocketAddr, word: &str, patience: Duration) -> io::Re
     stream.write_all(word.as_bytes())?;
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer)?;
+    let place = format!("the answer of {address} to {word}");
+    search(&place, &answer);
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }

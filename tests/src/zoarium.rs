@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use crate::command::run;
 use crate::layout::{profile_dir, workspace_root};
+use crate::skip::Missing;
 
 /// Longest time for building it from nothing on a slow machine.
 const BUILD_LIMIT: Duration = Duration::from_secs(20 * 60);
@@ -26,7 +27,57 @@ pub fn zoarium_binary() -> PathBuf {
         .clone()
 }
 
+/// The executable with Kerberos. It is built beside the one without, under another name, and shares with it whatever
+/// does not know of Kerberos.
+///
+/// # Errors
+/// [`Missing`] where the Kerberos library, its headers or `libclang`, which reads them, are not installed.
+pub(crate) fn zoarium_gssapi_binary() -> Result<PathBuf, Missing> {
+    gssapi_programs().map(|(server, _)| server)
+}
+
+/// A program that logs in with our client by Kerberos: `crates/client/examples/kerberos.rs`.
+///
+/// # Errors
+/// As for the executable with Kerberos.
+pub fn kerberos_client() -> Result<PathBuf, Missing> {
+    gssapi_programs().map(|(_, client)| client)
+}
+
+fn gssapi_programs() -> Result<(PathBuf, PathBuf), Missing> {
+    static PROGRAMS: OnceLock<Result<(PathBuf, PathBuf), Missing>> = OnceLock::new();
+    let built = PROGRAMS.get_or_init(|| {
+        let features = "zoarium/gssapi,zoarium-client/gssapi";
+        let mut command = cargo_build();
+        command
+            .args(["--package", "zoarium", "--example", "zoarium-gssapi"])
+            .args(["--package", "zoarium-client", "--example", "kerberos"])
+            .args(["--features", features]);
+        if let Err(failure) = run(&mut command, BUILD_LIMIT) {
+            let lacks = ["libclang", "gssapi.h", "no MIT or Heimdal gssapi library"];
+            assert!(
+                lacks.iter().any(|lack| failure.contains(lack)),
+                "the server with Kerberos does not build: {failure}"
+            );
+            return Err(Missing("libkrb5-dev or libclang-dev".to_owned()));
+        }
+        let examples = profile_dir().join("examples");
+        Ok((examples.join("zoarium-gssapi"), examples.join("kerberos")))
+    });
+    built.clone()
+}
+
 fn build() -> PathBuf {
+    let mut command = cargo_build();
+    command.args(["--package", "zoarium", "--bin", "zoarium"]);
+    if let Err(failure) = run(&mut command, BUILD_LIMIT) {
+        panic!("the server under test does not build: {failure}");
+    }
+    profile_dir().join("zoarium")
+}
+
+/// `cargo build` with the profile and into the target directory of the running test.
+fn cargo_build() -> Command {
     let profile_dir = profile_dir();
     let directory = profile_dir
         .file_name()
@@ -46,18 +97,7 @@ fn build() -> PathBuf {
     let mut command = Command::new(cargo);
     command
         .current_dir(workspace_root())
-        .args([
-            "build",
-            "--quiet",
-            "--package",
-            "zoarium",
-            "--bin",
-            "zoarium",
-        ])
-        .args(["--profile", profile, "--target-dir"])
+        .args(["build", "--quiet", "--profile", profile, "--target-dir"])
         .arg(target);
-    if let Err(failure) = run(&mut command, BUILD_LIMIT) {
-        panic!("the server under test does not build: {failure}");
-    }
-    profile_dir.join("zoarium")
+    command
 }

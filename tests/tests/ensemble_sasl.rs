@@ -10,11 +10,11 @@ use proto::request::Request;
 use tempfile::TempDir;
 use tests::ensemble::{Ensemble, EnsembleBuilder, Load, check};
 use tests::requests::create;
+use tests::secrets::{MEMBER as PASSWORD, WRONG};
 use tests::{Flavour, RawSession, or_skip, wait_for};
 
 const LIMIT: Duration = Duration::from_secs(60);
 const MODULE: &str = "org.apache.zookeeper.server.auth.DigestLoginModule";
-const PASSWORD: &str = "m3mbersecret";
 
 /// The steps by which it is switched on.
 const STEPS: [&str; 3] = [
@@ -49,26 +49,11 @@ fn required(voters: &[Flavour], jaas: &std::path::Path) -> EnsembleBuilder {
     })
 }
 
-/// Every member answers a write.
-fn all_write(ensemble: &Ensemble, name: &str) {
-    for id in ensemble.up() {
-        let address = ensemble.member(id).client_address().to_string();
-        let path = format!("/{name}-{id}");
-        wait_for(&format!("a write through member {id}"), LIMIT, || {
-            let mut session = RawSession::open(&address, None, 30_000).ok()?;
-            let written = session.call(&Request::Write(create(&path, "", 0))).ok()?;
-            let is_there = written.err == 0 || written.err == -110;
-            session.close().ok();
-            is_there.then_some(())
-        });
-    }
-}
-
 /// Each member leads once, as far as killing its leaders brings that about.
 fn survive(ensemble: &mut Ensemble) {
     for round in 0..2 {
         let leader = ensemble.wait_until_all_serve();
-        all_write(ensemble, &format!("round{round}"));
+        check::all_write(ensemble, &format!("round{round}"));
         ensemble.member_mut(leader).kill();
         let rest: Vec<u64> = ensemble
             .ids()
@@ -76,7 +61,7 @@ fn survive(ensemble: &mut Ensemble) {
             .filter(|id| *id != leader)
             .collect();
         ensemble.wait_for_leader_among(&rest);
-        all_write(ensemble, &format!("without{round}"));
+        check::all_write(ensemble, &format!("without{round}"));
         ensemble.start(leader);
     }
     ensemble.wait_until_all_serve();
@@ -106,9 +91,12 @@ fn members_log_in_with_apache_in_each_role() {
     let (ours, apache) = (Flavour::Zoarium, Flavour::Apache);
     let dir = tempfile::tempdir().expect("a directory");
     let file = jaas(&dir, "jaas.conf", PASSWORD);
-    for voters in [[ours, apache, apache], [apache, ours, ours]] {
+    for (voters, observer) in [
+        ([ours, apache, apache], ours),
+        ([apache, ours, ours], apache),
+    ] {
         // The last one leads, which is another kind each time.
-        let builder = required(&voters, &file);
+        let builder = required(&voters, &file).observers(&[observer]);
         let Some(mut ensemble) = or_skip("Apache", builder.start_led_by_last_voter()) else {
             return;
         };
@@ -146,7 +134,7 @@ fn a_member_that_does_not_know_the_password_stays_out() {
         let log = ensemble.member(leader).log();
         log.contains("the other side does not log in").then_some(())
     });
-    let wrong = jaas(&dir, "wrong.conf", "wr0ngsecret");
+    let wrong = jaas(&dir, "wrong.conf", WRONG);
     ensemble.member_mut(outsider).terminate();
     std::fs::write(&config, text).expect("a zoo.cfg");
     // The file itself is exchanged: all read it at their start only.
@@ -162,7 +150,7 @@ fn a_member_that_does_not_know_the_password_stays_out() {
     let written = session.call(&Request::Write(create("/still", "", 0)));
     assert_eq!(written.expect("an answer").err, 0);
     for id in ensemble.ids() {
-        assert!(!ensemble.member(id).log().contains("wr0ngsecret"));
+        assert!(!ensemble.member(id).log().contains(WRONG));
     }
 }
 

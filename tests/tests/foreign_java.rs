@@ -1,44 +1,12 @@
 //! The common scenario with Apache ZooKeeper's own Java client and with Curator.
 
-use std::path::PathBuf;
-use std::process::Command;
-use std::time::Duration;
-
 use tests::scenario::Scenario;
-use tests::{
-    Flavour, Missing, Server, ServerBuilder, apache_class_path, java_tool, or_skip, prepare, run,
-    source_dir,
-};
-
-const COMPILE_LIMIT: Duration = Duration::from_secs(5 * 60);
+use tests::{Flavour, Missing, Server, ServerBuilder, java_program, or_skip};
 
 /// The scenario of the given main class, compiled.
 fn scenario(main: &str, further_steps: &'static [&'static str]) -> Result<Scenario, Missing> {
-    let class_path = apache_class_path()?;
-    let compiler = java_tool("javac")?;
-    let sources: Vec<PathBuf> = ["Talk", "Watching", main]
-        .map(|class| source_dir("java").join(class).with_extension("java"))
-        .to_vec();
-    let classes = prepare(main, &sources, |dir| {
-        let mut compile = Command::new(&compiler);
-        compile.args(["-nowarn", "-cp", &class_path, "-d"]);
-        if let Err(failure) = run(compile.arg(dir).args(&sources), COMPILE_LIMIT) {
-            panic!("the scenario does not compile: {failure}");
-        }
-        Ok(())
-    })?;
-    let logging = source_dir("java").join("logback.xml");
-    let program = vec![
-        java_tool("java")?,
-        "-XX:+UseSerialGC".into(),
-        "-XX:TieredStopAtLevel=1".into(),
-        format!("-Dlogback.configurationFile={}", logging.display()).into(),
-        "-cp".into(),
-        format!("{class_path}:{}", classes.display()).into(),
-        main.into(),
-    ];
     Ok(Scenario {
-        program,
+        program: java_program(main, &["Talk", "Watching"], &[])?,
         further_steps,
     })
 }

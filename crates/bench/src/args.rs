@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use client::tls::{ClientStores, Connector, Store, TlsError};
+
+use super::access::AccessArgs;
 
 /// Loads a server and measures it
 #[derive(Debug, Args)]
@@ -32,6 +33,9 @@ pub(crate) enum BenchCommand {
     Watch(LoadArgs),
     /// Connect storm: each session opens, closes and opens a session again
     Connect(LoadArgs),
+    /// Handshakes: each connection asks for a session that nobody has, and is refused; nothing is
+    /// written
+    Handshake(LoadArgs),
     /// Opens idle sessions, keeps them alive and shows what they cost
     Idle(LoadArgs),
     /// Creates a tree of znodes and leaves it there
@@ -100,46 +104,7 @@ pub(crate) struct LoadArgs {
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) tls: TlsArgs,
-}
-
-/// Whether to speak TLS, and with which files.
-#[derive(Debug, Clone, Default, Args)]
-pub(crate) struct TlsArgs {
-    /// Speaks TLS with all servers
-    #[arg(long)]
-    pub(crate) tls: bool,
-    /// Certificates to trust (.pem, .p12 or .jks), instead of the platform's
-    #[arg(long, value_name = "FILE", requires = "tls")]
-    pub(crate) tls_trust: Option<PathBuf>,
-    /// Own key and certificate (.pem, .p12 or .jks), for servers that ask for them
-    #[arg(long, value_name = "FILE", requires = "tls")]
-    pub(crate) tls_key: Option<PathBuf>,
-    /// File with the password of both
-    #[arg(long, value_name = "FILE", requires = "tls")]
-    pub(crate) tls_password_file: Option<PathBuf>,
-    /// Takes a certificate for whatever host
-    #[arg(long, requires = "tls")]
-    pub(crate) tls_any_host: bool,
-}
-
-impl TlsArgs {
-    /// What connections are made with.
-    pub(crate) fn connector(&self) -> Result<Connector, TlsError> {
-        if !self.tls {
-            return Ok(Connector::plain());
-        }
-        let store = |location: &PathBuf| Store {
-            location: Some(location.clone()),
-            password_path: self.tls_password_file.clone(),
-            ..Store::default()
-        };
-        Connector::of_client(&ClientStores {
-            key: self.tls_key.as_ref().map(store),
-            trust: self.tls_trust.as_ref().map(store),
-            checks_hosts: !self.tls_any_host,
-        })
-    }
+    pub(crate) access: AccessArgs,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -181,7 +146,7 @@ pub(crate) struct CleanArgs {
     #[arg(long, value_parser = root_path)]
     pub(crate) root: Option<String>,
     #[command(flatten)]
-    pub(crate) tls: TlsArgs,
+    pub(crate) access: AccessArgs,
 }
 
 #[derive(Debug, Clone, Args)]

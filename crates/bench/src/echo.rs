@@ -153,7 +153,7 @@ async fn shake_hands(wire: &mut Wire<TcpStream>) -> Result<(), LossReason> {
                 protocol_version: 0,
                 timeout_ms: request.timeout_ms.max(1000),
                 session_id: SessionId(NEXT_SESSION.fetch_add(1, Ordering::Relaxed)),
-                password: Bytes::from_static(&[0; 16]),
+                password: Bytes::from_static(&[0; 16]).into(),
                 read_only: request.read_only.map(|_| false),
             };
             put_frame(wire.outbound(), |out| response.encode(out));

@@ -9,6 +9,7 @@
 //! A comparison (`compare`) lets two servers take turns in one run, because figures of two
 //! runs on a shared machine say little about each other.
 
+mod access;
 mod args;
 mod bulk;
 mod compare;
@@ -75,6 +76,7 @@ fn dispatch(command: &BenchCommand) -> Result<ExitCode> {
         BenchCommand::Multi(args) => of_requests(&args.load, Mix::Multi { size: args.size }),
         BenchCommand::Watch(args) => load(args, Work::FanOut, Mix::Set),
         BenchCommand::Connect(args) => load(args, Work::Storm, Mix::Get),
+        BenchCommand::Handshake(args) => load(args, Work::Handshakes, Mix::Get),
         BenchCommand::Idle(args) => load(args, Work::Idle, Mix::Get),
         BenchCommand::Fill(args) => fill(args),
         BenchCommand::Clean(args) => clean(args),
@@ -113,8 +115,8 @@ fn job(args: &LoadArgs, work: Work, mix: Mix) -> Result<Job> {
         handshake: Arc::new(Handshake {
             timeout_ms: i32::try_from(timeout_ms).unwrap_or(i32::MAX),
             connect_timeout: target::CONNECT_TIMEOUT,
-            connector: args.tls.connector()?,
-            ..Handshake::default()
+            session: (work == Work::Handshakes).then(storm::nobodys_session),
+            ..args.access.open()?.handshake()
         }),
         threads: args.threads.min(args.sessions),
         warmup: args.warmup,
@@ -127,15 +129,11 @@ fn job(args: &LoadArgs, work: Work, mix: Mix) -> Result<Job> {
 fn measure(job: &Job, args: &LoadArgs, keep: bool) -> Result<Vec<Side>> {
     // Every session is a file; what the system does not allow shows when one cannot be opened.
     let _ = rlimit::increase_nofile_limit(u64::from(args.sessions) + FILES_BESIDES);
-    let connector = &job.handshake.connector;
-    let mut targets = vec![Target::new(&args.server, args.pid, connector.clone())?];
+    let access = args.access.open()?;
+    let mut targets = vec![Target::new(&args.server, args.pid, access.clone())?];
     let mut rounds = 1;
     if !args.versus.is_empty() {
-        targets.push(Target::new(
-            &args.versus,
-            args.versus_pid,
-            connector.clone(),
-        )?);
+        targets.push(Target::new(&args.versus, args.versus_pid, access)?);
         rounds = args.rounds;
     }
     compare::run(job, &targets, Schedule { rounds, keep })
@@ -169,7 +167,7 @@ fn clean(args: &CleanArgs) -> Result<ExitCode> {
     let target = Target::new(
         std::slice::from_ref(&args.server),
         None,
-        args.tls.connector()?,
+        args.access.open()?,
     )?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -203,8 +201,9 @@ fn print(args: &LoadArgs, job: &Job, sides: &[Side]) {
         (true, None) => "until done".to_owned(),
         _ => format!("{} s", job.duration.as_secs_f64()),
     };
+    let connections = args.access.description();
     let title = format!(
-        "{what}: {} sessions x {} in flight, {} B, {measured} after {} s of warmup, {} thread(s)",
+        "{what}: {} sessions x {} in flight, {} B, {connections}, {measured} after {} s of warmup, {} thread(s)",
         plan.sessions,
         plan.pipeline,
         args.payload,
@@ -216,6 +215,7 @@ fn print(args: &LoadArgs, job: &Job, sides: &[Side]) {
         "sessions": plan.sessions,
         "pipeline": plan.pipeline,
         "payload_bytes": args.payload,
+        "connections": connections,
         "keys": plan.keys,
         "warmup_seconds": job.warmup.as_secs_f64(),
         "threads": job.threads,
@@ -242,6 +242,7 @@ fn description(job: &Job) -> String {
     match (job.work, job.plan.mix) {
         (Work::FanOut, _) => "watch fan-out".to_owned(),
         (Work::Storm, _) => "connect".to_owned(),
+        (Work::Handshakes, _) => "handshake".to_owned(),
         (Work::Idle, _) => "idle".to_owned(),
         (Work::Requests, Mix::Get) => "get".to_owned(),
         (Work::Requests, Mix::Exists) => "exists".to_owned(),

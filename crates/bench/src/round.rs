@@ -31,6 +31,8 @@ pub(crate) enum Work {
     FanOut,
     /// Opening and closing.
     Storm,
+    /// Connections that are refused at the end of their handshake.
+    Handshakes,
     /// Nothing but pings.
     Idle,
 }
@@ -305,9 +307,13 @@ impl Worker {
 }
 
 async fn one_session(work: Work, context: Context, session: u32, watched: Arc<Watched>) {
-    if work == Work::Storm {
+    // They open their own connections.
+    if let Work::Storm | Work::Handshakes = work {
         context.report(Report::Ready);
-        return storm::storm(&context, session).await;
+        return match work {
+            Work::Storm => storm::storm(&context, session).await,
+            _ => storm::handshakes(&context, session).await,
+        };
     }
     let connection = match context.open(session).await {
         Ok(connection) => connection,
@@ -320,6 +326,8 @@ async fn one_session(work: Work, context: Context, session: u32, watched: Arc<Wa
             fan_out::write(&context, &watched, connection).await;
         }
         Work::FanOut => fan_out::watch(&context, session, &watched, connection).await,
-        Work::Idle | Work::Storm => idle::hold(&context, session, connection).await,
+        Work::Idle | Work::Storm | Work::Handshakes => {
+            idle::hold(&context, session, connection).await
+        }
     }
 }

@@ -1,6 +1,11 @@
-//! A connect storm: sessions are opened and closed as fast as the server allows.
+//! Connect storms: sessions are opened and closed as fast as the server allows, or refused at the end
+//! of a handshake.
+
+use client::{Error, Session};
+use proto::SessionId;
 
 use super::control::Phase;
+use super::error::BenchError;
 use super::session::{Context, Report, farewell};
 
 /// Opens and closes sessions, one after the other; the latency is that of the opening.
@@ -20,6 +25,41 @@ pub(crate) async fn storm(context: &Context, session: u32) {
             }
             Err(error) => {
                 context.stats.borrow_mut().lose(error.to_string(), 0);
+                break;
+            }
+        }
+    }
+    context.report(Report::Finished);
+}
+
+/// A session that no server has: what asks for it is refused, without a transaction.
+pub(crate) fn nobodys_session() -> Session {
+    Session {
+        id: SessionId(1),
+        password: vec![0; 16].into(),
+    }
+}
+
+/// Opens connections, one after the other, each as far as the refusal of [`nobodys_session`].
+pub(crate) async fn handshakes(context: &Context, session: u32) {
+    let control = &context.control;
+    control.reached(Phase::Warmup).await;
+    while control.grant(1) == 1 {
+        let start_ns = control.now_ns();
+        match context.open(session).await {
+            Err(BenchError::Client(Error::SessionExpired { .. })) => {
+                if control.is_measuring() {
+                    let latency_ns = control.now_ns().saturating_sub(start_ns);
+                    context.stats.borrow_mut().record(latency_ns, 1);
+                }
+                control.add_answers(1);
+            }
+            other => {
+                let why = match other {
+                    Ok(_) => "a session that nobody has was continued".to_owned(),
+                    Err(error) => error.to_string(),
+                };
+                context.stats.borrow_mut().lose(why, 0);
                 break;
             }
         }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use client::tls::Connector;
 use client::{Handshake, Options, RawConnection};
 
+use super::access::Access;
 use super::args::LoadArgs;
 use super::bulk::Bulk;
 use super::error::{BenchError, Result};
@@ -27,12 +27,12 @@ pub(crate) struct Target {
     pub(crate) servers: Arc<[Arc<str>]>,
     /// The process whose CPU time and memory count.
     pub(crate) process: Option<Process>,
-    /// TLS, or plain.
-    pub(crate) connector: Connector,
+    /// How they are reached.
+    access: Access,
 }
 
 impl Target {
-    pub(crate) fn new(servers: &[String], pid: Option<u32>, connector: Connector) -> Result<Self> {
+    pub(crate) fn new(servers: &[String], pid: Option<u32>, access: Access) -> Result<Self> {
         let servers: Vec<Arc<str>> = Options::new(&servers.join(",")).servers;
         if servers.is_empty() {
             return Err(BenchError::Argument("--server names no server".to_owned()));
@@ -40,7 +40,7 @@ impl Target {
         Ok(Self {
             servers: servers.into(),
             process: pid.map(Process::new).transpose()?,
-            connector,
+            access,
         })
     }
 
@@ -58,8 +58,7 @@ impl Target {
         let server = self.servers.first().cloned().unwrap_or_default();
         let handshake = Handshake {
             frame_bytes_max: FRAME_BYTES_MAX,
-            connector: self.connector.clone(),
-            ..Handshake::default()
+            ..self.access.handshake()
         };
         let connection = RawConnection::open(&server, &handshake)
             .await

@@ -5,11 +5,11 @@ use std::net::{Shutdown, TcpListener, TcpStream};
 use std::thread;
 
 use clap::Parser;
-use client::tls::Connector;
 use jute::Encode;
 use proto::SessionId;
 use proto::connect::ConnectResponse;
 
+use super::access::Access;
 use super::compare::Ratios;
 use super::*;
 
@@ -161,7 +161,7 @@ fn quit_after_the_first_request(mut stream: TcpStream) {
         protocol_version: 0,
         timeout_ms: 30_000,
         session_id: SessionId(1),
-        password: bytes::Bytes::from_static(&[0; 16]),
+        password: bytes::Bytes::from_static(&[0; 16]).into(),
         read_only: Some(false),
     };
     let mut out = Vec::new();
@@ -185,7 +185,7 @@ fn lost_sessions_are_counted_with_what_they_had_under_way() {
         "--server {server} --sessions 3 --pipeline 2 --warmup 0"
     ));
     let job = job(&args, Work::Requests, Mix::Get).unwrap();
-    let target = Target::new(&args.server, None, Connector::plain()).unwrap();
+    let target = Target::new(&args.server, None, Access::default()).unwrap();
     let round = round::run(&job, &target, 0, &progress::Progress::new()).unwrap();
     assert_eq!(round.stats.ops(), 0);
     assert_eq!(round.stats.lost.values().sum::<u64>(), 3);

@@ -1,28 +1,38 @@
 //! The handle that applications hold.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytes::Bytes;
 use jute::{Decode, Encode, Limits, Reader, Str};
-use proto::{OpCode, SessionId, Zxid};
-use tokio::sync::{Mutex, broadcast, mpsc, oneshot, watch};
+use parking_lot::Mutex;
+use proto::{OpCode, SessionId};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
+use tracing::Instrument;
 
-use crate::driver::{self, Command, Driver, State, WatchEvent};
+use crate::chores::{Chore, Chores};
+use crate::chroot::Chroot;
+use crate::driver::{self, Driver};
 use crate::error::{Call, Error, Result};
 use crate::handshake::Session;
-use crate::in_flight::Reply;
 use crate::limits::{COMMANDS_MAX, EVENTS_MAX};
+use crate::machine::{
+    AddWatchMode, Command, Ends, Hosts, Machine, Registration, Reply, Waiter, WatchEffect,
+};
 use crate::options::Options;
-use crate::watches::{WatchEffect, Watches};
+use crate::protected::uuid;
+use crate::state::{State, WatchEvent};
+use crate::watch::{Watch, WatchStream};
 
 /// A session with a ZooKeeper ensemble. Clones share it.
 ///
 /// Calls may be made concurrently; they go out in the order in which they were first polled and
 /// share writes to the socket. When the connection is lost, calls under way fail with
 /// [`Error::ConnectionLost`] and the session goes on at the next server that takes it, with its
-/// credentials and watches; [`state`](Self::state) tells.
+/// login, credentials and watches; [`state`](Self::state) tells.
 ///
 /// Dropping the last handle drops the connection but leaves the session, with its ephemerals, to
 /// time out; [`close`](Self::close) ends it.
@@ -32,12 +42,12 @@ use crate::watches::{WatchEffect, Watches};
 ///
 /// # async fn example() -> client::Result<()> {
 /// let client = Client::connect(Options::new("127.0.0.1:2181")).await?;
-/// let mut events = client.events();
-/// client.create("/greeting", "hello", &Create::persistent()).await?;
-/// let (data, stat) = client.get_data_and_watch("/greeting").await?;
-/// assert_eq!((data.as_deref(), stat.version), (Some(&b"hello"[..]), 0));
-/// client.set_data("/greeting", "good bye", stat.version).await?;
-/// assert_eq!(&*events.recv().await.expect("one event").path, "/greeting");
+/// client.create("/greeting", "hello", &Create::ephemeral()).await?;
+/// let mut state = client.state();
+/// tokio::select! {
+///     _ = state.wait_for(|state| state.connected_session().is_none()) => println!("cut off"),
+///     (data, _) = async { client.get_data("/greeting").await.expect("data") } => println!("{data:?}"),
+/// }
 /// client.close().await
 /// # }
 /// ```
@@ -52,47 +62,72 @@ struct Shared {
     /// Weak, so that subscribers see the end of the channel when the driver is gone.
     events: broadcast::WeakSender<WatchEvent>,
     state: watch::Receiver<State>,
-    session: Session,
-    driver: Mutex<Option<JoinHandle<()>>>,
+    session: Arc<Mutex<Session>>,
+    chores: Arc<Chores>,
+    chroot: Chroot,
+    random: Mutex<fastrand::Rng>,
+    driver: Mutex<Option<Running>>,
+    is_renewed: bool,
     request_bytes_max: usize,
     limits: Limits,
+}
+
+/// The task behind the handles.
+#[derive(Debug)]
+struct Running {
+    task: JoinHandle<()>,
+    leave: oneshot::Sender<()>,
 }
 
 impl Client {
     /// Connects to the first server that answers and opens, or goes on with, a session.
     ///
     /// # Errors
-    /// That of the last server tried; [`Error::SessionExpired`] at once.
+    /// That of the last server tried; [`Error::SessionExpired`] and [`Error::Login`] at once.
     pub async fn connect(options: Options) -> Result<Self> {
-        let (server, connection) = driver::connect(&options).await?;
-        let accepted = connection.accepted.clone();
-        let name = options.servers.get(server).cloned().unwrap_or_default();
+        if !options.chroot.is_valid() {
+            let chroot = options.chroot.as_str().to_owned();
+            return Err(Error::Chroot { chroot });
+        }
+        let mut random = fastrand::Rng::with_seed(seed());
+        let mut hosts = Hosts::new(&options.servers, options.is_shuffled, random.u64(..));
+        let origin = Instant::now();
+        let connection = driver::connect(&options, &mut hosts).await?;
+        let accepted = &connection.accepted;
         let (commands, inbox) = mpsc::channel(COMMANDS_MAX);
         let (events, _) = broadcast::channel(EVENTS_MAX);
-        let (state, state_seen) = watch::channel(State::connected(name, &accepted));
+        let (state, state_seen) = watch::channel(State::connected(hosts.current(), accepted));
+        let session = Arc::new(Mutex::new(accepted.session.clone()));
+        let chores = Arc::<Chores>::default();
+        let (leave, leaving) = oneshot::channel();
         let shared = Shared {
             events: events.downgrade(),
             state: state_seen,
-            session: accepted.session.clone(),
+            session: Arc::clone(&session),
+            chores: Arc::clone(&chores),
+            chroot: options.chroot.clone(),
+            random: Mutex::new(random),
             driver: Mutex::new(None),
+            is_renewed: options.is_renewed,
             request_bytes_max: options.request_bytes_max,
             limits: Limits::from_max_buffer(options.frame_bytes_max, 0),
         };
-        let driver = Driver {
-            options,
-            commands: inbox,
+        let ends = Ends {
+            inbox,
+            chores: Arc::clone(&chores),
             events,
             state,
-            server,
-            session: accepted.session,
-            timeout: Duration::ZERO,
-            last_zxid: Zxid::ZERO,
-            watches: Watches::default(),
-            auths: Vec::new(),
-            next_xid: 1,
+            session,
         };
-        let task = tokio::spawn(driver.run(connection));
-        *shared.driver.lock().await = Some(task);
+        let driver = Driver {
+            machine: Machine::new(options, hosts, ends, Duration::ZERO),
+            chores,
+            origin,
+            leaving,
+        };
+        let span = tracing::debug_span!("client", session = %accepted.session.id);
+        let task = tokio::spawn(driver.run(connection).instrument(span));
+        *shared.driver.lock() = Some(Running { task, leave });
         Ok(Self {
             commands,
             shared: Arc::new(shared),
@@ -100,13 +135,18 @@ impl Client {
     }
 
     /// The session: with it another client, or another process, can go on where this one is.
-    pub fn session(&self) -> &Session {
-        &self.shared.session
+    pub fn session(&self) -> Session {
+        self.shared.session.lock().clone()
     }
 
-    /// The session's id.
+    /// The session's id. With [`Options::with_renewal`] it may be another one later.
     pub fn session_id(&self) -> SessionId {
-        self.shared.session.id
+        self.shared.session.lock().id
+    }
+
+    /// Whether another session follows one that is over: [`Options::with_renewal`].
+    pub fn is_renewed(&self) -> bool {
+        self.shared.is_renewed
     }
 
     /// How the session stands, now and later.
@@ -114,10 +154,12 @@ impl Client {
         self.shared.state.clone()
     }
 
-    /// Watch events from now on. An event is here before the reply that reveals its change.
+    /// Events of all watches from now on, for tools that show what happens. An event is here before
+    /// the reply that reveals its change.
     ///
-    /// A subscriber that falls thousands of events behind gets `Lagged` in their place; the
-    /// channel ends with the session.
+    /// A listener that falls thousands of events behind gets `Lagged` in their place; the channel
+    /// ends with the session. Whoever waits for one change takes a handle, with which that cannot
+    /// happen: [`watch_data`](Self::watch_data) and its kin.
     pub fn events(&self) -> broadcast::Receiver<WatchEvent> {
         match self.shared.events.upgrade() {
             Some(events) => events.subscribe(),
@@ -131,22 +173,92 @@ impl Client {
     /// If the server could not be told; the session then ends by its timeout.
     pub async fn close(&self) -> Result<()> {
         self.call(OpCode::CloseSession, None, Bytes::new()).await?;
-        if let Some(driver) = self.shared.driver.lock().await.take() {
+        let running = self.shared.driver.lock().take();
+        if let Some(running) = running {
             // It has nothing left to do but to say so.
-            let _ = driver.await;
+            let _ = running.task.await;
         }
         Ok(())
     }
 
+    /// Ends this client, with all its handles, and leaves the session open: whoever has it
+    /// ([`Options::with_session`]) within its timeout goes on with it, ephemerals and all.
+    ///
+    /// ```no_run
+    /// # use client::{Client, Options};
+    /// # async fn example(old: Client) -> client::Result<()> {
+    /// let session = old.hand_over().await;
+    /// // Here, or in another process that was told id and password:
+    /// let new = Client::connect(Options::new("zk1:2181").with_session(session)).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn hand_over(&self) -> Session {
+        let running = self.shared.driver.lock().take();
+        if let Some(Running { task, leave }) = running {
+            // If it has ended already, there is nobody to tell.
+            let _ = leave.send(());
+            let _ = task.await;
+        }
+        self.session()
+    }
+
+    pub(crate) fn outside(&self, path: &str) -> Str {
+        self.shared.chroot.outside(path)
+    }
+
+    pub(crate) fn inside(&self, path: Str) -> Str {
+        self.shared.chroot.inside(path)
+    }
+
+    pub(crate) fn push_chore(&self, chore: Chore) {
+        self.shared.chores.push(chore);
+    }
+
+    /// For names that nobody else has, not for secrets.
+    pub fn random_uuid(&self) -> String {
+        uuid(self.shared.random.lock().u128(..))
+    }
+
+    /// A handle for a watch on `path`, and what goes with the request that sets it.
+    pub(crate) fn new_watch(&self, path: &str, effect: WatchEffect) -> (Watch, Registration) {
+        let Shared { chroot, chores, .. } = &*self.shared;
+        let (watch, waiter) = Watch::new(path, chroot, chores);
+        (watch, self.registration(path, effect, Some(waiter)))
+    }
+
+    pub(crate) fn new_stream(&self, path: &str, mode: AddWatchMode) -> (WatchStream, Registration) {
+        let Shared { chroot, chores, .. } = &*self.shared;
+        let (stream, waiter) = WatchStream::new(path, chroot, chores);
+        let effect = WatchEffect::Add(mode);
+        (stream, self.registration(path, effect, Some(waiter)))
+    }
+
+    /// A watch for the listeners of [`events`](Self::events), or a removal.
+    pub(crate) fn registration(
+        &self,
+        path: &str,
+        effect: WatchEffect,
+        waiter: Option<Waiter>,
+    ) -> Registration {
+        let path = self.outside(path);
+        Registration {
+            effect,
+            path,
+            waiter,
+        }
+    }
+
     /// Sends any operation with any record, as it is, and returns the reply as it is.
     ///
-    /// `path` is for errors only. Watches that the record sets are not set again after a
+    /// `path` is for errors only, and the record's paths are those of the server: the root of
+    /// [`Options::chroot`] is not put in front of them. Watches that the record sets are not set again after a
     /// reconnect; those of the methods are.
     ///
     /// # Errors
     /// As for every operation.
     pub async fn call(&self, op: OpCode, path: Option<Str>, body: Bytes) -> Result<Reply> {
-        self.command(op, path, body, None).await
+        self.command(op, path, body, None, None).await
     }
 
     pub(crate) async fn request<T: Decode>(
@@ -154,10 +266,10 @@ impl Client {
         op: OpCode,
         path: &str,
         record: &impl Encode,
-        watch: Option<WatchEffect>,
+        watch: Option<Registration>,
     ) -> Result<T> {
         let reply = self
-            .command(op, Some(path.into()), record.to_bytes(), watch)
+            .command(op, Some(self.outside(path)), record.to_bytes(), watch, None)
             .await?;
         self.decode(op, path, reply, T::decode)
     }
@@ -168,9 +280,9 @@ impl Client {
         op: OpCode,
         path: &str,
         record: &impl Encode,
-        watch: Option<WatchEffect>,
+        watch: Option<Registration>,
     ) -> Result<()> {
-        self.command(op, Some(path.into()), record.to_bytes(), watch)
+        self.command(op, Some(self.outside(path)), record.to_bytes(), watch, None)
             .await
             .map(drop)
     }
@@ -184,7 +296,7 @@ impl Client {
     ) -> Result<T> {
         let mut input = Reader::with_limits(reply.body, self.shared.limits);
         decode(&mut input).map_err(|source| Error::Reply {
-            call: self.describe(op, Some(path.into())),
+            call: self.describe(op, Some(self.outside(path))),
             source,
         })
     }
@@ -202,7 +314,8 @@ impl Client {
         op: OpCode,
         path: Option<Str>,
         body: Bytes,
-        watch: Option<WatchEffect>,
+        watch: Option<Registration>,
+        is_sent: Option<Arc<AtomicBool>>,
     ) -> Result<Reply> {
         let limit = self.shared.request_bytes_max;
         let bytes = body.len() + HEADER_BYTES;
@@ -216,6 +329,7 @@ impl Client {
             path,
             body,
             watch,
+            is_sent,
             reply,
         };
         if self.commands.send(command).await.is_err() {
@@ -226,15 +340,21 @@ impl Client {
 
     /// Why nobody answers any more.
     fn ended(&self, op: OpCode) -> Error {
-        match &*self.shared.state.borrow() {
-            State::Expired => Error::SessionExpired {
-                session: self.shared.session.id,
-                server: "the ensemble".into(),
-            },
-            _ => Error::Closed { op },
-        }
+        let state = self.shared.state.borrow();
+        state.refusal(op, self.session_id())
     }
 }
 
 /// In front of every request's record.
 const HEADER_BYTES: usize = 8;
+
+/// Chance enough for the order of servers and for names; a system without randomness has other
+/// worries.
+fn seed() -> u64 {
+    let mut bytes = [0; 8];
+    let filled = getrandom::fill(&mut bytes);
+    if let Err(error) = filled {
+        tracing::warn!(%error, "no random bytes");
+    }
+    u64::from_ne_bytes(bytes)
+}

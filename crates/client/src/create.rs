@@ -80,6 +80,10 @@ impl Create {
         self
     }
 
+    pub(crate) fn is_ephemeral(&self) -> bool {
+        matches!(self.flags, flags::EPHEMERAL | flags::EPHEMERAL_SEQUENTIAL)
+    }
+
     /// Containers and TTL znodes have opcodes of their own, which all reply with the Stat.
     pub(crate) fn op(&self) -> OpCode {
         match self.flags {

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use jute::{DecodeError, Str};
 use proto::{ErrorCode, OpCode, SessionId};
+use transport::sasl::Refusal;
+use transport::sasl::gssapi::GssapiRefusal;
 
 use crate::frame::FrameError;
 
@@ -17,7 +19,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 pub struct Call {
     /// The operation.
     pub op: OpCode,
-    /// Its path, if it has one.
+    /// Its path, if it has one, as the server knows it.
     pub path: Option<Str>,
     /// The server that got it, or would have.
     pub server: Arc<str>,
@@ -95,6 +97,35 @@ impl From<io::Error> for LossReason {
     }
 }
 
+/// Why a login by SASL came to nothing. The name and the password are in none of them.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum LoginFailure {
+    /// The server says no: a wrong name or password, as a rule. The code is its error code.
+    #[error("the server refuses name and password: {}", Code(*.0))]
+    Refused(i32),
+    /// The server says no to a Kerberos ticket.
+    #[error("the server refuses the Kerberos ticket, its log says why: {}", Code(*.0))]
+    TicketRefused(i32),
+    /// The server answers without a token.
+    #[error(
+        "the server answers without a token: it has no SASL, or lets clients stay that have failed"
+    )]
+    NoToken,
+    /// What the server sends is no token of this exchange.
+    #[error("a token of the server cannot be taken: {0}")]
+    Token(Refusal),
+    /// There is no Kerberos ticket, or the server does not prove that it has the key of its service.
+    #[error(transparent)]
+    Ticket(GssapiRefusal),
+    /// The server cannot prove that it knows the password: it may be another than it says.
+    #[error("the server does not know the password itself")]
+    ServerUnproven,
+    /// The system has no random bytes.
+    #[error("the system has no random bytes")]
+    NoRandomness,
+}
+
 /// An xid, or nothing at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct XidOrNothing(pub Option<i32>);
@@ -136,6 +167,14 @@ pub enum Error {
         server: Arc<str>,
         /// How it ended.
         reason: LossReason,
+    },
+    /// The login by SASL failed; nothing else was asked.
+    #[error("login at {server}: {reason}")]
+    Login {
+        /// The server.
+        server: Arc<str>,
+        /// Why.
+        reason: LoginFailure,
     },
     /// The server does not know the session any more, or not by this password.
     #[error("session {session} is over, says {server}")]
@@ -203,6 +242,18 @@ pub enum Error {
         /// The request's operation.
         op: OpCode,
     },
+    /// The watch was taken off by [`crate::Client::remove_watches`].
+    #[error("the watch on {path} was removed")]
+    WatchRemoved {
+        /// What was watched, as the server knows it.
+        path: Str,
+    },
+    /// The directory that is to be the root cannot be a path.
+    #[error("{chroot:?} cannot be the root of a client")]
+    Chroot {
+        /// As it was given.
+        chroot: String,
+    },
     /// No servers were named.
     #[error("no server named to connect to")]
     NoServers,
@@ -217,8 +268,18 @@ impl Error {
         }
     }
 
-    /// Whether the session is gone for good, so that only a new [`crate::Client`] helps.
+    /// Whether the connection went away, or never came: the same call may succeed later. A write may
+    /// have been done if this is [`Error::ConnectionLost`].
+    pub fn is_connection_loss(&self) -> bool {
+        matches!(self, Self::ConnectionLost { .. } | Self::Unreachable { .. })
+    }
+
+    /// Whether only a new [`crate::Client`] helps: the session is gone for good, or its login was
+    /// refused.
     pub fn ends_session(&self) -> bool {
-        matches!(self, Self::SessionExpired { .. } | Self::Closed { .. })
+        matches!(
+            self,
+            Self::SessionExpired { .. } | Self::Closed { .. } | Self::Login { .. }
+        )
     }
 }

@@ -15,6 +15,7 @@ use transport::tls::Connector;
 use crate::error::{Error, LossReason, Result};
 use crate::frame::{put_frame, put_request};
 use crate::limits::FRAME_BYTES_MAX;
+use crate::login::{Login, NotLoggedIn, log_in};
 use crate::wire::Wire;
 
 /// What to say when a connection opens.
@@ -31,10 +32,12 @@ pub struct Handshake {
     pub read_only: Option<bool>,
     /// Largest frame to accept, bytes.
     pub frame_bytes_max: usize,
-    /// Time for name lookup, TCP connection, TLS and answer together.
+    /// Time for name lookup, TCP connection, TLS, answer and login together.
     pub connect_timeout: Duration,
     /// TLS, if the server is to be reached by it.
     pub connector: Connector,
+    /// As whom the connection logs in by SASL, if it is to.
+    pub login: Option<Login>,
 }
 
 impl Default for Handshake {
@@ -47,6 +50,7 @@ impl Default for Handshake {
             frame_bytes_max: FRAME_BYTES_MAX,
             connect_timeout: Duration::from_secs(10),
             connector: Connector::plain(),
+            login: None,
         }
     }
 }
@@ -62,7 +66,8 @@ impl Handshake {
             password: Some(session.map_or_else(
                 || Bytes::from_static(&[0; 16]),
                 |session| session.password.clone(),
-            )),
+            ))
+            .into(),
             read_only: self.read_only,
         }
     }
@@ -109,7 +114,7 @@ impl RawConnection {
     /// Connects to `server` (`host:port`) and opens or continues a session.
     ///
     /// # Errors
-    /// [`Error::Connect`], [`Error::ConnectTimeout`], [`Error::Handshake`], or
+    /// [`Error::Connect`], [`Error::ConnectTimeout`], [`Error::Handshake`], [`Error::Login`], or
     /// [`Error::SessionExpired`] if the session to continue is over.
     pub async fn open(server: &Arc<str>, handshake: &Handshake) -> Result<Self> {
         let attempt = async {
@@ -137,28 +142,39 @@ impl RawConnection {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> RawConnection<S> {
-    /// Opens or continues a session over a stream that is connected already; `server` is only
-    /// named in errors.
+    /// Opens or continues a session over a stream that is connected already, and logs in if that is
+    /// asked for; `server` is only named in errors.
     ///
     /// # Errors
-    /// [`Error::Handshake`] or [`Error::SessionExpired`].
+    /// [`Error::Handshake`], [`Error::SessionExpired`] or [`Error::Login`].
     pub async fn over(stream: S, server: &Arc<str>, handshake: &Handshake) -> Result<Self> {
         let mut wire = Wire::new(stream, handshake.frame_bytes_max);
         put_frame(wire.outbound(), |out| handshake.request().encode(out));
-        let response = answer(&mut wire).await.map_err(|reason| Error::Handshake {
+        let lost = |reason| Error::Handshake {
             server: Arc::clone(server),
             reason,
-        })?;
+        };
+        let response = answer(&mut wire).await.map_err(lost)?;
         if response.timeout_ms <= 0 {
             return Err(Error::SessionExpired {
                 session: handshake.request().session_id,
                 server: Arc::clone(server),
             });
         }
+        if let Some(login) = &handshake.login {
+            let logged_in = log_in(&mut wire, login, handshake.frame_bytes_max).await;
+            logged_in.map_err(|why| match why {
+                NotLoggedIn::Lost(reason) => lost(reason),
+                NotLoggedIn::Failed(reason) => Error::Login {
+                    server: Arc::clone(server),
+                    reason,
+                },
+            })?;
+        }
         let accepted = Accepted {
             session: Session {
                 id: response.session_id,
-                password: response.password,
+                password: response.password.into_exposed(),
             },
             timeout_ms: response.timeout_ms,
             read_only: response.read_only.unwrap_or(false),

@@ -21,6 +21,11 @@ impl MultiOp {
         Self(create.request(path, Some(data.into())))
     }
 
+    /// A creation with null for data.
+    pub fn create_without_data(path: &str, create: &Create) -> Self {
+        Self(create.request(path, None))
+    }
+
     /// A deletion; version -1 matches any.
     pub fn delete(path: &str, version: i32) -> Self {
         Self(WriteRequest::Delete(path_version(path, version)))
@@ -31,6 +36,15 @@ impl MultiOp {
         Self(WriteRequest::SetData(SetDataRequest {
             path: Some(path.into()),
             data: Some(data.into()),
+            version,
+        }))
+    }
+
+    /// Null for data; version -1 matches any.
+    pub fn set_data_to_null(path: &str, version: i32) -> Self {
+        Self(WriteRequest::SetData(SetDataRequest {
+            path: Some(path.into()),
+            data: None,
             version,
         }))
     }
@@ -78,7 +92,8 @@ pub enum MultiRead<'a> {
 }
 
 impl MultiRead<'_> {
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) {
+    /// With the paths that `outside` makes of its own.
+    pub(crate) fn encode(&self, outside: impl Fn(&str) -> Str, out: &mut Vec<u8>) {
         use jute::Encode;
         let (op, path) = match self {
             Self::Data(path) => (OpCode::GetData, path),
@@ -86,7 +101,7 @@ impl MultiRead<'_> {
         };
         MultiHeader::request(op).encode(out);
         PathWatchRequest {
-            path: Some((*path).into()),
+            path: Some(outside(path)),
             watch: false,
         }
         .encode(out);
@@ -182,10 +197,21 @@ fn unknown_result(op: i32) -> DecodeError {
     }
 }
 
-pub(crate) fn encode_ops(ops: &[MultiOp], out: &mut Vec<u8>) {
+/// With the paths that `outside` makes of their own.
+pub(crate) fn encode_ops(ops: &[MultiOp], outside: impl Fn(&str) -> Str, out: &mut Vec<u8>) {
     use jute::Encode;
     for MultiOp(write) in ops {
-        multi::encode_request(write, out);
+        let mut write = write.clone();
+        let path = match &mut write {
+            WriteRequest::Create { request, .. } => &mut request.path,
+            WriteRequest::Delete(request) | WriteRequest::Check(request) => &mut request.path,
+            WriteRequest::SetData(request) => &mut request.path,
+            _ => &mut None,
+        };
+        if let Some(path) = path {
+            *path = outside(path);
+        }
+        multi::encode_request(&write, out);
     }
     MultiHeader::END.encode(out);
 }

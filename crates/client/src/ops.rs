@@ -1,5 +1,8 @@
 //! A method for every operation.
 
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
 use bytes::Bytes;
 use jute::{Encode, Str};
 use proto::connect::{AuthPacket, SaslToken};
@@ -17,11 +20,12 @@ use proto::{Acl, ErrorCode, OpCode, Stat};
 use crate::client::Client;
 use crate::create::Create;
 use crate::error::{Error, Result};
+use crate::machine::{AddWatchMode, Registration, WatchEffect, WatchKind};
 use crate::multi::{
     MultiOp, MultiRead, MultiReadResult, MultiResult, decode_read_results, decode_results,
     encode_ops, first_failure, path_version,
 };
-use crate::watches::{AddWatchMode, WatchEffect, WatchKind};
+use crate::watch::{Watch, WatchStream};
 
 /// Operations. Every method fails with [`Error::Op`] for what the server refuses, and with the
 /// errors of the connection.
@@ -29,12 +33,12 @@ impl Client {
     /// Creates a znode and returns its path, which for a sequential one ends in its number.
     pub async fn create(&self, path: &str, data: impl Into<Bytes>, create: &Create) -> Result<Str> {
         let data = Some(data.into());
-        Ok(self.create_with(path, data, create).await?.0)
+        Ok(self.create_with(path, data, create, None).await?.0)
     }
 
     /// Creates a znode with null data, which is not the same as empty data.
     pub async fn create_without_data(&self, path: &str, create: &Create) -> Result<Str> {
-        Ok(self.create_with(path, None, create).await?.0)
+        Ok(self.create_with(path, None, create, None).await?.0)
     }
 
     /// Creates a znode and returns its path and Stat (create2; 3.5 and later).
@@ -45,54 +49,70 @@ impl Client {
         create: &Create,
     ) -> Result<(Str, Stat)> {
         let create = create.clone().with_stat();
-        let (path, stat) = self.create_with(path, Some(data.into()), &create).await?;
+        let data = Some(data.into());
+        let (path, stat) = self.create_with(path, data, &create, None).await?;
         Ok((path, stat.unwrap_or_default()))
     }
 
-    async fn create_with(
+    pub(crate) async fn create_with(
         &self,
         path: &str,
         data: Option<Bytes>,
         create: &Create,
+        is_sent: Option<Arc<AtomicBool>>,
     ) -> Result<(Str, Option<Stat>)> {
         let op = create.op();
+        let outside = self.outside(path);
         let mut body = Vec::new();
-        create.record(path, data).encode(&mut body);
+        create.record(&outside, data).encode(&mut body);
         if op == OpCode::CreateTtl {
             create.ttl_ms.encode(&mut body);
         }
-        let reply = self.call(op, Some(path.into()), body.into()).await?;
-        self.decode(op, path, reply, |input| {
+        let reply = self
+            .command(op, Some(outside), body.into(), None, is_sent)
+            .await?;
+        let (path, stat) = self.decode(op, path, reply, |input| {
             use jute::Decode;
             if op == OpCode::Create {
                 return Ok((CreateResponse::decode(input)?.path, None));
             }
             let Create2Response { path, stat } = Create2Response::decode(input)?;
             Ok((path, Some(stat)))
-        })
+        })?;
+        Ok((self.inside(path), stat))
     }
 
     /// Deletes a znode that has no children; version -1 matches any.
     pub async fn delete(&self, path: &str, version: i32) -> Result<()> {
-        let record = path_version(path, version);
+        let record = path_version(&self.outside(path), version);
         self.request_plain(OpCode::Delete, path, &record, None)
             .await
     }
 
     /// The Stat, or `None` if there is no such znode.
     pub async fn exists(&self, path: &str) -> Result<Option<Stat>> {
-        self.exists_with(path, false).await
+        self.exists_with(path, None).await
     }
 
-    /// [`exists`](Self::exists), leaving a watch also on a znode that is missing.
+    /// [`exists`](Self::exists), leaving a watch also on a znode that is missing, for the listeners
+    /// of [`events`](Self::events).
     pub async fn exists_and_watch(&self, path: &str) -> Result<Option<Stat>> {
-        self.exists_with(path, true).await
+        let watch = self.registration(path, WatchEffect::Exists, None);
+        self.exists_with(path, Some(watch)).await
     }
 
-    async fn exists_with(&self, path: &str, watch: bool) -> Result<Option<Stat>> {
-        let effect = watch.then_some(WatchEffect::Exists);
-        let record = path_watch(path, watch);
-        let reply: Result<StatResponse> = self.request(OpCode::Exists, path, &record, effect).await;
+    /// [`exists`](Self::exists) with a handle for the next creation, deletion or change of data.
+    ///
+    /// A watch on a znode that is missing stays until it is created: to wait for a deletion,
+    /// [`watch_data`](Self::watch_data) leaves nothing behind if the znode is gone already.
+    pub async fn watch_exists(&self, path: &str) -> Result<(Option<Stat>, Watch)> {
+        let (watch, asked) = self.new_watch(path, WatchEffect::Exists);
+        Ok((self.exists_with(path, Some(asked)).await?, watch))
+    }
+
+    async fn exists_with(&self, path: &str, watch: Option<Registration>) -> Result<Option<Stat>> {
+        let record = self.path_watch(path, watch.is_some());
+        let reply: Result<StatResponse> = self.request(OpCode::Exists, path, &record, watch).await;
         match reply {
             Ok(response) => Ok(Some(response.stat)),
             Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(None),
@@ -102,26 +122,38 @@ impl Client {
 
     /// Data, which may be null, and Stat.
     pub async fn get_data(&self, path: &str) -> Result<(Option<Bytes>, Stat)> {
-        self.get_data_with(path, false).await
+        self.get_data_with(path, None).await
     }
 
-    /// [`get_data`](Self::get_data), leaving a watch.
+    /// [`get_data`](Self::get_data), leaving a watch for the listeners of
+    /// [`events`](Self::events).
     pub async fn get_data_and_watch(&self, path: &str) -> Result<(Option<Bytes>, Stat)> {
-        self.get_data_with(path, true).await
+        let watch = self.registration(path, WatchEffect::Data, None);
+        self.get_data_with(path, Some(watch)).await
     }
 
-    async fn get_data_with(&self, path: &str, watch: bool) -> Result<(Option<Bytes>, Stat)> {
-        let effect = watch.then_some(WatchEffect::Data);
-        let record = path_watch(path, watch);
+    /// [`get_data`](Self::get_data) with a handle for the next change of data, or deletion.
+    pub async fn watch_data(&self, path: &str) -> Result<(Option<Bytes>, Stat, Watch)> {
+        let (watch, asked) = self.new_watch(path, WatchEffect::Data);
+        let (data, stat) = self.get_data_with(path, Some(asked)).await?;
+        Ok((data, stat, watch))
+    }
+
+    async fn get_data_with(
+        &self,
+        path: &str,
+        watch: Option<Registration>,
+    ) -> Result<(Option<Bytes>, Stat)> {
+        let record = self.path_watch(path, watch.is_some());
         let GetDataResponse { data, stat } =
-            self.request(OpCode::GetData, path, &record, effect).await?;
+            self.request(OpCode::GetData, path, &record, watch).await?;
         Ok((data, stat))
     }
 
     /// Replaces the data; version -1 matches any.
     pub async fn set_data(&self, path: &str, data: impl Into<Bytes>, version: i32) -> Result<Stat> {
         let record = SetDataRequest {
-            path: Some(path.into()),
+            path: Some(self.outside(path)),
             data: Some(data.into()),
             version,
         };
@@ -132,7 +164,7 @@ impl Client {
     /// ACL and Stat.
     pub async fn get_acl(&self, path: &str) -> Result<(Vec<Acl>, Stat)> {
         let GetAclResponse { acl, stat } = self
-            .request(OpCode::GetAcl, path, &path_only(path), None)
+            .request(OpCode::GetAcl, path, &self.path_only(path), None)
             .await?;
         Ok((acl, stat))
     }
@@ -140,7 +172,7 @@ impl Client {
     /// Replaces the ACL; the version is the Stat's aversion, -1 matches any.
     pub async fn set_acl(&self, path: &str, acl: Vec<Acl>, aversion: i32) -> Result<Stat> {
         let record = SetAclRequest {
-            path: Some(path.into()),
+            path: Some(self.outside(path)),
             acl: multi::request_acl(acl),
             version: aversion,
         };
@@ -150,7 +182,7 @@ impl Client {
 
     /// Names of the children, in no order (getChildren).
     pub async fn get_children(&self, path: &str) -> Result<Vec<Str>> {
-        let record = path_watch(path, false);
+        let record = self.path_watch(path, false);
         let response: NamesResponse = self
             .request(OpCode::GetChildren, path, &record, None)
             .await?;
@@ -159,19 +191,32 @@ impl Client {
 
     /// Names of the children, in no order, and Stat (getChildren2).
     pub async fn get_children2(&self, path: &str) -> Result<(Vec<Str>, Stat)> {
-        self.get_children2_with(path, false).await
+        self.get_children2_with(path, None).await
     }
 
-    /// [`get_children2`](Self::get_children2), leaving a child watch.
+    /// [`get_children2`](Self::get_children2), leaving a child watch for the listeners of
+    /// [`events`](Self::events).
     pub async fn get_children2_and_watch(&self, path: &str) -> Result<(Vec<Str>, Stat)> {
-        self.get_children2_with(path, true).await
+        let watch = self.registration(path, WatchEffect::Child, None);
+        self.get_children2_with(path, Some(watch)).await
     }
 
-    async fn get_children2_with(&self, path: &str, watch: bool) -> Result<(Vec<Str>, Stat)> {
-        let effect = watch.then_some(WatchEffect::Child);
-        let record = path_watch(path, watch);
+    /// [`get_children2`](Self::get_children2) with a handle for the next child that comes or goes,
+    /// or the deletion of the znode.
+    pub async fn watch_children(&self, path: &str) -> Result<(Vec<Str>, Stat, Watch)> {
+        let (watch, asked) = self.new_watch(path, WatchEffect::Child);
+        let (children, stat) = self.get_children2_with(path, Some(asked)).await?;
+        Ok((children, stat, watch))
+    }
+
+    async fn get_children2_with(
+        &self,
+        path: &str,
+        watch: Option<Registration>,
+    ) -> Result<(Vec<Str>, Stat)> {
+        let record = self.path_watch(path, watch.is_some());
         let GetChildren2Response { children, stat } = self
-            .request(OpCode::GetChildren2, path, &record, effect)
+            .request(OpCode::GetChildren2, path, &record, watch)
             .await?;
         Ok((children, stat))
     }
@@ -179,7 +224,12 @@ impl Client {
     /// Number of all descendants (3.6 and later).
     pub async fn get_all_children_number(&self, path: &str) -> Result<i32> {
         let response: GetAllChildrenNumberResponse = self
-            .request(OpCode::GetAllChildrenNumber, path, &path_only(path), None)
+            .request(
+                OpCode::GetAllChildrenNumber,
+                path,
+                &self.path_only(path),
+                None,
+            )
             .await?;
         Ok(response.total)
     }
@@ -187,15 +237,16 @@ impl Client {
     /// Paths of this session's ephemerals that start with `prefix`, in no order (3.6 and later).
     pub async fn get_ephemerals(&self, prefix: &str) -> Result<Vec<Str>> {
         let response: NamesResponse = self
-            .request(OpCode::GetEphemerals, prefix, &path_only(prefix), None)
+            .request(OpCode::GetEphemerals, prefix, &self.path_only(prefix), None)
             .await?;
-        Ok(response.names)
+        let names = response.names.into_iter();
+        Ok(names.map(|path| self.inside(path)).collect())
     }
 
     /// Lets the server catch up with all that was committed so far.
     pub async fn sync(&self, path: &str) -> Result<()> {
         let _: SyncResponse = self
-            .request(OpCode::Sync, path, &path_only(path), None)
+            .request(OpCode::Sync, path, &self.path_only(path), None)
             .await?;
         Ok(())
     }
@@ -219,35 +270,72 @@ impl Client {
     /// [`multi`](Self::multi), with failures among the results.
     pub async fn multi_results(&self, ops: &[MultiOp]) -> Result<Vec<MultiResult>> {
         let mut body = Vec::new();
-        encode_ops(ops, &mut body);
+        encode_ops(ops, |path| self.outside(path), &mut body);
         let reply = self.call(OpCode::Multi, None, body.into()).await?;
-        self.decode(OpCode::Multi, "", reply, decode_results)
+        let mut results = self.decode(OpCode::Multi, "", reply, decode_results)?;
+        for result in &mut results {
+            if let MultiResult::Created { path, .. } = result {
+                *path = self.inside(std::mem::take(path));
+            }
+        }
+        Ok(results)
     }
 
     /// Several reads in one request, each with its own result (3.6 and later).
     pub async fn multi_read(&self, reads: &[MultiRead<'_>]) -> Result<Vec<MultiReadResult>> {
         let mut body = Vec::new();
         for read in reads {
-            read.encode(&mut body);
+            read.encode(|path| self.outside(path), &mut body);
         }
         MultiHeader::END.encode(&mut body);
         let reply = self.call(OpCode::MultiRead, None, body.into()).await?;
         self.decode(OpCode::MultiRead, "", reply, decode_read_results)
     }
 
-    /// Leaves a watch that stays until it is removed (3.6 and later).
+    /// Leaves a watch that stays until it is removed (3.6 and later), for the listeners of
+    /// [`events`](Self::events).
     pub async fn add_watch(&self, path: &str, mode: AddWatchMode) -> Result<()> {
-        let record = path_mode(path, mode as i32);
-        let effect = Some(WatchEffect::Add(mode));
+        let asked = self.registration(path, WatchEffect::Add(mode), None);
+        self.add_watch_with(path, mode, asked).await
+    }
+
+    /// A stream of what happens to the znode, or to it and all below it, until the stream is
+    /// dropped (3.6 and later).
+    ///
+    /// ```no_run
+    /// # use client::{AddWatchMode, Change, Client};
+    /// # async fn example(client: &Client) -> client::Result<()> {
+    /// let mut changes = client.watch_stream("/app", AddWatchMode::PersistentRecursive).await?;
+    /// loop {
+    ///     match changes.next().await? {
+    ///         Change::Event(event) => println!("{:?} {}", event.kind, event.path),
+    ///         Change::Missed => println!("read all of it again"),
+    ///     }
+    /// }
+    /// # }
+    /// ```
+    pub async fn watch_stream(&self, path: &str, mode: AddWatchMode) -> Result<WatchStream> {
+        let (stream, asked) = self.new_stream(path, mode);
+        self.add_watch_with(path, mode, asked).await?;
+        Ok(stream)
+    }
+
+    async fn add_watch_with(
+        &self,
+        path: &str,
+        mode: AddWatchMode,
+        asked: Registration,
+    ) -> Result<()> {
+        let record = self.path_mode(path, mode as i32);
         let _: ErrorResponse = self
-            .request(OpCode::AddWatch, path, &record, effect)
+            .request(OpCode::AddWatch, path, &record, Some(asked))
             .await?;
         Ok(())
     }
 
     /// Whether this connection has such a watch.
     pub async fn has_watch(&self, path: &str, kind: WatchKind) -> Result<bool> {
-        let record = path_mode(path, kind as i32);
+        let record = self.path_mode(path, kind as i32);
         match self
             .request_plain(OpCode::CheckWatches, path, &record, None)
             .await
@@ -260,9 +348,9 @@ impl Client {
 
     /// Removes watches; there must be such a watch.
     pub async fn remove_watches(&self, path: &str, kind: WatchKind) -> Result<()> {
-        let record = path_mode(path, kind as i32);
-        let effect = Some(WatchEffect::Remove(kind));
-        self.request_plain(OpCode::RemoveWatches, path, &record, effect)
+        let record = self.path_mode(path, kind as i32);
+        let removal = self.registration(path, WatchEffect::Remove(kind), None);
+        self.request_plain(OpCode::RemoveWatches, path, &record, Some(removal))
             .await
     }
 
@@ -274,7 +362,7 @@ impl Client {
         let packet = AuthPacket {
             auth_type: 0,
             scheme: Some(scheme.into()),
-            auth: Some(auth.into()),
+            auth: Some(auth.into()).into(),
         };
         self.call(OpCode::Auth, None, packet.to_bytes())
             .await
@@ -284,10 +372,12 @@ impl Client {
     /// One step of a SASL exchange: a token to the server and one back.
     pub async fn sasl(&self, token: Bytes) -> Result<Option<Bytes>> {
         use jute::Decode;
-        let packet = SaslToken { token: Some(token) };
+        let packet = SaslToken {
+            token: Some(token).into(),
+        };
         let reply = self.call(OpCode::Sasl, None, packet.to_bytes()).await?;
         let answer = self.decode(OpCode::Sasl, "", reply, SaslToken::decode)?;
-        Ok(answer.token)
+        Ok(answer.token.into_exposed())
     }
 
     /// The identities of the connection (3.7 and later).
@@ -307,22 +397,25 @@ impl Client {
     }
 }
 
-fn path_watch(path: &str, watch: bool) -> PathWatchRequest {
-    PathWatchRequest {
-        path: Some(path.into()),
-        watch,
+/// Records whose paths are those of the server.
+impl Client {
+    fn path_watch(&self, path: &str, watch: bool) -> PathWatchRequest {
+        PathWatchRequest {
+            path: Some(self.outside(path)),
+            watch,
+        }
     }
-}
 
-fn path_only(path: &str) -> PathRequest {
-    PathRequest {
-        path: Some(path.into()),
+    fn path_only(&self, path: &str) -> PathRequest {
+        PathRequest {
+            path: Some(self.outside(path)),
+        }
     }
-}
 
-fn path_mode(path: &str, mode: i32) -> PathModeRequest {
-    PathModeRequest {
-        path: Some(path.into()),
-        mode,
+    fn path_mode(&self, path: &str, mode: i32) -> PathModeRequest {
+        PathModeRequest {
+            path: Some(self.outside(path)),
+            mode,
+        }
     }
 }

@@ -5,14 +5,20 @@ use std::time::Duration;
 
 use transport::tls::Connector;
 
+use crate::chroot::Chroot;
 use crate::handshake::{Handshake, Session};
 use crate::limits::{FRAME_BYTES_MAX, REQUEST_BYTES_MAX};
+use crate::login::Login;
 
 /// Where and how a client connects.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// `host:port` of each server, tried in turn from the first.
+    /// `host:port` of each server.
     pub servers: Vec<Arc<str>>,
+    /// Whether the servers are put in an order by chance first, so that clients spread over them.
+    pub is_shuffled: bool,
+    /// Whether a session that is over is followed by a new one.
+    pub is_renewed: bool,
     /// Session timeout to ask for; the server clamps it.
     pub session_timeout: Duration,
     /// A session to go on with instead of a new one.
@@ -27,18 +33,34 @@ pub struct Options {
     pub request_bytes_max: usize,
     /// TLS, if the servers are to be reached by it.
     pub connector: Connector,
+    /// As whom each connection logs in by SASL, if it is to.
+    pub login: Option<Login>,
+    pub(crate) chroot: Chroot,
 }
 
 impl Options {
-    /// Defaults for the servers of a connection string like `10.0.0.1:2181,10.0.0.2`; the port
-    /// is 2181 where none is given.
+    /// Defaults for the servers of a connection string like `10.0.0.1:2181,10.0.0.2/app`; the port
+    /// is 2181 where none is given. What begins with a slash is the directory that the client takes
+    /// for its root; it must exist before anything is created in it.
+    ///
+    /// ```
+    /// use client::Options;
+    ///
+    /// let options = Options::new("zk1:2181,zk2/app");
+    /// assert_eq!(options.chroot(), "/app");
+    /// assert_eq!(&*options.servers[1], "zk2:2181");
+    /// ```
     pub fn new(servers: &str) -> Self {
+        let slash = servers.find('/').unwrap_or(servers.len());
+        let (servers, chroot) = servers.split_at(slash);
         let named = servers
             .split(',')
             .map(str::trim)
             .filter(|server| !server.is_empty());
         Self {
             servers: named.map(with_port).collect(),
+            is_shuffled: true,
+            is_renewed: false,
             session_timeout: Duration::from_secs(30),
             session: None,
             read_only: false,
@@ -46,7 +68,39 @@ impl Options {
             frame_bytes_max: FRAME_BYTES_MAX,
             request_bytes_max: REQUEST_BYTES_MAX,
             connector: Connector::plain(),
+            login: None,
+            chroot: Chroot::new(chroot),
         }
+    }
+
+    /// The directory that the client takes for its root; empty if that is the root itself.
+    pub fn chroot(&self) -> &str {
+        self.chroot.as_str()
+    }
+
+    /// The same with another directory for the root.
+    #[must_use]
+    pub fn with_chroot(mut self, chroot: &str) -> Self {
+        self.chroot = Chroot::new(chroot);
+        self
+    }
+
+    /// The same, trying the servers in the order in which they are named.
+    #[must_use]
+    pub fn in_order(mut self) -> Self {
+        self.is_shuffled = false;
+        self
+    }
+
+    /// The same with a new session whenever a server says that the last one is over.
+    ///
+    /// The handle goes on: [`State::Expired`](crate::State::Expired) is followed by
+    /// [`State::Connected`](crate::State::Connected) with the new session's id. Ephemerals are gone
+    /// and watches have ended; credentials are sent again. This is what recipes want.
+    #[must_use]
+    pub fn with_renewal(mut self) -> Self {
+        self.is_renewed = true;
+        self
     }
 
     /// The same with another session timeout.
@@ -70,6 +124,13 @@ impl Options {
         self
     }
 
+    /// The same with a login by SASL on each connection, before any request goes.
+    #[must_use]
+    pub fn with_login(mut self, login: Login) -> Self {
+        self.login = Some(login);
+        self
+    }
+
     pub(crate) fn handshake(&self) -> Handshake {
         Handshake {
             timeout_ms: i32::try_from(self.session_timeout.as_millis()).unwrap_or(i32::MAX),
@@ -78,6 +139,7 @@ impl Options {
             frame_bytes_max: self.frame_bytes_max,
             connect_timeout: self.connect_timeout,
             connector: self.connector.clone(),
+            login: self.login.clone(),
             ..Handshake::default()
         }
     }

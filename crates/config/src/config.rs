@@ -10,7 +10,6 @@ pub(crate) mod server;
 pub(crate) mod storage;
 pub(crate) mod tls;
 
-use std::io;
 use std::path::{Path, PathBuf};
 
 use auth::Auth;
@@ -18,19 +17,20 @@ use ensemble::{Ensemble, Identity, QuorumSasl};
 use identity::Lists;
 use limits::Limits;
 use operations::{Admin, AuditSettings, ChangeHistory, FourLetterWords, Metrics, PauseMonitor};
+use proto::Secret;
+use sasl::Jaas;
 use server::{ClientAddress, ClientListener, Containers, Features, Sessions};
 use storage::{Purge, Storage};
-use tls::ClientTls;
+use tls::{ClientTls, QuorumTls};
 
 use crate::error::ConfigError;
+use crate::finding;
 use crate::members::canonical_host;
 use crate::origin::{Notice, NoticeLevel, Origin};
-use crate::properties::MAX_BYTES;
 use crate::raw::RawConfig;
 use crate::registry::core as keys;
 use crate::registry::{Key, Section, cluster, security};
 use crate::review::{self, Given};
-use crate::secret::Secret;
 use crate::settings::Settings;
 use crate::surroundings::Surroundings;
 use crate::system_properties::SystemProperties;
@@ -44,7 +44,7 @@ use crate::verdicts;
 pub struct Config {
     /// The file, as it was named; absent for a configuration without one.
     pub source: Option<PathBuf>,
-    /// The text of that file, for the admin command `initial_configuration`.
+    /// The text of that file without its secrets, for the admin command `initial_configuration`.
     pub initial_configuration: Secret,
     /// Directory of the snapshots and of `myid`.
     pub data_dir: PathBuf,
@@ -70,6 +70,8 @@ pub struct Config {
     pub auth: Auth,
     /// TLS of the client ports.
     pub client_tls: ClientTls,
+    /// TLS between members and of the admin port, for who has either.
+    pub quorum_tls: Option<QuorumTls>,
     /// Hosts of members are left out of what is checked in their certificates.
     pub fips_mode: bool,
     /// Four-letter words that are answered.
@@ -110,14 +112,11 @@ impl Config {
         flags: SystemProperties,
         surroundings: &mut dyn Surroundings,
     ) -> Result<Self, ConfigError> {
-        let bytes = surroundings.read(path, MAX_BYTES).map_err(|error| {
-            let path = path.display();
-            ConfigError::new(match error.kind() {
-                io::ErrorKind::NotFound => format!("{path} file is missing"),
-                _ => format!("Error processing {path}: {error}"),
-            })
-        })?;
-        Self::parse(RawConfig::parse(path, &bytes)?, flags, surroundings)
+        Self::parse(
+            crate::examine::read(path, surroundings)?,
+            flags,
+            surroundings,
+        )
     }
 
     /// The same, from a file that was read already.
@@ -132,7 +131,7 @@ impl Config {
         let path = raw.path().to_owned();
         let mut settings = Settings::new(raw, flags);
         let reading = format!("Reading configuration from: {}", path.display());
-        settings.notice(NoticeLevel::Info, reading);
+        settings.notice(NoticeLevel::Info, finding::NOTED, reading);
         let mut config = Self::build(settings, surroundings)?;
         config.source = Some(path);
         Ok(config)
@@ -186,6 +185,22 @@ impl Config {
         Self::build(Settings::new(raw, flags), surroundings)
     }
 
+    /// The configuration of a server inside another program: `settings` as zoo.cfg would have them, the last one of a
+    /// name counts. There is no file, so reconfigurations are kept nowhere.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub fn from_settings(
+        settings: &[(String, String)],
+        flags: SystemProperties,
+        surroundings: &mut dyn Surroundings,
+    ) -> Result<Self, ConfigError> {
+        let written = settings.iter();
+        let written = written.map(|(key, value)| (key.as_str(), value.trim().to_owned()));
+        let raw = RawConfig::without_file(written, &Origin::file("the settings".as_ref()));
+        Self::build(Settings::new(raw, flags), surroundings)
+    }
+
     /// Refuses a configuration that asks for what is not there: nobody may believe to be protected,
     /// audited or watched by it.
     ///
@@ -220,7 +235,7 @@ impl Config {
         surroundings: &mut dyn Surroundings,
     ) -> Result<Self, ConfigError> {
         let given = review::review(&mut settings);
-        let refusals = verdicts::judge(&mut settings);
+        let refusals = verdicts::judge(&mut settings, surroundings.has_gssapi());
         let built = Self::read(&mut settings, surroundings, given);
         let audit = AuditSettings::read(&mut settings).ok().flatten();
         let mut notices = without_repetition(settings.notices);
@@ -257,7 +272,11 @@ impl Config {
             .unwrap_or_default()
             <= 0
         {
-            settings.notice(NoticeLevel::Info, "observerMasterPort is not set");
+            settings.notice(
+                NoticeLevel::Info,
+                finding::NOTED,
+                "observerMasterPort is not set",
+            );
         }
         let tick_time_ms = read_tick_time(settings)?;
         let sessions = Sessions::read(settings, tick_time_ms)?;
@@ -265,7 +284,7 @@ impl Config {
         let features = Features::read(settings)?;
         let history = ChangeHistory::read(settings, &data_dir)?;
 
-        let jaas = sasl::read_jaas_file(settings, surroundings)?;
+        let jaas = Jaas::read(settings, surroundings)?;
         let lists = Lists::read(settings, surroundings)?;
         lists.check(settings, &features)?;
         let my_id = identity::read_my_id(settings, &data_dir, surroundings)?;
@@ -279,7 +298,8 @@ impl Config {
             )?),
             false => None,
         };
-        let last_seen = identity::read_next(settings, surroundings, &lists)?;
+        let last_seen =
+            identity::read_next(settings, surroundings, &lists, features.reconfig_enabled)?;
         let ensemble = if let Some(my_id) = listed_id {
             warn_of_large_id(settings, my_id.0, &features);
             let Lists {
@@ -293,16 +313,21 @@ impl Config {
                 last_seen,
                 dynamic_file,
             };
-            Some(Ensemble::read(settings, who, jaas.as_ref())?)
+            Some(Ensemble::read(settings, who, &jaas)?)
         } else {
             // Java warns; a standalone server is what most people mean by this.
-            settings.notice(NoticeLevel::Info, STANDALONE);
+            settings.notice(NoticeLevel::Info, finding::NOTED, STANDALONE);
             None
         };
 
+        let auth = Auth::read(settings, &jaas)?;
+        sasl::check_one_key_tab(&auth.sasl, ensemble.as_ref().map(|it| &it.sasl))?;
+        let admin = Admin::read(settings)?;
+        let has_quorum_tls = ensemble.is_some() || admin.speaks_tls();
+        let quorum_tls = has_quorum_tls.then(|| QuorumTls::read(settings));
         Ok(Self {
             source: None,
-            initial_configuration: settings.raw.text(),
+            initial_configuration: settings.raw.shown_text(),
             data_dir,
             data_log_dir,
             tick_time_ms,
@@ -313,11 +338,12 @@ impl Config {
             purge,
             containers: Containers::read(settings)?,
             features,
-            auth: Auth::read(settings, jaas.as_ref())?,
+            auth,
             client_tls: ClientTls::read(settings)?,
+            quorum_tls: quorum_tls.transpose()?,
             fips_mode: settings.flag(&security::FIPS_MODE)?,
             four_letter_words: FourLetterWords::read(settings)?,
-            admin: Admin::read(settings)?,
+            admin,
             metrics,
             audit: AuditSettings::read(settings)?,
             history,
@@ -367,7 +393,11 @@ fn read_directories(settings: &mut Settings) -> Result<(PathBuf, PathBuf), Confi
                 "{} is relative. Prepend ./ to indicate that you're sure!",
                 found.text
             );
-            settings.notices.push(found.warning(text));
+            let notice = found.warning(text);
+            settings.notices.push(Notice {
+                id: finding::RELATIVE_PATH,
+                ..notice
+            });
         }
     }
     let Some(data_dir) = settings.path(&keys::DATA_DIR) else {
@@ -398,7 +428,11 @@ fn read_address(
             let reason = format!("{} is set but {} is not set", host.name, port.name);
             return Err(found.refused(reason).hint(format!("add {}", port.name)));
         }
-        settings.notice(NoticeLevel::Info, format!("{} is not set", port.name));
+        settings.notice(
+            NoticeLevel::Info,
+            finding::NOTED,
+            format!("{} is not set", port.name),
+        );
         return Ok(None);
     };
     let written = found_host
@@ -421,7 +455,11 @@ fn read_address(
         ip,
         port: number,
     };
-    settings.notice(NoticeLevel::Info, format!("{} is {address}", host.name));
+    settings.notice(
+        NoticeLevel::Info,
+        finding::NOTED,
+        format!("{} is {address}", host.name),
+    );
     Ok(Some(address))
 }
 
@@ -449,7 +487,7 @@ fn warn_of_large_id(settings: &mut Settings, my_id: i64, features: &Features) {
             "server id {my_id} is too large: with extendedTypesEnabled the greatest is \
              {MAX_ID_WITH_EXTENDED_TYPES}"
         );
-        settings.notice(NoticeLevel::Error, text);
+        settings.notice(NoticeLevel::Error, finding::MEMBERS, text);
     }
 }
 

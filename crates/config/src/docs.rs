@@ -110,7 +110,7 @@ fn property_name(key: &Key) -> String {
     names
 }
 
-fn values(key: &Key) -> String {
+pub(crate) fn values(key: &Key) -> String {
     let kind = match key.kind {
         Kind::Int | Kind::Long if key.unit.is_empty() => "number".to_owned(),
         Kind::Int | Kind::Long => key.unit.to_owned(),

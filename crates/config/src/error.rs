@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use crate::config::operations::AuditSettings;
+use crate::finding;
 use crate::origin::{Notice, NoticeLevel, Origin, write_place};
 
 /// A configuration that is refused: where, which setting, why, and with which exit code.
@@ -22,12 +23,14 @@ pub struct ConfigError {
     pub hint: Option<String>,
     /// The code with which the process is to end: one of [`exit_code`].
     pub exit_code: u8,
-    earlier: Box<Earlier>,
+    /// Apart, so that results stay small.
+    more: Box<More>,
 }
 
-/// What was known before a configuration was refused.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-struct Earlier {
+/// What kind of refusal it is, and what was known before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct More {
+    id: &'static str,
     notices: Vec<Notice>,
     audit: Option<AuditSettings>,
 }
@@ -50,7 +53,11 @@ impl ConfigError {
             reason: reason.into(),
             hint: None,
             exit_code: exit_code::INVALID_INVOCATION,
-            earlier: Box::default(),
+            more: Box::new(More {
+                id: finding::VALUE,
+                notices: Vec::new(),
+                audit: None,
+            }),
         }
     }
 
@@ -64,12 +71,23 @@ impl ConfigError {
             level: NoticeLevel::Error,
             origin: self.origin,
             key: self.key,
+            id: self.more.id,
             text,
         }
     }
 
+    pub(crate) fn with_id(mut self, id: &'static str) -> Self {
+        self.more.id = id;
+        self
+    }
+
+    /// What kind of fault it is: one of [`finding`].
+    pub fn id(&self) -> &'static str {
+        self.more.id
+    }
+
     pub(crate) fn after(mut self, notices: Vec<Notice>, audit: Option<AuditSettings>) -> Self {
-        *self.earlier = Earlier { notices, audit };
+        (self.more.notices, self.more.audit) = (notices, audit);
         self
     }
 
@@ -88,6 +106,15 @@ impl ConfigError {
         self
     }
 
+    /// With this way out, behind the one that it has, if any.
+    pub(crate) fn or_hint(mut self, more: &str) -> Self {
+        self.hint = Some(match self.hint {
+            Some(hint) => format!("{hint}; {more}"),
+            None => more.to_owned(),
+        });
+        self
+    }
+
     pub(crate) fn exit_code(mut self, code: u8) -> Self {
         self.exit_code = code;
         self
@@ -96,13 +123,13 @@ impl ConfigError {
     /// What was to be said until the refusal; a misspelt name among it may be what caused it. Log
     /// this first.
     pub fn notices(&self) -> &[Notice] {
-        &self.earlier.notices
+        &self.more.notices
     }
 
     /// The audit log, in which a start that fails has its line, if it is switched on and what is
     /// wrong is not about it.
     pub fn audit(&self) -> Option<&AuditSettings> {
-        self.earlier.audit.as_ref()
+        self.more.audit.as_ref()
     }
 
     /// Where the setting stands: `file:line: key`, as far as known.

@@ -17,9 +17,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use proto::Secret;
+
 use crate::error::ConfigError;
 use crate::origin::Origin;
-use crate::secret::Secret;
 use crate::system_properties::SystemProperties;
 use scanner::{Fault, Scanner, Token};
 
@@ -74,7 +75,9 @@ impl JaasFile {
         };
         let sections = parser.sections().map_err(|(line, fault)| {
             let origin = Origin::line_of(path, line);
-            ConfigError::new(fault.to_string()).at(Some(&origin))
+            ConfigError::new(fault.to_string())
+                .with_id(crate::finding::JAAS)
+                .at(Some(&origin))
         })?;
         Ok(Self {
             path: path.to_owned(),

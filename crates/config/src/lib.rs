@@ -39,9 +39,15 @@
 )]
 mod config;
 mod docs;
+mod effective;
+pub mod env_file;
 mod error;
+mod examine;
+pub mod explain;
+pub mod finding;
 pub mod jaas;
 mod java;
+pub mod kerberos;
 pub mod members;
 pub mod membership;
 mod origin;
@@ -50,7 +56,6 @@ mod raw;
 pub mod reconfig;
 pub mod registry;
 mod review;
-mod secret;
 mod settings;
 mod suggest;
 mod surroundings;
@@ -69,16 +74,19 @@ pub use config::operations::{
     Admin, AdminScheme, AuditSettings, ChangeHistory, FourLetterWords, Metrics, MetricsExporter,
     PauseMonitor,
 };
-pub use config::sasl::{Sasl, SaslLogin, SaslUsers};
+pub use config::sasl::{KerberosKey, Sasl, SaslAcceptor, SaslInitiator, SaslLogin, SaslUsers};
 pub use config::server::{ClientAddress, ClientListener, Containers, Features, Sessions};
 pub use config::storage::{Purge, SnapshotCompression, Storage};
 pub use config::tls::{ClientAuth, ClientTls, QuorumTls, Store, StoreFormat, Tls};
 pub use config::{Config, EMBEDDED_DATA_DIR, EMBEDDED_PORT};
 pub use docs::render_markdown;
+pub use effective::{Effective, Place, effective};
 pub use error::{ConfigError, exit_code};
+pub use examine::{Examination, examine};
 pub use origin::{Notice, NoticeLevel, Origin};
+pub use proto::Secret;
 pub use raw::RawConfig;
 pub use review::Given;
-pub use secret::Secret;
+
 pub use surroundings::{Nowhere, Surroundings};
 pub use system_properties::SystemProperties;

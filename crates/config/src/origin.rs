@@ -70,6 +70,8 @@ pub struct Notice {
     pub origin: Option<Origin>,
     /// The setting, as written.
     pub key: Option<String>,
+    /// What kind of thing is said: one of [`finding`](crate::finding).
+    pub id: &'static str,
     /// The sentence.
     pub text: String,
 }

@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use proto::Secret;
+
 use crate::error::ConfigError;
+use crate::finding;
 use crate::java;
 use crate::membership::is_member_key;
 use crate::origin::Origin;
 use crate::properties::{Entry, NaturalLines, Properties, PropertiesError, escape_value};
-use crate::secret::Secret;
+use crate::registry::{self, HIDDEN};
 
 /// A configuration file: its text and its entries.
 ///
@@ -40,12 +43,14 @@ impl RawConfig {
         let properties = Properties::parse(bytes).map_err(|error| match &error {
             PropertiesError::MalformedUnicode { line, raw_key } => {
                 ConfigError::new(error.to_string())
+                    .with_id(finding::FILE)
                     .at(Some(&Origin::line_of(path, *line)))
                     .key(raw_key)
                     .hint("\\u is followed by four hexadecimal digits; write \\\\ for a backslash")
             }
             PropertiesError::TooLong { .. } => {
-                ConfigError::new(error.to_string()).at(Some(&Origin::file(path)))
+                let error = ConfigError::new(error.to_string()).with_id(finding::FILE);
+                error.at(Some(&Origin::file(path)))
             }
         })?;
         let mut settings: BTreeMap<String, RawSetting> = BTreeMap::new();
@@ -107,9 +112,30 @@ impl RawConfig {
         &self.path
     }
 
-    /// The text of the file, as the admin command `initial_configuration` shows it.
-    pub fn text(&self) -> Secret {
-        Secret::new(String::from_utf8_lossy(&self.bytes))
+    /// The text of the file, as the admin command `initial_configuration` shows it: without the secrets. It is still
+    /// none for logs, since a setting that is not known may hold one.
+    pub fn shown_text(&self) -> Secret {
+        let hides = |entry: &&Entry| registry::is_secret(java::trim(&entry.key));
+        let hidden: Vec<_> = self.properties.entries().iter().filter(hides).collect();
+        if hidden.is_empty() {
+            return Secret::new(String::from_utf8_lossy(&self.bytes));
+        }
+        let mut shown = String::with_capacity(self.bytes.len());
+        for line in NaturalLines::new(&self.bytes) {
+            let holds = |entry: &&&Entry| (entry.line..=entry.last_line).contains(&line.number);
+            match hidden.iter().find(holds) {
+                Some(entry) if entry.line == line.number => {
+                    shown.push_str(&format!("{}={HIDDEN}\n", entry.raw_key));
+                }
+                // The rest of a value that goes on.
+                Some(_) => {}
+                None => {
+                    shown.push_str(&String::from_utf8_lossy(line.text));
+                    shown.push('\n');
+                }
+            }
+        }
+        Secret::new(shown)
     }
 
     /// The value that counts for a key, without the blanks around it.
@@ -119,6 +145,22 @@ impl RawConfig {
 
     pub(crate) fn setting(&self, key: &str) -> Option<&RawSetting> {
         self.settings.get(key)
+    }
+
+    /// The same file without some of its settings: to find out what else is wrong.
+    pub(crate) fn without(&self, is_left_out: impl Fn(&str) -> bool) -> Self {
+        let mut rest = self.clone();
+        rest.settings.retain(|key, _| !is_left_out(key));
+        rest
+    }
+
+    /// The same file with another value of a setting, as if its line had it.
+    pub(crate) fn replacing(&self, key: &str, value: &str) -> Self {
+        let mut other = self.clone();
+        if let Some(setting) = other.settings.get_mut(key) {
+            value.clone_into(&mut setting.value);
+        }
+        other
     }
 
     /// The settings that count, in the order of the lines, so that of several wrong ones the first
@@ -190,6 +232,19 @@ mod tests {
         let raw = raw("dataDir=/data  \\\n  \nkey\\ =1\t\n");
         assert_eq!(raw.get("dataDir"), Some("/data"));
         assert_eq!(raw.get("key"), Some("1"));
+    }
+
+    #[test]
+    fn the_shown_text_has_all_but_the_secrets() {
+        let text = "# mine\r\ndataDir=/data\n ssl.keyStore.password = hun\\\n  ter2\n\
+                    ssl.keyStore.passwordPath=/p\nzookeeper.ssl.quorum.trustStore.password:hunter2\n\
+                    DigestAuthenticationProvider.superDigest hunter2\nmy.Password=hunter2";
+        let raw = raw(text);
+        let expected = "# mine\ndataDir=/data\nssl.keyStore.password=*****\n\
+                        ssl.keyStore.passwordPath=/p\nzookeeper.ssl.quorum.trustStore.password=*****\n\
+                        DigestAuthenticationProvider.superDigest=*****\nmy.Password=*****\n";
+        assert_eq!(raw.shown_text().expose(), expected);
+        assert!(!format!("{raw:?}").contains("hunter2"));
     }
 
     #[test]

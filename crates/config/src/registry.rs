@@ -15,10 +15,13 @@ mod fate;
 mod key;
 pub(crate) mod operations;
 pub(crate) mod security;
+mod since;
 pub(crate) mod storage;
 
+pub(crate) use fate::KERBEROS;
 pub use fate::{Asks, Condition, Fate, Refusal, Verdict};
 pub use key::{DefaultValue, Key, Kind, Outside, PREFIX, Range, Scope, Tier};
+pub use since::since;
 
 /// Declares settings and the list of them.
 macro_rules! keys {
@@ -105,6 +108,18 @@ pub fn find(name: &str) -> Option<&'static Key> {
 pub fn find_property(name: &str) -> Option<&'static Key> {
     let known = best(name, |key| key.property_name().map(Cow::Owned));
     known.or_else(|| all().find(|key| key.also.contains(&name)))
+}
+
+/// What is shown in the place of a secret.
+pub const HIDDEN: &str = "*****";
+
+/// Whether the value of a setting, by its name in the file or its full property name, is a secret. So is that of one
+/// that is not known and sounds like it: it may be misspelt, or another program's.
+pub fn is_secret(name: &str) -> bool {
+    match find(name.strip_prefix(PREFIX).unwrap_or(name)).or_else(|| find_property(name)) {
+        Some(key) => key.kind == Kind::Secret,
+        None => name.to_ascii_lowercase().contains("password"),
+    }
 }
 
 /// The exact name before a family, the longer family before the shorter.

@@ -2,6 +2,7 @@
 //!
 //! Java takes every name in silence. All of this is therefore a warning, never an error.
 
+use crate::finding;
 use crate::origin::{Notice, NoticeLevel, Origin};
 use crate::registry::{self, Key, MISNAMED, PREFIX, Scope};
 use crate::settings::Settings;
@@ -34,6 +35,7 @@ pub(crate) fn review(settings: &mut Settings) -> Vec<Given> {
             level: NoticeLevel::Warn,
             origin,
             key: None,
+            id: finding::JVM_FLAGS,
             text,
         });
     }
@@ -43,40 +45,49 @@ pub(crate) fn review(settings: &mut Settings) -> Vec<Given> {
 
 fn review_file(settings: &Settings, notices: &mut Vec<Notice>, given: &mut Vec<Given>) {
     for (name, setting) in settings.raw.settings() {
-        let mut say = |level, text: String| {
+        let mut say = |level, id, text: String| {
             let origin = Some(setting.origin.clone());
             notices.push(Notice {
                 level,
                 origin,
                 key: Some(name.to_owned()),
+                id,
                 text,
             });
         };
         for line in &setting.overridden_lines {
             say(
                 NoticeLevel::Info,
+                finding::OVERRIDDEN,
                 format!("this line wins over line {line}, with the same key"),
             );
         }
         let Some(key) = registry::find(name) else {
-            say(NoticeLevel::Warn, unknown_in_file(name));
+            say(NoticeLevel::Warn, finding::UNKNOWN, unknown_in_file(name));
             continue;
         };
         match key.scope {
             Scope::Property => say(
                 NoticeLevel::Warn,
+                finding::NO_EFFECT,
                 format!("no effect in a file; it is a system property: -D{name}=..."),
             ),
             Scope::PropertyOrFile if settings.properties.get(name).is_some() => {
-                say(NoticeLevel::Warn, format!("-D{name} wins over this line"));
+                say(
+                    NoticeLevel::Warn,
+                    finding::OVERRIDDEN,
+                    format!("-D{name} wins over this line"),
+                );
             }
             Scope::PropertyOrFile => say(
                 NoticeLevel::Warn,
+                finding::MISPLACED,
                 format!("taken from the file; Apache ZooKeeper takes it from -D{name} only"),
             ),
             Scope::FileUnderProperty(property) if settings.properties.get(property).is_some() => {
                 say(
                     NoticeLevel::Warn,
+                    finding::OVERRIDDEN,
                     format!("-D{property} wins over this line"),
                 );
             }
@@ -111,12 +122,13 @@ fn review_flags(settings: &Settings, notices: &mut Vec<Notice>, given: &mut Vec<
         let Some(origin @ Origin::Flags(_)) = &property.origin else {
             continue;
         };
-        let mut warn = |text: String| {
+        let mut warn = |id, text: String| {
             let (origin, key) = (Some(origin.clone()), Some(format!("-D{name}")));
             notices.push(Notice {
                 level: NoticeLevel::Warn,
                 origin,
                 key,
+                id,
                 text,
             });
         };
@@ -125,7 +137,10 @@ fn review_flags(settings: &Settings, notices: &mut Vec<Notice>, given: &mut Vec<
                 if let (Scope::FileOrProperty(_), Some(line)) =
                     (key.scope, settings.raw.setting(key.name))
                 {
-                    warn(format!("{} wins over this", line.origin));
+                    warn(
+                        finding::OVERRIDDEN,
+                        format!("{} wins over this", line.origin),
+                    );
                 }
                 let name = name.to_owned();
                 given.push(Given {
@@ -136,7 +151,7 @@ fn review_flags(settings: &Settings, notices: &mut Vec<Notice>, given: &mut Vec<
             }
             None => {
                 if let Some(text) = unknown_flag(name) {
-                    warn(text);
+                    warn(finding::UNKNOWN, text);
                 }
             }
         }
@@ -148,6 +163,7 @@ fn review_flags(settings: &Settings, notices: &mut Vec<Notice>, given: &mut Vec<
             level: NoticeLevel::Warn,
             origin: None,
             key,
+            id: finding::OVERRIDDEN,
             text,
         });
     }

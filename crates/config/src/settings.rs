@@ -8,13 +8,15 @@
 
 use std::path::PathBuf;
 
+use proto::Secret;
+
 use crate::error::ConfigError;
+use crate::finding;
 use crate::java;
 use crate::members::{MemberError, MemberRole};
 use crate::origin::{Notice, NoticeLevel, Origin};
 use crate::raw::RawConfig;
 use crate::registry::{self, DefaultValue, Key, Kind, Outside, PREFIX, Scope, Tier};
-use crate::secret::Secret;
 use crate::system_properties::SystemProperties;
 
 /// All that was written, and the notices about it.
@@ -46,7 +48,16 @@ impl Found {
             level: NoticeLevel::Warn,
             origin: self.origin.clone(),
             key: Some(self.key.clone()),
+            id: finding::FALLBACK,
             text: text.into(),
+        }
+    }
+
+    /// The same, for a setting that has nothing to act on.
+    pub(crate) fn no_effect(&self, text: impl Into<String>) -> Notice {
+        Notice {
+            id: finding::NO_EFFECT,
+            ..self.warning(text)
         }
     }
 }
@@ -387,11 +398,12 @@ impl Settings {
         Ok(())
     }
 
-    pub(crate) fn notice(&mut self, level: NoticeLevel, text: impl Into<String>) {
+    pub(crate) fn notice(&mut self, level: NoticeLevel, id: &'static str, text: impl Into<String>) {
         self.notices.push(Notice {
             level,
             origin: None,
             key: None,
+            id,
             text: text.into(),
         });
     }

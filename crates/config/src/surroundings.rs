@@ -18,6 +18,11 @@ pub trait Surroundings {
     /// # Errors
     /// The name is not known.
     fn resolve(&mut self, host: &str) -> io::Result<IpAddr>;
+
+    /// Whether this build logs in by Kerberos: it has the feature `gssapi`.
+    fn has_gssapi(&self) -> bool {
+        false
+    }
 }
 
 /// Surroundings without files and names, for a configuration that is known to need none.

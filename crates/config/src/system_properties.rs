@@ -79,6 +79,10 @@ impl SystemProperties {
         );
     }
 
+    pub(crate) fn remove(&mut self, name: &str) -> bool {
+        self.values.remove(name).is_some()
+    }
+
     pub(crate) fn property(&self, name: &str) -> Option<&Property> {
         self.values.get(name)
     }

@@ -2,23 +2,26 @@
 //! something that is not there is refused.
 
 use crate::error::ConfigError;
+use crate::finding;
 use crate::origin::{Notice, Origin};
 use crate::registry::{self, DefaultValue, Key, Verdict};
 use crate::settings::{Found, Settings};
 
 /// Adds the warnings about settings without effect, and returns the refusals, in the order of the
 /// lines.
-pub(crate) fn judge(settings: &mut Settings) -> Vec<ConfigError> {
+pub(crate) fn judge(settings: &mut Settings, has_gssapi: bool) -> Vec<ConfigError> {
     let mut refusals = Vec::new();
     let mut notices: Vec<Notice> = Vec::new();
     for key in registry::all() {
         for found in written(settings, key) {
             match key.fate.judge(&found.text) {
+                Verdict::Refused(refusal) if has_gssapi && *refusal == registry::KERBEROS => {}
                 Verdict::Refused(refusal) if is_asked_for(settings, key) => {
-                    refusals.push(found.refused(refusal.reason).hint(refusal.way_out));
+                    let refused = found.refused(refusal.reason).with_id(finding::NOT_THERE);
+                    refusals.push(refused.hint(refusal.way_out));
                 }
                 Verdict::NoEffect(why) if is_asked_for(settings, key) => {
-                    notices.push(found.warning(format!("no effect: {why}")));
+                    notices.push(found.no_effect(format!("no effect: {why}")));
                 }
                 _ => {}
             }

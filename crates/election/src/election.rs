@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use proto::notification::{Form, Notification, PeerState};
-use proto::{ElectionRound, Epoch, Sid, Zxid};
+use proto::{ConfigVersion, ElectionRound, Epoch, Sid, Zxid};
 
 use crate::answers::Answers;
 use crate::guard::OtherLeaders;
@@ -104,6 +104,8 @@ pub struct Election {
     /// Those whose votes made this server the leader.
     pub(crate) supporters: BTreeSet<Sid>,
     pub(crate) other_leaders: OtherLeaders,
+    /// See [`Election::take_no_list_before`].
+    overtaken_before: ConfigVersion,
     answers: Answers,
     /// What voters said before the first round: they do not say it again for a while.
     early: VecDeque<(Sid, Heard)>,
@@ -147,6 +149,7 @@ impl Election {
             settled: BTreeMap::new(),
             supporters: BTreeSet::new(),
             other_leaders: OtherLeaders::default(),
+            overtaken_before: ConfigVersion::default(),
             answers: Answers::default(),
             early: VecDeque::new(),
             lookers: BTreeMap::new(),
@@ -199,14 +202,12 @@ impl Election {
             let others = &mut self.other_leaders;
             others.hear(from, notification, theirs, &self.electorate, now_ms);
         }
+        if self.role == Role::Observer && self.has_older_list(heard) {
+            self.tell_list(from, now_ms, out);
+        }
         if !self.electorate.is_voter(from) {
             // At once and whatever it does: this may be all that it ever hears.
-            let ballot = Ballot {
-                round: self.round,
-                state: self.state,
-                ..self.published
-            };
-            self.answer(from, ballot, now_ms, out);
+            self.answer(from, self.present_ballot(), now_ms, out);
         } else if matches!(notification.state, PeerState::Unknown(_)) {
         } else if self.looking.is_some() {
             self.hear_in_round(from, notification, now_ms, out);
@@ -225,7 +226,7 @@ impl Election {
             return false;
         };
         let is_newer = members.version > self.electorate.members().version;
-        if !is_newer || !self.settings.reconfig_enabled {
+        if !is_newer || members.version < self.overtaken_before || !self.settings.reconfig_enabled {
             return false;
         }
         out.push(Action::ConfigSeen {
@@ -265,6 +266,7 @@ impl Election {
     /// What [`Election::next_deadline`] announced is due.
     pub fn handle_deadline(&mut self, now_ms: i64, out: &mut Vec<Action>) {
         self.conclude_if_due(now_ms, out);
+        self.stand_if_due(now_ms, out);
         self.tell_again_if_due(now_ms, out);
     }
 
@@ -318,6 +320,12 @@ impl Election {
         self.presence.get(&sid) == Some(&Presence::Gone)
     }
 
+    /// This server's history knows a list of this version: an older one of another server was overtaken,
+    /// and those whom it names may have missed what was committed since.
+    pub fn take_no_list_before(&mut self, version: ConfigVersion) {
+        self.overtaken_before = version;
+    }
+
     /// What the oracle says now. To be told before each [`Election::handle_deadline`].
     pub fn handle_oracle(&mut self, oracle: Option<Oracle>, now_ms: i64) {
         self.oracle = oracle;
@@ -364,9 +372,11 @@ impl Election {
     /// one is void, and rounds count from the beginning.
     pub fn reset(&mut self, role: Role, electorate: Electorate, candidate: Candidate) {
         let (me, settings, oracle) = (self.me, self.settings, self.oracle);
+        let overtaken_before = self.overtaken_before;
         let presence = std::mem::take(&mut self.presence);
         *self = Self::new(me, role, settings, electorate, candidate);
         (self.oracle, self.presence) = (oracle, presence);
+        self.overtaken_before = overtaken_before;
     }
 
     /// The configurations that apply.
@@ -414,10 +424,37 @@ impl Election {
         Vote { leader, ..own }
     }
 
+    /// What a server without a vote is told, whatever this one does.
+    fn present_ballot(&self) -> Ballot {
+        Ballot {
+            round: self.round,
+            state: self.state,
+            ..self.published
+        }
+    }
+
     /// An observer answers nobody: its word is not counted, and it would go back and forth with a
-    /// voter that answers at once.
+    /// voter that answers at once. See [`Election::tell_list`] for the exception.
     fn answer(&mut self, to: Sid, ballot: Ballot, now_ms: i64, out: &mut Vec<Action>) {
         if self.role == Role::Participant && self.answers.admit(to, ballot, now_ms) {
+            out.push(self.send(to, ballot));
+        }
+    }
+
+    /// Whether a server looks that has not heard of the committed list yet.
+    fn has_older_list(&self, heard: &Heard) -> bool {
+        let theirs = heard.members.as_ref().map(|theirs| theirs.version);
+        self.settings.reconfig_enabled
+            && heard.notification.state == PeerState::Looking
+            && theirs.is_some_and(|theirs| theirs < self.electorate.members().version)
+    }
+
+    /// An observer, too, tells of a newer list: to a server whose own list names none of today's
+    /// voters, which were all replaced, it may be the only one that can. Whoever has taken the list
+    /// over does not ask with an older one again.
+    fn tell_list(&mut self, to: Sid, now_ms: i64, out: &mut Vec<Action>) {
+        let ballot = self.present_ballot();
+        if self.answers.admit(to, ballot, now_ms) {
             out.push(self.send(to, ballot));
         }
     }

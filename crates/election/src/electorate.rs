@@ -101,7 +101,15 @@ impl Electorate {
 
     /// Whether a server may lead as far as its weight goes.
     pub(crate) fn may_lead(&self, sid: Sid) -> bool {
-        self.committed.weight(sid) > 0
+        self.committed.weight(sid) > 0 || self.is_newcomer(sid)
+    }
+
+    /// Whether a server that has no vote by the committed configuration has one by the proposed one, and
+    /// may be elected as far as that goes.
+    pub(crate) fn is_newcomer(&self, sid: Sid) -> bool {
+        let proposed = self.proposed.as_ref();
+        !self.committed.is_voter(sid)
+            && proposed.is_some_and(|proposed| proposed.is_voter(sid) && proposed.weight(sid) > 0)
     }
 
     /// Whether those who agree with `ballot` decide.
@@ -111,17 +119,52 @@ impl Electorate {
         ballot: &Ballot,
         oracle: Option<Oracle>,
     ) -> bool {
+        let is_enough = |verifier: &dyn QuorumVerifier| agree(verifier, ballots, ballot, oracle);
+        is_enough(self.committed.as_ref()) && self.proposed.as_deref().is_none_or(is_enough)
+    }
+
+    /// Whether nothing can be committed that whoever `ballot` names lacks: its voters are a quorum of the
+    /// committed configuration, and none of the proposed one can do without them. Votes of newcomers do
+    /// not say what they have logged.
+    pub(crate) fn is_covered(&self, ballots: &BTreeMap<Sid, Ballot>, ballot: &Ballot) -> bool {
         let agrees = |sid: &Sid| {
             let cast = ballots.get(sid);
-            cast.is_some_and(|cast| cast.agrees_with(ballot))
+            self.committed.is_voter(*sid) && cast.is_some_and(|cast| cast.agrees_with(ballot))
         };
-        let by_oracle = oracle.is_some_and(|oracle| oracle.is_needed && oracle.grants);
-        let is_quorum = |verifier: &dyn QuorumVerifier| {
-            let voters = verifier.voters();
-            (by_oracle && voters.len() <= ORACLE_VOTERS_MAX && voters.iter().any(agrees))
-                || verifier.is_quorum(&|sid| voters.contains(&sid) && agrees(&sid))
-        };
-        is_quorum(self.committed.as_ref()) && self.proposed.as_deref().is_none_or(is_quorum)
+        let proposed = self.proposed.as_deref();
+        self.committed.is_quorum(&|sid| agrees(&sid))
+            && proposed.is_some_and(|proposed| {
+                !proposed.is_quorum(&|sid| proposed.is_voter(sid) && !agrees(&sid))
+            })
+    }
+
+    /// Whether the committed configuration decides, and the proposed one does not.
+    pub(crate) fn is_held_up(
+        &self,
+        ballots: &BTreeMap<Sid, Ballot>,
+        ballot: &Ballot,
+        oracle: Option<Oracle>,
+    ) -> bool {
+        let is_enough = |verifier: &dyn QuorumVerifier| agree(verifier, ballots, ballot, oracle);
+        let proposed = self.proposed.as_deref();
+        is_enough(self.committed.as_ref()) && !proposed.is_none_or(is_enough)
+    }
+
+    /// Whether those who have a leader already decide for server `me` that it follows it, too. One that
+    /// has no vote by the committed configuration adds nothing to a quorum of it, and a proposed one
+    /// that needs its vote may have been given up: the leader then knows nothing of it, and it would
+    /// be waited for without end.
+    pub(crate) fn is_settled(
+        &self,
+        me: Sid,
+        ballots: &BTreeMap<Sid, Ballot>,
+        ballot: &Ballot,
+        oracle: Option<Oracle>,
+    ) -> bool {
+        match self.members.voters.contains(&me) {
+            true => self.is_decided(ballots, ballot, oracle),
+            false => agree(self.committed.as_ref(), ballots, ballot, oracle),
+        }
     }
 
     /// Those who agree with `ballot`.
@@ -133,6 +176,23 @@ impl Electorate {
         let agreeing = ballots.iter().filter(|(_, cast)| cast.agrees_with(ballot));
         agreeing.map(|(sid, _)| *sid).collect()
     }
+}
+
+/// Whether those of a configuration who agree with `ballot` decide.
+fn agree(
+    verifier: &dyn QuorumVerifier,
+    ballots: &BTreeMap<Sid, Ballot>,
+    ballot: &Ballot,
+    oracle: Option<Oracle>,
+) -> bool {
+    let agrees = |sid: &Sid| {
+        let cast = ballots.get(sid);
+        cast.is_some_and(|cast| cast.agrees_with(ballot))
+    };
+    let voters = verifier.voters();
+    let by_oracle = oracle.is_some_and(|oracle| oracle.is_needed && oracle.grants);
+    (by_oracle && voters.len() <= ORACLE_VOTERS_MAX && voters.iter().any(agrees))
+        || verifier.is_quorum(&|sid| voters.contains(&sid) && agrees(&sid))
 }
 
 const ORACLE_VOTERS_MAX: usize = 2;

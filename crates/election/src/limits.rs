@@ -36,5 +36,9 @@ pub const DIAL_PAUSE_MIN_MS: i64 = 200;
 /// nothing itself, is at most not noticed.
 pub const DIAL_PAUSE_MAX_MS: i64 = 5000;
 
+/// How long a newcomer waits for an election to end without its vote before it stands itself. Longer than
+/// votes settle ([`Settings::settle_ms`](crate::Settings::settle_ms)).
+pub(crate) const HOLD_UP_MS: i64 = 1_000;
+
 const _: () = assert!(ANSWER_INTERVAL_MS * 2 < GUARD_WAIT_MS);
 const _: () = assert!(DIAL_PAUSE_MIN_MS <= DIAL_PAUSE_MAX_MS);

@@ -8,7 +8,8 @@
 //!
 //! Differs from Java: messages that come while the quorum settles are counted like any other
 //! (Java throws away those with no better vote), and the pause runs from the last telling (Java's
-//! starts again with every message, so that a talkative peer keeps it from telling the others).
+//! starts again with every message, so that a talkative peer keeps it from telling the others). The
+//! round of a voter that votes for nobody yet is taken over as any other's.
 //!
 //! Source: FastLeaderElection.lookForLeader.
 
@@ -18,7 +19,7 @@ use std::collections::BTreeMap;
 use proto::Sid;
 use proto::notification::{Notification, PeerState};
 
-use crate::limits::GUARD_WAIT_MS;
+use crate::limits::{GUARD_WAIT_MS, HOLD_UP_MS};
 use crate::{Action, Ballot, Election, Role, Vote};
 
 /// What a server keeps while it looks.
@@ -31,6 +32,8 @@ pub(crate) struct Looking {
     tell_again_at_ms: i64,
     interval_ms: i64,
     settling: Option<Settling>,
+    /// Since when the voters agree on somebody for whom this newcomer cannot vote.
+    held_up_since_ms: Option<i64>,
 }
 
 /// A quorum agrees.
@@ -50,10 +53,22 @@ impl Looking {
             tell_again_at_ms: now_ms.saturating_add(interval_ms),
             interval_ms,
             settling: None,
+            held_up_since_ms: None,
         }
     }
 
     pub(crate) fn deadline(&self) -> i64 {
+        let deadline = self.next_telling_or_end();
+        let stands_at = self.stand_at_ms();
+        stands_at.map_or(deadline, |at_ms| at_ms.min(deadline))
+    }
+
+    fn stand_at_ms(&self) -> Option<i64> {
+        let since_ms = self.held_up_since_ms?;
+        Some(since_ms.saturating_add(HOLD_UP_MS))
+    }
+
+    fn next_telling_or_end(&self) -> i64 {
         match self.settling {
             Some(Settling {
                 until_ms,
@@ -76,6 +91,7 @@ impl Looking {
     fn propose(&mut self, vote: Vote) {
         self.proposal = vote;
         self.settling = None;
+        self.held_up_since_ms = None;
     }
 }
 
@@ -94,6 +110,9 @@ impl Election {
         let leader = notification.leader;
         let is_self_for_an_observer = leader == self.me && self.role == Role::Observer;
         if !self.electorate.is_voter(leader) || is_self_for_an_observer {
+            if leader == Vote::NOBODY.leader {
+                self.catch_up(notification, now_ms, out);
+            }
             return;
         }
         match notification.state {
@@ -102,6 +121,25 @@ impl Election {
                 self.count_settled(from, notification, now_ms, out);
             }
             PeerState::Observing | PeerState::Unknown(_) => {}
+        }
+    }
+
+    /// A voter that must not lead by the committed list has heard of nobody to vote for, and its round
+    /// is later. If this server stayed behind, its own votes would be too old for that voter, and a
+    /// proposed list can need it. Java stays behind.
+    fn catch_up(&mut self, notification: &Notification, now_ms: i64, out: &mut Vec<Action>) {
+        let Some(looking) = &mut self.looking else {
+            return;
+        };
+        let is_looking = notification.state == PeerState::Looking;
+        let counts = looking.is_trusted && notification.zxid != Vote::UNTRUSTED;
+        if is_looking && counts && notification.round > self.round {
+            self.round = notification.round;
+            self.ballots.clear();
+            let own = looking.own;
+            looking.propose(own);
+            self.tell_all(out);
+            self.weigh_and_ask(now_ms, out);
         }
     }
 
@@ -130,7 +168,7 @@ impl Election {
                 looking.propose(if beats(&own) { vote } else { own });
                 self.tell_all(out);
             }
-            Ordering::Equal if beats(&looking.proposal) => {
+            Ordering::Equal if beats(&looking.proposal) && beats(&looking.own) => {
                 looking.propose(vote);
                 self.tell_all(out);
             }
@@ -138,7 +176,34 @@ impl Election {
         }
         let ballot = Ballot::looking(vote, self.round);
         self.ballots.insert(from, ballot);
+        self.vote_behind_if_covered(out);
+        self.watch_hold_up(now_ms);
         self.weigh_and_ask(now_ms, out);
+    }
+
+    /// A newcomer, which has a vote by the proposed list alone, may have logged more than any voter: what
+    /// nobody has committed. It votes for somebody behind itself if those who agree would have to know of
+    /// all that can be committed. In Java it never does, and such an ensemble may have no leader.
+    fn vote_behind_if_covered(&mut self, out: &mut Vec<Action>) {
+        let Some(looking) = &mut self.looking else {
+            return;
+        };
+        let is_behind = |vote: &Vote| !vote.is_better_than(&looking.own);
+        if self.role != Role::Participant
+            || !self.electorate.is_newcomer(self.me)
+            || !is_behind(&looking.proposal)
+        {
+            return;
+        }
+        let electorate = &self.electorate;
+        let mut covered = self.ballots.values().filter(|ballot| {
+            is_behind(&ballot.vote) && electorate.is_covered(&self.ballots, ballot)
+        });
+        let vote = covered.next().map_or(looking.own, |ballot| ballot.vote);
+        if vote != looking.proposal {
+            looking.propose(vote);
+            self.tell_all(out);
+        }
     }
 
     /// As [`Election::weigh`]. Once a quorum agrees, the guard asks the others: one of them may
@@ -259,7 +324,8 @@ impl Election {
             let said = ballots.get(&leader);
             said.is_some_and(|said| said.state == PeerState::Leading)
         };
-        is_confirmed && self.electorate.is_decided(ballots, ballot, self.oracle)
+        let electorate = &self.electorate;
+        is_confirmed && electorate.is_settled(self.me, ballots, ballot, self.oracle)
     }
 
     pub(crate) fn conclude_if_due(&mut self, now_ms: i64, out: &mut Vec<Action>) {
@@ -312,6 +378,37 @@ impl Election {
         looking.interval_ms = looking.interval_ms.saturating_mul(2).min(longest_ms);
         looking.tell_again_at_ms = now_ms.saturating_add(looking.interval_ms);
         self.tell_all(out);
+    }
+
+    /// A newcomer votes for nobody before it hears of a candidate, as in Java. If the voters agree on one
+    /// for whom it cannot vote, and wait for its vote, nobody can be elected but the newcomer. In Java it
+    /// never stands, and such an ensemble has no leader. Nor must it stand where it is not needed: a server of Java votes for a
+    /// newcomer, but does not find it (QuorumPeer.getView has the committed list alone).
+    fn watch_hold_up(&mut self, now_ms: i64) {
+        let is_held_up = self.role == Role::Participant
+            && self.electorate.is_newcomer(self.me)
+            && self.proposal().is_some_and(Vote::is_for_nobody)
+            && self.ballots.values().any(|ballot| {
+                let electorate = &self.electorate;
+                electorate.is_held_up(&self.ballots, ballot, self.oracle)
+            });
+        if let Some(looking) = &mut self.looking {
+            let since_ms = looking.held_up_since_ms.unwrap_or(now_ms);
+            looking.held_up_since_ms = is_held_up.then_some(since_ms);
+        }
+    }
+
+    pub(crate) fn stand_if_due(&mut self, now_ms: i64, out: &mut Vec<Action>) {
+        self.watch_hold_up(now_ms);
+        let me = self.me;
+        if let Some(looking) = &mut self.looking
+            && looking.stand_at_ms().is_some_and(|at_ms| at_ms <= now_ms)
+        {
+            let own = looking.own;
+            looking.propose(Vote { leader: me, ..own });
+            self.tell_all(out);
+            self.weigh_and_ask(now_ms, out);
+        }
     }
 
     fn decide(&mut self, ballot: Ballot, out: &mut Vec<Action>) {

@@ -52,6 +52,11 @@ impl Vote {
         (Epoch(0), Zxid(mixed & i64::MAX), self.leader)
     }
 
+    /// Whether no candidate has been heard of yet.
+    pub(crate) fn is_for_nobody(self) -> bool {
+        self.leader == Self::NOBODY.leader
+    }
+
     /// The vote in a notification.
     pub(crate) fn of(notification: &Notification) -> Self {
         Self {

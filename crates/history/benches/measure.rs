@@ -6,10 +6,12 @@
 use std::time::{Duration, Instant};
 
 use history::{
-    Baseline, FileOwner, HistoryQuery, Index, Moment, Origin, Settings, SnapshotAt, Step,
+    Baseline, FeedMemory, FileOwner, HistoryQuery, Index, Moment, Origin, Position, Settings,
+    SnapshotAt, Step, Viewer,
 };
+use jute::Encode;
 use proto::txn::{SetDataTxn, Txn, TxnHeader, TxnRecord};
-use proto::{SessionId, StatPersisted, Zxid};
+use proto::{Acl, SessionId, StatPersisted, Zxid};
 
 fn main() {
     let numbers = std::env::args().filter_map(|arg| arg.parse::<u64>().ok());
@@ -20,10 +22,11 @@ fn main() {
     let settings = Settings::new(dir.path());
     let mut baseline = Baseline::new(&settings).expect("a baseline");
     let begun = Instant::now();
+    baseline.acl(1, &[Acl::open()]);
     for n in 0..paths {
         let stat = StatPersisted::default();
         baseline
-            .znode(&path(n), Some(b"x"), -1, &stat)
+            .znode(&path(n), Some(b"x"), 1, &stat)
             .expect("a znode");
     }
     let at = SnapshotAt {
@@ -32,12 +35,17 @@ fn main() {
     };
     let mut index = Index::create(settings.clone(), baseline, at).expect("a history");
     report("baseline, znodes/s", rate(paths, begun.elapsed()));
-    let written_before = written();
+    let (written_before, processor_before) = (written(), processor_time());
     let begun = Instant::now();
-    let mut logical = 0_u64;
+    let (mut logical, mut alone) = (0_u64, 0_u64);
     for n in 1..=changes {
         let record = set(n, paths);
         logical += 40 + 100;
+        // What a record is by itself, compressed as it lies in blocks.
+        if n % 1000 == 0 {
+            let packed = snap::raw::Encoder::new().compress_vec(&record.to_bytes());
+            alone += packed.expect("a record").len() as u64;
+        }
         index.append(&record, &Origin::default()).expect("a change");
         if n % 8192 == 0 {
             index.checkpoint().expect("a checkpoint");
@@ -46,6 +54,8 @@ fn main() {
     }
     index.checkpoint().expect("a checkpoint");
     report("changes/s, merges included", rate(changes, begun.elapsed()));
+    let processor = processor_time().saturating_sub(processor_before);
+    report("changes/s of processor time", rate(changes, processor));
     let begun = Instant::now();
     while index.step(0).expect("a step") == Step::Worked {}
     index.checkpoint().expect("a checkpoint");
@@ -57,11 +67,16 @@ fn main() {
         "bytes on disk a change",
         index.bytes_on_disk() as f64 / changes as f64,
     );
+    let packed = alone as f64 / (changes / 1000).max(1) as f64;
+    report("bytes of a log record, compressed", packed);
+    let on_disk = index.bytes_on_disk() as f64 / changes as f64;
+    report("bytes on disk / compressed record", on_disk / packed);
     let wrote = (written() - written_before) as f64;
     report("bytes written a change", wrote / changes as f64);
     report("write amplification", wrote / logical as f64);
     report("memory, MiB", resident_mib());
     ask(&index, changes, paths);
+    feed(&index, changes);
     drop(index);
     let begun = Instant::now();
     let index = Index::open(settings).expect("the same history");
@@ -97,6 +112,49 @@ fn ask(index: &Index, changes: u64, paths: u64) {
         all.push(begun.elapsed());
     }
     show("znode at a zxid", all);
+}
+
+/// Who has proved nothing, where everything is open to all.
+struct Anyone;
+
+impl Viewer for Anyone {
+    fn may_read(&self, _: &str, acl: &[Acl]) -> bool {
+        acl.iter().any(|entry| &*entry.id.scheme == "world")
+    }
+
+    fn may_see_secrets(&self) -> bool {
+        false
+    }
+}
+
+/// All changes in their order, as a feed reads them and writes its lines: for a super user, and for
+/// whoever is asked for permission.
+fn feed(index: &Index, changes: u64) {
+    let reader = index.reader();
+    let owner = FileOwner {
+        shows_secrets: true,
+    };
+    let viewers: [(&str, &dyn Viewer); 2] = [
+        ("feed to a super user, lines/s", &owner),
+        ("feed to anyone, lines/s", &Anyone),
+    ];
+    let mut query = HistoryQuery::of("/");
+    query.recursive = true;
+    let wanted = changes.min(1_000_000);
+    for (what, viewer) in viewers {
+        let mut memory = FeedMemory::default();
+        let (mut after, mut count, mut bytes) = (Position::behind(Zxid(0)), 0, 0);
+        let begun = Instant::now();
+        while count < wanted {
+            let page = reader.feed_on(&query, after, viewer, &mut memory);
+            let page = page.expect("a page");
+            (after, count) = (page.position, count + page.results.len() as u64);
+            assert_eq!(page.hidden, 0);
+            bytes += history::json::lines(&page.results).len();
+        }
+        report(what, rate(count, begun.elapsed()));
+        report("bytes of a line", bytes as f64 / count as f64);
+    }
 }
 
 fn show(what: &str, mut all: Vec<Duration>) {
@@ -148,6 +206,13 @@ fn written() -> u64 {
     let text = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("wchar: "));
     line.and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+/// What this thread has run for; on a busy machine less time than goes by.
+fn processor_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let first = text.split_whitespace().next();
+    Duration::from_nanos(first.and_then(|ns| ns.parse().ok()).unwrap_or(0))
 }
 
 fn resident_mib() -> f64 {

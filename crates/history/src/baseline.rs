@@ -73,12 +73,12 @@ impl Baseline {
         let seen = stat.czxid.max(stat.mzxid).max(stat.pzxid);
         self.last_seen = self.last_seen.max(seen);
         self.newest_ms = self.newest_ms.max(stat.mtime);
-        if !self.filter.takes(path) {
-            return Ok(());
-        }
         let (kind, owner, ttl_ms) = kind_of_owner(stat.ephemeral_owner);
         if kind == Kind::Ephemeral {
             self.ephemerals.push((path.to_owned(), owner.0));
+        }
+        if !self.filter.takes(path) {
+            return Ok(());
         }
         let znode = Znode {
             czxid: stat.czxid,

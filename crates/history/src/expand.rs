@@ -70,17 +70,67 @@ pub(crate) struct Expander<'a> {
     pub(crate) ephemerals: &'a Ephemerals,
     pub(crate) origin: &'a Origin,
     /// Where they go.
-    pub(crate) out: &'a mut Vec<Draft>,
+    pub(crate) out: &'a mut Drafts,
+    /// Of the next change of the transaction. Changes that are not recorded have one too, so that
+    /// members that record different paths name the same change alike.
+    pub(crate) index: u32,
+    pub(crate) last_acl: &'a mut LastAcl,
 }
 
+/// The ACL of the znode created last, which is often that of the next, and its bytes.
+pub(crate) type LastAcl = Option<(Vec<Acl>, Bytes)>;
+
 /// A change whose contents are not stored yet.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Draft {
     pub(crate) change: Change,
     /// The new data, if the change sets it.
     pub(crate) data: Option<Bytes>,
     /// The new ACL (an `AclList`), if the change sets it.
     pub(crate) acl: Option<Bytes>,
+    /// Whether the path is one that is recorded. Of others it counts which are ephemeral, since a
+    /// session's end may delete them without a list.
+    pub(crate) is_recorded: bool,
+}
+
+/// The changes of one transaction. What they lie in is used again for the next: most of the time that
+/// a change takes would go into its memory.
+#[derive(Debug, Default)]
+pub(crate) struct Drafts {
+    slots: Vec<Draft>,
+    used: usize,
+}
+
+impl Drafts {
+    /// Changes, and bytes of a path, for which memory is kept.
+    const KEPT: usize = 64;
+    const PATH_BYTES_KEPT: usize = 4 << 10;
+
+    /// One more, with all fields as the last user of the slot left them but for its contents.
+    fn next(&mut self) -> &mut Draft {
+        if self.used == self.slots.len() {
+            self.slots.push(Draft::default());
+        }
+        self.used += 1;
+        &mut self.slots[self.used - 1]
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Draft> {
+        self.slots[..self.used].iter_mut()
+    }
+
+    /// Forgets them. Contents go: a slice would keep a whole request in memory.
+    pub(crate) fn clear(&mut self) {
+        for draft in &mut self.slots[..self.used] {
+            (draft.data, draft.acl) = (None, None);
+            (draft.change.data, draft.change.acl) = (None, None);
+            if draft.change.path.capacity() > Self::PATH_BYTES_KEPT {
+                draft.change.path = String::new();
+            }
+        }
+        self.used = 0;
+        self.slots.truncate(Self::KEPT);
+    }
 }
 
 impl Expander<'_> {
@@ -129,17 +179,15 @@ impl Expander<'_> {
                     Txn::Reconfig(_) => Operation::Reconfig,
                     _ => Operation::SetData,
                 };
-                let made = self.change(record, &set.path, operation);
-                if let Some(draft) = made {
-                    draft.change.version = set.version;
-                    draft.data = set.data.clone();
-                }
+                let draft = self.change(record, &set.path, operation);
+                draft.change.version = set.version;
+                draft.data = set.data.clone();
             }
             Txn::SetAcl(set) => {
-                if let Some(draft) = self.change(record, &set.path, Operation::SetAcl) {
-                    draft.change.aversion = set.version;
-                    draft.acl = Some(acl_bytes(&set.acl));
-                }
+                let bytes = self.acl_bytes(&set.acl);
+                let draft = self.change(record, &set.path, Operation::SetAcl);
+                draft.change.aversion = set.version;
+                draft.acl = Some(bytes);
             }
             Txn::CreateSession { .. }
             | Txn::CloseSession { .. }
@@ -158,12 +206,23 @@ impl Expander<'_> {
         kind: Kind,
         ttl_ms: i64,
     ) {
-        if let Some(draft) = self.change(record, path, Operation::Create) {
-            draft.change.set_kind(kind);
-            draft.change.ttl_ms = ttl_ms;
-            draft.data = data.cloned();
-            draft.acl = Some(acl_bytes(acl));
+        let acl = self.acl_bytes(acl);
+        let draft = self.change(record, path, Operation::Create);
+        draft.change.set_kind(kind);
+        draft.change.ttl_ms = ttl_ms;
+        draft.data = data.cloned();
+        draft.acl = Some(acl);
+    }
+
+    fn acl_bytes(&mut self, acl: &[Acl]) -> Bytes {
+        if let Some((last, bytes)) = self.last_acl
+            && *last == acl
+        {
+            return bytes.clone();
         }
+        let bytes = acl_bytes(acl);
+        *self.last_acl = Some((acl.to_vec(), bytes.clone()));
+        bytes
     }
 
     fn delete(&mut self, record: &TxnRecord, path: &str, operation: Operation) {
@@ -189,39 +248,31 @@ impl Expander<'_> {
         }
     }
 
-    fn change(
-        &mut self,
-        record: &TxnRecord,
-        path: &str,
-        operation: Operation,
-    ) -> Option<&mut Draft> {
-        if !self.filter.takes(path) {
-            return None;
-        }
+    fn change(&mut self, record: &TxnRecord, path: &str, operation: Operation) -> &mut Draft {
+        let index = self.index;
+        self.index += 1;
+        let is_recorded = self.filter.takes(path);
         let header = &record.header;
-        let zxid = header.zxid.0;
-        let index = match self.out.last() {
-            Some(last) if last.change.zxid == zxid => last.change.index + 1,
-            _ => 0,
-        };
-        let change = Change {
-            zxid,
+        let draft = self.out.next();
+        draft.is_recorded = is_recorded;
+        let mut kept = std::mem::take(&mut draft.change);
+        kept.client.clone_from(&self.origin.client);
+        kept.identities.clone_from(&self.origin.identities);
+        kept.path.clear();
+        kept.path.push_str(path);
+        draft.change = Change {
+            zxid: header.zxid.0,
             index,
             time_ms: header.time_ms,
             session: header.session.0,
             cxid: header.cxid,
-            client: self.origin.client.clone(),
-            identities: self.origin.identities.clone(),
+            client: kept.client,
+            identities: kept.identities,
             operation: operation.into(),
-            path: path.to_owned(),
+            path: kept.path,
             ..Change::default()
         };
-        self.out.push(Draft {
-            change,
-            data: None,
-            acl: None,
-        });
-        self.out.last_mut()
+        draft
     }
 }
 
@@ -231,7 +282,7 @@ pub(crate) fn acl_bytes(acl: &[Acl]) -> Bytes {
 }
 
 /// Kind, owner and TTL of a stored owner. Source: EphemeralType.
-pub(crate) fn kind_of_owner(stored: i64) -> (Kind, SessionId, i64) {
+pub fn kind_of_owner(stored: i64) -> (Kind, SessionId, i64) {
     const EXTENDED: i64 = 0xff;
     const FEATURES: i64 = 0x00ff_ff00_0000_0000;
     let none = SessionId(0);

@@ -11,22 +11,24 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hashbrown::HashMap;
+use parking_lot::RwLock;
 use prost::Message;
 use proto::Zxid;
 use proto::txn::{TxnHeader, TxnRecord};
 
 use crate::error::{HistoryError, Result, io_error};
-use crate::expand::{Draft, Ephemerals, Expander, Origin, hash_of, inline};
+use crate::expand::{Draft, Drafts, Ephemerals, Expander, LastAcl, Origin, hash_of, inline};
 use crate::files::rows::{Rows, SledRows, Writes, keys};
 use crate::files::segment::{self, Segment, SegmentWriter};
-use crate::files::sorted::SortedWriter;
+use crate::files::sorted::{SortedWriter, Unsynced};
+use crate::filling::Filling;
 use crate::filter::PathFilter;
 use crate::limits::{BLOCK_BYTES, FORMAT, INLINE_BYTES, KNOWN_CONTENTS, Shape};
 use crate::load::{Loaded, Use, remove_strays};
 use crate::maintain::Task;
-use crate::postings::encode;
+use crate::postings::{RecentKeys, encode};
 use crate::read::Reader;
-use crate::record::{Block, BlockRow, Change, Content, IndexRow, Kind, RunRow};
+use crate::record::{BlockRow, Change, Content, IndexRow, Kind, RunRow};
 use crate::view::{Run, Shared};
 
 /// How a history is kept.
@@ -59,6 +61,11 @@ impl Settings {
         }
     }
 
+    /// Whether there is a history in the directory, whatever it is worth.
+    pub fn is_there(&self) -> bool {
+        self.dir.join(ROWS_DIR).is_dir()
+    }
+
     /// Old changes are dropped by whole files, so these are small where little is kept.
     pub(crate) fn segment_bytes(&self) -> u64 {
         let most = self.shape.segment_bytes;
@@ -82,24 +89,28 @@ pub struct Index {
     pub(crate) ephemerals: Ephemerals,
     /// Contents of the current segment, by their hash.
     pub(crate) known: HashMap<[u8; 16], u64>,
-    /// Changes of the block that is being filled.
-    pub(crate) filling: Vec<Change>,
-    pub(crate) filling_bytes: usize,
-    pub(crate) drafts: Vec<Draft>,
+    /// The block that is being filled.
+    pub(crate) filling: Filling,
+    pub(crate) drafts: Drafts,
+    pub(crate) last_acl: LastAcl,
+    /// The view's. Keys of changes that readers do not see yet are in it, too: no look goes beyond its
+    /// own last transaction.
+    pub(crate) recent: Arc<RwLock<RecentKeys>>,
     /// What readers do not see yet.
     pub(crate) staged: Vec<Staged>,
     /// Rows for the next checkpoint.
     pub(crate) writes: Writes,
+    /// Runs that are to be on the disk before the next checkpoint's rows are, by their numbers.
+    pub(crate) unsynced: Vec<(u64, Unsynced)>,
     /// Files that nothing points to once the next checkpoint is written.
     pub(crate) obsolete: Vec<PathBuf>,
     pub(crate) is_dirty: bool,
     pub(crate) task: Option<Task>,
-    /// At which block, and when, it was last seen that there is nothing to drop.
+    /// At which file of changes, and when, it was last seen that there is nothing to drop.
     pub(crate) looked_at: (u64, i64),
 }
 
 pub(crate) enum Staged {
-    Change(u64, Box<Change>),
     Closed(BlockRow),
     Segment(Arc<Segment>),
 }
@@ -170,11 +181,14 @@ impl Index {
             ephemerals: &self.ephemerals,
             origin,
             out: &mut drafts,
+            index: 0,
+            last_acl: &mut self.last_acl,
         }
         .expand(record);
-        for draft in drafts.drain(..) {
+        for draft in drafts.iter_mut() {
             self.put(draft)?;
         }
+        drafts.clear();
         self.drafts = drafts;
         self.state.head = header.zxid.0;
         self.state.head_session = header.session.0;
@@ -184,22 +198,20 @@ impl Index {
         Ok(())
     }
 
-    fn put(&mut self, draft: Draft) -> Result<()> {
-        let Draft {
-            mut change,
-            data,
-            acl,
-        } = draft;
-        self.note_ephemeral(&change);
+    fn put(&mut self, draft: &mut Draft) -> Result<()> {
+        let (data, acl) = (draft.data.take(), draft.acl.take());
+        let change = &mut draft.change;
+        self.note_ephemeral(change);
+        if !draft.is_recorded {
+            return Ok(());
+        }
         change.data = data.map(|bytes| self.store(bytes)).transpose()?;
         change.acl = acl.map(|bytes| self.store(bytes)).transpose()?;
-        self.filling_bytes += change.encoded_len();
-        self.filling.push(change.clone());
-        self.staged
-            .push(Staged::Change(self.state.open_block, Box::new(change)));
+        self.filling.push(change);
+        self.recent.write().note(self.state.open_block, change);
         self.state.changes += 1;
-        if self.filling.len() >= self.settings.shape.block_changes
-            || self.filling_bytes >= BLOCK_BYTES
+        if self.filling.changes() >= self.settings.shape.block_changes
+            || self.filling.bytes().len() >= BLOCK_BYTES
         {
             self.close_block()?;
         }
@@ -222,8 +234,7 @@ impl Index {
     /// A long content goes to the segment, unless it is there.
     fn store(&mut self, bytes: Bytes) -> Result<Content> {
         if bytes.len() <= INLINE_BYTES {
-            // A slice would keep the whole request in memory.
-            return Ok(inline(Bytes::copy_from_slice(&bytes)));
+            return Ok(inline(bytes));
         }
         let hash = hash_of(&bytes);
         let mut content = Content {
@@ -251,23 +262,14 @@ impl Index {
     }
 
     fn close_block(&mut self) -> Result<()> {
-        let block = Block {
-            changes: std::mem::take(&mut self.filling),
-        };
-        self.filling_bytes = 0;
-        let (offset, bytes) = self.writer.append(&block.encode_to_vec())?;
-        let times = block.changes.iter().map(|change| change.time_ms);
-        let zxid_of = |change: Option<&Change>| change.map_or(0, |change| change.zxid);
+        let (offset, bytes) = self.writer.append(self.filling.bytes())?;
         let row = BlockRow {
             segment: self.state.segment,
             offset,
             bytes,
-            first_zxid: zxid_of(block.changes.first()),
-            last_zxid: zxid_of(block.changes.last()),
-            min_time_ms: times.clone().min().unwrap_or_default(),
-            max_time_ms: times.max().unwrap_or_default(),
-            changes: u32::try_from(block.changes.len()).expect("a block has few changes"),
+            ..self.filling.row()
         };
+        self.filling.clear();
         let key = keys::numbered(keys::BLOCK, self.state.open_block);
         self.writes.push((key, Some(row.encode_to_vec())));
         self.staged.push(Staged::Closed(row));
@@ -284,7 +286,7 @@ impl Index {
 
     /// What comes next is of another era.
     pub(crate) fn close_open_block(&mut self) -> Result<()> {
-        if !self.filling.is_empty() {
+        if self.filling.changes() > 0 {
             self.close_block()?;
         }
         self.publish()
@@ -324,23 +326,15 @@ impl Index {
     pub fn publish(&mut self) -> Result<()> {
         self.writer.write()?;
         let mut view = self.shared.view.write();
-        let view = &mut *view;
-        let mut recent = view.recent.write();
         for staged in self.staged.drain(..) {
             match staged {
-                Staged::Change(block, change) => {
-                    recent.note(block, &change);
-                    view.open.push(*change);
-                }
-                Staged::Closed(row) => {
-                    view.blocks.push_back(row);
-                    view.open.clear();
-                }
+                Staged::Closed(row) => view.blocks.push_back(row),
                 Staged::Segment(segment) => {
                     view.segments.insert(segment.number, segment);
                 }
             }
         }
+        view.open = Bytes::copy_from_slice(self.filling.bytes());
         view.head = self.state.head;
         view.head_ms = self.state.head_time_ms;
         Ok(())
@@ -351,25 +345,28 @@ impl Index {
         let first_block = self.first_recent();
         let last_block = self.state.open_block - 1;
         let number = self.take_file_number();
-        let recent = self.shared.view.read().recent.clone();
         let mut writer = SortedWriter::create(run_path(&self.settings.dir, number))?;
         let mut value = Vec::new();
-        for (key, postings) in recent.read().iter() {
+        for (key, postings) in self.recent.read().sorted() {
             value.clear();
             encode(postings, &mut value);
             writer.push(key, &value)?;
         }
+        let (file, unsynced) = writer.finish_unsynced()?;
         let run = Run {
             number,
             level: 0,
             first_block,
             last_block,
-            file: writer.finish()?,
+            file,
         };
+        self.unsynced.push((number, unsynced));
         self.note_run(&run);
         let mut view = self.shared.view.write();
         view.runs.push(Arc::new(run));
-        view.recent = Arc::default();
+        let emptied = self.recent.read().emptied();
+        self.recent = Arc::new(RwLock::new(emptied));
+        view.recent = self.recent.clone();
         Ok(())
     }
 
@@ -394,11 +391,12 @@ impl Index {
         }
         self.writer.sync()?;
         self.state.segment_bytes = self.writer.end();
+        for (_, run) in &self.unsynced {
+            run.sync()?;
+        }
+        self.unsynced.clear();
         let mut writes = std::mem::take(&mut self.writes);
-        let open = Block {
-            changes: self.filling.clone(),
-        };
-        writes.push((vec![keys::OPEN], Some(open.encode_to_vec())));
+        writes.push((vec![keys::OPEN], Some(self.filling.bytes().to_vec())));
         writes.push((vec![keys::INDEX], Some(self.state.encode_to_vec())));
         self.rows.write(writes)?;
         self.rows.sync()?;

@@ -9,7 +9,8 @@
 //! * [`Baseline`] takes the znodes of the snapshot that a history begins with.
 //! * [`Reader`] answers: [`history`](Reader::history), [`blame`](Reader::blame),
 //!   [`znode_at`](Reader::znode_at), [`tree_at`](Reader::tree_at), [`diff`](Reader::diff), all page by
-//!   page, each only what its [`Viewer`] may see.
+//!   page, each only what its [`Viewer`] may see. [`feed`](Reader::feed) gives all in its order,
+//!   from a [`Position`] on. [`ask`] takes questions as commands put them, [`json`] is how answers look.
 //!
 //! ```text
 //! <dir>/index/          rows in sled: where blocks, runs and eras are, and how far they are valid
@@ -24,15 +25,20 @@
 //! Records are those of `proto/history.proto` ([`record::DEFINITION`]). No clocks, threads or sockets;
 //! files are its own. Time comes in as an argument.
 
+pub mod ask;
 mod baseline;
 mod error;
 mod expand;
 mod files;
+mod filling;
 mod filter;
+mod follow;
 mod index;
+pub mod json;
 mod limits;
 mod load;
 mod maintain;
+mod moment;
 mod postings;
 mod query;
 mod read;
@@ -41,11 +47,17 @@ mod view;
 
 pub use baseline::{Baseline, SnapshotAt};
 pub use error::{HistoryError, Result};
-pub use expand::Origin;
+pub use expand::{Origin, kind_of_owner};
 pub use filter::PathFilter;
+pub use follow::{CatchUp, FromLog, Keeper, Recording, Taken, Znodes, follows, take_applied};
 pub use index::{Index, Settings};
 pub use limits::{FORMAT, PAGE_RESULTS_MAX, Shape};
 pub use load::set_aside;
 pub use maintain::Step;
-pub use query::{Blame, ChildBlame, Difference, DifferenceKind, HistoryQuery, Page, TreeEntry};
+pub use moment::{parse_session, time_text};
+pub use proto::position::{Position, parse_zxid};
+pub use query::{
+    Blame, ChildBlame, Difference, DifferenceKind, FeedMemory, FeedPage, HistoryQuery, Page,
+    TreeEntry,
+};
 pub use read::{Extent, FileOwner, Hole, Moment, Reader, Viewer};

@@ -34,7 +34,19 @@ pub const PAGE_RESULTS_MAX: usize = 1000;
 /// for, and says where to go on.
 pub(crate) const PAGE_BLOCKS_MAX: usize = 2000;
 /// Bytes of contents in one page of an answer, at most (but one result always fits).
-pub(crate) const PAGE_BYTES_MAX: usize = 16 << 20;
+pub(crate) const PAGE_BYTES_MAX: usize = 4 << 20;
+/// Paths of a subtree whose blocks are looked up one by one; with more, all blocks are gone through.
+pub(crate) const SUBTREE_KEYS_MAX: usize = 20_000;
+/// Bytes of changes in one page of a feed, at most (but one change always fits).
+pub(crate) const FEED_BYTES_MAX: usize = 256 << 10;
+/// Blocks that one page of a feed goes through, at most.
+pub(crate) const FEED_BLOCKS_MAX: usize = 64;
+
+/// Znodes of which one reader of a feed is known to be permitted to read them or not; twice, as they
+/// were and as they are.
+pub(crate) const MEMORY_PATHS_MAX: usize = 4096;
+/// New blocks that are gone through to see what of that still holds.
+pub(crate) const MEMORY_BLOCKS_MAX: u64 = 16;
 
 /// How much lies together. The default is meant for servers; tests take less of everything, so that
 /// little data takes every way.
@@ -55,7 +67,7 @@ impl Default for Shape {
     fn default() -> Self {
         Self {
             block_changes: 128,
-            run_blocks: 64,
+            run_blocks: 128,
             runs_merged: 8,
             segment_bytes: 16 << 20,
         }

@@ -11,10 +11,11 @@ use parking_lot::{Mutex, RwLock};
 use prost::Message;
 
 use crate::error::{HistoryError, Result, io_error};
-use crate::expand::Ephemerals;
+use crate::expand::{Drafts, Ephemerals};
 use crate::files::rows::{Rows, SledRows, keys};
 use crate::files::segment::{self, Segment, SegmentWriter};
 use crate::files::sorted::SortedFile;
+use crate::filling::Filling;
 use crate::filter::PathFilter;
 use crate::index::{Index, ROWS_DIR, Settings, base_path, run_path};
 use crate::limits::FORMAT;
@@ -101,7 +102,7 @@ impl Loaded {
         let view = View {
             first_block: self.first_block,
             blocks: std::mem::take(&mut self.blocks),
-            open: self.open.clone(),
+            open: Filling::of(&self.open).bytes().to_vec().into(),
             recent: Arc::default(),
             runs: std::mem::take(&mut self.runs),
             eras: std::mem::take(&mut self.eras),
@@ -130,19 +131,23 @@ impl Loaded {
     pub(crate) fn into_index(mut self) -> Result<Index> {
         let dir = &self.settings.dir;
         let writer = SegmentWriter::open(dir, self.state.segment, self.state.segment_bytes)?;
+        let shared = self.shared()?;
+        let recent = shared.view.read().recent.clone();
         Ok(Index {
-            shared: self.shared()?,
+            shared,
+            recent,
             rows: self.rows,
             settings: self.settings,
             state: self.state,
             writer,
             ephemerals: self.ephemerals,
             known: HashMap::new(),
-            filling_bytes: self.open.iter().map(Message::encoded_len).sum(),
-            filling: self.open,
-            drafts: Vec::new(),
+            filling: Filling::of(&self.open),
+            drafts: Drafts::default(),
+            last_acl: None,
             staged: Vec::new(),
             writes: Vec::new(),
+            unsynced: Vec::new(),
             obsolete: Vec::new(),
             is_dirty: true,
             task: None,
@@ -307,4 +312,43 @@ pub fn set_aside(dir: &Path) -> Result<PathBuf> {
     }
     fs::rename(dir, &aside).map_err(io_error("move aside", dir))?;
     Ok(aside)
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::StatPersisted;
+
+    use super::*;
+    use crate::{Baseline, SnapshotAt};
+
+    /// A history of an older or a newer build is told by its number, and made again.
+    #[test]
+    fn another_version_is_of_no_use() {
+        for found in [FORMAT - 1, FORMAT + 1] {
+            let dir = tempfile::tempdir().unwrap();
+            let settings = Settings::new(dir.path());
+            let mut baseline = Baseline::new(&settings).unwrap();
+            let stat = StatPersisted::default();
+            baseline.znode("/", None, -1, &stat).unwrap();
+            let at = SnapshotAt {
+                zxid: proto::Zxid(1),
+                covers: None,
+            };
+            drop(Index::create(settings.clone(), baseline, at).unwrap());
+            let rows = SledRows::open(&dir.path().join(ROWS_DIR)).unwrap();
+            let (key, row) = rows.scan(keys::INDEX).unwrap().pop().unwrap();
+            let mut state: IndexRow = decode(row, dir.path()).unwrap();
+            state.format = found;
+            rows.write(vec![(key, Some(state.encode_to_vec()))])
+                .unwrap();
+            rows.sync().unwrap();
+            drop(rows);
+            let error = Index::open(settings).err().unwrap();
+            assert!(error.is_unusable(), "{error}");
+            assert!(
+                error.to_string().contains(&format!("format {found}")),
+                "{error}"
+            );
+        }
+    }
 }

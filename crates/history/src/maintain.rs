@@ -41,33 +41,45 @@ pub(crate) struct Merge {
     inputs: Vec<Arc<Run>>,
     cursor: MergedCursor,
     writer: SortedWriter,
+    pending: Pending,
+    /// Of the entry that is being taken.
+    found: Vec<Posting>,
+}
+
+/// An entry that is not written yet: the next input may have more of its key.
+#[derive(Default)]
+struct Pending {
     key: Vec<u8>,
     postings: Vec<Posting>,
     value: Vec<u8>,
 }
 
-impl Merge {
-    fn flush(&mut self) -> Result<()> {
+impl Pending {
+    fn flush(&mut self, writer: &mut SortedWriter) -> Result<()> {
         if !self.postings.is_empty() {
             self.value.clear();
             encode(&self.postings, &mut self.value);
-            self.writer.push(&self.key, &self.value)?;
+            writer.push(&self.key, &self.value)?;
             self.postings.clear();
         }
         Ok(())
     }
+}
 
+impl Merge {
     /// Takes one entry; whether there was one, and whether a page was read.
     fn take(&mut self, first_block: u64) -> Result<Option<bool>> {
         let Some((key, value)) = self.cursor.entry() else {
             return Ok(None);
         };
-        let mut found = Vec::new();
+        let mut found = std::mem::take(&mut self.found);
+        found.clear();
         let is_whole = decode(value, &mut found).is_some();
-        if self.key != key || self.postings.len() + found.len() > POSTINGS_CHUNK {
-            let key = key.to_vec();
-            self.flush()?;
-            self.key = key;
+        let is_full = self.pending.postings.len() + found.len() > POSTINGS_CHUNK;
+        if self.pending.key != key || is_full {
+            self.pending.flush(&mut self.writer)?;
+            self.pending.key.clear();
+            self.pending.key.extend_from_slice(key);
         }
         if !is_whole {
             let path = self.inputs[0].file.path();
@@ -76,8 +88,9 @@ impl Merge {
                 "a list of blocks does not decode",
             ));
         }
-        found.retain(|posting| posting.block >= first_block);
-        self.postings.extend(found);
+        let kept = found.iter().filter(|posting| posting.block >= first_block);
+        self.pending.postings.extend(kept.copied());
+        self.found = found;
         self.cursor.advance().map(Some)
     }
 }
@@ -133,14 +146,15 @@ impl Index {
     }
 
     fn next_task(&mut self, now_ms: i64) -> Result<Option<Task>> {
-        // Looking at all files for every step would cost more than the steps.
-        let is_due = self.looked_at.0 != self.state.open_block
+        // Only whole files are dropped. Looking at all of them for every step or block would cost more
+        // than recording it.
+        let is_due = self.looked_at.0 != self.state.segment
             || now_ms.abs_diff(self.looked_at.1) >= LOOK_EVERY_MS;
         if is_due {
             if let Some(upto) = self.trim_upto(now_ms) {
                 return self.begin_trim(upto).map(Some);
             }
-            self.looked_at = (self.state.open_block, now_ms);
+            self.looked_at = (self.state.segment, now_ms);
         }
         let Some(inputs) = self.runs_to_merge() else {
             return Ok(None);
@@ -152,9 +166,8 @@ impl Index {
             cursor: MergedCursor::seek(&files, b"")?,
             writer: SortedWriter::create(run_path(&self.settings.dir, number))?,
             inputs,
-            key: Vec::new(),
-            postings: Vec::new(),
-            value: Vec::new(),
+            pending: Pending::default(),
+            found: Vec::new(),
         }))))
     }
 
@@ -181,16 +194,18 @@ impl Index {
     }
 
     fn finish_merge(&mut self, mut merge: Merge) -> Result<()> {
-        merge.flush()?;
+        merge.pending.flush(&mut merge.writer)?;
         let ends = merge.inputs.first().zip(merge.inputs.last());
         let (first, last) = ends.expect("a merge has inputs");
+        let (file, unsynced) = merge.writer.finish_unsynced()?;
         let run = Run {
             number: merge.number,
             level: first.level + 1,
             first_block: first.first_block,
             last_block: last.last_block,
-            file: merge.writer.finish()?,
+            file,
         };
+        self.unsynced.push((run.number, unsynced));
         self.note_run(&run);
         self.forget_runs(&merge.inputs);
         let mut view = self.shared.view.write();
@@ -209,18 +224,20 @@ impl Index {
             self.writes
                 .push((keys::numbered(keys::RUN, run.number), None));
             self.obsolete.push(run.file.path().to_path_buf());
+            // What goes before a row on the disk names it need not get there.
+            self.unsynced.retain(|(number, _)| *number != run.number);
         }
     }
 
     /// The first block to keep, if there are some to drop: whole files, never the newest.
     fn trim_upto(&self, now_ms: i64) -> Option<u64> {
-        let bytes_max = self.settings.bytes_max;
-        let bytes = self.bytes_on_disk();
-        // A bit more than needed, so that it is not done for each file anew.
-        let mut excess = match bytes_max {
+        let mut excess = match self.settings.bytes_max {
             0 => 0,
-            max if bytes <= max => 0,
-            max => bytes - (max - max / 10),
+            max => match self.bytes_on_disk() {
+                bytes if bytes <= max => 0,
+                // A bit more than needed, so that it is not done for each file anew.
+                bytes => bytes - (max - max / 10),
+            },
         };
         let too_old = match self.settings.age_ms_max {
             0 => i64::MIN,

@@ -11,8 +11,9 @@
 //! their number. An entry of a run is a key and up to a few thousand blocks:
 //! `count varint | (block, or what it is more than the one before, varint | kinds u8)...`.
 
-use std::collections::BTreeMap;
-use std::collections::btree_map::Entry;
+use hashbrown::HashMap;
+use hashbrown::hash_map::EntryRef;
+use smallvec::{SmallVec, smallvec};
 
 use crate::files::sorted::{put_varint, take_varint};
 use crate::record::{Change, Operation};
@@ -106,10 +107,36 @@ pub(crate) fn decode(mut value: &[u8], out: &mut Vec<Posting>) -> Option<()> {
 /// Keys of the blocks that are not in a run yet.
 #[derive(Debug, Default)]
 pub(crate) struct RecentKeys {
-    by_key: BTreeMap<Box<[u8]>, Vec<Posting>>,
+    /// Not in order: each change looks for some, and they are sorted once for many.
+    by_key: HashMap<Box<[u8]>, SmallVec<[Posting; 1]>>,
     /// The session of the last change: it is often that of the next, too.
     last_session: Option<(u64, i64)>,
+    /// Who made the last change, likewise.
+    last_client: LastClient,
     key: Vec<u8>,
+}
+
+/// A block, and who made a change in it.
+#[derive(Debug, Default)]
+struct LastClient {
+    block: Option<u64>,
+    client: String,
+    identities: Vec<String>,
+}
+
+impl LastClient {
+    /// Whether another one made the change.
+    fn replace(&mut self, block: u64, change: &Change) -> bool {
+        let is_same = self.block == Some(block)
+            && self.client == change.client
+            && self.identities == change.identities;
+        if !is_same {
+            self.block = Some(block);
+            self.client.clone_from(&change.client);
+            self.identities.clone_from(&change.identities);
+        }
+        !is_same
+    }
 }
 
 impl RecentKeys {
@@ -127,6 +154,9 @@ impl RecentKeys {
             self.key.extend_from_slice(&change.session.to_be_bytes());
             self.add(block, 0);
         }
+        if !self.last_client.replace(block, change) {
+            return;
+        }
         for who in change
             .identities
             .iter()
@@ -142,35 +172,45 @@ impl RecentKeys {
 
     fn add(&mut self, block: u64, kinds: u8) {
         let posting = Posting { block, kinds };
-        if let Some(postings) = self.by_key.get_mut(&*self.key) {
-            match postings.last_mut() {
+        match self.by_key.entry_ref(&*self.key) {
+            EntryRef::Occupied(mut entry) => match entry.get_mut().last_mut() {
                 Some(last) if last.block == block => last.kinds |= kinds,
-                _ => postings.push(posting),
+                _ => entry.get_mut().push(posting),
+            },
+            EntryRef::Vacant(entry) => {
+                entry.insert(smallvec![posting]);
             }
-            return;
-        }
-        if let Entry::Vacant(entry) = self.by_key.entry(self.key.as_slice().into()) {
-            entry.insert(vec![posting]);
         }
     }
 
     /// The postings of a key.
     pub(crate) fn get(&self, key: &[u8]) -> &[Posting] {
-        self.by_key.get(key).map_or(&[], Vec::as_slice)
+        self.by_key.get(key).map_or(&[], SmallVec::as_slice)
     }
 
-    /// The first key that is not smaller than `key`.
-    pub(crate) fn seek(&self, key: &[u8]) -> Option<(&[u8], &[Posting])> {
-        let mut from = self
-            .by_key
-            .range::<[u8], _>((std::ops::Bound::Included(key), std::ops::Bound::Unbounded));
-        from.next().map(|(key, postings)| (&**key, &**postings))
+    /// Keys between `from` and `to` (excluded) in order.
+    pub(crate) fn between(&self, from: &[u8], to: &[u8]) -> Vec<(&[u8], &[Posting])> {
+        let all = self.by_key.iter();
+        let all = all.map(|(key, postings)| (&**key, &**postings));
+        let mut found: Vec<_> = all.filter(|(key, _)| from <= *key && *key < to).collect();
+        found.sort_unstable_by_key(|(key, _)| *key);
+        found
     }
 
     /// All keys in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &[Posting])> {
+    pub(crate) fn sorted(&self) -> Vec<(&[u8], &[Posting])> {
         let all = self.by_key.iter();
-        all.map(|(key, postings)| (&**key, &**postings))
+        let mut all: Vec<_> = all.map(|(key, postings)| (&**key, &**postings)).collect();
+        all.sort_unstable_by_key(|(key, _)| *key);
+        all
+    }
+
+    /// None, with room for as many as these are: what comes next is often like what came before.
+    pub(crate) fn emptied(&self) -> Self {
+        Self {
+            by_key: HashMap::with_capacity(self.by_key.len()),
+            ..Self::default()
+        }
     }
 }
 

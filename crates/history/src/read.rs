@@ -6,7 +6,7 @@ use std::sync::Arc;
 use proto::{Acl, Zxid};
 
 use crate::error::{HistoryError, Result};
-use crate::filter;
+use crate::filter::{self, PathFilter};
 use crate::postings::{kinds, path_key};
 use crate::record::{AclList, Change, Content, Znode};
 use crate::view::{EraView, Look, Shared};
@@ -89,6 +89,11 @@ impl Reader {
     /// Where the history lies.
     pub fn dir(&self) -> &PathBuf {
         &self.shared.dir
+    }
+
+    /// Which paths it records.
+    pub fn filter(&self) -> &PathFilter {
+        &self.shared.filter
     }
 
     /// How far it reaches.
@@ -191,19 +196,16 @@ impl Look {
     }
 
     fn zxid_at_time(&self, ms: i64) -> Result<Zxid> {
-        let in_block = |block: u64| -> Result<Option<Zxid>> {
-            let (changes, _) = self.block(block)?;
-            let early = changes
-                .iter()
-                .rev()
-                .filter(|change| change.zxid <= self.head.0);
-            let last = early.into_iter().find(|change| change.time_ms <= ms);
-            Ok(last.map(|change| Zxid(change.zxid)))
+        let newest = self.eras.last().map(|era| era.row).unwrap_or_default();
+        // Without a change in the newest era, only its own znodes tell how late it is.
+        let known_ms = match self.head_ms {
+            0 => newest.known_from_ms,
+            head_ms => head_ms,
         };
-        if ms >= self.head_ms {
+        if ms >= known_ms && (known_ms > 0 || self.eras.len() == 1) {
             return Ok(self.head);
         }
-        if let Some(zxid) = in_block(self.open_block)? {
+        if let Some(zxid) = self.last_until(self.open_block, ms)? {
             return Ok(zxid);
         }
         let block = {
@@ -216,7 +218,8 @@ impl Look {
             let found = rows.rev().position(|row| row.min_time_ms <= ms);
             found.map(|back| self.open_block - 1 - back as u64)
         };
-        if let Some(zxid) = block.map(in_block).transpose()?.flatten() {
+        let found = block.map(|block| self.last_until(block, ms)).transpose()?;
+        if let Some(zxid) = found.flatten() {
             return Ok(zxid);
         }
         let first = self.eras.first().map(|era| era.row).unwrap_or_default();
@@ -225,6 +228,31 @@ impl Look {
         }
         Err(HistoryError::TooEarly {
             oldest_ms: first.known_from_ms,
+        })
+    }
+
+    /// The last change of a block that is not later than this. If a hole follows it, nobody knows what
+    /// else was changed until then.
+    fn last_until(&self, block: u64, ms: i64) -> Result<Option<Zxid>> {
+        let (changes, _) = self.block(block)?;
+        let seen = changes.partition_point(|change| change.zxid <= self.head.0);
+        let last = changes[..seen]
+            .iter()
+            .rposition(|change| change.time_ms <= ms);
+        let Some(last) = last else { return Ok(None) };
+        let zxid = Zxid(changes[last].zxid);
+        let behind = self.eras.iter().map(|era| era.row);
+        let mut behind = behind.filter(|era| era.first_block == block + 1);
+        let Some(hole) = behind.next().filter(|_| last + 1 == seen) else {
+            return Ok(Some(zxid));
+        };
+        let era = behind.next_back().unwrap_or(hole);
+        if era.known_from_ms > 0 && era.known_from_ms <= ms {
+            return Ok(Some(Zxid(era.known_from)));
+        }
+        Err(HistoryError::Hole {
+            from: Zxid(hole.gap_after),
+            to: Zxid(era.known_from),
         })
     }
 
@@ -238,6 +266,13 @@ impl Look {
         (view.first_block + begun)
             .saturating_sub(1)
             .min(self.open_block)
+    }
+
+    /// The first block that may hold a change of `zxid` or one behind it.
+    pub(crate) fn first_block_from(&self, zxid: i64) -> u64 {
+        let view = self.shared.view.read();
+        let before = view.blocks.partition_point(|row| row.last_zxid < zxid) as u64;
+        view.first_block + before
     }
 
     /// A znode after the change at `position`, with its contents.
@@ -285,13 +320,19 @@ impl Look {
     }
 
     fn over_base(&self, path: &str, era: &EraView, found: Found) -> Result<Option<Znode>> {
+        let base = self.base_znode(path, era)?;
+        Ok(base.map(|base| found.over(base)))
+    }
+
+    /// A znode as the era began with it.
+    pub(crate) fn base_znode(&self, path: &str, era: &EraView) -> Result<Option<Znode>> {
         let key = path_key(path);
         let cursor = era.base.seek(&key)?;
         let Some((_, value)) = cursor.entry().filter(|(at, _)| **at == *key) else {
             return Ok(None);
         };
-        let base: Znode = crate::record::decode(value.to_vec().into(), era.base.path())?;
-        Ok(Some(found.over(base)))
+        let base = crate::record::decode(value.to_vec().into(), era.base.path())?;
+        Ok(Some(base))
     }
 
     /// Whether the viewer may read the znode as it was, and as it is if it still is.
@@ -396,7 +437,7 @@ pub(crate) fn apply(znode: &mut Option<Znode>, change: &Change) {
 }
 
 /// An ACL that is not known lets nobody in who may not see everything.
-fn permits(path: &str, znode: &Znode, viewer: &dyn Viewer) -> Result<bool> {
+pub(crate) fn permits(path: &str, znode: &Znode, viewer: &dyn Viewer) -> Result<bool> {
     let known = znode.acl.as_ref().filter(|acl| acl.bytes().is_some());
     match known {
         Some(acl) => Ok(viewer.may_read(path, &acl_list(Some(acl))?.to_acl())),

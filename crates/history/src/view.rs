@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use parking_lot::{Mutex, RwLock};
 use proto::Zxid;
 
@@ -41,8 +42,8 @@ pub(crate) struct View {
     pub(crate) first_block: u64,
     /// Closed blocks.
     pub(crate) blocks: VecDeque<BlockRow>,
-    /// Changes of the block behind them.
-    pub(crate) open: Vec<Change>,
+    /// The block behind them, as far as it is filled.
+    pub(crate) open: Bytes,
     /// Keys of the blocks that are in no run. When they are, others take their place: a look that
     /// knows nothing of that run keeps these.
     pub(crate) recent: Arc<RwLock<RecentKeys>>,
@@ -170,7 +171,10 @@ impl Look {
             if block == view.open_block() {
                 let last = view.segments.last_key_value();
                 let segment = last.map(|(_, segment)| segment.clone());
-                return Ok((Arc::new(view.open.clone()), segment));
+                let open = view.open.clone();
+                drop(view);
+                let open: Block = crate::record::decode(open, &self.shared.dir)?;
+                return Ok((Arc::new(open.changes), segment));
             }
             let row = view.row(block).cloned();
             let segment = row.as_ref().and_then(|row| view.segments.get(&row.segment));
@@ -226,16 +230,10 @@ impl Look {
     pub(crate) fn keys(&self, from: &[u8], to: &[u8]) -> Result<KeyCursor> {
         let recent: RecentCopy = {
             let recent = self.recent.read();
-            let mut copied = Vec::new();
-            let mut next = from.to_vec();
-            while let Some((key, postings)) = recent.seek(&next)
-                && key < to
-            {
-                copied.push((key.to_vec(), postings.to_vec()));
-                next = key.to_vec();
-                next.push(0);
-            }
-            copied
+            let between = recent.between(from, to).into_iter();
+            between
+                .map(|(key, postings)| (key.to_vec(), postings.to_vec()))
+                .collect()
         };
         let runs = self.runs.iter().cloned();
         let runs = runs.map(|run| Ok((run.file.seek(from)?, run)));

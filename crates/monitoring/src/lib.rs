@@ -1,6 +1,7 @@
 //! What operators are shown of a server: metrics, its role, and answers to their questions.
 //!
 //! * [`audit`] makes the lines of the audit log,
+//! * [`log_levels`] are those of the log, changed while it is written,
 //! * [`metrics`] counts and measures; one table names every metric,
 //! * [`role`] is what a member is in its ensemble, written by whoever drives the role,
 //! * [`view`] is the server as they see it: the server implements [`view::View`],
@@ -15,7 +16,9 @@ pub mod audit;
 pub mod dates;
 pub mod environment;
 pub mod fourlw;
+pub mod log_levels;
 pub mod metrics;
+pub mod recent_log;
 pub mod role;
 pub mod version;
 pub mod view;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use jute::{Decode, DecodeError, DecodeRecord, Encode, EncodeRecord, Reader, Str};
 
-use crate::{ErrorCode, SessionId, Xid, Zxid};
+use crate::{ErrorCode, Hidden, SessionId, Xid, Zxid};
 
 /// First frame of a client. The read-only byte is missing from clients before 3.4.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct ConnectRequest {
     /// 0 for a new session.
     pub session_id: SessionId,
     /// Password of the session to go on with.
-    pub password: Option<Bytes>,
+    pub password: Hidden<Option<Bytes>>,
     /// Whether a read-only server will do; `None` from old clients, which also want an answer
     /// without the byte.
     pub read_only: Option<bool>,
@@ -32,7 +32,7 @@ impl Decode for ConnectRequest {
             last_zxid_seen: Zxid::decode(input)?,
             timeout_ms: i32::decode(input)?,
             session_id: SessionId::decode(input)?,
-            password: Option::decode(input)?,
+            password: Hidden::decode(input)?,
             read_only: if input.is_empty() {
                 None
             } else {
@@ -65,7 +65,7 @@ pub struct ConnectResponse {
     /// The session; 0 if it is over.
     pub session_id: SessionId,
     /// Its password, 16 bytes.
-    pub password: Bytes,
+    pub password: Hidden<Bytes>,
     /// Whether the server is read-only; `None` towards clients that did not send the byte.
     pub read_only: Option<bool>,
 }
@@ -78,7 +78,7 @@ impl Decode for ConnectResponse {
             protocol_version: i32::decode(input)?,
             timeout_ms: i32::decode(input)?,
             session_id: SessionId::decode(input)?,
-            password: Bytes::decode(input)?,
+            password: Hidden::decode(input)?,
             read_only: if input.is_empty() {
                 None
             } else {
@@ -144,12 +144,12 @@ pub struct AuthPacket {
     /// The scheme.
     pub scheme: Option<Str>,
     /// What the scheme's provider takes.
-    pub auth: Option<Bytes>,
+    pub auth: Hidden<Option<Bytes>>,
 }
 
 /// A SASL token of the client, or the server's answer.
 #[derive(Debug, Clone, PartialEq, Eq, EncodeRecord, DecodeRecord)]
 pub struct SaslToken {
     /// The token.
-    pub token: Option<Bytes>,
+    pub token: Hidden<Option<Bytes>>,
 }

@@ -14,7 +14,7 @@ use std::fmt;
 use bytes::Bytes;
 use jute::{DecodeRecord, EncodeRecord};
 
-use crate::Sid;
+use crate::{Hidden, Sid};
 
 /// A host and a port. An IPv6 literal prints in brackets.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -217,7 +217,7 @@ pub struct QuorumAuthPacket {
     /// 0 under way, 1 success, -1 error.
     pub status: i32,
     /// The mechanism's token.
-    pub token: Option<Bytes>,
+    pub token: Hidden<Option<Bytes>>,
 }
 
 impl QuorumAuthPacket {
@@ -350,7 +350,7 @@ mod tests {
         let packet = QuorumAuthPacket {
             magic: QuorumAuthPacket::MAGIC,
             status: 0,
-            token: Some(Bytes::new()),
+            token: Some(Bytes::new()).into(),
         };
         let bytes = packet.to_bytes();
         assert_eq!(bytes[..8], [0x5f, 0x24, 0x35, 0x01, 0x35, 0x01, 0xed, 0xcc]);

@@ -7,6 +7,8 @@
 //!   [`notification`] what travels on an election connection.
 //! * [`quorum`] says which sets of servers may decide.
 //! * [`data`] holds what the others share: ACLs, Stat.
+//! * [`position`] names changes for those who read them.
+//! * [`Secret`] and [`Hidden`] hold what must not get into a log.
 //! * [`mutant`] has a simulator choose a deliberate bug of the crates above; no build for use has any.
 //!
 //! Source: zookeeper.jute, and the classes that each module names.
@@ -23,9 +25,12 @@ pub mod mutant;
 pub mod notification;
 mod op;
 pub mod packet;
+pub mod position;
 pub mod quorum;
+mod quota;
 pub mod request;
 pub mod response;
+mod secret;
 pub mod txn;
 pub mod watch;
 
@@ -33,3 +38,5 @@ pub use data::{Acl, Id, Stat, StatPersisted};
 pub use error_code::ErrorCode;
 pub use ids::{ConfigVersion, ElectionRound, Epoch, SessionId, Sid, Xid, Zxid};
 pub use op::{OpCode, OpKind};
+pub use quota::QuotaText;
+pub use secret::{Hidden, Secret};

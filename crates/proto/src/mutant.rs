@@ -7,9 +7,22 @@ use std::sync::Arc;
 
 use crate::quorum::QuorumVerifier;
 
-/// One duty that is not done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mutant {
+macro_rules! mutants {
+    ($( $(#[$doc:meta])* $name:ident, )+) => {
+        /// One duty that is not done.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+        pub enum Mutant {
+            $( $(#[$doc])* $name, )+
+        }
+
+        impl Mutant {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$( Self::$name, )+];
+        }
+    };
+}
+
+mutants! {
     /// Half of the voters are a quorum for a leader.
     QuorumOffByOne,
     /// Two commits of one turn change places.
@@ -27,7 +40,7 @@ pub enum Mutant {
     /// ZOOKEEPER-4925: what DIFF brought is missing in the committed log.
     DiffNotInCommittedLog,
     /// Whose history is newest does not count in an election. Zab is safe whoever is elected: what a
-    /// wrong leader lacks keeps it from leading.
+    /// wrong leader lacks keeps it from leading. Nothing but liveness may break.
     ElectsAnybody,
     /// A log file counts as synced as soon as it is written.
     AckBeforeSync,
@@ -59,6 +72,8 @@ pub enum Mutant {
     TouchLost,
     /// Events are handed out with the next transaction.
     WatchAfterReply,
+    /// Reads overtake the writes before them.
+    ReadsOvertakeWrites,
     /// A leader commits, and replies, as soon as its own disk has the transaction.
     ReplyBeforeCommit,
     /// ZOOKEEPER-3023: NEWLEADER is acknowledged before the snapshot is on disk.
@@ -133,6 +148,33 @@ pub enum Mutant {
     SnapshotNotSynced,
     /// The name of a new log file is not made durable.
     LogNameNotSynced,
+    /// A leader's snapshot takes the place of a history, and nothing says so once it is gone.
+    SeamNotNoted,
+    /// The change history goes over a place at which the log is parted.
+    SeamIgnored,
+    /// The change history leaves out a transaction that comes right behind another.
+    ChangeLeftOut,
+    /// A follower passes on what comes over an older connection of a session than that over which it
+    /// came back.
+    LateRequestsRelayed,
+    /// A follower has an observer cut its log that has heard more of the epoch, and the observer does.
+    ObserverCutBack,
+    /// A leader decides alone for as long as the oracle has not taken its word back.
+    OracleAnswerKept,
+    /// A server that has taken over its leader's snapshot counts the log in front of it to the same history.
+    LogWholeFromKept,
+    /// A server that has set its history aside votes with what is left.
+    UntrustedVotes,
+    /// A log that is damaged, with records behind, ends there.
+    DamageEndsLog,
+    /// A voter that has accepted a later epoch than its leader's stays outside.
+    VoterAheadLeftOut,
+    /// A snapshot that does not load is passed over, though the log does not lead to its transaction.
+    LostSnapshotIgnored,
+    /// A session whose upgrade waits behind its long requests is unknown until then.
+    WaitingUpgradeUnknown,
+    /// An upgrade gives its session back to the connection that it came over, wherever it is now.
+    UpgradeTakesBack,
 }
 
 /// Whether this build has any. `server` does not compile for release with them.

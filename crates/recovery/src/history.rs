@@ -9,11 +9,12 @@ use proto::mutant::{self, Mutant};
 use proto::{Epoch, Zxid};
 use storage::{
     Committed, DataDirs, Disk, Epochs, LogSettings, LogWriter, RecoverySettings, SnapTrigger,
-    StorageError,
+    StorageError, Truncation,
 };
 use tree::TreeSettings;
 
-use crate::{RecoveredTree, recover_tree};
+use crate::log_end::LogEnd;
+use crate::{RecoveredTree, forget_seams, recover_tree};
 
 /// How files are written and read.
 #[derive(Debug, Clone)]
@@ -34,6 +35,9 @@ pub struct History<D: Disk> {
     settings: HistorySettings,
     writer: LogWriter<D>,
     trigger: SnapTrigger,
+    /// The last transaction that was appended; it counts when it is durable.
+    appended: Zxid,
+    end: Arc<LogEnd>,
 }
 
 /// What came of loading the history again.
@@ -51,20 +55,28 @@ pub enum Reloaded {
 }
 
 impl<D: Disk> History<D> {
-    /// Goes on behind what was recovered, in a new file.
+    /// Goes on behind what was recovered, which ends with `end`, in a new file.
     pub fn new(
         disk: Arc<D>,
         dirs: DataDirs,
         settings: HistorySettings,
         trigger: SnapTrigger,
+        end: Zxid,
     ) -> Self {
         Self {
+            appended: end,
+            end: Arc::new(LogEnd::new(end)),
             writer: LogWriter::new(disk.clone(), &dirs, settings.log),
             disk,
             dirs,
             settings,
             trigger,
         }
+    }
+
+    /// How far it is written, for whoever reads the log beside it.
+    pub fn end(&self) -> &Arc<LogEnd> {
+        &self.end
     }
 
     /// Appends a transaction to the group. `true`: a snapshot is due, and the log goes on in a new
@@ -79,6 +91,7 @@ impl<D: Disk> History<D> {
         seed: impl FnOnce() -> u64,
     ) -> Result<bool, StorageError> {
         self.writer.append(zxid, payload)?;
+        self.appended = zxid;
         let is_due = self.trigger.is_due(self.writer.txns(), self.writer.bytes());
         if is_due {
             self.writer.roll()?;
@@ -88,12 +101,19 @@ impl<D: Disk> History<D> {
         Ok(is_due)
     }
 
+    /// The last transaction appended, or the one that the history ended with.
+    pub fn appended(&self) -> Zxid {
+        self.appended
+    }
+
     /// Makes the group durable: only then may it be acknowledged.
     ///
     /// # Errors
     /// As [`LogWriter::commit`]: then nobody knows what is on disk, and the process has to end.
     pub fn commit(&mut self) -> Result<Committed, StorageError> {
-        self.writer.commit()
+        let committed = self.writer.commit()?;
+        self.end.set(self.appended);
+        Ok(committed)
     }
 
     /// Makes a promise durable.
@@ -122,20 +142,25 @@ impl<D: Disk> History<D> {
     /// get its name meanwhile.
     ///
     /// # Errors
-    /// If what is there does not load. That the log cannot be cut is none.
+    /// If what is there does not load, and if a cut was begun and not finished: then nobody knows what is
+    /// on disk, and the process has to end. That the log cannot be cut is none.
     pub fn reload(&mut self, keep: Option<Zxid>) -> Result<Reloaded, StorageError> {
         self.renew_writer();
         let is_skipped = mutant::is(Mutant::SkipTruncate);
         if let Some(keep) = keep.filter(|_| !is_skipped) {
-            let limits = self.settings.log.limits;
-            if let Err(error) = storage::truncate(&*self.disk, &self.dirs, keep, limits) {
-                return Ok(Reloaded::NotCut(error));
+            let (disk, dirs, limits) = (&*self.disk, &self.dirs, self.settings.log.limits);
+            match Truncation::plan(disk, dirs, keep, limits) {
+                Ok(truncation) => drop(truncation.carry_out(disk, dirs)?),
+                Err(error) => return Ok(Reloaded::NotCut(error)),
             }
         }
         let (recovery, tree) = (&self.settings.recovery, self.settings.tree.clone());
         let found = Box::new(recover_tree(&*self.disk, &self.dirs, recovery, tree)?);
         let end = found.tree.last_zxid();
+        forget_seams(&*self.disk, &self.dirs, end);
         let end = keep.filter(|_| is_skipped).unwrap_or(end);
+        self.appended = end;
+        self.end.set(end);
         Ok(Reloaded::Loaded { found, end })
     }
 
@@ -149,6 +174,8 @@ impl<D: Disk> History<D> {
         self.renew_writer();
         let (disk, dirs, limits) = (&*self.disk, &self.dirs, self.settings.log.limits);
         let end = storage::last_logged_zxid(disk, dirs, limits)?;
+        self.appended = last;
+        self.end.set(last);
         if end.is_none_or(|end| end <= last) {
             return Ok(());
         }

@@ -9,22 +9,28 @@
 
 use std::sync::Arc;
 
+use proto::mutant::{self, Mutant};
 use proto::txn::{TxnDigest, TxnRecord};
 use proto::{Acl, SessionId, StatPersisted, Zxid};
 use storage::{
     ContentError, DataDirs, Disk, Empty, Epochs, Recovered, RecoverySettings, SnapshotDigest,
-    State, StorageError, is_untrusted, recover, remove_initialize_marker, set_damaged_aside,
-    set_history_aside, untrusted_marker,
+    State, StorageError, forget_seams_behind, is_untrusted, recover, remove_initialize_marker,
+    set_damaged_aside, set_history_aside, untrusted_marker,
 };
 use tree::{Tree, TreeLoader, TreeSettings, Watches};
 
 mod history;
+mod log_end;
 mod snapshots;
+mod survey;
 #[cfg(test)]
 mod tests;
 
 pub use history::{History, HistorySettings, Reloaded};
+pub use log_end::LogEnd;
 pub use snapshots::{NewSnapshot, SnapshotSettings, TreeReader, TreeReplaced, write_snapshot};
+
+pub use survey::{Survey, survey};
 
 /// What a data directory holds.
 #[derive(Debug)]
@@ -115,6 +121,7 @@ pub fn complete_start<D: Disk>(
     recovered: &Recovered,
     write_first: impl FnOnce() -> Result<(), StorageError>,
 ) -> Result<bool, StorageError> {
+    forget_seams(disk, dirs, recovered.last_zxid);
     let is_trusted = recovered.empty != Some(Empty::Untrusted);
     if recovered.snapshot.is_none() && is_trusted {
         write_first()?;
@@ -128,6 +135,49 @@ pub fn complete_start<D: Disk>(
         set_damaged_aside(disk, dirs, recovered.last_zxid)?;
     }
     Ok(is_due)
+}
+
+/// Of no use to the server itself: the change history waits for a seam that never came to be, or has a
+/// hole that need not be.
+pub(crate) fn forget_seams<D: Disk>(disk: &D, dirs: &DataDirs, end: Zxid) {
+    if let Err(error) = forget_seams_behind(disk, dirs, end) {
+        tracing::warn!(err = %error, "where the log is parted is not brought up to date");
+    }
+}
+
+/// What a member's own history comes to when it starts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OwnHistory {
+    /// The epoch files.
+    pub epochs: Epochs,
+    /// The last transaction of the log.
+    pub last_logged: Zxid,
+    /// From here on the log files have no hole: the snapshot that was loaded may stand for
+    /// transactions that were never logged here.
+    pub log_whole_from: Zxid,
+    /// False for a data directory that is empty without a reason: it has no vote.
+    pub is_trusted: bool,
+}
+
+impl OwnHistory {
+    /// Of a member whose start is [complete](complete_start).
+    ///
+    /// # Errors
+    /// If the epoch files cannot be read, written, or contradict the history.
+    pub fn load<D: Disk>(
+        disk: &D,
+        dirs: &DataDirs,
+        recovered: &Recovered,
+    ) -> Result<Self, StorageError> {
+        let snapshot = recovered.snapshot.as_ref();
+        Ok(Self {
+            epochs: Epochs::load(disk, dirs, recovered.last_zxid)?,
+            last_logged: recovered.last_zxid.max(Zxid::ZERO),
+            log_whole_from: snapshot.map_or(Zxid::ZERO, |snapshot| snapshot.zxid),
+            is_trusted: recovered.empty != Some(Empty::Untrusted)
+                || mutant::is(Mutant::UntrustedVotes),
+        })
+    }
 }
 
 /// Takes what [`storage`] reads and makes a tree of it.

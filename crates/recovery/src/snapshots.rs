@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use proto::Zxid;
 use storage::{
-    Compression, DataDirs, Disk, SnapshotTrailer, SnapshotWriter, StorageError,
+    Compression, DataDirs, Disk, SnapshotTrailer, SnapshotWriter, StorageError, note_seam,
     remove_other_snapshots,
 };
 use tree::{SnapshotCursor, Tree};
@@ -171,6 +171,9 @@ impl<D: Disk> NewSnapshot<D> {
         takes_over: bool,
     ) -> Result<PathBuf, StorageError> {
         let zxid = self.zxid();
+        if takes_over {
+            note_seam(&*self.disk, &self.dirs, zxid)?;
+        }
         let path = self.writer.finish(trailer)?;
         if takes_over {
             remove_other_snapshots(&*self.disk, &self.dirs, zxid)?;
@@ -191,15 +194,17 @@ pub fn write_snapshot<D: Disk>(
 ) -> Result<PathBuf, StorageError> {
     let reader = TreeReader::new(tree, 0);
     let mut snapshot = NewSnapshot::new(disk, dirs, settings, reader)?;
-    let mut chunk = Vec::new();
-    while let Ok(more) = snapshot.read(tree, 0, CHUNK_BYTES, &mut chunk) {
-        snapshot.write(&chunk)?;
+    let (mut chunk, same) = (
+        Vec::new(),
+        "the tree is lent, and its generation is one number",
+    );
+    let mut more = true;
+    while more {
         chunk.clear();
-        if !more {
-            break;
-        }
+        more = snapshot.read(tree, 0, CHUNK_BYTES, &mut chunk).expect(same);
+        snapshot.write(&chunk)?;
     }
-    let trailer = snapshot.trailer(tree, 0).unwrap_or_default();
+    let trailer = snapshot.trailer(tree, 0).expect(same);
     snapshot.finish(trailer, false)
 }
 

@@ -6,6 +6,7 @@ use storage::{
     Compression, Empty, LogSettings, LogWriter, OpenOptions, RealDisk, SnapshotTrailer,
     SnapshotWriter, read_body,
 };
+use testkit::{SimDisk, SyncFault};
 
 use super::*;
 
@@ -275,13 +276,17 @@ fn a_history_is_cut_for_the_snapshot_that_takes_its_place() {
         tree: Arc::default(),
     };
     let trigger = storage::SnapTrigger::new(1000, 0, 0);
-    let mut history = History::new(Arc::new(RealDisk), dirs.clone(), settings, trigger);
+    let end = Zxid(2);
+    let mut history = History::new(Arc::new(RealDisk), dirs.clone(), settings, trigger, end);
     for zxid in 3..=5 {
         let record = create(zxid).to_bytes();
         assert!(!history.append(Zxid(zxid), &record, || 0).unwrap());
     }
+    assert_eq!(history.end().get(), end, "nothing more is on disk");
     history.commit().unwrap();
+    assert_eq!(history.end().get(), Zxid(5));
     history.cut_for_snapshot(Zxid(4)).unwrap();
+    assert_eq!(history.end().get(), Zxid(4));
     let Reloaded::Loaded { found, end } = history.reload(None).unwrap() else {
         panic!("nothing was to be cut")
     };
@@ -294,4 +299,115 @@ fn a_history_is_cut_for_the_snapshot_that_takes_its_place() {
         history.reload(Some(Zxid(1))),
         Ok(Reloaded::NotCut(_))
     ));
+}
+
+/// A cut that was begun and not finished is no refusal: the page cache may show what the disk does not
+/// have, and the next history of this process would stand in front of what comes back.
+#[test]
+fn a_cut_that_cannot_be_made_durable_ends_the_process() {
+    let (disk, dir) = (Arc::new(SimDisk::default()), Path::new("/data"));
+    let dirs = DataDirs::open(&*disk, dir, dir, OpenOptions::default()).unwrap();
+    let snapshot = SnapshotSettings {
+        compression: Compression::None,
+        force_sync: true,
+        digest_enabled: true,
+        serialize_last_zxid: true,
+    };
+    write_snapshot(disk.clone(), dirs.clone(), snapshot, &grown(2)).unwrap();
+    let settings = HistorySettings {
+        log: LogSettings::default(),
+        recovery: RecoverySettings::default(),
+        tree: Arc::default(),
+    };
+    let trigger = storage::SnapTrigger::new(1000, 0, 0);
+    let mut history = History::new(disk.clone(), dirs, settings, trigger, Zxid(2));
+    for zxid in 3..=5 {
+        let record = create(zxid).to_bytes();
+        history.append(Zxid(zxid), &record, || 0).unwrap();
+    }
+    history.commit().unwrap();
+    // Nothing is changed yet.
+    disk.fail_next_reads(1);
+    let kept = history.reload(Some(Zxid(4)));
+    assert!(matches!(kept, Ok(Reloaded::NotCut(_))), "{kept:?}");
+    disk.fail_next_sync(SyncFault::FailsAndShows);
+    let cut = history.reload(Some(Zxid(4)));
+    assert!(matches!(cut, Err(StorageError::Io { .. })), "{cut:?}");
+}
+
+#[test]
+fn a_survey_says_what_a_recovery_would_find_with_a_tree_and_without() {
+    let dir = tempfile::tempdir().unwrap();
+    let dirs = open(dir.path());
+    let settings = Arc::new(TreeSettings::default());
+    let tree = Tree::new(settings.clone());
+    write_files(
+        &dirs,
+        &tree,
+        SnapshotTrailer::default(),
+        &[(1, None), (2, None)],
+    );
+    let empty = dirs.log.join("log.7");
+    std::fs::write(&empty, "").unwrap();
+    let disk = storage::ReadOnly(RealDisk);
+    let recovery = RecoverySettings::default();
+    for makes_tree in [true, false] {
+        let found = survey(&disk, &dirs, &recovery, settings.clone(), makes_tree).unwrap();
+        assert_eq!(found.recovered.last_zxid, Zxid(2));
+        assert_eq!(found.newest_ms, Some(1));
+        assert_eq!(found.digest_mismatches, makes_tree.then_some(0));
+        assert_eq!(found.unrecognised_ttls, 0);
+        assert_eq!(found.epochs.unwrap(), (proto::Epoch(0), proto::Epoch(0)));
+    }
+    // A start removes it; nothing was written for the epochs either.
+    assert!(empty.exists());
+    assert!(!dirs.snap.join("currentEpoch").exists());
+    let found = recover_tree(&RealDisk, &dirs, &recovery, settings).unwrap();
+    assert!(!empty.exists() && found.recovered.last_zxid == Zxid(2));
+}
+
+#[test]
+fn ttl_znodes_that_nobody_knows_are_counted_with_a_tree_and_without() {
+    use proto::txn::CreateTtlTxn;
+    let dir = tempfile::tempdir().unwrap();
+    let dirs = open(dir.path());
+    let off = Arc::new(TreeSettings::default());
+    write_files(
+        &dirs,
+        &Tree::new(off.clone()),
+        SnapshotTrailer::default(),
+        &[],
+    );
+    let mut log = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::default());
+    let txn = Txn::CreateTtl(CreateTtlTxn {
+        path: "/ttl".into(),
+        data: None,
+        acl: vec![Acl::open()],
+        parent_cversion: 1,
+        ttl: 60_000,
+    });
+    let header = TxnHeader {
+        op: txn.op().number(),
+        ..create(1).header
+    };
+    let record = TxnRecord {
+        header,
+        txn,
+        digest: None,
+    };
+    log.append(Zxid(1), &record.to_bytes()).unwrap();
+    log.commit().unwrap();
+    let on = Arc::new(TreeSettings {
+        extended_types: true,
+        ..TreeSettings::default()
+    });
+    let disk = storage::ReadOnly(RealDisk);
+    let recovery = RecoverySettings::default();
+    for makes_tree in [true, false] {
+        let count = |settings: &Arc<TreeSettings>| {
+            let found = survey(&disk, &dirs, &recovery, settings.clone(), makes_tree);
+            found.unwrap().unrecognised_ttls
+        };
+        assert_eq!((count(&off), count(&on)), (1, 0), "{makes_tree}");
+    }
 }

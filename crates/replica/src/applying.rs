@@ -3,15 +3,18 @@
 use jute::{Decode, Encode, Reader};
 use proto::mutant::{self, Mutant};
 use proto::txn::{Txn, TxnRecord};
-use proto::{ErrorCode, Zxid};
+use proto::{ErrorCode, SessionId, Zxid};
 use session::Owner;
 use zab::Record;
+use zab::learner::Learner;
 
 use crate::effect::{Applied, Effect};
 use crate::host::{Host, State, Turn};
 use crate::input::Ticket;
 use crate::large_bytes::LargeBytes;
 use crate::limits;
+use crate::long_requests::Incoming;
+use crate::note::{Note, Stage};
 use crate::ordering::InFlight;
 use crate::replica::Replica;
 use crate::role::Role;
@@ -38,7 +41,9 @@ impl<H: Host> Replica<H> {
             // Looked at where they lie: each of them is too large to be moved for nothing.
             let mut in_flight = std::mem::take(&mut self.in_flight);
             let group = group.min(in_flight.len());
+            turn.note(Note::Begins(Stage::TreeAwaited));
             let mut tree = state.tree_mut();
+            turn.note(Note::Ends(Stage::TreeAwaited));
             for (next, left) in in_flight.iter().zip((0..group).rev()) {
                 self.apply_one(&mut tree, next, left == 0, turn);
             }
@@ -58,6 +63,7 @@ impl<H: Host> Replica<H> {
     ) {
         let record = &in_flight.record;
         let session = record.header.session;
+        let is_committed = self.is_established();
         self.overlay.applied(record.header.zxid);
         if let Some(origin) = in_flight.origin {
             turn.host.applying(tree, origin);
@@ -78,7 +84,10 @@ impl<H: Host> Replica<H> {
             std::mem::swap(&mut held_back, &mut self.events);
         }
         match record.txn {
-            Txn::CloseSession { .. } => turn.state.sessions().remove(session),
+            Txn::CloseSession { .. } => {
+                turn.state.sessions().remove(session);
+                self.forget_holder(session);
+            }
             // A session that was made here lives here.
             Txn::CreateSession { .. }
                 if in_flight.origin.is_some() && outcome.error() == ErrorCode::Ok =>
@@ -98,11 +107,24 @@ impl<H: Host> Replica<H> {
                 is_counted: in_flight.is_counted,
                 large_bytes: in_flight.large_bytes,
                 is_last,
+                is_committed,
             },
         );
         self.events.clear();
         if mutant::is(Mutant::WatchAfterReply) {
             self.events = held_back;
+        }
+    }
+
+    /// Whether what its role applies is committed: a leader commits nothing before its epoch is
+    /// established, and tells a learner by UPTODATE.
+    fn is_established(&self) -> bool {
+        match &self.role {
+            Role::Learning(learning) => {
+                let learner = learning.learner.as_ref();
+                learner.is_some_and(Learner::is_live)
+            }
+            _ => true,
         }
     }
 
@@ -177,10 +199,14 @@ impl<H: Host> Replica<H> {
     /// A commit goes to the learners before this server's own tree has it, so that a client of theirs
     /// may have its answer first. Between two turns the tree has what was sent, and a client's own
     /// writes come before its `sync`. Source: Leader.processSync.
-    pub(crate) fn sync_own(&mut self, ticket: Ticket, turn: &mut Turn<'_, H>) {
+    pub(crate) fn sync_own(&mut self, session: SessionId, ticket: Ticket, turn: &mut Turn<'_, H>) {
         let Role::Leading(leading) = &mut self.role else {
             return turn.effect(Effect::CloseClient(ticket));
         };
+        let sync = Incoming::OwnSync { ticket, session };
+        if self.long_requests.admit(sync).is_none() {
+            return;
+        }
         let last_proposed = leading.leader.last_proposed();
         leading.own_syncs.push_back((last_proposed, ticket));
         self.apply_committed(turn);
@@ -236,7 +262,7 @@ fn without_ephemerals(record: &TxnRecord) -> TxnRecord {
     let mut record = record.clone();
     if let Txn::CloseSession { paths } = &mut record.txn {
         *paths = Some(Vec::new());
-        record.header.session = proto::SessionId::NONE;
+        record.header.session = SessionId::NONE;
     }
     record
 }

@@ -8,7 +8,8 @@ use proto::SessionId;
 use proto::request::WriteRequest;
 
 use crate::host::{Host, State, Turn};
-use crate::ordering::{Incoming, Order};
+use crate::long_requests::Incoming;
+use crate::ordering::Order;
 use crate::replica::Replica;
 use crate::role::Role;
 use crate::settings::ContainerSettings;

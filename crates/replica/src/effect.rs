@@ -56,15 +56,9 @@ pub enum MemberFile {
     },
 }
 
-/// An order to the host. Those that concern the disk are carried out in the order given.
+/// An order to the host that concerns the files, behind all that was appended.
 #[derive(Debug)]
-pub enum Effect {
-    /// Append this to the log; [`Input::Synced`](crate::Input::Synced) follows once it is on disk. A
-    /// host may take it by [`Host::append`](crate::Host::append).
-    Append(Record),
-    /// Nothing more comes in this turn for now: packets leave, and what was appended goes to the
-    /// disk.
-    Flush,
+pub enum DiskOrder {
     /// Make the promise durable; `AcceptedEpochSaved` follows.
     SaveAcceptedEpoch(Epoch),
     /// Make the epoch durable; `CurrentEpochSaved` follows.
@@ -86,14 +80,34 @@ pub enum Effect {
     /// behind `last`, go on in a new file, write a snapshot and remove all others.
     /// `SnapshotWritten` follows.
     TakeOver {
-        /// The number of the role that orders it.
-        attempt: u64,
         /// The tree's last transaction.
         last: Zxid,
+        /// Whose tree it is.
+        of: Synchronised,
     },
-    /// The tree is about to hold what may be cut off again: a snapshot that was begun must not be
-    /// finished.
-    GiveUpSnapshots,
+}
+
+/// A leader's history that takes the place of this server's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Synchronised {
+    /// The number of the role that orders it, for the report.
+    pub attempt: u64,
+    /// Of the tree that holds it ([`State::generation`](crate::State::generation)). Once there is
+    /// another the snapshot is not wanted any more.
+    pub generation: u64,
+}
+
+/// An order to the host. Those that concern the disk are carried out in the order given.
+#[derive(Debug)]
+pub enum Effect {
+    /// Append this to the log; [`Input::Synced`](crate::Input::Synced) follows once it is on disk. A
+    /// host may take it by [`Host::append`](crate::Host::append).
+    Append(Record),
+    /// Nothing more comes in this turn for now: packets leave, and what was appended goes to the
+    /// disk.
+    Flush,
+    /// Something else that concerns the files.
+    Disk(DiskOrder),
 
     /// Listen for learners. An earlier order is over.
     Listen {
@@ -230,4 +244,7 @@ pub struct Applied<'a> {
     pub large_bytes: LargeBytes,
     /// Whether the tree is let go after it.
     pub is_last: bool,
+    /// Whether it is known to be committed. What a leader sends before its epoch is established
+    /// counts as committed for its learners, and may be cut off again under the next leader.
+    pub is_committed: bool,
 }

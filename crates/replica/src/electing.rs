@@ -26,7 +26,7 @@ impl<H: Host> Replica<H> {
 
     fn carry_out_election(&mut self, action: ElectionAction, turn: &mut Turn<'_, H>) {
         match action {
-            ElectionAction::Carry(ElectionEffect::AskOracle) => turn.effect(Effect::AskOracle),
+            ElectionAction::Carry(ElectionEffect::AskOracle) => self.ask_oracle(turn),
             ElectionAction::Carry(effect) => turn.effect(Effect::Election(effect)),
             ElectionAction::Elected {
                 state,
@@ -82,9 +82,12 @@ impl<H: Host> Replica<H> {
 
     /// The oracle of two has answered: whoever asked last.
     pub(crate) fn handle_oracle(&mut self, grants: bool, turn: &mut Turn<'_, H>) {
+        let member = self.member.as_mut();
+        let asked_ms = member.and_then(|member| member.oracle_asked_ms.pop_front());
+        let age_ms = asked_ms.map_or(0, |asked_ms| turn.now.ms - asked_ms);
         self.with_elections(turn, |elections, now_ms, out| {
             elections.handle_oracle(grants, now_ms, out);
         });
-        self.handle_leaders_oracle(grants, turn);
+        self.handle_leaders_oracle(grants, age_ms, turn);
     }
 }

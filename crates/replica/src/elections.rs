@@ -206,6 +206,11 @@ impl Elections {
         })
     }
 
+    /// See [`Election::take_no_list_before`].
+    pub(crate) fn take_no_list_before(&mut self, version: ConfigVersion) {
+        self.election.take_no_list_before(version);
+    }
+
     /// Listens from now on.
     pub fn begin(&mut self, out: &mut Vec<ElectionAction>) {
         out.push(ElectionAction::Carry(ElectionEffect::Listen(

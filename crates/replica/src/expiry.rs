@@ -5,8 +5,9 @@ use proto::request::WriteRequest;
 
 use crate::effect::Effect;
 use crate::host::{Host, State, Turn};
+use crate::long_requests::Incoming;
 use crate::note::Note;
-use crate::ordering::{Incoming, Order};
+use crate::ordering::Order;
 use crate::replica::Replica;
 
 /// When the table of sessions is looked at next.

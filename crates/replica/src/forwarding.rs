@@ -14,6 +14,7 @@ use crate::effect::Effect;
 use crate::forwarded::Forwarded;
 use crate::host::{Host, Turn};
 use crate::input::{ClientRequest, Renewal, SyncRequest};
+use crate::observers::Holder;
 use crate::replica::Replica;
 use crate::role::{Role, SyncWaiter};
 
@@ -47,6 +48,12 @@ impl<H: Host> Replica<H> {
         let Some(learning) = live else {
             return self.drop_request(&request, turn);
         };
+        let (session, op) = (request.session, request.request.op());
+        let observers = learning.observers.as_ref();
+        if observers.is_some_and(|of| of.is_late(session, op, Holder::Client)) {
+            tracing::debug!(%session, "a session has moved to an observer, its late request is dropped");
+            return self.drop_request(&request, turn);
+        }
         let Some(learner) = &mut learning.learner else {
             return;
         };
@@ -54,7 +61,6 @@ impl<H: Host> Replica<H> {
             // Nobody waits for it: the leader orders it in front, too.
             learner.forward(upgrade, actions);
         }
-        let op = request.request.op();
         let is_new_session = op == OpCode::CreateSession;
         let passed_on = LearnerRequest {
             session: request.session,
@@ -79,7 +85,7 @@ impl<H: Host> Replica<H> {
     /// A client's `sync`: passed on by a learner, answered in its place by a leader.
     pub(crate) fn handle_sync(&mut self, sync: SyncRequest, turn: &mut Turn<'_, H>) {
         let learning = match &mut self.role {
-            Role::Leading(_) => return self.sync_own(sync.ticket, turn),
+            Role::Leading(_) => return self.sync_own(sync.session, sync.ticket, turn),
             Role::Learning(_) if mutant::is(Mutant::SyncAnsweredHere) => {
                 return self.answer_sync(sync.ticket, turn);
             }
@@ -131,6 +137,9 @@ impl<H: Host> Replica<H> {
         let mut actions = std::mem::take(&mut learning.spare);
         let learner = learning.learner.as_mut();
         if learner.is_some_and(|learner| learner.revalidate(touch, &mut actions)) {
+            if let Some(observers) = &mut learning.observers {
+                observers.came_back(renewal.session, Holder::Client);
+            }
             if let Some(older) = learning.renewals.push(renewal) {
                 turn.effect(Effect::CloseClient(older.ticket));
             }
@@ -140,6 +149,15 @@ impl<H: Host> Replica<H> {
         self.carry_out_learner(actions, turn);
     }
 
+    /// A session is over: nobody need know any more over which connection it came back.
+    pub(crate) fn forget_holder(&mut self, session: SessionId) {
+        if let Role::Learning(learning) = &mut self.role
+            && let Some(observers) = &mut learning.observers
+        {
+            observers.forget(session);
+        }
+    }
+
     /// The leader's word on a session.
     pub(crate) fn handle_revalidated(
         &mut self,
@@ -147,6 +165,9 @@ impl<H: Host> Replica<H> {
         is_valid: bool,
         turn: &mut Turn<'_, H>,
     ) {
+        if !is_valid {
+            self.forget_holder(session);
+        }
         if self.answer_observers_question(session, is_valid, turn) {
             return;
         }

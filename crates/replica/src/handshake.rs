@@ -86,6 +86,8 @@ pub struct NewSession {
     pub timeout_ms: i32,
     /// Whether it needs no transaction: it is there at once.
     pub is_local: bool,
+    /// Whether the client sent the read-only byte and so expects it back.
+    pub new_style: bool,
 }
 
 /// A client that comes back with a session. What else serves the session ends before
@@ -165,6 +167,7 @@ impl HandshakeRules {
             return Ok(Handshake::New(NewSession {
                 timeout_ms,
                 is_local,
+                new_style: request.read_only.is_some(),
             }));
         }
         if is_read_only && tree.session_timeout_ms(session).is_some() {
@@ -174,7 +177,7 @@ impl HandshakeRules {
             session,
             timeout_ms,
             new_style: request.read_only.is_some(),
-            is_owner: session::password_matches(session, request.password.as_deref()),
+            is_owner: session::password_matches(session, request.password.expose().as_deref()),
             service: self.service,
             local_sessions: self.local_sessions,
         }))

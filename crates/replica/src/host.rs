@@ -7,7 +7,7 @@ use proto::Zxid;
 use tree::{Tree, Watches};
 use zab::Record;
 
-use crate::effect::{Applied, Effect};
+use crate::effect::{Applied, DiskOrder, Effect, Synchronised};
 use crate::input::Ticket;
 use crate::note::Note;
 use crate::sessions::Sessions;
@@ -24,6 +24,13 @@ pub trait State {
 
     /// Puts another tree in its place. Snapshots of the earlier one are given up.
     fn replace_tree(&self, tree: Tree);
+
+    /// Counts the trees, and the times when one was about to hold what may be cut off again. A snapshot
+    /// that was begun in an earlier generation must not be finished.
+    fn generation(&self) -> u64;
+
+    /// The tree is about to hold what may be cut off again: another generation begins.
+    fn give_up_snapshots(&self);
 
     /// The watches.
     fn watches(&self) -> impl DerefMut<Target = Watches>;
@@ -54,6 +61,10 @@ pub trait Host {
     /// A transaction was applied: events go to the outboxes of watchers, then the reply to the one
     /// who asked, then the answers of reads that waited behind it. The tree is held alone.
     fn applied(&mut self, tree: &Tree, applied: Applied<'_>);
+
+    /// The epoch of this server's role is established: what its files hold up to here is committed,
+    /// also what it was not told of by [`Host::applied`].
+    fn established(&mut self, last: Zxid);
 
     /// The oldest `sync` of this connection is answered, from this tree.
     fn answer_sync(&mut self, tree: &Tree, ticket: Ticket);
@@ -88,6 +99,20 @@ pub struct Turn<'a, H: Host> {
 impl<H: Host> Turn<'_, H> {
     pub(crate) fn effect(&mut self, effect: Effect) {
         self.host.effect(effect);
+    }
+
+    pub(crate) fn disk(&mut self, order: DiskOrder) {
+        self.effect(Effect::Disk(order));
+    }
+
+    /// The tree, which ends at `last`, becomes this server's history.
+    pub(crate) fn take_over(&mut self, attempt: u64, last: Zxid) {
+        let generation = self.state.generation();
+        let of = Synchronised {
+            attempt,
+            generation,
+        };
+        self.disk(DiskOrder::TakeOver { last, of });
     }
 
     pub(crate) fn note(&mut self, note: Note<'_>) {

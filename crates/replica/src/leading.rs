@@ -13,12 +13,13 @@ use tree::{Overlay, Tree};
 use zab::Record;
 use zab::leader::{Action, Leader, LeaderStart, LinkId, StepDown};
 
-use crate::effect::{Effect, Port, Service};
+use crate::effect::{DiskOrder, Effect, Port, Service};
 use crate::host::{Host, State, Turn};
 use crate::learner_requests;
 use crate::limits;
+use crate::long_requests::Incoming;
 use crate::note::Note;
-use crate::ordering::{Incoming, Order};
+use crate::ordering::Order;
 use crate::replica::Replica;
 use crate::role::{Leading, Next, OracleWatch, Role};
 use crate::sessions::Sessions;
@@ -43,6 +44,7 @@ impl<H: Host> Replica<H> {
             *turn.state.sessions() = self.track_sessions(&tree, turn.now.ms);
             tree.orphan_owners()
         };
+        turn.host.established(self.last_zxid);
         self.serve(Service::Deciding, turn);
         self.end_orphans(orphans);
         self.carry_out_leader(Vec::new(), turn);
@@ -77,9 +79,6 @@ impl<H: Host> Replica<H> {
         // Groups and weights know no oracle.
         let has_oracle =
             member.settings.election.has_oracle && lists.committed().hierarchy.is_none();
-        if has_oracle {
-            turn.effect(Effect::AskOracle);
-        }
         let mut actions = Vec::new();
         let leader = Leader::new(start, member.settings.zab, turn.now.ms, &mut actions);
         let role = Role::Leading(Box::new(Leading {
@@ -91,6 +90,9 @@ impl<H: Host> Replica<H> {
             spare: Vec::new(),
         }));
         self.set_role(role, turn);
+        if has_oracle {
+            self.ask_oracle(turn);
+        }
         self.carry_out_leader(actions, turn);
     }
 
@@ -112,18 +114,21 @@ impl<H: Host> Replica<H> {
         let mut more = Vec::new();
         loop {
             for action in actions.drain(..) {
-                self.carry_out_leader_action(action, &mut more, turn);
+                self.carry_out_leader_action(action, turn);
             }
-            if more.is_empty() && !self.incoming.is_empty() {
+            if !self.incoming.is_empty() {
                 self.order_incoming(&mut more, turn);
+            }
+            if more.is_empty() {
+                turn.effect(Effect::Flush);
+                self.apply_committed(turn);
+                self.order_waiting(&mut more, turn);
             }
             if more.is_empty() {
                 break;
             }
             std::mem::swap(&mut actions, &mut more);
         }
-        turn.effect(Effect::Flush);
-        self.apply_committed(turn);
         if let Role::Leading(leading) = &mut self.role {
             if self.member.is_some() {
                 let pending_syncs = leading.leader.pending_syncs();
@@ -131,6 +136,7 @@ impl<H: Host> Replica<H> {
             }
             leading.spare = actions;
         }
+        self.ask_oracle_if_wanted(turn);
         self.step_down_if_log_lags(turn);
     }
 
@@ -187,29 +193,30 @@ impl<H: Host> Replica<H> {
     /// A leader needs no log of its own to commit what a quorum of others has on disk. While its disk
     /// stands still all that would wait for it in memory.
     fn step_down_if_log_lags(&mut self, turn: &mut Turn<'_, H>) {
+        let (Role::Leading(_), Some(member)) = (&self.role, &self.member) else {
+            return;
+        };
         let bytes = self.backlog.bytes();
-        let is_leading = matches!(self.role, Role::Leading(_)) && !self.is_alone();
-        if bytes > limits::LEADER_BACKLOG_BYTES && is_leading {
-            tracing::error!(bytes, synced = %self.synced, "the disk does not keep up with the transaction log, leading is over until it has");
+        // Long requests wait for it, and would for ever if it stands still.
+        let waits_ms = match self.long_requests.is_empty() {
+            true => 0,
+            false => turn.now.ms - self.backlog.since_ms().unwrap_or(turn.now.ms),
+        };
+        if bytes > limits::LEADER_BACKLOG_BYTES || waits_ms > member.settings.zab.sync_ms() {
+            tracing::error!(bytes, waits_ms, synced = %self.synced, "the disk does not keep up with the transaction log, leading is over until it has");
             self.leave_role(Next::Look, turn);
         }
     }
 
-    /// `more` is what carrying it out leads to.
-    fn carry_out_leader_action(
-        &mut self,
-        action: Action,
-        more: &mut Vec<Action>,
-        turn: &mut Turn<'_, H>,
-    ) {
-        let Role::Leading(leading) = &mut self.role else {
+    fn carry_out_leader_action(&mut self, action: Action, turn: &mut Turn<'_, H>) {
+        if !matches!(self.role, Role::Leading(_)) {
             return;
-        };
+        }
         let port = Port::Learners;
         match action {
             Action::Send { to, packet } => {
                 self.is_view_stale |= matches!(packet, LeaderPacket::UpToDate);
-                turn.note(Note::SentByLeader(&packet));
+                turn.note(Note::SentByLeader(to, &packet));
                 turn.effect(Effect::Send { port, to, packet });
             }
             Action::Append(record) => {
@@ -223,12 +230,13 @@ impl<H: Host> Replica<H> {
             }
             Action::Deliver(record) => self.count_committed(&record, turn),
             Action::SendSnapshot { to, zxid } => {
-                turn.note(Note::SnapshotOrdered);
+                turn.note(Note::SnapshotOrdered(to));
                 self.apply_committed(turn);
                 turn.effect(Effect::SendSnapshot { port, to, zxid });
             }
             Action::ReadLog { to, from, upto } => turn.effect(Effect::ReadLog { to, from, upto }),
             Action::Close { link, fault } => {
+                turn.note(Note::LearnerGone(link));
                 turn.effect(Effect::CloseLink { port, link, fault });
                 self.is_view_stale = true;
             }
@@ -251,13 +259,8 @@ impl<H: Host> Replica<H> {
             }
             Action::Touch { from: _, sessions } => self.touch_sessions(&sessions, turn),
             Action::Revalidate { from, session } => {
-                let owner = learner_requests::owner_of(from);
-                let mut sessions = turn.state.sessions();
-                let is_valid = sessions.move_to(session, owner, turn.now.ms);
-                drop(sessions);
-                let leader = &mut leading.leader;
-                leader.revalidated(from, session.session, is_valid, more);
-                turn.note(Note::SessionRevalidated);
+                let (link, touch) = (from, session);
+                self.incoming.push(Incoming::Revalidate { link, touch });
             }
             Action::StepDown(reason) => self.step_down(reason, turn),
         }
@@ -288,7 +291,7 @@ impl<H: Host> Replica<H> {
         let (config, file) = member.lists.epoch_config(epoch);
         if let Some(file) = file {
             let is_required = true;
-            turn.effect(Effect::SaveMembers { file, is_required });
+            turn.disk(DiskOrder::SaveMembers { file, is_required });
         }
         self.with_leader(turn, |leader, now_ms, out| {
             leader.handle_accepted_epoch_saved(config, now_ms, out);
@@ -297,6 +300,8 @@ impl<H: Host> Replica<H> {
 
     /// The epoch is established: clients are served from here on.
     fn lead(&mut self, epoch: Epoch, designated_leader: Option<Sid>, turn: &mut Turn<'_, H>) {
+        let last = turn.state.tree().last_zxid();
+        turn.host.established(last);
         let start = Zxid::new(epoch, 0);
         let orphans = {
             let mut tree = turn.state.tree_mut();
@@ -380,11 +385,23 @@ impl<H: Host> Replica<H> {
         self.leave_role(Next::Look, turn);
     }
 
-    /// The oracle has answered. The answer may be to an earlier role's question, and is as good.
-    pub(crate) fn handle_leaders_oracle(&mut self, grants: bool, turn: &mut Turn<'_, H>) {
-        self.with_leader(turn, |leader, now_ms, out| {
-            leader.handle_oracle(grants, now_ms, out);
-        });
+    /// The oracle has answered a question of this age in ms. It may be an earlier role's, and the answer
+    /// is as good. One that was long on its way, because the process stood still, may be out of date: it
+    /// grants nothing.
+    pub(crate) fn handle_leaders_oracle(
+        &mut self,
+        grants: bool,
+        age_ms: i64,
+        turn: &mut Turn<'_, H>,
+    ) {
+        let is_late = grants && age_ms > self.settings.tick_ms;
+        if is_late {
+            tracing::debug!(age_ms, "an answer of the oracle is too old");
+        } else {
+            self.with_leader(turn, |leader, now_ms, out| {
+                leader.handle_oracle(grants, now_ms, out);
+            });
+        }
         let half_a_tick_ms = (self.settings.tick_ms / 2).max(1);
         let (Role::Leading(leading), Some(member)) = (&mut self.role, &mut self.member) else {
             return;
@@ -392,9 +409,42 @@ impl<H: Host> Replica<H> {
         let is_needed = leading.leader.needs_oracle();
         if let Some(watch) = &mut leading.oracle {
             watch.ask_at_ms = Some(turn.now.ms.saturating_add(half_a_tick_ms));
+            if is_late {
+                watch.asked_about = None;
+            }
             if watch.is_needed.replace(is_needed) != Some(is_needed) {
                 member.elections.set_oracle_needed(is_needed);
             }
+        }
+        self.ask_oracle_if_wanted(turn);
+    }
+
+    /// Asks the oracle of two; the answer comes as [`Input::Oracle`](crate::Input::Oracle).
+    pub(crate) fn ask_oracle(&mut self, turn: &mut Turn<'_, H>) {
+        if let Some(member) = &mut self.member {
+            member.oracle_asked_ms.push_back(turn.now.ms);
+        }
+        if let Role::Leading(leading) = &mut self.role
+            && let Some(watch) = &mut leading.oracle
+        {
+            watch.asked_about = leading.leader.oracle_question();
+        }
+        turn.effect(Effect::AskOracle);
+    }
+
+    /// Asks at once if something waits for the oracle's word that it was not asked about yet. What it
+    /// has refused is asked again half a tick later.
+    fn ask_oracle_if_wanted(&mut self, turn: &mut Turn<'_, H>) {
+        let Role::Leading(leading) = &mut self.role else {
+            return;
+        };
+        let question = leading.leader.oracle_question();
+        if let Some(watch) = &mut leading.oracle
+            && question.is_some()
+            && watch.asked_about != question
+            && watch.ask_at_ms.take().is_some()
+        {
+            self.ask_oracle(turn);
         }
     }
 
@@ -406,7 +456,7 @@ impl<H: Host> Replica<H> {
         if let Some(watch) = &mut leading.oracle
             && watch.ask_at_ms.take_if(|at_ms| *at_ms <= now_ms).is_some()
         {
-            turn.effect(Effect::AskOracle);
+            self.ask_oracle(turn);
         }
     }
 }

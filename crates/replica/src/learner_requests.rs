@@ -5,11 +5,14 @@ use proto::learner::{LearnerRequest, Touch};
 use proto::request::{Request, WriteRequest};
 use proto::{ErrorCode, OpCode};
 use session::Owner;
-use zab::leader::LinkId;
+use zab::leader::{Action, LinkId};
 
 use crate::host::{Host, State, Turn};
-use crate::ordering::{Incoming, Order};
+use crate::long_requests::Incoming;
+use crate::note::Note;
+use crate::ordering::Order;
 use crate::replica::Replica;
+use crate::role::Role;
 
 impl<H: Host> Replica<H> {
     /// Sessions were heard from.
@@ -18,6 +21,26 @@ impl<H: Host> Replica<H> {
         for touch in touches {
             sessions.touch(touch.session, touch.timeout_ms, turn.now.ms);
         }
+    }
+
+    /// A client came to a learner with this session: it lives there from now on, if it lives.
+    pub(crate) fn revalidate(
+        &mut self,
+        from: LinkId,
+        touch: Touch,
+        actions: &mut Vec<Action>,
+        turn: &mut Turn<'_, H>,
+    ) {
+        let Role::Leading(leading) = &mut self.role else {
+            return;
+        };
+        let mut sessions = turn.state.sessions();
+        let is_valid = sessions.move_to(touch, owner_of(from), turn.now.ms);
+        drop(sessions);
+        leading
+            .leader
+            .revalidated(from, touch.session, is_valid, actions);
+        turn.note(Note::SessionRevalidated);
     }
 }
 
@@ -48,8 +71,15 @@ pub(crate) fn incoming(from: LinkId, request: LearnerRequest) -> Option<Incoming
         return None;
     };
     if op == OpCode::Sync {
-        return Some(Incoming::Sync(from));
+        return Some(Incoming::Sync {
+            link: from,
+            session,
+        });
     }
+    let identities = authinfo.iter().flatten();
+    let identities = identities.map(|id| id.scheme.len() + id.id.len());
+    let record_bytes = body.len();
+    let bytes = record_bytes + identities.sum::<usize>();
     let write = match op {
         OpCode::CreateSession => Reader::new(body)
             .i32()
@@ -84,5 +114,8 @@ pub(crate) fn incoming(from: LinkId, request: LearnerRequest) -> Option<Incoming
         op,
         identities: authinfo.unwrap_or_default(),
         request,
+        link: Some(from),
+        record_bytes,
+        bytes,
     }))
 }

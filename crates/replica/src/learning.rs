@@ -218,7 +218,7 @@ impl<H: Host> Replica<H> {
             }
             Action::ConfigProposed(record) => self.see_config_of(&record, turn),
             Action::ConfigSeen(text) => self.see_config(&text, turn),
-            Action::InstallConfig(text) => self.install_config(&text, turn),
+            Action::InstallConfig { text, upto } => self.install_config(&text, upto, turn),
             Action::ActivateConfig {
                 record,
                 designated_leader,
@@ -278,7 +278,9 @@ impl<H: Host> Replica<H> {
         member.is_trusted = true;
         // What the files hold before it is another history, or leads there with a hole: transactions
         // that the leader committed while it sent its tree are in the snapshot only.
-        member.log_whole_from = zxid;
+        if !mutant::is(Mutant::LogWholeFromKept) {
+            member.log_whole_from = zxid;
+        }
         self.with_learner(turn, |learner, _, out| learner.handle_snapshot_written(out));
         self.read_packets(turn);
     }
@@ -287,7 +289,7 @@ impl<H: Host> Replica<H> {
         let last = turn.state.tree().last_zxid();
         if let Role::Learning(learning) = &self.role {
             let attempt = learning.attempt;
-            turn.effect(Effect::TakeOver { attempt, last });
+            turn.take_over(attempt, last);
         }
     }
 
@@ -298,6 +300,8 @@ impl<H: Host> Replica<H> {
             member.truncation_failed_in = None;
             tracing::info!(sid = %member.lists.me(), %epoch, "in sync with the leader");
         }
+        let last = turn.state.tree().last_zxid();
+        turn.host.established(last);
         self.serve(Service::Forwarding, turn);
         self.begin_serving_observers(turn);
         self.show(turn);
@@ -352,6 +356,7 @@ impl<H: Host> Replica<H> {
                 }
                 Next::LookLater
             }
+            (Fault::LeaderBehind { .. }, _) => Next::LookLater,
             // It may be the one whose voice the leader lacks: an election would make another epoch,
             // in which it is told to cut again.
             (Fault::CannotTruncate { .. }, Role::Learning(learning)) => {

@@ -31,6 +31,7 @@
 //! A server that stands alone is a leader of one, on the same way as every leader.
 
 mod applying;
+pub mod connection;
 mod containers;
 mod effect;
 mod electing;
@@ -48,6 +49,7 @@ mod learner_requests;
 mod learning;
 mod limits;
 mod local_sessions;
+mod long_requests;
 mod member;
 pub mod members;
 mod note;
@@ -67,7 +69,7 @@ pub mod sessions;
 mod settings;
 mod view;
 
-pub use effect::{Applied, Effect, MemberFile, Port, Service};
+pub use effect::{Applied, DiskOrder, Effect, MemberFile, Port, Service, Synchronised};
 pub use electorate::ElectorateError;
 pub use handshake::{
     ComingBack, Handshake, HandshakeKind, HandshakeRefusal, HandshakeRules, NewSession, RenewalStep,

@@ -1,8 +1,11 @@
 //! What a member of an ensemble keeps from role to role.
 
+use std::collections::VecDeque;
+
 use config::members::{HostPort, MemberRole};
+use config::membership::Membership;
 use proto::notification::PeerState;
-use proto::{Epoch, Sid, Zxid};
+use proto::{ConfigVersion, Epoch, Sid, Zxid};
 use zab::CommittedLog;
 
 use crate::elections::Elections;
@@ -67,6 +70,8 @@ pub(crate) struct MemberState {
     pub(crate) accepted_floor: Epoch,
     /// Numbers the roles.
     pub(crate) attempt: u64,
+    /// When the oracle of two was asked what it has not answered yet, ms, oldest first.
+    pub(crate) oracle_asked_ms: VecDeque<i64>,
     /// How this server finds whom to learn from, while it is an observer.
     pub(crate) masters: MasterChoice,
     /// How long to wait after this role before the next election, ms.
@@ -78,16 +83,27 @@ pub(crate) struct MemberState {
 }
 
 impl MemberState {
+    /// `known_list` is the version of the last member list of its history.
     pub(crate) fn new(
         settings: EnsembleSettings,
         start: MemberStart,
+        known_list: ConfigVersion,
         seed: u64,
     ) -> Result<Self, ElectorateError> {
         let committed = start.lists.committed().clone();
         let proposed = start.lists.last_seen().cloned();
         let election = settings.election.clone();
+        let has_version = committed.version != ConfigVersion::default();
+        let is_proposed = |seen: &Membership| seen.version == known_list;
+        let is_known = !proposed.as_ref().is_some_and(is_proposed);
+        let mut elections = Elections::new(election, committed, proposed, start.candidate())?;
+        // An operator has given this server a list, and did not say which it is. Otherwise that is the
+        // floor: what the history knows beyond it may be proposed only.
+        if !has_version && is_known {
+            elections.take_no_list_before(known_list);
+        }
         Ok(Self {
-            elections: Elections::new(election, committed, proposed, start.candidate())?,
+            elections,
             lists: start.lists,
             epochs: start.epochs,
             committed: CommittedLog::new(settings.commit_log_count),
@@ -97,6 +113,7 @@ impl MemberState {
             truncation_failed_in: None,
             accepted_floor: Epoch(0),
             attempt: 0,
+            oracle_asked_ms: VecDeque::new(),
             masters: MasterChoice::new(settings.observer, seed),
             look_pause_ms: 0,
             look_at_ms: None,

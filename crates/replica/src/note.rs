@@ -4,6 +4,7 @@ use proto::leader::LeaderPacket;
 use proto::request::WriteRequest;
 use proto::txn::Txn;
 use proto::{Sid, Zxid};
+use zab::leader::LinkId;
 use zab::learner::Fault;
 
 /// A piece of work whose length is measured by the host.
@@ -13,6 +14,8 @@ pub enum Stage {
     Preparation(usize),
     /// The end of a session is prepared.
     CloseSession,
+    /// A group that is to be applied waits for those who read the tree.
+    TreeAwaited,
 }
 
 /// Something that has happened.
@@ -59,12 +62,14 @@ pub enum Note<'a> {
         /// Whether this server leads.
         by_leader: bool,
     },
-    /// The leader sends this.
-    SentByLeader(&'a LeaderPacket),
+    /// The leader sends this to the learner of this link.
+    SentByLeader(LinkId, &'a LeaderPacket),
+    /// The link of a learner has ended or is to end.
+    LearnerGone(LinkId),
     /// This learner has received this.
     ReceivedByLearner(&'a LeaderPacket),
-    /// A snapshot is sent to a learner.
-    SnapshotOrdered,
+    /// A snapshot is sent to the learner of this link.
+    SnapshotOrdered(LinkId),
     /// A learner's question about a session was answered.
     SessionRevalidated,
     /// The turn of a leader ends; `sync` requests of learners wait for so many proposals.

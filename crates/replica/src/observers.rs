@@ -3,16 +3,22 @@
 //! What observers ask goes up over this follower's own connection to the leader, in the order in
 //! which it came, and the answers are told apart by that order.
 //!
+//! The leader tells the connections of a session apart by the member's connection that they come over,
+//! and sees one for this follower and all its observers. So the follower itself keeps apart what they
+//! ask for: a session that came back over one of them is served over no other. Apache ZooKeeper does
+//! not: there a late request of an old connection may be carried out behind those of the new one.
+//!
 //! Source: ObserverMaster, FollowerZooKeeperServer.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 
 use bytes::Bytes;
 use config::members::MemberRole;
-use jute::Reader;
+use jute::{Encode, Reader};
 use proto::leader::LeaderPacket;
 use proto::learner::{LearnerRequest, Touch};
-use proto::request::Request;
+use proto::mutant::{self, Mutant};
+use proto::request::{PathVersionRequest, Request};
 use proto::{OpCode, SessionId, Sid};
 use zab::Record;
 use zab::leader::{Action, LinkFault, LinkId};
@@ -31,9 +37,44 @@ pub(crate) struct Observers {
     master: ObserverMaster,
     /// Sessions that the leader was asked about, and by whom; oldest first.
     revalidations: VecDeque<(LinkId, Touch)>,
+    /// Where sessions have come back that live.
+    holders: HashMap<SessionId, Holder>,
+}
+
+/// Over what a session has come back last.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Holder {
+    /// A client's connection to this follower.
+    Client,
+    /// An observer's connection.
+    Observer(LinkId),
 }
 
 impl Observers {
+    /// The leader is asked about a session that has come back: what comes over another connection from
+    /// now on is late.
+    pub(crate) fn came_back(&mut self, session: SessionId, holder: Holder) {
+        self.holders.insert(session, holder);
+    }
+
+    /// The session is over.
+    pub(crate) fn forget(&mut self, session: SessionId) {
+        self.holders.remove(&session);
+    }
+
+    /// Whether a request comes too late: its session has come back over another connection. Anybody may
+    /// end a session.
+    pub(crate) fn is_late(&self, session: SessionId, op: OpCode, from: Holder) -> bool {
+        let is_bound = !matches!(
+            op,
+            OpCode::CreateSession | OpCode::CloseSession | OpCode::Sync
+        );
+        let holder = self.holders.get(&session);
+        is_bound
+            && holder.is_some_and(|holder| *holder != from)
+            && !mutant::is(Mutant::LateRequestsRelayed)
+    }
+
     pub(crate) fn synced(&self) -> u64 {
         self.master.synced_observers() as u64
     }
@@ -67,6 +108,7 @@ impl<H: Host> Replica<H> {
         learning.observers = Some(Observers {
             master: ObserverMaster::new(me, epoch, last, settings, turn.now.ms),
             revalidations: VecDeque::new(),
+            holders: HashMap::new(),
         });
     }
 
@@ -165,8 +207,7 @@ impl<H: Host> Replica<H> {
             return;
         };
         let lists = &member.lists;
-        let seen = lists.last_seen().unwrap_or(lists.committed());
-        let config = || Bytes::from(seen.node_data());
+        let config = || Bytes::from(lists.committed().node_data());
         let facts = Facts {
             committed: learner.committed(),
             config_version: lists.committed().version.0,
@@ -219,6 +260,15 @@ impl<H: Host> Replica<H> {
         let Role::Learning(learning) = &mut self.role else {
             return;
         };
+        let observers = learning.observers.as_ref();
+        let holder = Holder::Observer(from);
+        let request = match observers.is_some_and(|of| of.is_late(request.session, op, holder)) {
+            true => {
+                tracing::debug!(session = %request.session, cxid = request.cxid, link = from.0, "a session has moved, its late request is refused");
+                refusal(request)
+            }
+            false => request,
+        };
         let mut actions = Vec::new();
         let learner = learning.learner.as_mut();
         let is_sent = learner.is_some_and(|learner| learner.forward(request, &mut actions));
@@ -235,6 +285,7 @@ impl<H: Host> Replica<H> {
         let mut actions = Vec::new();
         if learner.revalidate(session, &mut actions) {
             observers.revalidations.push_back((from, session));
+            observers.came_back(session.session, Holder::Observer(from));
         }
         self.carry_out_learner(actions, turn);
     }
@@ -249,6 +300,21 @@ fn serving(role: &mut Role) -> Option<(&mut Observers, &mut Learner)> {
         observers, learner, ..
     } = &mut **learning;
     observers.as_mut().zip(learner.as_mut())
+}
+
+/// In the place of a request that must not be carried out: one that every leader answers by an error,
+/// since the root cannot be deleted. Without a transaction the observer would wait for its answer for
+/// ever.
+fn refusal(request: LearnerRequest) -> LearnerRequest {
+    let root = PathVersionRequest {
+        path: Some("/".into()),
+        version: -1,
+    };
+    LearnerRequest {
+        op: OpCode::Delete.number(),
+        body: root.to_bytes(),
+        ..request
+    }
 }
 
 /// Whether a leader can read the request. An Apache leader that cannot stops for ever.

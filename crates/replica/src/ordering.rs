@@ -18,6 +18,7 @@ use crate::host::{Host, State, Turn};
 use crate::input::{ClientRequest, Ticket};
 use crate::large_bytes::LargeBytes;
 use crate::limits;
+use crate::long_requests::{Incoming, long_bytes};
 use crate::note::{Note, Stage};
 use crate::replica::Replica;
 use crate::role::Role;
@@ -59,6 +60,12 @@ pub(crate) struct Order {
     pub(crate) identities: Vec<Id>,
     /// An error if it is refused unseen.
     pub(crate) request: Result<WriteRequest, ErrorCode>,
+    /// The learner's connection that it came over; `None` for the server's own.
+    pub(crate) link: Option<LinkId>,
+    /// Bytes of its record.
+    pub(crate) record_bytes: usize,
+    /// The same with the identities.
+    pub(crate) bytes: usize,
 }
 
 impl Order {
@@ -71,6 +78,17 @@ impl Order {
             op: request.op(),
             identities: Vec::new(),
             request: Ok(request),
+            link: None,
+            record_bytes: 0,
+            bytes: 0,
+        }
+    }
+
+    /// Bytes of its record if it is to be ordered, and long; else 0.
+    pub(crate) fn long_bytes(&self) -> usize {
+        match self.request {
+            Ok(_) => long_bytes(self.record_bytes),
+            Err(_) => 0,
         }
     }
 }
@@ -89,6 +107,8 @@ struct Asked<'a> {
     /// An error if it is refused unseen.
     request: Result<&'a WriteRequest, ErrorCode>,
     large_bytes: LargeBytes,
+    /// Bytes of its record if it is long, and others have to wait for it; else 0.
+    long_bytes: usize,
     is_counted: bool,
 }
 
@@ -103,6 +123,7 @@ impl<'a> From<&'a Order> for Asked<'a> {
             identities: &order.identities,
             request: order.request.as_ref().map_err(|error| *error),
             large_bytes: LargeBytes::NONE,
+            long_bytes: order.long_bytes(),
             is_counted: false,
         }
     }
@@ -119,6 +140,7 @@ impl<'a> From<&'a ClientRequest> for Asked<'a> {
             identities: &request.identities,
             request: Ok(&request.request),
             large_bytes: request.large_bytes,
+            long_bytes: long_bytes(request.body.len()),
             is_counted: true,
         }
     }
@@ -132,39 +154,47 @@ fn upgrade(session: SessionId, timeout_ms: i32) -> Order {
     Order::own(session, WriteRequest::CreateSession { timeout_ms })
 }
 
-/// What waits to be ordered.
-#[derive(Debug)]
-pub(crate) enum Incoming {
-    /// A request.
-    Order(Order),
-    /// A `sync` that came over this connection.
-    Sync(LinkId),
-}
-
 /// What was handed to the log and is not on disk.
 #[derive(Debug, Default)]
 pub(crate) struct Backlog {
-    records: VecDeque<(Zxid, usize)>,
+    records: VecDeque<NotSynced>,
     bytes: usize,
 }
 
+#[derive(Debug)]
+struct NotSynced {
+    zxid: Zxid,
+    bytes: usize,
+    /// When it was handed over, ms.
+    since_ms: i64,
+}
+
 impl Backlog {
-    pub(crate) fn push(&mut self, record: &Record) {
-        self.records.push_back((record.zxid, record.txn.len()));
+    pub(crate) fn push(&mut self, record: &Record, now_ms: i64) {
+        self.records.push_back(NotSynced {
+            zxid: record.zxid,
+            bytes: record.txn.len(),
+            since_ms: now_ms,
+        });
         self.bytes += record.txn.len();
     }
 
     pub(crate) fn synced(&mut self, upto: Zxid) {
-        while let Some((zxid, bytes)) = self.records.front()
-            && *zxid <= upto
+        while let Some(first) = self.records.front()
+            && first.zxid <= upto
         {
-            self.bytes -= bytes;
+            self.bytes -= first.bytes;
             self.records.pop_front();
         }
     }
 
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Since when the oldest waits, ms.
+    pub(crate) fn since_ms(&self) -> Option<i64> {
+        self.records.front().map(|first| first.since_ms)
     }
 }
 
@@ -206,31 +236,106 @@ impl<H: Host> Replica<H> {
         let mut actions = std::mem::take(&mut leading.spare);
         let state = turn.state;
         let tree = state.tree();
-        for request in requests.iter() {
-            let is_forgotten = mutant::is(Mutant::UpgradeForgotten);
-            if let Some(timeout_ms) = request.upgrade_ms.filter(|_| !is_forgotten) {
-                let upgrade = upgrade(request.session, timeout_ms);
-                self.propose(&tree, (&upgrade).into(), &mut actions, turn);
+        let is_long = |request: &ClientRequest| long_bytes(request.body.len()) > 0;
+        let may_wait = !self.long_requests.is_empty() || requests.iter().any(is_long);
+        if may_wait && self.member.is_some() {
+            for request in requests.drain(..) {
+                let incoming = Incoming::Client(Box::new(request));
+                if let Some(incoming) = self.long_requests.admit(incoming) {
+                    self.order(&tree, incoming, &mut actions, turn);
+                }
             }
-            self.propose(&tree, request.into(), &mut actions, turn);
+            return actions;
+        }
+        for request in requests.iter() {
+            self.order_client(&tree, request, &mut actions, turn);
         }
         drop(tree);
         requests.clear();
         actions
     }
 
+    fn order_client(
+        &mut self,
+        tree: &Tree,
+        request: &ClientRequest,
+        actions: &mut Vec<Action>,
+        turn: &mut Turn<'_, H>,
+    ) {
+        let is_forgotten = mutant::is(Mutant::UpgradeForgotten);
+        if let Some(timeout_ms) = request.upgrade_ms.filter(|_| !is_forgotten) {
+            let upgrade = upgrade(request.session, timeout_ms);
+            self.propose(tree, (&upgrade).into(), actions, turn);
+        }
+        self.propose(tree, request.into(), actions, turn);
+    }
+
     /// Makes transactions out of what learners have passed on, and of what the server wants itself,
-    /// and proposes them.
+    /// and proposes them, as far as there is room for long ones.
     pub(crate) fn order_incoming(&mut self, actions: &mut Vec<Action>, turn: &mut Turn<'_, H>) {
         let state = turn.state;
         let tree = state.tree();
         for incoming in std::mem::take(&mut self.incoming) {
-            match incoming {
-                Incoming::Order(order) => self.propose(&tree, (&order).into(), actions, turn),
-                Incoming::Sync(link) => {
-                    if let Role::Leading(leading) = &mut self.role {
-                        leading.leader.sync(link, actions);
-                    }
+            let upgrade = incoming.upgrade();
+            if let Some(incoming) = self.long_requests.admit(incoming) {
+                self.order(&tree, incoming, actions, turn);
+            } else if let Some((session, timeout_ms, owner)) = upgrade {
+                let mut sessions = turn.state.sessions();
+                sessions.expect(session, timeout_ms, owner, turn.now.ms);
+            }
+        }
+    }
+
+    /// Orders what has waited for others, as far as there is room for it now.
+    pub(crate) fn order_waiting(&mut self, actions: &mut Vec<Action>, turn: &mut Turn<'_, H>) {
+        let Role::Leading(leading) = &self.role else {
+            return;
+        };
+        if !self.long_requests.are_under_way() && self.long_requests.is_empty() {
+            return;
+        }
+        let followers = leading
+            .leader
+            .on_disk_of_followers(turn.now.ms, limits::FOLLOWER_PATIENCE_MS);
+        let not_applied = self.in_flight.front();
+        let applied = not_applied.map_or(self.last_zxid, |first| {
+            Zxid(first.record.header.zxid.0.saturating_sub(1))
+        });
+        self.long_requests.done(applied.min(self.synced), followers);
+        let state = turn.state;
+        let tree = state.tree();
+        let mut is_any = false;
+        while let Some(next) = self.long_requests.next() {
+            self.order(&tree, next, actions, turn);
+            is_any = true;
+        }
+        drop(tree);
+        if is_any && actions.is_empty() {
+            // A `sync` alone: nothing else would bring its answer.
+            self.apply_committed(turn);
+        }
+    }
+
+    fn order(
+        &mut self,
+        tree: &Tree,
+        incoming: Incoming,
+        actions: &mut Vec<Action>,
+        turn: &mut Turn<'_, H>,
+    ) {
+        match incoming {
+            Incoming::Order(order) => self.propose(tree, (&order).into(), actions, turn),
+            Incoming::Client(request) => self.order_client(tree, &request, actions, turn),
+            Incoming::Sync { link, .. } => {
+                if let Role::Leading(leading) = &mut self.role {
+                    leading.leader.sync(link, actions);
+                }
+            }
+            Incoming::Revalidate { link, touch } => self.revalidate(link, touch, actions, turn),
+            Incoming::OwnSync { ticket, .. } => {
+                if let Role::Leading(leading) = &mut self.role {
+                    let last_proposed = leading.leader.last_proposed();
+                    leading.own_syncs.push_back((last_proposed, ticket));
                 }
             }
         }
@@ -256,13 +361,18 @@ impl<H: Host> Replica<H> {
         self.scratch.shrink_to(limits::SCRATCH_BYTES_KEPT);
         record.encode(&mut self.scratch);
         match self.propose_scratch(zxid, next, actions, turn) {
-            Ok(()) => self.in_flight.push_back(InFlight {
-                record,
-                op: asked.op,
-                origin: asked.origin,
-                large_bytes: asked.large_bytes,
-                is_counted: asked.is_counted,
-            }),
+            Ok(()) => {
+                if asked.long_bytes > 0 && self.member.is_some() {
+                    self.long_requests.proposed(zxid, asked.long_bytes);
+                }
+                self.in_flight.push_back(InFlight {
+                    record,
+                    op: asked.op,
+                    origin: asked.origin,
+                    large_bytes: asked.large_bytes,
+                    is_counted: asked.is_counted,
+                });
+            }
             Err(error) => {
                 // Its client is about to lose the connection with all others.
                 tracing::warn!(%zxid, err = %error, "a request is not proposed");
@@ -342,13 +452,26 @@ impl<H: Host> Replica<H> {
             Txn::CreateSession { timeout_ms } => {
                 let mut sessions = turn.state.sessions();
                 sessions.add(asked.session, timeout_ms, turn.now.ms);
-                sessions.set_owner(asked.session, asked.owner);
+                sessions.claim(asked.session, asked.owner);
             }
             // Requests behind it are refused from here on.
             Txn::CloseSession { .. } => turn.state.sessions().set_closing(asked.session),
             _ => {}
         }
         record
+    }
+
+    /// The role is over: nobody will order what waits to be.
+    pub(crate) fn drop_incoming(&mut self, turn: &mut Turn<'_, H>) {
+        let waiting = self.long_requests.end();
+        for incoming in std::mem::take(&mut self.incoming)
+            .into_iter()
+            .chain(waiting)
+        {
+            if let Incoming::Client(request) = incoming {
+                self.drop_request(&request, turn);
+            }
+        }
     }
 
     /// A request that nobody will answer.
@@ -369,7 +492,7 @@ impl<H: Host> Replica<H> {
     /// Hands a record to the log.
     pub(crate) fn append(&mut self, record: Record, turn: &mut Turn<'_, H>) {
         self.appended = record.zxid;
-        self.backlog.push(&record);
+        self.backlog.push(&record, turn.now.ms);
         if let Some(member) = &mut self.member {
             member.last_logged = record.zxid;
         }

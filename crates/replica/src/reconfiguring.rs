@@ -11,7 +11,7 @@ use tree::{PrepareContext, Tree};
 use zab::Record;
 use zab::leader::NextConfig;
 
-use crate::effect::Effect;
+use crate::effect::DiskOrder;
 use crate::host::{Host, State, Turn};
 use crate::members::{Change, PlanFacts};
 use crate::replica::Replica;
@@ -74,14 +74,17 @@ impl<H: Host> Replica<H> {
         };
         if let Some(file) = member.lists.see(list) {
             let is_required = false;
-            turn.effect(Effect::SaveMembers { file, is_required });
+            turn.disk(DiskOrder::SaveMembers { file, is_required });
         }
         self.configure_election(turn);
     }
 
-    /// A configuration is in force that a leader has told.
-    pub(crate) fn install_config(&mut self, text: &[u8], turn: &mut Turn<'_, H>) {
-        if let Some(list) = self.parse_list(text) {
+    /// A leader has told its configuration. One that was proposed behind what is committed is in force
+    /// when its commit comes: were it installed before, this server would tell others of it in the next
+    /// election, and those whom it names could decide without a quorum of the one in force.
+    pub(crate) fn install_config(&mut self, text: &[u8], upto: Zxid, turn: &mut Turn<'_, H>) {
+        let list = self.parse_list(text);
+        if let Some(list) = list.filter(|list| list.version.0 <= upto.0) {
             self.install(list, None, turn);
         }
     }
@@ -132,7 +135,7 @@ impl<H: Host> Replica<H> {
         // If it cannot be written this server goes on, as Java's: the ensemble has decided, and the
         // other members know it.
         let is_required = false;
-        turn.effect(Effect::SaveMembers { file, is_required });
+        turn.disk(DiskOrder::SaveMembers { file, is_required });
         self.show_config(turn);
         self.configure_election(turn);
         self.show(turn);

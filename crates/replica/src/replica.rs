@@ -13,8 +13,9 @@ use crate::electorate::ElectorateError;
 use crate::expiry::Expiry;
 use crate::host::{Host, Now, State, Turn};
 use crate::input::{ClientRequest, Input, LeaderEvent, LearnerEvent};
+use crate::long_requests::{Incoming, LongRequests};
 use crate::member::{MemberStart, MemberState};
-use crate::ordering::{Backlog, InFlight, Incoming};
+use crate::ordering::{Backlog, InFlight};
 use crate::restoring::Restoring;
 use crate::role::{Next, Role};
 use crate::settings::Settings;
@@ -60,6 +61,8 @@ pub struct Replica<H: Host> {
     pub(crate) undelivered: VecDeque<Record>,
     /// What learners have passed on to this leader, and what it wants itself.
     pub(crate) incoming: Vec<Incoming>,
+    /// What a leader does not order yet, and why.
+    pub(crate) long_requests: LongRequests,
     /// Emptied and used again.
     pub(crate) events: Vec<Event>,
     /// The record that is being encoded; emptied and used again.
@@ -88,15 +91,16 @@ impl<H: Host> Replica<H> {
     /// # Errors
     /// If nobody can be elected by the member lists.
     pub fn new(start: Start, state: &H::State, now: Now) -> Result<Self, ElectorateError> {
-        let (overlay, last_zxid) = {
+        let (overlay, last_zxid, known_list) = {
             let tree = state.tree();
-            (Overlay::new(&tree), tree.last_zxid())
+            (Overlay::new(&tree), tree.last_zxid(), tree.config_version())
         };
         let settings = start.settings;
         let member = match (start.member, &settings.ensemble) {
             (Some(member), Some(ensemble)) => Some(Box::new(MemberState::new(
                 ensemble.clone(),
                 member,
+                known_list,
                 start.seed,
             )?)),
             _ => None,
@@ -115,6 +119,7 @@ impl<H: Host> Replica<H> {
             delivered: Vec::new(),
             undelivered: VecDeque::new(),
             incoming: Vec::new(),
+            long_requests: LongRequests::default(),
             events: Vec::new(),
             scratch: Vec::new(),
             expiry: Expiry::default(),
@@ -282,6 +287,8 @@ impl<H: Host> Replica<H> {
                 self.handle_learner_packets(link, packets, turn);
             }
             LearnerEvent::Closed { link } => {
+                turn.note(crate::Note::LearnerGone(link));
+                self.long_requests.drop_link(link);
                 self.with_leader(turn, |leader, _, _| leader.handle_closed(link));
                 self.is_view_stale = true;
             }

@@ -13,7 +13,6 @@
 use proto::Zxid;
 use tree::{Overlay, Tree};
 
-use crate::effect::Effect;
 use crate::host::{Host, State, Turn};
 use crate::replica::Replica;
 use crate::role::Role;
@@ -62,7 +61,7 @@ impl<H: Host> Replica<H> {
         self.restorations += 1;
         let attempt = self.restorations;
         self.restoring = Some(Restoring::Writing { attempt });
-        turn.effect(Effect::TakeOver { attempt, last });
+        turn.take_over(attempt, last);
     }
 
     /// The snapshot of the restored tree is on disk.

@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 
 use proto::leader::LeaderPacket;
 use proto::{Sid, Zxid};
-use zab::leader::{self, Leader, LinkId};
+use zab::leader::{self, Leader, LinkId, OracleQuestion};
 use zab::learner::{self, Learner};
 
 use crate::forwarded::ForwardedRequests;
@@ -62,6 +62,8 @@ pub(crate) struct OracleWatch {
     pub(crate) is_needed: Option<bool>,
     /// When it is asked again, ms; `None` while the answer is waited for.
     pub(crate) ask_at_ms: Option<i64>,
+    /// What waited for the answer when it was asked last.
+    pub(crate) asked_about: Option<OracleQuestion>,
 }
 
 /// A learner at work.

@@ -5,7 +5,7 @@ use proto::notification::PeerState;
 use proto::{Epoch, Sid, Zxid};
 use tree::Tree;
 
-use crate::effect::{Effect, Port, Service};
+use crate::effect::{DiskOrder, Effect, Port, Service};
 use crate::host::{Host, State, Turn};
 use crate::limits::LOOK_PAUSE_MS;
 use crate::replica::Replica;
@@ -136,8 +136,7 @@ impl<H: Host> Replica<H> {
             Role::Draining(draining) => reloads = draining.reloads,
             Role::Looking => {}
         }
-        // No client of this server waits for any of it.
-        self.incoming.clear();
+        self.drop_incoming(turn);
         self.set_role(Role::Draining(Draining { next, reloads }), turn);
         self.drain(turn);
     }
@@ -213,7 +212,7 @@ impl<H: Host> Replica<H> {
         self.is_reloading = true;
         // One under way is of the tree that goes.
         give_up_snapshots(turn);
-        turn.effect(Effect::Reload { keep });
+        turn.disk(DiskOrder::Reload { keep });
     }
 
     /// The tree was loaded from disk, after a cut or because it was not to be trusted. `tree` is
@@ -257,13 +256,13 @@ impl<H: Host> Replica<H> {
     /// Makes the accepted epoch durable; the role goes on when it is.
     pub(crate) fn save_accepted_epoch(&mut self, epoch: Epoch, turn: &mut Turn<'_, H>) {
         self.saves_pending += 1;
-        turn.effect(Effect::SaveAcceptedEpoch(epoch));
+        turn.disk(DiskOrder::SaveAcceptedEpoch(epoch));
     }
 
     /// Makes the current epoch durable; the role goes on when it is.
     pub(crate) fn save_current_epoch(&mut self, epoch: Epoch, turn: &mut Turn<'_, H>) {
         self.saves_pending += 1;
-        turn.effect(Effect::SaveCurrentEpoch(epoch));
+        turn.disk(DiskOrder::SaveCurrentEpoch(epoch));
     }
 
     pub(crate) fn handle_accepted_epoch_saved(&mut self, epoch: Epoch, turn: &mut Turn<'_, H>) {
@@ -337,6 +336,6 @@ impl<H: Host> Replica<H> {
 /// The tree is about to go, or to hold what may be cut off again.
 pub(crate) fn give_up_snapshots<H: Host>(turn: &mut Turn<'_, H>) {
     if !mutant::is(Mutant::SnapshotOutlivesRole) {
-        turn.effect(Effect::GiveUpSnapshots);
+        turn.state.give_up_snapshots();
     }
 }

@@ -148,6 +148,28 @@ impl Sessions {
         }
     }
 
+    /// A request that makes the session global waits for others, so that it is known before it is there:
+    /// its client may come back on another connection meanwhile, also to another server.
+    pub fn expect(&mut self, id: SessionId, timeout_ms: i32, owner: Owner, now_ms: i64) {
+        if let Self::Deciding(tracker) = self
+            && !mutant::is(Mutant::WaitingUpgradeUnknown)
+        {
+            tracker.expect(id, timeout_ms, owner, now_ms);
+        }
+    }
+
+    /// The session becomes global by a request of `owner`, who holds its connection unless it has moved
+    /// meanwhile.
+    pub fn claim(&mut self, id: SessionId, owner: Owner) {
+        match self {
+            Self::Deciding(tracker) if mutant::is(Mutant::UpgradeTakesBack) => {
+                tracker.set_owner(id, owner);
+            }
+            Self::Deciding(tracker) => tracker.claim(id, owner),
+            Self::Reporting(_) => {}
+        }
+    }
+
     /// A learner's client came with the session: touches it and gives it to `owner`. `false` if it
     /// is over, or local and so no use to another server.
     pub fn move_to(&mut self, touch: Touch, owner: Owner, now_ms: i64) -> bool {

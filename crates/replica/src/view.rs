@@ -11,6 +11,7 @@ use zab::learner::LearnerKind;
 
 use crate::effect::{Effect, Service};
 use crate::host::{Host, Turn};
+use crate::members::MemberLists;
 use crate::observers::Observers;
 use crate::replica::Replica;
 use crate::role::Role;
@@ -100,6 +101,16 @@ impl<H: Host> Replica<H> {
     /// Whether its history counts in elections: its files hold all that it may have acknowledged.
     pub fn is_trusted(&self) -> bool {
         self.member.as_ref().is_none_or(|member| member.is_trusted)
+    }
+
+    /// What it stands for in elections; `None` outside of an ensemble.
+    pub fn candidate(&self) -> Option<election::Candidate> {
+        self.member.as_ref().map(|member| member.candidate())
+    }
+
+    /// The member lists that it goes by; `None` outside of an ensemble.
+    pub fn lists(&self) -> Option<&MemberLists> {
+        self.member.as_ref().map(|member| &member.lists)
     }
 
     /// The role as it is; `None` outside of an ensemble.

@@ -37,6 +37,18 @@ pub enum StartError {
     /// The key store, the trust store or a rule of TLS is of no use.
     #[error(transparent)]
     Tls(#[from] transport::tls::TlsError),
+    /// The key by which others are to log in is not there.
+    #[error(
+        "nobody can log in by Kerberos as a client of {principal}, the key of which is to be in {}: {refusal} (see keyTab and principal in the JAAS file)", key_tab.display()
+    )]
+    Kerberos {
+        /// Whose key.
+        principal: String,
+        /// The key tab.
+        key_tab: PathBuf,
+        /// What the library says.
+        refusal: transport::sasl::gssapi::GssapiRefusal,
+    },
     /// The exporter's address cannot be listened on.
     #[error(
         "cannot listen for metrics to be fetched on {address}: {source} (choose another metricsProvider.httpPort or metricsProvider.httpHost)"
@@ -115,7 +127,11 @@ impl StartError {
             | Self::Backup { .. }
             | Self::Audit { .. } => 1,
             Self::Unsupported(refusal) => refusal.exit_code,
-            Self::Members(_) | Self::History(_) | Self::UnrecognisedTtls { .. } | Self::Tls(_) => 2,
+            Self::Members(_)
+            | Self::History(_)
+            | Self::UnrecognisedTtls { .. }
+            | Self::Tls(_)
+            | Self::Kerberos { .. } => 2,
         }
     }
 }

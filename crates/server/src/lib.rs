@@ -17,19 +17,25 @@ mod clock;
 mod disk;
 mod error;
 mod failure;
+mod faults;
 mod inbox;
+mod kerberos;
 mod limits;
 mod quorum;
 mod random;
 mod recorder;
 mod settings;
-mod state;
 
 use monitoring::{fourlw, metrics};
 
+pub use assemble::ahead;
 pub use assemble::server::{Server, Started};
 pub use disk::recovery::{RecoveredTree, recover_tree};
 pub use error::StartError;
+pub use faults::Faults;
+pub use kerberos::kerberos_environment;
+pub use replica::Service;
+pub use transport::sasl::gssapi::IS_BUILT_IN as HAS_GSSAPI;
 
 // Tests of the whole workspace build the server beside a simulator that has them.
 const _: () = assert!(

@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-/// Bytes reserved for a connection's first reply in an idle outbox: a handful of small replies.
-pub(crate) const OUTBOX_BYTES_START: usize = 2 << 10;
+use replica::connection::IDENTITY_BYTES_MAX;
 
 /// Bytes of unsent events after which a client that does not read is given up. Replies are not
 /// counted against it: a connection with unsent output is not read from, so they cannot pile up.
@@ -21,12 +20,21 @@ pub(crate) const REPLY_BYTES_SMALL: usize = 64 << 10;
 /// this is there alone.
 pub(crate) const LARGE_REPLIES_BYTES: usize = 16 << 20;
 
+/// Four-letter words with answers that may be long (`cons`, `dump`, `stat`, `wchc`, `wchp`) that are
+/// made at a time. Those that are come to [`LARGE_REPLIES_BYTES`].
+pub(crate) const LONG_WORDS_AT_A_TIME: usize = 1;
+
 /// How long a client may take for each started MiB of a large reply, or of a large request, if other
 /// connections wait for the room. Then it is cut off.
 pub(crate) const ROOM_PATIENCE: Duration = Duration::from_secs(10);
 
-/// Bytes of the longest reply there can be: the length in front of it has 31 bits.
-pub(crate) const REPLY_BYTES_MAX: usize = (1 << 31) - 1;
+/// Addresses whose failed logins are counted at a time, of some hundred bytes each. Beyond that the minute that began
+/// first is forgotten.
+pub(crate) const FAILED_ADDRESSES_MAX: usize = 16 << 10;
+
+/// Steps of logins by Kerberos that are worked on at a time: each has a thread, which waits for a disk or, where this
+/// server logs in itself, for the KDC.
+pub(crate) const KERBEROS_STEPS_AT_A_TIME: usize = 16;
 
 /// Unanswered requests of a connection after which it is not read from.
 pub(crate) const UNANSWERED_MAX: usize = 1024;
@@ -65,37 +73,24 @@ pub(crate) const CORE_REPLY_BYTES: usize = 64 << 10;
 /// Such reads that it answers: some 50 us of work.
 pub(crate) const CORE_REPLIES: usize = 64;
 
-/// Bytes of replies, as far as they can be known, to reads that wait behind a write, beyond which
-/// the write that comes next waits as well. The core must answer what stands in front of a write
-/// before it applies it.
-pub(crate) const REPLIES_BEFORE_WRITE_BYTES: usize = 256 << 10;
-
-/// Bytes in the outbox up to which the core answers such reads, if the task has not come to them.
+/// Bytes in the outbox up to which the core answers reads that stand in front of a write, if the task has not come to them.
 /// Beyond it they are refused: their znodes have become longer after they were asked for.
 pub(crate) const OUTBOX_BYTES_HARD: usize = 1 << 20;
-
-/// Identities of a connection: clients prove a handful. Each is compared with each ACL entry.
-pub(crate) const IDENTITIES_MAX: usize = 128;
-
-/// Bytes of a connection's identities. They go with each of its requests to the leader, and
-/// [`UNANSWERED_MAX`] of those may be under way: together they stay far below
-/// [`PEER_QUEUE_BYTES_MAX`], and each string far below what a Java leader reads.
-pub(crate) const IDENTITY_BYTES_MAX: usize = 16 << 10;
 
 /// Bytes of committed transactions that wait for the history thread. Beyond it they are left out, and
 /// it reads them from the log.
 pub(crate) const HISTORY_QUEUE_BYTES: usize = 16 << 20;
 
 /// Groups of them.
-pub(crate) const HISTORY_GROUPS_MAX: usize = 1024;
+pub(crate) const HISTORY_GROUPS_MAX: usize = 4096;
 
 /// Transactions of one group: the tree is let go at least every 128.
 pub(crate) const HISTORY_GROUP_MAX: usize = 4096;
 
-/// Bytes of audit lines that wait for their file, beside `auditlog.queueSize` lines.
-pub(crate) const AUDIT_BYTES_MAX: usize = 64 << 20;
-/// Entries of the longest list (multiRead, setWatches) that is not a read that takes long.
-pub(crate) const LIST_SHORT: usize = 64;
+/// Bytes of audit lines that wait for their file, beside `auditlog.queueSize` lines. With
+/// `auditlog.neverBlock=false` requests wait at half of them, so that there is room for those of
+/// requests that are under way.
+pub(crate) const AUDIT_BYTES_MAX: usize = 16 << 20;
 
 /// Watches of a connection that has ended that are removed at once, some 100 us of work.
 pub(crate) const WATCHES_REMOVED_AT_ONCE: usize = 500;
@@ -114,9 +109,19 @@ pub(crate) const PREPARE_GROUP_MAX: usize = 1000;
 /// Messages between the core and the log thread, each a whole group.
 pub(crate) const LOG_GROUPS_MAX: usize = 8;
 
-/// Bytes that a group of transactions for the log is given at once, at most: those of some hundred
-/// that come together.
-pub(crate) const LOG_GROUP_BYTES_START_MAX: usize = 256 << 10;
+/// Groups that were written and are kept to be filled again: one is being filled while another is
+/// written.
+pub(crate) const LOG_GROUPS_KEPT: usize = 1;
+
+/// Bytes of transactions that such a group keeps room for: those of some hundred that come together.
+pub(crate) const LOG_GROUP_BYTES_KEPT_MAX: usize = 256 << 10;
+
+/// Transactions that it keeps room for.
+pub(crate) const LOG_GROUP_TXNS_KEPT_MAX: usize = 1024;
+
+/// Bytes from which on a transaction that waits for the log is shared with whoever else has it, and not
+/// copied.
+pub(crate) const LOG_PAYLOAD_BYTES_SHARED: usize = 16 << 10;
 
 /// Transactions that the core syncs itself when nothing else is under way. A larger group comes
 /// from pipelining clients: there the core has the next one to prepare meanwhile.
@@ -132,16 +137,6 @@ pub(crate) const OBSERVER_GROUP_BYTES: usize = 1 << 20;
 /// may lose the processor while it holds the tree.
 pub(crate) const SNAPSHOT_CHUNK_BYTES: usize = 48 << 10;
 
-/// Snapshots that take less are begun whenever `snapCount` says so.
-pub(crate) const SNAPSHOT_SHORT: Duration = Duration::from_millis(100);
-
-/// After a longer one the next begins no sooner than after so many times what it took: a quarter of
-/// the time at most goes into snapshots.
-pub(crate) const SNAPSHOT_REST_FACTOR: u32 = 3;
-
-/// But no later than this: what is logged meanwhile has to be read at the next start.
-pub(crate) const SNAPSHOT_REST_MAX: Duration = Duration::from_secs(60);
-
 /// How long a stopping server waits for a snapshot: most are finished by then, and whoever stops
 /// the server (a service manager, a container's host) has more patience than this.
 pub(crate) const STOP_SNAPSHOT_GRACE: Duration = Duration::from_secs(5);
@@ -149,6 +144,10 @@ pub(crate) const STOP_SNAPSHOT_GRACE: Duration = Duration::from_secs(5);
 /// Bytes of packets that a member may have sent ahead of the core; then its connection is not read
 /// from. A few of the largest requests and thousands of small ones.
 pub(crate) const PEER_READ_AHEAD_BYTES: u32 = 4 << 20;
+
+/// Bytes that wait for a leader beyond which a follower reads no more of what its observers ask for.
+/// Its own clients' requests and its acknowledgements come behind them.
+pub(crate) const RELAYED_BYTES_MAX: usize = 4 << 20;
 
 /// What a batch of packets counts for at least, so that the core's inbox holds no more than 256
 /// batches of one connection however small they are.
@@ -181,12 +180,34 @@ pub(crate) const RESOLVE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Shortest time between two reports that a snapshot is still coming in.
 pub(crate) const SNAPSHOT_PROGRESS_EVERY: Duration = Duration::from_millis(100);
 
+/// Questions to the change history that are answered at a time; others wait. Each answer may take some
+/// 20 MiB while it is written.
+pub(crate) const HISTORY_QUESTIONS_MAX: usize = 4;
+
+/// Feeds of the change history at a time: half of the connections of the admin server, so that it can
+/// still be asked.
+pub(crate) const FEEDS_MAX: usize = HTTP_CONNECTIONS_MAX / 2;
+
+/// Pages of a feed that wait for a reader who takes them in too slowly, some 256 KiB of changes each.
+pub(crate) const FEED_PAGES_MAX: usize = 2;
+
+/// How often a feed says how far it is when there is nothing else to say, and how long its reader may
+/// take nothing.
+pub(crate) const FEED_PROGRESS_EVERY: Duration = Duration::from_secs(5);
+
 /// Connections to a port that speaks HTTP at a time; more wait in the kernel. Probes, scrapers and a few
 /// people need a handful.
 pub(crate) const HTTP_CONNECTIONS_MAX: usize = 64;
 
+/// TLS handshakes under way at such a port; beyond them the oldest gives way, since who is honest is through in
+/// milliseconds.
+pub(crate) const HTTP_HANDSHAKES_MAX: usize = 256;
+
 /// Bytes of the head of an HTTP request, as Jetty's `requestHeaderSize`.
 pub(crate) const HTTP_HEAD_BYTES_MAX: usize = 8 << 10;
+
+/// Bytes on their way, in each direction, of a connection of a client that comes over no socket.
+pub(crate) const CONNECTION_WITHIN_BYTES: usize = 64 << 10;
 
 /// Headers of an HTTP request.
 pub(crate) const HTTP_HEADERS_MAX: usize = 64;
@@ -205,6 +226,8 @@ const _: () = assert!(BATCH_REQUESTS_MAX <= PREPARE_GROUP_MAX);
 
 #[cfg(test)]
 mod tests {
+    use replica::connection::{IDENTITIES_MAX, LIST_SHORT, REPLIES_BEFORE_WRITE_BYTES};
+
     use super::*;
 
     /// A number of bytes as the page writes it.
@@ -255,6 +278,7 @@ mod tests {
         let slow = format!(
             "reads at a time that take long: walks of the tree, lists of more than {LIST_SHORT} entries"
         );
+        let words = "answers to `cons`, `dump`, `stat`, `wchc`, `wchp` being made";
         let at_once = "watches removed at once when a connection ends";
         vec![
             (
@@ -281,16 +305,37 @@ mod tests {
                 bytes(UNREAD_EVENT_BYTES_MAX),
             ),
             (at_once.into(), WATCHES_REMOVED_AT_ONCE.to_string()),
+            (words.into(), LONG_WORDS_AT_A_TIME.to_string()),
             ("bytes of audit lines".into(), bytes(AUDIT_BYTES_MAX)),
             (
                 "connections to the admin server".into(),
                 HTTP_CONNECTIONS_MAX.to_string(),
             ),
             (
+                "TLS handshakes with the admin server".into(),
+                HTTP_HANDSHAKES_MAX.to_string(),
+            ),
+            (
                 "bytes of a request's head".into(),
                 bytes(HTTP_HEAD_BYTES_MAX),
             ),
             ("headers of a request".into(), HTTP_HEADERS_MAX.to_string()),
+        ]
+    }
+
+    /// What it says of the change history.
+    fn of_history() -> Vec<(String, String)> {
+        let patience = format!("{} s", FEED_PROGRESS_EVERY.as_secs());
+        vec![
+            ("feeds of the change history".into(), FEEDS_MAX.to_string()),
+            (
+                "time that the reader of a feed takes nothing".into(),
+                patience,
+            ),
+            (
+                "questions to the change history at a time".into(),
+                HISTORY_QUESTIONS_MAX.to_string(),
+            ),
         ]
     }
 
@@ -309,6 +354,10 @@ mod tests {
                 "bytes of the first packet of a learner".into(),
                 bytes(INTRODUCTION_BYTES_MAX),
             ),
+            (
+                "bytes of observers' requests that wait for the leader".into(),
+                bytes(RELAYED_BYTES_MAX),
+            ),
             ("learners".into(), LEARNER_LINKS_MAX.to_string()),
         ]
     }
@@ -316,7 +365,7 @@ mod tests {
     #[test]
     fn the_page_of_limits_says_what_holds() {
         let page = include_str!("../../../docs/LIMITS.md");
-        for (what, bound) in [of_requests(), of_replies(), of_members()].concat() {
+        for (what, bound) in [of_requests(), of_replies(), of_members(), of_history()].concat() {
             let row = format!("\n| {what} | {bound} |");
             assert!(page.contains(&row), "docs/LIMITS.md lacks {row}");
         }

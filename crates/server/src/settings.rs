@@ -36,10 +36,7 @@ fn auth_settings(config: &Config) -> AuthSettings {
         digest: DigestSettings {
             enabled: auth.digest_enabled,
             algorithm: digest_algorithm(auth.digest_algorithm).unwrap_or(DigestAlgorithm::Sha1),
-            super_digest: auth
-                .super_digest
-                .as_ref()
-                .map(|digest| digest.expose().to_owned()),
+            super_digest: auth.super_digest.clone(),
         },
         ensemble: has(AuthProvider::Ensemble).then(|| EnsembleSettings {
             names: auth.ensemble_names.clone().unwrap_or_default(),

@@ -1,6 +1,7 @@
 //! The password that goes with a session id.
 
 use proto::SessionId;
+use subtle::ConstantTimeEq;
 
 /// Bytes in a password.
 pub const PASSWORD_BYTES: usize = 16;
@@ -28,9 +29,11 @@ pub fn password(id: SessionId) -> [u8; PASSWORD_BYTES] {
     out
 }
 
-/// Whether `given` is the password of `id`. Null, a wrong length and session 0 never match.
+/// Whether `given` is the password of `id`. Null, a wrong length and session 0 never match. How long it takes says
+/// nothing about the bytes.
 pub fn password_matches(id: SessionId, given: Option<&[u8]>) -> bool {
-    id != SessionId::NONE && given == Some(&password(id)[..])
+    let is_right = given.is_some_and(|given| password(id)[..].ct_eq(given).into());
+    id != SessionId::NONE && is_right
 }
 
 #[cfg(test)]

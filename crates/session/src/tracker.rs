@@ -101,6 +101,16 @@ impl SessionTracker {
         self.add_kind(id, Kind::Local, timeout_ms, now_ms)
     }
 
+    /// Notes a session that a request of `owner` is about to make global, and that is local to another
+    /// server until then: whoever comes back with it meanwhile finds it alive. A session that is known
+    /// stays as it is. [`add`](Self::add) ends the upgrade.
+    pub fn expect(&mut self, id: SessionId, timeout_ms: i32, owner: Owner, now_ms: i64) {
+        if !self.contains(id) {
+            self.add_kind(id, Kind::Upgrading, timeout_ms, now_ms);
+            self.set_owner(id, owner);
+        }
+    }
+
     fn add_kind(&mut self, id: SessionId, kind: Kind, timeout_ms: i32, now_ms: i64) -> bool {
         if let Some(known) = self.sessions.get_mut(&id) {
             if kind == Kind::Global {
@@ -231,6 +241,14 @@ impl SessionTracker {
                 true
             }
             None => false,
+        }
+    }
+
+    /// The session is made at `owner`, unless somebody holds its connection already: a local session
+    /// that becomes global may have moved since its request was made.
+    pub fn claim(&mut self, id: SessionId, owner: Owner) {
+        if let Some(session) = self.sessions.get_mut(&id) {
+            session.owner.get_or_insert(owner);
         }
     }
 

@@ -19,11 +19,12 @@ use crate::invariants::fifo::{self, Fifo};
 use crate::invariants::linearizable::Linearizable;
 use crate::invariants::one_leader::OneLeader;
 use crate::invariants::primary_order::PrimaryOrder;
+use crate::invariants::quota::Quota;
 use crate::invariants::reads::Told;
 use crate::invariants::session_owner::SessionOwner;
 use crate::invariants::sync::Syncs;
 use crate::invariants::watches::Armed;
-use crate::invariants::{Held, bounds, ephemerals, prefix, quota, reads, short_lived, watches};
+use crate::invariants::{Held, bounds, ephemerals, prefix, reads, short_lived, watches};
 use crate::observed::decode;
 use crate::plan::Plan;
 use crate::queue::Micros;
@@ -49,6 +50,7 @@ pub(crate) struct Checks {
     fifo: Fifo,
     access: Access,
     syncs: Syncs,
+    quota: Quota,
     ends: Ends,
     linearizable: Linearizable,
     /// How often each operation was carried out for a client.
@@ -66,8 +68,7 @@ impl Checks {
     pub(crate) fn new(plan: &Plan) -> Self {
         Self {
             record_bytes_max: plan.features.record_bytes_max,
-            // Judged by the times of transactions.
-            enforces_quota: plan.features.enforces_quota && !plan.has_wrong_clocks,
+            enforces_quota: plan.features.enforces_quota,
             has_wrong_clocks: plan.has_wrong_clocks,
             ..Self::default()
         }
@@ -88,11 +89,13 @@ impl Checks {
         self.history.end()
     }
 
-    pub(crate) fn proposes(&mut self, sid: Sid, record: &Record) {
+    /// A leader proposes this; its tree ends at `applied`.
+    pub(crate) fn proposes(&mut self, sid: Sid, record: &Record, applied: Zxid) {
         let held = self.primary_order.proposes(sid, record);
         self.hold(PrimaryOrder::NAME, held);
         if let Some(txn) = decode(record) {
             self.ends.proposes(&txn);
+            self.quota.proposes(&txn, applied);
         }
         let held = bounds::proposes(sid, record, self.record_bytes_max);
         self.hold(bounds::NAME, held);
@@ -134,7 +137,7 @@ impl Checks {
             false => short_lived::committed(&entry.txn, &self.history),
         };
         let has_room = match self.enforces_quota {
-            true => quota::committed(&entry.txn, &self.history),
+            true => self.quota.committed(&entry.txn, &self.history),
             false => Ok(()),
         };
         if matches!(entry.txn.txn, Txn::DeleteContainer { .. }) {
@@ -142,7 +145,7 @@ impl Checks {
         }
         self.hold(Access::NAME, permitted);
         self.hold(short_lived::NAME, is_due);
-        self.hold(quota::NAME, has_room);
+        self.hold(Quota::NAME, has_room);
         self.hold(SessionOwner::NAME, owned);
         self.hold(Fifo::NAME, ordered);
         self.hold(ephemerals::NAME, lives);

@@ -9,9 +9,10 @@ use std::time::Duration;
 use config::members::HostPort;
 use config::{Config, RawConfig, Surroundings, SystemProperties};
 use proto::Sid;
-use proto::hello::Endpoint;
+use proto::hello::{Endpoint, Hello, HelloAddresses};
 use recovery::{HistorySettings, SnapshotSettings};
-use replica::{ContainerSettings, Settings};
+use replica::connection::ConnectionRules;
+use replica::{ContainerSettings, HandshakeRules, Port, Service, SessionRules, Settings};
 use storage::{Compression, LogSettings, RecoverySettings};
 use testkit::SimDisk;
 use tree::TreeSettings;
@@ -28,18 +29,56 @@ pub(crate) fn index_of(sid: Sid) -> usize {
     usize::try_from(sid.0 - 1).unwrap_or(usize::MAX)
 }
 
-/// Where a server is to be found in elections, as it says itself.
-pub(crate) fn election_address(index: usize) -> Endpoint {
-    Endpoint {
+/// What a server says first in elections: who it is, and where it is to be found.
+pub(crate) fn hello_of(index: usize) -> Hello {
+    let at = Endpoint {
         host: format!("10.0.0.{}", index + 1),
         port: 3888,
+    };
+    Hello {
+        sid: sid_of(index),
+        addresses: HelloAddresses::One(vec![at]),
     }
 }
 
-/// Whose address this is.
-pub(crate) fn server_at(address: &HostPort) -> Option<usize> {
+/// Whose address this is, and which port.
+pub(crate) fn server_at(address: &HostPort) -> Option<(usize, Port)> {
     let number = address.host.rsplit('.').next()?;
-    number.parse::<usize>().ok()?.checked_sub(1)
+    let server = number.parse::<usize>().ok()?.checked_sub(1)?;
+    let port = match address.port {
+        OBSERVER_MASTER_PORT => Port::Observers,
+        _ => Port::Learners,
+    };
+    Some((server, port))
+}
+
+/// Where clients come from.
+pub(crate) const CLIENT_ADDRESS: &str = "10.1.0.1";
+
+/// What clients that connect are told.
+pub(crate) fn handshake_rules(plan: &Plan, service: Service) -> HandshakeRules {
+    HandshakeRules {
+        service,
+        local_sessions: plan.features.local_sessions,
+        timeout_min_ms: 0,
+        timeout_max_ms: i32::MAX,
+    }
+}
+
+/// What holds for requests of a connection.
+pub(crate) fn connection_rules(plan: &Plan, service: Service) -> ConnectionRules<'static> {
+    ConnectionRules {
+        sessions: SessionRules {
+            local: plan.features.local_sessions,
+            upgrades: true,
+            is_read_only: false,
+        },
+        service,
+        is_member: true,
+        enforced_schemes: None,
+        eager_acl_check: false,
+        is_late: false,
+    }
 }
 
 /// Where snapshots are, and where the log is.
@@ -61,6 +100,9 @@ pub(crate) fn config_of(index: usize, plan: &Plan, disk: &SimDisk) -> Result<Con
     }
     if plan.features.has_observer_masters {
         text += &format!("observerMasterPort={OBSERVER_MASTER_PORT}\n");
+    }
+    if plan.features.has_oracle {
+        text += "oraclePath=/oracle\n";
     }
     let list = members::first_list(index, plan);
     let raw = if plan.features.reconfigures {
@@ -122,7 +164,7 @@ pub(crate) fn tree_settings(plan: &Plan) -> Arc<TreeSettings> {
         reconfig_enabled: plan.features.reconfigures,
         ..TreeSettings::default()
     };
-    settings.auth.digest.super_digest = Some(Identity::Super.id());
+    settings.auth.digest.super_digest = Some(proto::Secret::new(Identity::Super.id()));
     Arc::new(settings)
 }
 
@@ -141,6 +183,9 @@ pub(crate) fn history_settings(db_autocreate: bool, plan: &Plan) -> HistorySetti
         tree: tree_settings(plan),
     }
 }
+
+/// Snapshots kept by a purge.
+pub(crate) const SNAPSHOTS_KEPT: usize = 3;
 
 pub(crate) const SNAPSHOTS: SnapshotSettings = SnapshotSettings {
     compression: Compression::None,

@@ -1,20 +1,29 @@
 //! Servers, clients and everything between them, from one seed.
 
 mod ending;
+mod oracle;
 mod stalls;
 mod weather;
 
+pub(crate) use oracle::Oracle;
+
 use crate::client::Client;
-use crate::network::Place;
+use crate::history_check::Counts;
+use crate::member_files::{self, LostList};
+use crate::members;
+use crate::network::{End, Heard, Message, Place};
 use crate::plan::{MS, Plan, SECOND};
 use crate::queue::{Event, Micros};
 use crate::server::{Birth, Server};
 use crate::world::World;
-use crate::{member_files, members};
+use replica::Input;
 use testkit::{INJECTED, SimDisk};
 
 /// What a server says that its member list does not name (Java's QuorumPeer.start).
 const NOT_A_MEMBER: &str = "not in the peer list";
+
+/// The way out of a damaged member list, which an operator goes.
+const DAMAGED_LIST: &str = "copy the file of the same name from another member";
 
 /// A machine: a disk, and a process on it while it runs.
 pub(crate) struct Machine {
@@ -22,7 +31,9 @@ pub(crate) struct Machine {
     pub(crate) process: Option<Box<Server>>,
     lives: u64,
     /// A bit of its disk has flipped: it may refuse to start.
-    is_rotten: bool,
+    pub(crate) is_rotten: bool,
+    /// What its member list was before it rotted: other members have the same.
+    lost_list: Option<LostList>,
     /// It has refused to start and waits for somebody to look after it.
     has_refused: bool,
     /// Its disk was replaced: it must not vote before it has synchronised.
@@ -38,21 +49,23 @@ pub(crate) struct Ensemble {
     pub(crate) machines: Vec<Machine>,
     pub(crate) clients: Vec<Client>,
     healed_at: Option<Micros>,
-    /// Too many voters have lost what they acknowledged: it stays down. Or the members are not in order
-    /// again.
+    /// Too many voters have lost what they acknowledged: it stays down.
     pub(crate) is_given_up: bool,
+    /// What change histories have, once they are compared.
+    pub(crate) recorded: Counts,
 }
 
 impl Ensemble {
     /// All machines are off.
     pub(crate) fn new(seed: u64, plan: Plan, prints: bool) -> Self {
-        proto::mutant::choose(plan.mutant.of_shipped_code());
+        proto::mutant::choose(plan.mutant);
         let mut world = World::new(seed, plan, prints);
         let machine = || Machine {
             disk: SimDisk::default(),
             process: None,
             lives: 0,
             is_rotten: false,
+            lost_list: None,
             has_refused: false,
             was_wiped: false,
             stands_until: 0,
@@ -69,6 +82,7 @@ impl Ensemble {
             clients,
             healed_at: None,
             is_given_up: false,
+            recorded: Counts::default(),
             world,
         }
     }
@@ -120,6 +134,11 @@ impl Ensemble {
             Event::JobDone { server, life, job } => {
                 self.with(server, life, |server| server.handle_job(job));
             }
+            Event::Oracle { server, life } => {
+                let grants = self.world.oracle.named == Some(server);
+                let answer = Input::Oracle { grants };
+                self.with(server, life, |server| server.host.inputs.push_back(answer));
+            }
             Event::ClientWake { client } => {
                 if let Some(client) = self.clients.get_mut(client) {
                     client.handle_wake(&mut self.world);
@@ -140,13 +159,15 @@ impl Ensemble {
         else {
             return;
         };
-        if process.host.life != life {
+        if process.host.world.life != life {
             return;
         }
         process.with(&mut self.world, |process| {
             step(process);
             process.settle();
         });
+        let is_healed = self.world.is_healed;
+        self.world.histories.may_turn(index, is_healed);
         if let Some(reason) = process.host.ended.clone() {
             self.world.say(format!("server {}", index + 1), || {
                 format!("exits: {reason}")
@@ -159,18 +180,26 @@ impl Ensemble {
         }
     }
 
+    /// Tells a process what has happened at its end of a connection.
+    fn tell(&mut self, index: usize, life: u64, end: Option<End>, heard: Heard) {
+        if let Some(end) = end {
+            self.with(index, life, |server| server.hear(end, heard));
+        }
+    }
+
     fn arrive(&mut self, number: u64, lane: usize) {
         let Some(connection) = self.world.network.get(number) else {
             return;
         };
         let to = connection.ends[1 - lane];
+        let end = self.world.network.end(number);
         let may_take = match to {
             Place::Server { server, .. } => {
                 let process = self
                     .machines
                     .get(server)
                     .and_then(|machine| machine.process.as_ref());
-                process.is_none_or(|process| process.may_take(number))
+                process.is_none_or(|process| process.host.members.may_take(number))
             }
             Place::Client(_) => true,
         };
@@ -179,9 +208,17 @@ impl Ensemble {
             return;
         };
         match to {
-            Place::Server { server, life } => self.with(server, life, |server| {
-                server.handle_message(number, message);
-            }),
+            Place::Server { server, life } => {
+                let heard = match message {
+                    Message::End => {
+                        let World { network, queue, .. } = &mut self.world;
+                        network.close(number, 1 - lane, queue);
+                        Heard::Closed
+                    }
+                    message => Heard::Message(message),
+                };
+                self.tell(server, life, end, heard);
+            }
             Place::Client(client) => {
                 if let Some(client) = self.clients.get_mut(client) {
                     client.handle_message(number, message, &mut self.world);
@@ -195,9 +232,10 @@ impl Ensemble {
             return;
         };
         let (port, [from, to]) = (connection.port, connection.ends);
+        let end = self.world.network.end(number);
         let target = to.server().and_then(|to| {
             let process = self.machines.get(to)?.process.as_ref()?;
-            process.listens(port).then_some(process.host.place())
+            process.listens(port).then_some(process.host.world.place())
         });
         let is_cut = match (from.server(), to.server()) {
             (Some(from), Some(to)) => {
@@ -211,9 +249,7 @@ impl Ensemble {
             self.world
                 .network
                 .open(number, Place::Server { server, life });
-            self.with(server, life, |server| {
-                server.handle_accepted(number, port);
-            });
+            self.tell(server, life, end, Heard::Accepted);
         }
         let is_open = target.is_some();
         let World { network, queue, .. } = &mut self.world;
@@ -222,9 +258,15 @@ impl Ensemble {
         }
         match from {
             Place::Server { server, life } => {
-                self.with(server, life, |server| {
-                    server.handle_dialled(number, port, is_open);
-                });
+                let heard = match to.server() {
+                    Some(server) if is_open => Heard::Reached(server),
+                    Some(server) => Heard::NotReached {
+                        server,
+                        is_refusal: !is_cut,
+                    },
+                    None => Heard::Closed,
+                };
+                self.tell(server, life, end, heard);
             }
             Place::Client(client) => {
                 if let Some(client) = self.clients.get_mut(client) {
@@ -244,12 +286,10 @@ impl Ensemble {
         if !connection.is_open[end] {
             return;
         }
-        let place = connection.ends[end];
+        let (place, at) = (connection.ends[end], self.world.network.end(number));
         self.world.network.vanish(number, end);
         match place {
-            Place::Server { server, life } => self.with(server, life, |server| {
-                server.handle_closed(number);
-            }),
+            Place::Server { server, life } => self.tell(server, life, at, Heard::Closed),
             Place::Client(client) => {
                 if let Some(client) = self.clients.get_mut(client) {
                     client.handle_closed(number, &mut self.world);
@@ -282,7 +322,10 @@ impl Ensemble {
                 if !server.replica.is_trusted() {
                     self.world.say(&name, || "has no vote".into());
                 }
-                let life = server.host.life;
+                let work = &server.host.disk;
+                let files = (work.disk.clone(), work.dirs.clone());
+                self.world.histories.begin(index, files, work.history.end());
+                let life = server.host.world.life;
                 machine.process = Some(Box::new(server));
                 self.with(index, life, Server::begin);
             }
@@ -291,6 +334,15 @@ impl Ensemble {
                 self.world
                     .queue
                     .after(SECOND, Event::Start { server: index });
+            }
+            Err(error) if error.contains(DAMAGED_LIST) && machine.lost_list.is_some() => {
+                self.world.say(&name, || format!("cannot start: {error}"));
+                if let Some(lost) = machine.lost_list.take() {
+                    machine.disk.set_content(&lost.path, &lost.content);
+                }
+                let delay = self.world.random.range(50 * MS, SECOND);
+                let event = Event::Start { server: index };
+                self.world.queue.after(delay, event);
             }
             Err(error) if error.contains(NOT_A_MEMBER) => {
                 self.world.say(&name, || format!("cannot start: {error}"));
@@ -308,13 +360,13 @@ impl Ensemble {
         }
     }
 
-    /// A server was removed from the ensemble and has restarted: an operator gives it a list in which
-    /// it is a newcomer.
+    /// A server was removed from the ensemble and has restarted, or has not heard that it was taken in
+    /// again: an operator gives it a list that names it.
     fn introduce(&mut self, index: usize) {
         let plan = &self.world.plan;
         let list = self.world.checks.history.member_list();
         let list = list.unwrap_or_else(|| members::first_list(0, plan));
-        let list = members::list_with(&list, index, plan);
+        let list = members::list_for(&list, index, plan);
         if let Err(error) = member_files::introduce(&self.machines[index].disk, &list) {
             let text = error.to_string();
             self.world.checks.fail("an operator can write a file", text);
@@ -335,7 +387,7 @@ impl Ensemble {
         };
         self.world
             .say(format!("server {}", index + 1), || "is killed".into());
-        for (connection, end) in self.world.network.of(process.host.place()) {
+        for (connection, end) in self.world.network.of(process.host.world.place()) {
             let World { network, queue, .. } = &mut self.world;
             network.close(connection, end, queue);
         }
@@ -361,7 +413,7 @@ impl Ensemble {
             disk.die_after(changes, self.world.random.below(300));
             process.with(&mut self.world, |process| process.host.finish_disk_jobs());
         }
-        for (connection, end) in self.world.network.of(process.host.place()) {
+        for (connection, end) in self.world.network.of(process.host.world.place()) {
             let other = 1 - end;
             self.world.network.vanish(connection, end);
             let delay = self.world.random.range(MS, 800 * MS);

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use bytes::Bytes;
+use config::membership::Membership;
 use proto::txn::{Txn, TxnHeader, TxnRecord};
 use proto::{Acl, Epoch, SessionId, Zxid};
 use zab::Record;
@@ -69,13 +70,6 @@ impl History {
         self.entries.last().map_or(Zxid::ZERO, |entry| entry.zxid)
     }
 
-    /// The last transaction that is older than this, by the clocks of leaders.
-    pub(crate) fn last_before(&self, time_ms: i64) -> Zxid {
-        let mut entries = self.entries.iter().rev();
-        let older = entries.find(|entry| entry.txn.header.time_ms < time_ms);
-        older.map_or(Zxid::ZERO, |entry| entry.zxid)
-    }
-
     /// The member list that was committed last.
     pub(crate) fn member_list(&self) -> Option<String> {
         self.entries
@@ -88,6 +82,11 @@ impl History {
                 }
                 _ => None,
             })
+    }
+
+    /// The same, read.
+    pub(crate) fn members(&self) -> Option<Membership> {
+        Membership::parse(&self.member_list()?, false).ok()
     }
 
     pub(crate) fn at(&self, zxid: Zxid) -> Option<&Entry> {
@@ -389,6 +388,12 @@ fn within(zxids: &[Zxid], from: Zxid, upto: Zxid) -> impl Iterator<Item = Zxid> 
 /// The path of the parent; of a znode below the root the empty one.
 pub(crate) fn parent_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(parent, _)| parent)
+}
+
+/// Whether a transaction has its effect whoever asks for it, and when: anybody may end a session, and have
+/// a container deleted that is empty. Source: PrepRequestProcessor.pRequest2Txn.
+pub(crate) fn needs_no_session(txn: &Txn) -> bool {
+    matches!(txn, Txn::CloseSession { .. } | Txn::DeleteContainer { .. })
 }
 
 /// Whether nothing was changed.

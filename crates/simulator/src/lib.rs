@@ -9,7 +9,8 @@
 //! * [`run`] runs one seed; the binary runs many.
 //! * `invariants` are what must hold, one file each; `history` is what was committed, as an
 //!   onlooker knows it.
-//! * [`Mutant`]s are hosts, or lines of the code that ships, that do not do their duty: each must be
+//! * `history_check` keeps the change history of every member, and compares it with that.
+//! * [`Mutant`]s are lines of the code that ships that do not do their duty: each must be
 //!   caught, else the invariants prove nothing.
 //! * [`scenarios`] are the order bugs that Apache ZooKeeper has had, step by step, each with its
 //!   mutant.
@@ -23,12 +24,15 @@ mod client;
 mod configured;
 mod ensemble;
 mod history;
+mod history_check;
 mod invariants;
+mod lent;
 mod member_files;
 mod members;
 mod mutant;
 mod network;
 mod observed;
+mod pace;
 mod plan;
 mod queue;
 pub mod scenarios;
@@ -37,7 +41,7 @@ mod wire;
 mod world;
 
 pub use checks::Violation;
-pub use mutant::{CAUGHT_BY, Mutant};
+pub use mutant::{CAUGHT_BY, Mutant, mutant_by_name, mutants};
 
 use std::collections::BTreeMap;
 
@@ -61,8 +65,9 @@ pub struct Report {
     pub succeeded: BTreeMap<OpCode, usize>,
     /// Searches for an order of calls that were given up.
     pub undecided: usize,
-    /// Whether it ended without a quorum that has kept what it acknowledged, and so without a leader; or
-    /// with members that the operator did not bring back in order.
+    /// Transactions that change histories hold in the end, and those that their holes leave out.
+    pub recorded: (usize, usize),
+    /// Whether it ended without a quorum that has kept what it acknowledged, and so without a leader.
     pub is_given_up: bool,
     /// The first promise that was broken.
     pub violation: Option<Violation>,
@@ -70,7 +75,7 @@ pub struct Report {
 
 /// Runs one seed to its end, or to the first violation. With `prints` every step goes to standard
 /// output.
-pub fn run(seed: u64, mutant: Mutant, prints: bool) -> Report {
+pub fn run(seed: u64, mutant: Option<Mutant>, prints: bool) -> Report {
     let plan = Plan::drawn(&mut Random::new(!seed), mutant);
     if prints {
         println!("{plan:?}");
@@ -86,13 +91,10 @@ pub fn run(seed: u64, mutant: Mutant, prints: bool) -> Report {
 }
 
 /// The command that repeats a seed with every step printed.
-pub fn repeat_command(seed: u64, mutant: Mutant) -> String {
+pub fn repeat_command(seed: u64, mutant: Option<Mutant>) -> String {
     let (features, mutant) = match mutant {
-        Mutant::None => ("", String::new()),
-        mutant => (
-            " --features mutants",
-            format!(" --mutant {}", mutant.name()),
-        ),
+        None => ("", String::new()),
+        Some(mutant) => (" --features mutants", format!(" --mutant {mutant:?}")),
     };
     format!("cargo run --release -p zoarium-simulator{features} -- --seed {seed}{mutant}")
 }
@@ -106,6 +108,7 @@ fn report(ensemble: &Ensemble) -> Report {
         events: ensemble.world.queue.taken,
         succeeded: checks.succeeded.clone(),
         undecided: checks.undecided(),
+        recorded: (ensemble.recorded.recorded, ensemble.recorded.missed),
         is_given_up: ensemble.is_given_up,
         violation: checks.violation.clone(),
     }

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
-use simulator::scenarios::SCENARIOS;
-use simulator::{Mutant, Report, repeat_command, run};
+use simulator::scenarios::{GUARDS, SCENARIOS};
+use simulator::{Mutant, Report, mutant_by_name, mutants, repeat_command, run};
 
 /// Whole ensembles of ZooKeeper servers, simulated from one number each.
 #[derive(Debug, Parser)]
@@ -22,7 +22,7 @@ struct Arguments {
     /// The first of them; by default one that nobody has run before.
     #[arg(long)]
     from: Option<u64>,
-    /// Runs a host with this deliberate bug.
+    /// Runs servers with this deliberate bug.
     #[arg(long)]
     mutant: Option<String>,
     /// Runs all seeds whatever is found.
@@ -45,18 +45,18 @@ struct Arguments {
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let mutant = match &arguments.mutant {
-        None => Mutant::None,
-        Some(name) => match Mutant::by_name(name) {
-            Some(mutant) => mutant,
+        None => None,
+        Some(name) => match mutant_by_name(name) {
+            Some(mutant) => Some(mutant),
             None => {
-                let names: Vec<String> = Mutant::all().map(|mutant| mutant.name()).collect();
+                let names: Vec<String> = mutants().map(|mutant| format!("{mutant:?}")).collect();
                 eprintln!("no mutant {name:?}; there are {}", names.join(", "));
                 return ExitCode::from(2);
             }
         },
     };
-    if !mutant.is_available() {
-        eprintln!("{mutant:?} is a change of the code that ships: build with --features mutants");
+    if (mutant.is_some() || arguments.every_mutant) && !proto::mutant::ARE_AVAILABLE {
+        eprintln!("mutants are changes of the code that ships: build with --features mutants");
         return ExitCode::from(2);
     }
     if arguments.every_mutant {
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn play(issue: u32, mutant: Mutant) -> ExitCode {
+fn play(issue: u32, mutant: Option<Mutant>) -> ExitCode {
     let Some(scenario) = SCENARIOS.iter().find(|scenario| scenario.issue == issue) else {
         eprintln!("no script for issue {issue}");
         return ExitCode::from(2);
@@ -88,17 +88,21 @@ fn play(issue: u32, mutant: Mutant) -> ExitCode {
 /// Prints the lines of [`simulator::CAUGHT_BY`].
 fn catch_every_mutant(arguments: &Arguments) -> ExitCode {
     let from = arguments.from.unwrap_or(1000);
-    let by_script = |mutant| SCENARIOS.iter().any(|scenario| scenario.mutant == mutant);
+    let by_script = |mutant| {
+        SCENARIOS.iter().any(|scenario| scenario.mutant == mutant)
+            || GUARDS.iter().any(|guard| guard.mutant == mutant)
+    };
     let chosen = arguments.only.as_deref();
-    let is_chosen = |mutant: &Mutant| chosen.is_none_or(|names| names.contains(&mutant.name()));
+    let is_chosen =
+        |mutant: &Mutant| chosen.is_none_or(|names| names.contains(&format!("{mutant:?}")));
     let mut missed = 0;
-    for mutant in Mutant::all().filter(is_chosen) {
-        if by_script(mutant) || !mutant.is_available() {
+    for mutant in mutants().filter(is_chosen) {
+        if by_script(mutant) {
             continue;
         }
         let is_red = |seed, mutant| run(seed, mutant, false).violation.is_some();
         // What is red without it has another reason.
-        let is_caught = |seed: &u64| is_red(*seed, mutant) && !is_red(*seed, Mutant::None);
+        let is_caught = |seed: &u64| is_red(*seed, Some(mutant)) && !is_red(*seed, None);
         match (from..from + arguments.seeds).find(is_caught) {
             Some(seed) => println!("    (Mutant::{mutant:?}, {seed}),"),
             None => {
@@ -117,7 +121,7 @@ fn fresh() -> u64 {
     u64::try_from(millis).unwrap_or(0) << 16
 }
 
-fn run_many(arguments: &Arguments, mutant: Mutant) -> ExitCode {
+fn run_many(arguments: &Arguments, mutant: Option<Mutant>) -> ExitCode {
     let from = arguments.from.unwrap_or_else(fresh);
     let begun = Instant::now();
     let mut total = Total::default();
@@ -160,6 +164,7 @@ struct Total {
     undecided: usize,
     succeeded: BTreeMap<&'static str, usize>,
     given_up: u64,
+    recorded: (usize, usize),
 }
 
 impl Total {
@@ -175,5 +180,7 @@ impl Total {
             *self.succeeded.entry(op.name()).or_default() += count;
         }
         self.given_up += u64::from(report.is_given_up);
+        self.recorded.0 += report.recorded.0;
+        self.recorded.1 += report.recorded.1;
     }
 }

@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use config::RawConfig;
 use config::properties::MAX_BYTES;
 use replica::MemberFile;
+use replica::members::MemberFiles;
 use storage::{Disk, DiskFile};
-use testkit::SimDisk;
+use testkit::{Random, SimDisk};
 
 const DIR: &str = "/conf";
 const STATIC: &str = "/conf/zoo.cfg";
@@ -18,7 +19,7 @@ pub(crate) fn begin(disk: &SimDisk, text: &str, list: &str) -> io::Result<RawCon
     disk.create_dir_all(Path::new(DIR))?;
     let path = Path::new(STATIC);
     if disk.read_small(path, MAX_BYTES)?.is_none() {
-        let dynamic = beside("dynamic");
+        let dynamic = beside(".dynamic");
         replace(disk, &dynamic, list.as_bytes())?;
         let text = format!("{text}dynamicConfigFile={}\n", dynamic.display());
         replace(disk, path, text.as_bytes())?;
@@ -29,9 +30,57 @@ pub(crate) fn begin(disk: &SimDisk, text: &str, list: &str) -> io::Result<RawCon
 
 /// Puts this list in the place of the one that zoo.cfg names.
 pub(crate) fn introduce(disk: &SimDisk, list: &str) -> io::Result<()> {
-    let dynamic = beside("dynamic");
-    replace(disk, &dynamic, list.as_bytes())?;
-    name_dynamic(disk, &dynamic, false)
+    replace(disk, &beside(".dynamic"), list.as_bytes())?;
+    Beside(disk).name_dynamic(".dynamic", false)
+}
+
+/// A member list as it was before it rotted.
+pub(crate) struct LostList {
+    pub(crate) path: PathBuf,
+    pub(crate) content: Vec<u8>,
+}
+
+/// Damages a list, if there is one, so that it can be told: a list has no checksum, and what reads as one
+/// counts. It is the one that was proposed last, or the one that zoo.cfg names. Gives what it was.
+pub(crate) fn rot(disk: &SimDisk, random: &mut Random) -> io::Result<Option<LostList>> {
+    let proposed = beside(".dynamic.next");
+    if random.percent(50)
+        && let Some(content) = disk.content(&proposed)
+    {
+        let rotten = rotten(&content, true, random);
+        disk.set_content(&proposed, &rotten);
+        let path = proposed;
+        return Ok(Some(LostList { path, content }));
+    }
+    let Some(bytes) = disk.read_small(Path::new(STATIC), MAX_BYTES)? else {
+        return Ok(None);
+    };
+    let text = String::from_utf8_lossy(&bytes);
+    let mut lines = text.lines();
+    let named = lines.find_map(|line| line.strip_prefix("dynamicConfigFile="));
+    let path = PathBuf::from(named.unwrap_or_default());
+    let Some(content) = disk.content(&path) else {
+        return Ok(None);
+    };
+    let may_be_empty = path.extension().is_some_and(|name| name != "dynamic");
+    let rotten = rotten(&content, may_be_empty, random);
+    disk.set_content(&path, &rotten);
+    Ok(Some(LostList { path, content }))
+}
+
+fn rotten(content: &[u8], may_be_empty: bool, random: &mut Random) -> Vec<u8> {
+    let mut rotten = content.to_vec();
+    match random.below(3) {
+        0 if may_be_empty => rotten.clear(),
+        1 => rotten.fill(0),
+        _ => {
+            // No key of a list begins with another letter of these.
+            if let Some(first) = rotten.first_mut() {
+                *first ^= 1 << random.below(5);
+            }
+        }
+    }
+    rotten
 }
 
 /// A file that zoo.cfg names.
@@ -40,43 +89,41 @@ pub(crate) fn read(disk: &SimDisk, path: &Path) -> io::Result<Vec<u8>> {
     bytes.ok_or_else(|| io::ErrorKind::NotFound.into())
 }
 
-/// Makes what a replica wants durable, zoo.cfg before the proposal goes.
+/// Makes what a replica wants durable.
 pub(crate) fn write(disk: &SimDisk, file: &MemberFile) -> io::Result<()> {
-    let next = beside("dynamic.next");
-    let removes_next = match file {
-        MemberFile::LastSeen(Some(list)) => {
-            replace(disk, &next, list.file_text(true).as_bytes())?;
-            false
-        }
-        MemberFile::LastSeen(None) => true,
-        MemberFile::Committed {
-            list,
-            has_client,
-            removes_last_seen,
-        } => {
-            let dynamic = beside(&format!("dynamic.{}", list.version));
-            replace(disk, &dynamic, list.file_text(false).as_bytes())?;
-            name_dynamic(disk, &dynamic, *has_client)?;
-            *removes_last_seen
-        }
-    };
-    if removes_next && disk.read_small(&next, MAX_BYTES)?.is_some() {
-        disk.remove(&next)?;
-        disk.sync_dir(Path::new(DIR))?;
-    }
-    Ok(())
+    file.write(&mut Beside(disk))
 }
 
-/// Makes zoo.cfg name this file.
-fn name_dynamic(disk: &SimDisk, dynamic: &Path, has_client: bool) -> io::Result<()> {
-    let path = Path::new(STATIC);
-    let raw = RawConfig::parse(path, &read(disk, path)?).map_err(io::Error::other)?;
-    let edited = raw.with_dynamic_file(&dynamic.display().to_string(), has_client);
-    replace(disk, path, &edited)
+/// The files beside zoo.cfg.
+struct Beside<'a>(&'a SimDisk);
+
+impl MemberFiles for Beside<'_> {
+    type Error = io::Error;
+
+    fn replace(&mut self, suffix: &str, text: &str) -> io::Result<()> {
+        replace(self.0, &beside(suffix), text.as_bytes())
+    }
+
+    fn remove(&mut self, suffix: &str) -> io::Result<()> {
+        let path = beside(suffix);
+        if self.0.read_small(&path, MAX_BYTES)?.is_some() {
+            self.0.remove(&path)?;
+            self.0.sync_dir(Path::new(DIR))?;
+        }
+        Ok(())
+    }
+
+    fn name_dynamic(&mut self, suffix: &str, has_client: bool) -> io::Result<()> {
+        let (disk, path) = (self.0, Path::new(STATIC));
+        let raw = RawConfig::parse(path, &read(disk, path)?).map_err(io::Error::other)?;
+        let dynamic = beside(suffix);
+        let edited = raw.with_dynamic_file(&dynamic.display().to_string(), has_client);
+        replace(disk, path, &edited)
+    }
 }
 
 fn beside(suffix: &str) -> PathBuf {
-    PathBuf::from(format!("{STATIC}.{suffix}"))
+    PathBuf::from(format!("{STATIC}{suffix}"))
 }
 
 fn replace(disk: &SimDisk, path: &Path, bytes: &[u8]) -> io::Result<()> {

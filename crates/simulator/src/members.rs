@@ -2,9 +2,13 @@
 
 use std::fmt::Write;
 
+use config::membership::Membership;
+use config::reconfig::Rules;
+use proto::ErrorCode;
 use proto::request::ReconfigRequest;
 use testkit::Random;
 
+use crate::configured::sid_of;
 use crate::plan::Plan;
 
 /// What a server is in a list.
@@ -44,8 +48,51 @@ fn line(server: usize, role: Role, plan: &Plan) -> String {
     format!("server.{number}=10.0.0.{number}:2888:3888:{role}{client}")
 }
 
-/// Something that an operator may want.
-pub(crate) fn draw(plan: &Plan, random: &mut Random) -> ReconfigRequest {
+/// Something that an operator may want, who knows that this list was committed last; nothing if it
+/// would cut off who is to stay.
+///
+/// Observers that learn from followers alone (`observerMasterPort`) learn nothing where a single voter
+/// leads, and would not hear of the next list either. With such observers the operator has two voters
+/// at least, and says which list it is that he changes.
+pub(crate) fn draw(
+    list: Option<&Membership>,
+    plan: &Plan,
+    random: &mut Random,
+) -> Option<ReconfigRequest> {
+    let mut request = draw_any(plan, random);
+    if !plan.features.has_observer_masters {
+        return Some(request);
+    }
+    let rules = Rules {
+        multi_address_enabled: false,
+        standalone_enabled: false,
+    };
+    let after = match (&request.new_members, list) {
+        (Some(text), _) => Membership::replacement(text, rules),
+        (None, Some(list)) => {
+            request.config_version = list.version.0;
+            list.changed(
+                request.joining.as_deref(),
+                request.leaving.as_deref(),
+                rules,
+            )
+        }
+        // Nobody is sent away by who does not know who is there.
+        (None, None) if request.joining.as_deref().is_some_and(is_voter) => return Some(request),
+        (None, None) => return None,
+    };
+    let is_sound = after.is_ok_and(|after| after.participants().count() >= VOTERS_MIN);
+    is_sound.then_some(request)
+}
+
+/// Voters where observers learn from followers.
+const VOTERS_MIN: usize = 2;
+
+fn is_voter(line: &str) -> bool {
+    line.contains(":participant")
+}
+
+fn draw_any(plan: &Plan, random: &mut Random) -> ReconfigRequest {
     let server = random.below(plan.servers());
     let role = match random.percent(60) {
         true => Role::Participant,
@@ -71,7 +118,8 @@ pub(crate) fn draw(plan: &Plan, random: &mut Random) -> ReconfigRequest {
 /// What an operator has to do in the end, step by step: everybody is what they were to be at first.
 ///
 /// One at a time, as who is to vote must be in sync first. An observer is not counted for that, so if
-/// it is needed it leaves the list before it comes in again (Leader.isQuorumSynced).
+/// it is needed it leaves the list before it comes in again (Leader.isQuorumSynced). A voter that is
+/// not in sync yet is waited for.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Restoration {
     next: usize,
@@ -95,27 +143,39 @@ impl Restoration {
         Some(change(Some(line(server, role, plan)), None, None))
     }
 
-    /// What came of it.
-    pub(crate) fn answered(&mut self, request: &ReconfigRequest, is_done: bool, plan: &Plan) {
+    /// What came of it; the list that was committed last is this.
+    pub(crate) fn answered(
+        &mut self,
+        request: &ReconfigRequest,
+        result: Result<(), ErrorCode>,
+        list: Option<&Membership>,
+        plan: &Plan,
+    ) {
         if self.next(plan).as_ref() != Some(request) {
             return;
         }
-        match (is_done, self.leaves_first) {
-            (true, false) => self.next += 1,
+        let sid = sid_of(self.next);
+        let observes = list.is_some_and(|list| list.observers().any(|member| member.sid == sid));
+        match (result, self.leaves_first) {
+            (Ok(()), false) => self.next += 1,
+            (Err(ErrorCode::NewConfigNoQuorum), false) => self.leaves_first = observes,
+            (Err(_), false) => {}
             // It could not leave, or it has left.
             (_, true) => self.leaves_first = false,
-            (false, false) => self.leaves_first = true,
         }
     }
 }
 
-/// Reads a list, and adds a server as a newcomer that nobody knows.
-pub(crate) fn list_with(list: &str, server: usize, plan: &Plan) -> String {
+/// What an operator gives a server that its own files do not name: the list that was committed last, if
+/// that names it, or the same with it as a newcomer that nobody knows.
+pub(crate) fn list_for(list: &str, server: usize, plan: &Plan) -> String {
     let key = format!("server.{}=", server + 1);
-    let others = |line: &&str| !line.starts_with("version") && !line.starts_with(&key);
-    let members = list.lines().filter(others);
+    // A file has its version in its name, if at all.
+    let members = list.lines().filter(|line| !line.starts_with("version"));
     let own = line(server, Role::Observer, plan);
-    members.chain([own.as_str()]).collect::<Vec<_>>().join("\n")
+    let is_named = list.lines().any(|line| line.starts_with(&key));
+    let newcomer = (!is_named).then_some(own.as_str());
+    members.chain(newcomer).collect::<Vec<_>>().join("\n")
 }
 
 fn change(

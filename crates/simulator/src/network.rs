@@ -7,14 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bytes::Bytes;
-use proto::leader::LeaderPacket;
-use proto::learner::LearnerPacket;
+use proto::hello::Hello;
 use proto::notification::Notification;
-use proto::{Sid, Zxid};
 
 use crate::plan::MS;
 use crate::queue::{Event, Micros, Queue};
-use crate::wire::{ToClient, ToServer};
 use testkit::Random;
 
 /// One end.
@@ -39,29 +36,51 @@ impl Place {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Port {
     Election,
-    Quorum,
-    /// Of a follower that serves observers.
-    Observers,
+    /// For learners.
+    Members(replica::Port),
     Client,
 }
 
 /// What travels.
 #[derive(Debug, Clone)]
 pub(crate) enum Message {
-    Hello(Sid),
+    Hello(Hello),
     Vote(Box<Notification>),
-    Down(LeaderPacket),
-    /// A SNAP packet with this zxid.
-    SnapshotBegin(Zxid),
-    /// Some bytes of the snapshot behind it.
-    Snapshot(Bytes),
-    /// Its signature.
-    SnapshotEnd(Zxid),
-    Up(LearnerPacket),
-    ToServer(Box<ToServer>),
-    ToClient(ToClient),
+    /// Packets between a leader and a learner, whole ones.
+    Packets(Bytes),
+    /// Some bytes of the tree behind a SNAP packet, and whether they are the last.
+    Tree(Bytes, bool),
+    /// A frame of a client, without its length.
+    ToServer(Bytes),
+    /// Frames for a client.
+    ToClient(Bytes),
     /// The sender hung up.
     End,
+}
+
+/// One end of a connection, as the server there knows it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct End {
+    pub(crate) number: u64,
+    /// The port that was dialled.
+    pub(crate) port: Port,
+}
+
+/// What a server hears at its end of a connection.
+#[derive(Debug)]
+pub(crate) enum Heard {
+    /// Somebody has connected.
+    Accepted,
+    /// The dial has reached this server.
+    Reached(usize),
+    /// It has not; a refusal comes of a host that is there.
+    NotReached {
+        server: usize,
+        is_refusal: bool,
+    },
+    Message(Message),
+    /// The connection is gone.
+    Closed,
 }
 
 #[derive(Debug, Default)]
@@ -170,6 +189,12 @@ impl Network {
         let way = self.random.range(100, 2 * connection.delay + 101);
         queue.after(pause + way, Event::Dialled { connection: number });
         true
+    }
+
+    /// One end of a connection.
+    pub(crate) fn end(&self, number: u64) -> Option<End> {
+        let port = self.get(number)?.port;
+        Some(End { number, port })
     }
 
     pub(crate) fn get(&self, number: u64) -> Option<&Connection> {
@@ -347,6 +372,16 @@ impl Network {
             self.resume(number, 0, queue);
             self.resume(number, 1, queue);
         }
+    }
+
+    /// Whether some of a tree is under way to a server that has dialled for it.
+    pub(crate) fn brings_tree(&self, to: usize) -> bool {
+        let is_tree = |(_, message): &(Micros, Message)| matches!(message, Message::Tree(..));
+        let mut connections = self.connections.values();
+        connections.any(|connection| {
+            connection.ends[0].server() == Some(to)
+                && connection.lanes[1].messages.iter().any(is_tree)
+        })
     }
 
     /// Connections with an end in this process, and which end that is.

@@ -1,18 +1,23 @@
 //! Shows what a server does to the checks.
 
+use hosting::ToDisk;
 use jute::{Decode, Encode, Reader};
 use proto::learner::LearnerPacket;
 use proto::txn::{Txn, TxnRecord};
 use proto::{Epoch, SessionId, Sid, Zxid};
-use replica::{Effect, Port, Service};
+use replica::{Applied, DiskOrder, Effect, Note, Port, Service, State};
 use testkit::SimDisk;
 use tree::Tree;
 use zab::Record;
 use zab::learner::Fault;
 
 use crate::checks::Checks;
+use crate::configured::sid_of;
+use crate::invariants::bounds::HeldBack;
 use crate::invariants::durable;
 use crate::plan::Plan;
+use crate::server::{Server, SimHost, Waiting};
+use crate::world::World;
 
 /// What the checks have to know of a server beside what they are shown.
 #[derive(Debug)]
@@ -30,20 +35,24 @@ pub(crate) struct Observed {
     /// Acknowledgements so far, and whether one was for the epoch of its leader.
     acknowledged: u64,
     has_acknowledged_epoch: bool,
+    /// Where its tree ended before the change under way.
+    end: Zxid,
 }
 
 impl Observed {
-    pub(crate) fn new(sid: Sid, is_observer: bool, plan: &Plan) -> Self {
+    /// Of a server, by its place among all, whose tree ends at `end`.
+    pub(crate) fn new(server: usize, end: Zxid, plan: &Plan) -> Self {
         let reconfigures = plan.features.reconfigures;
         Self {
-            sid,
-            is_observer: is_observer || reconfigures,
+            sid: sid_of(server),
+            is_observer: server >= plan.voters || reconfigures,
             reconfigures,
             leads: false,
             is_active: false,
             epoch: Epoch(0),
             acknowledged: 0,
             has_acknowledged_epoch: false,
+            end,
         }
     }
 
@@ -52,8 +61,20 @@ impl Observed {
         to.syncs(self.sid, by, self.epoch, last);
     }
 
-    /// The replica wants this. The tree ended at `last` before it was changed last.
-    pub(crate) fn effect(&mut self, effect: &Effect, tree: &Tree, last: Zxid, to: &mut Checks) {
+    /// The replica wants this, with this on disk.
+    fn effect(&mut self, effect: &Effect, tree: &Tree, disk: &SimDisk, world: &mut World) {
+        if world.prints && is_telling(effect) {
+            world.say(self.sid, || effect.to_string());
+        }
+        let end = tree.last_zxid();
+        // The tree of a leader at the beginning of an epoch ends where the history before it does.
+        if end.counter() != 0 || !self.leads || end < self.end {
+            self.end = end;
+        }
+        if let Effect::SendToLeader(packet) = effect {
+            self.sends(packet, tree, (disk, &world.plan), &mut world.checks);
+        }
+        let to = &mut world.checks;
         match effect {
             Effect::Listen {
                 port: Port::Learners,
@@ -64,7 +85,7 @@ impl Observed {
                 self.has_acknowledged_epoch = false;
             }
             Effect::Append(record) if self.leads => {
-                to.proposes(self.sid, record);
+                to.proposes(self.sid, record, tree.last_zxid());
                 // A leader ends sessions of its own accord when their time is up.
                 let txn = decode(record).filter(|txn| txn.header.cxid == 0);
                 if let Some(txn) = txn.filter(|txn| matches!(txn.txn, Txn::CloseSession { .. })) {
@@ -78,7 +99,7 @@ impl Observed {
                 }
                 match self.leads {
                     // Its tree begins with its epoch, and ended with its history before.
-                    true => to.leads(self.sid, tree.last_zxid().epoch(), last, tree),
+                    true => to.leads(self.sid, tree.last_zxid().epoch(), self.end, tree),
                     false => to.serves(self.sid, tree.last_zxid(), tree),
                 }
             }
@@ -87,7 +108,7 @@ impl Observed {
                 self.epoch = zxid.epoch();
             }
             Effect::StopServing => self.is_active = false,
-            Effect::SaveMembers { .. } if !self.reconfigures => {
+            Effect::Disk(DiskOrder::SaveMembers { .. }) if !self.reconfigures => {
                 let text = format!("server {}: {effect}", self.sid);
                 to.fail("one member list", text);
             }
@@ -96,7 +117,7 @@ impl Observed {
     }
 
     /// It has told its leader this, with this on disk.
-    pub(crate) fn sends(
+    fn sends(
         &mut self,
         packet: &LearnerPacket,
         tree: &Tree,
@@ -120,8 +141,19 @@ impl Observed {
         }
     }
 
-    /// This was applied behind `last`.
-    pub(crate) fn applied(&mut self, record: &TxnRecord, tree: &Tree, last: Zxid, to: &mut Checks) {
+    /// All that it has up to here is committed.
+    pub(crate) fn established(&self, last: Zxid, world: &mut World) {
+        world.histories.committed(self.sid, last);
+    }
+
+    /// This was applied.
+    pub(crate) fn applied(&mut self, applied: &Applied<'_>, tree: &Tree, world: &mut World) {
+        let record = applied.record;
+        if applied.is_committed {
+            world.histories.applied(self.sid, record);
+        }
+        let to = &mut world.checks;
+        let last = std::mem::replace(&mut self.end, record.header.zxid);
         if !self.is_active {
             // It goes over a snapshot that may hold parts of it.
             return;
@@ -134,8 +166,16 @@ impl Observed {
         to.applied(self.sid, record, tree);
     }
 
+    /// Something of note.
+    pub(crate) fn note(&self, note: &Note<'_>, world: &mut World) {
+        if let Note::LeaderLeft(fault) = note {
+            world.say(self.sid, || format!("leaves its leader: {fault}"));
+            world.is_observer_ahead |= self.leaves_leader(fault, &mut world.checks);
+        }
+    }
+
     /// It leaves its leader. `true`: it is an observer that has promised more than its leader knows.
-    pub(crate) fn leaves_leader(&self, fault: &Fault, to: &mut Checks) -> bool {
+    fn leaves_leader(&self, fault: &Fault, to: &mut Checks) -> bool {
         match fault {
             Fault::UnmatchedCommit { .. } | Fault::Gap { .. } | Fault::Unexpected { .. } => {
                 // Healthy peers never cause it.
@@ -148,12 +188,51 @@ impl Observed {
     }
 }
 
+impl Server {
+    /// Whether clients are served.
+    pub(crate) fn is_serving(&self) -> bool {
+        self.host.clients.service() != Service::None
+    }
+
+    pub(crate) fn is_leading(&self) -> bool {
+        self.host.clients.service() == Service::Deciding
+    }
+}
+
+impl SimHost {
+    /// The replica wants this.
+    pub(crate) fn show_effect(&mut self, effect: &Effect) {
+        let (tree, disk) = (self.state.tree(), &self.disk.disk);
+        self.observed.effect(effect, &tree, disk, &mut self.world);
+    }
+
+    /// A turn is over: what the server holds back.
+    pub(crate) fn show_held_back(&mut self) {
+        let at_work = self.disk.at_work.iter().filter_map(ToDisk::group);
+        let unsynced = self.disk.queue.groups().chain(at_work).map(Vec::len).sum();
+        let held_back = HeldBack {
+            unsynced,
+            inputs: match self.ended {
+                Some(_) => 0,
+                None => self.inputs.len(),
+            },
+            requests: {
+                let of = |waiting: &Waiting| waiting.client.waiting() + waiting.incoming.len();
+                let clients = self.clients.all();
+                clients.iter().map(|client| of(&client.lock())).sum()
+            },
+        };
+        let sid = sid_of(self.world.server);
+        self.world.checks.holds_back(sid, held_back);
+    }
+}
+
 pub(crate) fn decode(record: &Record) -> Option<TxnRecord> {
     TxnRecord::decode(&mut Reader::new(record.txn.clone())).ok()
 }
 
 /// Whether an effect is worth a line of the trace.
-pub(crate) fn is_telling(effect: &Effect) -> bool {
+fn is_telling(effect: &Effect) -> bool {
     use proto::leader::LeaderPacket;
     match effect {
         Effect::Send { packet, .. } => !matches!(packet, LeaderPacket::Ping { .. }),

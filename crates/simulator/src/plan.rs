@@ -10,7 +10,7 @@ pub(crate) const SECOND: Micros = 1000 * MS;
 /// Size and temper of an ensemble.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
-    pub(crate) mutant: Mutant,
+    pub(crate) mutant: Option<Mutant>,
     pub(crate) voters: usize,
     pub(crate) observers: usize,
     pub(crate) clients: usize,
@@ -36,6 +36,8 @@ pub(crate) struct Plan {
     pub(crate) has_bad_disks: bool,
     /// Whether a power failure may leave any of the unsynced sectors.
     pub(crate) loses_sectors: bool,
+    /// Whether files of member lists rot, where an operator changes the members.
+    pub(crate) lists_rot: bool,
     /// Whether the log has a directory of its own.
     pub(crate) has_log_dir: bool,
     /// Whether processes stand still.
@@ -65,6 +67,8 @@ pub(crate) struct Features {
     pub(crate) grows: bool,
     /// Whether observers learn from followers.
     pub(crate) has_observer_masters: bool,
+    /// Whether two voters have an oracle (`oraclePath`).
+    pub(crate) has_oracle: bool,
 }
 
 impl Features {
@@ -77,6 +81,7 @@ impl Features {
         reconfigures: false,
         grows: false,
         has_observer_masters: false,
+        has_oracle: false,
     };
 
     fn drawn(random: &mut Random) -> Self {
@@ -90,13 +95,14 @@ impl Features {
             read_only_after_ms: random.percent(30).then_some(read_only_ms),
             enforces_quota: random.percent(50),
             record_bytes_max: random.pick(&[1 << 20, 1 << 20, 1500]).unwrap_or(1 << 20),
+            has_oracle: false,
         }
     }
 }
 
 impl Plan {
     /// Anything.
-    pub(crate) fn drawn(random: &mut Random, mutant: Mutant) -> Self {
+    pub(crate) fn drawn(random: &mut Random, mutant: Option<Mutant>) -> Self {
         let features = Features::drawn(random);
         let voters = random.pick(&[3, 3, 3, 3, 4, 5, 5, 6, 7]).unwrap_or(3);
         let observers = random.pick(&[0, 0, 1, 1, 2]).unwrap_or(0).min(7 - voters);
@@ -105,7 +111,7 @@ impl Plan {
             true => (3, 2),
             false => (voters, observers),
         };
-        Self {
+        let mut plan = Self {
             mutant,
             voters,
             observers,
@@ -123,17 +129,44 @@ impl Plan {
             // How many may be lost depends on who votes.
             has_bad_disks: random.percent(40) && !features.reconfigures,
             loses_sectors: random.percent(50),
+            lists_rot: false,
             has_log_dir: random.percent(50),
             has_stalls: random.percent(40),
             has_wrong_clocks: random.percent(20),
             think: random.pick(&[15, 40, 150]).unwrap_or(40) * MS,
             tick_ms: 200,
             features,
+        };
+        // Drawn last: all others mean what they did without it.
+        let (is_of_two, lists_rot) = (random.percent(5), random.percent(40));
+        plan.lists_rot = lists_rot && features.reconfigures;
+        match is_of_two {
+            true => plan.of_two(),
+            false => plan,
+        }
+    }
+
+    /// Two voters and their oracle. It answers for the disks of both, and a single one serves no
+    /// observers where these learn from followers.
+    pub(crate) fn of_two(self) -> Self {
+        Self {
+            voters: 2,
+            observers: self.observers.min(1),
+            has_bad_disks: false,
+            lists_rot: false,
+            features: Features {
+                has_oracle: true,
+                has_observer_masters: false,
+                reconfigures: false,
+                grows: false,
+                ..self.features
+            },
+            ..self
         }
     }
 
     /// Three quiet voters: what a script begins with.
-    pub(crate) fn quiet(mutant: Mutant) -> Self {
+    pub(crate) fn quiet(mutant: Option<Mutant>) -> Self {
         Self {
             mutant,
             voters: 3,
@@ -151,6 +184,7 @@ impl Plan {
             held_back_bytes_max: 16 << 20,
             has_bad_disks: false,
             loses_sectors: false,
+            lists_rot: false,
             has_log_dir: false,
             has_stalls: false,
             has_wrong_clocks: false,

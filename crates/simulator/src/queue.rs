@@ -21,6 +21,8 @@ pub(crate) enum Event {
     Wake { server: usize, life: u64 },
     /// What a server has asked for has come further.
     JobDone { server: usize, life: u64, job: Job },
+    /// A server looks whom the oracle of two names.
+    Oracle { server: usize, life: u64 },
     /// A client looks at its deadlines.
     ClientWake { client: usize },
     /// The weather does something.

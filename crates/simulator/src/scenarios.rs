@@ -5,9 +5,14 @@
 //! with the host of the script's mutant, which does what Apache ZooKeeper did, a promise breaks.
 //! So each script is green, and red without what guards against its bug.
 
+mod change_history;
+mod files;
+mod guards;
 mod histories;
 mod holes;
 mod learners;
+
+pub use guards::{GUARDS, Guard};
 
 use jute::Encode;
 use proto::request::{CreateRequest, Request, WriteRequest, flags};
@@ -18,7 +23,8 @@ use crate::checks::Violation;
 use crate::ensemble::Ensemble;
 use crate::mutant::Mutant;
 use crate::plan::{MS, Plan, SECOND};
-use crate::server::{Held, Server};
+use crate::server::Server;
+use crate::world::Held;
 
 /// A bug, step by step.
 #[derive(Debug, Clone, Copy)]
@@ -27,15 +33,15 @@ pub struct Scenario {
     pub issue: u32,
     /// What goes wrong.
     pub title: &'static str,
-    /// The host that does it wrong.
+    /// The bug that brings it back.
     pub mutant: Mutant,
     voters: usize,
     script: fn(&mut Ensemble),
 }
 
 impl Scenario {
-    /// Plays it with this host.
-    pub fn play(&self, mutant: Mutant, prints: bool) -> Option<Violation> {
+    /// Plays it, with this bug or with none.
+    pub fn play(&self, mutant: Option<Mutant>, prints: bool) -> Option<Violation> {
         let plan = Plan {
             voters: self.voters,
             ..Plan::quiet(mutant)
@@ -181,7 +187,7 @@ impl Ensemble {
 
     /// The leader proposes so many transactions.
     fn propose(&mut self, leader: usize, count: usize) {
-        let Some(life) = self.process(leader).map(|process| process.host.life) else {
+        let Some(life) = self.process(leader).map(|process| process.host.world.life) else {
             return self.wrong(format!("server {} does not run", leader + 1));
         };
         for _ in 0..count {

@@ -1,28 +1,11 @@
-//! What clients and servers say to each other. The bodies are ZooKeeper's own bytes.
+//! What clients say and hear, from and into ZooKeeper's own frames.
 
-use bytes::Bytes;
-use jute::Str;
+use bytes::{Buf, Bytes};
+use jute::{Decode, Encode, Reader, Str};
+use proto::connect::{AuthPacket, ConnectRequest, ConnectResponse, ReplyHeader, RequestHeader};
 use proto::request::Request;
-use proto::watch::EventType;
-use proto::{ErrorCode, SessionId, Zxid};
-
-/// From a client.
-#[derive(Debug, Clone)]
-pub(crate) enum ToServer {
-    /// The handshake.
-    Connect {
-        /// To go on with; 0 for a new one.
-        session: SessionId,
-        timeout_ms: i32,
-        last_zxid: Zxid,
-        /// Whether reads will do, if there is no leader.
-        read_only: bool,
-    },
-    /// Who the client is.
-    Auth { scheme: &'static str, auth: Bytes },
-    /// A request with its number.
-    Request { cxid: i32, request: Request },
-}
+use proto::watch::{EventType, WatcherEvent};
+use proto::{ErrorCode, OpCode, SessionId, Xid, Zxid};
 
 /// From a server.
 #[derive(Debug, Clone)]
@@ -46,10 +29,106 @@ pub(crate) enum ToClient {
     },
 }
 
-/// The record of a request, as a client sends it.
-pub(crate) fn body_of(request: &Request) -> Bytes {
-    let mut body = Vec::new();
+/// The first frame of a client.
+pub(crate) fn hello(
+    session: SessionId,
+    timeout_ms: i32,
+    last_zxid: Zxid,
+    takes_read_only: bool,
+) -> Bytes {
+    encoded(&ConnectRequest {
+        protocol_version: 0,
+        last_zxid_seen: last_zxid,
+        timeout_ms,
+        session_id: session,
+        password: Some(Bytes::copy_from_slice(&session::password(session))).into(),
+        read_only: Some(takes_read_only),
+    })
+}
+
+/// A frame that says who the client is.
+pub(crate) fn credentials(scheme: &str, auth: &str) -> Bytes {
+    let header = RequestHeader {
+        xid: Xid::AUTH,
+        op: OpCode::Auth.number(),
+    };
+    let packet = AuthPacket {
+        auth_type: 0,
+        scheme: Some(scheme.into()),
+        auth: Some(Bytes::copy_from_slice(auth.as_bytes())).into(),
+    };
+    let mut frame = Vec::new();
+    header.encode(&mut frame);
+    packet.encode(&mut frame);
+    frame.into()
+}
+
+/// The frame of a request with its number.
+pub(crate) fn asked(cxid: i32, request: &Request) -> Bytes {
+    let header = RequestHeader {
+        xid: Xid(cxid),
+        op: request.op().number(),
+    };
+    let mut frame = Vec::new();
+    header.encode(&mut frame);
     // What clients of a simulation ask for has no part that cannot be encoded.
-    let _ = request.encode(&mut body);
-    body.into()
+    let _ = request.encode(&mut frame);
+    frame.into()
+}
+
+fn encoded(record: &impl Encode) -> Bytes {
+    let mut frame = Vec::new();
+    record.encode(&mut frame);
+    frame.into()
+}
+
+/// What these frames say, the first of them to a client that `greets`.
+pub(crate) fn heard(mut bytes: Bytes, greets: bool) -> Result<Vec<ToClient>, String> {
+    let mut heard = Vec::new();
+    while bytes.has_remaining() {
+        let len = usize::try_from(bytes.get_u32()).unwrap_or(usize::MAX);
+        let frame = Reader::new(bytes.split_to(len.min(bytes.len())));
+        heard.push(match greets && heard.is_empty() {
+            true => connected(frame)?,
+            false => told(frame)?,
+        });
+    }
+    Ok(heard)
+}
+
+fn decode<T: Decode>(frame: &mut Reader) -> Result<T, String> {
+    T::decode(frame).map_err(|error| error.to_string())
+}
+
+fn connected(mut frame: Reader) -> Result<ToClient, String> {
+    let response: ConnectResponse = decode(&mut frame)?;
+    Ok(ToClient::Connected {
+        session: response.session_id,
+        is_read_only: response.read_only == Some(true),
+    })
+}
+
+fn told(mut frame: Reader) -> Result<ToClient, String> {
+    let ReplyHeader { xid, zxid, err } = decode(&mut frame)?;
+    let code = ErrorCode::from_i32(err).ok_or_else(|| format!("no error has code {err}"))?;
+    Ok(match xid {
+        Xid::AUTH if code == ErrorCode::Ok => ToClient::Authenticated,
+        Xid::AUTH => return Err(format!("credentials are refused: {code}")),
+        Xid::EVENT => {
+            let WatcherEvent {
+                event_type, path, ..
+            } = decode(&mut frame)?;
+            let event_type = EventType::from_i32(event_type);
+            let event_type = event_type.ok_or("an event has no type that there is")?;
+            ToClient::Event { event_type, path }
+        }
+        Xid(cxid) => ToClient::Reply {
+            cxid,
+            zxid,
+            result: match code {
+                ErrorCode::Ok => Ok(frame.rest()),
+                code => Err(code),
+            },
+        },
+    })
 }

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 
 use crate::checks::Checks;
-use crate::mutant::Mutant;
+use crate::ensemble::Oracle;
+use crate::history_check::Histories;
 use crate::network::{Message, Network, Place};
 use crate::plan::Plan;
-use crate::queue::{Micros, Queue};
-use crate::server::Held;
+use crate::queue::{Event, Micros, Queue};
+use hosting::ToDisk;
+use replica::{DiskOrder, Now};
 use testkit::Random;
 
 /// When every simulation begins.
@@ -20,17 +22,39 @@ pub(crate) struct Clock {
     pub(crate) drift_percent: i64,
 }
 
+/// A kind of work that a script can have held back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Held {
+    Sync,
+    SaveCurrent,
+    AdoptSnapshot,
+}
+
+impl Held {
+    /// What this is, if it can be held back.
+    pub(crate) fn of<T>(work: &ToDisk<T>) -> Option<Self> {
+        match work {
+            ToDisk::Group(_) => Some(Self::Sync),
+            ToDisk::Order(DiskOrder::SaveCurrentEpoch(_)) => Some(Self::SaveCurrent),
+            ToDisk::Order(_) => None,
+        }
+    }
+}
+
 pub(crate) struct World {
     pub(crate) plan: Plan,
     pub(crate) queue: Queue,
     pub(crate) network: Network,
     pub(crate) random: Random,
     pub(crate) checks: Checks,
+    pub(crate) histories: Histories,
     pub(crate) prints: bool,
     /// Disks that keep back what they are asked for, in scripts.
     pub(crate) held: BTreeSet<(usize, Held)>,
     /// Of each server.
     pub(crate) clocks: Vec<Clock>,
+    /// The oracle of two voters.
+    pub(crate) oracle: Oracle,
     /// Whether everything is mended: nothing breaks any more.
     pub(crate) is_healed: bool,
     /// An observer found a leader whose epoch is behind what it has promised. It has no vote, so it
@@ -48,17 +72,15 @@ impl World {
             queue: Queue::default(),
             random,
             checks,
+            histories: Histories::new(seed, plan.servers()),
             prints,
             held: BTreeSet::new(),
             clocks: vec![Clock::default(); plan.servers()],
+            oracle: Oracle::default(),
             is_healed: false,
             is_observer_ahead: false,
             plan,
         }
-    }
-
-    pub(crate) fn is(&self, mutant: Mutant) -> bool {
-        self.plan.mutant == mutant
     }
 
     pub(crate) fn now(&self) -> Micros {
@@ -76,12 +98,26 @@ impl World {
         BEGIN_MS + now_ms + clock.ahead_ms + now_ms * clock.drift_percent / 100
     }
 
+    /// What the clocks of a server show.
+    pub(crate) fn clocks_of(&self, server: usize) -> Now {
+        Now {
+            ms: self.now_ms(),
+            wall_ms: self.wall_ms(server),
+        }
+    }
+
     /// One line of the trace.
     pub(crate) fn say(&self, who: impl std::fmt::Display, line: impl FnOnce() -> String) {
         if self.prints {
             let (seconds, micros) = (self.now() / 1_000_000, self.now() % 1_000_000);
             println!("{seconds:3}.{micros:06} {who}: {}", line());
         }
+    }
+
+    /// A server asks the oracle; it is told what the oracle says when the answer comes.
+    pub(crate) fn ask_oracle(&mut self, server: usize, life: u64) {
+        let delay = self.random.range(100, 5000);
+        self.queue.after(delay, Event::Oracle { server, life });
     }
 
     /// Sends from this place.

@@ -10,7 +10,7 @@ use crate::names::{FileName, LOG, SNAPSHOT, UNFINISHED, unfinished_name};
 /// Directory below dataDir and dataLogDir that holds the files; named after their format.
 const VERSION_DIR: &str = "version-2";
 /// Kept beside `version-2`, where Java does not look.
-const LOCK_FILE: &str = "zoarium.lock";
+pub(crate) const LOCK_FILE: &str = "zoarium.lock";
 
 /// How [`DataDirs::open`] treats what it finds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,9 +58,8 @@ impl DataDirs {
         let mut locks = vec![lock(disk, data_dir)?];
         if data_log_dir != data_dir && !is_same_dir(data_dir, data_log_dir) {
             locks.push(lock(disk, data_log_dir)?);
-            refuse_misplaced(disk, &snap, LOG)?;
-            refuse_misplaced(disk, &log, SNAPSHOT)?;
         }
+        refuse_mixed_up(disk, &snap, &log)?;
         ensure_writable(disk, &snap)?;
         ensure_writable(disk, &log)?;
         let dirs = Self {
@@ -79,6 +78,14 @@ impl DataDirs {
             log: data_log_dir.join(VERSION_DIR),
             _locks: Arc::default(),
         }
+    }
+
+    /// Refuses files in the wrong one of two directories, as [`Self::open`] does.
+    ///
+    /// # Errors
+    /// [`StorageError::Misplaced`], and if a directory cannot be listed.
+    pub fn check_places<D: Disk>(&self, disk: &D) -> Result<(), StorageError> {
+        refuse_mixed_up(disk, &self.snap, &self.log)
     }
 
     /// Only this crate writes such names, and nobody else can be at it while we hold the lock.
@@ -154,6 +161,15 @@ fn lock<D: Disk>(disk: &D, dir: &Path) -> Result<Box<dyn DiskLock>, StorageError
             reason: format!("no lock file can be made: {error}"),
         }),
     }
+}
+
+/// Two directories hold one kind of file each.
+fn refuse_mixed_up<D: Disk>(disk: &D, snap: &Path, log: &Path) -> Result<(), StorageError> {
+    if snap == log || is_same_dir(snap, log) {
+        return Ok(());
+    }
+    refuse_misplaced(disk, snap, LOG)?;
+    refuse_misplaced(disk, log, SNAPSHOT)
 }
 
 /// Any name that begins like one of the other kind counts, `log.txt` too; `logs` does not.

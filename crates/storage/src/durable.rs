@@ -14,8 +14,8 @@
 //!
 //! That part is short: [`LogWriter`](crate::LogWriter) never has more than [`UNSYNCED_BYTES_MAX`]
 //! unsynced, or one record if that is longer, always at the end of the newest file. (Groups of
-//! Apache ZooKeeper may be longer; it trusts the next sync as well.) Snapshots and epoch files need
-//! no such care: they get their names only after a sync that succeeded, and no process goes on after
+//! Apache ZooKeeper may be longer; it trusts the next sync as well.) The length of that file may be
+//! new, too: a leader has had it cut. Snapshots and epoch files need no such care: they get their names only after a sync that succeeded, and no process goes on after
 //! one that did not.
 
 use proto::mutant::{self, Mutant};
@@ -61,7 +61,8 @@ pub fn make_durable<D: Disk>(
     Ok(())
 }
 
-/// Writes the bytes from `begins_at`, or from further ahead, once more as they are, and syncs.
+/// Writes the bytes from `begins_at`, or from further ahead, once more as they are, gives the file its
+/// length once more, and syncs.
 fn write_again<D: Disk>(disk: &D, path: &Path, begins_at: u64) -> Result<(), StorageError> {
     let scanner = LogScanner::open(disk, path, Limits::default())?;
     let end = last_nonzero(&scanner, 0)?.map_or(0, |last| last + 1);
@@ -80,5 +81,11 @@ fn write_again<D: Disk>(disk: &D, path: &Path, begins_at: u64) -> Result<(), Sto
         file.write_all_at(at, bytes).map_err(failed())?;
         at += read as u64;
     }
+    // The cut of a truncation whose sync failed may show here and be lost with the power. Giving a file
+    // the length that it has may change nothing.
+    let len = file.len().map_err(failed())?;
+    file.set_len(len + 1)
+        .and_then(|()| file.set_len(len))
+        .map_err(failed())?;
     file.sync_data().map_err(io_error("sync", path))
 }

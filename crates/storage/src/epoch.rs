@@ -39,31 +39,47 @@ impl Epochs {
     /// a crash while a learner was brought up to date. Java refuses to start then.
     ///
     /// # Errors
-    /// If a file holds no number, or a number that the data or the other file contradicts.
+    /// If a file holds no number, or a number that the data or the other file contradicts. Nothing is
+    /// written then.
     pub fn load<D: Disk>(disk: &D, dirs: &DataDirs, last_zxid: Zxid) -> Result<Self, StorageError> {
+        let written = Self::written(disk, dirs)?;
+        let epochs = Self::look(disk, dirs, last_zxid)?;
+        if written.0 != Some(epochs.current) {
+            Self::store_current(disk, dirs, epochs.current)?;
+        }
+        if written.1 != Some(epochs.accepted) {
+            Self::store_accepted(disk, dirs, epochs.accepted)?;
+        }
+        Ok(epochs)
+    }
+
+    /// What the files say: the current and the accepted epoch.
+    fn written<D: Disk>(
+        disk: &D,
+        dirs: &DataDirs,
+    ) -> Result<(Option<Epoch>, Option<Epoch>), StorageError> {
+        let accepted = read(disk, &dirs.snap.join(ACCEPTED))?;
+        Ok((read(disk, &dirs.snap.join(CURRENT))?, accepted))
+    }
+
+    /// What [`load`](Self::load) would give; nothing is written.
+    ///
+    /// # Errors
+    /// As `load`.
+    pub fn look<D: Disk>(disk: &D, dirs: &DataDirs, last_zxid: Zxid) -> Result<Self, StorageError> {
         let of_data = Epoch(last_zxid.epoch().0.max(0));
-        let current_path = dirs.snap.join(CURRENT);
         let accepted_path = dirs.snap.join(ACCEPTED);
-        let promised = read(disk, &accepted_path)?;
-        let current = match read(disk, &current_path)? {
+        let (current, promised) = Self::written(disk, dirs)?;
+        let current = match current {
             Some(current) if current < of_data => {
                 Self::repair(disk, dirs, (current, promised), of_data, last_zxid)?
             }
             Some(current) => current,
-            None => {
-                Self::store_current(disk, dirs, of_data)?;
-                of_data
-            }
+            None => of_data,
         };
-        let accepted = match promised {
-            Some(accepted) => accepted,
-            None => {
-                // Java writes the epoch of the data even if the current epoch is higher, and then
-                // refuses its own work.
-                Self::store_accepted(disk, dirs, current)?;
-                current
-            }
-        };
+        // Java writes the epoch of the data even if the current epoch is higher, and then refuses its
+        // own work.
+        let accepted = promised.unwrap_or(current);
         if accepted < current {
             return Err(StorageError::EpochOrder {
                 path: accepted_path,
@@ -124,7 +140,6 @@ impl Epochs {
         match unfinished {
             Some(epoch) if epoch >= of_data => {
                 tracing::warn!(%epoch, "currentEpoch finished from its temporary file");
-                Self::store_current(disk, dirs, epoch)?;
                 Ok(epoch)
             }
             // It died between its leader's history and its leader's epoch, which are made durable in

@@ -239,6 +239,14 @@ pub enum StorageError {
         /// Where that comes from.
         of: String,
     },
+    /// The file that says where the log is parted is damaged. The next start makes it anew.
+    #[error("{} cannot be read: {reason}", path.display())]
+    Seam {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        reason: &'static str,
+    },
 }
 
 /// EIO, as for a sector that the disk cannot read any more.

@@ -63,11 +63,14 @@ mod error;
 pub mod log;
 mod names;
 mod purge;
+mod read_only;
 mod real_disk;
 mod recover;
+mod seam;
 mod set_aside;
 pub mod snapshot;
 mod state;
+mod switched_disk;
 pub mod tools;
 mod trigger;
 mod truncate;
@@ -82,16 +85,20 @@ pub use log::{
     Committed, LogCursor, LogPages, LogSettings, LogWriter, Payload, Unusable,
     chain::{LoggedTxn, LoggedTxns, last_logged_zxid, read_txns_from},
     judge::{Damage, TornTail},
+    whole::is_log_whole,
 };
 pub use names::{FileName, LogFile, SnapshotFile, list_logs, list_snapshots};
 pub use purge::{purge, remove_other_snapshots};
+pub use read_only::ReadOnly;
 pub use real_disk::RealDisk;
 pub use recover::{Empty, Recovered, RecoverySettings, recover, remove_initialize_marker};
+pub use seam::{forget_seams_behind, last_seam, note_seam};
 pub use set_aside::set_damaged_aside;
 pub use snapshot::{
     Compression, SnapshotTrailer, read::read_body, read::read_snapshot, write::SnapshotWriter,
 };
 pub use state::{SnapshotDigest, State};
+pub use switched_disk::{SwitchedDisk, SwitchedFile};
 pub use trigger::SnapTrigger;
-pub use truncate::{Truncated, cut_log, truncate};
+pub use truncate::{Truncated, Truncation, cut_log, truncate};
 pub use untrusted::{is_untrusted, set_history_aside, untrusted_marker};

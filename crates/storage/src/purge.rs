@@ -21,7 +21,9 @@ const RETAIN_MIN: usize = 3;
 /// The log that spans the oldest kept snapshot stays, as do damaged snapshots newer than it and
 /// files that only look like ours (Java removes those, `log.txt` for one). With fewer valid
 /// snapshots than asked for the rule is the same; with none nothing is removed. Snapshots go
-/// before logs and old before new, so that a crash in between leaves no snapshot without its logs.
+/// before logs and old before new, and are gone for good before a log goes: neither a crash in between
+/// nor a power failure leaves a snapshot without its logs. Such a one would pass for the beginning of
+/// the history where the log behind it begins with an epoch (Java does not sync here).
 ///
 /// Safe beside a running [`LogWriter`](crate::LogWriter) and
 /// [`SnapshotWriter`](crate::SnapshotWriter) of the same process.
@@ -52,12 +54,20 @@ pub fn purge<D: Disk>(
         .filter(|snapshot| snapshot.zxid < oldest)
         .map(|snapshot| snapshot.path);
     let spanning = logs.iter().rposition(|log| log.zxid <= oldest).unwrap_or(0);
-    let old_logs = logs.into_iter().take(spanning).map(|log| log.path);
-    for path in old_snapshots.chain(old_logs) {
+    let mut remove = |path: PathBuf| {
         disk.remove(&path).map_err(io_error("remove", &path))?;
         tracing::info!(file = %path.display(), "purged");
         removed.push(path);
+        Ok(())
+    };
+    old_snapshots.into_iter().try_for_each(&mut remove)?;
+    if spanning > 0 {
+        // Those that a process before this one removed count as well.
+        let failed = io_error("sync", &dirs.snap);
+        disk.sync_dir(&dirs.snap).map_err(failed)?;
     }
+    let mut old_logs = logs.into_iter().take(spanning).map(|log| log.path);
+    old_logs.try_for_each(remove)?;
     Ok(removed)
 }
 

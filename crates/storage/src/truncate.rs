@@ -25,6 +25,7 @@ pub struct Truncated {
 }
 
 /// Where a log ends after the cut.
+#[derive(Debug)]
 struct Cut {
     len: u64,
     last: Option<Zxid>,
@@ -40,19 +41,67 @@ struct Cut {
 ///
 /// # Errors
 /// With exit code 13, nothing changed: if the log does not reach the target, or no snapshot at or
-/// below it is left to start from. Source: FileTxnLog.truncate.
+/// below it is left to start from. Source: FileTxnLog.truncate. Otherwise those of
+/// [`Truncation::plan`] and [`Truncation::carry_out`].
 pub fn truncate<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
     target: Zxid,
     limits: Limits,
 ) -> Result<Truncated, StorageError> {
+    Truncation::plan(disk, dirs, target, limits)?.carry_out(disk, dirs)
+}
+
+/// What [`truncate`] is about to do.
+#[derive(Debug)]
+pub struct Truncation {
+    beyond: Vec<SnapshotFile>,
+    plan: Plan,
+}
+
+impl Truncation {
+    /// Finds what is beyond the target; changes nothing.
+    ///
+    /// # Errors
+    /// As [`truncate`] refuses, and if files are damaged or cannot be read.
+    pub fn plan<D: Disk>(
+        disk: &D,
+        dirs: &DataDirs,
+        target: Zxid,
+        limits: Limits,
+    ) -> Result<Self, StorageError> {
+        let beyond = beyond(disk, dirs, target, limits)?;
+        let plan = Plan::new(disk, list_logs(disk, &dirs.log)?, target, limits)?;
+        Ok(Self { beyond, plan })
+    }
+
+    /// Removes and cuts.
+    ///
+    /// # Errors
+    /// If a file cannot be changed or synced. Nobody knows then what the disk holds: what is cut in the
+    /// page cache may come back with the next start of the machine. So the process has to end, and
+    /// [`make_durable`](crate::make_durable) at the next start settles it.
+    pub fn carry_out<D: Disk>(self, disk: &D, dirs: &DataDirs) -> Result<Truncated, StorageError> {
+        for snapshot in &self.beyond {
+            remove(disk, &snapshot.path)?;
+        }
+        sync_dir(disk, &dirs.snap)?;
+        self.plan.carry_out(disk, dirs)
+    }
+}
+
+/// The snapshots above the target, if the others will do.
+fn beyond<D: Disk>(
+    disk: &D,
+    dirs: &DataDirs,
+    target: Zxid,
+    limits: Limits,
+) -> Result<Vec<SnapshotFile>, StorageError> {
     let refused = |reason: &str| StorageError::Truncate {
         dir: dirs.log.clone(),
         target,
         reason: reason.into(),
     };
-    let logs = list_logs(disk, &dirs.log)?;
     let last = crate::log::chain::last_logged_zxid(disk, dirs, limits)?;
     let Some(last) = last else {
         return Err(refused("there is no log"));
@@ -68,12 +117,7 @@ pub fn truncate<D: Disk>(
             "no good snapshot at or below it is left from which the log reaches it",
         ));
     }
-    let plan = Plan::new(disk, logs, target, limits)?;
-    for snapshot in &beyond {
-        remove(disk, &snapshot.path)?;
-    }
-    sync_dir(disk, &dirs.snap)?;
-    plan.carry_out(disk, dirs)
+    Ok(beyond)
 }
 
 /// Keeps the transactions with zxid <= `target` in the log, and leaves the snapshots as they are.
@@ -95,6 +139,7 @@ pub fn cut_log<D: Disk>(
 }
 
 /// What is done to the files of the log.
+#[derive(Debug)]
 struct Plan {
     /// From the newest down.
     dropped: Vec<LogFile>,

@@ -8,11 +8,12 @@ use std::sync::Arc;
 
 use common::db::Db;
 use common::{fresh_body, payload};
+use jute::Limits;
 use proto::Zxid;
 use storage::{
     Compression, DataDirs, LogSettings, LogWriter, OpenOptions, RecoverySettings, SnapshotTrailer,
     SnapshotWriter, StorageError, log::UNSYNCED_BYTES_MAX, make_durable, recover,
-    set_damaged_aside,
+    set_damaged_aside, truncate,
 };
 use testkit::{Failure, Random, SimDisk, SyncFault};
 
@@ -105,6 +106,25 @@ fn what_only_the_page_cache_has_is_written_again_before_it_counts() {
     }
 }
 
+/// The same with a cut that a leader has asked for: what it took away must not come back later, when
+/// other transactions stand behind it.
+#[test]
+fn a_cut_that_only_the_page_cache_has_is_made_again_before_it_counts() {
+    let (disk, dirs, mut writer) = setup();
+    for zxid in 1..=5 {
+        commit(&mut writer, zxid).unwrap();
+    }
+    drop(writer);
+    disk.fail_next_sync(SyncFault::FailsAndShows);
+    truncate(&disk, &dirs, Zxid(3), Limits::default()).unwrap_err();
+    assert_eq!(recovered(&disk.synced_only(), &dirs), 5);
+    let mut db = Db::default();
+    let found = recover(&disk, &dirs, &RecoverySettings::default(), &mut db).unwrap();
+    assert_eq!(found.last_zxid, Zxid(3), "the cache shows the cut");
+    make_durable(&disk, &dirs, &found).unwrap();
+    assert_eq!(recovered(&disk.synced_only(), &dirs), 3);
+}
+
 /// So that whoever recovers knows how much may never have reached the disk.
 #[test]
 fn a_large_group_is_synced_in_parts() {
@@ -127,7 +147,7 @@ fn a_large_group_is_synced_in_parts() {
 #[test]
 fn power_lost_while_the_end_of_the_log_is_written_again_loses_nothing() {
     let mut random = Random::new(0x5eed_0008);
-    for operation in 0..6 {
+    for operation in 0..8 {
         for try_no in 0..50 {
             let (disk, dirs, mut writer) = setup();
             for zxid in 1..=3 {
@@ -138,7 +158,7 @@ fn power_lost_while_the_end_of_the_log_is_written_again_loses_nothing() {
             let found = recover(&disk, &dirs, &RecoverySettings::default(), &mut db).unwrap();
             disk.die_after(operation, random.below(4000));
             let made = make_durable(&disk, &dirs, &found);
-            assert_eq!(made.is_ok(), operation >= 4, "{operation}");
+            assert_eq!(made.is_ok(), operation >= 6, "{operation}");
             let after = disk.after_power_loss(&mut random, true);
             assert_eq!(recovered(&after, &dirs), 3, "{operation}, {try_no}");
         }

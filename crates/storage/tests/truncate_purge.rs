@@ -16,8 +16,8 @@ use jute::Limits;
 use proto::Zxid;
 use storage::{
     Compression, DataDirs, LogSettings, LogWriter, OpenOptions, RealDisk, RecoverySettings,
-    SnapshotTrailer, SnapshotWriter, StorageError, cut_log, last_logged_zxid, purge, recover,
-    remove_other_snapshots, truncate,
+    SnapshotTrailer, SnapshotWriter, StorageError, cut_log, last_logged_zxid, list_logs,
+    list_snapshots, purge, recover, remove_other_snapshots, truncate,
 };
 use testkit::{Random, SimDisk};
 
@@ -201,6 +201,42 @@ fn a_truncation_may_crash_at_any_moment() {
                 recover(&after, &dirs, &RecoverySettings::default(), &mut db).unwrap();
                 assert_eq!(db.last_zxid, target, "{at}");
             }
+        }
+    }
+}
+
+/// Whatever a power failure brings back, no snapshot is left whose log is gone: with an epoch behind it
+/// nobody would notice.
+#[test]
+fn a_purge_may_crash_at_any_moment() {
+    let prepared = || {
+        let disk = SimDisk::default();
+        let (snap, log) = (Path::new("/data"), Path::new("/log"));
+        let dirs = DataDirs::open(&disk, snap, log, OpenOptions::default()).unwrap();
+        for file in 0..6 {
+            snapshot(&disk, &dirs, 2 * file);
+            write(&disk, &dirs, &[2 * file + 1, 2 * file + 2]);
+        }
+        (disk, dirs)
+    };
+    let (disk, dirs) = prepared();
+    let before = disk.changes();
+    let removed = purge(&disk, &dirs, 3, Limits::default()).unwrap();
+    assert_eq!(removed.len(), 5, "{removed:?}");
+    let operations = disk.changes() - before;
+    let mut random = Random::new(0x5eed_0004);
+    for operation in 0..operations {
+        for try_no in 0..20 {
+            let (disk, dirs) = prepared();
+            disk.die_after(operation, 0);
+            purge(&disk, &dirs, 3, Limits::default()).unwrap_err();
+            let after = disk.after_power_loss(&mut random, false);
+            let snapshots = list_snapshots(&after, &dirs.snap).unwrap();
+            let logs = list_logs(&after, &dirs.log).unwrap();
+            let oldest = snapshots.iter().map(|file| file.zxid.0).min();
+            let first = logs.iter().map(|file| file.zxid.0).min();
+            let is_covered = first.zip(oldest).is_some_and(|(log, at)| log <= at + 1);
+            assert!(is_covered, "{operation}, {try_no}: {:?}", after.names());
         }
     }
 }

@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
+use crate::files_kept::{self, FilesKept};
 use crate::log_limiter::LogLimiter;
 use crate::options::SocketOptions;
 
@@ -43,19 +44,47 @@ impl Listener {
     }
 }
 
+/// Whose connections are accepted, and how.
+#[derive(Debug, Clone, Copy)]
+pub struct Accepting {
+    /// What the log calls them.
+    pub of: &'static str,
+    /// What is set on each.
+    pub options: SocketOptions,
+    /// What they leave to others.
+    pub files_kept: FilesKept,
+}
+
 /// Hands each connection to `admit`, with the options set, until the socket is closed or the task is
-/// aborted. `of` says in the log whose connections they are. `admit` must not wait: others are behind.
+/// aborted. `admit` must not wait: others are behind.
+///
+/// A connection that would take one of the last open files is closed at once. Such a time is told of
+/// when it begins.
 pub async fn accept_each(
     listener: &Listener,
-    of: &'static str,
-    options: SocketOptions,
+    accepting: Accepting,
     mut admit: impl FnMut(TcpStream, SocketAddr) + Send,
 ) {
+    let (of, files_limit) = (accepting.of, files_kept::limit());
     let log_limiter = LogLimiter::default();
+    let mut shortage = Shortage::default();
     while let Some(accepted) = listener.accept().await {
         match accepted {
+            Ok((stream, _)) if accepting.files_kept.has(&stream, files_limit) => {
+                if shortage.begins()
+                    && let Some(left_out) = log_limiter.admit()
+                {
+                    let limit = files_limit.unwrap_or(u64::MAX);
+                    tracing::warn!(
+                        of,
+                        limit,
+                        left_out,
+                        "no open files left for connections, closing new ones until others end; raise `ulimit -n`, or set maxCnxns below it"
+                    );
+                }
+            }
             Ok((stream, peer)) => {
-                options.apply(&stream, peer);
+                accepting.options.apply(&stream, peer);
                 admit(stream, peer);
             }
             Err(error) => {
@@ -65,6 +94,22 @@ pub async fn accept_each(
                 sleep(ACCEPT_PAUSE).await;
             }
         }
+    }
+}
+
+/// A time in which connections are closed for want of open files. It is over when none was closed for
+/// a while.
+#[derive(Debug, Default)]
+struct Shortage(Option<Instant>);
+
+/// How long that is.
+const SHORTAGE_OVER: Duration = Duration::from_secs(60);
+
+impl Shortage {
+    /// Another is closed: whether it is the first.
+    fn begins(&mut self) -> bool {
+        let before = self.0.replace(Instant::now());
+        before.is_none_or(|before| before.elapsed() > SHORTAGE_OVER)
     }
 }
 
@@ -87,7 +132,12 @@ mod tests {
         let accepting = listener.clone();
         let task = tokio::spawn(async move {
             let admit = |stream, peer| sender.send((stream, peer)).unwrap();
-            accept_each(&accepting, "tests", SocketOptions::default(), admit).await;
+            let how = Accepting {
+                of: "tests",
+                options: SocketOptions::default(),
+                files_kept: FilesKept::ByClients,
+            };
+            accept_each(&accepting, how, admit).await;
         });
         let ours = TcpStream::connect(address).await.unwrap();
         let (theirs, peer) = accepted.recv().await.unwrap();

@@ -11,7 +11,9 @@
 
 mod accept;
 mod bind;
+mod cuts;
 mod dial;
+mod files_kept;
 mod log_limiter;
 mod options;
 mod resolve;
@@ -19,10 +21,12 @@ pub mod sasl;
 mod stream;
 pub mod tls;
 
-pub use accept::{Listener, accept_each};
+pub use accept::{Accepting, Listener, accept_each};
 pub use bind::{bind, bind_everywhere, bind_ip};
+pub use cuts::{CutStream, Cuts};
 pub use dial::{DialFailure, Patience, connect_first, connect_patiently};
+pub use files_kept::FilesKept;
 pub use log_limiter::LogLimiter;
 pub use options::SocketOptions;
-pub use resolve::{ADDRESSES_MAX, resolve, resolve_all};
+pub use resolve::{ADDRESSES_MAX, canonical_host, resolve, resolve_all};
 pub use stream::{ReadHalf, Stream, WriteHalf};

@@ -52,6 +52,16 @@ pub async fn resolve_all(places: &[(&str, u16)], limit: Duration) -> io::Result<
     }
 }
 
+/// The name that the address of a host has; the host itself where there is none.
+pub async fn canonical_host(host: &str, limit: Duration) -> String {
+    let found = resolve(host, 0, limit).await.unwrap_or_default();
+    let name = match found.first() {
+        Some(address) => reverse(address.ip(), limit).await,
+        None => None,
+    };
+    name.unwrap_or_else(|| host.to_owned())
+}
+
 /// The name of an address; `None` if it has none, or the resolver does not say so in time.
 pub(crate) async fn reverse(ip: IpAddr, limit: Duration) -> Option<String> {
     let looked_up = tokio::task::spawn_blocking(move || dns_lookup::lookup_addr(&ip));

@@ -5,11 +5,16 @@ use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
+use rustls::ProtocolVersion;
 use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio_rustls::TlsStream;
+
+use crate::cuts::CutStream;
+use crate::tls::Records;
+use crate::tls::certificate::Chain;
 
 /// A connected stream of bytes.
 ///
@@ -21,7 +26,9 @@ pub enum Stream {
     /// TCP as it is.
     Plain(TcpStream),
     /// TLS over TCP. On the heap: it is some times as large, and most connections may be plain.
-    Tls(Box<TlsStream<TcpStream>>),
+    Tls(Box<TlsStream<Records>>),
+    /// Any of them, to a server that can be put out of reach.
+    Cut(Box<CutStream>),
 }
 
 /// What is read from a [`Stream`].
@@ -30,7 +37,9 @@ pub enum ReadHalf {
     /// Of TCP as it is.
     Plain(OwnedReadHalf),
     /// Of TLS.
-    Tls(tokio::io::ReadHalf<Box<TlsStream<TcpStream>>>),
+    Tls(tokio::io::ReadHalf<Box<TlsStream<Records>>>),
+    /// To a server that can be put out of reach.
+    Cut(tokio::io::ReadHalf<Box<CutStream>>),
 }
 
 /// What is written to a [`Stream`].
@@ -39,7 +48,9 @@ pub enum WriteHalf {
     /// Of TCP as it is.
     Plain(OwnedWriteHalf),
     /// Of TLS.
-    Tls(tokio::io::WriteHalf<Box<TlsStream<TcpStream>>>),
+    Tls(tokio::io::WriteHalf<Box<TlsStream<Records>>>),
+    /// To a server that can be put out of reach.
+    Cut(tokio::io::WriteHalf<Box<CutStream>>),
 }
 
 impl Stream {
@@ -54,6 +65,10 @@ impl Stream {
                 let (read, write) = tokio::io::split(stream);
                 (ReadHalf::Tls(read), WriteHalf::Tls(write))
             }
+            Self::Cut(stream) => {
+                let (read, write) = tokio::io::split(stream);
+                (ReadHalf::Cut(read), WriteHalf::Cut(write))
+            }
         }
     }
 
@@ -64,13 +79,40 @@ impl Stream {
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Self::Plain(stream) => stream.peer_addr(),
-            Self::Tls(stream) => stream.get_ref().0.peer_addr(),
+            Self::Tls(stream) => stream.get_ref().0.tcp().peer_addr(),
+            Self::Cut(stream) => stream.inner().peer_addr(),
+        }
+    }
+
+    /// The own address.
+    ///
+    /// # Errors
+    /// If the system does not tell.
+    pub fn local_addr(&self) -> io::Result<SocketAddr> {
+        match self {
+            Self::Plain(stream) => stream.local_addr(),
+            Self::Tls(stream) => stream.get_ref().0.tcp().local_addr(),
+            Self::Cut(stream) => stream.inner().local_addr(),
         }
     }
 
     /// Whether nobody in between can read or change what is sent.
     pub fn is_tls(&self) -> bool {
-        matches!(self, Self::Tls(_))
+        match self {
+            Self::Plain(_) => false,
+            Self::Tls(_) => true,
+            Self::Cut(stream) => stream.inner().is_tls(),
+        }
+    }
+
+    /// All certificates that the other side has shown, its own first.
+    pub fn peer_chain(&self) -> Chain {
+        let shown = match self {
+            Self::Plain(_) => None,
+            Self::Tls(stream) => stream.get_ref().1.peer_certificates(),
+            Self::Cut(stream) => return stream.inner().peer_chain(),
+        };
+        shown.unwrap_or_default().to_vec()
     }
 
     /// The certificate by which the other side is known, which is trusted; `None` if it showed none.
@@ -78,6 +120,7 @@ impl Stream {
         match self {
             Self::Plain(_) => None,
             Self::Tls(stream) => stream.get_ref().1.peer_certificates()?.first(),
+            Self::Cut(stream) => stream.inner().peer_certificate(),
         }
     }
 }
@@ -88,8 +131,13 @@ impl From<TcpStream> for Stream {
     }
 }
 
-impl From<TlsStream<TcpStream>> for Stream {
-    fn from(stream: TlsStream<TcpStream>) -> Self {
+impl From<TlsStream<Records>> for Stream {
+    /// Once its handshake is through.
+    fn from(mut stream: TlsStream<Records>) -> Self {
+        let (records, session) = stream.get_mut();
+        if session.protocol_version() == Some(ProtocolVersion::TLSv1_3) {
+            records.seek_no_more();
+        }
         Self::Tls(Box::new(stream))
     }
 }
@@ -116,6 +164,7 @@ macro_rules! read_through {
                 match self.get_mut() {
                     Self::Plain(inner) => Pin::new(inner).poll_read(context, into),
                     Self::Tls(inner) => lenient(Pin::new(inner).poll_read(context, into)),
+                    Self::Cut(inner) => Pin::new(inner).poll_read(context, into),
                 }
             }
         }
@@ -133,6 +182,7 @@ macro_rules! write_through {
                 match self.get_mut() {
                     Self::Plain(inner) => Pin::new(inner).poll_write(context, bytes),
                     Self::Tls(inner) => Pin::new(inner).poll_write(context, bytes),
+                    Self::Cut(inner) => Pin::new(inner).poll_write(context, bytes),
                 }
             }
 
@@ -144,6 +194,7 @@ macro_rules! write_through {
                 match self.get_mut() {
                     Self::Plain(inner) => Pin::new(inner).poll_write_vectored(context, slices),
                     Self::Tls(inner) => Pin::new(inner).poll_write_vectored(context, slices),
+                    Self::Cut(inner) => Pin::new(inner).poll_write_vectored(context, slices),
                 }
             }
 
@@ -151,6 +202,7 @@ macro_rules! write_through {
                 match self {
                     Self::Plain(inner) => inner.is_write_vectored(),
                     Self::Tls(inner) => inner.is_write_vectored(),
+                    Self::Cut(inner) => inner.is_write_vectored(),
                 }
             }
 
@@ -158,6 +210,7 @@ macro_rules! write_through {
                 match self.get_mut() {
                     Self::Plain(inner) => Pin::new(inner).poll_flush(context),
                     Self::Tls(inner) => Pin::new(inner).poll_flush(context),
+                    Self::Cut(inner) => Pin::new(inner).poll_flush(context),
                 }
             }
 
@@ -168,6 +221,7 @@ macro_rules! write_through {
                 match self.get_mut() {
                     Self::Plain(inner) => Pin::new(inner).poll_shutdown(context),
                     Self::Tls(inner) => Pin::new(inner).poll_shutdown(context),
+                    Self::Cut(inner) => Pin::new(inner).poll_shutdown(context),
                 }
             }
         }

@@ -73,4 +73,4 @@ pub use read::{Caller, Unanswered, set_watches_bytes_max};
 pub use settings::TreeSettings;
 pub use snapshot::SnapshotCursor;
 pub use tree::Tree;
-pub use watch::{Event, WatchSummary, WatcherId, Watches};
+pub use watch::{Event, SharedWatches, WatchSummary, WatcherId, Watches};

@@ -1,6 +1,7 @@
 //! What the tree is told about the configuration.
 
 use crate::auth::AuthSettings;
+use crate::owner::OwnerRules;
 
 /// Settings of the tree; fixed while a server runs.
 #[derive(Debug, Clone)]
@@ -29,6 +30,13 @@ pub struct TreeSettings {
     pub standalone: bool,
     /// Schemes and super users.
     pub auth: AuthSettings,
+}
+
+impl TreeSettings {
+    /// Whether the stored owner of a znode is that of a TTL znode which these settings take for a session.
+    pub fn is_unrecognised_ttl(&self, stored_owner: i64) -> bool {
+        OwnerRules::new(self).is_unrecognised_ttl(stored_owner)
+    }
 }
 
 impl Default for TreeSettings {

@@ -260,6 +260,12 @@ impl Tree {
         self.permits(acl, proto::data::perms::READ, identities)
     }
 
+    /// Whether one of the identities may read the znode of a path as it is; `None` if there is none.
+    pub fn may_read(&self, path: &str, identities: &[Id]) -> Option<bool> {
+        let id = self.lookup(path)?;
+        Some(self.may_see(self.acl_of(id).map(|acl| &**acl), identities))
+    }
+
     pub(crate) fn permits(&self, acl: Option<&[Acl]>, wanted: i32, identities: &[Id]) -> bool {
         if self.settings.skip_acl {
             return true;

@@ -42,6 +42,7 @@ pub use action::{Action, LinkFault, LinkId, StepDown};
 pub(crate) use discovery::identify;
 use link::{Link, LinkState};
 pub use live::ProposeError;
+pub use oracle::OracleQuestion;
 
 use crate::broadcast::Proposals;
 use crate::learner::LearnerKind;
@@ -143,6 +144,8 @@ pub struct Leader {
     log_whole_from: Zxid,
     is_log_unusable: bool,
     oracle_grants: bool,
+    /// Whether that is its answer of this moment: it is acted on now, and not later.
+    is_oracle_fresh: bool,
     pings: u64,
     /// There is no ensemble: no learner comes, and zxids go on from those of the log.
     is_standalone: bool,
@@ -193,6 +196,7 @@ impl Leader {
             log_whole_from: start.log_whole_from,
             is_log_unusable: false,
             oracle_grants: false,
+            is_oracle_fresh: false,
             pings: 0,
             is_standalone: false,
         };
@@ -230,6 +234,7 @@ impl Leader {
             log_whole_from: last_zxid,
             is_log_unusable: false,
             oracle_grants: false,
+            is_oracle_fresh: false,
             pings: 0,
             voters_ahead: Default::default(),
             is_standalone: true,

@@ -150,7 +150,10 @@ enum Phase {
     Restoring(Restore),
     Syncing(Synchronise),
     Live(Live),
-    Left,
+    Left {
+        /// Whether it was so when the role ended.
+        is_tree_unsaved: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -208,7 +211,7 @@ impl Learner {
                 .handle_packet(packet, &mut self.committed, out)
                 .map(|()| self.go_live(out)),
             Phase::Live(live) => live.handle_packet(packet, &mut self.committed, out),
-            Phase::Left => Ok(()),
+            Phase::Left { .. } => Ok(()),
         };
         if let Err(fault) = result {
             self.leave(fault, out);
@@ -329,7 +332,7 @@ impl Learner {
     /// report of the disk may change the answer.
     pub fn is_reading(&self) -> bool {
         match &self.phase {
-            Phase::Restoring(_) | Phase::Left => false,
+            Phase::Restoring(_) | Phase::Left { .. } => false,
             Phase::Syncing(sync) => sync.is_reading(),
             Phase::Greeting | Phase::Promising | Phase::Greeted | Phase::Live(_) => true,
         }
@@ -346,6 +349,7 @@ impl Learner {
         match &self.phase {
             Phase::Restoring(_) => true,
             Phase::Syncing(sync) => sync.is_tree_unsaved(),
+            Phase::Left { is_tree_unsaved } => *is_tree_unsaved,
             _ => false,
         }
     }
@@ -354,7 +358,7 @@ impl Learner {
     /// work and does not read.
     pub fn deadline_ms(&self) -> Option<i64> {
         let limit = match &self.phase {
-            Phase::Left | Phase::Restoring(Restore::Truncate(_)) => return None,
+            Phase::Left { .. } | Phase::Restoring(Restore::Truncate(_)) => return None,
             Phase::Syncing(sync) if !sync.is_reading() => return None,
             Phase::Syncing(sync) if sync.is_acknowledged() => self.settings.sync_ms(),
             Phase::Live(_) => self.settings.sync_ms(),
@@ -428,6 +432,20 @@ impl Learner {
                 self.phase = Phase::Restoring(Restore::Snapshot(zxid));
                 out.push(Action::ReceiveSnapshot { zxid });
             }
+            // A follower that serves observers and has heard less than this one (Apache ZooKeeper's
+            // sends this): what an observer has of the epoch is committed, and its snapshot may
+            // hold parts of what it is to forget.
+            LeaderPacket::Trunc { zxid }
+                if self.kind == LearnerKind::Observer
+                    && self.last_logged.epoch() == self.epoch
+                    && zxid < self.last_logged
+                    && !mutant::is(Mutant::ObserverCutBack) =>
+            {
+                return Err(Fault::LeaderBehind {
+                    wanted: zxid,
+                    last: self.last_logged,
+                });
+            }
             LeaderPacket::Trunc { zxid } => {
                 self.phase = Phase::Restoring(Restore::Truncate(zxid));
                 out.push(Action::Truncate { zxid });
@@ -447,7 +465,7 @@ impl Learner {
         let (kind, epoch) = (self.kind, self.epoch);
         tracing::info!(sid = %self.sid, %zxid, %epoch, by, needs_snapshot, "synchronising");
         let held_max = self.settings.held_back_bytes_max;
-        let sync = Synchronise::new(kind, epoch, needs_snapshot, last, held_max);
+        let sync = Synchronise::new(kind, epoch, needs_snapshot, zxid, last, held_max);
         self.phase = Phase::Syncing(sync);
     }
 
@@ -471,9 +489,11 @@ impl Learner {
     }
 
     fn leave(&mut self, fault: Fault, out: &mut Vec<Action>) {
-        if !matches!(self.phase, Phase::Left) {
+        if !matches!(self.phase, Phase::Left { .. }) {
             tracing::info!(sid = %self.sid, epoch = %self.epoch, err = %fault, "leaves its leader");
-            self.phase = Phase::Left;
+            self.phase = Phase::Left {
+                is_tree_unsaved: self.is_tree_unsaved(),
+            };
             out.push(Action::Leave(fault));
         }
     }

@@ -13,8 +13,9 @@
 //! needed besides the committed log.
 //!
 //! Differs from Apache ZooKeeper 3.9.5: an observer that misses more than the committed log holds
-//! gets a snapshot and nothing from the log files; a second connection of a server replaces the
-//! first.
+//! gets a snapshot and nothing from the log files; one that has heard more of this epoch than the
+//! follower is not cut back, but turned away, and comes again; a second connection of a server
+//! replaces the first.
 //!
 //! Source: ObserverMaster, LearnerHandler.
 
@@ -23,6 +24,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
+use proto::mutant::{self, Mutant};
 use proto::{Epoch, SessionId, Sid, Zxid};
 
 use crate::leader::link::{Link, LinkState};
@@ -37,7 +39,7 @@ pub struct Facts<'a> {
     pub committed: &'a CommittedLog,
     /// The version of the configuration in force.
     pub config_version: i64,
-    /// The text of the last configuration seen.
+    /// The text of the configuration in force.
     pub config: &'a dyn Fn() -> Bytes,
 }
 
@@ -248,9 +250,23 @@ impl ObserverMaster {
         facts: &Facts<'_>,
         out: &mut Vec<Action>,
     ) -> Result<(), LinkFault> {
-        let LearnerPacket::AckEpoch { last_logged, .. } = packet else {
+        let LearnerPacket::AckEpoch {
+            last_logged,
+            current_epoch,
+        } = packet
+        else {
             return Err(unexpected(packet));
         };
+        // What an observer has of this epoch is committed; this follower has not heard of it yet.
+        // Cut back, the observer's clients would see the past, and the snapshot that it began with
+        // may hold parts of what it is to forget.
+        let is_ahead = last_logged.epoch() == self.epoch && *last_logged > self.last;
+        if is_ahead && !mutant::is(Mutant::ObserverCutBack) {
+            return Err(LinkFault::HistoryAhead {
+                current_epoch: current_epoch.unwrap_or(self.epoch),
+                last_logged: *last_logged,
+            });
+        }
         let history = History {
             last: self.last,
             log: facts.committed,

@@ -49,7 +49,8 @@ impl Settings {
         self.tick_ms.saturating_mul(self.init_limit)
     }
 
-    pub(crate) fn sync_ms(&self) -> i64 {
+    /// `syncLimit` in ms.
+    pub fn sync_ms(&self) -> i64 {
         self.tick_ms.saturating_mul(self.sync_limit)
     }
 }

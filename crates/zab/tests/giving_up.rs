@@ -108,6 +108,7 @@ impl OfTwo {
         lines(&mut self.out)
     }
 
+    /// The oracle grants each step.
     fn save_epochs(&mut self) -> Vec<String> {
         let config = EpochConfig {
             text: "text".into(),
@@ -115,7 +116,9 @@ impl OfTwo {
         };
         let (core, out) = (&mut self.core, &mut self.out);
         core.handle_accepted_epoch_saved(config, self.now_ms, out);
+        core.handle_oracle(true, self.now_ms, out);
         core.handle_current_epoch_saved(self.now_ms, out);
+        core.handle_oracle(true, self.now_ms, out);
         lines(out)
     }
 
@@ -171,7 +174,8 @@ fn the_oracle_lets_one_of_two_lead_and_commit_alone() {
     assert_eq!(leader.oracle(true), ["save accepted epoch 0x2"]);
     let saved = leader.save_epochs();
     assert_eq!(saved, ["save current epoch 0x2", "lead epoch=0x2"]);
-    assert_eq!(leader.write(1), ["deliver 0x200000001 len=3"]);
+    assert_eq!(leader.write(1), [""; 0]);
+    assert_eq!(leader.oracle(true), ["deliver 0x200000001 len=3"]);
     assert_eq!(leader.tick(), [""; 0], "it is not stepped down");
 }
 
@@ -193,6 +197,38 @@ fn without_its_word_a_leader_alone_steps_down() {
         leader.tick(),
         ["step down: no quorum of voters is in touch"]
     );
+}
+
+/// The other server may have been told to go on since, and have elected itself.
+#[test]
+fn a_granted_answer_counts_for_its_moment_alone() {
+    let mut leader = OfTwo::elected();
+    assert_eq!(leader.oracle(true), ["save accepted epoch 0x2"]);
+    let config = EpochConfig {
+        text: "text".into(),
+        version: 0,
+    };
+    let (core, out) = (&mut leader.core, &mut leader.out);
+    core.handle_accepted_epoch_saved(config, 0, out);
+    assert_eq!(lines(out), [""; 0], "it takes no epoch on");
+    assert!(leader.core.oracle_question().is_some());
+    assert_eq!(leader.oracle(true), ["save current epoch 0x2"]);
+    assert_eq!(leader.core.oracle_question(), None, "its disk is at work");
+    leader.core.handle_current_epoch_saved(0, &mut leader.out);
+    assert_eq!(lines(&mut leader.out), [""; 0], "it does not lead");
+    let question = leader.core.oracle_question();
+    assert_eq!(leader.oracle(true), ["lead epoch=0x2"]);
+    assert_eq!(leader.core.oracle_question(), None);
+    assert_eq!(leader.write(1), [""; 0], "it commits nothing");
+    let of_first = leader.core.oracle_question();
+    assert!(of_first.is_some() && of_first != question);
+    assert_eq!(leader.write(2), [""; 0]);
+    assert_ne!(leader.core.oracle_question(), of_first);
+    // It goes on asking.
+    assert_eq!(leader.tick(), [""; 0]);
+    let both = ["deliver 0x200000001 len=3", "deliver 0x200000002 len=3"];
+    assert_eq!(leader.oracle(true), both);
+    assert_eq!(leader.core.oracle_question(), None);
 }
 
 #[test]

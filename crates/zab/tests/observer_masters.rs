@@ -149,6 +149,32 @@ fn what_memory_does_not_hold_comes_as_a_snapshot() {
 }
 
 #[test]
+fn an_observer_that_has_heard_more_is_not_cut_back() {
+    let ahead = zxid(4);
+    let mut follower = Follower::new(1..=3, settings());
+    follower.introduce(LINK, LearnerInfo::new(Sid(9), 0));
+    assert_eq!(
+        follower.ack_epoch(ahead),
+        ["link 1: close: its history 0x0, 0x100000004 is ahead"]
+    );
+    // Once the follower has heard as much, it is served.
+    follower.commit(4, None);
+    follower.introduce(LINK, LearnerInfo::new(Sid(9), 0));
+    let served = follower.ack_epoch(ahead);
+    assert_eq!(served[0], "link 1: send DIFF 0x100000004");
+}
+
+#[test]
+fn what_an_observer_has_of_an_earlier_epoch_is_cut_off() {
+    let mut follower = Follower::new(1..=3, settings());
+    let (last, epoch) = (zxid(3), Epoch(2));
+    follower.master = ObserverMaster::new(Sid(2), epoch, last, settings(), 0);
+    follower.introduce(LINK, LearnerInfo::new(Sid(9), 0));
+    let served = follower.ack_epoch(zxid(4));
+    assert_eq!(served[0], "link 1: send TRUNC 0x100000003");
+}
+
+#[test]
 fn only_observers_that_it_may_lead_are_served() {
     let refused = |packet: LearnerPacket| {
         let mut follower = Follower::new(1..=3, settings());

@@ -34,9 +34,13 @@ struct Follower {
 
 impl Follower {
     fn new(accepted: i64, truncation_failed_in: Option<Epoch>) -> Self {
+        Self::of_kind(LearnerKind::Follower, accepted, truncation_failed_in)
+    }
+
+    fn of_kind(kind: LearnerKind, accepted: i64, truncation_failed_in: Option<Epoch>) -> Self {
         let start = LearnerStart {
             sid: Sid(1),
-            kind: LearnerKind::Follower,
+            kind,
             accepted_epoch: Epoch(accepted),
             accepted_floor: Epoch(0),
             current_epoch: Epoch(1),
@@ -222,4 +226,35 @@ fn a_leader_that_needs_it_is_established_in_the_same_epoch() {
         leading.hear(2, Up::Ack { zxid: zxid(3, 0) }),
         ["lead epoch=0x3", "link 2: send UPTODATE"]
     );
+}
+
+#[test]
+fn an_observer_does_not_forget_what_is_committed() {
+    // Of the epoch that is established all that an observer has is committed.
+    let mut observer = Follower::of_kind(LearnerKind::Observer, 1, None);
+    observer.hear(Down::leader_info(Epoch(1)));
+    let told = observer.hear(Down::Trunc { zxid: zxid(1, 3) });
+    let text =
+        "the leader is at 0x100000003 and behind this observer, which has all up to 0x100000005";
+    assert_eq!(told, [format!("leave: {text}")]);
+    // Of an earlier one it may have proposed something as a voter.
+    let mut observer = Follower::of_kind(LearnerKind::Observer, 1, None);
+    observer.hear(Down::leader_info(Epoch(2)));
+    observer.core.handle_accepted_epoch_saved(&mut observer.out);
+    observer.lines();
+    let told = observer.hear(Down::Trunc { zxid: zxid(1, 3) });
+    assert_eq!(told, ["truncate 0x100000003"]);
+}
+
+#[test]
+fn a_snapshot_that_is_not_on_disk_is_not_trusted_when_its_leader_falls_silent() {
+    let mut follower = Follower::new(2, None);
+    follower.hear(Down::leader_info(Epoch(2)));
+    follower.hear(Down::Snap { zxid: zxid(1, 9) });
+    follower.core.handle_snapshot_received(0);
+    assert!(follower.core.is_tree_unsaved());
+    follower.core.handle_deadline(1_000_000, &mut follower.out);
+    let said = follower.lines();
+    assert!(said[0].starts_with("leave: nothing heard"), "{said:?}");
+    assert!(follower.core.is_tree_unsaved(), "it has to be loaded again");
 }

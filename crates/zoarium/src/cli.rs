@@ -6,11 +6,20 @@ use std::process::ExitCode;
 use bench::BenchArgs;
 use clap::{Args, Parser, Subcommand};
 
+use crate::backup::{self, BackupArgs};
+use crate::config_tool::{self, ConfigArgs};
+use crate::container::{self, ContainerArgs};
 use crate::history_tool::{self, CatArgs, DiffArgs, HistoryArgs, TreeArgs};
-use crate::log_tool::{self, LogArgs};
+use crate::log_tool::{self, LogArgs as LogToolArgs};
+use crate::logging::LogArgs;
+use crate::preflight_tool::{self, PreflightArgs};
+use crate::purge_tool::{self, PurgeArgs};
+use crate::restore_path::{self, RestorePathArgs};
 use crate::restore_tool::{self, RestoreArgs};
 use crate::server_cmd;
 use crate::snapshot_tool::{self, SnapshotArgs};
+use crate::test_server::{self, TestServerArgs};
+use crate::watch_tool::{self, WatchArgs};
 use crate::word::{self, WordArgs};
 
 /// A coordination server that speaks ZooKeeper, and its tools.
@@ -29,25 +38,53 @@ enum Command {
     ///
     /// With a configuration file, with a port and a data directory, or with neither.
     Server(ServerArgs),
+    Preflight(PreflightArgs),
+    Config(ConfigArgs),
     Bench(Box<BenchArgs>),
     /// Prints, checks, cuts and repairs transaction logs
-    Log(LogArgs),
+    Log(LogToolArgs),
     /// Prints and checks snapshots
     Snapshot(SnapshotArgs),
-    History(HistoryArgs),
+    History(Box<HistoryArgs>),
     Cat(CatArgs),
     Tree(TreeArgs),
     Diff(DiffArgs),
+    Backup(BackupArgs),
+    Purge(PurgeArgs),
     Restore(RestoreArgs),
+    RestorePath(RestorePathArgs),
+    Watch(WatchArgs),
     /// Asks a server a four-letter word
     Word(WordArgs),
+    Container(ContainerArgs),
+    TestServer(TestServerArgs),
+    /// A shell with the commands of zkCli.sh, or one of them
+    #[command(disable_help_flag = true)]
+    Cli(ShellArgs),
 }
 
 #[derive(Debug, Args)]
 #[command(
-    override_usage = "zoarium server [-Dkey=value]... [zoo.cfg | PORT DATADIR [TICKTIME] [MAXCNXNS]]"
+    override_usage = "zoarium cli [-server HOST:PORT[,...][/CHROOT]] [-timeout MS] [-r] [-waitforconnection] [-client-configuration FILE] [COMMAND [ARGUMENT]...]"
+)]
+struct ShellArgs {
+    /// As for zkCli.sh; the command `help` lists the commands
+    // Taken as they are: its options have one hyphen, and unknown ones are passed over.
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "ARGUMENT"
+    )]
+    args: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    override_usage = "zoarium server [--log-format text|json] [--log-levels FILE] [-Dkey=value]... [zoo.cfg | PORT DATADIR [TICKTIME] [MAXCNXNS]]"
 )]
 struct ServerArgs {
+    #[command(flatten)]
+    log: LogArgs,
     /// As for Apache ZooKeeper: properties, then a zoo.cfg, or port and data directory
     // Taken as they are: a property begins with a hyphen but is no option of ours.
     #[arg(
@@ -61,8 +98,10 @@ struct ServerArgs {
 /// Does what the arguments (the program's name first) say, and returns the exit code.
 pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     match Cli::parse_from(args).command {
-        None => server_cmd::run(Vec::new()),
-        Some(Command::Server(server)) => server_cmd::run(server.args),
+        None => server_cmd::run(Vec::new(), LogArgs::default()),
+        Some(Command::Server(server)) => server_cmd::run(server.args, server.log),
+        Some(Command::Preflight(args)) => preflight_tool::run(&args),
+        Some(Command::Config(args)) => config_tool::run(&args),
         Some(Command::Bench(args)) => bench::run(&args),
         Some(Command::Log(args)) => log_tool::run(&args),
         Some(Command::Snapshot(args)) => snapshot_tool::run(&args),
@@ -70,8 +109,15 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         Some(Command::Cat(args)) => history_tool::run_cat(&args),
         Some(Command::Tree(args)) => history_tool::run_tree(&args),
         Some(Command::Diff(args)) => history_tool::run_diff(&args),
+        Some(Command::Backup(args)) => backup::run(&args),
+        Some(Command::Purge(args)) => purge_tool::run(&args),
         Some(Command::Restore(args)) => restore_tool::run(&args),
+        Some(Command::RestorePath(args)) => restore_path::run(&args),
+        Some(Command::Watch(args)) => watch_tool::run(&args),
         Some(Command::Word(args)) => word::run(&args),
+        Some(Command::TestServer(args)) => test_server::run(args),
+        Some(Command::Container(args)) => container::run(&args),
+        Some(Command::Cli(args)) => ::cli::run(args.args, monitoring::version::FULL),
     }
 }
 

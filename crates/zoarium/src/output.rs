@@ -2,6 +2,17 @@
 
 use std::io::{self, BufWriter, Write};
 
+use clap::ValueEnum;
+
+/// How an answer looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Output {
+    /// For people
+    Text,
+    /// One object a line, or one in all
+    Json,
+}
+
 /// Writes through one large buffer. What `write` returns is returned; an error of the last flush
 /// counts like one in between.
 ///

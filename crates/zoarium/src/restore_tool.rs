@@ -9,33 +9,42 @@ use jute::Limits;
 use proto::txn::TxnRecord;
 use proto::{Acl, SessionId, StatPersisted, Zxid};
 use storage::{
-    ContentError, DataDirs, LogFile, OpenOptions, RealDisk, RecoverySettings, SnapshotDigest,
-    SnapshotFile, State, list_logs, list_snapshots, read_snapshot, read_txns_from, recover,
-    truncate,
+    ContentError, DataDirs, LogFile, RealDisk, SnapshotDigest, SnapshotFile, State, list_logs,
+    list_snapshots, read_snapshot, read_txns_from, truncate,
 };
 
-use crate::moment::{At, parse_at};
+use crate::backup;
+use crate::staging::Staging;
 use crate::tool::{LimitArgs, ToolError};
+use history::Moment;
 
 /// Makes a data directory as it was at a moment: a snapshot, and the log up to there
 ///
-/// Works on the files of Apache ZooKeeper as well, of a server that runs or does not. Nothing of the
-/// source is changed. The target holds no epochs and no myid: it is for a server that stands alone,
-/// or the first of a new ensemble.
+/// Out of a backup, or of the files of a server, Apache ZooKeeper's as well, that runs or does not.
+/// Nothing of the source is changed, and the target has its data in the moment in which all of it is
+/// known to be good. It holds no epochs: it is for a server that stands alone, or for each member of
+/// a new ensemble.
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArgs {
+    /// A directory that `zoarium backup` made
+    #[arg(long, value_name = "DIR", required_unless_present = "data_dir")]
+    backup: Option<PathBuf>,
     /// The dataDir to read
-    #[arg(long, value_name = "DIR")]
-    data_dir: PathBuf,
+    #[arg(long, value_name = "DIR", conflicts_with = "backup", requires = "at")]
+    data_dir: Option<PathBuf>,
     /// Its dataLogDir, if that is another one
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", requires = "data_dir")]
     data_log_dir: Option<PathBuf>,
-    /// The dataDir to make; empty or not there
+    /// The dataDir to make; not there, or empty but for `myid`
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
-    /// After this transaction, or the last one not later than this time
-    #[arg(long, value_name = "ZXID|TIME", value_parser = parse_at)]
-    at: At,
+    /// Its dataLogDir, if that is to be another one
+    #[arg(long, value_name = "DIR")]
+    to_log: Option<PathBuf>,
+    /// After this transaction, or the last one not later than this time; without it, all that a
+    /// backup has
+    #[arg(long, value_name = "ZXID|TIME", value_parser = Moment::parse)]
+    at: Option<Moment>,
     #[command(flatten)]
     limits: LimitArgs,
 }
@@ -66,59 +75,103 @@ struct Made {
 
 fn restore(args: &RestoreArgs) -> Result<Made, ToolError> {
     let limits = args.limits.limits();
-    let log_dir = args.data_log_dir.as_ref().unwrap_or(&args.data_dir);
-    let source = DataDirs::unlocked(&args.data_dir, log_dir);
-    refuse_full(&args.to)?;
-    let wanted = target(&source, args.at, limits)?;
-    let snapshot = snapshot_before(&source, wanted, limits)?;
-    let logs = logs_between(&source, snapshot.zxid, wanted)?;
-    let target = DataDirs::open(&RealDisk, &args.to, &args.to, OpenOptions::default())?;
-    copy(&snapshot.path, &target.snap)?;
-    for log in &logs {
-        copy(&log.path, &target.log)?;
-    }
-    if wanted > snapshot.zxid {
-        truncate(&RealDisk, &target, wanted, limits)?;
+    let staging = Staging::begin(&args.to, args.to_log.as_deref())?;
+    let made = match &args.backup {
+        Some(backup) => from_backup(args, backup, &staging)?,
+        None => from_files(args, &staging)?,
+    };
+    if made.snapshot_zxid < made.wanted {
+        truncate(&RealDisk, staging.dirs(), made.wanted, limits)?;
     } else {
-        for log in list_logs(&RealDisk, &target.log)? {
+        for log in list_logs(&RealDisk, &staging.dirs().log)? {
             fs::remove_file(&log.path)?;
         }
     }
-    let settings = RecoverySettings {
-        limits,
-        ..RecoverySettings::default()
-    };
-    // As the server will read it: what is missing or damaged shows now.
-    let found = recover(&RealDisk, &target, &settings, &mut Discard::default())?;
-    if found.last_zxid != wanted {
-        let last = found.last_zxid;
-        return Err(ToolError::Usage(format!(
-            "the files lead to {last}, not to {wanted}"
+    // As the server will read it: what is missing, damaged or altered shows now.
+    let found = backup::recovered(&args.to, staging.dirs(), made.wanted, args.limits)?;
+    if made
+        .digest
+        .is_some_and(|digest| digest != found.tree.digest())
+    {
+        let digest = found.tree.digest();
+        return Err(ToolError::Refused(format!(
+            "the tree after {} has digest {digest:#x}, and had another one when the backup was taken: use another backup",
+            made.wanted
         )));
     }
+    staging.publish()?;
     Ok(Made {
-        zxid: wanted,
-        snapshot: snapshot.path,
-        txns: found.txns_replayed,
+        zxid: made.wanted,
+        snapshot: made.snapshot,
+        txns: found.recovered.txns_replayed,
     })
 }
 
-fn refuse_full(dir: &Path) -> Result<(), ToolError> {
-    let is_full = match fs::read_dir(dir) {
-        Ok(mut entries) => entries.next().is_some(),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
-        Err(error) => return Err(error.into()),
+/// Files that lead up to a transaction, in a directory that is no server's yet.
+struct Staged {
+    wanted: Zxid,
+    snapshot: PathBuf,
+    snapshot_zxid: Zxid,
+    /// That the tree is to have.
+    digest: Option<u64>,
+}
+
+fn from_files(args: &RestoreArgs, staging: &Staging) -> Result<Staged, ToolError> {
+    let (Some(data_dir), Some(at)) = (&args.data_dir, args.at) else {
+        return Err(ToolError::Usage("--at says up to where".to_owned()));
     };
-    if is_full {
-        let dir = dir.display();
-        let reason = format!("{dir} is not empty: nothing is written over");
-        return Err(ToolError::Usage(reason));
+    let limits = args.limits.limits();
+    let log_dir = args.data_log_dir.as_ref().unwrap_or(data_dir);
+    let source = DataDirs::unlocked(data_dir, log_dir);
+    let wanted = target(&source, at, limits)?;
+    let (snapshot, _) = snapshot_before(&source, wanted, limits)?;
+    let logs = logs_between(&source, snapshot.zxid, wanted)?;
+    copy(&snapshot.path, &staging.dirs().snap)?;
+    for log in &logs {
+        copy(&log.path, &staging.dirs().log)?;
     }
-    Ok(())
+    Ok(Staged {
+        wanted,
+        snapshot_zxid: snapshot.zxid,
+        snapshot: snapshot.path,
+        digest: None,
+    })
+}
+
+fn from_backup(args: &RestoreArgs, dir: &Path, staging: &Staging) -> Result<Staged, ToolError> {
+    let manifest = backup::load(dir)?;
+    let (first, last) = (manifest.snapshot.last, manifest.last());
+    let upto = match args.at {
+        Some(Moment::Zxid(zxid)) => zxid,
+        Some(Moment::Time(_)) | None => last,
+    };
+    if upto < first || upto > last {
+        return Err(ToolError::Usage(format!(
+            "the backup {} goes from {first} to {last}, and has no {upto}",
+            dir.display()
+        )));
+    }
+    backup::unpack(dir, &manifest, upto, staging.dirs())?;
+    let wanted = match args.at {
+        Some(at) => target(staging.dirs(), at, args.limits.limits())?,
+        None => last,
+    };
+    if wanted < first {
+        return Err(ToolError::Usage(format!(
+            "the backup {} begins with {first}, and that is later",
+            dir.display()
+        )));
+    }
+    Ok(Staged {
+        wanted,
+        snapshot: dir.join(&manifest.snapshot.file),
+        snapshot_zxid: manifest.snapshot.first,
+        digest: (wanted == last).then_some(manifest.digest),
+    })
 }
 
 /// The transaction that is meant, and that it is there.
-fn target(source: &DataDirs, at: At, limits: Limits) -> Result<Zxid, ToolError> {
+fn target(source: &DataDirs, at: Moment, limits: Limits) -> Result<Zxid, ToolError> {
     let mut last = None;
     let mut newest = None;
     for txn in read_txns_from(&RealDisk, source, Zxid(0), limits)? {
@@ -129,14 +182,14 @@ fn target(source: &DataDirs, at: At, limits: Limits) -> Result<Zxid, ToolError> 
             Err(_) => break,
         };
         let is_before = match at {
-            At::Zxid(zxid) => header.zxid <= zxid,
-            At::Time(ms) => header.time_ms <= ms,
+            Moment::Zxid(zxid) => header.zxid <= zxid,
+            Moment::Time(ms) => header.time_ms <= ms,
         };
         if is_before {
             last = Some(header.zxid);
         }
         newest = Some(header.zxid);
-        if matches!(at, At::Zxid(zxid) if header.zxid >= zxid) {
+        if matches!(at, Moment::Zxid(zxid) if header.zxid >= zxid) {
             break;
         }
     }
@@ -145,33 +198,37 @@ fn target(source: &DataDirs, at: At, limits: Limits) -> Result<Zxid, ToolError> 
         Ok(files.any(|file| file.zxid == zxid))
     };
     match at {
-        At::Zxid(zxid) if last == Some(zxid) || has_snapshot(zxid)? => Ok(zxid),
-        At::Zxid(zxid) => Err(ToolError::Usage(format!(
+        Moment::Zxid(zxid) if last == Some(zxid) || has_snapshot(zxid)? => Ok(zxid),
+        Moment::Zxid(zxid) => Err(ToolError::Usage(format!(
             "there is no transaction {zxid} in the log, which ends at {}",
             newest.unwrap_or(Zxid::ZERO)
         ))),
-        At::Time(_) => last.ok_or_else(|| {
+        Moment::Time(_) => last.ok_or_else(|| {
             ToolError::Usage("the log holds no transaction that is as old as that".to_owned())
         }),
     }
 }
 
-/// The newest good snapshot that holds nothing of what came after the moment.
-fn snapshot_before(
+/// The newest good snapshot that holds nothing of what came after the moment, and the last
+/// transaction of which it holds anything.
+pub(crate) fn snapshot_before(
     source: &DataDirs,
     wanted: Zxid,
     limits: Limits,
-) -> Result<SnapshotFile, ToolError> {
+) -> Result<(SnapshotFile, Zxid), ToolError> {
     let files = list_snapshots(&RealDisk, &source.snap)?;
     for file in files.into_iter().filter(|file| file.zxid <= wanted) {
         let mut seen = Discard::default();
         match read_snapshot(&RealDisk, &file, limits, &mut seen) {
             // While a snapshot is written, transactions go on, and it may hold parts of them.
-            Ok(info) if info.covers().unwrap_or(file.zxid).max(seen.newest) <= wanted => {
-                return Ok(file);
+            Ok(info) => {
+                let covers = info.covers().unwrap_or(file.zxid).max(seen.newest);
+                let covers = covers.max(file.zxid);
+                if covers <= wanted {
+                    return Ok((file, covers));
+                }
             }
-            Ok(_) => {}
-            Err(error) => eprintln!("zoarium restore: {error}; an older snapshot is tried"),
+            Err(error) => eprintln!("zoarium: {error}; an older snapshot is tried"),
         }
     }
     Err(ToolError::Usage(format!(

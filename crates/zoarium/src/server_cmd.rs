@@ -4,14 +4,18 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Read};
 use std::net::{IpAddr, ToSocketAddrs};
+use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
 use std::sync::Arc;
+use std::time::Duration;
 
 use config::{Config, ConfigError, Notice, NoticeLevel, Surroundings, SystemProperties};
 use server::{Server, StartError, Started};
 use tokio::signal::unix::{SignalKind, signal};
-use tracing_subscriber::EnvFilter;
+
+use crate::logging::{self, DEFAULT_LEVELS, LogArgs, Logging};
+use crate::notify;
 
 /// Environment variables that operators put `-D` flags into.
 const FLAG_VARIABLES: [&str; 2] = ["SERVER_JVMFLAGS", "JVMFLAGS"];
@@ -19,14 +23,30 @@ const FLAG_VARIABLES: [&str; 2] = ["SERVER_JVMFLAGS", "JVMFLAGS"];
 /// Files below this many leave no room for clients; what the system allows is asked for anyway.
 const OPEN_FILES_WANTED: u64 = 1 << 20;
 
+/// Time for what still runs when the server has stopped, such as a question to a KDC or a name server that does not
+/// answer. Nothing of it matters any more.
+const LEFT_BEHIND_MAX: Duration = Duration::from_secs(1);
+
 /// Runs a server with the arguments behind `zoarium server`:
 /// `[-Dkey=value]... [zoo.cfg | port datadir [ticktime] [maxcnxns]]`.
 ///
 /// Exit codes are those of Apache ZooKeeper (ExitCode).
-pub(crate) fn run(args: Vec<OsString>) -> ExitCode {
-    start_logging();
+pub(crate) fn run(args: Vec<OsString>, log: LogArgs) -> ExitCode {
+    let logging = match logging::start(log, DEFAULT_LEVELS) {
+        Ok(logging) => logging,
+        Err(error) => {
+            eprintln!("zoarium: {error}");
+            return ExitCode::from(2);
+        }
+    };
     match configure(args) {
-        Ok(config) => serve(Arc::new(config)),
+        Ok(config) => {
+            if let Err(error) = enter_environment(&config) {
+                tracing::error!(err = %error, "cannot start again with the environment of the Kerberos library");
+                return ExitCode::from(1);
+            }
+            serve(Arc::new(config), logging)
+        }
         Err(error) => {
             log_notices(error.notices());
             if let Some(Err(failed)) = error.audit().map(Server::audit_refused_start) {
@@ -37,6 +57,21 @@ pub(crate) fn run(args: Vec<OsString>) -> ExitCode {
     }
 }
 
+/// The Kerberos library is told by environment variables where the keys are. A process cannot safely set its own: this
+/// starts the program again in its own place, with the same arguments, unless they are set already.
+fn enter_environment(config: &Config) -> io::Result<()> {
+    let wanted = server::kerberos_environment(config);
+    let is_set = |(name, value): &(&str, OsString)| std::env::var_os(name).as_ref() == Some(value);
+    if wanted.iter().all(is_set) {
+        return Ok(());
+    }
+    let mut args = std::env::args_os();
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg0(args.next().unwrap_or_default());
+    // Comes back only if it fails.
+    Err(command.args(args).envs(wanted).exec())
+}
+
 /// The sentence on stderr is what scripts look for.
 fn refuse(error: &ConfigError) -> ExitCode {
     tracing::error!("invalid configuration: {error}");
@@ -44,26 +79,19 @@ fn refuse(error: &ConfigError) -> ExitCode {
     ExitCode::from(error.exit_code)
 }
 
-/// Log lines go to stderr; `ZOARIUM_LOG` or `RUST_LOG` chooses them, in tracing's syntax.
-fn start_logging() {
-    let chosen = std::env::var("ZOARIUM_LOG").or_else(|_| std::env::var("RUST_LOG"));
-    let filter = EnvFilter::new(chosen.unwrap_or_else(|_| "info".to_owned()));
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(io::stderr)
-        .with_ansi(io::IsTerminal::is_terminal(&io::stderr()))
-        .finish();
-    // Fails only if the process logs already, and then all is well.
-    let _ = tracing::subscriber::set_global_default(subscriber);
-}
-
-fn configure(args: Vec<OsString>) -> Result<Config, ConfigError> {
+/// The `-D` flags of the environment.
+pub(crate) fn flags() -> SystemProperties {
     let mut flags = SystemProperties::new();
     for name in FLAG_VARIABLES {
         if let Ok(text) = std::env::var(name) {
             flags.add_flags(name, &text);
         }
     }
+    flags
+}
+
+fn configure(args: Vec<OsString>) -> Result<Config, ConfigError> {
+    let mut flags = flags();
     let mut rest = Vec::new();
     for arg in args {
         let text = arg.to_string_lossy().into_owned();
@@ -82,7 +110,7 @@ fn configure(args: Vec<OsString>) -> Result<Config, ConfigError> {
 }
 
 /// Files and names of this machine.
-struct ThisMachine;
+pub(crate) struct ThisMachine;
 
 impl Surroundings for ThisMachine {
     fn read(&mut self, path: &Path, limit: usize) -> io::Result<Vec<u8>> {
@@ -101,9 +129,13 @@ impl Surroundings for ThisMachine {
             .map(|address| address.ip())
             .ok_or_else(|| io::ErrorKind::NotFound.into())
     }
+
+    fn has_gssapi(&self) -> bool {
+        server::HAS_GSSAPI
+    }
 }
 
-fn log_notices(notices: &[Notice]) {
+pub(crate) fn log_notices(notices: &[Notice]) {
     for notice in notices {
         match notice.level {
             NoticeLevel::Info => tracing::info!("{notice}"),
@@ -113,7 +145,7 @@ fn log_notices(notices: &[Notice]) {
     }
 }
 
-fn serve(config: Arc<Config>) -> ExitCode {
+fn serve(config: Arc<Config>, logging: Logging) -> ExitCode {
     log_notices(&config.notices);
     raise_open_files(&config);
     let runtime = match tokio::runtime::Builder::new_multi_thread()
@@ -126,7 +158,10 @@ fn serve(config: Arc<Config>) -> ExitCode {
             return ExitCode::from(1);
         }
     };
-    runtime.block_on(serve_until_told(config))
+    runtime.spawn(logging.follow_signals());
+    let code = runtime.block_on(serve_until_told(config));
+    runtime.shutdown_timeout(LEFT_BEHIND_MAX);
+    code
 }
 
 async fn serve_until_told(config: Arc<Config>) -> ExitCode {
@@ -140,6 +175,7 @@ async fn serve_until_told(config: Arc<Config>) -> ExitCode {
         }
     };
     println!("{}", ready_line(server.started(), &config));
+    let watchdog = notify::ready().map(tokio::spawn);
     let code = tokio::select! {
         name = told_to_stop() => {
             tracing::info!(signal = name, "stopping");
@@ -147,6 +183,10 @@ async fn serve_until_told(config: Arc<Config>) -> ExitCode {
         }
         code = server.failed() => code,
     };
+    notify::stopping();
+    if let Some(watchdog) = watchdog {
+        watchdog.abort();
+    }
     if code == 0 {
         server.stop().await;
         tracing::info!("stopped");

@@ -1,16 +1,20 @@
 //! What the tools for files have in common: limits, zxids, errors and exit codes.
 //!
 //! Exit codes: 0 all is well; 1 a file is damaged or something failed; 2 the command line makes
-//! no sense (as clap has it).
+//! no sense (as clap has it); 3 `preflight` or `config check` found what keeps a server from
+//! starting ([`NO_GO`]). docs/OPERATIONS.md has the table.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::Args;
+pub(crate) use history::parse_zxid;
 use jute::Limits;
-use proto::Zxid;
 use storage::StorageError;
+
+/// A server would not start.
+pub(crate) const NO_GO: u8 = 3;
 
 /// Why a tool gave up.
 #[derive(Debug, thiserror::Error)]
@@ -22,9 +26,19 @@ pub(crate) enum ToolError {
     #[error("{0}")]
     History(#[from] history::HistoryError),
     #[error("{0}")]
+    Ask(#[from] history::ask::AskError),
+    #[error("{0}")]
+    Admin(#[from] client::admin::AdminError),
+    #[error("{0}")]
+    Client(#[from] client::Error),
+    #[error("{0}")]
+    Changes(#[from] client::changes::ChangesError),
+    #[error("{0}")]
     NotFound(String),
     #[error("{0}")]
     Usage(String),
+    #[error("{0}")]
+    Refused(String),
 }
 
 impl ToolError {
@@ -63,19 +77,6 @@ impl LimitArgs {
     }
 }
 
-/// `0x1a` or `26`.
-pub(crate) fn parse_zxid(text: &str) -> Result<Zxid, String> {
-    let parsed = match text.strip_prefix("0x") {
-        Some(hex) => i64::from_str_radix(hex, 16),
-        None => text.parse(),
-    };
-    match parsed {
-        Ok(number) if number >= 0 => Ok(Zxid(number)),
-        Ok(_) => Err("a zxid is not negative".to_owned()),
-        Err(_) => Err("not a zxid: decimal, or hex with 0x in front".to_owned()),
-    }
-}
-
 /// Where the files are when `dir` is a dataDir: its `version-2`, if it has one.
 pub(crate) fn files_dir(dir: &Path) -> PathBuf {
     let versioned = dir.join("version-2");
@@ -83,19 +84,5 @@ pub(crate) fn files_dir(dir: &Path) -> PathBuf {
         versioned
     } else {
         dir.to_path_buf()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn zxids_are_decimal_or_marked_hex() {
-        assert_eq!(parse_zxid("0x1F"), Ok(Zxid(31)));
-        assert_eq!(parse_zxid("31"), Ok(Zxid(31)));
-        for wrong in ["", "1f", "-1", "0x", "0x-1", "0x8000000000000000"] {
-            assert!(parse_zxid(wrong).is_err(), "{wrong}");
-        }
     }
 }

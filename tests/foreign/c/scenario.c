@@ -463,6 +463,51 @@ static void close_session(zhandle_t *zk, const char *address) {
     EXPECT(zookeeper_close(other), ZOK);
 }
 
+/* What only one identity may touch is its own again after a restart of the server. */
+static void protected_node(const char *address, const char *entry) {
+    struct seen session;
+    struct Stat stat;
+    struct ACL_vector entries;
+    char scheme[16], text[32];
+    const char *path = BASE "/protected", *mine = BASE "/mine";
+    step("connect");
+    zhandle_t *zk = connect_to(address, 10000, &session);
+    EXPECT(make(zk, BASE, ""), ZOK);
+    step("protected");
+    snprintf(scheme, sizeof scheme, "%.*s", (int)strcspn(entry, ":"), entry);
+    if (strcmp(scheme, "digest") == 0)
+        authenticate(zk, "bob:secret");
+    struct ACL owner = {ZOO_PERM_ALL, {scheme, (char *)entry + strlen(scheme) + 1}};
+    struct ACL_vector owners = {1, &owner};
+    EXPECT(zoo_create(zk, path, "treasure", 8, &owners, 0, NULL, 0), ZOK);
+    EXPECT(zoo_get_acl(zk, path, &entries, &stat), ZOK);
+    EXPECT(entries.count, 1);
+    EXPECT_TEXT(entries.data[0].id.scheme, owner.id.scheme);
+    EXPECT_TEXT(entries.data[0].id.id, owner.id.id);
+    deallocate_ACL_vector(&entries);
+    EXPECT(get(zk, path, text, sizeof text, &stat), ZOK);
+    EXPECT_TEXT(text, "treasure");
+    ask("stranger " BASE "/protected");
+    step("restart");
+    EXPECT(zoo_create(zk, mine, "", 0, &owners, ZOO_EPHEMERAL, NULL, 0), ZOK);
+    int64_t id = zoo_client_id(zk)->client_id;
+    ask("restart");
+    wait_connected(&session, 2);
+    EXPECT(zoo_client_id(zk)->client_id, id);
+    EXPECT(get(zk, mine, text, sizeof text, &stat), ZOK);
+    EXPECT(stat.ephemeralOwner, id);
+    EXPECT(get(zk, path, text, sizeof text, &stat), ZOK);
+    EXPECT_TEXT(text, "treasure");
+    EXPECT(zoo_set(zk, path, "more", 4, 0), ZOK);
+    ask("stranger " BASE "/protected");
+    step("close");
+    EXPECT(zoo_delete(zk, mine, -1), ZOK);
+    EXPECT(zoo_delete(zk, path, -1), ZOK);
+    EXPECT(zoo_delete(zk, BASE, -1), ZOK);
+    EXPECT(zookeeper_close(zk), ZOK);
+    printf("passed\n");
+}
+
 static void scenario(const char *address) {
     struct seen session;
     step("connect");
@@ -510,8 +555,12 @@ int main(int count, char **arguments) {
         for (;;)
             pause();
     }
+    if (count == 4 && strcmp(arguments[2], "protected") == 0) {
+        protected_node(arguments[1], arguments[3]);
+        return 0;
+    }
     if (count != 2)
-        failed("usage: %s HOST:PORT [hold PATH]", arguments[0]);
+        failed("usage: %s HOST:PORT [hold PATH | protected SCHEME:ID]", arguments[0]);
     scenario(arguments[1]);
     return 0;
 }

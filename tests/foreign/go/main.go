@@ -21,7 +21,7 @@ type client struct {
 }
 
 func connect(address string, timeout time.Duration) client {
-	conn, events, err := zk.Connect([]string{address}, timeout)
+	conn, events, err := zk.Connect([]string{address}, timeout, zk.WithDialer(dialer()))
 	must(err)
 	// The library drops an event for which its small buffer has no room.
 	states := make(chan zk.Event, 1000)
@@ -400,6 +400,10 @@ func main() {
 		must(err)
 		say("holding")
 		select {}
+	}
+	if len(os.Args) == 4 && os.Args[2] == "protected" {
+		protected(os.Args[1], os.Args[3])
+		return
 	}
 	scenario(os.Args[1])
 }

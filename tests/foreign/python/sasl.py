@@ -13,7 +13,8 @@ client = KazooClient(
     sasl_options={"mechanism": "DIGEST-MD5", "username": user, "password": password},
 )
 try:
-    client.start(timeout=30)
+    # start() takes a connection whose login fails right away for one that never came.
+    client.start_async().wait(30)
     client.exists("/")
     print("login SaslAuthenticated")
     client.create(path, b"", acl=[make_acl("sasl", user, all=True)])

@@ -15,7 +15,7 @@ from kazoo.exceptions import (
     NotEmptyError,
 )
 from kazoo.protocol.states import EventType
-from kazoo.security import make_digest_acl
+from kazoo.security import make_acl, make_digest_acl
 
 BASE = "/kazoo"
 # How long anything may take that is expected to happen, in seconds.
@@ -50,22 +50,30 @@ def expect_error(kind, call, *args, **kwargs):
     raise Failed("%s gave %r instead of %s" % (call.__name__, result, kind.__name__))
 
 
-def tls():
-    """How to speak TLS, if the test wants it."""
+def secured():
+    """How to speak TLS and to log in, if the test wants it."""
+    options = {}
     files = os.environ.get("ZOARIUM_TEST_TLS")
-    if files is None:
-        return {}
-    return {
-        "use_ssl": True,
-        "certfile": os.path.join(files, "client.pem"),
-        "keyfile": os.path.join(files, "client.pem"),
-        "ca": os.path.join(files, "authority.pem"),
-        "check_hostname": True,
-    }
+    if files is not None:
+        options["use_ssl"] = True
+        options["ca"] = os.path.join(files, "authority.pem")
+        options["check_hostname"] = True
+        key = os.environ.get("ZOARIUM_TEST_KEY")
+        if key is not None:
+            options["certfile"] = options["keyfile"] = os.path.join(files, key + ".pem")
+    login = os.environ.get("ZOARIUM_TEST_LOGIN")
+    if login is not None:
+        user, password = login.split(":")
+        options["sasl_options"] = {
+            "mechanism": "DIGEST-MD5",
+            "username": user,
+            "password": password,
+        }
+    return options
 
 
 def connect(address, timeout):
-    client = KazooClient(hosts=address, timeout=timeout, **tls())
+    client = KazooClient(hosts=address, timeout=timeout, **secured())
     client.start(timeout=PATIENCE)
     return client
 
@@ -316,13 +324,10 @@ def recipes(zk, address):
     leave(other)
 
 
-def reconnect(zk, how):
-    """A restart of the server keeps the session, its ephemeral node and all data."""
-    path, kept = BASE + "/" + how + "-ephemeral", BASE + "/" + how + "-kept"
+def restart(zk, how):
+    """A restart of the server keeps the session."""
     states = queue.Queue()
     zk.add_listener(states.put)
-    zk.create(path, b"mine", ephemeral=True)
-    _, written = zk.create(kept, b"kept", include_data=True)
     session = zk.client_id
     ask(how)
     while True:
@@ -333,9 +338,18 @@ def reconnect(zk, how):
             break
     zk.remove_listener(states.put)
     expect("session", zk.client_id, session)
-    data, stat = zk.retry(zk.get, path)
+    zk.retry(zk.sync, "/")
+
+
+def reconnect(zk, how):
+    """It keeps its ephemeral node and all data, too."""
+    path, kept = BASE + "/" + how + "-ephemeral", BASE + "/" + how + "-kept"
+    zk.create(path, b"mine", ephemeral=True)
+    _, written = zk.create(kept, b"kept", include_data=True)
+    restart(zk, how)
+    data, stat = zk.get(path)
     expect("data of the ephemeral node", data, b"mine")
-    expect("its owner", stat.ephemeralOwner, session[0])
+    expect("its owner", stat.ephemeralOwner, zk.client_id[0])
     expect("data and stat kept", zk.get(kept), (b"kept", written))
     expect("writes go on", zk.set(kept, b"more", version=0).mzxid > written.mzxid, True)
 
@@ -350,6 +364,36 @@ def close(zk, address):
     other.delete(BASE, recursive=True)
     expect("cleaned", other.exists(BASE), None)
     leave(other)
+
+
+def protected(address, entry):
+    """What only one identity may touch is its own again after a restart of the server."""
+    say("step connect")
+    zk = connect(address, 10)
+    zk.create(BASE, b"")
+    say("step protected")
+    scheme, name = entry.split(":", 1)
+    if scheme == "digest":
+        zk.add_auth("digest", "bob:secret")
+    acl = [make_acl(scheme, name, all=True)]
+    path = BASE + "/protected"
+    zk.create(path, b"treasure", acl=acl)
+    expect("acl", zk.get_acls(path)[0], acl)
+    expect("owner reads", zk.get(path)[0], b"treasure")
+    ask("stranger", path)
+    say("step restart")
+    mine = BASE + "/mine"
+    zk.create(mine, b"", acl=acl, ephemeral=True)
+    restart(zk, "restart")
+    expect("its owner", zk.get(mine)[1].ephemeralOwner, zk.client_id[0])
+    expect("owner still reads", zk.get(path)[0], b"treasure")
+    zk.set(path, b"more", version=0)
+    ask("stranger", path)
+    say("step close")
+    for name in (mine, path, BASE):
+        zk.delete(name)
+    leave(zk)
+    say("passed")
 
 
 def scenario(address):
@@ -389,6 +433,8 @@ def main():
     try:
         if sys.argv[2:3] == ["hold"]:
             hold(sys.argv[1], sys.argv[3])
+        elif sys.argv[2:3] == ["protected"]:
+            protected(sys.argv[1], sys.argv[3])
         else:
             scenario(sys.argv[1])
     except Exception as error:

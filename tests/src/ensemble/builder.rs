@@ -6,10 +6,8 @@ use super::Ensemble;
 use super::member::{Duty, Member, Place};
 use super::network::Network;
 use crate::launcher::{Flavour, Launcher};
+use crate::secrets::SUPER_DIGEST;
 use crate::skip::Missing;
-
-/// The key that makes [`super::SUPER`] the super user.
-const SUPER_DIGEST: &str = "super:lK75jTNcA+U9vtVEw5vB51mj/w4=";
 
 /// Flavours and settings of an ensemble.
 #[derive(Debug, Clone)]

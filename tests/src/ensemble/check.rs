@@ -3,11 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use proto::request::Request;
+
 use super::writer::{Known, TOP, WriterReport};
 use super::{Ensemble, LoadReport};
 use crate::dump::Dump;
 use crate::launcher::Flavour;
+use crate::raw_session::RawSession;
+use crate::requests::create;
 use crate::wait::{wait_for, wait_until};
+
+/// Within this a member that serves answers a write.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(60);
 
 /// Java writes it into each member's tree by that member's own clock; only its data is shared.
 const CONFIG_NODE: &str = "/zookeeper/config";
@@ -132,5 +139,24 @@ fn check_writer(dump: &Dump, writer: &WriterReport) {
         let number = path.strip_prefix(&top).and_then(|name| name.parse().ok());
         let is_known = number.is_some_and(|number: u64| writer.nodes.contains_key(&number));
         assert!(is_known || *path == register, "nobody wrote {path}");
+    }
+}
+
+/// Every member answers a write.
+pub fn all_write(ensemble: &Ensemble, name: &str) {
+    for id in ensemble.up() {
+        let address = ensemble.member(id).client_address().to_string();
+        let path = format!("/{name}-{id}");
+        wait_for(
+            &format!("a write through member {id}"),
+            ANSWERS_WITHIN,
+            || {
+                let mut session = RawSession::open(&address, None, 30_000).ok()?;
+                let written = session.call(&Request::Write(create(&path, "", 0))).ok()?;
+                let is_there = written.err == 0 || written.err == -110;
+                session.close().ok();
+                is_there.then_some(())
+            },
+        );
     }
 }

@@ -43,7 +43,8 @@ impl Holders {
             for number in 0..addresses.len() {
                 let mut servers = addresses.to_vec();
                 servers.rotate_left(number);
-                let options = Options::new(&servers.join(",")).with_session_timeout(timeout);
+                let options = Options::new(&servers.join(",")).in_order();
+                let options = options.with_session_timeout(timeout);
                 let client = Client::connect(options).await.expect("a session");
                 holders.push(Holder::new(client, number).await);
             }

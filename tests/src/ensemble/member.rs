@@ -227,6 +227,19 @@ impl Member {
         u64::from_str_radix(text.trim_start_matches("0x"), 16).ok()
     }
 
+    /// The id of its process, while there is one.
+    pub fn process_id(&self) -> Option<u32> {
+        self.process.as_ref().map(Process::id)
+    }
+
+    /// Asks it to end (SIGTERM), without waiting for that; nothing happens if it does not run.
+    pub fn ask_to_end(&mut self) {
+        self.resume();
+        if let Some(process) = &mut self.process {
+            process.signal(Signal::TERM);
+        }
+    }
+
     /// Processor time that its process has taken, which must be there.
     pub fn processor_time(&self) -> Duration {
         let process = self.process.as_ref().expect("a process");

@@ -48,7 +48,7 @@ pub const SETTLE_LIMIT: Duration = Duration::from_secs(60);
 const LOG_SHOWN: usize = 80;
 
 /// The super user of every ensemble, for whom no ACL counts.
-pub const SUPER: &str = "super:secret";
+pub use crate::secrets::SUPER;
 /// The session timeout that tests ask for unless they have a reason, ms: longer than any
 /// disturbance.
 pub const SESSION_TIMEOUT_MS: i32 = 30_000;

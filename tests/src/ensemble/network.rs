@@ -42,6 +42,7 @@ pub struct Network {
     hub: Namespace,
     members: Vec<Namespace>,
     cuts: BTreeSet<(u64, u64)>,
+    shaped: BTreeSet<u64>,
     _lock: File,
 }
 
@@ -157,6 +158,7 @@ impl Network {
             hub,
             members: Vec::new(),
             cuts: BTreeSet::new(),
+            shaped: BTreeSet::new(),
             _lock: lock,
         };
         network.join_outside()?;
@@ -261,6 +263,34 @@ impl Network {
         for (from, to) in std::mem::take(&mut self.cuts) {
             self.rule("del", from, to);
         }
+    }
+
+    /// Shapes what is sent to a member from now on, as the words of `tc ... netem` say.
+    ///
+    /// # Errors
+    /// [`Missing`] where there is no `tc`, or the kernel cannot do it.
+    pub fn shape(&mut self, id: u64, netem: &str) -> Result<(), Missing> {
+        self.shaped.insert(id);
+        self.tc(&format!("qdisc replace dev member{id} root netem {netem}"))
+    }
+
+    /// Ends all shaping.
+    ///
+    /// # Errors
+    /// As [`shape`](Self::shape).
+    pub fn end_shapes(&mut self) -> Result<(), Missing> {
+        for id in std::mem::take(&mut self.shaped) {
+            self.tc(&format!("qdisc delete dev member{id} root"))?;
+        }
+        Ok(())
+    }
+
+    /// Runs `tc` with these words in the hub.
+    fn tc(&self, words: &str) -> Result<(), Missing> {
+        let mut command = Command::new(&self.tools.nsenter);
+        command.arg(format!("--net={}", self.hub.file())).arg("--");
+        command.arg(find_tool("tc")?).args(words.split_whitespace());
+        run(&mut command, COMMAND_LIMIT).map(drop).map_err(Missing)
     }
 
     fn rule(&self, verb: &str, from: u64, to: u64) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use client::Handshake;
 use proto::request::{ReconfigRequest, Request, WriteRequest};
 use proto::response::GetDataResponse;
 use proto::{ErrorCode, OpCode};
@@ -56,6 +57,42 @@ impl Ensemble {
                 }
             }
         })
+    }
+
+    /// Asks a member for the change once, and gives the new configuration's text.
+    ///
+    /// # Errors
+    /// It takes no session, has not answered within `limit`, in which case the change may be made
+    /// all the same, or it refuses.
+    pub fn try_reconfigure(
+        &self,
+        through: u64,
+        change: &Change,
+        limit: Duration,
+    ) -> Result<String, String> {
+        let mut session = self.super_session_within(through, limit)?;
+        session.set_patience(limit);
+        let answer = session.call(&change.request()).map_err(|lost| lost.0)?;
+        session.close().ok();
+        match answer.err {
+            0 => Ok(text(&answer.record())),
+            code => Err(format!("error {code}")),
+        }
+    }
+
+    fn super_session_within(&self, id: u64, limit: Duration) -> Result<RawSession, String> {
+        let address = self.member(id).client_address().to_string();
+        let handshake = Handshake {
+            timeout_ms: SESSION_TIMEOUT_MS,
+            connect_timeout: limit,
+            ..Handshake::default()
+        };
+        let opened = RawSession::with_handshake(&address, &handshake);
+        let mut session = opened.map_err(|error| error.to_string())?;
+        session.set_patience(limit);
+        let answer = session.authenticate("digest", SUPER);
+        answer.map_err(|lost| lost.0)?;
+        Ok(session)
     }
 
     /// The configuration as this member sees it.

@@ -10,7 +10,8 @@ use crate::site::Site;
 
 #[test]
 fn the_commands_of_the_manual_work() {
-    let (Some(_), Some(site)) = (or_skip("curl", find_tool("curl")), Site::start(&[])) else {
+    let (Some(_), Some(site)) = (or_skip("curl", find_tool("curl")), Site::start::<&str>(&[]))
+    else {
         return;
     };
     let mut session = RawSession::open(&site.server.address(), None, 30_000).expect("a session");

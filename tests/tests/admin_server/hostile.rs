@@ -5,7 +5,7 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use tests::requests::get_data;
-use tests::{RawSession, http_get};
+use tests::{Flavour, RawSession, http_get, wait_for};
 
 use crate::site::Site;
 
@@ -32,7 +32,9 @@ fn read_all(mut stream: TcpStream) -> String {
 
 #[test]
 fn a_head_without_end_is_refused() {
-    let Some(site) = Site::start(&[]) else { return };
+    let Some(site) = Site::start::<&str>(&[]) else {
+        return;
+    };
     let mut stream = connect(site.port);
     stream
         .write_all(b"GET /commands/ruok HTTP/1.1\r\nHost: x\r\n")
@@ -49,6 +51,37 @@ fn a_head_without_end_is_refused() {
         answer.is_empty() || answer.starts_with("HTTP/1.1 431"),
         "{answer}"
     );
+    assert_eq!(http_get(site.port, "/commands/ruok").status, 200);
+}
+
+/// The beginning of a TLS 1.2 handshake.
+const CLIENT_HELLO: &[u8] = b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03";
+
+#[test]
+fn whoever_speaks_tls_or_no_http_has_its_line() {
+    let Some(site) = Site::start::<&str>(&[]) else {
+        return;
+    };
+    if Flavour::under_test() == Flavour::Apache {
+        return;
+    }
+    for (bytes, reason) in [
+        (CLIENT_HELLO, "it speaks TLS"),
+        (b"\0\x01\x02\x03\r\n\r\n", "invalid HTTP"),
+    ] {
+        let mut stream = connect(site.port);
+        let own = stream.local_addr().expect("an address");
+        stream.write_all(bytes).expect("write");
+        let answer = read_all(stream);
+        assert!(!answer.contains("200"), "{answer}");
+        let line = wait_for(reason, PATIENCE, || {
+            let log = site.server.log();
+            let peer = format!("peer={own} ");
+            let mut lines = log.lines().filter(|line| line.contains("the admin server"));
+            lines.find(|line| line.contains(&peer)).map(str::to_owned)
+        });
+        assert!(line.contains(reason), "{line}");
+    }
     assert_eq!(http_get(site.port, "/commands/ruok").status, 200);
 }
 
@@ -108,7 +141,9 @@ fn an_upload_that_stops_leaves_all_as_it_was() {
 
 #[test]
 fn no_path_leaves_the_commands() {
-    let Some(site) = Site::start(&[]) else { return };
+    let Some(site) = Site::start::<&str>(&[]) else {
+        return;
+    };
     for target in [
         "/commands/../../etc/passwd",
         "/commands/%2e%2e%2fetc%2fpasswd",
@@ -125,7 +160,9 @@ fn no_path_leaves_the_commands() {
 /// As many callers that say nothing as there is room for: clients are served meanwhile.
 #[test]
 fn clients_do_not_notice_a_crowd_at_the_admin_port() {
-    let Some(site) = Site::start(&[]) else { return };
+    let Some(site) = Site::start::<&str>(&[]) else {
+        return;
+    };
     let crowd: Vec<TcpStream> = (0..100).map(|_| connect(site.port)).collect();
     let mut session = RawSession::open(&site.server.address(), None, 10_000).expect("a session");
     for _ in 0..100 {

@@ -1,10 +1,13 @@
 //! The admin server over HTTP, as probes, scripts and exporters meet it: compared with what Apache
 //! ZooKeeper 3.9.5 answered in each role, and with what nobody should send.
 
+mod console;
 mod documented;
 mod hostile;
+mod log_levels;
 mod requests;
 mod roles;
+mod secure;
 mod shape;
 mod site;
 mod snapshots;

@@ -108,7 +108,7 @@ fn metrics(shape: &Shape) -> BTreeSet<(String, String)> {
 
 #[test]
 fn a_standalone_server_answers_as_recorded() {
-    let (Some(records), Some(site)) = (recorded("standalone"), Site::start(&[])) else {
+    let (Some(records), Some(site)) = (recorded("standalone"), Site::start::<&str>(&[])) else {
         return;
     };
     let _session = populate(&site.server.address(), "s");
@@ -192,7 +192,9 @@ fn a_member_that_looks_for_a_leader_answers_as_recorded() {
 
 #[test]
 fn whoever_serves_is_ready() {
-    let Some(site) = Site::start(&[]) else { return };
+    let Some(site) = Site::start::<&str>(&[]) else {
+        return;
+    };
     let ready = http_get(site.port, "/health/ready");
     assert_eq!(
         (ready.status, ready.header("content-type")),

@@ -7,10 +7,8 @@ use proto::request::{PathWatchRequest, ReadRequest, Request, flags};
 use serde_json::Value;
 use tests::ensemble::{Ensemble, EnsembleBuilder};
 use tests::requests::{create, get_children, get_data, set_data};
+use tests::secrets::SUPER_DIGEST;
 use tests::{Flavour, Port, RawSession, Server, ServerBuilder, or_skip};
-
-/// The digest of `super:secret`.
-const SUPER_DIGEST: &str = "super:lK75jTNcA+U9vtVEw5vB51mj/w4=";
 
 /// A server that stands alone, and its admin port.
 pub(crate) struct Site {
@@ -21,12 +19,12 @@ pub(crate) struct Site {
 
 impl Site {
     /// With these settings besides; `None` if it cannot be started here.
-    pub(crate) fn start(settings: &[(&str, &str)]) -> Option<Self> {
+    pub(crate) fn start<S: AsRef<str>>(settings: &[(S, S)]) -> Option<Self> {
         let port = Port::take();
         let builder = settings
             .iter()
             .fold(builder(&port), |builder, (key, value)| {
-                builder.setting(key, value)
+                builder.setting(key.as_ref(), value.as_ref())
             });
         let server = or_skip("the admin server", builder.start())?;
         Some(Self {

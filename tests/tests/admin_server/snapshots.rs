@@ -208,6 +208,42 @@ fn last_zxid(srvr: &str) -> u64 {
     u64::from_str_radix(line.expect("a zxid"), 16).expect("hexadecimal")
 }
 
+/// As in Apache ZooKeeper, the first address of the header counts, and only where that is set: whoever reaches the port
+/// can write it.
+#[test]
+fn who_asks_through_a_proxy_is_who_the_proxy_says_if_that_is_set() {
+    const FOR_OTHER: (&str, &str) = ("X-Forwarded-For", "192.0.2.1, 192.0.2.7");
+    const BY_ADDRESS: (&str, &str) = ("Authorization", "ip");
+    for (setting, without, with) in [("false", 403, 403), ("true", 403, 200)] {
+        let setting = ("IPAuthenticationProvider.usexforwardedfor", setting);
+        let Some(site) = Site::start(&[NO_LIMIT, setting]) else {
+            return;
+        };
+        let mut session =
+            RawSession::open(&site.server.address(), None, 10_000).expect("a session");
+        let other = Acl {
+            perms: 31,
+            id: Id {
+                scheme: "ip".into(),
+                id: "192.0.2.1".into(),
+            },
+        };
+        let answer = session.call(&Request::Write(set_acl("/", &[other], -1)));
+        assert_eq!(answer.expect("an answer").err, 0);
+        let status = |headers: &[(&str, &str)]| {
+            let request = HttpRequest {
+                method: "GET",
+                target: "/commands/snapshot?streaming=false",
+                headers,
+                body: None,
+            };
+            request.send(site.port).expect("an answer").status
+        };
+        assert_eq!(status(&[BY_ADDRESS]), without, "{setting:?}");
+        assert_eq!(status(&[BY_ADDRESS, FOR_OTHER]), with, "{setting:?}");
+    }
+}
+
 #[test]
 fn calls_that_come_too_soon_are_refused_and_counted() {
     // As 3.9.5 does, an hour for a restore and 3.6 s for a snapshot.

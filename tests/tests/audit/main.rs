@@ -2,4 +2,6 @@
 
 mod hostile;
 mod log;
+mod play;
 mod recorded;
+mod roles;

@@ -27,13 +27,17 @@ pub(crate) struct Bystanders {
 impl Bystanders {
     /// Starts them and waits until all are at work.
     pub(crate) fn start(ensemble: &Ensemble) -> Bystanders {
-        let ids = ensemble.ids();
+        Bystanders::start_at(ensemble, &ensemble.ids())
+    }
+
+    /// The same at these members alone.
+    pub(crate) fn start_at(ensemble: &Ensemble, ids: &[u64]) -> Bystanders {
         let mut bystanders = Bystanders {
             stopped: Arc::default(),
             calls: ids.iter().map(|_| Arc::default()).collect(),
             threads: Vec::new(),
         };
-        for (id, calls) in ids.into_iter().zip(bystanders.calls.clone()) {
+        for (&id, calls) in ids.iter().zip(bystanders.calls.clone()) {
             let address = ensemble.member(id).client_address().to_string();
             let stopped = Arc::clone(&bystanders.stopped);
             let stand_by = move || stand_by(&address, id, &stopped, &calls);

@@ -3,7 +3,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use client::frame::put_request;
@@ -11,16 +11,22 @@ use jute::Encode;
 use proto::connect::ConnectRequest;
 use proto::request::Request;
 use proto::{SessionId, Xid, Zxid};
-use tests::ensemble::{Ensemble, SESSION_TIMEOUT_MS};
+use tests::ensemble::Ensemble;
 use tokio::net::TcpSocket;
 
 /// Connections of one address: `maxClientCnxns` where nothing is set.
 pub(crate) const OF_ADDRESS: usize = 60;
 
+/// They say nothing while they wait for an answer, which a slow machine makes long.
+const CROWD_TIMEOUT_MS: i32 = 120_000;
+
+/// Bytes that the system of a slow reader takes in.
+const BUFFER_SMALL: u32 = 4 << 10;
+
 /// How long a socket that takes nothing is waited for.
 const FULL_AFTER: Duration = Duration::from_millis(100);
 /// Longer than anything takes that has to come.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// As many connections to a member as it takes from so many addresses.
 pub(crate) fn connections(ensemble: &Ensemble, id: u64, addresses: u8) -> Vec<TcpStream> {
@@ -30,19 +36,30 @@ pub(crate) fn connections(ensemble: &Ensemble, id: u64, addresses: u8) -> Vec<Tc
 /// The same to any port.
 pub(crate) fn connections_to(to: SocketAddr, addresses: u8) -> Vec<TcpStream> {
     let from = (1..=addresses).flat_map(|last| std::iter::repeat_n(last, OF_ADDRESS));
-    from.map(|last| connect(Ipv4Addr::new(127, 0, 1, last), to))
+    from.map(|last| connect(Ipv4Addr::new(127, 0, 1, last), to, None))
+        .collect()
+}
+
+/// The same of those whose system takes in hardly anything before they read.
+pub(crate) fn slow_readers(to: SocketAddr, addresses: u8) -> Vec<TcpStream> {
+    let from = (1..=addresses).flat_map(|last| std::iter::repeat_n(last, OF_ADDRESS));
+    from.map(|last| connect(Ipv4Addr::new(127, 0, 1, last), to, Some(BUFFER_SMALL)))
         .collect()
 }
 
 /// The same with a session each.
 pub(crate) fn sessions(ensemble: &Ensemble, id: u64, addresses: u8) -> Vec<TcpStream> {
-    let mut streams = connections(ensemble, id, addresses);
+    with_sessions(connections(ensemble, id, addresses))
+}
+
+/// A session for each of these connections.
+pub(crate) fn with_sessions(mut streams: Vec<TcpStream>) -> Vec<TcpStream> {
     let request = ConnectRequest {
         protocol_version: 0,
         last_zxid_seen: Zxid::ZERO,
-        timeout_ms: SESSION_TIMEOUT_MS,
+        timeout_ms: CROWD_TIMEOUT_MS,
         session_id: SessionId::NONE,
-        password: Some(Bytes::from_static(&[0; 16])),
+        password: Some(Bytes::from_static(&[0; 16])).into(),
         read_only: Some(false),
     };
     let mut frame = vec![0; 4];
@@ -69,11 +86,42 @@ pub(crate) fn frame_of(xid: i32, request: &Request) -> Vec<u8> {
 
 /// The next frame, without its length; nothing once the server has ended the connection.
 pub(crate) fn take_frame(stream: &mut TcpStream) -> Option<Vec<u8>> {
+    read_frame(stream).ok()
+}
+
+/// Sends these requests over every connection at once, and takes so many answers from each.
+pub(crate) fn ask_all(streams: &mut [TcpStream], requests: &[u8], answers: usize) {
+    let begun = Instant::now();
+    let ask = |stream: &mut TcpStream| {
+        stream.write_all(requests)?;
+        (0..answers).try_for_each(|_| read_frame(stream).map(drop))
+    };
+    let count = streams.len();
+    let failed: Vec<std::io::Error> = std::thread::scope(|scope| {
+        let asking: Vec<_> = streams
+            .iter_mut()
+            .map(|stream| scope.spawn(|| ask(stream)))
+            .collect();
+        let results = asking
+            .into_iter()
+            .map(|asked| asked.join().expect("a thread"));
+        results.filter_map(Result::err).collect()
+    });
+    let took = begun.elapsed();
+    assert!(
+        failed.is_empty(),
+        "{} of {count} connections had no answer, after {took:?}: {:?}",
+        failed.len(),
+        failed[0]
+    );
+}
+
+fn read_frame(stream: &mut TcpStream) -> std::io::Result<Vec<u8>> {
     let mut length = [0; 4];
-    stream.read_exact(&mut length).ok()?;
+    stream.read_exact(&mut length)?;
     let mut frame = vec![0; u32::from_be_bytes(length) as usize];
-    stream.read_exact(&mut frame).ok()?;
-    Some(frame)
+    stream.read_exact(&mut frame)?;
+    Ok(frame)
 }
 
 /// Sends as much of this as is taken now, over all connections; how many of them were ended.
@@ -101,13 +149,16 @@ fn push_one(stream: &mut TcpStream, mut bytes: &[u8]) -> bool {
     true
 }
 
-fn connect(from: Ipv4Addr, to: SocketAddr) -> TcpStream {
+fn connect(from: Ipv4Addr, to: SocketAddr, buffer: Option<u32>) -> TcpStream {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .expect("a runtime for a connection");
     let connected = runtime.block_on(async {
         let socket = TcpSocket::new_v4()?;
+        if let Some(bytes) = buffer {
+            socket.set_recv_buffer_size(bytes)?;
+        }
         socket.bind((from, 0).into())?;
         socket.connect(to).await?.into_std()
     });

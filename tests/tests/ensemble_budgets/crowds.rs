@@ -11,7 +11,7 @@ use tests::ensemble::Ensemble;
 use tests::requests::{create, delete, get_children, get_data, multi, set_data};
 
 use crate::attacker::{LONG, attacker, create_long, create_znode};
-use crate::crowd::{connections, frame_of, push, sessions, take_frame};
+use crate::crowd::{ask_all, connections, frame_of, push, sessions, take_frame};
 use crate::{FOLLOWER, LEADER, withstands};
 
 /// Addresses they come from: 120 connections.
@@ -40,14 +40,7 @@ fn long_writes_of_many_clients_wait_for_each_other() {
         let write = Request::Write(set_data("/long", vec![b'x'; LONG], -1));
         let frame = frame_of(1, &write);
         let mut sessions = sessions(ensemble, FOLLOWER, ADDRESSES);
-        std::thread::scope(|scope| {
-            for session in &mut sessions {
-                scope.spawn(|| {
-                    session.write_all(&frame).expect("a write");
-                    take_frame(session).expect("an answer");
-                });
-            }
-        });
+        ask_all(&mut sessions, &frame, 1);
     };
     withstands("long writes of many", create_long, attack);
 }
@@ -101,13 +94,17 @@ fn replies_that_many_do_not_read_share_a_bound() {
     withstands("short replies that many do not read", prepare, attack);
 }
 
-/// Reads of a znode that is not there.
 fn long_multi_read() -> Request {
+    multi_read_of(10_000)
+}
+
+/// Reads of a znode that is not there.
+pub(crate) fn multi_read_of(reads: usize) -> Request {
     let read = ReadRequest::GetData(PathWatchRequest {
         path: Some("/none".into()),
         watch: false,
     });
-    let reads = vec![read; 10_000];
+    let reads = vec![read; reads];
     Request::Read(ReadRequest::MultiRead(MultiRead::Reads(reads)))
 }
 
@@ -120,16 +117,7 @@ fn long_reads_behind_writes_wait_as_they_came() {
         for xid in 2..5 {
             frames.extend(frame_of(xid, &long_multi_read()));
         }
-        std::thread::scope(|scope| {
-            for session in &mut sessions {
-                scope.spawn(|| {
-                    session.write_all(&frames).expect("requests");
-                    for _ in 0..4 {
-                        take_frame(session).expect("an answer");
-                    }
-                });
-            }
-        });
+        ask_all(&mut sessions, &frames, 4);
     };
     withstands("long reads behind writes", create_long, attack);
 }

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
@@ -21,7 +22,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// An observer that no list has.
 pub(crate) struct RawObserver {
-    pub(crate) stream: TcpStream,
+    stream: TcpStream,
+    /// The same socket. Others may send over it, too: whole packets.
+    pub(crate) output: Arc<Mutex<TcpStream>>,
     buffer: BytesMut,
     pub(crate) session: SessionId,
     /// Leaders give up who says nothing for a while.
@@ -32,18 +35,25 @@ impl RawObserver {
     /// One that is up to date with the leader of `ensemble`, through the quorum port or the port for
     /// observers at `address`.
     pub(crate) fn join(ensemble: &Ensemble, address: SocketAddr) -> RawObserver {
+        RawObserver::join_as(ensemble, address, STRANGER)
+    }
+
+    /// The same under an id that no other has.
+    pub(crate) fn join_as(ensemble: &Ensemble, address: SocketAddr, sid: i64) -> RawObserver {
         let stream = TcpStream::connect(address).expect("a connection");
         stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
         stream.set_write_timeout(Some(PATIENCE)).expect("a timeout");
+        let output = stream.try_clone().expect("the socket again");
         let mut observer = RawObserver {
             stream,
+            output: Arc::new(Mutex::new(output)),
             buffer: BytesMut::new(),
-            session: SessionId(STRANGER << 56 | 1),
+            session: SessionId(sid << 56 | 1),
             answers_pings: true,
         };
         let zxid = ensemble.member(crate::LEADER).zxid().expect("a zxid");
         let zxid = Zxid(i64::try_from(zxid).expect("a zxid"));
-        let mut info = LearnerInfo::new(Sid(STRANGER), 0);
+        let mut info = LearnerInfo::new(Sid(sid), 0);
         info.config_version = None;
         observer.send(LearnerPacket::ObserverInfo {
             accepted_epoch: Epoch(0),
@@ -66,7 +76,8 @@ impl RawObserver {
 
     pub(crate) fn send(&mut self, packet: LearnerPacket) {
         let bytes = QuorumPacket::from(packet).to_bytes();
-        self.stream.write_all(&bytes).expect("the packet is taken");
+        let mut output = self.output.lock().expect("no other sender has failed");
+        output.write_all(&bytes).expect("the packet is taken");
     }
 
     /// Opens a session of its own and waits until it is there.

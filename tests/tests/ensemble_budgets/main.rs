@@ -6,19 +6,23 @@
 //! [`GROWTH_MAX`].
 
 mod attacker;
+mod audit;
 mod bystanders;
 mod crowd;
 mod crowds;
+mod forwarded;
 mod learner;
 mod links;
+mod ports;
 mod replies;
+mod slow_disks;
 mod transactions;
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use tests::ensemble::{Ensemble, EnsembleBuilder};
-use tests::{Flavour, or_skip};
+use tests::{Flavour, Missing, or_skip};
 
 use bystanders::Bystanders;
 
@@ -37,9 +41,24 @@ static ALONE: Mutex<()> = Mutex::new(());
 /// Three voters, the last of which leads, after `prepare` has written what the attack needs.
 /// Then the attack, with bystanders at work.
 fn withstands(what: &str, prepare: impl FnOnce(&Ensemble), attack: impl FnOnce(&Ensemble)) {
+    let start = || three().start_led_by_last_voter();
+    started_withstands(what, start, prepare, attack);
+}
+
+/// Three voters with the usual settings.
+fn three() -> EnsembleBuilder {
+    EnsembleBuilder::new(&[Flavour::Zoarium; 3])
+}
+
+/// The same for an ensemble that is started in a way of its own; member 3 has to lead.
+fn started_withstands(
+    what: &str,
+    start: impl FnOnce() -> Result<Ensemble, Missing>,
+    prepare: impl FnOnce(&Ensemble),
+    attack: impl FnOnce(&Ensemble),
+) {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let builder = EnsembleBuilder::new(&[Flavour::Zoarium; 3]);
-    let Some(ensemble) = or_skip(what, builder.start_led_by_last_voter()) else {
+    let Some(ensemble) = or_skip(what, start()) else {
         return;
     };
     attacker::create_znode(&ensemble, "/short", "");

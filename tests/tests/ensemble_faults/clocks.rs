@@ -8,9 +8,8 @@ use proto::request::{Request, flags};
 use proto::response::StatResponse;
 use tests::ensemble::{Ensemble, EnsembleBuilder, Holders, Load, check};
 use tests::requests::{create, get_data, set_data};
-use tests::{Flavour, RawSession, or_skip, wait_for};
+use tests::{Faults, Flavour, RawSession, or_skip, wait_for};
 
-use crate::faults::Faults;
 use crate::{LIMIT, PROGRESS, led_by_3, three};
 
 const WHAT: &str = "clocks that jump";

@@ -4,7 +4,6 @@
 mod backlog;
 mod clocks;
 mod delays;
-mod faults;
 mod lost_data;
 mod snapshots;
 mod syncs;
@@ -12,9 +11,7 @@ mod syncs;
 use std::time::Duration;
 
 use tests::ensemble::{Ensemble, EnsembleBuilder};
-use tests::{Flavour, Missing};
-
-use crate::faults::Faults;
+use tests::{Faults, Flavour, Missing};
 
 /// Writes of each writer that show that writing goes on.
 const PROGRESS: u64 = 20;

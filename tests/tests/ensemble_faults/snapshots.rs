@@ -7,9 +7,8 @@ use std::path::PathBuf;
 use proto::request::{Request, flags};
 use tests::ensemble::{Ensemble, check};
 use tests::requests::create;
-use tests::{Flavour, RawSession, or_skip, wait_for};
+use tests::{Faults, Flavour, RawSession, or_skip, wait_for};
 
-use crate::faults::Faults;
 use crate::{LIMIT, led_by_3, three};
 
 const WHAT: &str = "a snapshot that outlives its role";

@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 use proto::request::{Request, flags};
 use tests::ensemble::{Ensemble, Holders, Load, check};
 use tests::requests::{create, get_data};
-use tests::{Flavour, RawSession, ServerBuilder, or_skip, wait_for, wait_until};
+use tests::{Faults, Flavour, RawSession, ServerBuilder, or_skip, wait_for, wait_until};
 
-use crate::faults::Faults;
 use crate::{LIMIT, OBSERVER, PROGRESS, led_by_3, three, with_observer};
 
 const WHAT: &str = "disks that do not sync";

@@ -97,6 +97,15 @@ fn compare(port: u16, role: &str) {
     assert!(ours.contains_key("zoarium_stage_seconds"));
 }
 
+/// The value of a series without labels.
+fn value(text: &str, name: &str) -> f64 {
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix(&format!("{name} ")));
+    line.and_then(|value| value.parse::<f64>().ok())
+        .unwrap_or_else(|| panic!("no {name}"))
+}
+
 /// Some reads and writes.
 fn populate(address: &str, named: &str) {
     let mut session = RawSession::open(address, None, 30_000).expect("a session");
@@ -127,16 +136,19 @@ fn a_standalone_server_exports_what_was_recorded() {
     populate(&server.address(), "app");
     compare(port.number(), "standalone");
     let text = http_get(port.number(), "/metrics").text();
-    let value = |name: &str| {
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix(&format!("{name} ")));
-        line.and_then(|value| value.parse::<f64>().ok())
-            .unwrap_or_else(|| panic!("no {name}"))
-    };
+    let value = |name: &str| value(&text, name);
     assert!(value("znode_count") >= 6.0);
     assert!(value("fsynctime_count") >= 1.0);
     assert!(value("updatelatency_count") >= 2.0);
+    assert!(value("response_packet_cache_misses") >= 1.0);
+    for summary in [
+        "read_final_proc_time_ms",
+        "local_write_committed_time_ms",
+        "time_waiting_empty_pool_in_commit_processor_read_ms",
+        "pending_session_queue_size",
+    ] {
+        assert!(value(&format!("{summary}_count")) >= 1.0, "{summary}");
+    }
     assert!(value("process_resident_memory_bytes") > 1e6);
     assert!(value("zoarium_stage_seconds_count{stage=\"update\",}") >= 2.0);
 }
@@ -176,6 +188,17 @@ fn members_export_what_was_recorded() {
     ] {
         let id = ensemble.in_role(role)[0];
         compare(ports[&id].number(), name);
+        let text = http_get(ports[&id].number(), "/metrics").text();
+        match role {
+            Role::Leader => {
+                let way = |name: &str| value(&text, &format!("inflight_{name}_count_count"));
+                assert!(way("diff") + way("snap") >= 3.0, "learners of the leader");
+                assert!(value(&text, "proposal_process_time_count") >= 4.0);
+                assert!(value(&text, "commit_process_time_count") >= 4.0);
+            }
+            _ => assert!(value(&text, "learner_request_processor_queue_size_count") >= 1.0),
+        }
+        assert!(value(&text, "server_write_committed_time_ms_count") >= 1.0);
     }
 }
 

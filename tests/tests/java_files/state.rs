@@ -2,11 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tests::secrets::{SUPER, SUPER_DIGEST};
 use tests::{Dump, Flavour, RawSession, Server, ServerBuilder};
-
-/// The super user, for whom no ACL counts, and the key that makes him one.
-const SUPER: &str = "super:secret";
-const SUPER_DIGEST: &str = "super:lK75jTNcA+U9vtVEw5vB51mj/w4=";
 
 /// Where the hundred thousand are.
 pub(crate) const MANY_BELOW: &str = "/many";

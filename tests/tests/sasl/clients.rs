@@ -22,7 +22,7 @@ pub(crate) fn open(address: &str) -> RawSession {
 /// Sends a token and gives the answer.
 pub(crate) fn send(session: &mut RawSession, token: &[u8]) -> Result<Answer, Lost> {
     let token = SaslToken {
-        token: Some(Bytes::copy_from_slice(token)),
+        token: Some(Bytes::copy_from_slice(token)).into(),
     };
     session.put_bytes(OpCode::Sasl, &token.to_bytes());
     session.take()
@@ -30,7 +30,7 @@ pub(crate) fn send(session: &mut RawSession, token: &[u8]) -> Result<Answer, Los
 
 /// The token of an answer.
 pub(crate) fn token(answer: &Answer) -> Option<Bytes> {
-    answer.record::<SaslToken>().token
+    answer.record::<SaslToken>().token.into_exposed()
 }
 
 /// An exchange up to the answer to the response. Panics unless there is a challenge.

@@ -4,17 +4,17 @@ use std::fs;
 use std::path::PathBuf;
 
 use tempfile::TempDir;
-use tests::{Flavour, Server, ServerBuilder, or_skip};
+use tests::{Flavour, Server, ServerBuilder, or_skip, secrets};
 
 pub(crate) const PROVIDER: &str = "org.apache.zookeeper.server.auth.SASLAuthenticationProvider";
 
-/// What every server of these tests lets in. No other text of a test may hold one of the passwords.
+/// What every server of these tests lets in.
 pub(crate) const USERS: &[(&str, &str)] = &[
-    ("super", "adm1nsecret"),
-    ("bob", "b0bsecret"),
-    ("q\"uo,te=\\", "quot\"3d,secret\\"),
-    ("m\u{fc}ller", "\u{fc}ml4utsecret"),
-    ("\u{4e2d}", "\u{6587}w1desecret"),
+    ("super", secrets::SASL_SUPER),
+    ("bob", secrets::SASL_BOB),
+    ("q\"uo,te=\\", secrets::SASL_QUOTED),
+    ("m\u{fc}ller", secrets::SASL_LATIN),
+    ("\u{4e2d}", secrets::SASL_WIDE),
 ];
 
 /// A directory with JAAS files.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use proto::request::{ReadRequest, Request};
 use proto::response::WhoAmIResponse;
+use tests::secrets::SASL_BOB;
 use tests::{
     Flavour, Missing, Server, apache_class_path, java_tool, or_skip, python_with_kazoo, run,
     source_dir,
@@ -97,7 +98,7 @@ fn kazoo_logs_in_with_us_as_with_apache() {
         let Some(server) = server(flavour, &files) else {
             return;
         };
-        let good = kazoo(&server, "bob", "b0bsecret", "/k");
+        let good = kazoo(&server, "bob", SASL_BOB, "/k");
         let Some(good) = or_skip("kazoo", good) else {
             return;
         };

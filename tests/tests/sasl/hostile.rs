@@ -4,11 +4,12 @@ use bytes::Bytes;
 use proto::request::{CreateRequest, Request, WriteRequest};
 use proto::{Acl, Id, OpCode};
 use tests::requests::{create, create_with, get_data};
+use tests::secrets::{SASL_BOB, SASL_SUPER};
 use tests::{Flavour, RawSession, or_skip};
 use transport::sasl::{CLIENTS, ClientExchange, ClientStep};
 
 use crate::clients::{log_in, login, open, respond, send, token};
-use crate::files::{Files, builder, server};
+use crate::files::{Files, builder};
 
 /// A server of each kind: what they answer is compared with the same words.
 fn both(test: impl Fn(&tests::Server, Flavour), settings: &[(&str, &str)]) {
@@ -53,7 +54,7 @@ fn bad_tokens_are_refused_and_end_the_connection() {
 fn a_token_is_worth_nothing_twice() {
     both(
         |server, flavour| {
-            let login = login("bob", "b0bsecret");
+            let login = login("bob", SASL_BOB);
             let mut session = open(&server.address());
             let challenge = token(&send(&mut session, b"").expect("an answer")).expect("a token");
             let mut exchange = ClientExchange::new(CLIENTS, [5; 30]);
@@ -122,7 +123,7 @@ fn nobody_does_anything_before_he_is_in_where_sasl_is_required() {
                     "{flavour:?}"
                 );
                 let mut session = open(&server.address());
-                assert_eq!(log_in(&mut session, "bob", "b0bsecret"), Ok(()));
+                assert_eq!(log_in(&mut session, "bob", SASL_BOB), Ok(()));
                 let answer = session.call(&Request::Write(create("/a", "", 0)));
                 assert_eq!(answer.expect("an answer").err, 0, "{flavour:?}");
             },
@@ -156,9 +157,9 @@ fn acls_of_the_scheme_sasl_let_in_whom_they_name() {
     both(
         |server, flavour| {
             let mut bob = open(&server.address());
-            log_in(&mut bob, "bob", "b0bsecret").expect("bob is in");
+            log_in(&mut bob, "bob", SASL_BOB).expect("bob is in");
             let mut admin = open(&server.address());
-            log_in(&mut admin, "super", "adm1nsecret").expect("super is in");
+            log_in(&mut admin, "super", SASL_SUPER).expect("super is in");
             let mut stranger = open(&server.address());
             assert_eq!(err(&mut bob, &create_for("/own", "sasl", "bob")), 0);
             assert_eq!(err(&mut bob, &create_for("/auth", "auth", "")), 0);
@@ -179,23 +180,4 @@ fn acls_of_the_scheme_sasl_let_in_whom_they_name() {
         },
         &[("letAnySaslUserDoX", "anybody")],
     );
-}
-
-/// Two thousand clients that stop in the middle hold nobody up, and no memory to speak of.
-#[test]
-fn logins_that_stop_in_the_middle_hold_nobody_up() {
-    let files = Files::new();
-    let Some(server) = server(Flavour::under_test(), &files) else {
-        return;
-    };
-    let mut waiting: Vec<RawSession> = (0..300).map(|_| open(&server.address())).collect();
-    for session in &mut waiting {
-        send(session, b"").expect("a challenge");
-    }
-    let mut session = open(&server.address());
-    assert_eq!(log_in(&mut session, "bob", "b0bsecret"), Ok(()));
-    assert_eq!(err(&mut session, &Request::Write(create("/a", "", 0))), 0);
-    for session in &mut waiting {
-        assert_eq!(session.sync().expect("an answer").err, 0);
-    }
 }

@@ -1,6 +1,8 @@
 //! Logins by SASL: Java's client, kazoo and a client of our own, with Zoarium and with Apache ZooKeeper.
 
+mod budget;
 mod clients;
+mod crowd;
 mod files;
 mod foreign;
 mod hostile;

@@ -1,6 +1,5 @@
 //! Clients over TLS: the whole scenario of each, on a port that takes both.
 
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -8,66 +7,35 @@ use proto::request::Request;
 use tests::certificates::{Certificates, PASSWORD};
 use tests::requests::{create, get_data};
 use tests::scenario::Scenario;
-use tests::{
-    Missing, Port, apache_class_path, find_tool, java_tool, or_skip, prepare, python_with_kazoo,
-    run, source_dir, wait_for,
-};
+use tests::{Missing, Port, find_tool, java_program, kazoo_program, or_skip, told, wait_for};
 
 use crate::{session, started, unified};
 
-const COMPILE_LIMIT: Duration = Duration::from_secs(5 * 60);
-
 fn java(certificates: &Certificates) -> Result<Scenario, Missing> {
     certificates.convert("client")?;
-    let class_path = apache_class_path()?;
-    let compiler = java_tool("javac")?;
-    let sources: Vec<PathBuf> = ["Talk", "Watching", "JavaScenario"]
-        .map(|class| source_dir("java").join(class).with_extension("java"))
-        .to_vec();
-    let classes = prepare("JavaScenario", &sources, |dir| {
-        let mut compile = Command::new(&compiler);
-        compile.args(["-nowarn", "-cp", &class_path, "-d"]);
-        if let Err(failure) = run(compile.arg(dir).args(&sources), COMPILE_LIMIT) {
-            panic!("the scenario does not compile: {failure}");
-        }
-        Ok(())
-    })?;
-    let mut program = vec![
-        java_tool("java")?,
-        "-XX:+UseSerialGC".into(),
-        "-XX:TieredStopAtLevel=1".into(),
-        format!(
-            "-Dlogback.configurationFile={}",
-            source_dir("java").join("logback.xml").display()
-        )
-        .into(),
-        "-Dzookeeper.client.secure=true".into(),
-        "-Dzookeeper.clientCnxnSocket=org.apache.zookeeper.ClientCnxnSocketNetty".into(),
+    let mut properties = vec![
+        ("zookeeper.client.secure".to_owned(), "true".to_owned()),
+        (
+            "zookeeper.clientCnxnSocket".to_owned(),
+            "org.apache.zookeeper.ClientCnxnSocketNetty".to_owned(),
+        ),
     ];
-    for (key, value) in certificates.settings("ssl.", "client", "jks") {
-        program.push(format!("-Dzookeeper.{key}={value}").into());
-    }
-    program.extend([
-        "-cp".into(),
-        format!("{class_path}:{}", classes.display()).into(),
-        "JavaScenario".into(),
-    ]);
+    let settings = certificates.settings("zookeeper.ssl.", "client", "jks");
+    properties.extend(settings);
     Ok(Scenario {
-        program,
+        program: java_program("JavaScenario", &["Talk", "Watching"], &properties)?,
         further_steps: &["persistent-watches", "node-kinds", "newer-requests"],
     })
 }
 
-/// A Python of its own that has kazoo, told where the certificates are.
+/// The scenario with kazoo, told where the certificates are.
 fn kazoo(certificates: &Certificates) -> Result<Scenario, Missing> {
-    let env = find_tool("env")?;
+    let variables = [
+        ("ZOARIUM_TEST_TLS", certificates.dir().display().to_string()),
+        ("ZOARIUM_TEST_KEY", "client".to_owned()),
+    ];
     Ok(Scenario {
-        program: vec![
-            env,
-            format!("ZOARIUM_TEST_TLS={}", certificates.dir().display()).into(),
-            python_with_kazoo()?,
-            source_dir("python").join("scenario.py"),
-        ],
+        program: told(kazoo_program()?, &variables)?,
         further_steps: &["recipes"],
     })
 }
@@ -103,8 +71,7 @@ fn kazoo_over_mutual_tls_with_pem_files_notices_no_difference() {
     let Some(scenario) = or_skip("kazoo", kazoo(&certificates)) else {
         return;
     };
-    // Python's library takes no less.
-    let builder = unified(&certificates, "pem").setting("ssl.enabledProtocols", "TLSv1.3,TLSv1.2");
+    let builder = unified(&certificates, "pem");
     let mut server = started(&builder);
     scenario.drive(&mut server);
     let known = "authenticated id \"CN=client,OU=Ops,O=Test\" for scheme x509";

@@ -6,9 +6,16 @@
 )]
 
 mod clients;
+mod crowds;
+mod downgrade;
+mod flawed;
+mod flawed_peers;
 mod identities;
 mod members;
+mod observers;
 mod refusals;
+mod renewal;
+mod switching;
 
 use client::Handshake;
 use client::tls::Connector;

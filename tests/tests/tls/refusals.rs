@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use proto::request::Request;
 use tests::certificates::Certificates;
 use tests::requests::create;
+use tests::secrets::WRONG;
 use tests::{Flavour, RawSession, ServerBuilder, or_skip, wait_for};
 
 use crate::{session, started, unified};
@@ -60,6 +61,44 @@ fn a_stranger_is_refused_by_name_and_counted() {
         Some("2")
     );
     assert_eq!(server.metric("auth_failed_count").as_deref(), Some("2"));
+}
+
+/// Nor by a ticket of the time before. Who is connected stays.
+#[test]
+fn who_is_revoked_stays_out_as_soon_as_the_list_says_so() {
+    let certificates = Certificates::new();
+    for name in ["server", "ann", "bob"] {
+        certificates.sign(name);
+    }
+    let lists = certificates.revoke(&["somebody"], "revoked.pem");
+    let builder = unified(&certificates, "pem")
+        .setting("ssl.crl.location", &lists.display().to_string())
+        .setting("client.certReload", "true");
+    let server = started(&builder);
+    let (ann, bob) = (
+        certificates.connector(Some("ann")),
+        certificates.connector(Some("bob")),
+    );
+    let mut before = session(&server, ann.clone()).unwrap();
+    session(&server, bob.clone()).unwrap();
+    let new = certificates.revoke(&["ann"], "new.pem");
+    std::fs::rename(new, &lists).unwrap();
+    wait_for("the list", LIMIT, || session(&server, ann.clone()).err());
+    wait_for("the refusal in the log", LIMIT, || {
+        let log = server.log();
+        let line = log.lines().find(|line| line.contains("Revoked"))?;
+        line.contains("peer=127.0.0.1:").then_some(())
+    });
+    session(&server, bob).unwrap();
+    assert_eq!(before.sync().unwrap().err, 0);
+    // Garbage changes nothing.
+    std::fs::write(&lists, "garbage").unwrap();
+    wait_for("the complaint in the log", LIMIT, || {
+        let log = server.log();
+        log.contains("it holds no list of revoked certificates")
+            .then_some(())
+    });
+    assert!(session(&server, ann).is_err());
 }
 
 #[test]
@@ -131,6 +170,45 @@ fn stores_of_no_use_keep_the_server_from_starting_and_say_which() {
             "{key}={value}: {}",
             failure.log
         );
+    }
+}
+
+/// With its kind, and never with a password.
+#[test]
+fn stores_of_keytool_with_something_wrong_are_refused_each_with_its_reason() {
+    let certificates = Certificates::new();
+    certificates.sign("server");
+    if or_skip("stores of keytool", certificates.convert("server")).is_none() {
+        return;
+    }
+    for kind in ["p12", "jks"] {
+        let whole = std::fs::read(certificates.path(&format!("server.{kind}"))).unwrap();
+        let cut = certificates.path(&format!("cut.{kind}"));
+        std::fs::write(&cut, &whole[..whole.len() / 2]).unwrap();
+        let directory = certificates.path(&format!("directory.{kind}"));
+        std::fs::create_dir(&directory).unwrap();
+        let (cut, directory) = (cut.display().to_string(), directory.display().to_string());
+        // Without one, Java and we do not look whether a JKS store is whole.
+        let empty = match kind {
+            "jks" => "the private key cannot be decrypted",
+            _ => "password is wrong",
+        };
+        for (key, value, reason) in [
+            ("ssl.keyStore.password", WRONG, "password is wrong"),
+            ("ssl.keyStore.password", "", empty),
+            ("ssl.trustStore.password", WRONG, "password is wrong"),
+            ("ssl.keyStore.location", &cut, "or it is damaged"),
+            ("ssl.keyStore.location", &directory, "cannot read"),
+            ("ssl.trustStore.location", &cut, "or it is damaged"),
+        ] {
+            let builder = unified(&certificates, kind).setting(key, value);
+            let started = or_skip("a server of ours", builder.try_start()).unwrap();
+            let failure = started.expect_err(key);
+            let code = failure.status.and_then(|status| status.code());
+            assert_eq!(code, Some(2), "{}", failure.log);
+            let log = failure.log;
+            assert!(log.contains(reason), "{kind} {key}={value}: {log}");
+        }
     }
 }
 

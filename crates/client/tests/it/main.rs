@@ -3,5 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 mod calls;
+mod handles;
+mod login;
+mod protected;
 mod reconnect;
 mod support;

@@ -76,13 +76,13 @@ async fn the_session_goes_on_with_its_credentials_and_watches() {
 
     let (mut second, request) = server.accept_session().await;
     assert_eq!(request.session_id, SESSION);
-    assert_eq!(request.password.as_deref(), Some(&PASSWORD[..]));
+    assert_eq!(request.password.expose().as_deref(), Some(&PASSWORD[..]));
     assert_eq!(request.last_zxid_seen.0, 42);
 
     let auth = second.expect(OpCode::Auth).await;
     assert_eq!(auth.header.xid, Xid::AUTH);
     let packet = auth.record::<AuthPacket>();
-    assert_eq!(packet.auth.as_deref(), Some(&b"user:pass"[..]));
+    assert_eq!(packet.auth.expose().as_deref(), Some(&b"user:pass"[..]));
     second.reply(Xid::AUTH, 0, 0, &[]).await;
 
     let again = second.expect(OpCode::SetWatches2).await;
@@ -155,7 +155,7 @@ async fn a_session_of_another_client_is_continued_or_refused() {
     let (client, (_connection, request)) =
         tokio::join!(Client::connect(options()), server.accept_session());
     assert_eq!(request.session_id, SESSION);
-    assert_eq!(client.unwrap().session(), &session);
+    assert_eq!(client.unwrap().session(), session);
 
     let refusing = async {
         let mut connection = server.accept().await;
@@ -170,7 +170,7 @@ async fn a_session_of_another_client_is_continued_or_refused() {
 #[tokio::test]
 async fn the_next_server_is_tried() {
     let (one, two) = (FakeServer::start().await, FakeServer::start().await);
-    let options = Options::new(&format!("{},{}", one.address, two.address));
+    let options = Options::new(&format!("{},{}", one.address, two.address)).in_order();
     let (client, (first, _)) = tokio::join!(Client::connect(options), one.accept_session());
     let client = client.unwrap();
     drop(first);

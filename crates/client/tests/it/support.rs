@@ -38,6 +38,13 @@ impl FakeServer {
         Self { listener, address }
     }
 
+    /// One at an address that another had.
+    pub(crate) async fn start_at(address: &Arc<str>) -> Self {
+        let listener = TcpListener::bind(&**address).await.unwrap();
+        let address = Arc::clone(address);
+        Self { listener, address }
+    }
+
     pub(crate) fn options(&self) -> Options {
         Options::new(&self.address)
     }
@@ -98,20 +105,46 @@ impl FakeConnection {
         self.answer_connect(timeout_ms, SESSION).await;
     }
 
+    pub(crate) async fn grant_as(&mut self, timeout_ms: i32, session: SessionId) {
+        self.answer_connect(timeout_ms, session).await;
+    }
+
+    /// Whether the client, which may have given this connection up, has asked for its session.
+    pub(crate) async fn try_read_connect(&mut self) -> bool {
+        loop {
+            if self.wire.next_frame().unwrap().is_some() {
+                return true;
+            }
+            if self.wire.turn().await.is_err() {
+                return false;
+            }
+        }
+    }
+
+    /// Whether the answer could be sent, to a client that may have given this connection up.
+    pub(crate) async fn try_grant(&mut self, timeout_ms: i32) -> bool {
+        self.put_connect_response(timeout_ms, SESSION);
+        self.wire.flush().await.is_ok()
+    }
+
     pub(crate) async fn refuse(&mut self) {
         self.answer_connect(0, SessionId::NONE).await;
     }
 
     async fn answer_connect(&mut self, timeout_ms: i32, session_id: SessionId) {
+        self.put_connect_response(timeout_ms, session_id);
+        self.wire.flush().await.unwrap();
+    }
+
+    fn put_connect_response(&mut self, timeout_ms: i32, session_id: SessionId) {
         let response = ConnectResponse {
             protocol_version: 0,
             timeout_ms,
             session_id,
-            password: Bytes::from_static(PASSWORD),
+            password: Bytes::from_static(PASSWORD).into(),
             read_only: Some(false),
         };
         put_frame(self.wire.outbound(), |out| response.encode(out));
-        self.wire.flush().await.unwrap();
     }
 
     /// The next request, which must be of this kind. Pings in between are answered.

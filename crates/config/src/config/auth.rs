@@ -2,12 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::config::sasl::Sasl;
+use proto::Secret;
+
+use crate::config::sasl::{Jaas, Sasl};
 use crate::error::ConfigError;
-use crate::jaas::JaasFile;
 use crate::registry::PREFIX;
 use crate::registry::security as keys;
-use crate::secret::Secret;
 use crate::settings::Settings;
 
 /// Authentication of clients.
@@ -28,6 +28,8 @@ pub struct Auth {
     pub super_users: BTreeSet<String>,
     /// The schemes of which a client must have authenticated with one; absent asks nothing.
     pub enforced_schemes: Option<Vec<String>>,
+    /// Logins of clients of one address that may fail within a minute; absent is no limit.
+    pub failures_per_minute_max: Option<u32>,
     /// Names of this ensemble for the scheme `ensemble`; absent takes every name.
     pub ensemble_names: Option<Vec<String>>,
     /// Admin requests come from the first address of `X-Forwarded-For`.
@@ -140,10 +142,7 @@ impl DigestAlgorithm {
 }
 
 impl Auth {
-    pub(super) fn read(
-        settings: &mut Settings,
-        jaas: Option<&JaasFile>,
-    ) -> Result<Self, ConfigError> {
+    pub(super) fn read(settings: &mut Settings, jaas: &Jaas) -> Result<Self, ConfigError> {
         let providers = read_providers(settings);
         let digest_enabled = settings.flag(&keys::DIGEST_AUTH_ENABLED)?;
         Ok(Self {
@@ -155,6 +154,7 @@ impl Auth {
             providers,
             x509_super_user: settings.some_text(&keys::X509_SUPER_USER),
             super_users: read_super_users(settings),
+            failures_per_minute_max: settings.positive(&keys::AUTH_FAILURES_MAX)?,
             ensemble_names: settings.list(&keys::ENSEMBLE_AUTH_NAME),
             use_x_forwarded_for: settings.flag(&keys::USE_X_FORWARDED_FOR)?,
         })

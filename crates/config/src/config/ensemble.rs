@@ -4,10 +4,8 @@ use std::path::PathBuf;
 
 use proto::Sid;
 
-use crate::config::sasl::{self, SaslLogin, SaslUsers};
-use crate::config::tls::QuorumTls;
+use crate::config::sasl::{Jaas, SaslAcceptor, SaslInitiator};
 use crate::error::ConfigError;
-use crate::jaas::JaasFile;
 use crate::members::MemberRole;
 use crate::membership::Membership;
 use crate::registry::{cluster as keys, security};
@@ -44,8 +42,6 @@ pub struct Ensemble {
     pub leader: LeaderSettings,
     /// What a learner does.
     pub learner: LearnerSettings,
-    /// TLS between members.
-    pub tls: QuorumTls,
     /// SASL between members.
     pub sasl: QuorumSasl,
 }
@@ -117,9 +113,9 @@ pub struct LearnerSettings {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuorumSasl {
     /// As whom this server logs in where it connects; absent is not at all.
-    pub learner: Option<SaslLogin>,
+    pub learner: Option<SaslInitiator>,
     /// Who may log in here; absent is no SASL.
-    pub may_join: Option<SaslUsers>,
+    pub may_join: Option<SaslAcceptor>,
     /// Others must log in.
     pub server_requires: bool,
     /// Kerberos name of the members; `_HOST` stands for the member's host.
@@ -139,7 +135,7 @@ impl Ensemble {
     pub(super) fn read(
         settings: &mut Settings,
         who: Identity,
-        jaas: Option<&JaasFile>,
+        jaas: &Jaas,
     ) -> Result<Self, ConfigError> {
         let init_limit_ticks = settings.int(&keys::INIT_LIMIT)?;
         let connect_limit = settings.positive(&keys::CONNECT_TO_LEARNER_MASTER_LIMIT)?;
@@ -159,7 +155,6 @@ impl Ensemble {
             election: ElectionSettings::read(settings)?,
             leader: LeaderSettings::read(settings)?,
             learner: LearnerSettings::read(settings)?,
-            tls: QuorumTls::read(settings)?,
             sasl: QuorumSasl::read(settings, jaas)?,
         })
     }
@@ -172,7 +167,7 @@ fn read_oracle_path(settings: &mut Settings, membership: &Membership) -> Option<
         return Some(path);
     }
     if let Some(found) = settings.find(&keys::ORACLE_PATH) {
-        let notice = found.warning("no effect where groups or weights decide");
+        let notice = found.no_effect("no effect where groups or weights decide");
         settings.notices.push(notice);
     }
     None
@@ -264,10 +259,7 @@ impl QuorumSasl {
         Ok(())
     }
 
-    pub(super) fn read(
-        settings: &mut Settings,
-        jaas: Option<&JaasFile>,
-    ) -> Result<Self, ConfigError> {
+    pub(super) fn read(settings: &mut Settings, jaas: &Jaas) -> Result<Self, ConfigError> {
         Self::check(settings)?;
         let is_enabled = settings.flag(&keys::QUORUM_SASL_ENABLE)?;
         let learner_requires = settings.flag(&keys::QUORUM_SASL_LEARNER)?;
@@ -278,12 +270,14 @@ impl QuorumSasl {
             let named = |key| settings.text(key).unwrap_or_default();
             let of_server = named(&keys::QUORUM_SASL_SERVER_CONTEXT);
             let of_learner = named(&keys::QUORUM_SASL_LEARNER_CONTEXT);
-            let (file, section) = sasl::required(settings, jaas, &of_server, asking)?;
-            may_join = Some(SaslUsers::of(file, section)?);
-            let (file, section) = sasl::required(settings, jaas, &of_learner, asking)?;
-            let login = SaslLogin::of(file, section)?;
+            may_join = Some(SaslAcceptor::of(
+                &jaas.required(settings, &of_server, asking)?,
+            )?);
+            let login = SaslInitiator::of(&jaas.required(settings, &of_learner, asking)?)?;
+            if matches!(login, SaslInitiator::DigestMd5(_)) {
+                refuse_under_fips(settings, learner_requires)?;
+            }
             learner = Some(login).filter(|_| learner_requires);
-            refuse_under_fips(settings, learner_requires)?;
         }
         Ok(Self {
             learner,

@@ -12,6 +12,7 @@ use proto::{ConfigVersion, Sid};
 use super::ensemble::MultiAddress;
 use super::server::{ClientAddress, ClientListener, Features};
 use crate::error::{ConfigError, exit_code};
+use crate::finding;
 use crate::java;
 use crate::members::{HostPort, MemberRole, canonical_host};
 use crate::membership::{Membership, MembershipError, is_member_key};
@@ -48,14 +49,20 @@ impl Lists {
             .read(&dynamic_file, MAX_BYTES)
             .map_err(|error| {
                 let reason = format!("Error processing {}: {error}", dynamic_file.display());
-                match &named_by {
+                let error = match &named_by {
                     Some(found) => found.refused(reason),
                     None => ConfigError::new(reason),
-                }
+                };
+                error.with_id(finding::DYNAMIC_FILE)
             })?;
-        let raw = RawConfig::parse(&dynamic_file, &bytes)?;
-        let mut membership = parse_dynamic_file(&raw, multi_address)?;
-        membership.version = version_of_file_name(&dynamic_file);
+        let membership = RawConfig::parse(&dynamic_file, &bytes)
+            .and_then(|raw| parse_dynamic_file(&raw, multi_address))
+            .and_then(|mut list| {
+                list.version = version_of_file_name(&dynamic_file);
+                check_written_list(&dynamic_file, &list)?;
+                Ok(list)
+            });
+        let membership = membership.map_err(|error| error.or_hint(RESTORE_COMMITTED))?;
         Ok(Self {
             membership,
             dynamic_file: Some(dynamic_file),
@@ -75,20 +82,24 @@ impl Lists {
                 Some(path) => Origin::file(path),
                 None => Origin::file(settings.raw.path()),
             };
-            return Err(ConfigError::new(reason.to_string()).at(Some(&origin)));
+            let error = ConfigError::new(reason.to_string()).with_id(finding::MEMBERS);
+            return Err(error.at(Some(&origin)));
         }
         match participants {
             0 => {}
             1 if standalone => settings.notice(
                 NoticeLevel::Error,
+                finding::VOTERS,
                 "Invalid configuration, only one server specified (ignoring)",
             ),
             1 | 2 => settings.notice(
                 NoticeLevel::Warn,
+                finding::VOTERS,
                 "No server failure will be tolerated. You need at least 3 servers.",
             ),
             even if even % 2 == 0 => settings.notice(
                 NoticeLevel::Warn,
+                finding::VOTERS,
                 "Non-optimal configuration, consider an odd number of servers.",
             ),
             _ => {}
@@ -121,7 +132,10 @@ pub(super) fn read_my_id(
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => {
             return Err(no_directory(settings, data_dir));
         }
-        Err(error) => return Err(ConfigError::new(error.to_string()).at(Some(&origin))),
+        Err(error) => {
+            let error = ConfigError::new(error.to_string()).with_id(finding::MY_ID);
+            return Err(error.at(Some(&origin)));
+        }
     };
     let end = bytes
         .iter()
@@ -136,7 +150,8 @@ pub(super) fn read_my_id(
             let shown = if bytes.is_empty() { "null" } else { &line };
             let reason = format!("serverid {shown} is not a number");
             let hint = "the first line is the N of this server's server.N, and nothing else";
-            Err(ConfigError::new(reason).at(Some(&origin)).hint(hint))
+            let error = ConfigError::new(reason).with_id(finding::MY_ID);
+            Err(error.at(Some(&origin)).hint(hint))
         }
     }
 }
@@ -149,6 +164,7 @@ fn no_directory(settings: &Settings, data_dir: &Path) -> ConfigError {
         None => ConfigError::new(reason),
     };
     error
+        .with_id(finding::DATA_DIRECTORY)
         .hint("move the file away, or name another directory")
         .exit_code(exit_code::UNABLE_TO_ACCESS_DATADIR)
 }
@@ -189,6 +205,7 @@ pub(super) fn settle_client_address(
                 Some(found) => found.refused(reason),
                 None => ConfigError::new(reason),
             };
+            let error = error.with_id(finding::MEMBERS);
             return Err(error.hint("leave clientPort and clientPortAddress out of this file"));
         }
     }
@@ -217,7 +234,7 @@ pub(super) fn settle_role(
             listed.java_name(),
             written.java_name(),
         );
-        settings.notice(NoticeLevel::Warn, text);
+        settings.notice(NoticeLevel::Warn, finding::MEMBERS, text);
     }
     Ok(listed)
 }
@@ -253,12 +270,13 @@ pub(super) fn check_quorum(
     let Some(my_id) = my_id else {
         let hint = "its only line is the N of this server's server.N";
         let error = ConfigError::new("myid file is missing").at(Some(&Origin::file(&my_id_file)));
-        return Err(error.hint(hint));
+        return Err(error.with_id(finding::MY_ID_MISSING).hint(hint));
     };
     if !membership.members.contains_key(&my_id) {
         let listed: Vec<String> = membership.members.keys().map(Sid::to_string).collect();
         return Err(
             ConfigError::new(format!("My id {my_id} not in the peer list"))
+                .with_id(finding::MY_ID_NOT_LISTED)
                 .at(Some(&Origin::file(&my_id_file)))
                 .hint(format!("listed are {}", listed.join(", ")))
                 .exit_code(exit_code::UNEXPECTED_ERROR),
@@ -294,11 +312,54 @@ fn parse_dynamic_file(raw: &RawConfig, multi_address: bool) -> Result<Membership
         let hint =
             "a dynamic file holds server.N, group.N and weight.N; its version is in its name";
         return Err(ConfigError::new(reason)
+            .with_id(finding::DYNAMIC_FILE)
             .at(Some(&setting.origin))
             .key(key)
             .hint(hint));
     }
     parse_list(raw, multi_address)
+}
+
+/// The way out of a damaged file of the list in force.
+const RESTORE_COMMITTED: &str = "if it is damaged, copy the file of the same name from another member; \
+     or put there what /zookeeper/config holds at another member, without its version line";
+
+/// The way out of a damaged file of a proposed list.
+const RESTORE_PROPOSED: &str = "if it is damaged, copy the file of the same name from another member; if \
+     no other member has one, no reconfiguration is under way, and it may be removed";
+
+/// A list that servers write has somebody who votes. A file without any has lost what it held: a server
+/// that took it for the list of nobody would stand alone, with the history of an ensemble.
+fn check_written_list(path: &Path, list: &Membership) -> Result<(), ConfigError> {
+    if list.version == ConfigVersion::default() || list.participants().next().is_some() {
+        return Ok(());
+    }
+    let error = ConfigError::new("no server of it votes: it is not what was written there");
+    Err(error
+        .with_id(finding::MEMBERS)
+        .at(Some(&Origin::file(path))))
+}
+
+/// A list that was proposed. It counts in elections, so that one that was damaged must not be passed
+/// over; Java passes over what it does not know.
+fn parse_proposed_file(raw: &RawConfig, multi_address: bool) -> Result<Membership, ConfigError> {
+    let settings = raw.settings();
+    let mut settings = settings.iter();
+    let unknown = settings.find(|(key, _)| !is_member_key(key) && *key != "version");
+    if let Some((key, setting)) = unknown {
+        return Err(ConfigError::new(format!("Unrecognised parameter: {key}"))
+            .with_id(finding::DYNAMIC_FILE)
+            .at(Some(&setting.origin))
+            .key(*key));
+    }
+    let list = parse_list(raw, multi_address)?;
+    if list.version == ConfigVersion::default() {
+        return Err(ConfigError::new("it has no version")
+            .with_id(finding::MEMBERS)
+            .at(Some(&Origin::file(raw.path()))));
+    }
+    check_written_list(raw.path(), &list)?;
+    Ok(list)
 }
 
 /// `<static file>.dynamic.next`: a list that was proposed before the server ended. Only a dynamic
@@ -307,6 +368,7 @@ pub(super) fn read_next(
     settings: &mut Settings,
     surroundings: &mut dyn Surroundings,
     lists: &Lists,
+    reconfig_enabled: bool,
 ) -> Result<Option<Membership>, ConfigError> {
     if lists.dynamic_file.is_none() {
         return Ok(None);
@@ -316,21 +378,31 @@ pub(super) fn read_next(
     path.push(".dynamic.next");
     let path = PathBuf::from(path);
     match surroundings.read(&path, MAX_BYTES) {
-        Ok(bytes) => parse_list(&RawConfig::parse(&path, &bytes)?, multi_address).map(Some),
+        Ok(bytes) => RawConfig::parse(&path, &bytes)
+            .and_then(|raw| match reconfig_enabled {
+                true => parse_proposed_file(&raw, multi_address),
+                false => parse_list(&raw, multi_address),
+            })
+            .map(Some)
+            .map_err(|error| error.or_hint(RESTORE_PROPOSED)),
         Err(error) if is_no_file(error.kind()) => Ok(None),
+        Err(error) if reconfig_enabled => Err(ConfigError::new(format!("cannot read it: {error}"))
+            .with_id(finding::MEMBERS)
+            .at(Some(&Origin::file(&path)))
+            .hint(RESTORE_PROPOSED)),
         Err(error) => {
             let text = format!(
                 "cannot read {}, which is passed over: {error}",
                 path.display()
             );
-            settings.notice(NoticeLevel::Warn, text);
+            settings.notice(NoticeLevel::Warn, finding::MEMBERS, text);
             Ok(None)
         }
     }
 }
 
 fn refused(raw: &RawConfig, error: MembershipError) -> ConfigError {
-    let refused = ConfigError::new(error.reason.to_string());
+    let refused = ConfigError::new(error.reason.to_string()).with_id(finding::MEMBERS);
     match error.key {
         Some(key) => {
             let origin = raw.setting(&key).map(|setting| &setting.origin);
@@ -342,6 +414,7 @@ fn refused(raw: &RawConfig, error: MembershipError) -> ConfigError {
 
 fn unresolved(address: &HostPort) -> ConfigError {
     ConfigError::new(format!("Address unresolved: {address}"))
+        .with_id(finding::UNRESOLVED)
         .exit_code(exit_code::UNEXPECTED_ERROR)
 }
 

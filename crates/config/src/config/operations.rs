@@ -24,12 +24,16 @@ pub struct Admin {
     pub idle_timeout_ms: u32,
     /// What the port takes.
     pub scheme: AdminScheme,
-    /// Clients must show a certificate.
+    /// Clients that speak TLS must show a certificate.
     pub need_client_auth: bool,
     /// A snapshot can be fetched.
     pub snapshot_enabled: bool,
     /// A snapshot can be restored.
     pub restore_enabled: bool,
+    /// The console is at `/`.
+    pub console_enabled: bool,
+    /// Names that browsers reach the console by.
+    pub console_hosts: Vec<String>,
     /// Time in which one restore is taken, in milliseconds; for a snapshot it counts as microseconds.
     pub rate_limiter_interval_ms: u32,
 }
@@ -127,11 +131,21 @@ pub struct ChangeHistory {
 }
 
 impl Admin {
+    /// Whether its port takes HTTPS.
+    pub fn speaks_tls(&self) -> bool {
+        self.is_enabled && self.scheme != AdminScheme::Http
+    }
+
     pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
         let is_unified = settings.flag(&keys::ADMIN_PORT_UNIFICATION)?;
         let is_forced = settings.flag(&keys::ADMIN_FORCE_HTTPS)?;
+        let is_enabled = !settings.is_special(&keys::ADMIN_ENABLE_SERVER);
+        let need_client_auth = settings.flag(&keys::ADMIN_NEED_CLIENT_AUTH)?;
+        if is_enabled && need_client_auth && !is_forced && !is_unified {
+            return Err(refused_client_auth(settings));
+        }
         Ok(Self {
-            is_enabled: !settings.is_special(&keys::ADMIN_ENABLE_SERVER),
+            is_enabled,
             address: settings
                 .some_text(&keys::ADMIN_SERVER_ADDRESS)
                 .unwrap_or_default(),
@@ -143,12 +157,26 @@ impl Admin {
                 (false, true) => AdminScheme::Both,
                 (false, false) => AdminScheme::Http,
             },
-            need_client_auth: settings.flag(&keys::ADMIN_NEED_CLIENT_AUTH)?,
+            need_client_auth,
             snapshot_enabled: settings.flag(&keys::ADMIN_SNAPSHOT_ENABLED)?,
             restore_enabled: settings.flag(&keys::ADMIN_RESTORE_ENABLED)?,
+            console_enabled: settings.flag(&keys::ADMIN_CONSOLE_ENABLED)?,
+            console_hosts: settings
+                .list(&keys::ADMIN_CONSOLE_HOSTS)
+                .unwrap_or_default(),
             rate_limiter_interval_ms: settings.int(&keys::ADMIN_RATE_LIMITER_INTERVAL)?,
         })
     }
+}
+
+/// In Java it has no effect then.
+fn refused_client_auth(settings: &Settings) -> ConfigError {
+    let reason = "asks for certificates of admin clients, and the admin port speaks no TLS";
+    let error = match settings.find(&keys::ADMIN_NEED_CLIENT_AUTH) {
+        Some(found) => found.refused(reason),
+        None => ConfigError::new(reason),
+    };
+    error.hint("add admin.forceHttps=true, or admin.portUnification=true beside plain HTTP")
 }
 
 impl Metrics {

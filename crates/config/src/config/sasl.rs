@@ -3,13 +3,16 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use proto::Secret;
+
 use crate::config::auth::AuthProvider;
+use crate::config::ensemble::QuorumSasl;
 use crate::error::ConfigError;
 use crate::jaas::{JaasFile, Section};
+use crate::kerberos::KerberosNames;
 use crate::origin::Origin;
 use crate::properties::MAX_BYTES;
 use crate::registry::security as keys;
-use crate::secret::Secret;
 use crate::settings::Settings;
 use crate::surroundings::Surroundings;
 
@@ -17,7 +20,7 @@ use crate::surroundings::Surroundings;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sasl {
     /// Who may log in; absent is no SASL.
-    pub users: Option<SaslUsers>,
+    pub acceptor: Option<SaslAcceptor>,
     /// A connection survives a failed login.
     pub allow_failed_clients: bool,
     /// Id that in an ACL stands for every SASL user.
@@ -30,6 +33,48 @@ pub struct Sasl {
     pub canonicalize_host_names: bool,
     /// Rules that turn Kerberos names into user names.
     pub auth_to_local: String,
+    /// The configuration of the Kerberos library, instead of the system's.
+    pub krb5_conf: Option<PathBuf>,
+}
+
+/// Whom a server lets log in, and by which mechanism.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SaslAcceptor {
+    /// Those who know a password.
+    DigestMd5(SaslUsers),
+    /// Those who have a ticket for this key.
+    Kerberos(KerberosKey),
+}
+
+/// As whom this server logs in elsewhere, and by which mechanism.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SaslInitiator {
+    /// By a password.
+    DigestMd5(SaslLogin),
+    /// By a ticket that is got with this key.
+    Kerberos(KerberosKey),
+}
+
+/// A Kerberos name, and where its key is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KerberosKey {
+    /// The whole name, such as `zookeeper/host@REALM`.
+    pub principal: String,
+    /// The file with the key.
+    pub key_tab: PathBuf,
+}
+
+/// The JAAS file, and what of it this build can do.
+pub(super) struct Jaas {
+    file: Option<JaasFile>,
+    has_gssapi: bool,
+}
+
+/// A section of it.
+pub(super) struct Found<'a> {
+    file: &'a JaasFile,
+    section: &'a Section,
+    has_gssapi: bool,
 }
 
 /// Names and passwords.
@@ -47,6 +92,8 @@ pub struct SaslLogin {
 
 /// The login module of DIGEST-MD5.
 const DIGEST_MODULE: &str = "org.apache.zookeeper.server.auth.DigestLoginModule";
+/// That of Kerberos.
+const KERBEROS_MODULE: &str = "com.sun.security.auth.module.Krb5LoginModule";
 /// What the options of its users begin with.
 const USER: &str = "user_";
 /// The user whose password a setting replaces.
@@ -64,7 +111,7 @@ impl SaslUsers {
     }
 
     /// The users of a section, as Java's DIGEST-MD5 servers find them.
-    pub(super) fn of(jaas: &JaasFile, section: &Section) -> Result<Self, ConfigError> {
+    fn of(jaas: &JaasFile, section: &Section) -> Result<Self, ConfigError> {
         let mut users = BTreeMap::new();
         for module in &section.modules {
             check_module(jaas, section, module)?;
@@ -80,7 +127,7 @@ impl SaslUsers {
 
 impl SaslLogin {
     /// The login of a section. Source: DigestLoginModule.initialize.
-    pub(super) fn of(jaas: &JaasFile, section: &Section) -> Result<Self, ConfigError> {
+    fn of(jaas: &JaasFile, section: &Section) -> Result<Self, ConfigError> {
         for module in &section.modules {
             check_module(jaas, section, module)?;
             let option = |name: &str| module.options.get(name);
@@ -100,6 +147,74 @@ impl SaslLogin {
     }
 }
 
+impl SaslAcceptor {
+    /// Whom a section lets in. Which mechanism, is said by its first module.
+    pub(super) fn of(found: &Found<'_>) -> Result<Self, ConfigError> {
+        match KerberosKey::of(found)? {
+            Some(key) => Ok(Self::Kerberos(key)),
+            None => SaslUsers::of(found.file, found.section).map(Self::DigestMd5),
+        }
+    }
+}
+
+impl SaslInitiator {
+    /// As whom a section logs in.
+    pub(super) fn of(found: &Found<'_>) -> Result<Self, ConfigError> {
+        match KerberosKey::of(found)? {
+            Some(key) => Ok(Self::Kerberos(key)),
+            None => SaslLogin::of(found.file, found.section).map(Self::DigestMd5),
+        }
+    }
+}
+
+impl KerberosKey {
+    /// The key that a section names, if it is one of Kerberos. Source: Krb5LoginModule of the JDK.
+    fn of(found: &Found<'_>) -> Result<Option<Self>, ConfigError> {
+        let Found { file, section, .. } = *found;
+        let Some(module) = section
+            .modules
+            .first()
+            .filter(|module| module.class == KERBEROS_MODULE)
+        else {
+            return Ok(None);
+        };
+        if !found.has_gssapi {
+            let refusal = &crate::registry::KERBEROS;
+            let reason = format!("the section {} {}", section.name, refusal.reason);
+            return Err(at(file, module.line, reason).hint(refusal.way_out));
+        }
+        let option = |name: &str| {
+            let value = module.options.get(name).map(Secret::expose);
+            value.map(str::trim).filter(|value| !value.is_empty())
+        };
+        let wrong = |what: &str, hint: &str| {
+            let reason = format!("the section {} {what}", section.name);
+            Err(at(file, module.line, reason).hint(hint))
+        };
+        if !option("useKeyTab").is_some_and(|flag| flag.eq_ignore_ascii_case("true")) {
+            return wrong(
+                "uses no key tab, and this server takes its key from nowhere else",
+                "add useKeyTab=true keyTab=\"...\"",
+            );
+        }
+        let Some(key_tab) = option("keyTab") else {
+            return wrong("names no key tab", "add keyTab=\"...\"");
+        };
+        let principal = option("principal").filter(|name| *name != "*");
+        let Some(principal) = principal else {
+            return wrong(
+                "names no principal",
+                "add principal=\"<service>/<host>@<REALM>\"",
+            );
+        };
+        let key_tab = key_tab.strip_prefix("FILE:").unwrap_or(key_tab);
+        Ok(Some(Self {
+            principal: principal.to_owned(),
+            key_tab: Path::new(key_tab.strip_prefix("file:").unwrap_or(key_tab)).to_owned(),
+        }))
+    }
+}
+
 fn check_module(
     jaas: &JaasFile,
     section: &Section,
@@ -109,18 +224,57 @@ fn check_module(
         return Ok(());
     }
     let reason = format!(
-        "the section {} logs in by {}, and this release has DIGEST-MD5 only",
+        "the section {} logs in by {}, which is not known here",
         section.name, module.class
     );
-    Err(at(jaas, module.line, reason).hint(format!("use {DIGEST_MODULE}")))
+    Err(at(jaas, module.line, reason).hint(format!("use {DIGEST_MODULE} or {KERBEROS_MODULE}")))
 }
 
 fn at(jaas: &JaasFile, line: u32, reason: String) -> ConfigError {
-    ConfigError::new(reason).at(Some(&Origin::line_of(jaas.path(), line)))
+    ConfigError::new(reason)
+        .with_id(crate::finding::JAAS)
+        .at(Some(&Origin::line_of(jaas.path(), line)))
+}
+
+impl Jaas {
+    pub(super) fn read(
+        settings: &Settings,
+        surroundings: &mut dyn Surroundings,
+    ) -> Result<Self, ConfigError> {
+        Ok(Self {
+            file: read_jaas_file(settings, surroundings)?,
+            has_gssapi: surroundings.has_gssapi(),
+        })
+    }
+
+    /// A section that must be there, for the sake of this setting.
+    pub(super) fn required(
+        &self,
+        settings: &Settings,
+        name: &str,
+        asking: &crate::registry::Key,
+    ) -> Result<Found<'_>, ConfigError> {
+        let (file, section) = required(settings, self.file.as_ref(), name, asking)?;
+        Ok(Found {
+            file,
+            section,
+            has_gssapi: self.has_gssapi,
+        })
+    }
+
+    /// A section that may be there.
+    fn offered(&self, name: &str) -> Option<Found<'_>> {
+        let file = self.file.as_ref()?;
+        Some(Found {
+            file,
+            section: file.section(name)?,
+            has_gssapi: self.has_gssapi,
+        })
+    }
 }
 
 /// The JAAS file, if one is named.
-pub(super) fn read_jaas_file(
+fn read_jaas_file(
     settings: &Settings,
     surroundings: &mut dyn Surroundings,
 ) -> Result<Option<JaasFile>, ConfigError> {
@@ -152,7 +306,7 @@ fn path_of(written: &str) -> PathBuf {
 }
 
 /// A section that must be there, for the sake of this setting.
-pub(super) fn required<'a>(
+fn required<'a>(
     settings: &Settings,
     jaas: Option<&'a JaasFile>,
     section: &str,
@@ -182,6 +336,7 @@ pub(super) fn required<'a>(
         Some(found) => found.refused(reason),
         None => ConfigError::new(reason),
     };
+    let error = error.with_id(crate::finding::JAAS);
     Err(error.hint(format!(
         "start with -D{}=<file> and have a section {section} in the file, or leave SASL out",
         keys::JAAS_FILE.name
@@ -192,55 +347,94 @@ impl Sasl {
     pub(super) fn read(
         settings: &mut Settings,
         providers: &BTreeMap<String, AuthProvider>,
-        jaas: Option<&JaasFile>,
+        jaas: &Jaas,
     ) -> Result<Self, ConfigError> {
+        let acceptor = read_acceptor(settings, providers, jaas)?;
+        let auth_to_local = settings.text(&keys::AUTH_TO_LOCAL).unwrap_or_default();
+        if matches!(acceptor, Some(SaslAcceptor::Kerberos(_))) {
+            check_rules(settings, &auth_to_local)?;
+        }
         Ok(Self {
-            users: read_users(settings, providers, jaas)?,
+            acceptor,
             allow_failed_clients: settings.flag(&keys::ALLOW_SASL_FAILED_CLIENTS)?,
             any_user_id: settings.some_text(&keys::LET_ANY_SASL_USER_DO_X),
             remove_host_from_principal: settings.flag(&keys::KERBEROS_REMOVE_HOST)?,
             remove_realm_from_principal: settings.flag(&keys::KERBEROS_REMOVE_REALM)?,
             canonicalize_host_names: settings.flag(&keys::KERBEROS_CANONICALIZE)?,
-            auth_to_local: settings.text(&keys::AUTH_TO_LOCAL).unwrap_or_default(),
+            auth_to_local,
+            krb5_conf: settings.path(&keys::KRB5_CONF),
         })
     }
 }
 
+/// The Kerberos library knows one key tab for all that a process accepts.
+pub(super) fn check_one_key_tab(
+    clients: &Sasl,
+    members: Option<&QuorumSasl>,
+) -> Result<(), ConfigError> {
+    let of_members = members.and_then(|members| members.may_join.as_ref());
+    let (Some(SaslAcceptor::Kerberos(one)), Some(SaslAcceptor::Kerberos(other))) =
+        (&clients.acceptor, of_members)
+    else {
+        return Ok(());
+    };
+    if one.key_tab == other.key_tab {
+        return Ok(());
+    }
+    let reason = format!(
+        "clients log in by a key of {}, and members by one of {}: the Kerberos library takes one \
+         file",
+        one.key_tab.display(),
+        other.key_tab.display()
+    );
+    Err(ConfigError::new(reason).hint("put both keys into one key tab, with ktutil"))
+}
+
+fn check_rules(settings: &Settings, rules: &str) -> Result<(), ConfigError> {
+    let Err(fault) = KerberosNames::parse(rules, false, false) else {
+        return Ok(());
+    };
+    let reason = fault.to_string();
+    let error = match settings.find(&keys::AUTH_TO_LOCAL) {
+        Some(found) => found.refused(reason),
+        None => ConfigError::new(reason),
+    };
+    Err(error.hint("rules are DEFAULT, and RULE:[<parts>:<format>](<pattern>)s/<from>/<to>/g"))
+}
+
 /// Java starts without SASL, and lets everybody in, where the section or the file is missing and
 /// only the provider asks for it. Source: ServerCnxnFactory.configureSaslLogin.
-fn read_users(
+fn read_acceptor(
     settings: &mut Settings,
     providers: &BTreeMap<String, AuthProvider>,
-    jaas: Option<&JaasFile>,
-) -> Result<Option<SaslUsers>, ConfigError> {
+    jaas: &Jaas,
+) -> Result<Option<SaslAcceptor>, ConfigError> {
     let section = settings.text(&keys::SASL_SERVER_CONFIG).unwrap_or_default();
     let provider = providers
         .iter()
         .find(|(_, known)| **known == AuthProvider::Sasl);
     let found = if settings.find(&keys::SASL_SERVER_CONFIG).is_some() {
-        Some(required(
-            settings,
-            jaas,
-            &section,
-            &keys::SASL_SERVER_CONFIG,
-        )?)
+        Some(jaas.required(settings, &section, &keys::SASL_SERVER_CONFIG)?)
     } else if let Some((label, _)) = provider {
-        let asked = required(settings, jaas, &section, &keys::JAAS_FILE);
+        let asked = jaas.required(settings, &section, &keys::JAAS_FILE);
         Some(asked.map_err(|error| settings.at_provider(label, error))?)
     } else {
-        jaas.and_then(|jaas| Some((jaas, jaas.section(&section)?)))
+        jaas.offered(&section)
     };
-    let Some((jaas, section)) = found else {
+    let Some(found) = found else {
         return Ok(None);
     };
-    let mut users = SaslUsers::of(jaas, section)?;
+    let mut users = match SaslAcceptor::of(&found)? {
+        SaslAcceptor::DigestMd5(users) => users,
+        by_ticket @ SaslAcceptor::Kerberos(_) => return Ok(Some(by_ticket)),
+    };
     if let Some(password) = settings.secret(&keys::SASL_SUPER_PASSWORD) {
         match users.0.get_mut(SUPER) {
             Some(replaced) => *replaced = password,
             None => {
                 if let Some(found) = settings.find(&keys::SASL_SUPER_PASSWORD) {
                     let text = format!("no effect: the section has no {USER}{SUPER}");
-                    settings.notices.push(found.warning(text));
+                    settings.notices.push(found.no_effect(text));
                 }
             }
         }
@@ -248,14 +442,15 @@ fn read_users(
     if users.0.is_empty() {
         let notice = crate::origin::Notice {
             level: crate::origin::NoticeLevel::Warn,
-            origin: Some(Origin::line_of(jaas.path(), section.line)),
+            origin: Some(Origin::line_of(found.file.path(), found.section.line)),
             key: None,
+            id: crate::finding::JAAS,
             text: format!(
                 "the section {} has no {USER}<name>: nobody can log in",
-                section.name
+                found.section.name
             ),
         };
         settings.notices.push(notice);
     }
-    Ok(Some(users))
+    Ok(Some(SaslAcceptor::DigestMd5(users)))
 }

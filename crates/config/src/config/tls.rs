@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use proto::Secret;
+
 use crate::error::ConfigError;
 use crate::registry::security::{self, TlsKeys, client_tls, quorum_tls};
 use crate::registry::{Key, cluster};
-use crate::secret::Secret;
 use crate::settings::Settings;
 
 /// TLS of the client ports.
@@ -19,7 +20,7 @@ pub struct ClientTls {
     pub cert_reload: bool,
 }
 
-/// TLS between members.
+/// TLS between members, and the stores of the admin port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuorumTls {
     /// Connections between members use TLS.
@@ -28,7 +29,7 @@ pub struct QuorumTls {
     pub port_unification: bool,
     /// Changed stores are loaded while running.
     pub cert_reload: bool,
-    /// Files and rules; the admin server uses the stores too. Without `enabled_protocols` TLS 1.3
+    /// Files and rules; the admin port has the stores, too. Without `enabled_protocols` TLS 1.3
     /// and 1.2 are taken.
     pub tls: Tls,
 }
@@ -54,8 +55,10 @@ pub struct Tls {
     pub client_hostname_verification: bool,
     /// The name for that may be looked up from the address.
     pub allow_reverse_dns_lookup: bool,
-    /// Revocation lists are consulted.
+    /// Revocation lists are fetched.
     pub crl: bool,
+    /// File with lists of revoked certificates.
+    pub crl_location: Option<PathBuf>,
     /// OCSP is asked.
     pub ocsp: bool,
     /// Time for the first bytes that tell TLS from plain, in milliseconds.
@@ -151,6 +154,7 @@ impl Tls {
             client_hostname_verification: settings.flag(keys.client_hostname_verification)?,
             allow_reverse_dns_lookup: settings.flag(keys.allow_reverse_dns_lookup)?,
             crl: settings.flag(keys.crl)?,
+            crl_location: settings.path(keys.crl_location),
             ocsp: settings.flag(keys.ocsp)?,
             handshake_detection_timeout_ms: settings.int(keys.handshake_detection_timeout)?,
         })

@@ -1,6 +1,6 @@
 //! Settings of an ensemble.
 
-use super::fate::{Asks, KERBEROS};
+use super::fate::{Asks, Fate, KERBEROS};
 use super::key::Kind::{Choice, Flag, Int, Long, Path, Text, Word};
 use super::key::{Key, Outside};
 use super::keys;
@@ -63,5 +63,5 @@ keys! {
     QUORUM_SASL_SERVER = Key::file("quorum.auth.serverRequireSasl", Flag, "As a server, insist on SASL.").default("false");
     QUORUM_SASL_LEARNER_CONTEXT = Key::file("quorum.auth.learner.saslLoginContext", Text, "Section of the JAAS file for connections to other members.").default("QuorumLearner");
     QUORUM_SASL_SERVER_CONTEXT = Key::file("quorum.auth.server.saslLoginContext", Text, "Section of the JAAS file for connections from other members.").default("QuorumServer");
-    QUORUM_SASL_PRINCIPAL = Key::file("quorum.auth.kerberos.servicePrincipal", Text, "Kerberos name of the members; `_HOST` stands for the member's host.").default("zkquorum/localhost").should().refused(Asks::Any, &KERBEROS);
+    QUORUM_SASL_PRINCIPAL = Key::file("quorum.auth.kerberos.servicePrincipal", Text, "Kerberos name of the members; `_HOST` stands for the member's host.").default("zkquorum/localhost").should().partly(&[Fate::Refused(Asks::Any, &KERBEROS)]);
 }

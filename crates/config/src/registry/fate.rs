@@ -126,10 +126,6 @@ impl Asks {
     }
 }
 
-pub(super) const ADMIN_TLS: Refusal = Refusal {
-    reason: "asks for TLS on the admin port, which this release does not have yet",
-    way_out: "leave it out and let only a trusted network, or a TLS proxy, reach the plain port",
-};
 pub(super) const TLS_PROVIDER: Refusal = Refusal {
     reason: "asks that another provider than x509 authenticates TLS clients, and this server loads \
              no Java classes",
@@ -142,16 +138,17 @@ pub(super) const BCFKS: Refusal = Refusal {
 pub(super) const REVOCATION: Refusal = Refusal {
     reason: "asks whether certificates are revoked, at the places on the network that they name, \
              which this release does not do",
-    way_out: "leave it out; certificates that live for days need no revocation, and a trust store \
-              without their issuer ends them at once",
+    way_out: "leave it out, and name a file with lists of revoked certificates in ssl.crl.location \
+              (between members ssl.quorum.crl.location)",
 };
 pub(super) const CONTEXT_SUPPLIER: Refusal = Refusal {
     reason: "names a Java class that makes the TLS context, and this server loads no Java classes",
     way_out: "leave it out; the key and trust stores have settings of their own",
 };
-pub(super) const KERBEROS: Refusal = Refusal {
-    reason: "asks for Kerberos (GSSAPI), which this release does not have",
-    way_out: "leave it out; SASL is there with DIGEST-MD5",
+/// Holds for builds without the feature `gssapi` only.
+pub(crate) const KERBEROS: Refusal = Refusal {
+    reason: "asks for Kerberos (GSSAPI), which this build does not have",
+    way_out: "use a build with the feature `gssapi`, or leave it out: SASL is there with DIGEST-MD5",
 };
 pub(super) const KEY_SCHEME: Refusal = Refusal {
     reason: "asks for the scheme key, which this release does not have",

@@ -1,6 +1,6 @@
 //! Settings of what operators look at, and of Java's insides.
 
-use super::fate::{ADMIN_TLS, Asks, Fate};
+use super::fate::{Asks, Fate};
 use super::key::Kind::{Choice, Class, Flag, Host, Int, List, Long, Path, Port, Text, Word};
 use super::key::{Key, Outside};
 use super::keys;
@@ -30,11 +30,13 @@ keys! {
     ADMIN_COMMAND_URL = Key::prefixed("admin.commandURL", Text, "Path that the commands are below.").default("/commands");
     ADMIN_IDLE_TIMEOUT = Key::prefixed("admin.idleTimeout", Int, "Time after which a silent admin connection is closed.").default("30000").unit("ms").at_least(1, Outside::Default).should();
     ADMIN_HTTP_VERSION = Key::prefixed("admin.httpVersion", Int, "Jetty's number for the HTTP version.").default("11").internal("the HTTP version is the client's choice");
-    ADMIN_PORT_UNIFICATION = Key::prefixed("admin.portUnification", Flag, "Whether the admin port takes both HTTP and HTTPS.").default("false").should().refused(Asks::True, &ADMIN_TLS).only_with("admin.enableServer", Asks::OtherThan(&["false"]));
-    ADMIN_FORCE_HTTPS = Key::prefixed("admin.forceHttps", Flag, "Whether the admin port takes HTTPS only.").default("false").should().refused(Asks::True, &ADMIN_TLS).only_with("admin.enableServer", Asks::OtherThan(&["false"]));
-    ADMIN_NEED_CLIENT_AUTH = Key::prefixed("admin.needClientAuth", Flag, "Whether admin clients must show a certificate.").default("false").should().refused(Asks::True, &ADMIN_TLS).only_with("admin.enableServer", Asks::OtherThan(&["false"]));
+    ADMIN_PORT_UNIFICATION = Key::prefixed("admin.portUnification", Flag, "Whether the admin port takes both HTTP and HTTPS, with the stores of `ssl.quorum.*`.").default("false").should();
+    ADMIN_FORCE_HTTPS = Key::prefixed("admin.forceHttps", Flag, "Whether the admin port takes HTTPS only; it wins over `admin.portUnification`.").default("false").should();
+    ADMIN_NEED_CLIENT_AUTH = Key::prefixed("admin.needClientAuth", Flag, "Whether admin clients must show a certificate when they speak TLS.").default("false").should();
     ADMIN_SNAPSHOT_ENABLED = Key::prefixed("admin.snapshot.enabled", Flag, "Whether a snapshot can be fetched.").default("true");
     ADMIN_RESTORE_ENABLED = Key::prefixed("admin.restore.enabled", Flag, "Whether a snapshot can be restored.").default("true");
+    ADMIN_CONSOLE_ENABLED = Key::prefixed("admin.console.enabled", Flag, "Whether the admin port's `/` is the web console.").default("true");
+    ADMIN_CONSOLE_HOSTS = Key::prefixed("admin.console.hosts", List, "Names that browsers reach the console by, besides addresses, `localhost`, the machine's name and the host of this server's `server.N` line.");
     ADMIN_RATE_LIMITER_INTERVAL = Key::prefixed("admin.rateLimiterIntervalInMS", Int, "Time in which one restore is taken, and a thousandth of it for one snapshot, as in 3.9.5.").default("300000").unit("ms").at_least(0, Outside::Refused).strict();
 
     METRICS_CLASS_NAME = Key::file("metricsProvider.className", Class, "Java's class of metrics exporter: `PrometheusMetricsProvider` serves them over HTTP, `NullMetricsProvider` keeps none.").default(DEFAULT_CLASS).partly(&[Fate::NoEffect(Asks::OneOf(&[NULL_CLASS]), "metrics are kept all the same")]);

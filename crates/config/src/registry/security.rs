@@ -1,8 +1,8 @@
 //! Settings of authentication and TLS.
 
 use super::fate::{Asks, Fate, KERBEROS, KEY_SCHEME, MD5, SCHEMES, TLS_PROVIDER, UNKNOWN_PROVIDER};
-use super::key::Key;
-use super::key::Kind::{Class, Flag, List, Path, Secret, Text};
+use super::key::Kind::{Class, Flag, Int, List, Path, Secret, Text};
+use super::key::{Key, Outside};
 use super::keys;
 
 const NO_KINIT: &str = "tickets are not renewed by a command here";
@@ -45,16 +45,18 @@ keys! {
     SESSION_REQUIRE_SASL = Key::prefixed("sessionRequireClientSASLAuth", Flag, "Whether clients must authenticate with SASL.").default("false");
     ENFORCE_AUTH_ENABLED = Key::prefixed("enforce.auth.enabled", Flag, "Whether clients must authenticate with one of `enforce.auth.schemes`.").default("false");
     ENFORCE_AUTH_SCHEMES = Key::prefixed("enforce.auth.schemes", List, "Schemes that count for `enforce.auth.enabled`.").partly(&[Fate::Refused(Asks::ListsOtherThan(&["digest", "ip", "x509", "sasl"]), &SCHEMES)]).only_with("enforce.auth.enabled", Asks::True);
+    AUTH_FAILURES_MAX = Key::prefixed("auth.maxFailuresPerMinute", Int, "Logins of clients of one address that may fail within a minute: then its connections are refused until that minute is over; 0 is no limit.").default("0").unit("failures").at_least(0, Outside::Default);
     ENSEMBLE_AUTH_NAME = Key::prefixed("ensembleAuthName", List, "Names of this ensemble for the scheme `ensemble`.").should();
     USE_X_FORWARDED_FOR = Key::prefixed("IPAuthenticationProvider.usexforwardedfor", Flag, "Whether admin requests come from the first address of `X-Forwarded-For`.").default("false").should();
     SASL_SERVER_CONFIG = Key::prefixed("sasl.serverconfig", Text, "Section of the JAAS file for clients.").default("Server");
     JAAS_FILE = Key::property("java.security.auth.login.config", Path, "The JAAS file: who may log in by SASL.");
     SASL_SUPER_PASSWORD = Key::prefixed("SASLAuthenticationProvider.superPassword", Secret, "Password of the SASL user `super`.").should();
-    KERBEROS_REMOVE_HOST = Key::prefixed("kerberos.removeHostFromPrincipal", Flag, "Whether the host is cut off Kerberos names.").default("false").should().refused(Asks::True, &KERBEROS);
-    KERBEROS_REMOVE_REALM = Key::prefixed("kerberos.removeRealmFromPrincipal", Flag, "Whether the realm is cut off Kerberos names.").default("false").should().refused(Asks::True, &KERBEROS);
-    KERBEROS_CANONICALIZE = Key::prefixed("kerberos.canonicalizeHostNames", Flag, "Whether hosts of members are replaced by their canonical names.").default("false").should().refused(Asks::True, &KERBEROS);
-    AUTH_TO_LOCAL = Key::prefixed("security.auth_to_local", Text, "Rules that turn Kerberos names into user names.").default("DEFAULT").should().refused(Asks::OtherThan(&["DEFAULT"]), &KERBEROS);
-    REQUIRE_KERBEROS_CONFIG = Key::prefixed("requireKerberosConfig", Text, "Java fails without krb5.conf.").internal("there is no Kerberos yet");
+    KERBEROS_REMOVE_HOST = Key::prefixed("kerberos.removeHostFromPrincipal", Flag, "Whether the host is cut off Kerberos names.").default("false").should().partly(&[Fate::Refused(Asks::True, &KERBEROS)]);
+    KERBEROS_REMOVE_REALM = Key::prefixed("kerberos.removeRealmFromPrincipal", Flag, "Whether the realm is cut off Kerberos names.").default("false").should().partly(&[Fate::Refused(Asks::True, &KERBEROS)]);
+    KERBEROS_CANONICALIZE = Key::prefixed("kerberos.canonicalizeHostNames", Flag, "Whether hosts of members are replaced by their canonical names.").default("false").should().partly(&[Fate::Refused(Asks::True, &KERBEROS)]);
+    AUTH_TO_LOCAL = Key::prefixed("security.auth_to_local", Text, "Rules that turn Kerberos names into user names.").default("DEFAULT").should().partly(&[Fate::Refused(Asks::OtherThan(&["DEFAULT"]), &KERBEROS)]);
+    REQUIRE_KERBEROS_CONFIG = Key::prefixed("requireKerberosConfig", Text, "Java fails without krb5.conf.").internal("the Kerberos library says itself what it misses");
+    KRB5_CONF = Key::property("java.security.krb5.conf", Path, "The krb5.conf of the Kerberos library, instead of the system's.").should();
     KERBEROS_RELOGIN = Key::prefixed("kerberos.minReLoginTimeMs", Text, "Java's pause between two Kerberos logins.").default("60000").unit("ms").internal(NO_KINIT);
     KINIT = Key::prefixed("kinit", Text, "Java's command to renew tickets.").default("/usr/bin/kinit").internal(NO_KINIT);
     SERVER_PRINCIPAL = Key::property("zookeeper.server.principal", Text, "Kerberos name that Java's own clients expect of a server.").internal("only SASL clients use it");
@@ -63,6 +65,7 @@ keys! {
     JAAS_LOGIN_RENEW = Key::prefixed("jaasLoginRenew", Text, "A setting from old guides.").internal("no release of ZooKeeper reads it");
 
     SSL_AUTH_PROVIDER = Key::prefixed("ssl.authProvider", Text, "Scheme whose provider authenticates the clients of `secureClientPort`.").default("x509").should().partly(&[Fate::Refused(Asks::OtherThan(&["x509"]), &TLS_PROVIDER)]);
+    SSL_X509 = Key::prefixed("ssl.x509.*", Text, "How ids of scheme `x509` are made of alternative names, as `ssl.x509.clientCertIdType` of later releases.").no_effect(Asks::Any, "no release 3.9 reads it; the id is the subject of the certificate");
     SSL_PROVIDER = Key::prefixed("ssl.sslProvider", Text, "Java's choice between its own TLS and OpenSSL.").default("JDK").internal("there is one TLS library here");
     CLIENT_PORT_UNIFICATION = Key::prefixed("client.portUnification", Flag, "Whether `clientPort` also takes TLS.").default("false");
     CLIENT_CERT_RELOAD = Key::prefixed("client.certReload", Flag, "Whether changed key and trust stores are loaded while running.").default("false").should();
@@ -90,6 +93,7 @@ pub(crate) struct TlsKeys {
     pub(crate) client_hostname_verification: &'static Key,
     pub(crate) allow_reverse_dns_lookup: &'static Key,
     pub(crate) crl: &'static Key,
+    pub(crate) crl_location: &'static Key,
     pub(crate) ocsp: &'static Key,
     pub(crate) handshake_detection_timeout: &'static Key,
 }
@@ -121,7 +125,8 @@ macro_rules! tls_keys {
                 HOSTNAME_VERIFICATION = Key::prefixed(concat!($prefix, "hostnameVerification"), Flag, "Whether a server's host must be in its certificate.").default("true");
                 CLIENT_HOSTNAME_VERIFICATION = Key::prefixed(concat!($prefix, "clientHostnameVerification"), Flag, "Whether a client's host must be in its certificate.").default($hosts).should();
                 ALLOW_REVERSE_DNS_LOOKUP = Key::prefixed(concat!($prefix, "allowReverseDnsLookup"), Flag, "Whether the name for that is looked up from the address.").default($hosts).should();
-                CRL = Key::prefixed(concat!($prefix, "crl"), Flag, "Whether revocation lists are consulted.").default("false").should().refused(Asks::True, &REVOCATION);
+                CRL_LOCATION = Key::prefixed(concat!($prefix, "crl.location"), Path, "File with lists of revoked certificates, PEM or DER. With it, certificates that are on a list are refused, and those that no list in force speaks of.");
+                CRL = Key::prefixed(concat!($prefix, "crl"), Flag, "Whether revocation lists are fetched from where certificates say.").default("false").should().refused(Asks::True, &REVOCATION);
                 OCSP = Key::prefixed(concat!($prefix, "ocsp"), Flag, "Whether OCSP is asked.").default("false").should().refused(Asks::True, &REVOCATION);
                 CONTEXT_SUPPLIER = Key::prefixed(concat!($prefix, "context.supplier.class"), Text, "Java class that makes the TLS context.").refused(Asks::Any, &NO_SUPPLIER);
                 HANDSHAKE_DETECTION_TIMEOUT = Key::prefixed(concat!($prefix, "handshakeDetectionTimeoutMillis"), Int, "Time for the first bytes that tell TLS from plain.").default("5000").unit("ms").at_least(1, Outside::Default).should();
@@ -144,6 +149,7 @@ macro_rules! tls_keys {
                 client_hostname_verification: &CLIENT_HOSTNAME_VERIFICATION,
                 allow_reverse_dns_lookup: &ALLOW_REVERSE_DNS_LOOKUP,
                 crl: &CRL,
+                crl_location: &CRL_LOCATION,
                 ocsp: &OCSP,
                 handshake_detection_timeout: &HANDSHAKE_DETECTION_TIMEOUT,
             };

@@ -4,8 +4,10 @@
 
 mod checklist;
 mod every_setting;
+mod examine;
 mod examples;
 mod fates;
+mod kerberos;
 mod precedence;
 mod readers;
 mod reconfig;

@@ -264,3 +264,52 @@ fn a_path_that_is_relative_is_warned_of() {
         "dataDir is not set"
     );
 }
+
+/// A member of three whose list was reconfigured, with these two files.
+fn reconfigured(list: &str, next: Option<&str>) -> Machine {
+    let lines = "dataDir=/data\ninitLimit=5\nsyncLimit=2\nreconfigEnabled=true\n\
+                 dynamicConfigFile=/conf/zoo.cfg.dynamic.100000000";
+    let machine = Machine::with(lines)
+        .file("/conf/zoo.cfg.dynamic.100000000", list)
+        .file("/data/myid", "2");
+    match next {
+        Some(next) => machine.file("/conf/zoo.cfg.dynamic.next", next),
+        None => machine,
+    }
+}
+
+const LIST: &str = "server.1=a:1:2;2181\nserver.2=b:1:2;2181\nserver.3=c:1:2;2181\n";
+
+/// Servers write these files whole, so what is not whole is damaged. A server that took an empty list for
+/// that of nobody would stand alone with the history of its ensemble.
+#[test]
+fn a_damaged_list_in_force_is_refused_with_its_name_and_the_way_out() {
+    for list in [
+        "",
+        "\n\n",
+        "\0\0\0\0\0\0\0\0",
+        "server.1=a:1:2:observer;2181\nserver.2=b:1:2:observer;2181",
+        "server.1=a:1:2;2181\nser\u{7f}er.2=b:1:2;2181\nserver.3=c:1:2;2181",
+        "server.1=a:1:2;2181\nserver.2=b:1;2181\nserver.3=c:1:2;2181",
+    ] {
+        let error = reconfigured(list, None).refusal();
+        let text = error.to_string();
+        assert!(text.contains("/conf/zoo.cfg.dynamic.100000000"), "{text}");
+        assert!(text.contains("another member"), "{text}");
+    }
+}
+
+/// It counts in elections: the server may have acknowledged it.
+#[test]
+fn a_damaged_list_that_was_proposed_is_refused_with_its_name_and_the_way_out() {
+    let with_version = format!("{LIST}version=200000003");
+    assert!(reconfigured(LIST, Some(&with_version)).load().is_ok());
+    let unknown = with_version.replace("server.3", "serwer.3");
+    let no_version = with_version.replace("version", "versioo");
+    for next in ["", LIST, &unknown, &no_version, "version=200000003"] {
+        let error = reconfigured(LIST, Some(next)).refusal();
+        let text = error.to_string();
+        assert!(text.contains("/conf/zoo.cfg.dynamic.next"), "{text}");
+        assert!(text.contains("no reconfiguration is under way"), "{text}");
+    }
+}

@@ -1,6 +1,6 @@
 //! What SASL needs of the JAAS file, and how it is refused without: nobody may believe to be protected.
 
-use config::Secret;
+use config::{Config, SaslAcceptor, SaslInitiator, SaslUsers, Secret};
 
 use crate::support::{JAAS, JAAS_FILE, Machine, warnings};
 
@@ -10,6 +10,13 @@ const PROVIDER: &str =
 fn named(jaas: &str) -> Machine {
     let flag = format!("java.security.auth.login.config={JAAS_FILE}");
     Machine::alone(PROVIDER).file(JAAS_FILE, jaas).flag(&flag)
+}
+
+fn users(config: Config) -> SaslUsers {
+    match config.auth.sasl.acceptor {
+        Some(SaslAcceptor::DigestMd5(users)) => users,
+        other => panic!("{other:?}"),
+    }
 }
 
 fn refusal(machine: Machine) -> String {
@@ -57,7 +64,7 @@ fn a_missing_or_empty_section_is_refused_and_the_others_are_named() {
 fn another_section_can_be_named_and_must_be_there_then() {
     let jaas = JAAS.replace("Server {", "Zk {");
     let flag = |machine: Machine| machine.flag("zookeeper.sasl.serverconfig=Zk");
-    let users = flag(named(&jaas)).config().auth.sasl.users.unwrap();
+    let users = users(flag(named(&jaas)).config());
     assert!(users.password("bob").is_some());
     let told = refusal(flag(named(JAAS)));
     assert!(
@@ -69,9 +76,9 @@ fn another_section_can_be_named_and_must_be_there_then() {
 #[test]
 fn a_section_without_a_provider_lets_people_log_in_as_in_java() {
     let config = Machine::alone("").jaas().config();
-    assert!(config.auth.sasl.users.is_some());
+    assert!(config.auth.sasl.acceptor.is_some());
     let none = Machine::alone("").config();
-    assert!(none.auth.sasl.users.is_none());
+    assert!(none.auth.sasl.acceptor.is_none());
 }
 
 #[test]
@@ -86,45 +93,30 @@ fn faults_in_the_file_have_its_line_and_show_no_password() {
 }
 
 #[test]
-fn kerberos_is_refused_where_it_is_asked_for() {
-    let jaas =
-        "Server {\n com.sun.security.auth.module.Krb5LoginModule required useKeyTab=true; };";
-    let told = refusal(named(jaas));
+fn a_module_that_is_not_known_is_refused() {
+    let told = refusal(named("Server {\n com.example.Module required; };"));
     assert_eq!(
         told,
-        "/conf/jaas.conf:2: the section Server logs in by \
-         com.sun.security.auth.module.Krb5LoginModule, and this release has DIGEST-MD5 only (use \
-         org.apache.zookeeper.server.auth.DigestLoginModule)"
+        "/conf/jaas.conf:2: the section Server logs in by com.example.Module, which is not known \
+         here (use org.apache.zookeeper.server.auth.DigestLoginModule or \
+         com.sun.security.auth.module.Krb5LoginModule)"
     );
 }
 
 #[test]
 fn the_super_password_replaces_that_of_the_user_super() {
     let line = "SASLAuthenticationProvider.superPassword=other\n";
-    let users = |jaas: &str| {
+    let read = |jaas: &str| {
         let flag = format!("java.security.auth.login.config={JAAS_FILE}");
         let machine = Machine::alone(&format!("{PROVIDER}{line}"));
         machine.file(JAAS_FILE, jaas).flag(&flag).config()
     };
-    let with = users(JAAS);
-    let password = with.auth.sasl.users.as_ref().unwrap().password("super");
-    assert_eq!(password, Some(&Secret::new("other")));
-    let without = users(&JAAS.replace("user_super=", "user_sue="));
-    assert!(
-        without
-            .auth
-            .sasl
-            .users
-            .as_ref()
-            .unwrap()
-            .password("super")
-            .is_none()
-    );
-    assert!(
-        warnings(&without)
-            .iter()
-            .any(|told| told.contains("no user_super"))
-    );
+    let with = users(read(JAAS));
+    assert_eq!(with.password("super"), Some(&Secret::new("other")));
+    let without = read(&JAAS.replace("user_super=", "user_sue="));
+    let told = warnings(&without);
+    assert!(told.iter().any(|told| told.contains("no user_super")));
+    assert!(users(without).password("super").is_none());
 }
 
 #[test]
@@ -148,7 +140,10 @@ fn members_need_both_sections_and_no_fips_mode() {
         .ensemble
         .unwrap()
         .sasl;
-    assert_eq!(sasl.learner.unwrap().password, Secret::new("three"));
+    let Some(SaslInitiator::DigestMd5(login)) = sasl.learner else {
+        panic!("no login");
+    };
+    assert_eq!(login.password, Secret::new("three"));
     let flag = format!("java.security.auth.login.config={JAAS_FILE}");
     for (missing, named) in [
         ("QuorumServer", "QuorumServer"),

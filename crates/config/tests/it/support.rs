@@ -16,6 +16,7 @@ pub(crate) struct Machine {
     files: BTreeMap<PathBuf, Vec<u8>>,
     hosts: BTreeMap<String, IpAddr>,
     flags: SystemProperties,
+    has_gssapi: bool,
 }
 
 impl Machine {
@@ -64,6 +65,12 @@ impl Machine {
         self
     }
 
+    /// As a build with the feature `gssapi` reads it.
+    pub(crate) fn gssapi(mut self) -> Self {
+        self.has_gssapi = true;
+        self
+    }
+
     pub(crate) fn load(mut self) -> Result<Config, ConfigError> {
         let flags = std::mem::take(&mut self.flags);
         Config::load(Path::new(ZOO_CFG), flags, &mut self)
@@ -99,6 +106,10 @@ impl Surroundings for Machine {
     fn resolve(&mut self, host: &str) -> io::Result<IpAddr> {
         let unknown = || io::Error::new(io::ErrorKind::NotFound, "Name or service not known");
         self.hosts.get(host).copied().ok_or_else(unknown)
+    }
+
+    fn has_gssapi(&self) -> bool {
+        self.has_gssapi
     }
 }
 
@@ -149,13 +160,19 @@ connection_throttle_weight_enabled=true
 connection_throttle_tokens=7
 audit.enable=true
 history.enabled=true
+admin.portUnification=true
 ";
+
+fn is_switched_on(name: &str) -> bool {
+    let mut lines = ALL_SWITCHED_ON.lines();
+    lines.any(|line| line.split('=').next() == Some(name))
+}
 
 /// A value unlike the default.
 pub(crate) fn another_value(key: &Key) -> Option<&'static str> {
     Some(match (key.kind, key.default) {
         (Kind::Flag, DefaultValue::Value("true") | DefaultValue::Derived(_)) => "false",
-        (Kind::Flag, _) if ALL_SWITCHED_ON.contains(key.name) => "false",
+        (Kind::Flag, _) if is_switched_on(key.name) => "false",
         (Kind::Flag, _) => "true",
         (Kind::Word { special, .. }, _) => special,
         (Kind::Choice(words), _) => words[1],

@@ -3,7 +3,7 @@
 use config::members::MemberRole;
 use config::{
     AdminScheme, AuthProvider, ClientAuth, DigestAlgorithm, FourLetterWords, MetricsExporter,
-    NoticeLevel, Secret, SnapshotCompression, StoreFormat,
+    NoticeLevel, SaslAcceptor, SaslInitiator, Secret, SnapshotCompression, StoreFormat,
 };
 
 use crate::support::{JAAS, JAAS_FILE, Machine, has_notice, warnings};
@@ -70,7 +70,8 @@ fn defaults_are_those_of_apache_zookeeper() {
 
 #[test]
 fn members_have_defaults_too() {
-    let ensemble = Machine::member("").config().ensemble.unwrap();
+    let config = Machine::member("").config();
+    let ensemble = config.ensemble.unwrap();
     assert_eq!(
         (ensemble.my_id.0, ensemble.role),
         (1, MemberRole::Participant)
@@ -86,7 +87,7 @@ fn members_have_defaults_too() {
     assert!(ensemble.leader.serves_clients);
     assert_eq!(ensemble.learner.observer_master_port, None);
     assert!(ensemble.learner.observer_sync_enabled);
-    assert!(ensemble.tls.tls.client_hostname_verification);
+    assert!(config.quorum_tls.unwrap().tls.client_hostname_verification);
     assert!(ensemble.sasl.learner.is_none() && ensemble.sasl.may_join.is_none());
     let retries = |value: &str| {
         let machine = Machine::member("").flag(&format!("zookeeper.electionPortBindRetry={value}"));
@@ -230,14 +231,21 @@ fn a_charts_file_is_read_as_java_reads_it() {
     );
     assert_eq!(config.client_tls.tls.client_auth, ClientAuth::Want);
     assert_eq!(config.auth.providers["1"], AuthProvider::Sasl);
-    let users = config.auth.sasl.users.unwrap();
+    let Some(SaslAcceptor::DigestMd5(users)) = config.auth.sasl.acceptor else {
+        panic!("no users");
+    };
     assert_eq!(users.password("bob"), Some(&Secret::new("two")));
     assert!(users.password("nobody").is_none());
     assert!(!config.fips_mode);
     let ensemble = config.ensemble.unwrap();
-    assert!(ensemble.tls.is_enabled && ensemble.sasl.server_requires);
-    assert_eq!(ensemble.sasl.learner.unwrap().user, "zk");
-    assert!(ensemble.sasl.may_join.unwrap().password("zk").is_some());
+    assert!(config.quorum_tls.unwrap().is_enabled && ensemble.sasl.server_requires);
+    let (Some(SaslInitiator::DigestMd5(login)), Some(SaslAcceptor::DigestMd5(users))) =
+        (ensemble.sasl.learner, ensemble.sasl.may_join)
+    else {
+        panic!("no logins between members");
+    };
+    assert_eq!(login.user, "zk");
+    assert!(users.password("zk").is_some());
     assert_eq!(ensemble.election.bind_attempts, None);
 }
 
@@ -292,7 +300,7 @@ fn super_users_and_ensemble_names_are_collected() {
 
 #[test]
 fn the_text_of_the_file_is_kept_as_it_is() {
-    let text = "# mine\ndataDir=/data\n\nclientPort=2181";
+    let text = "# mine\ndataDir=/data\n\nclientPort=2181\nssl.keyStore.passwordPath=/p";
     assert_eq!(
         Machine::with(text).config().initial_configuration.expose(),
         text

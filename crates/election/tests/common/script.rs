@@ -487,5 +487,9 @@ fn fresh(sid: Sid, words: &[String], members: &MemberList, candidate: Candidate)
     if let Some(proposed) = words.value("proposed") {
         electorate = electorate.with_proposed(Majority::new(sids(proposed)));
     }
-    Election::new(sid, role, settings, electorate, candidate)
+    let mut election = Election::new(sid, role, settings, electorate, candidate);
+    if let Some(known) = words.number("known") {
+        election.take_no_list_before(ConfigVersion(known));
+    }
+    election
 }

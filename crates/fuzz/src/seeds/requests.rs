@@ -198,11 +198,11 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
     let credentials = AuthPacket {
         auth_type: 0,
         scheme: text("digest"),
-        auth: data("bob:pw"),
+        auth: data("bob:pw").into(),
     };
     frames.push(behind(OpCode::Auth, &credentials));
     let token = SaslToken {
-        token: data("token"),
+        token: data("token").into(),
     };
     frames.push(behind(OpCode::Sasl, &token));
     frames
@@ -230,12 +230,12 @@ pub(crate) fn handshakes() -> Vec<Vec<u8>> {
         last_zxid_seen: Zxid(7),
         timeout_ms: 10_000,
         session_id: SessionId(0x0100_0015_ccec_0000),
-        password: Some(Bytes::from_static(&[0x5a; 16])),
+        password: Some(Bytes::from_static(&[0x5a; 16])).into(),
         read_only: Some(false),
     };
     let new = request.to_bytes().to_vec();
     request.read_only = None;
     let old = request.to_bytes().to_vec();
-    request.password = None;
+    request.password = None.into();
     vec![new, old, request.to_bytes().to_vec()]
 }

@@ -36,6 +36,7 @@ pub const TARGETS: &[Target] = &[
     tls::JKS,
     tls::PKCS12,
     tls::PEM,
+    tls::REVOCATIONS,
     tls::SUBJECT,
     config::JAAS,
     sasl::TOKENS,

@@ -3,9 +3,12 @@
 use std::sync::OnceLock;
 
 use p12_keystore::{Certificate, KeyStore, KeyStoreEntry, PrivateKey, PrivateKeyChain};
-use rcgen::{CertificateParams, DnType, KeyPair};
+use rcgen::DnType;
 use sha1::{Digest, Sha1};
-use transport::tls::{StoreFormat, certificate, read_key_store, read_trust_store};
+use testkit::certificates::{Authority, Signed, params, self_signed};
+use transport::tls::{
+    StoreFormat, certificate, read_key_store, read_revocations, read_trust_store,
+};
 
 use crate::{Memory, Target};
 
@@ -32,7 +35,7 @@ pub(super) const PKCS12: Target = Target {
 pub(super) const PEM: Target = Target {
     name: "pem_store",
     run: |data| read(StoreFormat::Pem, data),
-    seeds: || vec![format!("{}{}", own().key_pem, own().certificate_pem).into_bytes()],
+    seeds: || vec![own().pem().into_bytes()],
     words: &[
         "-----BEGIN ",
         "-----END ",
@@ -49,11 +52,36 @@ pub(super) const SUBJECT: Target = Target {
     run: |data| {
         certificate::subject(&data.into());
     },
-    seeds: || vec![own().certificate.clone()],
+    seeds: || vec![own().certificate.der().to_vec()],
     words: &[],
     repair: None,
     memory: Memory::DECODER,
 };
+
+pub(super) const REVOCATIONS: Target = Target {
+    name: "revocation_lists",
+    run: |data| match read_revocations(data) {
+        Ok(lists) => assert!(!lists.is_empty()),
+        Err(fault) => assert!(!fault.to_string().is_empty()),
+    },
+    seeds: || {
+        let (der, pem) = lists();
+        vec![der, pem.repeat(2).into_bytes()]
+    },
+    words: &["-----BEGIN X509 CRL-----", "-----END X509 CRL-----", "\n"],
+    repair: None,
+    memory: Memory::DECODER,
+};
+
+/// A list with two certificates, in both forms.
+fn lists() -> (Vec<u8>, String) {
+    static LISTS: OnceLock<(Vec<u8>, String)> = OnceLock::new();
+    let made = LISTS.get_or_init(|| {
+        let list = Authority::new("Authority").revoke(&["zk1", "zk2"], 4000);
+        (list.der().to_vec(), list.pem().expect("a list"))
+    });
+    made.clone()
+}
 
 fn read(format: StoreFormat, data: &[u8]) {
     for password in ["", PASSWORD] {
@@ -64,30 +92,15 @@ fn read(format: StoreFormat, data: &[u8]) {
     }
 }
 
-struct Own {
-    key: Vec<u8>,
-    key_pem: String,
-    certificate: Vec<u8>,
-    certificate_pem: String,
-}
-
 /// One for the whole process: keys are random, and a case has to be the same again within it.
-fn own() -> &'static Own {
-    static OWN: OnceLock<Own> = OnceLock::new();
+fn own() -> &'static Signed {
+    static OWN: OnceLock<Signed> = OnceLock::new();
     OWN.get_or_init(|| {
-        let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, "zk1");
+        let mut params = params("zk1");
         params
             .distinguished_name
             .push(DnType::OrganizationName, "Test, with a comma");
-        let key = KeyPair::generate().expect("a key");
-        let certificate = params.self_signed(&key).expect("a certificate");
-        Own {
-            key: key.serialize_der(),
-            key_pem: key.serialize_pem(),
-            certificate: certificate.der().to_vec(),
-            certificate_pem: certificate.pem(),
-        }
+        self_signed(&params)
     })
 }
 
@@ -106,13 +119,13 @@ fn jks() -> Vec<u8> {
     };
     let of_type = |out: &mut Vec<u8>| out.extend_from_slice(b"\0\x05X.509");
     entry(&mut out, 1);
-    sized(&mut out, &protected(&own().key));
+    sized(&mut out, &protected(&own().key.serialize_der()));
     out.extend_from_slice(&[0, 0, 0, 1]);
     of_type(&mut out);
-    sized(&mut out, &own().certificate);
+    sized(&mut out, own().certificate.der());
     entry(&mut out, 2);
     of_type(&mut out);
-    sized(&mut out, &own().certificate);
+    sized(&mut out, own().certificate.der());
     out.extend_from_slice(&[0; 20]);
     seal(&mut out);
     out
@@ -167,8 +180,8 @@ fn seal(bytes: &mut [u8]) {
 }
 
 fn pkcs12() -> Vec<u8> {
-    let certificate = Certificate::from_der(&own().certificate).expect("a certificate");
-    let key = PrivateKey::from_der(&own().key).expect("a key");
+    let certificate = Certificate::from_der(own().certificate.der()).expect("a certificate");
+    let key = PrivateKey::from_der(&own().key.serialize_der()).expect("a key");
     let chain = PrivateKeyChain::new("own", key, [certificate.clone()]);
     let mut store = KeyStore::new();
     store.add_entry("own", KeyStoreEntry::PrivateKeyChain(chain));

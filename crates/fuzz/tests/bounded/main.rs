@@ -45,6 +45,7 @@ targets! {
     jks_store
     pkcs12_store
     pem_store
+    revocation_lists
     certificate_subject
     jaas
     sasl_tokens

@@ -11,7 +11,7 @@ const CEILING_BYTES: usize = 2 << 30;
 static ALLOCATOR: Cap<PeakAlloc> = Cap::new(PeakAlloc, CEILING_BYTES);
 
 /// Runs `work` and says how many bytes more than before were in use at its worst moment. No other
-/// thread may be at work.
+/// test may be at work; the threads of the test harness itself may take or give back a few bytes.
 pub(crate) fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
     PeakAlloc.reset_peak_usage();
     let before = PeakAlloc.current_usage();
@@ -22,6 +22,7 @@ pub(crate) fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
 #[test]
 fn an_allocation_is_seen_though_it_is_given_back() {
     let _alone = crate::run::alone();
-    let (_, bytes) = peak_of(|| drop(std::hint::black_box(Vec::<u8>::with_capacity(100_000))));
-    assert!((100_000..200_000).contains(&bytes), "{bytes}");
+    let (_, bytes) = peak_of(|| drop(std::hint::black_box(Vec::<u8>::with_capacity(1_000_000))));
+    // Not to the byte: what the harness gives back meanwhile is missing from it.
+    assert!((900_000..1_100_000).contains(&bytes), "{bytes}");
 }

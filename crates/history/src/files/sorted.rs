@@ -97,7 +97,15 @@ impl SortedWriter {
     }
 
     /// Writes the rest and puts it on the disk.
-    pub(crate) fn finish(mut self) -> Result<Arc<SortedFile>> {
+    pub(crate) fn finish(self) -> Result<Arc<SortedFile>> {
+        let (file, unsynced) = self.finish_unsynced()?;
+        unsynced.sync()?;
+        Ok(file)
+    }
+
+    /// Writes the rest. It can be read, but is on the disk only once the second of what is returned is
+    /// synced.
+    pub(crate) fn finish_unsynced(mut self) -> Result<(Arc<SortedFile>, Unsynced)> {
         self.end_page()?;
         let index_at = self.offset;
         let index = std::mem::take(&mut self.index);
@@ -107,9 +115,26 @@ impl SortedWriter {
         trailer.extend_from_slice(&VERSION.to_be_bytes());
         let failed = || io_error("write", &self.path);
         self.out.write_all(&trailer).map_err(failed())?;
-        self.out.flush().map_err(failed())?;
-        self.out.get_ref().sync_data().map_err(failed())?;
-        SortedFile::open(self.path.clone())
+        let out = self.out.into_inner().map_err(|error| error.into_error());
+        let unsynced = Unsynced {
+            file: out.map_err(failed())?,
+            path: self.path.clone(),
+        };
+        Ok((SortedFile::open(self.path)?, unsynced))
+    }
+}
+
+/// A file that was written whole, as it was written: an error of the disk is told here.
+pub(crate) struct Unsynced {
+    file: File,
+    path: PathBuf,
+}
+
+impl Unsynced {
+    /// Puts it on the disk.
+    pub(crate) fn sync(&self) -> Result<()> {
+        let synced = self.file.sync_data();
+        synced.map_err(io_error("sync", &self.path))
     }
 }
 

@@ -51,7 +51,8 @@ impl Sorter {
             writer.push(&key, &value)?;
         }
         self.bytes = 0;
-        let piece = writer.finish()?;
+        // It is gone after a crash, so it never has to be on the disk.
+        let (piece, _) = writer.finish_unsynced()?;
         // Its pages are read through the open file; nothing is left behind after a crash.
         segment::remove(piece.path());
         self.pieces.push(piece);
@@ -67,40 +68,53 @@ impl Sorter {
 
 /// Walks over several sorted files at once. Of equal keys, that of the first file comes first.
 pub(crate) struct MergedCursor {
-    inputs: Vec<SortedCursor>,
-    /// Which holds the smallest key.
-    smallest: Option<usize>,
+    /// Those that are not at their end, in the order of their entries, the last one first: the next
+    /// entry is at the end. The number says which file it is.
+    inputs: Vec<(usize, SortedCursor)>,
 }
 
 impl MergedCursor {
     pub(crate) fn seek(files: &[Arc<SortedFile>], key: &[u8]) -> Result<Self> {
-        let inputs = files.iter().map(|file| file.seek(key));
-        let mut cursor = Self {
-            inputs: inputs.collect::<Result<_>>()?,
-            smallest: None,
-        };
-        cursor.choose();
+        let mut cursor = Self { inputs: Vec::new() };
+        for (number, file) in files.iter().enumerate() {
+            cursor.put((number, file.seek(key)?));
+        }
         Ok(cursor)
     }
 
-    fn choose(&mut self) {
-        let keys = self.inputs.iter().enumerate();
-        let keys = keys.filter_map(|(at, input)| Some((input.entry()?.0, at)));
-        self.smallest = keys.min().map(|(_, at)| at);
+    /// Puts an input where it belongs. Few are compared with: neighbours in a file are often
+    /// neighbours in all of them.
+    fn put(&mut self, (number, input): (usize, SortedCursor)) {
+        let Some((key, _)) = input.entry() else {
+            return;
+        };
+        let comes_before = |other: &(usize, SortedCursor)| {
+            let (at, other) = other;
+            other
+                .entry()
+                .is_some_and(|(other, _)| (other, *at) < (key, number))
+        };
+        let behind = self
+            .inputs
+            .iter()
+            .rev()
+            .take_while(|other| comes_before(other));
+        let at = self.inputs.len() - behind.count();
+        self.inputs.insert(at, (number, input));
     }
 
     /// The entry that it stands before; `None` at the end.
     pub(crate) fn entry(&self) -> Option<(&[u8], &[u8])> {
-        self.inputs[self.smallest?].entry()
+        self.inputs.last()?.1.entry()
     }
 
     /// Goes to the next entry; whether a page had to be read for it.
     pub(crate) fn advance(&mut self) -> Result<bool> {
-        let Some(at) = self.smallest else {
+        let Some((number, mut input)) = self.inputs.pop() else {
             return Ok(false);
         };
-        let has_read = self.inputs[at].advance()?;
-        self.choose();
+        let has_read = input.advance()?;
+        self.put((number, input));
         Ok(has_read)
     }
 }

@@ -5,10 +5,11 @@ use crate::limits::PAGE_RESULTS_MAX;
 use crate::postings::{kinds, path_key};
 use crate::query::scan::SubtreeCursor;
 use crate::read::{Reader, Viewer};
-use crate::record::ExportedChange;
+use crate::record::{Change, ExportedChange};
 use crate::view::Look;
 
-/// The last changes of a znode; each is `None` if it is older than what is kept.
+/// The last changes of a znode; each is `None` if it is older than what is kept, or if a later one may
+/// lie in a hole.
 #[derive(Debug, Clone)]
 pub struct Blame {
     /// Which created it.
@@ -32,7 +33,8 @@ pub struct ChildBlame {
     pub name: String,
     /// Whether it is there.
     pub exists: bool,
-    /// The last change of the child itself; `None` if it is older than what is kept.
+    /// The last change of the child itself; `None` if it is older than what is kept, or if a later one
+    /// may lie in a hole.
     pub last: Option<ExportedChange>,
 }
 
@@ -108,14 +110,36 @@ impl Look {
                     && crate::postings::kinds_of(change) & wanted != 0
             });
             if let Some(change) = found {
-                let mut change = change.clone();
-                for content in [&mut change.data, &mut change.acl].into_iter().flatten() {
-                    *content = self.content(content, segment.as_ref())?;
+                if !self.is_last_over_holes(change, wanted)? {
+                    return Ok(None);
                 }
+                let change = self.with_contents(change, segment.as_ref())?;
                 return self.exported(change, false, viewer);
             }
         }
         Ok(None)
+    }
+
+    /// Whether the last change that is recorded is the last that there was: the znodes behind the last
+    /// hole still are what it made of them. Of a deletion nobody can tell.
+    fn is_last_over_holes(&self, change: &Change, wanted: u8) -> Result<bool> {
+        let Some(era) = self.eras.last().filter(|_| self.eras.len() > 1) else {
+            return Ok(true);
+        };
+        if change.zxid > era.row.gap_after {
+            return Ok(true);
+        }
+        let then = match self.znode(&change.path, change.position()) {
+            Err(HistoryError::NotKept { .. } | HistoryError::Hole { .. }) => None,
+            other => other?,
+        };
+        let (Some(then), Some(base)) = (then, self.base_znode(&change.path, era)?) else {
+            return Ok(false);
+        };
+        let is_unless = |kind: u8, is_same: bool| wanted & kind == 0 || is_same;
+        Ok(base.czxid == then.czxid
+            && is_unless(kinds::SETS_DATA, base.mzxid == then.mzxid)
+            && is_unless(kinds::SETS_ACL, base.aversion == then.aversion))
     }
 
     fn blame_children(

@@ -67,7 +67,8 @@ impl Reader {
         let look = self.look();
         let (from, to) = (look.zxid_at(from)?, look.zxid_at(to)?);
         let eras = (look.era_of(from)?, look.era_of(to)?);
-        let (first_block, last_block) = (look.last_block_at(from.0), look.last_block_at(to.0));
+        // Changes between the two lie in these.
+        let between = look.first_block_from(from.min(to).0)..=look.last_block_at(from.max(to).0);
         let limit = limit.clamp(1, PAGE_RESULTS_MAX);
         let mut page = Page {
             results: Vec::new(),
@@ -86,8 +87,7 @@ impl Reader {
                 return Ok(page);
             }
             last = Some(found.clone());
-            let (low, high) = (first_block.min(last_block), first_block.max(last_block));
-            let is_touched = postings.iter().any(|at| (low..=high).contains(&at.block));
+            let is_touched = postings.iter().any(|at| between.contains(&at.block));
             if eras.0 == eras.1 && !is_touched {
                 continue;
             }

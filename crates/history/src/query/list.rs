@@ -1,10 +1,12 @@
 //! The changes of a path or a subtree.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::error::{HistoryError, Result};
+use crate::files::segment::Segment;
 use crate::filter;
-use crate::limits::{FORMAT, PAGE_BLOCKS_MAX, PAGE_BYTES_MAX, PAGE_RESULTS_MAX};
+use crate::limits::{FORMAT, PAGE_BLOCKS_MAX, PAGE_BYTES_MAX, PAGE_RESULTS_MAX, SUBTREE_KEYS_MAX};
 use crate::postings::{host, identity_key, path_key, session_key};
 use crate::query::scan::{is_below, ranges_below};
 use crate::read::{Extent, Moment, Reader, Viewer, hide, shown};
@@ -56,7 +58,7 @@ impl HistoryQuery {
         }
     }
 
-    fn matches(&self, change: &Change) -> bool {
+    pub(crate) fn matches(&self, change: &Change) -> bool {
         let is_of_path = if self.recursive {
             is_below(&self.path, &change.path)
         } else {
@@ -182,10 +184,7 @@ impl Growing<'_> {
                 return Ok(false);
             }
             self.last = Some(change.position());
-            let mut change = change.clone();
-            for content in [&mut change.data, &mut change.acl].into_iter().flatten() {
-                *content = look.content(content, segment.as_ref())?;
-            }
+            let change = look.with_contents(change, segment.as_ref())?;
             match look.exported(change, self.query.with_states, self.viewer)? {
                 Some(result) => {
                     self.bytes += prost::Message::encoded_len(&result);
@@ -224,8 +223,10 @@ impl Look {
         };
         if !query.recursive {
             narrow(of_key(&path_key(&query.path))?);
-        } else if query.path != "/" {
-            narrow(self.blocks_below(&query.path)?);
+        } else if query.path != "/"
+            && let Some(found) = self.blocks_below(&query.path)?
+        {
+            narrow(found);
         }
         if let Some(session) = query.session {
             narrow(of_key(&session_key(session))?);
@@ -249,15 +250,22 @@ impl Look {
         Ok(found)
     }
 
-    fn blocks_below(&self, path: &str) -> Result<BTreeSet<u64>> {
+    /// `None` for a large subtree: going through its keys for each page would take longer than going
+    /// through the blocks.
+    fn blocks_below(&self, path: &str) -> Result<Option<BTreeSet<u64>>> {
         let mut blocks = BTreeSet::new();
+        let mut left = SUBTREE_KEYS_MAX;
         for (from, to) in ranges_below(path, None) {
             let mut keys = self.keys(&from, &to)?;
             while let Some((_, postings)) = keys.next()? {
+                if left == 0 {
+                    return Ok(None);
+                }
+                left -= 1;
                 blocks.extend(postings.iter().map(|posting| posting.block));
             }
         }
-        Ok(blocks)
+        Ok(Some(blocks))
     }
 
     /// By what the row of the block says.
@@ -283,6 +291,19 @@ impl Look {
             }
         });
         since && until && after
+    }
+
+    /// A copy of a change that holds its contents.
+    pub(crate) fn with_contents(
+        &self,
+        change: &Change,
+        segment: Option<&Arc<Segment>>,
+    ) -> Result<Change> {
+        let mut change = change.clone();
+        for content in [&mut change.data, &mut change.acl].into_iter().flatten() {
+            *content = self.content(content, segment)?;
+        }
+        Ok(change)
     }
 
     /// A change as it is shown; `None` if the viewer may not see it.
@@ -314,6 +335,12 @@ impl Look {
         }
         if !sees_all && !self.may_see_change(&change, before.as_ref(), after.as_ref(), viewer)? {
             return Ok(None);
+        }
+        if let Some(known) = &before
+            && !sees_all
+            && !self.may_see(&path, known, viewer)?
+        {
+            (before, is_before_unknown) = (None, true);
         }
         if !sees_all {
             hide(&path, change.data.as_mut(), change.acl.as_mut());

@@ -2,11 +2,15 @@
 
 mod blame;
 mod diff;
+mod feed;
 mod list;
+mod memory;
 mod scan;
 mod tree;
 
 pub use blame::{Blame, ChildBlame};
 pub use diff::{Difference, DifferenceKind};
+pub use feed::FeedPage;
 pub use list::{HistoryQuery, Page};
+pub use memory::FeedMemory;
 pub use tree::TreeEntry;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use history::record::{Change, Content, Operation, Znode};
-use history::{DifferenceKind, FileOwner, HistoryError, HistoryQuery, Moment, Reader};
+use history::{DifferenceKind, FileOwner, HistoryError, HistoryQuery, Moment, Position, Reader};
 use proto::Zxid;
 
 use crate::plain::{Plain, PlainChange, PlainZnode, Tree, acl_of};
@@ -69,6 +69,7 @@ pub(crate) fn compare(reader: &Reader, plain: &Plain, seed: u64, rounds: usize) 
         asking.diff();
         asking.blame();
         asking.time();
+        asking.feed();
     }
     asking.outside();
 }
@@ -381,6 +382,40 @@ impl Asking<'_> {
             Err(HistoryError::NotKept { .. }) => assert!(wanted < self.known_from),
             Err(other) => panic!("{other}"),
         }
+    }
+
+    /// From a change on, or from the first that is kept, all that follows comes once and in order.
+    fn feed(&mut self) {
+        let mut query = self.query();
+        (query.since, query.until, query.newest_first) = (None, None, false);
+        let changes = &self.plain.changes;
+        let change = &changes[self.random.usize(..changes.len())];
+        let first = Position::behind(Zxid(self.recorded_after));
+        let from = match self.random.u32(..3) {
+            0 => first,
+            1 => Position::behind(Zxid(change.zxid)),
+            _ => Position::from((change.zxid, change.index)),
+        };
+        if from < first {
+            let refused = self.reader.feed(&query, from, &OWNER);
+            assert!(matches!(refused, Err(HistoryError::NotKept { .. })));
+            return;
+        }
+        let (mut after, mut found) = (from, Vec::new());
+        loop {
+            let page = self.reader.feed(&query, after, &OWNER).unwrap();
+            assert!(page.position >= after, "it goes back");
+            let changes = page.results.iter();
+            found.extend(changes.map(|result| plain_change(result.change.as_ref().unwrap())));
+            after = page.position;
+            if !page.has_more {
+                break;
+            }
+        }
+        assert_eq!(after, Position::behind(Zxid(self.plain.head())));
+        let mut wanted = self.wanted(&query);
+        wanted.retain(|change| Position::from((change.zxid, change.index)) > from);
+        assert_eq!(found, wanted, "{query:?} from {from}");
     }
 
     /// Moments that are not known.

@@ -6,6 +6,7 @@
 mod compare;
 mod generate;
 mod plain;
+mod viewers;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -13,7 +14,11 @@ use std::process::{Command, Stdio};
 
 use compare::compare;
 use generate::{Generator, Made};
-use history::{Baseline, HistoryError, Index, Settings, Shape, SnapshotAt, Step};
+use history::record::Operation;
+use history::{
+    Baseline, HistoryError, HistoryQuery, Index, PathFilter, Position, Settings, Shape, SnapshotAt,
+    Step,
+};
 use plain::{Plain, start_zxid};
 use proto::{StatPersisted, Zxid};
 
@@ -82,6 +87,38 @@ fn every_query_is_as_in_the_list() {
         assert_eq!(head.0, plain.head());
         append_rest(&mut index, &longer);
         compare(&index.reader(), &Plain::of(&longer), seed + 300, 12);
+    }
+}
+
+/// Moments next to each other, in one block or in two.
+#[test]
+fn neighbours_differ_by_what_one_transaction_did() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = Generator::make(51, 150);
+    let plain = Plain::of(&made);
+    let mut index = create(settings(dir.path()), &made);
+    let owner = history::FileOwner::default();
+    for count in [75, 150] {
+        append_rest(&mut index, &made[..count]);
+        let trees = &plain.trees[..=count];
+        for pair in trees.windows(2) {
+            let ((before, older), (after, newer)) = (&pair[0], &pair[1]);
+            let moments = [before, after].map(|zxid| history::Moment::Zxid(Zxid(*zxid)));
+            let paths = older.keys().chain(newer.keys());
+            let mut wanted: Vec<&String> = paths
+                .filter(|path| older.get(*path) != newer.get(*path))
+                .collect();
+            wanted.sort_unstable();
+            wanted.dedup();
+            for moments in [(moments[0], moments[1]), (moments[1], moments[0])] {
+                let found = index
+                    .reader()
+                    .diff("/", moments, None, 1000, &owner)
+                    .unwrap();
+                let found: Vec<&String> = found.results.iter().map(|one| &one.path).collect();
+                assert_eq!(found, wanted, "{moments:?}");
+            }
+        }
     }
 }
 
@@ -174,7 +211,10 @@ fn snapshot_of(dir: &Path, zxid: i64, tree: &plain::Tree) -> (Baseline, Snapshot
 #[test]
 fn a_gap_is_told_and_both_sides_of_it_are_right() {
     let dir = tempfile::tempdir().unwrap();
-    let made = Generator::make(21, 1200);
+    let mut made = Generator::make(21, 1200);
+    for ((record, _), number) in made.iter_mut().zip(0..) {
+        record.header.time_ms = 1_700_000_000_000 + 10 * number;
+    }
     let plain = Plain::of(&made);
     let (before, behind) = (&made[..400], &made[700..]);
     let mut index = create(settings(dir.path()), &made);
@@ -210,11 +250,14 @@ fn a_gap_is_told_and_both_sides_of_it_are_right() {
             wanted.sort_unstable();
             assert_eq!(found, wanted, "{known}");
         }
+        times_in_the_gap_are_not_known(&reader, &plain);
+        nobody_is_blamed_for_what_was_done_in_the_gap(&reader, &plain, gap_after);
         index.checkpoint().unwrap();
         step_to_the_end(&mut index, 0);
         drop(index);
         index = Index::open(settings(dir.path())).unwrap();
     }
+    feed_stops_at_the_hole(&index, &plain, gap_after);
     // What lies before the gap is dropped, and the gap with it.
     drop(index);
     let settings = Settings {
@@ -227,6 +270,147 @@ fn a_gap_is_told_and_both_sides_of_it_are_right() {
     assert_eq!(extent.holes, []);
     assert!(extent.recorded_after.0 >= *snapshot_zxid);
     compare(&index.reader(), &plain, 21, 20);
+}
+
+/// A moment that lies in the gap has no answer, up to what the znodes behind it tell.
+fn times_in_the_gap_are_not_known(reader: &history::Reader, plain: &Plain) {
+    let hole = reader.extent().holes[0];
+    let at = |ms: i64| reader.zxid_at(history::Moment::Time(ms));
+    let newest = plain.tree(hole.known_from.0).values();
+    let newest_ms = newest.map(|znode| znode.mtime_ms).max().unwrap();
+    let times = plain.times.iter();
+    let within = times.filter(|(zxid, ms)| *zxid > hole.after.0 && *ms < newest_ms);
+    let mut refused = 0;
+    for (_, ms) in within {
+        assert!(matches!(at(*ms), Err(HistoryError::Hole { .. })), "{ms}");
+        refused += 1;
+    }
+    assert!(refused > 200, "only {refused}");
+    assert_eq!(at(newest_ms).unwrap(), hole.known_from);
+}
+
+/// Whoever changed something before the gap is named only if it is still as they left it.
+fn nobody_is_blamed_for_what_was_done_in_the_gap(
+    reader: &history::Reader,
+    plain: &Plain,
+    gap_after: Zxid,
+) {
+    let owner = history::FileOwner {
+        shows_secrets: true,
+    };
+    let zxid_of = |found: &Option<history::record::ExportedChange>| {
+        found
+            .as_ref()
+            .map(|found| found.change.as_ref().unwrap().zxid)
+    };
+    let (mut known, mut unknown) = (0, 0);
+    let now = plain.tree(plain.head());
+    for path in now.keys() {
+        let blame = reader.blame(path, None, 1000, &owner).unwrap();
+        let children = blame.children.iter().map(|child| {
+            let path = format!("{}/{}", path.trim_end_matches('/'), child.name);
+            (path, zxid_of(&child.last), Operation::ALL.to_vec())
+        });
+        let data = vec![Operation::Create, Operation::SetData];
+        let acl = vec![Operation::Create, Operation::SetAcl];
+        let own = [
+            (
+                path.clone(),
+                zxid_of(&blame.created),
+                vec![Operation::Create],
+            ),
+            (path.clone(), zxid_of(&blame.data), data),
+            (path.clone(), zxid_of(&blame.acl), acl),
+        ];
+        for (path, found, operations) in own.into_iter().chain(children) {
+            let mut of_path = plain.changes.iter().rev();
+            let last = of_path
+                .find(|change| change.path == path && operations.contains(&change.operation))
+                .map(|change| change.zxid);
+            match found {
+                None => unknown += 1,
+                Some(zxid) => {
+                    assert_eq!(Some(zxid), last, "{path} {operations:?}");
+                    known += i32::from(zxid <= gap_after.0);
+                }
+            }
+        }
+    }
+    assert!(known > 5 && unknown > 5, "{known} known, {unknown} unknown");
+}
+
+/// A feed ends in front of what is not known, says where it could go on, and does there.
+fn feed_stops_at_the_hole(index: &Index, plain: &Plain, gap_after: Zxid) {
+    let reader = index.reader();
+    let hole = reader.extent().holes[0];
+    let owner = history::FileOwner::default();
+    let mut query = HistoryQuery::of("/");
+    query.recursive = true;
+    let count_from = |mut after: Position| {
+        let mut count = 0;
+        loop {
+            match reader.feed(&query, after, &owner) {
+                Ok(page) => {
+                    count += page.results.len();
+                    let is_end = !page.has_more && page.position.zxid == Zxid(plain.head());
+                    after = page.position;
+                    if is_end {
+                        return (count, None);
+                    }
+                }
+                Err(HistoryError::Hole { from, to }) => return (count, Some((from, to))),
+                Err(other) => panic!("{other}"),
+            }
+        }
+    };
+    let changes_in = |from: i64, to: i64| {
+        let of = plain.changes.iter();
+        of.filter(|change| change.zxid > from && change.zxid <= to)
+            .count()
+    };
+    let start = reader.extent().recorded_after;
+    let end = Some((gap_after, hole.recorded_after));
+    let before = changes_in(start.0, gap_after.0);
+    assert_eq!(count_from(Position::behind(start)), (before, end));
+    assert_eq!(count_from(Position::behind(gap_after)), (0, end));
+    let behind = changes_in(hole.recorded_after.0, i64::MAX);
+    let found = count_from(Position::behind(hole.recorded_after));
+    assert_eq!(found, (behind, None));
+}
+
+/// Members that record different paths call the same change by the same position.
+#[test]
+fn positions_do_not_depend_on_what_is_recorded() {
+    let made = Generator::make(41, 600);
+    let positions = |filter: PathFilter| {
+        let dir = tempfile::tempdir().unwrap();
+        let settings = Settings {
+            filter,
+            ..settings(dir.path())
+        };
+        let mut index = create(settings, &made);
+        append_rest(&mut index, &made);
+        let mut query = HistoryQuery::of("/");
+        query.recursive = true;
+        let mut found = std::collections::BTreeMap::new();
+        loop {
+            let owner = history::FileOwner::default();
+            let page = index.reader().history(&query, &owner).unwrap();
+            let changes = page.results.into_iter().filter_map(|result| result.change);
+            found.extend(changes.map(|change| (change.position(), change.path)));
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => return found,
+            }
+        }
+    };
+    let all = positions(PathFilter::default());
+    let top = all.values().find(|path| path.len() > 1).unwrap().clone();
+    let some = positions(PathFilter::new(Vec::new(), vec![top]).unwrap());
+    assert!(!some.is_empty() && some.len() < all.len());
+    for (position, path) in &some {
+        assert_eq!(all.get(position), Some(path), "{position:?}");
+    }
 }
 
 /// Tells the child what to do.

@@ -1,6 +1,8 @@
 //! Who asks, as the header `Authorization` says.
 
 use http::StatusCode;
+use proto::Id;
+use tree::auth::X509;
 
 use super::answer::{Answer, Body};
 use super::json::Object;
@@ -13,6 +15,8 @@ pub struct Credentials<'a> {
     pub header: Option<&'a [u8]>,
     /// The caller's address as text.
     pub address: &'a str,
+    /// The subject of the caller's certificate, if it has shown one that is trusted, and asks to be known by it.
+    pub subject: Option<&'a str>,
 }
 
 /// Why a command is not carried out. Source: Commands.runCommand.
@@ -42,20 +46,46 @@ impl Refused {
 }
 
 impl Credentials<'_> {
+    /// The scheme that a header names, if it is one.
+    pub fn scheme(header: Option<&[u8]>) -> Option<&str> {
+        split(header?).map(|(scheme, _)| scheme)
+    }
+
     /// Whether the caller may do anything with `/`.
     ///
     /// # Errors
     /// If not.
     pub fn check(&self, view: &dyn AdminView) -> Result<(), Refused> {
-        let header = self.header.ok_or(Refused::Missing)?;
-        let (scheme, data) = split(header).ok_or(Refused::NotAuthenticated)?;
-        let identities = view.identities(scheme, data, self.address);
-        if identities.is_empty() {
-            return Err(Refused::NotAuthenticated);
+        if self.header.is_none() {
+            return Err(Refused::Missing);
         }
+        let identities = self.identities(view)?;
         match view.may_do_anything(&identities) {
             true => Ok(()),
             false => Err(Refused::NotAuthorized),
+        }
+    }
+}
+
+impl Credentials<'_> {
+    /// What the caller has proved; nothing without a header.
+    ///
+    /// # Errors
+    /// If there is a header, and it proves nothing.
+    pub fn identities(&self, view: &dyn AdminView) -> Result<Vec<Id>, Refused> {
+        let Some(header) = self.header else {
+            return Ok(Vec::new());
+        };
+        let (scheme, data) = split(header).ok_or(Refused::NotAuthenticated)?;
+        let identities = match scheme {
+            X509 => self
+                .subject
+                .map_or_else(Vec::new, |subject| view.identities_of_subject(subject)),
+            _ => view.identities(scheme, data, self.address),
+        };
+        match identities.is_empty() {
+            true => Err(Refused::NotAuthenticated),
+            false => Ok(identities),
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use http::Method;
+use proto::Id;
 
 use super::answer::Answer;
 use super::view::AdminView;
@@ -17,10 +18,24 @@ pub struct Command {
     pub method: Method,
     /// Whether it is refused while clients are not served.
     pub needs_server: bool,
-    /// Whether the caller has to be somebody who may do anything with `/`.
-    pub needs_credentials: bool,
+    /// Who may call it.
+    pub access: Access,
+    /// Whether the list of commands names it.
+    pub is_listed: bool,
     /// What it does.
     pub task: Task,
+}
+
+/// Who may call a command.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Anybody; who it is does not matter.
+    Anyone,
+    /// Anybody; what is answered depends on what they may read. A header that proves nothing is
+    /// refused.
+    Caller,
+    /// Somebody who may do anything with `/`.
+    Administrator,
 }
 
 /// What a command does.
@@ -31,6 +46,10 @@ pub enum Task {
     Snapshot,
     /// Replaces the tree. The host does it.
     Restore,
+    /// Sends changes as they come. The host does it.
+    Feed,
+    /// Sends a part of the log. The host does it.
+    Log,
 }
 
 /// Looks at a server and answers.
@@ -41,6 +60,8 @@ pub type Look = dyn Fn(&dyn AdminView, &Call) -> Answer + Send + Sync;
 pub struct Call {
     /// The parameters behind the `?`, decoded, in their order.
     pub parameters: Vec<(String, String)>,
+    /// Who asks, for commands of [`Access::Caller`]; nobody in particular if it is empty.
+    pub identities: Vec<Id>,
 }
 
 impl Call {
@@ -49,6 +70,7 @@ impl Call {
         let pairs = form_urlencoded::parse(query.unwrap_or_default().as_bytes());
         Self {
             parameters: pairs.into_owned().collect(),
+            identities: Vec::new(),
         }
     }
 
@@ -71,7 +93,8 @@ impl Command {
             aliases,
             method: Method::GET,
             needs_server: true,
-            needs_credentials: false,
+            access: Access::Anyone,
+            is_listed: true,
             task: Task::Look(Box::new(look)),
         }
     }
@@ -80,6 +103,13 @@ impl Command {
     #[must_use]
     pub fn always(mut self) -> Self {
         self.needs_server = false;
+        self
+    }
+
+    /// The same for whoever asks, as far as they may read.
+    #[must_use]
+    pub fn for_the_caller(mut self) -> Self {
+        self.access = Access::Caller;
         self
     }
 

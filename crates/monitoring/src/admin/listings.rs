@@ -4,6 +4,7 @@ use super::answer::Answer;
 use super::command::Call;
 use super::json::Object;
 use super::view::AdminView;
+use crate::log_levels::LOG_LEVELS;
 use crate::metrics::Memory;
 use crate::role::Mode;
 use crate::view::GlobalSessions;
@@ -63,6 +64,17 @@ pub(super) fn set_trace_mask(view: &dyn AdminView, call: &Call) -> Answer {
     };
     view.set_trace_mask(mask);
     trace_mask(view)
+}
+
+/// Which lines the log has; others with `levels`. Apache ZooKeeper has no such command.
+pub(super) fn log_levels(call: &Call) -> Answer {
+    if let Some(levels) = call.parameter("levels") {
+        match LOG_LEVELS.change(levels) {
+            Ok(()) => tracing::info!(levels, "levels of the log, by the admin server"),
+            Err(error) => return Answer::error(error.to_string()),
+        }
+    }
+    Answer::found(Object::new().with("levels", LOG_LEVELS.current()))
 }
 
 pub(super) fn hash(view: &dyn AdminView) -> Answer {

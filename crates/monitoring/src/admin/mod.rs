@@ -25,7 +25,7 @@ mod view;
 
 pub use answer::{Answer, Body};
 pub use authorization::{Credentials, Refused};
-pub use command::{Call, Command, Look, Task};
+pub use command::{Access, Call, Command, Look, Task};
 pub use health::{LIVE, READY, ready};
 pub use json::{Json, Object};
 pub use limiter::RateLimiter;

@@ -5,7 +5,7 @@ use percent_encoding::percent_decode_str;
 
 use super::answer::{Answer, Body};
 use super::authorization::Credentials;
-use super::command::{Call, Command};
+use super::command::{Access, Call, Command};
 use super::health;
 use super::table::Commands;
 use super::view::AdminView;
@@ -113,9 +113,12 @@ impl Command {
         let Some(view) = serving else {
             return Some(Answer::done().under(self.name, Some(NOT_SERVING)));
         };
-        if self.needs_credentials
-            && let Err(refused) = credentials.check(view)
-        {
+        let checked = match self.access {
+            Access::Anyone => Ok(()),
+            Access::Caller => credentials.identities(view).map(drop),
+            Access::Administrator => credentials.check(view),
+        };
+        if let Err(refused) = checked {
             return Some(refused.answer(asked));
         }
         if (*method == Method::POST) != (self.method == Method::POST) {

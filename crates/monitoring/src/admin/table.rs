@@ -3,7 +3,7 @@
 use http::Method;
 
 use super::answer::Answer;
-use super::command::{Call, Command, Task};
+use super::command::{Access, Call, Command, Task};
 use super::view::AdminView;
 use super::{figures, listings, quorum};
 
@@ -19,7 +19,7 @@ impl Commands {
     pub fn new(url: &str) -> Self {
         Self {
             url: url.trim_end_matches('/').to_owned(),
-            commands: zookeepers(),
+            commands: zookeepers().into_iter().chain(our_own()).collect(),
         }
     }
 
@@ -37,10 +37,10 @@ impl Commands {
         self.commands.iter().find(|command| command.is_called(name))
     }
 
-    /// All names, sorted.
+    /// The names that are listed, sorted: ZooKeeper's, and those of what was switched on.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
-        let mut names: Vec<&'static str> =
-            self.commands.iter().map(|command| command.name).collect();
+        let listed = self.commands.iter().filter(|command| command.is_listed);
+        let mut names: Vec<&'static str> = listed.map(|command| command.name).collect();
         names.sort_unstable();
         names.into_iter()
     }
@@ -114,6 +114,23 @@ fn zookeepers() -> Vec<Command> {
     ]
 }
 
+/// Those that ZooKeeper does not have. Its list is compared with ours, so it names none of them.
+fn our_own() -> Vec<Command> {
+    vec![
+        Command {
+            is_listed: false,
+            ..for_the_host("backup/log", &[], Method::GET, Task::Log)
+        },
+        Command {
+            method: Method::POST,
+            needs_server: true,
+            access: Access::Administrator,
+            is_listed: false,
+            ..look("log_levels", &[], |_, call| listings::log_levels(call))
+        },
+    ]
+}
+
 /// A command that reads or replaces everything there is.
 fn for_the_host(
     name: &'static str,
@@ -126,7 +143,8 @@ fn for_the_host(
         aliases,
         method,
         needs_server: true,
-        needs_credentials: true,
+        access: Access::Administrator,
+        is_listed: true,
         task,
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use proto::{Id, Sid, Zxid};
+use proto::{Acl, Id, Sid, Zxid};
 
 use crate::view::View;
 
@@ -27,8 +27,18 @@ pub trait AdminView: View {
     /// The identities that these credentials prove; none if they prove nothing.
     fn identities(&self, scheme: &str, data: Option<&[u8]>, address: &str) -> Vec<Id>;
 
+    /// Those of who has shown a certificate with this subject, which is trusted.
+    fn identities_of_subject(&self, subject: &str) -> Vec<Id>;
+
     /// Whether the ACL of `/` grants these all permissions.
     fn may_do_anything(&self, identities: &[Id]) -> bool;
+
+    /// Whether these may read a znode that had this ACL, by it and by that of the znode as it is, if
+    /// it still is.
+    fn may_read(&self, path: &str, then: &[Acl], identities: &[Id]) -> bool;
+
+    /// Whether one of these passes every check.
+    fn is_super(&self, identities: &[Id]) -> bool;
 }
 
 /// A snapshot on disk.

@@ -124,7 +124,7 @@ fn expiry_sets<T: Display>(expiry: &ExpirySets<T>, now: Now, out: &mut String) -
     Ok(())
 }
 
-fn indented<T: Display>(lines: &[T], out: &mut String) -> fmt::Result {
+fn indented<T: Display>(lines: &[T], out: &mut impl Write) -> fmt::Result {
     lines.iter().try_for_each(|line| writeln!(out, "\t{line}"))
 }
 
@@ -148,6 +148,27 @@ pub(super) fn wchs(view: &dyn View, out: &mut String) -> fmt::Result {
 pub(super) fn watches<K: Display, V: Display>(
     watches: &[(K, Vec<V>)],
     out: &mut String,
+) -> fmt::Result {
+    // It may be long, and would grow in steps, to twice its length.
+    let mut length = Length(0);
+    write_watches(watches, &mut length)?;
+    out.reserve_exact(length.0);
+    write_watches(watches, out)
+}
+
+/// How long a text is.
+struct Length(usize);
+
+impl Write for Length {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0 += text.len();
+        Ok(())
+    }
+}
+
+fn write_watches<K: Display, V: Display>(
+    watches: &[(K, Vec<V>)],
+    out: &mut impl Write,
 ) -> fmt::Result {
     for (key, values) in watches {
         writeln!(out, "{key}")?;

@@ -62,6 +62,12 @@ impl Word {
         }
     }
 
+    /// Whether its answer grows with the number of connections, sessions or watches.
+    pub fn may_be_long(self) -> bool {
+        use Word::{Cons, Dump, Stat, Wchc, Wchp};
+        matches!(self, Cons | Dump | Stat | Wchc | Wchp)
+    }
+
     /// Bytes to read behind the word: the new trace mask of `stmk`.
     pub fn argument_bytes(self) -> usize {
         if self == Self::Stmk {

@@ -151,6 +151,7 @@ fn what_is_never_fed_is_said_and_nothing_else() {
         let mut ends = ends.flatten();
         ends.any(|next| !next.is_alphanumeric() && next != '_')
     };
+    assert!(UNFED.len() <= 10, "more can be fed");
     let unfed: HashSet<&str> = UNFED.iter().map(|(name, _)| *name).collect();
     for metric in TABLE {
         if !matches!(metric.kind, Kind::Gauge | Kind::GaugeSet) {

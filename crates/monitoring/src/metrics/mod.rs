@@ -34,7 +34,7 @@ pub use ages::{Ages, is_sampled};
 pub use connection_stats::{ConnectionFigures, ConnectionStats};
 pub use gauges::{Gauges, NamespaceQuota, Number, State};
 pub use keyed::{CounterSet, KEYS_MAX, Keyed, PercentilesSet, SummarySet, Tally};
-pub use notes::{DatabaseLoad, LogTimes};
+pub use notes::{DatabaseLoad, GroupApplied, LogTimes};
 pub use percentiles::{Distribution, Percentiles};
 pub use process::{Descriptors, Memory, ProcessFigures};
 pub use read::read_all;

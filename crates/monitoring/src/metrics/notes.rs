@@ -28,7 +28,8 @@ impl Metrics {
     /// Notes that a group of committed transactions was applied and answered in this time, while so
     /// many requests of this server's clients were under way. What Java's stages behind the commit
     /// wait for is here one hold of the tree. Source: CommitProcessor, FinalRequestProcessor.
-    pub fn group_applied(&self, transactions: u64, took_ms: u64, under_way: u64) {
+    pub fn group_applied(&self, group: GroupApplied, took_ms: u64, under_way: u64) {
+        let transactions = group.of_clients_here + group.of_others;
         self.request_commit_queued.add(transactions);
         self.commit_commit_proc_req_queued.record(transactions);
         self.write_commit_proc_issued.record(transactions);
@@ -36,6 +37,12 @@ impl Metrics {
         self.write_batch_time_in_commit_processor.record(took_ms);
         self.write_final_proc_time_ms
             .record_many(took_ms, transactions);
+        self.local_write_committed_time_ms
+            .record_many(group.waited_ms, group.of_clients_here);
+        self.server_write_committed_time_ms
+            .record_many(group.waited_ms, group.of_others);
+        self.pending_session_queue_size
+            .record(group.waiting_sessions);
     }
 
     /// Notes that a write was answered whose connection has so many more requests waiting, and that
@@ -57,6 +64,14 @@ impl Metrics {
         if reads > 0 {
             self.read_commit_proc_issued.record(reads);
             self.read_commit_proc_req_queued.record(reads);
+        }
+    }
+
+    /// Notes that so many reads of a connection took so long together.
+    /// Source: FinalRequestProcessor.processRequest.
+    pub fn reads_took(&self, reads: u64, took_ms: u64) {
+        if let Some(each_ms) = took_ms.checked_div(reads) {
+            self.read_final_proc_time_ms.record_many(each_ms, reads);
         }
     }
 
@@ -154,6 +169,19 @@ impl Metrics {
             self.quota_exceeded_error_per_namespace.record(namespace, 1);
         }
     }
+}
+
+/// Committed transactions that were applied together.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct GroupApplied {
+    /// Those that clients of this server have asked for.
+    pub of_clients_here: u64,
+    /// All others.
+    pub of_others: u64,
+    /// From the begin of the turn that committed them until they were applied, ms.
+    pub waited_ms: u64,
+    /// Sessions with requests that waited behind one of them.
+    pub waiting_sessions: u64,
 }
 
 /// How a database was loaded from disk.

@@ -27,6 +27,9 @@ pub struct Replies {
     /// From the stamps of transactions to their changes here.
     pub(super) propagation: Latencies,
     pub(super) read_from: Namespaces,
+    /// Replies that a server with a cache of encoded ones looks for there.
+    pub(super) data_replies: u64,
+    pub(super) children_replies: u64,
     pub(super) written_to: Namespaces,
 }
 
@@ -98,6 +101,11 @@ impl Replies {
 
     /// Notes the reply `body` of a read that was answered.
     pub fn read_from(&mut self, request: &ReadRequest, body: &[u8]) {
+        match request {
+            ReadRequest::GetData(_) => self.data_replies += 1,
+            ReadRequest::GetChildren2(_) => self.children_replies += 1,
+            _ => {}
+        }
         self.read_from.read(request, body);
     }
 

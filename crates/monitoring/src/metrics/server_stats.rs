@@ -102,6 +102,16 @@ impl ServerStats {
         for (latency_ms, times) in replies.propagation.counts() {
             metrics.propagation_latency.record_many(latency_ms, times);
         }
+        if replies.data_replies > 0 {
+            metrics
+                .response_packet_cache_misses
+                .add(replies.data_replies);
+        }
+        if replies.children_replies > 0 {
+            metrics
+                .response_packet_get_children_cache_misses
+                .add(replies.children_replies);
+        }
         replies.read_from.hand_over(&metrics.read_per_namespace);
         replies.written_to.hand_over(&metrics.write_per_namespace);
         if let Some(sizes) = replies.sizes {

@@ -281,7 +281,7 @@ metrics! {
         ensemble_auth_fail "Connections refused because they named another ensemble.";
         ensemble_auth_skip "Connections that named no ensemble.";
         ensemble_auth_success "Connections that named this ensemble.";
-        insecure_admin_count "Admin requests over plain HTTP.";
+        insecure_admin_count "Connections of plain HTTP to an admin port that takes HTTPS, too.";
         large_requests_rejected "Requests refused because too many large ones were under way.";
         learner_commit_received_count "Commits received from the leader.";
         learner_proposal_received_count "Proposals received from the leader.";
@@ -298,9 +298,9 @@ metrics! {
             "Requests answered without a place in the order of commits.";
         response_bytes "Bytes of replies sent.";
         response_packet_cache_hits "Replies to getData taken from a cache.";
-        response_packet_cache_misses "Replies to getData not found in the cache.";
+        response_packet_cache_misses "Replies to getData that no cache had: all of them, as there is none.";
         response_packet_get_children_cache_hits "Replies to getChildren taken from a cache.";
-        response_packet_get_children_cache_misses "Replies to getChildren not found in the cache.";
+        response_packet_get_children_cache_misses "Replies to getChildren2 that no cache had: all of them, as there is none.";
         restore_error_count "Restores over the admin server that failed.";
         restore_rate_limited_count "Restores over the admin server refused as too frequent.";
         revalidate_count "Sessions a learner asked this leader to confirm.";
@@ -327,7 +327,7 @@ metrics! {
     }
     summaries {
         commit_commit_proc_req_queued "Commits that wait to be applied.";
-        commit_process_time "Time to commit a transaction at the leader, ms.";
+        commit_process_time "Time to commit a transaction at the leader, its share of the turn, ms.";
         concurrent_request_processing_in_commit_processor
             "Requests being answered while another is looked at.";
         connection_token_deficit "Tokens a new session lacked in connection throttling.";
@@ -338,7 +338,7 @@ metrics! {
         inflight_diff_count "Diffs being sent to learners.";
         inflight_snap_count "Snapshots being sent to learners.";
         leader_unavailable_time "Time from the start of leading to serving, ms.";
-        learner_request_processor_queue_size "Requests of learners that wait for the leader.";
+        learner_request_processor_queue_size "Messages that wait behind requests to be passed on to the leader.";
         netty_queued_buffer_capacity
             "Bytes of unfinished requests kept by Netty: stays empty here.";
         node_changed_watch_count "Watches fired by a change of data.";
@@ -349,7 +349,7 @@ metrics! {
         pending_session_queue_size "Sessions with a request that waits behind a write.";
         prep_process_time "Time to prepare a transaction, ms.";
         prep_processor_queue_size "Requests that wait for preparation.";
-        proposal_process_time "Time to propose a transaction, ms.";
+        proposal_process_time "Time to propose a transaction, its share of the turn, ms.";
         read_commit_proc_issued "Reads released in one round.";
         read_commit_proc_req_queued "Reads that wait behind writes.";
         reads_after_write_in_session_queue "Reads of a session that wait behind its write.";
@@ -378,8 +378,8 @@ metrics! {
         dead_watchers_cleaner_latency "Time of a round of the watch cleaner, ms.";
         jvm_pause_time_ms "Pauses of the process, ms (`jvm.pause.monitor`).";
         local_write_committed_time_ms "Time a commit of a write made here waits to be applied, ms.";
-        om_commit_process_time_ms "Time to pass a commit on to observers, ms.";
-        om_proposal_process_time_ms "Time to pass a proposal on to observers, ms.";
+        om_commit_process_time_ms "Time to pass a commit on to observers, its share of the turn, ms.";
+        om_proposal_process_time_ms "Time to pass a proposal on to observers, its share of the turn, ms.";
         prep_processor_queue_time_ms "Time a request waits for preparation, ms.";
         propagation_latency
             "Time from the stamp of a transaction to its change here, by wall clocks, ms.";

@@ -64,7 +64,7 @@ fn the_handshake_of_a_new_session() {
         last_zxid_seen: Zxid::ZERO,
         timeout_ms: 10_000,
         session_id: SessionId::NONE,
-        password: Some(Bytes::from_static(&[0; 16])),
+        password: Some(Bytes::from_static(&[0; 16])).into(),
         read_only: Some(false),
     };
     assert_eq!(read::<ConnectRequest>(&body), request);
@@ -88,7 +88,7 @@ fn the_answer_to_an_expired_session() {
         protocol_version: 0,
         timeout_ms: 0,
         session_id: SessionId::NONE,
-        password: Bytes::from_static(&[0; 16]),
+        password: Bytes::from_static(&[0; 16]).into(),
         read_only: Some(false),
     };
     assert_eq!(read::<ConnectResponse>(&body), response);

@@ -186,7 +186,7 @@ proptest! {
     fn records_of_packets(touch in touch(), info in learner_info(), token in nullable_bytes()) {
         check(&touch)?;
         check(&info)?;
-        check(&QuorumAuthPacket { magic: QuorumAuthPacket::MAGIC, status: 1, token })?;
+        check(&QuorumAuthPacket { magic: QuorumAuthPacket::MAGIC, status: 1, token: token.into() })?;
     }
 
     #[test]

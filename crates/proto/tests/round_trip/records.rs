@@ -28,9 +28,9 @@ proptest! {
         let session_id = proto::SessionId(session);
         let last_zxid_seen = Zxid(zxid);
         check(&ConnectRequest {
-            protocol_version, last_zxid_seen, timeout_ms, session_id, password: given, read_only,
+            protocol_version, last_zxid_seen, timeout_ms, session_id, password: given.into(), read_only,
         })?;
-        check(&ConnectResponse { protocol_version, timeout_ms, session_id, password, read_only })?;
+        check(&ConnectResponse { protocol_version, timeout_ms, session_id, password: password.into(), read_only })?;
     }
 
     #[test]
@@ -42,8 +42,8 @@ proptest! {
 
     #[test]
     fn credentials(auth_type: i32, scheme in nullable_text(), auth in nullable_bytes()) {
-        check(&SaslToken { token: auth.clone() })?;
-        check(&AuthPacket { auth_type, scheme, auth })?;
+        check(&SaslToken { token: auth.clone().into() })?;
+        check(&AuthPacket { auth_type, scheme, auth: auth.into() })?;
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! seen before it is acknowledged and installed before anything that was committed after it.
 //! Memory changes first, then the files, so that a disk that fails cannot make this server count
 //! votes by an old list. Writing them is the host's; what is to be written is given back as a
-//! [`MemberFile`].
+//! [`MemberFile`], which knows what is written before what ([`MemberFile::write`]).
 //!
 //! With `reconfigEnabled=false` lists of others are neither seen nor installed, and no file is
 //! written: the list is the one that the server started with.
@@ -17,6 +17,7 @@
 //! Source: QuorumPeer.setLastSeenQuorumVerifier, setQuorumVerifier, processReconfig; Leader.lead.
 
 mod change;
+mod files;
 mod plan;
 
 use std::collections::BTreeSet;
@@ -30,6 +31,7 @@ use proto::{ConfigVersion, Epoch, Sid, Zxid};
 use zab::leader::{EpochConfig, NextConfig};
 
 pub use change::Change;
+pub use files::MemberFiles;
 pub use plan::PlanFacts;
 
 use crate::effect::MemberFile;

@@ -4,12 +4,14 @@
 //! which takes what this says in the middle of its own checks.
 //!
 //! Differs from Apache ZooKeeper: a list that is too long for a notification is refused, as nobody
-//! could be elected any more.
+//! could be elected any more; and a follower that was made an observer, and has not heard of it yet,
+//! does not count for the quorum that is in sync.
 //!
 //! Source: PrepRequestProcessor (reconfig), Leader.isQuorumSynced.
 
 use std::collections::BTreeSet;
 
+use config::members::MemberRole;
 use config::membership::Membership;
 use proto::notification::CONFIG_BYTES_MAX;
 use proto::request::ReconfigRequest;
@@ -94,9 +96,14 @@ impl MemberLists {
     fn is_quorum_synced(&self, list: &Membership, facts: &PlanFacts) -> bool {
         let quorum = list.quorum();
         let voters = quorum.voters();
-        let is_synced = |sid: Sid| {
-            voters.contains(&sid) && (sid == self.me || facts.synced_followers.contains(&sid))
+        // It leaves as soon as it hears of its role. If it ended before it heard of the new one, it would
+        // be needed for a quorum, and look for the leader as an observer does.
+        let is_observer_now = |sid: Sid| {
+            let member = self.committed.members.get(&sid);
+            member.is_some_and(|member| member.role == MemberRole::Observer)
         };
+        let has_synced = |sid: Sid| facts.synced_followers.contains(&sid) && !is_observer_now(sid);
+        let is_synced = |sid: Sid| voters.contains(&sid) && (sid == self.me || has_synced(sid));
         quorum.is_quorum(&is_synced) || (facts.oracle_grants && voters.len() <= ORACLE_VOTERS_MAX)
     }
 }

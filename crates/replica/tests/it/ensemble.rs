@@ -7,7 +7,7 @@ use proto::learner::{LearnerInfo, LearnerPacket};
 use proto::notification::{Form, Notification, PeerState};
 use proto::{ElectionRound, Epoch, Sid, Zxid};
 use replica::elections::ElectionInput;
-use replica::{Effect, Input, LeaderEvent, LearnerEvent, Port};
+use replica::{DiskOrder, Effect, Input, LeaderEvent, LearnerEvent, Port};
 use zab::leader::LinkId;
 
 use crate::support::Server;
@@ -160,7 +160,8 @@ fn a_voter_that_is_elected_listens_and_saves_the_epoch_before_it_tells_of_it() {
         effects.iter().any(tells)
     };
     let effects = server.effects();
-    let saves = |effect: &Effect| matches!(effect, Effect::SaveAcceptedEpoch(Epoch(1)));
+    let saves =
+        |effect: &Effect| matches!(effect, Effect::Disk(DiskOrder::SaveAcceptedEpoch(Epoch(1))));
     assert!(
         effects.iter().any(saves) && !is_told(&effects),
         "{effects:?}"

@@ -30,7 +30,7 @@ fn connects(session_id: SessionId) -> ConnectRequest {
         last_zxid_seen: Zxid::ZERO,
         timeout_ms: 10_000,
         session_id,
-        password: Some(Bytes::copy_from_slice(&session::password(session_id))),
+        password: Some(Bytes::copy_from_slice(&session::password(session_id))).into(),
         read_only: Some(false),
     }
 }
@@ -72,6 +72,7 @@ fn nobody_is_served_without_a_leader_but_who_can_do_with_reads() {
     let local = NewSession {
         timeout_ms: 4000,
         is_local: true,
+        new_style: true,
     };
     assert_eq!(judge(Service::ReadOnly, &new), Ok(Handshake::New(local)));
     let mut known = connects(SESSION);
@@ -94,6 +95,7 @@ fn who_has_seen_more_is_sent_away_and_timeouts_are_kept_in_bounds() {
         let expected = NewSession {
             timeout_ms,
             is_local,
+            new_style: new.read_only.is_some(),
         };
         assert_eq!(judge(&new), Ok(Handshake::New(expected)));
     }
@@ -113,7 +115,7 @@ fn a_session_comes_back_to_its_owner_alone() {
     let owners = back(&server, Service::Deciding, &connects(SESSION));
     assert_eq!(decided(&server, owners, false), RenewalStep::Renewed);
     let mut stolen = connects(SESSION);
-    stolen.password = Some(Bytes::from_static(&[0; 16]));
+    stolen.password = Some(Bytes::from_static(&[0; 16])).into();
     let stolen = back(&server, Service::Deciding, &stolen);
     assert_eq!(decided(&server, stolen, false), RenewalStep::Over);
     let unknown = back(&server, Service::Deciding, &connects(SessionId(78)));
@@ -141,7 +143,7 @@ fn a_learner_asks_its_leader_for_the_owner_of_a_session_alone() {
         (TICKET, SESSION, 4000)
     );
     let mut stolen = connects(SESSION);
-    stolen.password = None;
+    stolen.password = None.into();
     let stolen = back(&server, Service::Forwarding, &stolen);
     assert_eq!(decided(&server, stolen, false), RenewalStep::Over);
     // A local one is this server's own.
@@ -155,6 +157,7 @@ fn a_new_session_gets_an_id_that_no_living_one_has() {
     let new = NewSession {
         timeout_ms: 4000,
         is_local: false,
+        new_style: true,
     };
     let mut next = SESSION.0 - 1;
     let made = new.begin(&server.state, 0, || {

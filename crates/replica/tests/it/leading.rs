@@ -1,8 +1,11 @@
 //! A leader among three.
 
-use proto::learner::LearnerPacket;
-use proto::request::{PathWatchRequest, ReadRequest, WriteRequest};
-use proto::{SessionId, Zxid};
+use bytes::Bytes;
+use jute::Encode;
+use proto::leader::LeaderPacket;
+use proto::learner::{LearnerPacket, LearnerRequest, Touch};
+use proto::request::{PathWatchRequest, ReadRequest, SetDataRequest, WriteRequest};
+use proto::{Epoch, OpCode, SessionId, Zxid};
 use replica::{Effect, Input, LearnerEvent, Port};
 use tree::{Caller, WatcherId};
 use zab::leader::LinkId;
@@ -72,4 +75,221 @@ fn what_a_role_ends_with_and_is_not_committed_is_shown_to_nobody() {
     assert!(server.book.applied.is_empty() && server.book.events == 0);
     let releases = |effect: &Effect| matches!(effect, Effect::Release { requests: 1, .. });
     assert!(server.book.effects.iter().any(releases));
+}
+
+/// A client's of server 1 that sets so many bytes of data; it fails, and is a transaction all the same.
+fn set_data_of_learner(cxid: i32, bytes: usize) -> LearnerPacket {
+    let request = SetDataRequest {
+        path: Some("/none".into()),
+        data: Some(vec![b'x'; bytes].into()),
+        version: -1,
+    };
+    LearnerPacket::Request(LearnerRequest {
+        session: SessionId(SESSION + 1),
+        cxid,
+        op: OpCode::SetData.number(),
+        body: request.to_bytes(),
+        authinfo: Some(Vec::new()),
+    })
+}
+
+const LONG: usize = 1_000_000;
+
+#[test]
+fn a_learners_long_requests_wait_for_each_other_and_its_short_ones_do_not() {
+    let mut server = leader();
+    for cxid in 1..=8 {
+        server.learner_sends(1, set_data_of_learner(cxid, LONG));
+    }
+    assert_eq!(server.appended().len(), 2, "2 MiB of them");
+    let short = create("/short");
+    server.handle(Input::Requests(vec![request(1, SESSION, 1, short)]));
+    assert_eq!(server.appended(), [zxid(1, 4)]);
+    // Those of the same session come behind them.
+    server.learner_sends(1, set_data_of_learner(9, 1));
+    assert_eq!(server.appended(), []);
+    for last in [4, 6, 8] {
+        let zxid = zxid(1, last);
+        server.learner_sends(1, LearnerPacket::Ack { zxid });
+        assert_eq!(server.appended(), [], "this server's own log");
+        server.handle(Input::Synced(zxid));
+        let more = if last == 8 { 3 } else { 2 };
+        assert_eq!(server.appended().len(), more);
+    }
+}
+
+/// Long requests wait for it, so that it is not known by how much waits for it.
+#[test]
+fn a_leader_whose_log_stands_still_under_long_requests_makes_way() {
+    let mut server = leader();
+    for cxid in 1..=10 {
+        server.learner_sends(1, set_data_of_learner(cxid, LONG));
+    }
+    let zxid = zxid(1, 3);
+    server.learner_sends(1, LearnerPacket::Ack { zxid });
+    for _ in 0..8 {
+        server.wait_until(server.now_ms + 150);
+        let touched = Vec::new();
+        server.learner_sends(1, LearnerPacket::Ping { zxid, touched });
+    }
+    assert!(!server.replica.is_ordering());
+}
+
+/// A learner asks about a session behind the request that makes it global: both came in one batch.
+#[test]
+fn a_session_is_asked_about_behind_the_requests_that_came_before() {
+    const UPGRADED: i64 = 88;
+    let mut server = leader();
+    let upgrade = LearnerRequest {
+        session: SessionId(UPGRADED),
+        cxid: 0,
+        op: OpCode::CreateSession.number(),
+        body: Bytes::copy_from_slice(&60_000_i32.to_be_bytes()),
+        authinfo: None,
+    };
+    let ask = |session: i64| {
+        LearnerPacket::Revalidate(Touch {
+            session: SessionId(session),
+            timeout_ms: 60_000,
+        })
+    };
+    let link = LinkId(1);
+    let packets = vec![ask(99), LearnerPacket::Request(upgrade), ask(UPGRADED)];
+    let event = LearnerEvent::Packets { link, packets };
+    server.handle(Input::Learner(Port::Learners, event));
+    let answer = |effect: &Effect| match effect {
+        Effect::Send {
+            packet: LeaderPacket::Revalidate { session, is_valid },
+            ..
+        } => Some((session.0, *is_valid)),
+        _ => None,
+    };
+    let answers: Vec<_> = server.effects().iter().filter_map(answer).collect();
+    assert_eq!(answers, [(99, false), (UPGRADED, true)]);
+}
+
+/// Local to a learner until its upgrade is ordered.
+const UPGRADED: SessionId = SessionId(SESSION + 1);
+
+fn upgrade() -> LearnerPacket {
+    LearnerPacket::Request(LearnerRequest {
+        session: UPGRADED,
+        cxid: 0,
+        op: OpCode::CreateSession.number(),
+        body: Bytes::copy_from_slice(&60_000_i32.to_be_bytes()),
+        authinfo: None,
+    })
+}
+
+/// Server 2 comes over link 2, and is up to date.
+fn second_learner(server: &mut Server) {
+    let (epoch, last) = (Epoch(1), zxid(1, 1));
+    server.learner_comes(2, 2, epoch, last);
+    let zxid = Zxid::new(epoch, 0);
+    server.learner_sends(2, LearnerPacket::Ack { zxid });
+    server.effects();
+}
+
+/// What comes back over link 2: whether it lives.
+fn comes_back(server: &mut Server) -> bool {
+    server.effects();
+    server.learner_sends(
+        2,
+        LearnerPacket::Revalidate(Touch {
+            session: UPGRADED,
+            timeout_ms: 60_000,
+        }),
+    );
+    let answer = |effect: &Effect| match effect {
+        Effect::Send {
+            packet: LeaderPacket::Revalidate { is_valid, .. },
+            ..
+        } => Some(*is_valid),
+        _ => None,
+    };
+    let effects = server.effects();
+    let answer = effects.iter().find_map(answer);
+    answer.expect("it waits for nobody")
+}
+
+/// The upgrade came over link 1, and waits behind long requests of its session.
+fn with_upgrade_waiting() -> Server {
+    let mut server = leader();
+    second_learner(&mut server);
+    for cxid in 1..=3 {
+        server.learner_sends(1, set_data_of_learner(cxid, LONG));
+    }
+    assert_eq!(server.appended().len(), 2);
+    server.learner_sends(1, upgrade());
+    assert_eq!(server.appended(), [], "it waits");
+    server
+}
+
+/// Both logs have what is proposed, so that there is room.
+fn make_room(server: &mut Server, last: Zxid) {
+    server.handle(Input::Synced(last));
+    for link in [1, 2] {
+        server.learner_sends(link, LearnerPacket::Ack { zxid: last });
+    }
+}
+
+fn may_write(server: &Server, owner: u64) -> bool {
+    let mut sessions = server.state.sessions.borrow_mut();
+    sessions.check(UPGRADED, session::Owner(owner)).is_ok()
+}
+
+#[test]
+fn a_session_whose_upgrade_waits_is_alive_for_whoever_comes_back_elsewhere() {
+    let mut server = with_upgrade_waiting();
+    assert!(comes_back(&mut server));
+    make_room(&mut server, zxid(1, 3));
+    assert_eq!(server.appended().len(), 2, "what waited is ordered");
+    assert!(may_write(&server, 2), "it lives where it came back");
+    assert!(!may_write(&server, 1));
+}
+
+#[test]
+fn a_session_whose_upgrade_waits_is_alive_for_whoever_comes_back_to_the_leader() {
+    let mut server = with_upgrade_waiting();
+    let now_ms = server.now_ms;
+    let mut sessions = server.state.sessions.borrow_mut();
+    assert!(sessions.renew(UPGRADED, 60_000, now_ms));
+    drop(sessions);
+    make_room(&mut server, zxid(1, 3));
+    assert!(may_write(&server, 0));
+}
+
+/// The session that its client was told to be alive is made, whatever becomes of the connection that its
+/// upgrade came over.
+#[test]
+fn an_upgrade_that_waits_outlives_its_connection() {
+    let mut server = with_upgrade_waiting();
+    assert!(comes_back(&mut server));
+    let link = LinkId(1);
+    let closed = LearnerEvent::Closed { link };
+    server.handle(Input::Learner(Port::Learners, closed));
+    // The request in front of it is gone, and nobody waits for room any more.
+    assert_eq!(server.appended(), [zxid(1, 4)], "the upgrade alone");
+    make_room(&mut server, zxid(1, 4));
+    let tree = server.state.tree.borrow();
+    assert_eq!(tree.session_timeout_ms(UPGRADED), Some(60_000));
+}
+
+/// Its own client's local session has moved between the request that needs the upgrade and its turn.
+#[test]
+fn an_upgrade_does_not_take_a_session_back_that_has_moved() {
+    let mut server = leader();
+    second_learner(&mut server);
+    let now_ms = server.now_ms;
+    let mut sessions = server.state.sessions.borrow_mut();
+    sessions.add_local(UPGRADED, 60_000, now_ms);
+    let upgrade_ms = sessions.upgrade(UPGRADED);
+    drop(sessions);
+    assert!(comes_back(&mut server));
+    let mut asked = request(1, UPGRADED.0, 1, create("/a"));
+    asked.upgrade_ms = upgrade_ms;
+    server.handle(Input::Requests(vec![asked]));
+    assert_eq!(server.appended(), [zxid(1, 2), zxid(1, 3)]);
+    assert!(may_write(&server, 2));
+    assert!(!may_write(&server, 0));
 }

@@ -6,7 +6,7 @@ use jute::Encode;
 use proto::leader::LeaderPacket;
 use proto::txn::{Txn, TxnHeader, TxnRecord};
 use proto::{Epoch, SessionId, Zxid};
-use replica::{Effect, Input, LeaderEvent};
+use replica::{DiskOrder, Effect, Input, LeaderEvent};
 use tree::{Tree, TreeSettings};
 
 use crate::support::{Server, zxid};
@@ -69,8 +69,7 @@ fn a_later_leader_sends_a_snapshot_where_its_files_have_a_hole() {
     };
     server.leader_sends(attempt, new_leader);
     let effects = server.effects();
-    let takes_over =
-        |effect: &Effect| matches!(effect, Effect::TakeOver { last, .. } if *last == zxid(2, 3));
+    let takes_over = |effect: &Effect| matches!(effect, Effect::Disk(DiskOrder::TakeOver { last, .. }) if *last == zxid(2, 3));
     assert!(effects.iter().any(takes_over), "{effects:?}");
     let zxid_written = zxid(2, 3);
     server.handle(Input::SnapshotWritten {
@@ -99,4 +98,47 @@ fn a_later_leader_sends_a_snapshot_where_its_files_have_a_hole() {
     let sends = |effect: &Effect| matches!(effect, Effect::SendSnapshot { .. });
     assert!(!effects.iter().any(reads), "{effects:?}");
     assert!(effects.iter().any(sends), "{effects:?}");
+}
+
+/// What a leader sends before its epoch is established may be cut off again under the next one: nobody
+/// keeps it as history before UPTODATE.
+#[test]
+fn what_comes_before_uptodate_is_not_known_to_be_committed_until_then() {
+    let last = zxid(1, 5);
+    let mut server = Server::member_that_keeps(1, 1);
+    let attempt = server.follow_3(last, 1, 1);
+    let event = LeaderEvent::Connected;
+    server.handle(Input::Leader { attempt, event });
+    server.leader_sends(attempt, LeaderPacket::leader_info(Epoch(2)));
+    server.handle(Input::AcceptedEpochSaved(Epoch(2)));
+    server.leader_sends(attempt, LeaderPacket::Snap { zxid: last });
+    let event = LeaderEvent::SnapshotReceived(Box::new(tree_at(last)));
+    server.handle(Input::Leader { attempt, event });
+    for counter in 1..=2 {
+        committed(&mut server, attempt, zxid(2, counter));
+    }
+    let new_leader = LeaderPacket::NewLeader {
+        zxid: zxid(2, 0),
+        config: None,
+    };
+    server.leader_sends(attempt, new_leader);
+    let written = zxid(2, 2);
+    assert_eq!(server.book.applied, [zxid(2, 1), written]);
+    server.handle(Input::SnapshotWritten {
+        attempt,
+        zxid: written,
+    });
+    server.handle(Input::Synced(written));
+    server.handle(Input::CurrentEpochSaved(Epoch(2)));
+    assert!(server.book.committed.is_empty() && server.book.established.is_empty());
+    server.leader_sends(attempt, LeaderPacket::UpToDate);
+    assert_eq!(server.book.established, [written]);
+    committed(&mut server, attempt, zxid(2, 3));
+    server.handle(Input::Synced(zxid(2, 3)));
+    assert_eq!(server.book.committed, [zxid(2, 3)]);
+    // And what a leader has when its own epoch is established.
+    let event = LeaderEvent::Closed;
+    server.handle(Input::Leader { attempt, event });
+    server.lead_as_1(zxid(2, 3), 3);
+    assert_eq!(server.book.established, [written, zxid(2, 3)]);
 }

@@ -6,4 +6,7 @@ mod ensemble;
 mod handshake;
 mod leading;
 mod learning;
+mod members;
+mod observers;
+mod oracle;
 mod support;

@@ -1,6 +1,6 @@
 //! A host that writes down what the replica wants and does nothing by itself.
 
-use std::cell::{Ref, RefCell, RefMut};
+use std::cell::{Cell, Ref, RefCell, RefMut};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::{Deref, DerefMut};
@@ -25,6 +25,7 @@ pub(crate) struct Held {
     pub(crate) tree: RefCell<Tree>,
     pub(crate) watches: RefCell<Watches>,
     pub(crate) sessions: RefCell<Sessions>,
+    generation: Cell<u64>,
 }
 
 impl State for Held {
@@ -38,6 +39,14 @@ impl State for Held {
 
     fn replace_tree(&self, tree: Tree) {
         *self.tree.borrow_mut() = tree;
+    }
+
+    fn generation(&self) -> u64 {
+        self.generation.get()
+    }
+
+    fn give_up_snapshots(&self) {
+        self.generation.set(self.generation.get() + 1);
     }
 
     fn watches(&self) -> impl DerefMut<Target = Watches> {
@@ -55,6 +64,9 @@ pub(crate) struct Book {
     pub(crate) effects: Vec<Effect>,
     /// Transactions that clients may hear of.
     pub(crate) applied: Vec<Zxid>,
+    /// Those of them that are known to be committed, and how far all were when an epoch began.
+    pub(crate) committed: Vec<Zxid>,
+    pub(crate) established: Vec<Zxid>,
     /// Events that clients may hear of.
     pub(crate) events: usize,
     pub(crate) syncs: Vec<Ticket>,
@@ -69,7 +81,14 @@ impl Host for Book {
 
     fn applied(&mut self, _tree: &Tree, applied: Applied<'_>) {
         self.applied.push(applied.record.header.zxid);
+        if applied.is_committed {
+            self.committed.push(applied.record.header.zxid);
+        }
         self.events += applied.events.len();
+    }
+
+    fn established(&mut self, last: Zxid) {
+        self.established.push(last);
     }
 
     fn answer_sync(&mut self, _tree: &Tree, ticket: Ticket) {
@@ -105,7 +124,7 @@ impl Surroundings for MyId {
     }
 }
 
-fn config(my_id: i64, lines: &str) -> Config {
+pub(crate) fn config(my_id: i64, lines: &str) -> Config {
     let text = format!("dataDir=data\ntickTime=200\ninitLimit=10\nsyncLimit=5\n{lines}");
     let raw = RawConfig::parse(Path::new("zoo.cfg"), text.as_bytes()).unwrap();
     Config::parse(raw, SystemProperties::new(), &mut MyId(my_id)).unwrap()
@@ -127,15 +146,24 @@ impl Server {
 
     /// The same with so many committed transactions in memory.
     pub(crate) fn member_that_keeps(my_id: i64, commit_log_count: usize) -> Self {
-        let config = config(my_id, THREE);
+        Self::member_of(&config(my_id, THREE), commit_log_count)
+    }
+
+    /// One of three with these lines in its zoo.cfg.
+    pub(crate) fn member_with(my_id: i64, lines: &str) -> Self {
+        Self::member_of(&config(my_id, &format!("{THREE}{lines}")), 500)
+    }
+
+    /// A member with an empty history.
+    pub(crate) fn member_of(config: &Config, commit_log_count: usize) -> Self {
         let member = MemberStart {
-            lists: MemberLists::new(&config).unwrap(),
+            lists: MemberLists::new(config).unwrap(),
             epochs: Epochs::default(),
             last_logged: Zxid::ZERO,
             log_whole_from: Zxid::ZERO,
             is_trusted: true,
         };
-        let mut settings = Settings::new(&config);
+        let mut settings = Settings::new(config);
         if let Some(ensemble) = &mut settings.ensemble {
             ensemble.commit_log_count = commit_log_count;
         }
@@ -151,6 +179,7 @@ impl Server {
             tree: RefCell::new(Tree::new(Arc::new(tree_settings))),
             watches: RefCell::default(),
             sessions: RefCell::new(Sessions::reporting(200)),
+            generation: Cell::default(),
         };
         let start = Start {
             settings,

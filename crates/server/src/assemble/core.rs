@@ -146,6 +146,10 @@ impl CoreThread {
             let since_ms = self.received_ms.drain(..);
             let metrics = &self.clients.metrics;
             metrics.preparing(clock::monotonic_ms(), since_ms, self.inbox.len());
+        } else if self.replica.is_forwarding() {
+            let behind = self.inbox.len() as u64;
+            let sizes = &self.clients.metrics.learner_request_processor_queue_size;
+            sizes.record(behind);
         }
         self.received_ms.clear();
         self.with_replica(|replica, turn| replica.handle_client_requests(&mut requests, turn));
@@ -177,6 +181,7 @@ impl CoreThread {
             host: &mut self.host,
         };
         step(&mut self.replica, &mut turn);
+        self.host.end_turn();
         self.host.disk.set_may_gather(self.replica.may_sync_late());
         self.host.release_elections();
         if !self.replica.has_waiting_packets() {

@@ -1,6 +1,5 @@
 //! The exporter of metrics: what Prometheus scrapes. Source: PrometheusMetricsProvider.
 
-use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -11,8 +10,9 @@ use monitoring::admin::{Answer, Body, Call};
 use monitoring::metrics::prometheus::{CONTENT_TYPE, Export, Wanted};
 use monitoring::metrics::{Metric, ProcessFigures, Reading, TABLE, read_all};
 use monitoring::role::Mode;
+use transport::tls::Acceptor;
 
-use super::http::{self, Activity, Answers, Place, PortTask, ResponseBody, respond};
+use super::http::{self, Activity, Answers, Caller, Place, PortTask, ResponseBody, respond};
 use crate::client::clients::Clients;
 use crate::client::view::LiveView;
 use crate::error::StartError;
@@ -54,8 +54,10 @@ pub(crate) async fn begin(config: &Config) -> Result<Option<ExporterTask>, Start
         clients: OnceLock::new(),
     };
     let place = Place {
+        of: "the exporter",
         host: host.clone(),
         port: *port,
+        acceptor: Acceptor::plain(),
         idle: IDLE,
     };
     let address = format!("{}:{}", place.host, place.port);
@@ -110,7 +112,7 @@ impl Answers for Exporter {
     async fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
-        _peer: SocketAddr,
+        _caller: Caller,
         _activity: Activity,
     ) -> Response<ResponseBody> {
         let uri = request.uri();

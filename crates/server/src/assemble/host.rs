@@ -4,10 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use hashbrown::HashMap;
-use proto::Zxid;
-use replica::{Applied, ClientRequest, Effect, Host, Input, LargeBytes, Note, Now, Ticket};
+use hosting::{CarryingOut, ServerState, carry_out_effect};
+use proto::{SessionId, Zxid};
+use replica::{
+    Applied, ClientRequest, DiskOrder, Effect, Host, Input, LargeBytes, Note, Now, Renewal,
+    Service, Ticket, View,
+};
 use tokio::sync::oneshot;
 use tree::Tree;
+use zab::Record;
 
 use super::inbox::ToCore;
 use super::measure::Measures;
@@ -17,10 +22,10 @@ use crate::client::connection::Connection;
 use crate::client::deliver::Delivery;
 use crate::client::handshake;
 use crate::client::inbox::ClientMessage;
-use crate::disk::{Disk, Synchronised, ToLog};
+use crate::client::registry::Registry;
+use crate::disk::Disk;
 use crate::quorum::ports::MemberPorts;
 use crate::recorder::Feed;
-use crate::state::ServerState;
 
 /// The host of a replica.
 pub(crate) struct ServerHost {
@@ -64,6 +69,12 @@ impl ServerHost {
     /// The replica is about to be lent this host for a turn.
     pub(super) fn begin_turn(&mut self, now: Now) {
         self.measures.begin_turn(now);
+        self.delivery.begin_turn(now.ms.unsigned_abs());
+    }
+
+    /// The replica has had its turn.
+    pub(super) fn end_turn(&mut self) {
+        self.measures.end_turn();
     }
 
     /// A connection is about to wait for something.
@@ -83,10 +94,10 @@ impl ServerHost {
     /// Requests that go no further.
     pub(super) fn release_all(&self, requests: &[ClientRequest]) {
         let large_bytes = requests.iter().map(|request| request.large_bytes).sum();
-        self.release(requests.len(), large_bytes);
+        self.give_back(requests.len(), large_bytes);
     }
 
-    fn release(&self, requests: usize, large_bytes: LargeBytes) {
+    fn give_back(&self, requests: usize, large_bytes: LargeBytes) {
         self.clients.permits.give_back(requests);
         self.clients.large_requests.give_back(large_bytes);
     }
@@ -101,7 +112,7 @@ impl ServerHost {
     /// The packets of the leader that waited are handled.
     pub(super) fn release_read_ahead(&mut self) {
         if let Some(ports) = &mut self.ports {
-            ports.read_ahead.clear();
+            ports.release_read_ahead();
         }
     }
 
@@ -124,7 +135,6 @@ impl ServerHost {
             }
             ToCore::Mesh(event) => self.ports.as_mut()?.translate_election(event),
             ToCore::Peer(event) => self.ports.as_mut()?.translate(event),
-            ToCore::Observer(event) => self.ports.as_mut()?.translate_observer(event),
             ToCore::Restore(order) => {
                 self.restored = Some(order.done);
                 Some(Input::Restore(order.tree))
@@ -139,16 +149,57 @@ impl ServerHost {
             }
         }
     }
+}
 
-    fn client(&self, ticket: Ticket) -> Option<&Arc<Connection>> {
-        self.connections.get(&ticket)
+impl CarryingOut for ServerHost {
+    type Connection = Connection;
+    type Links = MemberPorts;
+
+    fn registry(&self) -> &Registry {
+        &self.clients.registry
     }
 
-    fn flush(&mut self) {
-        if let Some(ports) = &mut self.ports {
-            ports.flush();
-        }
+    fn links(&mut self) -> Option<&mut MemberPorts> {
+        self.ports.as_mut()
+    }
+
+    fn append(&mut self, record: Record) {
+        self.disk.append_shared(record.zxid, &record.txn);
+    }
+
+    fn flush_log(&mut self) {
         self.disk.flush();
+    }
+
+    fn order(&mut self, order: DiskOrder) {
+        self.disk.order(order);
+    }
+
+    fn serve(&mut self, service: Service) {
+        if let Some(trail) = &mut self.trail {
+            trail.forget();
+        }
+        self.clients.serve(service);
+        if let Some(done) = self.restored.take() {
+            // Fails if nobody waits for it any more.
+            let _ = done.send(());
+        }
+    }
+
+    fn stop_serving(&mut self) {
+        self.clients.stop_serving();
+    }
+
+    fn renewed(&self, to: &Connection, renewal: &Renewal, session: Option<(SessionId, i32)>) {
+        handshake::note_renewal(&self.clients, to, renewal.session, session);
+    }
+
+    fn release(&mut self, requests: usize, large_bytes: LargeBytes) {
+        self.give_back(requests, large_bytes);
+    }
+
+    fn show(&mut self, view: View) {
+        self.measures.show(view);
     }
 }
 
@@ -156,69 +207,7 @@ impl Host for ServerHost {
     type State = ServerState;
 
     fn effect(&mut self, effect: Effect) {
-        match effect {
-            Effect::Append(record) => self.disk.append(record.zxid, &record.txn),
-            Effect::Flush => self.flush(),
-            Effect::SaveAcceptedEpoch(epoch) => self.disk.order(ToLog::SaveAcceptedEpoch(epoch)),
-            Effect::SaveCurrentEpoch(epoch) => self.disk.order(ToLog::SaveCurrentEpoch(epoch)),
-            Effect::SaveMembers { file, is_required } => {
-                self.disk.order(ToLog::SaveMembers { file, is_required });
-            }
-            Effect::Reload { keep } => self.disk.order(ToLog::Reload { keep }),
-            Effect::TakeOver { attempt, last } => {
-                let generation = self.clients.state.tree_generation();
-                self.disk.note_replaced(last);
-                self.disk.order(ToLog::TakeOver {
-                    last,
-                    of: Synchronised {
-                        attempt,
-                        generation,
-                    },
-                });
-            }
-            Effect::GiveUpSnapshots => self.clients.state.give_up_snapshots(),
-            Effect::Serve(service) => {
-                if let Some(trail) = &mut self.trail {
-                    trail.forget();
-                }
-                self.clients.serve(service);
-                if let Some(done) = self.restored.take() {
-                    // Fails if nobody waits for it any more.
-                    let _ = done.send(());
-                }
-            }
-            Effect::StopServing => self.clients.stop_serving(),
-            Effect::CloseClient(ticket) => {
-                if let Some(connection) = self.client(ticket) {
-                    connection.close();
-                }
-            }
-            Effect::CloseSession(session) => {
-                self.clients.registry.close_session_connection(session);
-            }
-            Effect::Release {
-                requests,
-                large_bytes,
-            } => self.release(requests, large_bytes),
-            Effect::Renewed { renewal, is_valid } => {
-                if let Some(connection) = self.client(renewal.ticket) {
-                    handshake::finish_renewal(
-                        &self.clients,
-                        connection,
-                        renewal.session,
-                        is_valid.then_some(renewal.timeout_ms),
-                        renewal.new_style,
-                    );
-                    connection.wake();
-                }
-            }
-            Effect::Show(view) => self.measures.show(view),
-            other => {
-                if let Some(ports) = &mut self.ports {
-                    ports.carry_out(other);
-                }
-            }
-        }
+        carry_out_effect(self, effect);
     }
 
     fn append(&mut self, zxid: Zxid, txn: &[u8]) {
@@ -242,12 +231,25 @@ impl Host for ServerHost {
         let origin = applied
             .origin
             .and_then(|ticket| self.connections.get(&ticket));
-        if let Some(history) = &mut self.history {
+        if applied.origin.is_some() && origin.is_none() {
+            self.clients.metrics.stale_replies.inc();
+        }
+        if let Some(history) = &mut self.history
+            && applied.is_committed
+        {
             history.applied(applied.record, || {
-                origin.map(|connection| (connection.peer, connection.lock().identities.clone()))
+                origin.map(|connection| {
+                    (connection.peer, connection.lock().client.identities.clone())
+                })
             });
         }
         self.delivery.applied(&self.clients, tree, applied, origin);
+    }
+
+    fn established(&mut self, last: Zxid) {
+        if let Some(history) = &self.history {
+            history.committed(last);
+        }
     }
 
     fn answer_sync(&mut self, tree: &Tree, ticket: Ticket) {

@@ -15,8 +15,6 @@ pub(crate) enum ToCore {
     Mesh(MeshEvent),
     /// A connection to another member has something to say.
     Peer(PeerEvent),
-    /// A connection to an observer of this follower has something to say.
-    Observer(PeerEvent),
     /// An operator wants another tree.
     Restore(RestoreOrder),
     /// The disk or the oracle has something to say, or the server is told to end.

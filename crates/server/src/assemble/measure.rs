@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use hashbrown::HashMap;
 use monitoring::role::{Learners, Mode, RoleCell, ZabState};
+use proto::leader::LeaderPacket;
 use replica::{Note, Now, Phase, RoleView, Stage, View};
+use zab::leader::LinkId;
 
 use crate::clock;
-use crate::metrics::{Ages, Metrics};
+use crate::metrics::{Ages, Metrics, Percentiles, Summary};
 
 /// Measures of one replica.
 pub(super) struct Measures {
@@ -16,6 +19,30 @@ pub(super) struct Measures {
     /// When the preparation of requests, and within it that of a session's end, began; monotonic ms.
     preparation_since_ms: u64,
     close_session_since_ms: u64,
+    /// When the tree was asked for.
+    tree_since_ms: u64,
+    turn: TurnWork,
+    /// Whether this follower has observers.
+    has_observers: bool,
+    /// Learners that a leader brings up to date: whether by a snapshot.
+    catching_up: HashMap<LinkId, bool>,
+}
+
+/// What was done in a turn whose time is shared by all of it.
+#[derive(Debug, Default)]
+struct TurnWork {
+    since_ms: u64,
+    proposed: u64,
+    committed: u64,
+    /// The same, passed on to observers by a follower.
+    proposals_passed: u64,
+    commits_passed: u64,
+}
+
+impl TurnWork {
+    fn is_empty(&self) -> bool {
+        self.proposed + self.committed + self.proposals_passed + self.commits_passed == 0
+    }
 }
 
 impl Measures {
@@ -26,12 +53,78 @@ impl Measures {
             ages: Ages::default(),
             preparation_since_ms: 0,
             close_session_since_ms: 0,
+            tree_since_ms: 0,
+            turn: TurnWork::default(),
+            has_observers: false,
+            catching_up: HashMap::new(),
         }
     }
 
     /// A turn begins. The clock is read once for all ages that are measured in it.
     pub(super) fn begin_turn(&mut self, now: Now) {
         self.ages.begin(now.wall_ms);
+        self.turn = TurnWork {
+            since_ms: now.ms.unsigned_abs(),
+            ..TurnWork::default()
+        };
+    }
+
+    /// A turn ends: its time is that of what was done in it, in equal shares.
+    pub(super) fn end_turn(&mut self) {
+        let work = std::mem::take(&mut self.turn);
+        if work.is_empty() {
+            return;
+        }
+        let took_ms = clock::monotonic_ms().saturating_sub(work.since_ms);
+        let metrics = &self.metrics;
+        let share = |summary: &Summary, count: u64| {
+            if let Some(each_ms) = took_ms.checked_div(count) {
+                summary.record_many(each_ms, count);
+            }
+        };
+        let passed = |percentiles: &Percentiles, count: u64| {
+            if let Some(each_ms) = took_ms.checked_div(count) {
+                percentiles.record_many(each_ms, count);
+            }
+        };
+        share(&metrics.proposal_process_time, work.proposed);
+        share(&metrics.commit_process_time, work.committed);
+        passed(&metrics.om_proposal_process_time_ms, work.proposals_passed);
+        passed(&metrics.om_commit_process_time_ms, work.commits_passed);
+    }
+
+    /// A learner is brought up to date, together with so many others in the same way.
+    fn catches_up(&mut self, link: LinkId, by_snapshot: bool) {
+        self.catching_up.insert(link, by_snapshot);
+        let in_flight = self.catching_up.values();
+        let in_flight = in_flight.filter(|snapshot| **snapshot == by_snapshot);
+        let metric = match by_snapshot {
+            true => &self.metrics.inflight_snap_count,
+            false => &self.metrics.inflight_diff_count,
+        };
+        metric.record(in_flight.count() as u64);
+    }
+
+    fn sent_by_leader(&mut self, to: LinkId, packet: &LeaderPacket) {
+        self.metrics.sent_by_leader(packet);
+        match packet {
+            LeaderPacket::Diff { .. } | LeaderPacket::Trunc { .. } => self.catches_up(to, false),
+            LeaderPacket::UpToDate => {
+                self.catching_up.remove(&to);
+            }
+            _ => {}
+        }
+    }
+
+    fn received_by_learner(&mut self, packet: &LeaderPacket) {
+        self.metrics.received_by_learner(packet);
+        if self.has_observers {
+            match packet {
+                LeaderPacket::Proposal { .. } => self.turn.proposals_passed += 1,
+                LeaderPacket::Commit { .. } => self.turn.commits_passed += 1,
+                _ => {}
+            }
+        }
     }
 
     pub(super) fn note(&mut self, note: Note<'_>) {
@@ -47,6 +140,7 @@ impl Measures {
                 let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
                 self.role.proposed(bytes);
                 metrics.proposal_count.inc();
+                self.turn.proposed += 1;
             }
             Note::Appended { zxid, stamp_ms } => self.ages.appended(zxid, stamp_ms),
             Note::Received { zxid, stamp_ms } => self.ages.received(zxid, stamp_ms),
@@ -60,14 +154,21 @@ impl Measures {
             } => {
                 if by_leader {
                     metrics.commit_count.inc();
+                    self.turn.committed += 1;
                 }
                 if let Some(stamp_ms) = stamp_ms {
                     self.ages.committed(stamp_ms);
                 }
             }
-            Note::SentByLeader(packet) => metrics.sent_by_leader(packet),
-            Note::ReceivedByLearner(packet) => metrics.received_by_learner(packet),
-            Note::SnapshotOrdered => metrics.snap_count.inc(),
+            Note::SentByLeader(to, packet) => self.sent_by_leader(to, packet),
+            Note::LearnerGone(link) => {
+                self.catching_up.remove(&link);
+            }
+            Note::ReceivedByLearner(packet) => self.received_by_learner(packet),
+            Note::SnapshotOrdered(to) => {
+                metrics.snap_count.inc();
+                self.catches_up(to, true);
+            }
             Note::SessionRevalidated => metrics.revalidate_count.inc(),
             Note::LeaderTurnEnds { pending_syncs } => {
                 self.role.set_pending_syncs(pending_syncs);
@@ -88,6 +189,7 @@ impl Measures {
         match stage {
             Stage::Preparation(_) => self.preparation_since_ms = now_ms,
             Stage::CloseSession => self.close_session_since_ms = now_ms,
+            Stage::TreeAwaited => self.tree_since_ms = now_ms,
         }
     }
 
@@ -102,6 +204,12 @@ impl Measures {
                 let took_ms = now_ms.saturating_sub(self.close_session_since_ms);
                 metrics.close_session_prep_time.record(took_ms);
             }
+            Stage::TreeAwaited => {
+                let took_ms = now_ms.saturating_sub(self.tree_since_ms);
+                metrics
+                    .time_waiting_empty_pool_in_commit_processor_read_ms
+                    .record(took_ms);
+            }
         }
     }
 
@@ -110,7 +218,9 @@ impl Measures {
         // What waited for the disk in an earlier role is not measured in the next one.
         if matches!(view.role, RoleView::Looking) {
             self.ages = Ages::default();
+            self.catching_up.clear();
         }
+        self.has_observers = matches!(view.role, RoleView::Following { synced_observers } if synced_observers.is_some_and(|observers| observers > 0));
         self.role.update(clock::monotonic_ms(), |shown| {
             shown.mode = mode(view.role);
             shown.is_serving = view.is_serving;

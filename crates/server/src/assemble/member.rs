@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use config::{Config, Ensemble};
 use crossbeam_channel::Sender;
-use proto::Zxid;
-use replica::MemberStart;
+use hosting::member_start;
 use replica::members::MemberLists;
-use storage::{DataDirs, Empty, Epochs, RealDisk, Recovered};
+use replica::{MemberStart, Port};
+use storage::{DataDirs, Recovered, SwitchedDisk};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use transport::Patience;
@@ -37,7 +37,7 @@ pub(crate) struct MemberParts {
 pub(crate) struct MemberContext<'a> {
     pub(crate) config: &'a Config,
     pub(crate) clients: &'a Arc<Clients>,
-    pub(crate) disk: &'a RealDisk,
+    pub(crate) disk: &'a SwitchedDisk,
     pub(crate) dirs: &'a DataDirs,
     pub(crate) recovered: &'a Recovered,
     pub(crate) core: &'a Sender<ToCore>,
@@ -59,19 +59,7 @@ pub(crate) fn start(context: &MemberContext<'_>) -> Result<Option<MemberParts>, 
             .back_up()
             .map_err(|source| StartError::Backup { source })?;
     }
-    let recovered = context.recovered;
-    let snapshot = recovered.snapshot.as_ref();
-    let epochs = Epochs::load(context.disk, context.dirs, recovered.last_zxid)?;
-    let start = MemberStart {
-        lists,
-        epochs: replica::Epochs {
-            accepted: epochs.accepted,
-            current: epochs.current,
-        },
-        last_logged: recovered.last_zxid.max(Zxid::ZERO),
-        log_whole_from: snapshot.map_or(Zxid::ZERO, |snapshot| snapshot.zxid),
-        is_trusted: recovered.empty != Some(Empty::Untrusted),
-    };
+    let start = member_start(context.disk, context.dirs, context.recovered, lists)?;
     let ports = ports(context, ensemble);
     Ok(Some(MemberParts {
         start,
@@ -85,9 +73,9 @@ fn ports(context: &MemberContext<'_>, ensemble: &Ensemble) -> MemberPorts {
     let tick = Duration::from_millis(config.tick_time_ms.into());
     let ticks = |ticks: u32| tick.saturating_mul(ticks);
     let runtime = Handle::current();
-    let peer_sink = sink(context.core, ToCore::Peer);
+    let sink = sink(context.core);
     let stall = ticks(ensemble.init_limit_ticks);
-    let auth = Arc::new(QuorumAuth::new(ensemble));
+    let auth = Arc::new(QuorumAuth::new(ensemble, &config.auth.sasl));
     let port_settings = PortSettings {
         auth: auth.clone(),
         limits: field_limits(config),
@@ -96,12 +84,14 @@ fn ports(context: &MemberContext<'_>, ensemble: &Ensemble) -> MemberPorts {
         snapshot_size_factor: config.storage.snapshot_size_factor,
         metrics: clients.metrics.clone(),
         acceptor: context.tls.of_members(),
+        port: Port::Learners,
     };
-    let port = |sink| {
+    let port = |settings| {
         let (runtime, state) = (runtime.clone(), clients.state.clone());
-        LearnerPort::new(runtime, state, port_settings.clone(), sink)
+        LearnerPort::new(runtime, state, settings, sink.clone())
     };
     let retry_delay = ensemble.learner.connect_retry_delay_ms;
+    let auth_of_mesh = auth.clone();
     let learner_settings = LearnerSettings {
         auth,
         dial: Patience {
@@ -118,14 +108,21 @@ fn ports(context: &MemberContext<'_>, ensemble: &Ensemble) -> MemberPorts {
         file: Arc::new(Mutex::new(OracleFile::new(path))),
         core: context.inputs.clone(),
     });
-    let has_observers = ensemble.learner.observer_master_port.is_some();
+    let observers = ensemble.learner.observer_master_port.map(|_| {
+        let settings = PortSettings {
+            port: Port::Observers,
+            ..port_settings.clone()
+        };
+        port(settings)
+    });
     MemberPorts {
-        mesh: mesh(context, ensemble, tick),
-        learners: port(peer_sink.clone()),
-        observers: has_observers.then(|| port(sink(context.core, ToCore::Observer))),
-        dialer: Dialer::new(runtime.clone(), learner_settings, peer_sink),
+        mesh: mesh(context, ensemble, tick, auth_of_mesh),
+        learners: port(port_settings),
+        observers,
+        dialer: Dialer::new(runtime.clone(), learner_settings, sink.clone()),
         leader: None,
         read_ahead: Vec::new(),
+        observers_ahead: Vec::new(),
         elections_ahead: Vec::new(),
         oracle,
         listen_on_all_ips: ensemble.listen_on_all_ips,
@@ -133,20 +130,26 @@ fn ports(context: &MemberContext<'_>, ensemble: &Ensemble) -> MemberPorts {
     }
 }
 
-fn mesh(context: &MemberContext<'_>, ensemble: &Ensemble, tick: Duration) -> Mesh {
+fn mesh(
+    context: &MemberContext<'_>,
+    ensemble: &Ensemble,
+    tick: Duration,
+    auth: Arc<QuorumAuth>,
+) -> Mesh {
     let told = context.core.clone();
     let sink = Box::new(move |event| {
         // Fails only when the core is gone: the server is ending.
         let _ = told.send(ToCore::Mesh(event));
     });
     let (acceptor, connector) = (context.tls.of_members(), context.tls.to_members());
-    Mesh::start(MeshSettings::new(ensemble, tick, acceptor, connector), sink)
+    let settings = MeshSettings::new(ensemble, tick, acceptor, connector, auth);
+    Mesh::start(settings, sink)
 }
 
 /// Tells the core; fails only when the core is gone: the server is ending.
-fn sink(core: &Sender<ToCore>, wrap: fn(crate::quorum::peer::PeerEvent) -> ToCore) -> EventSink {
+fn sink(core: &Sender<ToCore>) -> EventSink {
     let told = core.clone();
     Arc::new(move |event| {
-        let _ = told.send(wrap(event));
+        let _ = told.send(ToCore::Peer(event));
     })
 }

@@ -13,6 +13,7 @@
 //! group commit adapt to the disk.
 
 mod admin;
+pub mod ahead;
 mod core;
 mod exporter;
 mod host;

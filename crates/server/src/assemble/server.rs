@@ -3,10 +3,12 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use config::{AuditSettings, Config};
 use proto::{Sid, Zxid};
-use replica::Input;
+use replica::{Input, Service};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use super::inbox::ToCore;
@@ -15,6 +17,7 @@ use crate::client::clients::Clients;
 use crate::disk::SnapshotEnd;
 use crate::error::StartError;
 use crate::failure::Failure;
+use crate::faults::Faults;
 use crate::limits;
 use crate::recorder::Readers;
 
@@ -58,7 +61,15 @@ impl Server {
     /// If the data directory cannot be used or recovered, or an address cannot be bound; nothing
     /// is left running then.
     pub async fn start(config: Arc<Config>) -> Result<Self, StartError> {
-        start::start(config).await
+        Self::start_with(config, Faults::default()).await
+    }
+
+    /// The same with a server that tests may do something to.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub async fn start_with(config: Arc<Config>, faults: Faults) -> Result<Self, StartError> {
+        start::start(config, faults).await
     }
 
     /// What was recovered, and where clients connect.
@@ -72,9 +83,17 @@ impl Server {
         self.readers.get()
     }
 
+    /// How clients are served, now and from here on. A server that stands alone decides when it has started, a member
+    /// takes writes while there is a leader.
+    pub fn serving(&self) -> watch::Receiver<Service> {
+        self.clients.serving()
+    }
+
     /// Waits until the server cannot go on (disk full, failed fsync): the exit code.
     pub async fn failed(&self) -> u8 {
-        self.failure.reported().await
+        let exit_code = self.failure.reported().await;
+        self.clients.metrics.unrecoverable_error_count.inc();
+        exit_code
     }
 
     /// Stops: no new connections, what was proposed is made durable and answered, then all
@@ -101,12 +120,20 @@ impl Server {
         if let Err(error) = ended.await {
             tracing::error!(err = %error, "cannot wait for the server's threads");
         }
-        for connection in self.clients.registry.all() {
-            connection.close();
-        }
+        self.clients.registry.close_all();
         if let Some(audit) = &self.clients.audit {
             audit.finish();
         }
+    }
+
+    /// Ends the threads of a server that is to be gone as if its process had been killed: nobody is answered any more,
+    /// nothing is waited for. Its disk must be off ([`Faults::switch_disk_off`]) and its runtime must have ended, which
+    /// closes its connections.
+    pub fn abandon(self) {
+        let _ = self.core.send(ToCore::Input(Input::Shutdown));
+        drop(self.core);
+        self.snapshot_end.wait(Duration::ZERO);
+        self.threads.into_iter().for_each(join);
     }
 
     /// Writes what is left of the audit log of a server that has failed, and is not stopped.

@@ -7,12 +7,14 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use config::{AuditSettings, ClientAddress, Config};
 use crossbeam_channel::Sender;
+use hosting::ServerState;
 use monitoring::admin::LastSnapshot;
 use parking_lot::Mutex;
 use proto::Zxid;
-use recovery::{History, HistorySettings, complete_start};
+use recovery::{History, HistorySettings, LogEnd, complete_start};
+use session::SessionIds;
 use storage::{
-    DataDirs, Empty, LogSettings, OpenOptions, RealDisk, Recovered, SnapTrigger, SnapshotFile,
+    DataDirs, Empty, LogSettings, OpenOptions, Recovered, SnapTrigger, SnapshotFile, SwitchedDisk,
 };
 use tokio::net::TcpListener;
 use tree::Tree;
@@ -39,14 +41,14 @@ use crate::disk::{
 };
 use crate::error::StartError;
 use crate::failure::Failure;
+use crate::faults::Faults;
 use crate::inbox::InputSink;
 use crate::metrics::Metrics;
 use crate::quorum::peer::LearnerLinks;
 use crate::quorum::ports::MemberPorts;
-use crate::recorder::{self, Feed, Readers};
+use crate::recorder::{self, Feed, Readers, Sources};
 use crate::settings::{field_limits, recovery_settings, tree_settings};
-use crate::state::ServerState;
-use crate::{clock, limits};
+use crate::{clock, kerberos, limits};
 
 /// The kernel's own maximum applies; what `clientPortListenBacklog=-1` stands for in Java is 50,
 /// which loses connections in a storm.
@@ -54,7 +56,7 @@ const DEFAULT_BACKLOG: i32 = 4096;
 
 /// The data directory, and the sockets that clients come to.
 struct Opened {
-    disk: Arc<RealDisk>,
+    disk: Arc<SwitchedDisk>,
     dirs: DataDirs,
     admin: Option<AdminTask>,
     exporter: Option<ExporterTask>,
@@ -76,12 +78,12 @@ struct Common {
     readers: Readers,
 }
 
-pub(crate) async fn start(config: Arc<Config>) -> Result<Server, StartError> {
+pub(crate) async fn start(config: Arc<Config>, faults: Faults) -> Result<Server, StartError> {
     let audit = match &config.audit {
         Some(settings) => Some(Arc::new(open_audit(settings)?)),
         None => None,
     };
-    let started = start_audited(config, audit.clone()).await;
+    let started = start_audited(config, faults, audit.clone()).await;
     if let Some(audit) = &audit {
         audit.server_started(started.is_err());
         if started.is_err() {
@@ -111,25 +113,28 @@ fn open_audit(settings: &AuditSettings) -> Result<AuditLog, StartError> {
 
 async fn start_audited(
     config: Arc<Config>,
+    faults: Faults,
     audit: Option<Arc<AuditLog>>,
 ) -> Result<Server, StartError> {
     config
         .check_supported()
         .map_err(|refusal| StartError::Unsupported(Box::new(refusal)))?;
-    let opened = open(&config).await?;
+    kerberos::check_keys(&config).await?;
+    let readers = Readers::default();
+    let metrics = Arc::new(Metrics::default());
+    let opened = open(&config, faults, &metrics, &readers).await?;
     let found = recover(&config, &opened)?;
     let started = started(&config, &opened, &found);
     let recovered = found.recovered;
     // What comes in is bounded where it comes from: clients by permits, members by what their
     // connections may send ahead.
     let (core_sender, inbox) = crossbeam_channel::unbounded();
-    let metrics = Arc::new(Metrics::default());
     metrics.digest_mismatches_count.add(found.digest_mismatches);
     metrics.loaded(&database_load(&recovered));
-    let tick_ms = i64::from(config.tick_time_ms);
-    let state = Arc::new(ServerState::new(found.tree, tick_ms));
+    let settings = Settings::new(config.clone());
+    let state = server_state(&settings, found.tree);
     let clients = Clients::new(
-        Settings::new(config.clone()),
+        settings,
         state.clone(),
         client_inbox(&core_sender),
         metrics.clone(),
@@ -145,13 +150,13 @@ async fn start_audited(
         failure: Failure::default(),
         inputs: input_sink(&core_sender),
         core: core_sender,
-        readers: Readers::default(),
+        readers,
     };
-    let (snapshotter, snapshots, snapshot_end) = common.snapshotter();
+    let (mut snapshotter, snapshots, snapshot_end) = common.snapshotter();
     if let Some(loaded) = recovered.snapshot.as_ref().and_then(loaded_snapshot) {
         snapshots.note_loaded(loaded);
     }
-    common.take_first_snapshot(&recovered, &snapshotter, &snapshots)?;
+    common.take_first_snapshot(&recovered, &mut snapshotter, &snapshots)?;
     let member = common.member(&recovered)?;
     let (member_start, ports, member_files) = match member {
         Some(member) => (Some(member.start), Some(member.ports), Some(member.files)),
@@ -160,8 +165,9 @@ async fn start_audited(
     let for_admin = snapshots.clone();
     let links = ports.as_ref().map(MemberPorts::links).unwrap_or_default();
     let (log, on_disk) = common.log(snapshots, member_files, started.zxid);
+    let log_end = log.file.lock().history.end().clone();
     // A server that stands alone serves when this returns; a member looks for a leader.
-    let (feed, recorder) = common.recorder(started.zxid)?.unzip();
+    let (feed, recorder) = common.recorder(log_end.clone())?.unzip();
     let core = CoreThread::begin(CoreStart {
         clients: common.clients.clone(),
         inbox,
@@ -179,21 +185,26 @@ async fn start_audited(
         spawn("log", move || log.run())?,
         spawn("snapshot", move || snapshotter.run())?,
     ]);
-    common.tell_operators(for_admin, links);
+    common.tell_operators(for_admin, links, log_end);
     Ok(common.into_server(threads, snapshot_end, started))
 }
 
 /// The socket is bound before the data is loaded: a second server fails at once, and what clients
 /// send waits in the kernel meanwhile.
-async fn open(config: &Arc<Config>) -> Result<Opened, StartError> {
-    let disk = Arc::new(RealDisk);
+async fn open(
+    config: &Arc<Config>,
+    faults: Faults,
+    metrics: &Arc<Metrics>,
+    readers: &Readers,
+) -> Result<Opened, StartError> {
+    let disk = Arc::new(faults.disk);
     let options = OpenOptions {
         autocreate: config.storage.datadir_autocreate,
     };
-    let tls = PortTls::load(config)?;
+    let tls = PortTls::load(config, faults.cuts)?;
     let dirs = DataDirs::open(&*disk, &config.data_dir, &config.data_log_dir, options)?;
     let exporter = exporter::begin(config).await?;
-    let admin = admin::begin(config).await?;
+    let admin = admin::begin(config, tls.of_admin(), metrics, readers).await?;
     let (plain, secure) = (&config.client.plain, &config.client.secure);
     Ok(Opened {
         disk,
@@ -204,6 +215,12 @@ async fn open(config: &Arc<Config>) -> Result<Opened, StartError> {
         plain: client_listener(config, plain.as_ref())?,
         secure: client_listener(config, secure.as_ref())?,
     })
+}
+
+fn server_state(settings: &Settings, tree: Tree) -> Arc<ServerState> {
+    let session_ids = SessionIds::new(settings.session_server_id, clock::wall_ms());
+    let tick_ms = i64::from(settings.config.tick_time_ms);
+    Arc::new(ServerState::new(tree, tick_ms, session_ids))
 }
 
 fn recover(config: &Config, opened: &Opened) -> Result<RecoveredTree, StartError> {
@@ -245,7 +262,7 @@ impl Common {
     fn take_first_snapshot(
         &self,
         recovered: &Recovered,
-        snapshotter: &Snapshotter,
+        snapshotter: &mut Snapshotter,
         snapshots: &SnapshotRequests,
     ) -> Result<(), StartError> {
         let Opened { disk, dirs, .. } = &self.opened;
@@ -258,18 +275,14 @@ impl Common {
 
     /// The history thread, if there is to be a change history, and the way to it. It ends with the
     /// core.
-    fn recorder(&self, end: Zxid) -> Result<Option<(Feed, JoinHandle<()>)>, StartError> {
+    fn recorder(&self, log_end: Arc<LogEnd>) -> Result<Option<(Feed, JoinHandle<()>)>, StartError> {
         let Some(keys) = &self.config.history else {
             return Ok(None);
         };
         let (dirs, limits) = (self.opened.dirs.clone(), field_limits(&self.config));
-        let readers = self.readers.clone();
-        let started = recorder::start(keys, dirs, limits, readers);
+        let sources = Sources::new(self.opened.disk.clone(), dirs, limits);
+        let started = recorder::start(keys, (sources, log_end), self.readers.clone());
         let (feed, thread) = started.map_err(|error| StartError::History(error.to_string()))?;
-        // What a member has in its log may still be cut; one that stands alone has committed it.
-        if self.config.ensemble.is_none() {
-            feed.committed(end);
-        }
         Ok(Some((feed, thread)))
     }
 
@@ -304,15 +317,17 @@ impl Common {
                 dirs.clone(),
                 history_settings(config),
                 snap_trigger(config),
+                end,
             ),
             snapshots,
             members,
             failure: self.failure.clone(),
         }));
         let (sender, orders) = crossbeam_channel::bounded(limits::LOG_GROUPS_MAX);
+        let (give_back, spent) = crossbeam_channel::bounded(limits::LOG_GROUPS_KEPT);
         let commit = GroupCommit::new(&config.storage);
         let on_disk = Disk::new(
-            sender,
+            (sender, spent),
             file.clone(),
             end,
             config.ensemble.is_none(),
@@ -320,6 +335,7 @@ impl Common {
         );
         let thread = LogThread {
             orders,
+            spent: give_back,
             commit,
             file,
         };
@@ -327,7 +343,12 @@ impl Common {
     }
 
     /// From here on the admin server and the exporter have somebody to ask.
-    fn tell_operators(&self, snapshots: SnapshotRequests, links: Vec<LearnerLinks>) {
+    fn tell_operators(
+        &self,
+        snapshots: SnapshotRequests,
+        links: Vec<LearnerLinks>,
+        log_end: Arc<LogEnd>,
+    ) {
         if let Some(task) = &self.opened.exporter {
             task.answers.serve(self.clients.clone());
         }
@@ -337,6 +358,7 @@ impl Common {
                 snapshots,
                 core: self.core.clone(),
                 dirs: self.opened.dirs.clone(),
+                log_end,
                 links,
             });
         }

@@ -2,22 +2,30 @@
 
 use std::sync::Arc;
 
-use config::Config;
+use config::{AdminScheme, ClientAuth, Config, Tls};
 use tokio::task::AbortHandle;
+use transport::Cuts;
 use transport::tls::{Acceptor, Connector, Endpoint, Gate, TlsError, TlsSource};
+
+use crate::limits;
 
 /// TLS of all ports, loaded once: every port of a kind has the same stores.
 pub(super) struct PortTls {
     clients: Option<Arc<TlsSource>>,
     members: Option<Arc<TlsSource>>,
+    admin: Option<Arc<TlsSource>>,
     client_gate: Arc<Gate>,
     member_gate: Arc<Gate>,
     /// `client.portUnification`.
     clients_unified: bool,
     /// `portUnification`.
     members_unified: bool,
+    /// `admin.portUnification`.
+    admin_unified: bool,
     /// `sslQuorum`.
     members_dial_tls: bool,
+    /// Other members that may be put out of reach.
+    cuts: Option<Arc<Cuts>>,
     /// Those whose files are watched.
     watched: Vec<Arc<TlsSource>>,
 }
@@ -27,7 +35,7 @@ impl PortTls {
     ///
     /// # Errors
     /// If one cannot be used.
-    pub(super) fn load(config: &Config) -> Result<Self, TlsError> {
+    pub(super) fn load(config: &Config, cuts: Option<Arc<Cuts>>) -> Result<Self, TlsError> {
         let client = &config.client;
         let wants_clients = client.secure.is_some() || client.port_unification;
         let clients = wants_clients.then(|| {
@@ -35,7 +43,8 @@ impl PortTls {
             TlsSource::load(tls, Endpoint::Client, config.fips_mode)
         });
         let clients = clients.transpose()?;
-        let quorum = config.ensemble.as_ref().map(|ensemble| &ensemble.tls);
+        let quorum = config.quorum_tls.as_ref();
+        let quorum = quorum.filter(|_| config.ensemble.is_some());
         let wanted = quorum.filter(|quorum| quorum.is_enabled || quorum.port_unification);
         let members = wanted
             .map(|quorum| TlsSource::load(&quorum.tls, Endpoint::Quorum, config.fips_mode))
@@ -43,13 +52,25 @@ impl PortTls {
         if let Some(quorum) = quorum {
             tell(quorum.is_enabled, quorum.port_unification);
         }
+        let admin = admin_source(config)?;
+        let watched_admin = admin.iter().filter(|_| {
+            let quorum = config.quorum_tls.as_ref();
+            quorum.is_some_and(|quorum| quorum.cert_reload)
+        });
         let watched_clients = clients.iter().filter(|_| config.client_tls.cert_reload);
         let watched_members = members
             .iter()
             .filter(|_| quorum.is_some_and(|quorum| quorum.cert_reload));
         let limit = config.limits.outstanding_handshakes;
         Ok(Self {
-            watched: watched_clients.chain(watched_members).cloned().collect(),
+            watched: watched_clients
+                .chain(watched_members)
+                .chain(watched_admin)
+                .cloned()
+                .collect(),
+            cuts,
+            admin,
+            admin_unified: config.admin.scheme == AdminScheme::Both,
             clients,
             members,
             client_gate: Gate::new(limit.map(|limit| limit as usize)),
@@ -58,6 +79,19 @@ impl PortTls {
             members_unified: quorum.is_some_and(|quorum| quorum.port_unification),
             members_dial_tls: quorum.is_some_and(|quorum| quorum.is_enabled),
         })
+    }
+
+    /// The settings that name own certificates, and when these end, in seconds since 1970.
+    pub(super) fn certificate_ends(&self) -> Vec<(&'static str, i64)> {
+        let sources = [
+            ("ssl.keyStore.location", &self.clients),
+            ("ssl.quorum.keyStore.location", &self.members),
+            ("ssl.quorum.keyStore.location", &self.admin),
+        ];
+        let ends = |(key, source): (_, &Option<Arc<TlsSource>>)| {
+            Some((key, source.as_ref()?.certificate_ends_s()?))
+        };
+        sources.into_iter().filter_map(ends).collect()
     }
 
     /// The handshakes of clients that are under way.
@@ -81,6 +115,17 @@ impl PortTls {
         Some(Acceptor::tls(source, self.client_gate.clone(), false))
     }
 
+    /// Of the admin port.
+    pub(super) fn of_admin(&self) -> Acceptor {
+        match &self.admin {
+            Some(source) => {
+                let gate = Gate::small(limits::HTTP_HANDSHAKES_MAX);
+                Acceptor::tls(source.clone(), gate, self.admin_unified)
+            }
+            None => Acceptor::plain(),
+        }
+    }
+
     /// Of the ports of elections, of the quorum and of observer masters.
     pub(super) fn of_members(&self) -> Acceptor {
         let gate = self.member_gate.clone();
@@ -92,9 +137,13 @@ impl PortTls {
 
     /// Towards those ports of other members.
     pub(super) fn to_members(&self) -> Connector {
-        match &self.members {
+        let connector = match &self.members {
             Some(source) if self.members_dial_tls => Connector::tls(source.clone()),
             _ => Connector::plain(),
+        };
+        match self.cuts.clone() {
+            Some(cuts) => connector.with_cuts(cuts),
+            None => connector,
         }
     }
 
@@ -105,6 +154,22 @@ impl PortTls {
             .map(|source| tokio::spawn(source.watch()).abort_handle())
             .collect()
     }
+}
+
+/// The stores of members, and who must show a certificate is for the admin server to say.
+fn admin_source(config: &Config) -> Result<Option<Arc<TlsSource>>, TlsError> {
+    let quorum = config.quorum_tls.as_ref();
+    let Some(quorum) = quorum.filter(|_| config.admin.speaks_tls()) else {
+        return Ok(None);
+    };
+    let tls = Tls {
+        client_auth: match config.admin.need_client_auth {
+            true => ClientAuth::Need,
+            false => ClientAuth::None,
+        },
+        ..quorum.tls.clone()
+    };
+    TlsSource::load(&tls, Endpoint::Admin, config.fips_mode).map(Some)
 }
 
 fn tell(is_enabled: bool, is_unified: bool) {

@@ -11,6 +11,8 @@ use monitoring::audit::{self, Level, Line};
 use monitoring::dates::LocalDates;
 use monitoring::environment::Environment;
 use parking_lot::{Condvar, Mutex};
+use tokio::sync::Notify;
+use transport::LogLimiter;
 
 use super::file::RollingFile;
 use crate::{clock, limits};
@@ -57,8 +59,10 @@ impl AuditLog {
         &self.server_user
     }
 
-    /// Hands lines over. With a full queue they are lost and counted, or this waits, by
-    /// `auditlog.neverBlock`.
+    /// Hands lines over, and waits for nothing: the tree, a connection, or all that the core has to do
+    /// would wait as well. With a full queue they are lost and counted; with
+    /// `auditlog.neverBlock=false` there is room for those of requests that are under way, and others
+    /// wait at their connections, by [`has_room`](Self::has_room).
     pub(crate) fn write(&self, lines: impl IntoIterator<Item = Line>) {
         let wall_ms = clock::wall_ms();
         for line in lines {
@@ -68,6 +72,17 @@ impl AuditLog {
             tracing::debug!(target: TARGET, "{}", line.text);
             self.queue.push(Dated { wall_ms, line });
         }
+    }
+
+    /// Waits until requests may be taken that are audited: at once, unless `auditlog.neverBlock` is
+    /// off and the queue is full.
+    pub(crate) async fn has_room(&self) {
+        self.queue.has_room().await;
+    }
+
+    /// Whether [`has_room`](Self::has_room) would not wait.
+    pub(crate) fn has_room_now(&self) -> bool {
+        self.queue.has_room_now()
     }
 
     /// The server serves, or did not come to.
@@ -104,7 +119,8 @@ struct Queue {
     /// There is a line, or the end.
     arrived: Condvar,
     /// There is room.
-    emptied: Condvar,
+    emptied: Notify,
+    log_limiter: LogLimiter,
 }
 
 #[derive(Default)]
@@ -117,8 +133,8 @@ struct QueueState {
 }
 
 impl QueueState {
-    fn has_room(&self, lines_max: usize) -> bool {
-        self.lines.len() < lines_max && self.bytes < limits::AUDIT_BYTES_MAX
+    fn has_room(&self, lines_max: usize, bytes_max: usize) -> bool {
+        self.lines.len() < lines_max && self.bytes < bytes_max
     }
 }
 
@@ -129,18 +145,19 @@ impl Queue {
             never_blocks: settings.never_blocks,
             state: Mutex::default(),
             arrived: Condvar::new(),
-            emptied: Condvar::new(),
+            emptied: Notify::new(),
+            log_limiter: LogLimiter::default(),
         }
     }
 
     fn push(&self, dated: Dated) {
         let mut state = self.state.lock();
-        if !self.never_blocks {
-            self.emptied.wait_while(&mut state, |state| {
-                !state.is_over && !state.has_room(self.lines_max)
-            });
-        }
-        if state.is_over || !state.has_room(self.lines_max) {
+        // Those for whom there must be room are as many as the pipeline has requests.
+        let lines_max = match self.never_blocks {
+            true => self.lines_max,
+            false => usize::MAX,
+        };
+        if state.is_over || !state.has_room(lines_max, limits::AUDIT_BYTES_MAX) {
             state.lost += 1;
             return;
         }
@@ -148,6 +165,32 @@ impl Queue {
         state.lines.push_back(dated);
         drop(state);
         self.arrived.notify_one();
+    }
+
+    async fn has_room(&self) {
+        if !self.has_room_now()
+            && let Some(left_out) = self.log_limiter.admit()
+        {
+            tracing::warn!(
+                left_out,
+                "the queue of the audit log is full, requests wait for the audit log (auditlog.neverBlock=false)"
+            );
+        }
+        loop {
+            let emptied = self.emptied.notified();
+            if self.has_room_now() {
+                return;
+            }
+            emptied.await;
+        }
+    }
+
+    fn has_room_now(&self) -> bool {
+        if self.never_blocks {
+            return true;
+        }
+        let state = self.state.lock();
+        state.is_over || state.has_room(self.lines_max, limits::AUDIT_BYTES_MAX / 2)
     }
 
     /// Waits for lines: all that there are, and how many were lost so far. None at the end.
@@ -158,14 +201,14 @@ impl Queue {
         let taken = (std::mem::take(&mut state.lines), state.lost);
         state.bytes = 0;
         drop(state);
-        self.emptied.notify_all();
+        self.emptied.notify_waiters();
         taken
     }
 
     fn end(&self) {
         self.state.lock().is_over = true;
         self.arrived.notify_all();
-        self.emptied.notify_all();
+        self.emptied.notify_waiters();
     }
 }
 
@@ -244,7 +287,8 @@ impl Troubles {
 
 #[cfg(test)]
 mod tests {
-    use std::thread;
+    use std::pin::pin;
+    use std::task::{Context, Waker};
 
     use super::*;
 
@@ -254,7 +298,8 @@ mod tests {
             never_blocks,
             state: Mutex::default(),
             arrived: Condvar::new(),
-            emptied: Condvar::new(),
+            emptied: Notify::new(),
+            log_limiter: LogLimiter::default(),
         }
     }
 
@@ -295,38 +340,32 @@ mod tests {
         assert_eq!((taken.len(), lost), (1, 1));
     }
 
-    #[test]
-    fn a_full_queue_that_blocks_loses_nothing() {
-        let queue = &queue(1, false);
-        let taken: Vec<String> = thread::scope(|scope| {
-            scope.spawn(|| {
-                for number in 0..50 {
-                    queue.push(line(&number.to_string()));
-                }
-                queue.end();
-            });
-            let mut taken = Vec::new();
-            loop {
-                let (lines, lost) = queue.take();
-                assert_eq!(lost, 0);
-                if lines.is_empty() {
-                    return taken;
-                }
-                taken.extend(lines.into_iter().map(|dated| dated.line.text));
-            }
-        });
-        let numbers: Vec<String> = (0..50).map(|number| number.to_string()).collect();
-        assert_eq!(taken, numbers);
+    /// The core does not wait; connections do, before they hand on what will need a line.
+    #[tokio::test]
+    async fn requests_wait_for_a_full_queue_that_loses_nothing() {
+        let queue = queue(1, false);
+        assert!(queue.has_room_now());
+        for text in ["a", "b"] {
+            queue.push(line(text));
+        }
+        assert!(!queue.has_room_now());
+        let mut waits = pin!(queue.has_room());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(waits.as_mut().poll(&mut context).is_pending());
+        let (taken, lost) = queue.take();
+        assert_eq!((texts(&taken), lost), (vec!["a", "b"], 0));
+        waits.await;
     }
 
-    #[test]
-    fn whoever_waits_for_room_goes_on_at_the_end() {
-        let queue = &queue(1, false);
+    #[tokio::test]
+    async fn whoever_waits_for_room_goes_on_at_the_end() {
+        let queue = queue(1, false);
         queue.push(line("a"));
-        thread::scope(|scope| {
-            scope.spawn(|| queue.push(line("b")));
-            queue.end();
-        });
+        let mut waits = pin!(queue.has_room());
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(waits.as_mut().poll(&mut context).is_pending());
+        queue.end();
+        waits.await;
         let (taken, _) = queue.take();
         assert_eq!(texts(&taken)[0], "a");
     }

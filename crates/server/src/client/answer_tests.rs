@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use proto::multi::request_acl;
 use proto::request::{CreateRequest, PathRequest, PathWatchRequest, WriteRequest, flags};
-use proto::{Acl, SessionId};
+use proto::{Acl, SessionId, Xid};
+use replica::connection::{Drained, WaitingRead, Work};
 use tree::{Overlay, PrepareContext, SessionKind, TreeSettings, WatcherId, Watches};
 
 use super::*;
@@ -63,9 +64,9 @@ fn queue(state: &mut ConnectionState, reads: impl IntoIterator<Item = ReadReques
             identities: Arc::from([]),
             expected_bytes: 0,
             is_slow,
-            frame_room: None,
+            note: None,
         };
-        state.enqueue(Queued { asked, work });
+        state.client.enqueue(asked, work);
     }
 }
 
@@ -90,17 +91,22 @@ fn drain(
     let tree = tree();
     let peer = "127.0.0.1:1".parse().unwrap();
     let connection = Connection::new(WatcherId(1), peer, Arc::from([]), clients.held.clone());
-    let responder = Responder {
+    let served = Served {
         clients,
-        tree: &tree,
         connection: &connection,
         now_ms: 0,
     };
+    let responder = served.responder(&tree);
     let mut state = connection.lock();
     queue(&mut state, reads);
     let pace = pace(&state);
-    let drained = responder.drain_queue(&mut state, &mut Replies::default(), pace);
-    assert_eq!(connection.has_left_over(), !state.queue.is_empty());
+    let drained = responder.drain(
+        &mut state.client,
+        pace,
+        &mut served.noting(&mut Replies::default()),
+    );
+    served.note_changed(&mut state);
+    assert_eq!(connection.has_left_over(), state.client.waiting() > 0);
     let mut replies = Vec::new();
     let mut out = &*state.take_outbox();
     while let Some((len, rest)) = out.split_first_chunk() {
@@ -109,7 +115,7 @@ fn drain(
         replies.push((err, frame.len()));
         out = rest;
     }
-    (drained, replies, state.queue.len())
+    (drained, replies, state.client.waiting())
 }
 
 fn reply(len: usize) -> (i32, usize) {
@@ -119,16 +125,16 @@ fn reply(len: usize) -> (i32, usize) {
 #[tokio::test]
 async fn the_core_answers_some_short_reads_and_leaves_the_rest() {
     let reads = vec![get("/short"); limits::CORE_REPLIES + 5];
-    let (how_far, replies, left) = drained(Pace::of_core, reads).await;
+    let (how_far, replies, left) = drained(pace_of_core, reads).await;
     assert_eq!((how_far, left), (Drained::Some, 5));
     assert_eq!(replies, vec![reply(SHORT); limits::CORE_REPLIES]);
     let reads = vec![get("/short"), get("/long"), get("/short")];
-    let (how_far, replies, left) = drained(Pace::of_core, reads).await;
+    let (how_far, replies, left) = drained(pace_of_core, reads).await;
     assert_eq!((how_far, left), (Drained::TooLong(4 + LONG + 68), 2));
     assert_eq!(replies, [reply(SHORT)]);
     let path = Some("/".into());
     let slow = ReadRequest::GetAllChildrenNumber(PathRequest { path });
-    let (how_far, replies, left) = drained(Pace::of_core, vec![slow]).await;
+    let (how_far, replies, left) = drained(pace_of_core, vec![slow]).await;
     assert_eq!((how_far, replies, left), (Drained::Slow, vec![], 1));
 }
 
@@ -139,7 +145,7 @@ async fn the_task_stops_when_there_is_enough_to_write() {
         room: Some(LONG + 100),
         is_slow: false,
     };
-    let (how_far, replies, left) = drained(|state| Pace::of_task(state, grant), reads).await;
+    let (how_far, replies, left) = drained(|state| pace_of_task(state, grant), reads).await;
     assert_eq!((how_far, left), (Drained::Some, 2));
     assert_eq!(replies, [reply(LONG)]);
 }
@@ -148,7 +154,7 @@ async fn the_task_stops_when_there_is_enough_to_write() {
 async fn before_a_write_what_does_not_fit_is_refused_and_nothing_is_left() {
     let mut reads = vec![get("/long"); 4];
     reads.push(get("/short"));
-    let (how_far, replies, left) = drained(Pace::of_core_before_write, reads).await;
+    let (how_far, replies, left) = drained(pace_before_write, reads).await;
     assert_eq!((how_far, left), (Drained::All, 0));
     let throttled = (ErrorCode::ThrottledOp.code(), 16);
     let expected = [reply(LONG), reply(LONG), throttled, throttled, reply(SHORT)];

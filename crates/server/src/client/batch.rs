@@ -3,45 +3,26 @@
 use std::collections::VecDeque;
 
 use bytes::{Buf, Bytes, BytesMut};
-use jute::{Decode, Limits, Reader};
-use proto::connect::{AuthPacket, RequestHeader, SaslToken};
-use proto::request::{ReadRequest, Request, WriteRequest};
-use proto::{OpCode, OpKind, Xid};
+use replica::connection::{self, Incoming, RequestKind, decode_into};
 
-use super::large::{LargeRequest, LargeRequests, TooMuch};
+use super::large::{LargeRequest, LargeRequests};
 use super::room::Room;
 use super::task::Socket;
 use crate::client::clients::Clients;
 use crate::client::settings::Settings;
 use crate::limits;
 
-/// One decoded frame.
-pub(crate) struct Parsed {
-    pub(super) xid: Xid,
-    pub(super) kind: Kind,
-    /// The record as the client sent it, for a leader elsewhere; it shares the frame's memory.
-    pub(super) body: Bytes,
+/// What a frame takes of the bounds on large ones.
+pub(crate) struct Extra {
     pub(super) large: Option<LargeRequest>,
     /// For the frame, if it is long.
     pub(super) frame_room: Option<Room>,
-    pub(super) frame_bytes: usize,
-}
-
-pub(super) enum Kind {
-    Write(WriteRequest),
-    Read(OpCode, ReadRequest),
-    Sync(Option<jute::Str>),
-    Undecodable(OpCode),
-    Auth(AuthPacket),
-    /// A token of a SASL exchange.
-    Sasl(Bytes),
-    UnknownOp(i32),
 }
 
 /// Requests decoded from one read of the socket, in order.
 #[derive(Default)]
 pub(crate) struct Batch {
-    pub(super) requests: VecDeque<Parsed>,
+    pub(super) requests: VecDeque<Incoming<Extra>>,
     /// How many of them need a permit of the pipeline.
     pub(crate) writes: usize,
     /// How many permits are taken for them.
@@ -63,35 +44,22 @@ pub(crate) enum FrameFault {
     /// The length is negative or above `jute.maxbuffer`.
     #[error("frame length {len} is not between 0 and {limit} (jute.maxbuffer)")]
     Length { len: i32, limit: usize },
-    /// The frame is too short for a request header.
-    #[error("frame of {len} bytes is too short for a request header")]
-    Header { len: usize },
     /// `largeRequestMaxBytes` of large requests are under way.
     #[error("no room for a large request of {len} bytes (largeRequestMaxBytes)")]
     TooMuch { len: usize },
-    /// Credentials or a SASL token that do not decode.
-    #[error("the {op} packet does not decode")]
-    Credentials { op: &'static str },
-}
-
-impl Kind {
-    /// Whether the core must answer it, in its place among all.
-    pub(super) fn waits_for_core(&self) -> bool {
-        matches!(self, Self::Write(_) | Self::Sync(_))
-    }
-
-    /// The operation, for those that go through the queue.
-    pub(super) fn op(&self) -> Option<OpCode> {
-        match self {
-            Self::Write(request) => Some(request.op()),
-            Self::Read(op, _) | Self::Undecodable(op) => Some(*op),
-            Self::Sync(_) => Some(OpCode::Sync),
-            Self::Auth(_) | Self::Sasl(_) | Self::UnknownOp(_) => None,
-        }
-    }
+    /// It makes no sense, or its credentials do not.
+    #[error(transparent)]
+    Undecodable(#[from] connection::FrameFault),
 }
 
 impl Batch {
+    /// Whether some of it may have lines in the audit log.
+    pub(super) fn is_audited(&self) -> bool {
+        let is_undecodable =
+            |next: &Incoming<Extra>| matches!(next.kind, RequestKind::Undecodable(_));
+        self.writes > 0 || self.requests.iter().any(is_undecodable)
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.requests.is_empty() && self.broken.is_none()
     }
@@ -163,75 +131,27 @@ pub(crate) fn decode_batch<S>(
         input.advance(4);
         let frame = input.split_to(len).freeze();
         batch.bytes += len + 4;
-        let large = clients.large_requests.admit(len, room);
-        let parsed = match large {
-            Ok(large) => decode(frame, field_limits, large).map(|parsed| Parsed {
-                // It was taken for the frame that came first.
-                frame_room: socket.frame_room.take().map(|(room, _)| room),
-                ..parsed
-            }),
-            Err(TooMuch) => {
-                clients.metrics.large_requests_rejected.inc();
-                Err(FrameFault::TooMuch { len })
-            }
+        let Ok(large) = clients.large_requests.admit(len, room) else {
+            clients.metrics.large_requests_rejected.inc();
+            batch.broken = Some(FrameFault::TooMuch { len });
+            break;
         };
-        match parsed {
-            Ok(parsed) => {
-                batch.writes += usize::from(matches!(parsed.kind, Kind::Write(_)));
-                if batch.requests.is_empty() {
-                    // What comes together is mostly of one kind and length.
-                    let alike = 1 + input.len() / (len + 4);
-                    let room = alike.min(batch_requests_max);
-                    batch.requests.reserve_exact(room);
-                }
-                batch.requests.push_back(parsed);
-            }
+        // It was taken for the frame that came first.
+        let frame_room = socket.frame_room.take().map(|(room, _)| room);
+        if batch.requests.is_empty() {
+            // What comes together is mostly of one kind and length.
+            let alike = 1 + input.len() / (len + 4);
+            let room = alike.min(batch_requests_max);
+            batch.requests.reserve_exact(room);
+        }
+        let extra = Extra { large, frame_room };
+        match decode_into(&mut batch.requests, frame, field_limits, extra) {
+            Ok(is_write) => batch.writes += usize::from(is_write),
             Err(fault) => {
-                batch.broken = Some(fault);
+                batch.broken = Some(fault.into());
                 break;
             }
         }
     }
     batch
-}
-
-fn decode(
-    frame: Bytes,
-    field_limits: Limits,
-    large: Option<LargeRequest>,
-) -> Result<Parsed, FrameFault> {
-    let len = frame.len();
-    let mut input = Reader::with_limits(frame, field_limits);
-    let header = RequestHeader::decode(&mut input).map_err(|_| FrameFault::Header { len })?;
-    let body = input.clone().rest();
-    let kind = match OpCode::from_i32(header.op) {
-        Some(op) if op.kind() == OpKind::Connection => credentials(op, &mut input)?,
-        Some(op) if op.kind() != OpKind::Internal => match Request::decode(op, &mut input) {
-            Ok(Request::Write(request)) => Kind::Write(request),
-            Ok(Request::Read(request)) => Kind::Read(op, request),
-            Ok(Request::Sync(request)) => Kind::Sync(request.path),
-            Err(error) => {
-                tracing::debug!(op = op.name(), err = %error, "request does not decode");
-                Kind::Undecodable(op)
-            }
-        },
-        _ => Kind::UnknownOp(header.op),
-    };
-    Ok(Parsed {
-        xid: header.xid,
-        kind,
-        body,
-        large,
-        frame_room: None,
-        frame_bytes: len,
-    })
-}
-
-fn credentials(op: OpCode, input: &mut Reader) -> Result<Kind, FrameFault> {
-    let fault = FrameFault::Credentials { op: op.name() };
-    if op == OpCode::Auth {
-        return AuthPacket::decode(input).map(Kind::Auth).map_err(|_| fault);
-    }
-    let token = SaslToken::decode(input).map_err(|_| fault)?;
-    token.token.map(Kind::Sasl).ok_or(fault)
 }

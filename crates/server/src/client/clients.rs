@@ -1,49 +1,50 @@
 //! What the tasks of connections share, and the core with them.
 
+use std::net::SocketAddr;
 use std::num::NonZero;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize};
 
+use hosting::{Connected, ServerState};
 use monitoring::audit::{Caller, line_of_undecodable};
 use monitoring::environment::Environment;
 use monitoring::role::RoleCell;
 use monitoring::view::DEFAULT_TRACE_MASK;
 use parking_lot::{Mutex, MutexGuard};
-use proto::{ErrorCode, OpCode, SessionId};
+use proto::{ErrorCode, OpCode};
+use replica::connection::{ConnectionRules, Identities, Queued, Work};
 use replica::{
-    ClientRequest, HandshakeRules, NewSession, Renewal, Service, SyncRequest, SyncStep, UNDECODABLE,
+    ClientRequest, HandshakeRules, Renewal, Service, SessionRules, SyncRequest, UNDECODABLE,
 };
-use session::SessionIds;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, watch};
 use transport::tls::Gate;
 use tree::WatcherId;
 
 use crate::audit::AuditLog;
-use crate::client::connection::{Connection, ConnectionState, Queued, Work};
+use crate::client::connection::{Connection, ConnectionState};
+use crate::client::failures::AuthFailures;
 use crate::client::held::HeldBytes;
 use crate::client::inbox::{ClientMessage, CoreInbox};
 use crate::client::large::LargeRequests;
 use crate::client::permits::Permits;
-use crate::client::registry::Registry;
+use crate::client::registry::{Admissions, Registry};
 use crate::client::request_throttle::RequestThrottle;
 use crate::client::room::SharedRoom;
-use crate::client::service::ServiceSwitch;
 use crate::client::settings::Settings;
 use crate::client::throttle::TokenBucket;
 use crate::metrics::{Metrics, ServerStats};
-use crate::state::ServerState;
 use crate::{clock, limits};
 
 /// The clients of a server: their connections and budgets, how they are served at the moment, and
 /// their way to the core.
 ///
-/// Locks are taken in this order: `tree`, a connection's state, then `watches` or `sessions`;
-/// the registry's lock is held for look-ups only, never while another is taken.
+/// Locks are taken in the order of [`Connected`]; the registry's lock is held for look-ups only, never
+/// while another is taken.
 pub(crate) struct Clients {
     pub(crate) settings: Settings,
     pub(crate) state: Arc<ServerState>,
-    pub(crate) service: ServiceSwitch,
     pub(crate) registry: Registry,
+    pub(crate) admissions: Admissions,
     pub(crate) permits: Permits,
     pub(crate) request_throttle: RequestThrottle,
     pub(crate) handshakes: Mutex<TokenBucket>,
@@ -55,19 +56,23 @@ pub(crate) struct Clients {
     /// Turns for reads that take long: half of the processors, so that there are threads left for
     /// all others.
     pub(crate) slow_reads: Semaphore,
+    /// Turns of four-letter words whose answers may be long.
+    pub(crate) long_words: Semaphore,
     /// What connections hold besides.
     pub(crate) held: Arc<HeldBytes>,
     /// Connections whose tasks have reads to answer that stand in front of all writes.
     pub(crate) left_over: AtomicUsize,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) stats: Arc<ServerStats>,
+    auth_failures: AuthFailures,
     pub(crate) environment: Environment,
     pub(crate) trace_mask: AtomicI64,
     pub(crate) role: Arc<RoleCell>,
     /// `None` without an audit log.
     pub(crate) audit: Option<Arc<AuditLog>>,
-    session_ids: Mutex<SessionIds>,
     core: CoreInbox,
+    /// How clients are served: for who waits for that.
+    serving: watch::Sender<Service>,
     /// TLS handshakes that are under way.
     pub(crate) tls_handshakes: Arc<Gate>,
 }
@@ -77,6 +82,25 @@ fn processors() -> usize {
 }
 
 impl Clients {
+    /// A client could not say who it is.
+    pub(crate) fn auth_failed(&self, peer: SocketAddr) {
+        self.stats.auth_failed();
+        self.login_failed(peer);
+    }
+
+    /// The same of somebody who is no client, and whom Java counts nowhere.
+    pub(crate) fn login_failed(&self, peer: SocketAddr) {
+        if self.auth_failures.note(peer.ip(), clock::monotonic_ms()) {
+            tracing::warn!(%peer, "too many failed logins (auth.maxFailuresPerMinute): connections from this address are refused until the minute is over");
+        }
+    }
+
+    /// Whether clients of this address have failed too often.
+    pub(crate) fn refuses_logins(&self, peer: SocketAddr) -> bool {
+        self.auth_failures
+            .is_spent(peer.ip(), clock::monotonic_ms())
+    }
+
     pub(crate) fn new(
         settings: Settings,
         state: Arc<ServerState>,
@@ -89,7 +113,6 @@ impl Clients {
         let throttle = settings.config.limits.connection_throttle.clone();
         let handshakes = TokenBucket::new(throttle, clock::monotonic_ms());
         let large_requests = LargeRequests::new(&settings.config.limits.large_requests);
-        let server_id = settings.session_server_id;
         let role = Arc::new(RoleCell::new(
             settings.config.ensemble.as_ref(),
             metrics.clone(),
@@ -97,14 +120,15 @@ impl Clients {
         ));
         Self {
             state,
-            service: ServiceSwitch::new(Service::None),
             registry: Registry::default(),
+            admissions: Admissions::default(),
             permits,
             request_throttle: RequestThrottle::new(&settings.config.limits.request_throttle),
             handshakes: Mutex::new(handshakes),
             large_requests,
             large_frames: SharedRoom::new(limits::LARGE_FRAMES_BYTES),
             large_replies: SharedRoom::new(limits::LARGE_REPLIES_BYTES),
+            long_words: Semaphore::new(limits::LONG_WORDS_AT_A_TIME),
             slow_reads: Semaphore::new((processors() / 2).max(1)),
             held: Arc::default(),
             left_over: AtomicUsize::new(0),
@@ -112,9 +136,10 @@ impl Clients {
             metrics,
             environment: Environment::of_this_process(),
             trace_mask: AtomicI64::new(DEFAULT_TRACE_MASK),
+            auth_failures: AuthFailures::new(settings.config.auth.failures_per_minute_max),
             role,
-            session_ids: Mutex::new(SessionIds::new(server_id, clock::wall_ms())),
             core,
+            serving: watch::Sender::new(Service::None),
             audit,
             tls_handshakes,
             settings,
@@ -146,10 +171,31 @@ impl Clients {
         self.tell(ClientMessage::Sync(connection.clone(), sync));
     }
 
-    /// What becomes of a `sync` of this connection.
-    pub(crate) fn sync_step(&self, connection: &Connection) -> SyncStep {
-        let is_member = self.settings.config.ensemble.is_some();
-        replica::sync_step(self.service.get(), is_member, connection.is_read_only())
+    /// What holds for requests of this connection that come together.
+    pub(crate) fn connection_rules(
+        &self,
+        connection: &Connection,
+        is_late: bool,
+    ) -> ConnectionRules<'_> {
+        let Settings {
+            config,
+            local_sessions,
+            upgrades_sessions,
+            eager_acl_check,
+            ..
+        } = &self.settings;
+        ConnectionRules {
+            sessions: SessionRules {
+                local: *local_sessions,
+                upgrades: *upgrades_sessions,
+                is_read_only: connection.is_read_only(),
+            },
+            service: self.registry.service(),
+            is_member: config.ensemble.is_some(),
+            enforced_schemes: config.auth.enforced_schemes.as_deref(),
+            eager_acl_check: *eager_acl_check,
+            is_late,
+        }
     }
 
     /// Has the leader asked about a session that came to this server.
@@ -160,41 +206,34 @@ impl Clients {
     /// Serves clients from here on.
     pub(crate) fn serve(&self, service: Service) {
         self.stats.begin(clock::monotonic_ms());
-        self.service.set(service);
+        self.registry.serve(service);
+        self.serving.send_replace(service);
     }
 
-    /// Serves nobody: every connection ends without another answer, those that are being made
-    /// too. Whoever reads the tree or looks at the sessions after this finds its connection closed.
+    /// Serves nobody: connections end.
     pub(crate) fn stop_serving(&self) {
-        self.service.set(Service::None);
-        for connection in self.registry.all() {
-            connection.close();
-        }
+        self.serving.send_replace(Service::None);
+        self.registry.stop_serving();
+    }
+
+    /// Follows how clients are served.
+    pub(crate) fn serving(&self) -> watch::Receiver<Service> {
+        self.serving.subscribe()
     }
 
     /// What is said to clients that connect now.
     pub(crate) fn handshake_rules(&self) -> HandshakeRules {
         HandshakeRules {
-            service: self.service.get(),
+            service: self.registry.service(),
             local_sessions: self.settings.local_sessions,
             timeout_min_ms: self.settings.min_session_timeout_ms,
             timeout_max_ms: self.settings.max_session_timeout_ms,
         }
     }
 
-    /// Makes an id for a new session and starts its clock.
-    pub(crate) fn new_session(&self, new: NewSession) -> SessionId {
-        let next_id = || self.session_ids.lock().next();
-        new.begin(&*self.state, clock::session_ms(), next_id)
-    }
-
     /// Notes that a connection's session has sent something. False if it is over.
     pub(crate) fn touch(&self, connection: &Connection) -> bool {
-        let now = clock::session_ms();
-        self.state
-            .sessions
-            .lock()
-            .touch(connection.session(), connection.timeout_ms(), now)
+        self.state.touch(connection, clock::session_ms())
     }
 
     /// Audits a request of this connection that is refused because its record does not decode.
@@ -202,7 +241,7 @@ impl Clients {
     pub(crate) fn audit_refusal(
         &self,
         connection: &Connection,
-        state: &ConnectionState,
+        identities: &Identities,
         (op, err): (OpCode, ErrorCode),
     ) {
         let Some(audit) = self.audit.as_ref().filter(|_| err == UNDECODABLE) else {
@@ -210,7 +249,7 @@ impl Clients {
         };
         let caller = Caller {
             session: connection.session(),
-            identities: state.identities.clone(),
+            identities: identities.clone(),
             ip: connection.peer.ip(),
         };
         audit.write(line_of_undecodable(&caller, op));
@@ -218,9 +257,10 @@ impl Clients {
 
     /// The same for all that a connection which has ended will not be told of.
     fn audit_refusals_of(&self, connection: &Connection, state: &ConnectionState) {
-        for Queued { asked, work } in &state.queue {
+        for Queued { asked, work } in state.client.requests() {
             if let Work::Refuse(err) = work {
-                self.audit_refusal(connection, state, (asked.op, *err));
+                let identities = &state.client.identities;
+                self.audit_refusal(connection, identities, (asked.op, *err));
             }
         }
     }
@@ -232,10 +272,10 @@ impl Clients {
         // later finds the queue empty, so no watch is left for a connection that is gone.
         let mut state = connection.lock();
         self.audit_refusals_of(connection, &state);
-        state.clear_queue();
+        state.drop_requests();
         connection.note_left_over(&state, &self.left_over);
         drop(state);
-        self.registry.remove(connection);
+        self.admissions.remove(&self.registry, connection);
         self.remove_watches(connection.id);
         self.tell(ClientMessage::Gone(connection.ticket()));
     }

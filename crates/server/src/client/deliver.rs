@@ -2,19 +2,17 @@
 
 use std::sync::Arc;
 
-use jute::Encode;
-use proto::txn::Txn;
-use proto::{ErrorCode, SessionId};
+use hosting::{Answered, Connected, Delivering, ToAnswer, answer_sync, deliver};
+use replica::connection::WriteAnswer;
 use replica::{Applied, LargeBytes, Service};
 use tree::{Event, Tree};
 
-use crate::client::answer::{Pace, Responder, push_event_frame};
+use crate::client::answer::{Served, pace_before_write, pace_of_core};
 use crate::client::clients::Clients;
-use crate::client::connection::{
-    CONNECT_RESPONSE_BYTES, Connection, Queued, Work, connect_response,
-};
+use crate::client::connection::Connection;
+use crate::client::registry::Registry;
 use crate::clock;
-use crate::metrics::Replies;
+use crate::metrics::{GroupApplied, Replies};
 
 /// Hands out what follows from transactions, and remembers whom to wake once the tree is free again.
 #[derive(Default)]
@@ -28,8 +26,10 @@ pub(crate) struct Delivery {
     large_bytes: LargeBytes,
     /// When the group began to be applied: the clock is read once for all of it.
     begun: Option<Moment>,
+    /// When the turn began that may apply one, by the clock that never goes back.
+    turn_since_ms: u64,
     /// Transactions of the group.
-    group: u64,
+    group: GroupApplied,
 }
 
 /// One point in time by both clocks.
@@ -49,6 +49,11 @@ impl Moment {
 }
 
 impl Delivery {
+    /// What is committed from here on waits since `now_ms`, by the clock that never goes back.
+    pub(crate) fn begin_turn(&mut self, now_ms: u64) {
+        self.turn_since_ms = now_ms;
+    }
+
     /// A transaction was applied: events, then its reply, then the reads that waited for it.
     ///
     /// The last of a group settles the group before its reply can be seen: a client that was
@@ -66,20 +71,16 @@ impl Delivery {
         let record = applied.record;
         let now = *self.begun.get_or_insert_with(Moment::now);
         self.replies.applied(record, now.wall_ms);
-        self.group += 1;
-        self.deliver_events(clients, tree, applied.events);
-        if let Some(connection) = origin {
-            let responder = Responder {
-                clients,
-                tree,
-                connection,
-                now_ms: now.monotonic_ms,
-            };
-            self.reply(&responder, connection, &applied);
+        self.group.waited_ms = now.monotonic_ms.saturating_sub(self.turn_since_ms);
+        match applied.origin {
+            Some(_) => self.group.of_clients_here += 1,
+            None => self.group.of_others += 1,
         }
-        if matches!(record.txn, Txn::CloseSession { .. }) {
-            self.end_session(clients, record.header.session, origin);
-        }
+        // Lent for its memory.
+        let mut frame = std::mem::take(&mut self.frame);
+        let mut delivering = self.answering(clients, now.monotonic_ms);
+        deliver(&mut delivering, &mut frame, tree, applied, origin);
+        self.frame = frame;
     }
 
     /// Wakes the tasks of all connections that got something. Called without the tree's lock.
@@ -97,10 +98,14 @@ impl Delivery {
             let took_ms = clock::monotonic_ms().saturating_sub(begun.monotonic_ms);
             let under_way = clients.permits.outstanding() as u64;
             let group = std::mem::take(&mut self.group);
+            let transactions = group.of_clients_here + group.of_others;
             clients.metrics.group_applied(group, took_ms, under_way);
-            if clients.service.get() == Service::Deciding {
+            if clients.registry.service() == Service::Deciding {
                 // They were made here, and are no longer ahead of the tree.
-                clients.metrics.outstanding_changes_removed.add(group);
+                clients
+                    .metrics
+                    .outstanding_changes_removed
+                    .add(transactions);
             }
         }
         clients.permits.give_back(std::mem::take(&mut self.permits));
@@ -119,93 +124,6 @@ impl Delivery {
         }
     }
 
-    /// Each event is encoded once and copied to every watcher that may see it.
-    fn deliver_events(&mut self, clients: &Clients, tree: &Tree, events: &mut Vec<Event>) {
-        for event in events.drain(..) {
-            let metrics = &clients.metrics;
-            metrics.event_fired(event.event_type, event.watchers.len());
-            self.frame.clear();
-            push_event_frame(&mut self.frame, event.event_type, event.path, event.zxid);
-            for connection in clients.registry.each_of(&event.watchers) {
-                if tree.may_see(event.acl.as_deref(), &connection.lock().identities) {
-                    connection.push_event(&self.frame);
-                    self.replies.event(self.frame.len().saturating_sub(4));
-                    self.touched(&connection);
-                }
-            }
-        }
-    }
-
-    fn reply(
-        &mut self,
-        responder: &Responder<'_>,
-        connection: &Arc<Connection>,
-        applied: &Applied<'_>,
-    ) {
-        let (outcome, is_last) = (applied.outcome, applied.is_last);
-        let header = &applied.record.header;
-        let zxid = header.zxid;
-        let mut state = connection.lock();
-        let Some(Queued { asked, work }) = state.dequeue() else {
-            return;
-        };
-        let waiting = state.queue.len() as u64;
-        let waited_ms = responder.now_ms.saturating_sub(asked.received_ms);
-        let metrics = &responder.clients.metrics;
-        metrics.write_commitproc_time_ms.record(waited_ms);
-        if let Work::ForwardedSync { .. } = work {
-            drop(state);
-            // Out of step with the leader: no answer is better than another one's.
-            tracing::warn!(peer = %connection.peer, session = %header.session, cxid = header.cxid, "the leader answers out of turn, closing connection");
-            connection.close();
-            return;
-        }
-        if let Work::WriteInVain(err) = work {
-            responder.reply(&mut state, &mut self.replies, asked, zxid, |_| Err(err));
-        } else if let Work::Handshake { new_style } = work {
-            let bytes = CONNECT_RESPONSE_BYTES;
-            responder.note(&mut self.replies, asked, zxid, ErrorCode::Ok, bytes);
-            if is_last {
-                self.settle(responder.clients);
-            }
-            drop(state);
-            let session = outcome_session(applied);
-            open_connection(responder.clients, connection, session, new_style);
-            // Nothing waits behind a handshake.
-            return self.touched(connection);
-        } else if outcome.error() == ErrorCode::SessionMoved {
-            // Not an answer that a client may see: it finds its session at the other server.
-            drop(state);
-            connection.close();
-            return;
-        } else {
-            responder.reply(
-                &mut state,
-                &mut self.replies,
-                asked,
-                zxid,
-                |out| match outcome.error() {
-                    ErrorCode::Ok => {
-                        outcome.encode_body(applied.op, out);
-                        Ok(())
-                    }
-                    err => Err(err),
-                },
-            );
-        }
-        let pace = Pace::of_core(&state);
-        responder.drain_queue(&mut state, &mut self.replies, pace);
-        if waiting > 0 {
-            let answered = waiting.saturating_sub(state.queue.len() as u64);
-            metrics.reads_behind_write(waiting, answered, waited_ms);
-        }
-        if is_last {
-            self.settle(responder.clients);
-        }
-        drop(state);
-        self.touched(connection);
-    }
-
     /// Answers the reads that stand in front of the next write or sync of `connection`, and that
     /// its task has not come to.
     pub(crate) fn answer_left_over(
@@ -217,15 +135,8 @@ impl Delivery {
         if !connection.has_left_over() {
             return;
         }
-        let responder = Responder {
-            clients,
-            tree,
-            connection,
-            now_ms: clock::monotonic_ms(),
-        };
-        let mut state = connection.lock();
-        let pace = Pace::of_core_before_write(&state);
-        responder.drain_queue(&mut state, &mut self.replies, pace);
+        let mut answering = self.answering(clients, clock::monotonic_ms());
+        answering.answer(tree, connection, ToAnswer::LeftOver);
     }
 
     /// The leader has answered the oldest sync of `connection`, which is at the head of its queue.
@@ -235,84 +146,123 @@ impl Delivery {
         tree: &Tree,
         connection: &Arc<Connection>,
     ) {
-        self.answer_left_over(clients, tree, connection);
-        let responder = Responder {
+        let mut answering = self.answering(clients, clock::monotonic_ms());
+        answer_sync(&mut answering, tree, connection);
+    }
+
+    fn answering<'a>(&'a mut self, clients: &'a Clients, now_ms: u64) -> Answering<'a> {
+        Answering {
+            delivery: self,
             clients,
-            tree,
-            connection,
-            now_ms: clock::monotonic_ms(),
-        };
-        let mut state = connection.lock();
-        match state.dequeue() {
-            Some(Queued {
-                asked,
-                work: Work::ForwardedSync { path },
-            }) => {
-                let zxid = tree.last_zxid();
-                responder.reply(&mut state, &mut self.replies, asked, zxid, |out| {
-                    path.encode(out);
-                    Ok(())
-                });
-                let pace = Pace::of_core(&state);
-                responder.drain_queue(&mut state, &mut self.replies, pace);
-                self.settle(clients);
-            }
-            _ => {
-                drop(state);
-                // Out of step with the leader; only a connection that is gone may be.
-                connection.close();
-                return;
-            }
+            now_ms,
         }
-        drop(state);
+    }
+}
+
+/// What answers clients at one time.
+struct Answering<'a> {
+    delivery: &'a mut Delivery,
+    clients: &'a Clients,
+    now_ms: u64,
+}
+
+impl Delivering for Answering<'_> {
+    type Connection = Connection;
+
+    fn registry(&self) -> &Registry {
+        &self.clients.registry
+    }
+
+    fn fired(&mut self, event: &Event) {
+        let metrics = &self.clients.metrics;
+        metrics.event_fired(event.event_type, event.watchers.len());
+    }
+
+    fn push_event(&mut self, connection: &Arc<Connection>, frame: &[u8]) {
+        connection.push_event(frame);
+        let replies = &mut self.delivery.replies;
+        replies.event(frame.len().saturating_sub(4));
         self.touched(connection);
     }
 
-    /// The session is over: its connection ends, after the reply if it asked for it itself, and
-    /// without a byte if it expired.
-    fn end_session(
+    fn answer(
         &mut self,
-        clients: &Clients,
-        session: SessionId,
-        asked_by: Option<&Arc<Connection>>,
-    ) {
-        if let Some(connection) = asked_by {
-            let mut state = connection.lock();
-            state.ends_after_flush = true;
-            state.clear_queue();
-            drop(state);
-            self.touched(connection);
+        tree: &Tree,
+        connection: &Arc<Connection>,
+        what: ToAnswer<'_, '_>,
+    ) -> Answered {
+        let served = Served {
+            clients: self.clients,
+            connection,
+            now_ms: self.now_ms,
+        };
+        let mut state = connection.lock();
+        let behind = pace_of_core(&state);
+        let before = match what {
+            ToAnswer::Write(_) => behind,
+            ToAnswer::LeftOver | ToAnswer::Sync => pace_before_write(&state),
+        };
+        let noting = &mut served.noting(&mut self.delivery.replies);
+        let responder = served.responder(tree);
+        let answered = what.carry_out(&responder, &mut state.client, (before, || behind), noting);
+        served.note_changed(&mut state);
+        match (what, &answered) {
+            (ToAnswer::Write(applied), Answered::Write(answer)) => {
+                self.note(applied, answer);
+                drop(state);
+                tell(connection, applied, answer);
+            }
+            (_, Answered::Sync(Some(_))) => self.delivery.settle(self.clients),
+            _ => {}
         }
-        let served_by = clients.registry.of_session(session);
-        let is_other =
-            |served: &Arc<Connection>| !asked_by.is_some_and(|asked| Arc::ptr_eq(asked, served));
-        if let Some(connection) = served_by.filter(is_other) {
-            connection.close();
+        answered
+    }
+
+    fn touched(&mut self, connection: &Arc<Connection>) {
+        self.delivery.touched(connection);
+    }
+}
+
+impl Answering<'_> {
+    /// Counts an answer. Its connection is locked, so nobody sees it yet.
+    fn note(&mut self, applied: &Applied<'_>, answer: &WriteAnswer) {
+        let metrics = &self.clients.metrics;
+        let asked = match answer {
+            WriteAnswer::Replied { asked, .. }
+            | WriteAnswer::Session { asked, .. }
+            | WriteAnswer::Moved(asked) => asked,
+            WriteAnswer::Forgotten | WriteAnswer::OutOfTurn => return,
+        };
+        let waited_ms = self.now_ms.saturating_sub(asked.received_ms);
+        metrics.write_commitproc_time_ms.record(waited_ms);
+        if let WriteAnswer::Replied {
+            waiting, answered, ..
+        } = answer
+            && *waiting > 0
+        {
+            self.delivery.group.waiting_sessions += 1;
+            let (waiting, answered) = (*waiting as u64, *answered as u64);
+            metrics.reads_behind_write(waiting, answered, waited_ms);
+        }
+        if applied.is_last && !matches!(answer, WriteAnswer::Moved(_)) {
+            self.delivery.settle(self.clients);
         }
     }
 }
 
-fn outcome_session(applied: &Applied<'_>) -> Option<(SessionId, i32)> {
-    match applied.record.txn {
-        Txn::CreateSession { timeout_ms } if applied.outcome.error() == ErrorCode::Ok => {
-            Some((applied.record.header.session, timeout_ms))
+/// Says what became of a connection.
+fn tell(connection: &Connection, applied: &Applied<'_>, answer: &WriteAnswer) {
+    match answer {
+        WriteAnswer::Session {
+            session: Some((id, timeout_ms)),
+            ..
+        } => {
+            tracing::info!(peer = %connection.peer, session = %id, timeout_ms, "session established");
         }
-        _ => None,
+        WriteAnswer::OutOfTurn => {
+            let header = &applied.record.header;
+            tracing::warn!(peer = %connection.peer, session = %header.session, cxid = header.cxid, "the leader answers out of turn, closing connection");
+        }
+        _ => {}
     }
-}
-
-fn open_connection(
-    clients: &Clients,
-    connection: &Arc<Connection>,
-    session: Option<(SessionId, i32)>,
-    new_style: bool,
-) {
-    if let Some((id, timeout_ms)) = session {
-        clients.registry.bind(connection, id);
-        connection.set_session(id, timeout_ms);
-        tracing::info!(peer = %connection.peer, session = %id, timeout_ms, "session established");
-    }
-    let mut state = connection.lock();
-    state.push_connect_response(&connect_response(session, new_style, false));
-    state.ends_after_flush |= session.is_none();
 }

@@ -4,17 +4,17 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use hosting::{Begun, begin_session, judge_handshake};
 use jute::{Decode, Reader};
 use proto::connect::ConnectRequest;
 use proto::{ErrorCode, OpCode, SessionId, Xid};
-use replica::{
-    ComingBack, Handshake, HandshakeKind, HandshakeRefusal, NewSession, RenewalStep, Service,
-};
+use replica::connection::{Asked, CONNECT_RESPONSE_BYTES, Replying};
+use replica::{Handshake, HandshakeKind, HandshakeRefusal, NewSession};
 use transport::tls::looks_like_tls;
 
-use super::answer::{Asked, Responder};
+use super::answer::Served;
 use super::batch::{long_frame_bytes, split_frame};
-use super::connection::{CONNECT_RESPONSE_BYTES, Connection, Queued, Work, connect_response};
+use super::connection::Connection;
 use super::task::{Socket, Stream, fill};
 use crate::client::clients::Clients;
 use crate::clock;
@@ -103,24 +103,16 @@ pub(crate) async fn connect(
         tracing::warn!(peer = %connection.peer, "too many handshakes, closing connection (connection_throttle_tokens)");
         return false;
     }
-    let judged = rules.judge(request, &clients.state.tree.read());
+    let judged = judge_handshake(&rules, request, &clients.state, &**connection);
     let handshake = match judged {
         Ok(handshake) => handshake,
         Err(refusal) => return turn_away(clients, connection, &refusal),
     };
-    if rules.service == Service::ReadOnly {
-        connection.set_read_only();
+    if matches!(handshake, Handshake::New(new) if !new.is_local) {
+        // Its transaction takes one.
+        clients.permits.take(1).await;
     }
-    let new_style = request.read_only.is_some();
-    match handshake {
-        Handshake::New(new) if new.is_local => open_local(clients, connection, new, new_style),
-        Handshake::New(new) => {
-            clients.permits.take(1).await;
-            open(clients, connection, new, new_style);
-        }
-        Handshake::Back(back) => return reattach(clients, connection, back),
-    }
-    true
+    begin(clients, connection, handshake)
 }
 
 /// The connection ends without an answer. Always false.
@@ -154,37 +146,45 @@ fn admitted(clients: &Clients, kind: HandshakeKind) -> bool {
     admitted
 }
 
-/// Submits a new session under a permit of the caller; the connection goes on when it is
-/// committed.
-fn open(clients: &Arc<Clients>, connection: &Arc<Connection>, new: NewSession, new_style: bool) {
+/// Begins or renews a session, under a permit of the caller if it takes a transaction. False if the
+/// connection is to end after its outbox.
+fn begin(clients: &Clients, connection: &Arc<Connection>, handshake: Handshake) -> bool {
     let received_ms = clock::monotonic_ms();
-    let asked = Asked {
-        xid: Xid(0),
-        op: OpCode::CreateSession,
-        received_ms,
-        frame_bytes: 0,
+    let times = (received_ms, clock::session_ms());
+    let known = (&*clients.state, &clients.registry);
+    let begun = begin_session(known, &**connection, handshake, times);
+    let session = match begun {
+        Begun::Ordered(request) => {
+            clients.submit(connection, received_ms, vec![request]);
+            return true;
+        }
+        Begun::AskLeader(renewal) => {
+            clients.renew(connection, renewal);
+            return true;
+        }
+        Begun::Told(session) => Some(session),
+        Begun::Nothing => None,
     };
-    let identities = {
-        let mut state = connection.lock();
-        let work = Work::Handshake { new_style };
-        state.enqueue(Queued { asked, work });
-        state.identities.clone()
-    };
-    let session = clients.new_session(new);
-    let request = new.request(session, connection.ticket(), identities);
-    clients.submit(connection, received_ms, vec![request]);
+    match (handshake, session) {
+        (Handshake::New(new), _) => note_local(clients, connection, new),
+        (Handshake::Back(back), session) => {
+            clients.metrics.connection_revalidate_count.inc();
+            if let Some(session) = session {
+                note_renewal(clients, connection, back.session, session);
+            }
+        }
+    }
+    session.flatten().is_some()
 }
 
-/// Starts a session that needs no transaction.
-fn open_local(clients: &Clients, connection: &Connection, new: NewSession, new_style: bool) {
-    let (session, timeout_ms) = (clients.new_session(new), new.timeout_ms);
+/// A session was made that needs no transaction.
+fn note_local(clients: &Clients, connection: &Connection, new: NewSession) {
+    let (session, timeout_ms) = (connection.session(), new.timeout_ms);
     tracing::info!(peer = %connection.peer, %session, timeout_ms, "local session established");
-    answer(clients, connection, Some((session, timeout_ms)), new_style);
-    let tree = clients.state.tree.read();
+    let zxid = clients.state.tree.read().last_zxid();
     let now_ms = clock::monotonic_ms();
-    let responder = Responder {
+    let served = Served {
         clients,
-        tree: &tree,
         connection,
         now_ms,
     };
@@ -196,85 +196,36 @@ fn open_local(clients: &Clients, connection: &Connection, new: NewSession, new_s
     };
     let mut replies = Replies::default();
     let state = connection.lock();
-    let zxid = tree.last_zxid();
-    responder.note(
-        &mut replies,
-        asked,
-        zxid,
-        ErrorCode::Ok,
-        CONNECT_RESPONSE_BYTES,
-    );
+    let mut noting = served.noting(&mut replies);
+    noting.replied(asked, zxid, ErrorCode::Ok, CONNECT_RESPONSE_BYTES);
     drop(state);
     clients.stats.replied(&replies);
 }
 
-/// False if the connection is to end after its outbox.
-fn reattach(clients: &Clients, connection: &Arc<Connection>, back: ComingBack) -> bool {
-    let ComingBack {
-        session,
-        timeout_ms,
-        ..
-    } = back;
-    clients.registry.close_session_connection(session);
-    let is_cut = || connection.is_closed();
-    let now_ms = clock::session_ms();
-    let step = back.decide(connection.ticket(), &*clients.state, now_ms, is_cut);
-    let renewed = match step {
-        RenewalStep::AskLeader(renewal) => {
-            clients.renew(connection, renewal);
-            return true;
-        }
-        RenewalStep::Renewed => Some(timeout_ms),
-        RenewalStep::Over | RenewalStep::Nothing => None,
-    };
-    clients.metrics.connection_revalidate_count.inc();
-    if step != RenewalStep::Nothing {
-        let new_style = back.is_new_style();
-        finish_renewal(clients, connection, session, renewed, new_style);
-    }
-    renewed.is_some()
-}
-
-/// Answers a client that came back with a session: `timeout_ms` is `None` if that is over, or was
-/// never its own.
-pub(crate) fn finish_renewal(
+/// A client that came back with this session was told that it has it, or that it is over or was never
+/// its own.
+pub(crate) fn note_renewal(
     clients: &Clients,
     connection: &Connection,
     session: SessionId,
-    timeout_ms: Option<i32>,
-    new_style: bool,
+    told: Option<(SessionId, i32)>,
 ) {
-    if let Some(timeout_ms) = timeout_ms {
-        tracing::info!(peer = %connection.peer, %session, timeout_ms, "session renewed");
-    } else {
-        tracing::info!(peer = %connection.peer, %session, "session is over or its password is wrong");
+    match told {
+        Some((_, timeout_ms)) => {
+            tracing::info!(peer = %connection.peer, %session, timeout_ms, "session renewed");
+        }
+        None => {
+            tracing::info!(peer = %connection.peer, %session, "session is over or its password is wrong");
+        }
     }
-    let renewed = timeout_ms.map(|timeout_ms| (session, timeout_ms));
-    answer(clients, connection, renewed, new_style);
     connection.stats.packets_sent(1);
     clients.stats.packets_sent(1);
-}
-
-/// Gives the connection its session and says so, or says that there is none and ends it.
-fn answer(
-    clients: &Clients,
-    connection: &Connection,
-    session: Option<(SessionId, i32)>,
-    new_style: bool,
-) {
-    if let Some((id, timeout_ms)) = session {
-        clients.registry.bind(connection, id);
-        connection.set_session(id, timeout_ms);
-    }
-    let response = connect_response(session, new_style, connection.is_read_only());
-    let mut state = connection.lock();
-    state.ends_after_flush = session.is_none();
-    state.push_connect_response(&response);
 }
 
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use replica::Service;
     use replica::sessions::Sessions;
     use tree::WatcherId;
 
@@ -291,12 +242,16 @@ mod tests {
         let peer = "127.0.0.1:1".parse().unwrap();
         let make = |id: WatcherId| Connection::new(id, peer, Arc::from([]), clients.held.clone());
         let limits = Default::default();
-        let connection = clients.registry.admit(peer.ip(), limits, make).unwrap();
+        let admitted = clients
+            .admissions
+            .admit(&clients.registry, peer.ip(), limits, make);
+        let connection = admitted.unwrap();
         let new = NewSession {
             timeout_ms: 4000,
             is_local: false,
+            new_style: true,
         };
-        let session = clients.new_session(new);
+        let session = clients.state.new_session(new, clock::session_ms());
         let rules = clients.handshake_rules();
         assert_eq!(rules.service, Service::Deciding);
         let request = ConnectRequest {
@@ -304,18 +259,21 @@ mod tests {
             last_zxid_seen: proto::Zxid::ZERO,
             timeout_ms: 4000,
             session_id: session,
-            password: Some(Bytes::copy_from_slice(&session::password(session))),
+            password: Some(Bytes::copy_from_slice(&session::password(session))).into(),
             read_only: Some(false),
         };
         let judged = rules.judge(&request, &clients.state.tree.read());
-        let Ok(Handshake::Back(back)) = judged else {
+        let Ok(Handshake::Back(_)) = judged else {
             panic!("{judged:?}");
         };
         // What the core does at the end of a role, in this order.
-        clients.stop_serving();
+        clients.registry.stop_serving();
         *clients.state.sessions.lock() = Sessions::reporting(2000);
-        assert!(!reattach(clients, &connection, back));
-        assert!(connection.lock().outbox.is_empty(), "nothing is said");
+        assert!(!begin(clients, &connection, judged.unwrap()));
+        assert!(
+            connection.lock().client.outbox.is_empty(),
+            "nothing is said"
+        );
         server.stop().await;
     }
 }

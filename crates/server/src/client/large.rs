@@ -23,7 +23,8 @@ pub(crate) struct LargeRequests {
 /// A large request under way; dropping it gives back what it takes.
 #[derive(Debug)]
 pub(crate) struct LargeRequest {
-    requests: LargeRequests,
+    /// On the heap: nearly every request is small, and each is moved with the place for this.
+    requests: Box<LargeRequests>,
     taken: LargeBytes,
 }
 
@@ -79,7 +80,7 @@ impl LargeRequests {
         let room = room.map_or(0, Room::keep) as u64;
         let taken = LargeBytes { counted, room };
         Ok((taken != LargeBytes::NONE).then(|| LargeRequest {
-            requests: self.clone(),
+            requests: Box::new(self.clone()),
             taken,
         }))
     }

@@ -5,13 +5,16 @@ use std::sync::Arc;
 
 use proto::Id;
 use replica::Service;
+use tokio::io::DuplexStream;
 use tokio::net::{TcpListener, TcpStream};
 use transport::tls::{Acceptor, Refused};
-use transport::{Listener, LogLimiter, SocketOptions, Stream, accept_each};
+use transport::{Accepting, FilesKept, Listener, LogLimiter, SocketOptions, Stream, accept_each};
 
 use super::connection::Connection;
+use super::registry;
 use super::{task, x509};
 use crate::client::clients::Clients;
+use crate::limits;
 
 /// One of the client ports.
 struct Port {
@@ -23,9 +26,13 @@ struct Port {
 /// Accepts until the task is aborted.
 pub(crate) async fn accept_loop(clients: Arc<Clients>, listener: TcpListener, acceptor: Acceptor) {
     let listener = Listener::new(listener);
-    let options = SocketOptions {
-        keep_alive: clients.settings.tcp_keep_alive,
-        unacknowledged_max: None,
+    let accepting = Accepting {
+        of: "clients",
+        options: SocketOptions {
+            keep_alive: clients.settings.tcp_keep_alive,
+            unacknowledged_max: None,
+        },
+        files_kept: FilesKept::ByClients,
     };
     let port = Arc::new(Port {
         clients,
@@ -33,22 +40,19 @@ pub(crate) async fn accept_loop(clients: Arc<Clients>, listener: TcpListener, ac
         log_limiter: LogLimiter::default(),
     });
     let admit = |stream, peer| admit(&port, stream, peer);
-    accept_each(&listener, "clients", options, admit).await;
+    accept_each(&listener, accepting, admit).await;
 }
 
 fn admit(port: &Arc<Port>, stream: TcpStream, peer: SocketAddr) {
     let clients = &port.clients;
-    let address = peer.ip().to_canonical();
-    let identity = Id {
-        scheme: "ip".into(),
-        id: tree::auth::host_address(address).into(),
-    };
-    let admitted = clients
-        .registry
-        .admit(address, clients.settings.connection_limits, |id| {
-            Connection::new(id, peer, Arc::from([identity]), clients.held.clone())
-        });
-    match admitted {
+    if clients.refuses_logins(peer) {
+        clients.metrics.connection_rejected.inc();
+        if let Some(left_out) = port.log_limiter.admit() {
+            tracing::warn!(%peer, left_out, "connection refused: too many failed logins (auth.maxFailuresPerMinute)");
+        }
+        return;
+    }
+    match register(clients, peer) {
         Ok(connection) if port.acceptor.is_plain() => {
             let stream = Stream::from(stream);
             tokio::spawn(task::run(clients.clone(), connection, stream));
@@ -63,11 +67,45 @@ fn admit(port: &Arc<Port>, stream: TcpStream, peer: SocketAddr) {
     }
 }
 
+/// A place for a client at this address, if there is one.
+fn register(clients: &Clients, peer: SocketAddr) -> Result<Arc<Connection>, registry::Refused> {
+    let address = peer.ip().to_canonical();
+    let identity = Id {
+        scheme: "ip".into(),
+        id: tree::auth::host_address(address).into(),
+    };
+    let make = |id| Connection::new(id, peer, Arc::from([identity]), clients.held.clone());
+    let (registry, limits) = (&clients.registry, clients.settings.connection_limits);
+    clients.admissions.admit(registry, address, limits, make)
+}
+
+/// The other end of a connection of a client at this address, which comes over no socket: for whoever
+/// asks in its name, and is to be treated as it would be.
+///
+/// # Errors
+/// If such a client would be turned away; the reason is for people.
+pub(crate) fn connect_within(
+    clients: &Arc<Clients>,
+    peer: SocketAddr,
+) -> Result<DuplexStream, String> {
+    if clients.refuses_logins(peer) {
+        clients.metrics.connection_rejected.inc();
+        return Err("too many failed logins from your address".to_owned());
+    }
+    let connection = register(clients, peer).map_err(|refused| {
+        clients.metrics.connection_rejected.inc();
+        refused.to_string()
+    })?;
+    let (theirs, ours) = tokio::io::duplex(limits::CONNECTION_WITHIN_BYTES);
+    tokio::spawn(task::run(clients.clone(), connection, ours));
+    Ok(theirs)
+}
+
 /// The TLS handshake, if it is one, and the connection after it.
 async fn greet(port: Arc<Port>, connection: Arc<Connection>, stream: TcpStream) {
     let clients = &port.clients;
     let drops_early = clients.settings.drops_handshakes_early;
-    if drops_early && clients.service.get() == Service::None {
+    if drops_early && clients.registry.service() == Service::None {
         tracing::debug!(peer = %connection.peer, "nobody is served at the moment, closing connection");
         return clients.forget(&connection);
     }
@@ -83,7 +121,7 @@ async fn greet(port: Arc<Port>, connection: Arc<Connection>, stream: TcpStream) 
                 Refused::Crowded => clients.metrics.tls_handshake_exceeded.inc(),
                 Refused::Handshake(_) | Refused::WrongHost(_) | Refused::NoCertificate => {
                     clients.metrics.unsuccessful_handshake.inc();
-                    clients.stats.auth_failed();
+                    clients.auth_failed(connection.peer);
                 }
                 _ => {}
             }

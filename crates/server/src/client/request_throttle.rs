@@ -6,6 +6,7 @@
 //!
 //! Source: RequestThrottler, Request.isStale.
 
+use hosting::Connected as _;
 use std::io;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -16,7 +17,7 @@ use tokio::sync::Notify;
 
 use super::batch::Batch;
 use super::connection::Connection;
-use super::task::{Socket, Stream, fill, flush};
+use super::task::{Socket, Stream, fill, flush, meanwhile};
 use crate::client::clients::Clients;
 use crate::limits;
 
@@ -113,6 +114,11 @@ pub(super) async fn take_permits<S: Stream>(
     socket: &mut Socket<S>,
     batch: &mut Batch,
 ) -> io::Result<()> {
+    if !wait_for_audit(clients, connection, socket, batch).await? {
+        *batch = Batch::default();
+        connection.close();
+        return Ok(());
+    }
     let throttle = &clients.request_throttle;
     let needed = throttle.needed(batch);
     let places = u32::try_from(needed).unwrap_or(u32::MAX);
@@ -145,6 +151,24 @@ pub(super) async fn take_permits<S: Stream>(
     let late_after = clients.settings.throttled_after;
     batch.is_late = late_after.is_some_and(|after| waited > after);
     Ok(())
+}
+
+/// Waits until what becomes of the batch can be written to the audit log. False if the connection ends
+/// first.
+async fn wait_for_audit<S: Stream>(
+    clients: &Clients,
+    connection: &Connection,
+    socket: &mut Socket<S>,
+    batch: &Batch,
+) -> io::Result<bool> {
+    let Some(audit) = clients.audit.as_ref().filter(|_| batch.is_audited()) else {
+        return Ok(true);
+    };
+    if audit.has_room_now() {
+        return Ok(true);
+    }
+    let found = Box::pin(meanwhile(clients, connection, socket, audit.has_room())).await?;
+    Ok(found.is_some())
 }
 
 /// Waits for so many places, in the order in which connections came to wait.

@@ -3,25 +3,137 @@
 //! Tokens are handled ahead of the queue, as credentials are. Without a section of a JAAS file for
 //! clients a null token says that there is nothing to exchange.
 //!
+//! Tokens of DIGEST-MD5 are answered where they are taken. Those of Kerberos are worked on before ([`work`]), on a
+//! thread that may read files, while nothing is held; the connection's requests behind them wait.
+//!
 //! Source: ZooKeeperServer.processSasl, SaslServerCallbackHandler.
 
-use config::SaslUsers;
+use config::{KerberosKey, SaslAcceptor, SaslUsers};
 use proto::{ErrorCode, Id};
+use replica::connection::{ClientConnection, RequestKind, SaslAnswer};
+use transport::sasl::gssapi::{Accepted, AcceptingExchange, GssapiRefusal, TOKEN_BYTES_MAX};
 use transport::sasl::{CLIENTS, Refusal, ServerExchange, ServerStep};
 use tree::auth::{SASL, SUPER, is_sasl_name};
 
-use super::connection::{Connection, ConnectionState};
+use super::batch::Batch;
+use super::connection::Connection;
+use super::room::Room;
 use crate::client::clients::Clients;
+use crate::kerberos;
 use crate::random;
 
-/// What a client is told.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Answer {
-    /// This token, or none.
-    Token(Option<Vec<u8>>),
-    /// It is not let in, and the connection ends.
-    Refused(ErrorCode),
-    /// The connection ends without a word.
+/// A connection's login.
+pub(crate) enum Login {
+    /// By a password.
+    DigestMd5(ServerExchange),
+    /// By a ticket.
+    Kerberos {
+        /// There is none before the first token, and behind the last.
+        exchange: Option<AcceptingExchange>,
+        /// What came of a token that is still to be taken.
+        stepped: Option<Result<Stepped, GssapiRefusal>>,
+    },
+}
+
+/// What came of a token.
+pub(crate) enum Stepped {
+    /// The client has to answer this.
+    Challenge(Vec<u8>),
+    /// The user is in.
+    User(String),
+}
+
+/// A connection, and its login.
+type LoggingIn<'a> = (
+    &'a mut ClientConnection<Option<Room>>,
+    &'a mut Option<Box<Login>>,
+);
+
+/// Whether the next token has to be worked on before it is taken.
+pub(super) fn works_on_token(clients: &Clients, login: Option<&Login>) -> bool {
+    let acceptor = &clients.settings.config.auth.sasl.acceptor;
+    let is_worked_on = matches!(
+        login,
+        Some(Login::Kerberos {
+            stepped: Some(_),
+            ..
+        })
+    );
+    matches!(acceptor, Some(SaslAcceptor::Kerberos(_))) && !is_worked_on
+}
+
+/// Works on the token that a batch begins with. What comes of it is taken with the token.
+pub(super) async fn work(clients: &Clients, connection: &Connection, batch: &Batch) {
+    let Some(SaslAcceptor::Kerberos(key)) = &clients.settings.config.auth.sasl.acceptor else {
+        return;
+    };
+    let Some(RequestKind::Sasl(token)) = batch.requests.front().map(|next| &next.kind) else {
+        return;
+    };
+    let token = token.expose();
+    let found = connection.lock().sasl.take();
+    let (exchange, is_over) = match found.map(|login| *login) {
+        Some(Login::Kerberos { exchange, .. }) => {
+            let is_over = exchange.is_none();
+            (exchange, is_over)
+        }
+        _ => (None, false),
+    };
+    let (exchange, stepped) = if is_over {
+        (None, Err(GssapiRefusal::Over))
+    } else if token.len() > TOKEN_BYTES_MAX {
+        let (len, len_max) = (token.len(), TOKEN_BYTES_MAX);
+        (None, Err(GssapiRefusal::TooLong { len, len_max }))
+    } else {
+        step(clients, key, exchange, token.to_vec()).await
+    };
+    connection.lock().sasl = Some(Box::new(Login::Kerberos {
+        exchange,
+        stepped: Some(stepped),
+    }));
+}
+
+type Step = (Option<AcceptingExchange>, Result<Stepped, GssapiRefusal>);
+
+async fn step(
+    clients: &Clients,
+    key: &KerberosKey,
+    exchange: Option<AcceptingExchange>,
+    token: Vec<u8>,
+) -> Step {
+    let (principal, names) = (
+        key.principal.clone(),
+        clients.settings.kerberos_names.clone(),
+    );
+    let stepped = kerberos::off_thread(move || {
+        let mut exchange = match exchange {
+            Some(exchange) => exchange,
+            None => kerberos::accept(&principal)?,
+        };
+        Ok(match exchange.step(&token)? {
+            Accepted::Challenge(challenge) => (Some(exchange), Stepped::Challenge(challenge)),
+            // As whom the client wants to act counts for nothing: it acts as who it is.
+            Accepted::Done { name, .. } => {
+                let user = kerberos::user_name(&names, &name);
+                (None, Stepped::User(user))
+            }
+        })
+    });
+    match stepped.await {
+        Ok((exchange, stepped)) => (exchange, Ok(stepped)),
+        Err(refusal) => (None, Err(refusal)),
+    }
+}
+
+/// What a token comes to.
+enum Outcome {
+    /// The client has to answer this.
+    Challenge(Vec<u8>),
+    /// The user is in, and told so by this.
+    User(String, Option<Vec<u8>>),
+    /// It is refused.
+    Refused(String),
+    /// Nobody can log in now.
     Closed,
 }
 
@@ -29,52 +141,65 @@ pub(super) enum Answer {
 pub(super) fn answer(
     clients: &Clients,
     connection: &Connection,
-    state: &mut ConnectionState,
+    (client, login): LoggingIn<'_>,
     token: &[u8],
-) -> Answer {
-    let Some(users) = &clients.settings.config.auth.sasl.users else {
-        return Answer::Token(None);
+) -> SaslAnswer {
+    let outcome = match &clients.settings.config.auth.sasl.acceptor {
+        None => return SaslAnswer::Token(None),
+        Some(SaslAcceptor::DigestMd5(users)) => by_password(login, token, users),
+        Some(SaslAcceptor::Kerberos(_)) => by_ticket(login),
     };
-    if state.sasl.is_none() {
-        match random::bytes() {
-            Ok(random) => {
-                state.sasl = Some(Box::new(ServerExchange::new(CLIENTS, random)));
-            }
-            Err(error) => {
-                tracing::error!(err = %error, "no random bytes for a SASL login, closing connection");
-                return Answer::Closed;
+    match outcome {
+        Outcome::Challenge(challenge) => SaslAnswer::Token(Some(challenge.into())),
+        Outcome::User(user, token) if is_sasl_name(&user) => {
+            match let_in(clients, connection, client, &user) {
+                true => SaslAnswer::Token(token.map(Into::into)),
+                false => SaslAnswer::Refused(ErrorCode::AuthFailed),
             }
         }
-    }
-    let Some(exchange) = &mut state.sasl else {
-        return Answer::Closed;
-    };
-    match step(exchange, token, users) {
-        Ok((token, None)) => Answer::Token(Some(token)),
-        Ok((token, Some(user))) => match let_in(clients, connection, state, &user) {
-            true => Answer::Token(Some(token)),
-            false => Answer::Refused(ErrorCode::AuthFailed),
-        },
-        Err(refusal) => refuse(clients, connection, refusal),
+        Outcome::User(..) => refuse(clients, connection, &Refusal::OtherUser.to_string()),
+        Outcome::Refused(reason) => refuse(clients, connection, &reason),
+        Outcome::Closed => SaslAnswer::Closed,
     }
 }
 
-/// The next token, and who has logged in.
-fn step(
-    exchange: &mut ServerExchange,
-    token: &[u8],
-    users: &SaslUsers,
-) -> Result<(Vec<u8>, Option<String>), Refusal> {
-    match exchange.step(token, users)? {
-        ServerStep::Challenge(token) => Ok((token, None)),
-        // As whom the client wants to act counts for nothing: it acts as who it is.
-        ServerStep::Done { token, user, .. } => {
-            if !is_sasl_name(&user) {
-                return Err(Refusal::OtherUser);
+fn by_password(login: &mut Option<Box<Login>>, token: &[u8], users: &SaslUsers) -> Outcome {
+    if login.is_none() {
+        match random::bytes() {
+            Ok(random) => {
+                let exchange = ServerExchange::new(CLIENTS, random);
+                *login = Some(Box::new(Login::DigestMd5(exchange)));
             }
-            Ok((token, Some(user)))
+            Err(error) => {
+                tracing::error!(err = %error, "no random bytes for a SASL login, closing connection");
+                return Outcome::Closed;
+            }
         }
-        _ => Err(Refusal::Over),
+    }
+    let Some(Login::DigestMd5(exchange)) = login.as_deref_mut() else {
+        return Outcome::Closed;
+    };
+    match exchange.step(token, users) {
+        Ok(ServerStep::Challenge(challenge)) => Outcome::Challenge(challenge),
+        // As whom the client wants to act counts for nothing: it acts as who it is.
+        Ok(ServerStep::Done { token, user, .. }) => Outcome::User(user, Some(token)),
+        Ok(_) => Outcome::Refused(Refusal::Over.to_string()),
+        Err(refusal) => Outcome::Refused(refusal.to_string()),
+    }
+}
+
+/// Who logs in by a ticket is told that he is in by there being no token. Source: ZooKeeperSaslClient.
+fn by_ticket(login: &mut Option<Box<Login>>) -> Outcome {
+    let stepped = match login.as_deref_mut() {
+        Some(Login::Kerberos { stepped, .. }) => stepped.take(),
+        _ => None,
+    };
+    match stepped {
+        Some(Ok(Stepped::Challenge(challenge))) => Outcome::Challenge(challenge),
+        Some(Ok(Stepped::User(user))) => Outcome::User(user, None),
+        Some(Err(refusal)) => Outcome::Refused(refusal.to_string()),
+        // A token that was not worked on: it never comes here.
+        None => Outcome::Closed,
     }
 }
 
@@ -82,7 +207,7 @@ fn step(
 fn let_in(
     clients: &Clients,
     connection: &Connection,
-    state: &mut ConnectionState,
+    client: &mut ClientConnection<Option<Room>>,
     user: &str,
 ) -> bool {
     let mut identities = vec![Id {
@@ -96,29 +221,29 @@ fn let_in(
             id: "".into(),
         });
     }
-    let is_in = state.add_identities(identities);
+    let is_in = client.add_identities(identities).is_ok();
     match is_in {
         true => {
             tracing::info!(peer = %connection.peer, session = %connection.session(), user = ?user, is_super, "client has logged in by SASL");
         }
         false => {
             tracing::warn!(peer = %connection.peer, session = %connection.session(), "too many identities for one connection, closing it");
-            clients.stats.auth_failed();
+            clients.auth_failed(connection.peer);
         }
     }
     is_in
 }
 
-fn refuse(clients: &Clients, connection: &Connection, refusal: Refusal) -> Answer {
+fn refuse(clients: &Clients, connection: &Connection, reason: &str) -> SaslAnswer {
     let auth = &clients.settings.config.auth;
     let schemes = auth.enforced_schemes.as_deref().unwrap_or_default();
     let is_required = schemes.iter().any(|scheme| scheme == SASL);
     let stays = auth.sasl.allow_failed_clients && !is_required;
-    clients.stats.auth_failed();
-    tracing::warn!(peer = %connection.peer, session = %connection.session(), err = %refusal, stays, "SASL login failed");
+    clients.auth_failed(connection.peer);
+    tracing::warn!(peer = %connection.peer, session = %connection.session(), err = reason, stays, "SASL login failed");
     match (stays, is_required) {
-        (true, _) => Answer::Token(None),
-        (false, true) => Answer::Refused(ErrorCode::SessionClosedRequireSaslAuth),
-        (false, false) => Answer::Refused(ErrorCode::AuthFailed),
+        (true, _) => SaslAnswer::Token(None),
+        (false, true) => SaslAnswer::Refused(ErrorCode::SessionClosedRequireSaslAuth),
+        (false, false) => SaslAnswer::Refused(ErrorCode::AuthFailed),
     }
 }

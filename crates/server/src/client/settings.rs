@@ -3,11 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use config::kerberos::KerberosNames;
 use config::{AuthProvider, Config, FourLetterWords};
 use jute::Limits;
 
 use crate::client::registry::ConnectionLimits;
 use crate::fourlw::Whitelist;
+use crate::kerberos;
 use crate::limits::BATCH_REQUESTS_MAX;
 use crate::settings::{field_limits, provides};
 
@@ -47,6 +49,8 @@ pub(crate) struct Settings {
     pub(crate) throttle_shutdown_timeout: Duration,
     /// Who clients are by their certificates.
     pub(crate) x509: X509,
+    /// And by their tickets.
+    pub(crate) kerberos_names: Arc<KerberosNames>,
     /// TLS connections are closed while nobody is served
     /// (`netty.server.earlyDropSecureConnectionHandshakes`).
     pub(crate) drops_handshakes_early: bool,
@@ -96,6 +100,7 @@ impl Settings {
             batch_requests_max: outstanding_max(limit).min(BATCH_REQUESTS_MAX),
             throttled_after: limit.request_throttle.throttled_op_wait_time_ms.map(millis),
             throttle_shutdown_timeout: millis(limit.request_throttle.shutdown_timeout_ms),
+            kerberos_names: kerberos::names(&config),
             x509: X509 {
                 is_enabled: provides(&config.auth, AuthProvider::X509)
                     && config.client_tls.auth_provider == AuthProvider::X509.scheme(),

@@ -4,6 +4,7 @@
 //! stops itself. The task ends when the client goes, when a frame makes no sense, or when the
 //! server closes the connection; the session lives on until it expires or is closed.
 
+use hosting::Connected as _;
 use std::future::{Future, poll_fn};
 use std::io;
 use std::ops::ControlFlow;
@@ -19,7 +20,7 @@ use super::connection::Connection;
 use super::dispatch::{self, Next};
 use super::request_throttle::{give_back, take_permits};
 use super::room::Room;
-use super::{handshake, words};
+use super::{handshake, sasl, words};
 use crate::client::clients::Clients;
 use crate::{clock, limits};
 
@@ -43,6 +44,10 @@ pub(crate) async fn run(clients: Arc<Clients>, connection: Arc<Connection>, stre
         }
     }
     clients.forget(&connection);
+    let begun_ms = clock::monotonic_ms();
+    drop(socket);
+    let took_ms = clock::monotonic_ms().saturating_sub(begun_ms);
+    clients.metrics.socket_closing_time.record(took_ms);
 }
 
 /// The stream and what was read from it but not handled yet.
@@ -85,7 +90,7 @@ async fn serve<S: Stream>(
         if connection.is_closed() {
             return Ok(());
         }
-        if connection.lock().ends_after_flush {
+        if connection.lock().client.ends_after_flush {
             return flush_and_end(clients, connection, socket).await;
         }
     }
@@ -144,8 +149,7 @@ async fn requests<S: Stream>(
         if may_read && !find_frame_room(clients, connection, socket).await? {
             return Ok(());
         }
-        let frame_room = socket.frame_room.as_ref();
-        let frame_room = frame_room.map(|(room, since)| (room.bytes, *since));
+        let frame_room = socket.frame_room_since(may_read);
         tokio::select! {
             biased;
             () = connection.woken() => {}
@@ -153,7 +157,7 @@ async fn requests<S: Stream>(
                 clients.metrics.connection_drop_count.inc();
                 return Ok(());
             },
-            () = async { Box::pin(is_wanted_back(clients, frame_room)).await }, if frame_room.is_some() => {
+            () = async { Box::pin(is_wanted_back(clients, frame_room)).await }, if may_read && frame_room.is_some() => {
                 let bytes = frame_room.map_or(0, |(bytes, _)| bytes);
                 tracing::warn!(peer = %connection.peer, session = %connection.session(), bytes, "client is slow to send a long request and others wait for the memory, closing connection");
                 return Ok(());
@@ -199,7 +203,7 @@ async fn handle<S: Stream>(
             return Ok(flushed);
         }
         match next {
-            Next::GoOn | Next::Turn => {}
+            Next::GoOn | Next::Turn | Next::Close => {}
             Next::Room(bytes) => {
                 let found = clients.large_replies.take(bytes);
                 room = Box::pin(meanwhile(clients, connection, socket, found)).await?;
@@ -208,6 +212,15 @@ async fn handle<S: Stream>(
                 }
             }
             Next::Wait => wait_for_core(clients, connection, socket).await?,
+            Next::Login => {
+                let worked = Box::pin(sasl::work(clients, connection, batch));
+                if meanwhile(clients, connection, socket, worked)
+                    .await?
+                    .is_none()
+                {
+                    return Ok(ControlFlow::Break(()));
+                }
+            }
         }
         if connection.is_closed() {
             return Ok(ControlFlow::Break(()));
@@ -225,7 +238,7 @@ async fn handle<S: Stream>(
 
 /// Waits for something. Replies and events that are made meanwhile do not wait for it. `None` if the
 /// connection ends first.
-async fn meanwhile<S: Stream, T>(
+pub(super) async fn meanwhile<S: Stream, T>(
     clients: &Clients,
     connection: &Connection,
     socket: &mut Socket<S>,
@@ -292,6 +305,16 @@ impl<S> Socket<S> {
         self.input.reserve(bytes.saturating_sub(self.input.len()));
         self.frame_room = Some((room, tokio::time::Instant::now()));
     }
+
+    /// For how many bytes there is room for a frame, and since when its client could send it. While
+    /// nothing is read, the client is not late.
+    fn frame_room_since(&mut self, is_read: bool) -> Option<(usize, tokio::time::Instant)> {
+        let (room, since) = self.frame_room.as_mut()?;
+        if !is_read {
+            *since = tokio::time::Instant::now();
+        }
+        Some((room.bytes, *since))
+    }
 }
 
 /// Resolves when others want the room of a frame that does not come.
@@ -311,7 +334,7 @@ async fn wait_for_core<S: Stream>(
     socket: &mut Socket<S>,
 ) -> io::Result<()> {
     loop {
-        let waits = connection.lock().holds_up_writes() && !connection.has_left_over();
+        let waits = connection.lock().client.holds_up_writes() && !connection.has_left_over();
         if !waits || connection.is_closed() {
             return Ok(());
         }
@@ -332,7 +355,7 @@ pub(super) async fn flush<S: Stream>(
     loop {
         let (frames, ends) = {
             let mut state = connection.lock();
-            let ends = state.ends_after_flush;
+            let ends = state.client.ends_after_flush;
             (state.take_outbox(), ends)
         };
         if frames.is_empty() {

@@ -224,7 +224,7 @@ impl View for LiveView {
 
 fn describe(connection: &Connection) -> ConnectionInfo {
     let session = connection.session();
-    let queued = connection.lock().queue.len() as u64;
+    let queued = connection.lock().client.waiting() as u64;
     ConnectionInfo {
         peer: connection.peer,
         interest: Interest {

@@ -4,12 +4,14 @@ use std::io;
 use std::sync::Arc;
 
 use tokio::io::AsyncWriteExt;
+use tokio::time::Instant;
 
 use super::connection::Connection;
 use super::task::{Socket, Stream, fill};
 use crate::client::clients::Clients;
 use crate::client::view::LiveView;
 use crate::fourlw::{self, Word};
+use crate::limits;
 
 /// Answers and ends the connection. What the client sends behind the word is ignored.
 pub(super) async fn answer<S: Stream>(
@@ -29,14 +31,55 @@ pub(super) async fn answer<S: Stream>(
             .unwrap_or_default()
             .to_vec();
         tracing::info!(peer = %connection.peer, word = word.text(), "processing four-letter word");
+        let turn = match word.may_be_long() {
+            // The semaphore is never closed, so there is always a permit.
+            true => clients.long_words.acquire().await.ok(),
+            false => None,
+        };
         // Some words walk the tree or the disk: not on a thread that serves other connections.
         let view = LiveView::new(clients.clone());
-        tokio::task::spawn_blocking(move || fourlw::answer(word, &argument, &view)).await?
+        let text = tokio::task::spawn_blocking(move || fourlw::answer(word, &argument, &view));
+        let mut text = text.await?;
+        if text.len() > limits::REPLY_BYTES_SMALL {
+            text.shrink_to_fit();
+            // The next one takes as much again while it is made.
+            let room = clients.large_replies.take(2 * text.len()).await;
+            drop(turn);
+            write_long(clients, connection, socket, &text).await?;
+            drop(room);
+            return end(clients, connection, socket).await;
+        }
+        text
     } else {
         tracing::info!(peer = %connection.peer, word = word.text(), "four-letter word is not in the whitelist");
         fourlw::refusal(word)
     };
     socket.stream.write_all(text.as_bytes()).await?;
+    end(clients, connection, socket).await
+}
+
+/// Writes an answer that has room of its own. Who takes too long ends if others wait for the room.
+async fn write_long<S: Stream>(
+    clients: &Clients,
+    connection: &Connection,
+    socket: &mut Socket<S>,
+    text: &str,
+) -> io::Result<()> {
+    let begun = Instant::now();
+    tokio::select! {
+        written = socket.stream.write_all(text.as_bytes()) => written,
+        () = clients.large_replies.wanted_back(text.len(), begun) => {
+            tracing::warn!(peer = %connection.peer, bytes = text.len(), "client does not read the answer to a four-letter word and others wait for the memory, closing connection");
+            Err(io::ErrorKind::TimedOut.into())
+        }
+    }
+}
+
+async fn end<S: Stream>(
+    clients: &Clients,
+    connection: &Arc<Connection>,
+    socket: &mut Socket<S>,
+) -> io::Result<()> {
     clients.stats.packets_sent(1);
     // Who sees the end may ask at once how many connections there are.
     clients.forget(connection);

@@ -6,6 +6,7 @@ use transport::tls::certificate;
 use tree::auth::{SUPER, X509};
 
 use super::connection::Connection;
+use super::settings::X509 as X509Settings;
 use crate::client::clients::Clients;
 
 /// Gives the connection the identity of the certificate that the client has shown, if it has.
@@ -13,25 +14,33 @@ pub(super) fn identify(clients: &Clients, connection: &Connection, stream: &Stre
     let Some(shown) = stream.peer_certificate() else {
         return;
     };
-    let settings = &clients.settings;
-    if !settings.x509.is_enabled {
-        return;
-    }
     // The library has parsed it before.
     let Some(id) = certificate::subject(shown) else {
         return;
     };
+    let added = identities(&clients.settings.x509, &id);
+    if added.is_empty() {
+        return;
+    }
     tracing::info!(peer = %connection.peer, "authenticated id {id:?} for scheme x509");
-    let is_super = settings.x509.super_user.as_ref() == Some(&id);
+    let state = &mut *connection.lock();
+    let held = state.client.identities.iter().cloned();
+    state.client.identities = held.chain(added).collect();
+}
+
+/// The identities of who is known by a certificate with this subject; none without a provider.
+pub(crate) fn identities(settings: &X509Settings, subject: &str) -> Vec<Id> {
+    if !settings.is_enabled {
+        return Vec::new();
+    }
+    let is_super = settings.super_user.as_deref() == Some(subject);
     let super_user = is_super.then(|| Id {
         scheme: SUPER.into(),
-        id: id.as_str().into(),
+        id: subject.into(),
     });
     let own = Id {
         scheme: X509.into(),
-        id: id.into(),
+        id: subject.into(),
     };
-    let state = &mut *connection.lock();
-    let held = state.identities.iter().cloned();
-    state.identities = held.chain(super_user).chain([own]).collect();
+    super_user.into_iter().chain([own]).collect()
 }

@@ -1,64 +1,73 @@
 //! The thread that makes transactions durable.
 
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use crossbeam_channel::Receiver;
+use bytes::Bytes;
+use crossbeam_channel::{Receiver, Sender};
+use hosting::{Beside, DiskFailure, Group, ServerState, ToDisk, carry_out, sync, write_group};
 use parking_lot::Mutex;
-use proto::{Epoch, Zxid};
-use recovery::{History, Reloaded};
-use replica::{Input, MemberFile};
-use storage::{RealDisk, StorageError};
+use proto::Zxid;
+use recovery::{History, RecoveredTree};
+use replica::{DiskOrder, Input, MemberFile};
+use storage::{StorageError, SwitchedDisk};
 
 use super::members::MembershipFiles;
 use super::recovery::{database_load, log_recovered};
-use super::snapshot::{SnapshotRequests, Synchronised};
+use super::snapshot::SnapshotRequests;
 use crate::error::exit_code;
 use crate::failure::Failure;
 use crate::inbox::InputSink;
 use crate::metrics::{LogTimes, Metrics, ServerStats};
-use crate::state::ServerState;
 use crate::{clock, limits};
 
 /// Encoded transactions on their way to the log.
 #[derive(Default)]
 pub(crate) struct LogGroup {
-    pub(super) payloads: Vec<u8>,
-    pub(super) records: Vec<(Zxid, Range<usize>)>,
+    /// Short ones, one behind the other.
+    payloads: Vec<u8>,
+    records: Vec<(Zxid, Payload)>,
+    /// Bytes of long ones.
+    long_bytes: usize,
     /// Since when it waits, monotonic ms.
     queued_ms: u64,
 }
 
-impl LogGroup {
-    /// An empty group with about the room of `like`, so that it need not grow step by step. It becomes
-    /// less from group to group that does not need it.
-    pub(super) fn with_room_of(like: &Self) -> Self {
-        let room = |len: usize, capacity: usize| len.max(capacity - capacity / 8);
-        let bytes = room(like.payloads.len(), like.payloads.capacity());
-        Self {
-            payloads: Vec::with_capacity(bytes.min(limits::LOG_GROUP_BYTES_START_MAX)),
-            records: Vec::with_capacity(room(like.records.len(), like.records.capacity())),
-            queued_ms: 0,
-        }
-    }
+/// Where a transaction is.
+enum Payload {
+    /// Among the short ones.
+    Short(Range<usize>),
+    /// Shared with whoever else has it: a copy of all that waits for a slow disk would be as much
+    /// memory again.
+    Long(Bytes),
+}
 
+impl LogGroup {
     /// Empties it, to be filled again.
     pub(super) fn clear(&mut self) {
         self.payloads.clear();
-        self.payloads.shrink_to(limits::LOG_GROUP_BYTES_START_MAX);
+        self.payloads.shrink_to(limits::LOG_GROUP_BYTES_KEPT_MAX);
         self.records.clear();
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.records.is_empty()
+        self.records.shrink_to(limits::LOG_GROUP_TXNS_KEPT_MAX);
+        self.long_bytes = 0;
     }
 
     /// Adds a transaction that is encoded already.
     pub(super) fn push_bytes(&mut self, zxid: Zxid, payload: &[u8]) {
         let start = self.payloads.len();
         self.payloads.extend_from_slice(payload);
-        self.end(zxid, start);
+        self.end(zxid, Payload::Short(start..self.payloads.len()));
+    }
+
+    /// The same of one that others have, too.
+    pub(super) fn push(&mut self, zxid: Zxid, payload: &Bytes) {
+        if payload.len() < limits::LOG_PAYLOAD_BYTES_SHARED {
+            return self.push_bytes(zxid, payload);
+        }
+        self.long_bytes += payload.len();
+        self.end(zxid, Payload::Long(payload.clone()));
     }
 
     pub(super) fn len(&self) -> usize {
@@ -66,7 +75,7 @@ impl LogGroup {
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.payloads.len()
+        self.payloads.len() + self.long_bytes
     }
 
     /// Since when its first transaction waits, ms.
@@ -79,43 +88,29 @@ impl LogGroup {
         self.records.last().map(|(zxid, _)| *zxid)
     }
 
-    fn end(&mut self, zxid: Zxid, start: usize) {
+    fn end(&mut self, zxid: Zxid, payload: Payload) {
         if self.records.is_empty() {
             self.queued_ms = clock::monotonic_ms();
         }
-        self.records.push((zxid, start..self.payloads.len()));
+        self.records.push((zxid, payload));
+    }
+
+    fn payload<'a>(&'a self, payload: &'a Payload) -> &'a [u8] {
+        match payload {
+            Payload::Short(range) => self.payloads.get(range.clone()).unwrap_or_default(),
+            Payload::Long(bytes) => bytes,
+        }
     }
 }
 
 /// What the log thread is told.
-pub(crate) enum ToLog {
-    /// Append these, and sync.
-    Group(LogGroup),
-    /// Load the tree from disk again, and report it; first cut the log behind `keep`, if that is
-    /// asked for.
-    Reload {
-        /// The last transaction to keep.
-        keep: Option<Zxid>,
-    },
-    /// Make the promise durable, and report it.
-    SaveAcceptedEpoch(Epoch),
-    /// Make the epoch durable, and report it.
-    SaveCurrentEpoch(Epoch),
-    /// Make a member list durable.
-    SaveMembers {
-        /// Which.
-        file: MemberFile,
-        /// Whether the server must end if it cannot be written.
-        is_required: bool,
-    },
-    /// The tree is a leader's, and becomes this server's history: remove from the log what lies
-    /// behind `last`, which nobody else has, go on in a new file, and then have a snapshot written.
-    TakeOver {
-        /// The tree's last transaction.
-        last: Zxid,
-        /// Whose tree it is.
-        of: Synchronised,
-    },
+pub(crate) type ToLog = ToDisk<LogGroup>;
+
+impl Group for LogGroup {
+    fn records(&self) -> impl Iterator<Item = (Zxid, &[u8])> {
+        let records = self.records.iter();
+        records.map(|(zxid, payload)| (*zxid, self.payload(payload)))
+    }
 }
 
 /// Exit code of what nobody has foreseen. Source: ExitCode.UNEXPECTED_ERROR.
@@ -145,6 +140,9 @@ impl GroupCommit {
 /// Appends groups, syncs them, tells the core.
 pub(crate) struct LogThread {
     pub(crate) orders: Receiver<ToLog>,
+    /// Empty groups go back: memory that one thread takes and another gives back is not found again
+    /// at once.
+    pub(crate) spent: Sender<LogGroup>,
     pub(crate) commit: GroupCommit,
     /// Shared with the core, which takes it only while this thread has nothing to do.
     pub(crate) file: Arc<Mutex<LogFile>>,
@@ -156,7 +154,7 @@ pub(crate) struct LogFile {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) stats: Arc<ServerStats>,
     pub(crate) core: InputSink,
-    pub(crate) history: History<RealDisk>,
+    pub(crate) history: History<SwitchedDisk>,
     pub(crate) snapshots: SnapshotRequests,
     /// `None` if there is no ensemble.
     pub(crate) members: Option<MembershipFiles>,
@@ -170,8 +168,8 @@ impl LogThread {
         while let Some(order) = next.take().or_else(|| self.orders.recv().ok()) {
             let mut file = self.file.lock();
             let carried_out = match order {
-                ToLog::Group(group) => self.group(&mut file, &group).map(|after| next = after),
-                other => file.carry_out(other),
+                ToLog::Group(group) => self.group(&mut file, group).map(|after| next = after),
+                ToLog::Order(order) => file.carry_out(order),
             };
             if let Err(error) = carried_out {
                 file.tell(Input::DiskFailed);
@@ -184,17 +182,17 @@ impl LogThread {
 
     /// Appends groups until one is full or nothing more waits, and syncs them. Returns what comes
     /// next if that was taken and is no group.
-    fn group(&self, file: &mut LogFile, first: &LogGroup) -> Result<Option<ToLog>, StorageError> {
+    fn group(&self, file: &mut LogFile, first: LogGroup) -> Result<Option<ToLog>, DiskFailure> {
         let started = Instant::now();
         let mut times = LogTimes::default();
-        let mut appended = file.append(first, &mut times)?;
-        let mut last = first.last();
+        let mut appended = file.append(&first, &mut times)?;
+        self.give_back(first);
         let mut after = None;
         while appended < self.commit.batch_max {
             match self.next_of_group(started) {
                 Some(ToLog::Group(next)) => {
                     appended += file.append(&next, &mut times)?;
-                    last = next.last().or(last);
+                    self.give_back(next);
                 }
                 Some(other) => {
                     after = Some(other);
@@ -203,11 +201,15 @@ impl LogThread {
                 None => break,
             }
         }
-        file.sync(times)?;
-        if let Some(zxid) = last {
-            file.tell(Input::Synced(zxid));
-        }
+        let synced = file.sync(times)?;
+        file.tell(synced);
         Ok(after)
+    }
+
+    fn give_back(&self, mut group: LogGroup) {
+        group.clear();
+        // There are enough, or the core is gone.
+        let _ = self.spent.try_send(group);
     }
 
     /// What else belongs to the group that was started at `started`.
@@ -224,87 +226,50 @@ impl LogThread {
 
 impl LogFile {
     /// Makes a group durable at once.
-    pub(super) fn write(&mut self, group: &LogGroup) -> Result<(), StorageError> {
+    pub(super) fn write(&mut self, group: &LogGroup) -> Result<Input, DiskFailure> {
         let mut times = LogTimes::default();
         self.append(group, &mut times)?;
-        self.sync(times)
+        Ok(self.sync(times)?)
     }
 
     fn tell(&self, input: Input) {
         (self.core)(input);
     }
 
-    fn carry_out(&mut self, order: ToLog) -> Result<(), StorageError> {
-        match order {
-            // A group gathers others and is the thread's own.
-            ToLog::Group(group) => self.write(&group)?,
-            ToLog::Reload { keep } => self.reload(keep)?,
-            ToLog::TakeOver { last, of } => {
-                let files = self.snapshots.hold_files();
-                self.history.cut_for_snapshot(last)?;
-                drop(files);
-                self.snapshots.request_for_core(of);
-            }
-            ToLog::SaveAcceptedEpoch(epoch) => {
-                self.history.save_accepted_epoch(epoch)?;
-                self.tell(Input::AcceptedEpochSaved(epoch));
-            }
-            ToLog::SaveCurrentEpoch(epoch) => {
-                self.history.save_current_epoch(epoch)?;
-                self.tell(Input::CurrentEpochSaved(epoch));
-            }
-            ToLog::SaveMembers { file, is_required } => self.save_members(&file, is_required),
+    fn carry_out(&mut self, order: DiskOrder) -> Result<(), DiskFailure> {
+        let loads_or_cuts = matches!(order, DiskOrder::Reload { .. } | DiskOrder::TakeOver { .. });
+        let files = loads_or_cuts.then(|| self.snapshots.hold_files());
+        let mut beside = BesideLog {
+            metrics: &self.metrics,
+            members: self.members.as_mut(),
+            begun: Instant::now(),
+        };
+        let done = carry_out(&mut self.history, order, &*self.state, &mut beside)?;
+        drop(files);
+        if let Some(input) = done.told {
+            self.tell(input);
+        }
+        if let Some(of) = done.snapshot {
+            self.snapshots.request_for_core(of);
         }
         Ok(())
-    }
-
-    fn save_members(&mut self, file: &MemberFile, is_required: bool) {
-        let Some(members) = &mut self.members else {
-            return;
-        };
-        let Err(error) = members.write(file) else {
-            return;
-        };
-        tracing::error!(err = %error, "a member list cannot be written");
-        if is_required {
-            self.tell(Input::DiskFailed);
-            self.failure.report(EXIT_UNEXPECTED);
-        }
     }
 
     /// Nothing of the group is acknowledged: whether its bytes are on disk is unknown.
-    pub(super) fn fail(&self, error: &StorageError) {
-        tracing::error!(err = %error, "cannot write the transaction log, stopping");
-        self.failure.report(exit_code(error));
-    }
-
-    /// Loads the tree from disk, after a cut if one is asked for. A cut that cannot be made leaves
-    /// all as it is.
-    fn reload(&mut self, keep: Option<Zxid>) -> Result<(), StorageError> {
-        let begun = Instant::now();
-        let _files = self.snapshots.hold_files();
-        let (tree, end) = match self.history.reload(keep)? {
-            Reloaded::NotCut(error) => {
-                tracing::error!(zxid = ?keep, err = %error, "the log cannot be cut as the leader wants it");
-                (None, self.state.tree.read().last_zxid())
+    pub(super) fn fail(&self, error: &DiskFailure) {
+        self.failure.report(match error {
+            DiskFailure::History(error) => {
+                tracing::error!(err = %error, "cannot write the transaction log, stopping");
+                exit_code(error)
             }
-            Reloaded::Loaded { found, end } => {
-                log_recovered(&found, begun);
-                self.metrics.loaded(&database_load(&found.recovered));
-                (Some(Box::new(found.tree)), end)
-            }
-        };
-        self.tell(Input::Reloaded { tree, end });
-        Ok(())
+            DiskFailure::Members(_) => EXIT_UNEXPECTED,
+        });
     }
 
     fn append(&mut self, group: &LogGroup, times: &mut LogTimes) -> Result<usize, StorageError> {
         let begun_ms = clock::monotonic_ms();
-        for (zxid, range) in &group.records {
-            let payload = group.payloads.get(range.clone()).unwrap_or_default();
-            if self.history.append(*zxid, payload, clock::seed)? {
-                self.snapshots.request();
-            }
+        if write_group(&mut self.history, group, clock::seed)? {
+            self.snapshots.request();
         }
         let appended = group.records.len();
         let marks_ms = [group.queued_ms, begun_ms, clock::monotonic_ms()];
@@ -312,9 +277,9 @@ impl LogFile {
         Ok(appended)
     }
 
-    fn sync(&mut self, times: LogTimes) -> Result<(), StorageError> {
+    fn sync(&mut self, times: LogTimes) -> Result<Input, StorageError> {
         let begun_ms = clock::monotonic_ms();
-        let committed = self.history.commit()?;
+        let (committed, synced) = sync(&mut self.history)?;
         times.synced(&self.metrics, [begun_ms, clock::monotonic_ms()]);
         let elapsed_ms = u64::try_from(committed.sync_time.as_millis()).unwrap_or(u64::MAX);
         self.metrics.fsynctime.record(elapsed_ms);
@@ -324,6 +289,27 @@ impl LogFile {
         if committed.is_slow {
             self.stats.slow_fsync();
         }
-        Ok(())
+        Ok(synced)
+    }
+}
+
+/// What a log thread does beside the history.
+struct BesideLog<'a> {
+    metrics: &'a Metrics,
+    members: Option<&'a mut MembershipFiles>,
+    begun: Instant,
+}
+
+impl Beside for BesideLog<'_> {
+    fn write_members(&mut self, file: &MemberFile) -> io::Result<()> {
+        match &mut self.members {
+            Some(members) => members.write(file),
+            None => Ok(()),
+        }
+    }
+
+    fn loaded(&mut self, found: &RecoveredTree) {
+        log_recovered(found, self.begun);
+        self.metrics.loaded(&database_load(&found.recovered));
     }
 }

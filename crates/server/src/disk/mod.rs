@@ -7,9 +7,8 @@ pub(crate) mod purge;
 pub(crate) mod recovery;
 mod snapshot;
 
-pub(crate) use log::{GroupCommit, LogFile, LogThread, ToLog};
+pub(crate) use log::{GroupCommit, LogFile, LogThread};
 pub(crate) use orders::Disk;
 pub(crate) use snapshot::{
-    SnapshotEnd, SnapshotParts, SnapshotRequests, Snapshotter, Synchronised, Taken,
-    snapshot_settings,
+    SnapshotEnd, SnapshotParts, SnapshotRequests, Snapshotter, Taken, snapshot_settings,
 };

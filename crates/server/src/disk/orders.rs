@@ -1,12 +1,13 @@
 //! The core's side of the disk: what waits for the log thread.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crossbeam_channel::{Sender, TrySendError};
+use bytes::Bytes;
+use crossbeam_channel::{Receiver, Sender, TrySendError};
+use hosting::{DiskQueue, Group as _};
 use parking_lot::Mutex;
 use proto::Zxid;
-use replica::Input;
+use replica::{DiskOrder, Input};
 
 use super::log::{LogFile, LogGroup, ToLog};
 use crate::{clock, limits};
@@ -14,11 +15,11 @@ use crate::{clock, limits};
 /// Orders for the disk, in the order in which they were given.
 pub(crate) struct Disk {
     log: Sender<ToLog>,
+    /// Groups that the log thread has written, empty.
+    spent: Receiver<LogGroup>,
     file: Arc<Mutex<LogFile>>,
-    /// Orders that the log thread has had no room for yet. What is in `group` comes behind them.
-    waiting: VecDeque<ToLog>,
-    /// Records that were appended since.
-    group: LogGroup,
+    /// What the log thread has had no room for yet.
+    queue: DiskQueue<LogGroup>,
     /// The last record handed to the log thread or written here.
     handed: Zxid,
     /// Up to where the log is known to be on disk.
@@ -35,7 +36,7 @@ pub(crate) struct Disk {
 
 impl Disk {
     pub(crate) fn new(
-        log: Sender<ToLog>,
+        (log, spent): (Sender<ToLog>, Receiver<LogGroup>),
         file: Arc<Mutex<LogFile>>,
         end: Zxid,
         is_alone: bool,
@@ -43,9 +44,9 @@ impl Disk {
     ) -> Self {
         Self {
             log,
+            spent,
             file,
-            waiting: VecDeque::new(),
-            group: LogGroup::default(),
+            queue: DiskQueue::default(),
             handed: end,
             synced: end,
             is_alone,
@@ -77,17 +78,22 @@ impl Disk {
     }
 
     pub(crate) fn append(&mut self, zxid: Zxid, txn: &[u8]) {
-        self.group.push_bytes(zxid, txn);
+        self.queue.group.push_bytes(zxid, txn);
+    }
+
+    /// The same of a transaction that others have, too.
+    pub(crate) fn append_shared(&mut self, zxid: Zxid, txn: &Bytes) {
+        self.queue.group.push(zxid, txn);
     }
 
     /// Gives an order, behind all that was appended.
-    pub(crate) fn order(&mut self, order: ToLog) {
-        if let Some(last) = self.group.last() {
-            let group = std::mem::take(&mut self.group);
-            self.waiting.push_back(ToLog::Group(group));
-            self.handed = last;
+    pub(crate) fn order(&mut self, order: DiskOrder) {
+        if let DiskOrder::TakeOver { last, .. } = order {
+            self.note_replaced(last);
         }
-        self.waiting.push_back(order);
+        self.handed = self.queue.group.last().unwrap_or(self.handed);
+        let Self { queue, spent, .. } = self;
+        queue.order(order, || spent.try_recv().unwrap_or_default());
         self.offer_waiting();
     }
 
@@ -111,67 +117,74 @@ impl Disk {
         self.is_alone
             && self.is_prompt
             && self.nothing_else_waits
-            && !self.group.is_empty()
-            && self.group.len() <= limits::LOG_GROUP_SYNCED_BY_CORE_MAX
+            && !self.queue.group.is_empty()
+            && self.queue.group.len() <= limits::LOG_GROUP_SYNCED_BY_CORE_MAX
             && self.handed == self.synced
-            && self.waiting.is_empty()
+            && self.queue.is_at_group()
             && self.written.is_none()
     }
 
     fn sync_here(&mut self) {
-        let Some(last) = self.group.last() else {
+        let Some(last) = self.queue.group.last() else {
             return;
         };
         let mut file = self.file.lock();
-        let written = file.write(&self.group);
-        self.group.clear();
-        if let Err(error) = written {
-            file.fail(&error);
-            self.written = Some(Input::DiskFailed);
-            return;
-        }
-        drop(file);
-        (self.handed, self.synced) = (last, last);
-        self.written = Some(Input::Synced(last));
+        let written = file.write(&self.queue.group);
+        self.queue.group.clear();
+        self.written = Some(match written {
+            Ok(synced) => {
+                (self.handed, self.synced) = (last, last);
+                synced
+            }
+            Err(error) => {
+                file.fail(&error);
+                Input::DiskFailed
+            }
+        });
     }
 
     /// Until when a group waits for more, ms; `None` if it does not. While the log has no room there
     /// is no such time: it could pass, and nothing could be done about it.
     pub(crate) fn gathers_until_ms(&self) -> Option<i64> {
-        let is_small = self.group.bytes() < limits::OBSERVER_GROUP_BYTES;
-        let gathers = self.may_gather && !self.group.is_empty() && is_small;
-        (gathers && self.waiting.is_empty() && !self.log.is_full())
-            .then(|| self.group.since_ms() + limits::OBSERVER_GROUP_MS)
+        let is_small = self.queue.group.bytes() < limits::OBSERVER_GROUP_BYTES;
+        let gathers = self.may_gather && !self.queue.group.is_empty() && is_small;
+        (gathers && self.queue.is_at_group() && !self.log.is_full())
+            .then(|| self.queue.group.since_ms() + limits::OBSERVER_GROUP_MS)
     }
 
     /// Hands the log what has gathered, unless more is waited for (the deadline brings us back here),
     /// or the log is still busy with earlier groups (its next report does).
     pub(crate) fn offer(&mut self, now_ms: i64) {
         self.offer_waiting();
-        let Some(last) = self.group.last() else {
+        let Some(last) = self.queue.group.last() else {
             return;
         };
         let until_ms = self.gathers_until_ms();
-        if !self.waiting.is_empty() || until_ms.is_some_and(|until_ms| now_ms < until_ms) {
+        if !self.queue.is_at_group() || until_ms.is_some_and(|until_ms| now_ms < until_ms) {
             return;
         }
         if self.log.is_full() {
             return;
         }
-        let next = LogGroup::with_room_of(&self.group);
-        let group = ToLog::Group(std::mem::replace(&mut self.group, next));
-        match self.log.try_send(group) {
+        let group = self.take_group();
+        match self.log.try_send(ToLog::Group(group)) {
             Ok(()) => self.handed = last,
-            Err(TrySendError::Full(ToLog::Group(group))) => self.group = group,
+            Err(TrySendError::Full(ToLog::Group(group))) => self.queue.group = group,
             // The log thread is gone; `DiskFailed` is on its way.
             Err(_) => {}
         }
     }
 
+    /// What has gathered; an empty group takes its place.
+    fn take_group(&mut self) -> LogGroup {
+        let next = self.spent.try_recv().unwrap_or_default();
+        std::mem::replace(&mut self.queue.group, next)
+    }
+
     fn offer_waiting(&mut self) {
-        while let Some(order) = self.waiting.pop_front() {
-            if let Err(TrySendError::Full(order)) = self.log.try_send(order) {
-                return self.waiting.push_front(order);
+        while let Some(next) = self.queue.take_waiting() {
+            if let Err(TrySendError::Full(next)) = self.log.try_send(next) {
+                return self.queue.put_back(next);
             }
         }
     }

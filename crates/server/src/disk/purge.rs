@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jute::Limits;
-use storage::{DataDirs, RealDisk};
+use storage::{DataDirs, SwitchedDisk};
 use tokio::time::{MissedTickBehavior, interval};
 
 /// Removes snapshots and logs that are no longer needed, now and every `every`. Runs until
 /// aborted.
 pub(crate) async fn purge(
-    disk: Arc<RealDisk>,
+    disk: Arc<SwitchedDisk>,
     dirs: DataDirs,
     limits: Limits,
     retain: usize,

@@ -36,7 +36,7 @@ pub(crate) fn recover_at_start(
     recover_tree(config, dirs)
 }
 
-fn has_other_voters(config: &Config) -> bool {
+pub(crate) fn has_other_voters(config: &Config) -> bool {
     config.ensemble.as_ref().is_some_and(|ensemble| {
         let mut voters = ensemble.membership.participants();
         voters.any(|voter| voter.sid != ensemble.my_id)

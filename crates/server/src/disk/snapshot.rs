@@ -1,24 +1,23 @@
 //! The thread that writes snapshots while requests go on.
 
 use std::fs::File;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use hosting::{DueSnapshots, ServerState, SnapshotWork, Wanted, Written};
 use monitoring::admin::LastSnapshot;
 use parking_lot::{Mutex, MutexGuard};
 use proto::Zxid;
-use recovery::{NewSnapshot, SnapshotSettings, TreeReader};
-use replica::Input;
-use storage::{Compression, DataDirs, RealDisk, StorageError};
+use recovery::SnapshotSettings;
+use replica::Synchronised;
+use storage::{Compression, DataDirs, StorageError, SwitchedDisk};
 use tokio::sync::oneshot;
 
 use crate::failure::Failure;
 use crate::inbox::InputSink;
 use crate::metrics::Metrics;
-use crate::state::ServerState;
 use crate::{clock, limits};
 
 /// Exit code when a snapshot cannot be written. Source: ExitCode.ERROR_TAKING_SNAPSHOT.
@@ -45,76 +44,26 @@ pub(crate) struct Taken {
     pub(crate) file: File,
 }
 
-/// A snapshot that was written.
-struct Written {
-    zxid: Zxid,
-    path: PathBuf,
-}
-
-/// A leader's history that takes the place of this server's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Synchronised {
-    /// The learner's, for the report.
-    pub(crate) attempt: u64,
-    /// Of the tree that holds it. Once there is another the snapshot is not wanted any more.
-    pub(crate) generation: u64,
-}
-
 /// Room for one of each, mostly.
 const REQUESTS_MAX: usize = 2;
 
 /// Where the log thread and the core ask for a snapshot.
 #[derive(Clone)]
 pub(crate) struct SnapshotRequests {
-    busy: Arc<AtomicBool>,
-    rest: Arc<Rest>,
+    due: Arc<Mutex<DueSnapshots>>,
     files: Arc<Mutex<()>>,
     requests: Sender<Reason>,
     latest: Arc<Mutex<Option<LastSnapshot>>>,
-}
-
-/// Until when no snapshot is begun for the number of transactions alone.
-///
-/// `snapCount` was made for servers that log a few thousand transactions a second. At a hundred
-/// thousand, a large tree would be written over and over without a pause, which takes processor and
-/// disk from the clients and saves nothing: after a crash a log is read faster than it was written.
-#[derive(Default)]
-struct Rest {
-    until_ms: AtomicU64,
-}
-
-impl Rest {
-    /// A snapshot took `took`, until `now_ms` (monotonic).
-    fn begin(&self, took: Duration, now_ms: u64) {
-        let rest = match took {
-            took if took < limits::SNAPSHOT_SHORT => Duration::ZERO,
-            took => took
-                .saturating_mul(limits::SNAPSHOT_REST_FACTOR)
-                .min(limits::SNAPSHOT_REST_MAX),
-        };
-        let rest_ms = u64::try_from(rest.as_millis()).unwrap_or(u64::MAX);
-        self.until_ms
-            .store(now_ms.saturating_add(rest_ms), Ordering::Release);
-    }
-
-    fn is_over(&self, now_ms: u64) -> bool {
-        now_ms >= self.until_ms.load(Ordering::Acquire)
-    }
 }
 
 impl SnapshotRequests {
     /// Asks for a snapshot, unless one is being written or was just now: the next trigger will ask
     /// again.
     pub(crate) fn request(&self) {
-        if !self.rest.is_over(clock::monotonic_ms()) {
-            tracing::debug!("the last snapshot was large and is recent, none is begun");
-        } else if !self.busy.swap(true, Ordering::AcqRel) {
-            // `busy` keeps a second from being sent, but two of the core's may fill the queue.
-            if self.requests.try_send(Reason::Due).is_err() {
-                self.busy.store(false, Ordering::Release);
-            }
-        } else {
-            tracing::warn!("a snapshot is still being written, too busy to start another");
+        // One that is under way keeps a second from being sent, but two of the core's may fill the queue.
+        let begins = self.due.lock().begin(clock::session_ms());
+        if begins && self.requests.try_send(Reason::Due).is_err() {
+            self.due.lock().end();
         }
     }
 
@@ -191,20 +140,16 @@ pub(crate) struct SnapshotParts {
     pub(crate) state: Arc<ServerState>,
     pub(crate) settings: SnapshotSettings,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) disk: Arc<RealDisk>,
+    pub(crate) disk: Arc<SwitchedDisk>,
     pub(crate) dirs: DataDirs,
 }
 
 /// Writes a snapshot whenever one is asked for.
 pub(crate) struct Snapshotter {
-    pub(crate) state: Arc<ServerState>,
-    pub(crate) settings: SnapshotSettings,
-    pub(crate) metrics: Arc<Metrics>,
-    pub(crate) disk: Arc<RealDisk>,
-    pub(crate) dirs: DataDirs,
-    pub(crate) failure: Failure,
-    busy: Arc<AtomicBool>,
-    rest: Arc<Rest>,
+    state: Arc<ServerState>,
+    metrics: Arc<Metrics>,
+    failure: Failure,
+    work: SnapshotWork<SwitchedDisk>,
     files: Arc<Mutex<()>>,
     abandoned: Arc<AtomicBool>,
     requests: Receiver<Reason>,
@@ -219,16 +164,14 @@ impl Snapshotter {
         failure: Failure,
         core: InputSink,
     ) -> (Self, SnapshotRequests, SnapshotEnd) {
-        let busy = Arc::new(AtomicBool::new(false));
-        let rest = Arc::new(Rest::default());
+        let due = Arc::new(Mutex::new(DueSnapshots::default()));
         let files = Arc::new(Mutex::new(()));
         let abandoned = Arc::new(AtomicBool::new(false));
         let (sender, requests) = crossbeam_channel::bounded(REQUESTS_MAX);
         let (end, ended) = crossbeam_channel::bounded(0);
         let latest = Arc::new(Mutex::new(None));
         let asking = SnapshotRequests {
-            busy: busy.clone(),
-            rest: rest.clone(),
+            due: due.clone(),
             files: files.clone(),
             requests: sender,
             latest: latest.clone(),
@@ -236,13 +179,9 @@ impl Snapshotter {
         (
             Self {
                 state: parts.state,
-                settings: parts.settings,
                 metrics: parts.metrics,
-                disk: parts.disk,
-                dirs: parts.dirs,
                 failure,
-                busy,
-                rest,
+                work: SnapshotWork::new((parts.disk, parts.dirs), parts.settings, due),
                 files,
                 abandoned: abandoned.clone(),
                 requests,
@@ -256,30 +195,27 @@ impl Snapshotter {
     }
 
     /// Runs until nobody can ask any more.
-    pub(crate) fn run(self) {
+    pub(crate) fn run(mut self) {
         while let Ok(reason) = self.requests.recv() {
-            let written = match reason {
-                Reason::Due => self.take(),
-                Reason::Synchronised(of) => self.take_over(of),
+            let wanted = match reason {
+                Reason::Due => Wanted::Due,
+                Reason::Synchronised(of) => Wanted::Synchronised(of),
                 Reason::Asked(answer) => {
                     // Nobody takes it if whoever asked has gone.
                     let _ = answer.send(self.take_for_operator());
                     continue;
                 }
             };
-            if matches!(reason, Reason::Due) {
-                self.busy.store(false, Ordering::Release);
-            }
-            match (written, reason) {
-                (Err(error), _) => {
+            match self.write(wanted) {
+                Ok(written) => {
+                    let told = written.and_then(|written| written.told);
+                    told.into_iter().for_each(|told| (self.core)(told));
+                }
+                Err(error) => {
                     tracing::error!(err = %error, "cannot write a snapshot, stopping");
                     self.failure.report(EXIT_SNAPSHOT);
                     return;
                 }
-                (Ok(Some(zxid)), Reason::Synchronised(Synchronised { attempt, .. })) => {
-                    (self.core)(Input::SnapshotWritten { attempt, zxid });
-                }
-                (Ok(_), _) => {}
             }
         }
         tracing::debug!("snapshot thread ends");
@@ -287,13 +223,15 @@ impl Snapshotter {
 
     /// Writes a snapshot of the tree as it is: fuzzy, since changes go on meanwhile. None if the
     /// server is told to stop and cannot wait for it, or the tree is about to hold another history.
-    pub(crate) fn take(&self) -> Result<Option<Zxid>, StorageError> {
-        Ok(self.write(None)?.map(|written| written.zxid))
+    pub(crate) fn take(&mut self) -> Result<Option<Zxid>, StorageError> {
+        Ok(self.write(Wanted::Asked)?.map(|written| written.zxid))
     }
 
-    fn take_for_operator(&self) -> Result<Taken, String> {
-        let written = self.write(None).map_err(|error| error.to_string())?;
-        let Some(Written { zxid, path }) = written else {
+    fn take_for_operator(&mut self) -> Result<Taken, String> {
+        let written = self
+            .write(Wanted::Asked)
+            .map_err(|error| error.to_string())?;
+        let Some(Written { zxid, path, .. }) = written else {
             return Err("the tree is being replaced, or the server is ending".to_owned());
         };
         let open = || {
@@ -304,70 +242,40 @@ impl Snapshotter {
         open().map_err(|error: std::io::Error| format!("{}: {error}", path.display()))
     }
 
-    /// The same of a leader's history, and this server's own snapshots are removed.
-    fn take_over(&self, of: Synchronised) -> Result<Option<Zxid>, StorageError> {
-        Ok(self.write(Some(of))?.map(|written| written.zxid))
+    fn write(&mut self, wanted: Wanted) -> Result<Option<Written>, StorageError> {
+        let mut written = None;
+        self.work.ask(wanted);
+        while self.work.next().is_some() {
+            if self.abandoned.load(Ordering::Acquire) {
+                if let Some(snapshot) = self.work.writing() {
+                    let (zxid, bytes) = (snapshot.zxid(), snapshot.bytes());
+                    tracing::info!(%zxid, bytes, "snapshot given up, the log has it all");
+                }
+                self.work.give_up();
+                return Ok(None);
+            }
+            let (files, bytes) = (&self.files, limits::SNAPSHOT_CHUNK_BYTES);
+            let stepped = self
+                .work
+                .step(&*self.state, bytes, clock::session_ms, || files.lock());
+            written = stepped?;
+        }
+        if let Some(written) = &written {
+            self.note_written(written);
+        }
+        Ok(written)
     }
 
-    fn write(&self, of: Option<Synchronised>) -> Result<Option<Written>, StorageError> {
-        let started = Instant::now();
-        let state = &self.state;
-        let (reader, generation) = {
-            let tree = state.tree.read();
-            let generation = state.tree_generation();
-            (TreeReader::new(&tree, generation), generation)
-        };
-        let zxid = reader.zxid();
-        if of.is_some_and(|of| of.generation != generation) {
-            tracing::info!(%zxid, "snapshot not begun, the role that asked for it is over");
-            return Ok(None);
-        }
-        let (disk, dirs) = (self.disk.clone(), self.dirs.clone());
-        let mut snapshot = NewSnapshot::new(disk, dirs, self.settings, reader)?;
-        let mut chunk = Vec::with_capacity(limits::SNAPSHOT_CHUNK_BYTES);
-        loop {
-            chunk.clear();
-            // Shared and short: writers wait for one chunk at most.
-            let more = {
-                let tree = state.tree.read();
-                let (generation, bytes) = (state.tree_generation(), limits::SNAPSHOT_CHUNK_BYTES);
-                snapshot.read(&tree, generation, bytes, &mut chunk)
-            };
-            let Ok(more) = more else {
-                tracing::info!(%zxid, "snapshot given up, it would hold what may never be committed");
-                return Ok(None);
-            };
-            snapshot.write(&chunk)?;
-            if self.abandoned.load(Ordering::Acquire) {
-                // Dropped, it removes what there is.
-                tracing::info!(%zxid, bytes = snapshot.bytes(), "snapshot given up, the log has it all");
-                return Ok(None);
-            }
-            if !more {
-                break;
-            }
-        }
-        let files = self.files.lock();
-        let trailer = {
-            let tree = state.tree.read();
-            snapshot.trailer(&tree, state.tree_generation())
-        };
-        let Ok(trailer) = trailer else {
-            tracing::info!(%zxid, "snapshot given up, it would hold what may never be committed");
-            return Ok(None);
-        };
-        let path = snapshot.finish(trailer, of.is_some())?;
+    fn note_written(&self, written: &Written) {
+        let (zxid, now_ms) = (written.zxid, clock::session_ms());
         *self.latest.lock() = Some(LastSnapshot {
             zxid,
             at_s: clock::wall_ms() / 1000,
         });
-        drop(files);
-        let elapsed = started.elapsed();
-        self.rest.begin(elapsed, clock::monotonic_ms());
-        let elapsed_ms = u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX);
+        let elapsed_ms = now_ms.saturating_sub(written.begun_ms);
+        let elapsed_ms = u64::try_from(elapsed_ms).unwrap_or(0);
         self.metrics.snapshottime.record(elapsed_ms);
-        tracing::info!(file = %path.display(), %zxid, elapsed_ms, "snapshot written");
-        Ok(Some(Written { zxid, path }))
+        tracing::info!(file = %written.path.display(), %zxid, elapsed_ms, "snapshot written");
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use replica::State as _;
+
 use super::*;
 use crate::assemble::server::{Server, test_server};
 
@@ -12,7 +14,7 @@ fn snapshotter(server: &Server, dir: &Path) -> (Snapshotter, SnapshotRequests, S
             state: server.clients.state.clone(),
             settings: snapshot_settings(&server.clients.settings.config.storage),
             metrics: server.clients.metrics.clone(),
-            disk: Arc::new(RealDisk),
+            disk: Arc::new(SwitchedDisk::default()),
             dirs: DataDirs::unlocked(dir, dir),
         },
         Failure::default(),
@@ -20,21 +22,8 @@ fn snapshotter(server: &Server, dir: &Path) -> (Snapshotter, SnapshotRequests, S
     )
 }
 
-#[test]
-fn large_snapshots_leave_three_quarters_of_the_time_and_small_ones_follow_at_once() {
-    let rest = Rest::default();
-    assert!(rest.is_over(0));
-    rest.begin(limits::SNAPSHOT_SHORT - Duration::from_millis(1), 5000);
-    assert!(rest.is_over(5000));
-    rest.begin(Duration::from_secs(2), 7000);
-    assert!(!rest.is_over(12_999));
-    assert!(rest.is_over(13_000));
-    rest.begin(Duration::from_secs(600), 20_000);
-    assert!(rest.is_over(80_000));
-}
-
 fn of(server: &Server, attempt: u64) -> Synchronised {
-    let generation = server.clients.state.tree_generation();
+    let generation = server.clients.state.generation();
     Synchronised {
         attempt,
         generation,
@@ -50,7 +39,7 @@ async fn a_snapshot_of_a_role_that_is_over_is_not_written_and_removes_nothing() 
     let version = dir.path().join("version-2");
     let own = version.join("snapshot.7");
     std::fs::write(&own, "x").unwrap();
-    let (snapshotter, requests, _end) = snapshotter(&server, dir.path());
+    let (mut snapshotter, requests, _end) = snapshotter(&server, dir.path());
     requests.request_for_core(of(&server, 1));
     server.clients.state.give_up_snapshots();
     requests.request_for_core(of(&server, 2));
@@ -59,7 +48,12 @@ async fn a_snapshot_of_a_role_that_is_over_is_not_written_and_removes_nothing() 
         panic!("a snapshot that is due")
     };
     std::fs::remove_file(version.join("snapshot.0")).unwrap();
-    assert_eq!(snapshotter.take_over(stale).unwrap(), None);
+    assert!(
+        snapshotter
+            .write(Wanted::Synchronised(stale))
+            .unwrap()
+            .is_none()
+    );
     assert!(own.exists() && !version.join("snapshot.0").exists());
     // The next one is of the tree that there is.
     drop(requests);
@@ -93,16 +87,14 @@ async fn while_snapshots_rest_the_core_gets_its_own_and_later_a_due_one_begins()
     let dir = tempfile::tempdir().unwrap();
     let server = test_server(dir.path()).await;
     let (snapshotter, requests, _end) = snapshotter(&server, dir.path());
-    let hour = Duration::from_secs(3600);
-    snapshotter.rest.begin(hour, clock::monotonic_ms());
+    let (hour_ms, now_ms) = (3_600_000, clock::session_ms());
+    requests.due.lock().note_written(now_ms, now_ms + hour_ms);
     requests.request();
     assert!(snapshotter.requests.is_empty());
     requests.request_for_core(of(&server, 1));
     let asked = snapshotter.requests.try_recv();
     assert!(matches!(asked, Ok(Reason::Synchronised(of)) if of.attempt == 1));
-    snapshotter
-        .rest
-        .begin(Duration::ZERO, clock::monotonic_ms());
+    requests.due.lock().note_written(now_ms, now_ms);
     requests.request();
     assert!(matches!(snapshotter.requests.try_recv(), Ok(Reason::Due)));
     drop(snapshotter);
@@ -121,11 +113,11 @@ async fn a_snapshot_under_way_does_not_outlast_its_grace() {
     };
     assert_eq!(files(), ["snapshot.0"]);
     std::fs::remove_file(dir.path().join("version-2/snapshot.0")).unwrap();
-    let (snapshotter, requests, end) = snapshotter(&server, dir.path());
+    let (mut snapshotter, requests, end) = snapshotter(&server, dir.path());
     let abandoned = end.abandoned.clone();
     let thread = std::thread::spawn(move || {
         // Someone can still ask: the thread does not end by itself.
-        let taken = (snapshotter.take(), snapshotter);
+        let mut taken = (snapshotter.take(), snapshotter);
         while !abandoned.load(Ordering::Acquire) {
             std::thread::yield_now();
         }

@@ -3,16 +3,25 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use replica::{Effect, Input, LeaderEvent, LearnerEvent, Port};
+use config::members::HostPort;
+use hosting::MemberLinks;
+use proto::Zxid;
+use proto::leader::LeaderPacket;
+use proto::learner::LearnerPacket;
+use replica::elections::ElectionEffect;
+use replica::{Input, LeaderEvent, Port};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
+use zab::leader::{LinkFault, LinkId};
 
 use super::mesh::{InputPermit, Mesh, MeshEvent, OracleFile};
 use super::peer::{
-    Dialer, LeaderConnection, LearnerLinks, LearnerPort, ListenSettings, PeerEvent, ReadAheadPermit,
+    Dialer, LeaderConnection, LearnerLinks, LearnerPort, ListenSettings, PeerError, PeerEvent,
+    ReadAheadPermit,
 };
 use crate::failure::Failure;
 use crate::inbox::InputSink;
+use crate::limits;
 
 /// Exit code of what nobody has foreseen. Source: ExitCode.UNEXPECTED_ERROR.
 const EXIT_UNEXPECTED: u8 = 1;
@@ -28,6 +37,9 @@ pub(crate) struct MemberPorts {
     pub(crate) leader: Option<LeaderConnection>,
     /// What packets take of their connections' read-ahead that the replica has not handled yet.
     pub(crate) read_ahead: Vec<ReadAheadPermit>,
+    /// The same of the connections of a follower's observers. It is kept while the leader takes in slowly
+    /// what they ask for.
+    pub(crate) observers_ahead: Vec<ReadAheadPermit>,
     /// Inputs of elections that the replica handles.
     pub(crate) elections_ahead: Vec<InputPermit>,
     /// The oracle of an ensemble of two (`oraclePath`).
@@ -44,81 +56,13 @@ impl MemberPorts {
         observers.chain([self.learners.links()]).collect()
     }
 
-    pub(crate) fn flush(&mut self) {
-        self.learners.flush();
-        if let Some(port) = &self.observers {
-            port.flush();
-        }
-        if let Some(leader) = &mut self.leader {
-            leader.flush();
-        }
-    }
-
-    /// Carries out what concerns other members.
-    pub(crate) fn carry_out(&mut self, effect: Effect) {
-        match effect {
-            Effect::Listen {
-                port,
-                attempt,
-                addresses,
-            } => {
-                let on_all_ips = self.listen_on_all_ips;
-                if let Some(port) = self.port(port) {
-                    let listen = ListenSettings {
-                        addresses,
-                        on_all_ips,
-                    };
-                    port.open(attempt, listen);
-                }
-            }
-            Effect::StopListening { port, hands_over } => match self.port(port) {
-                Some(port) if hands_over => port.hand_over(),
-                Some(port) => port.close_all(),
-                None => {}
-            },
-            Effect::Send { port, to, packet } => {
-                if let Some(port) = self.port(port) {
-                    port.send(to, packet);
-                }
-            }
-            Effect::SendSnapshot { port, to, zxid } => {
-                if let Some(port) = self.port(port) {
-                    port.send_snapshot(to, zxid);
-                }
-            }
-            Effect::ReadLog { to, from, upto } => self.learners.read_log(to, from, upto),
-            Effect::CloseLink { port, link, fault } => {
-                if let Some(port) = self.port(port) {
-                    port.close(link, &fault);
-                }
-            }
-            Effect::Dial {
-                attempt,
-                addresses,
-                pause_ms,
-            } => {
-                let pause = Duration::from_millis(pause_ms);
-                self.leader = Some(self.dialer.dial(attempt, addresses, pause));
-            }
-            Effect::SendToLeader(packet) => {
-                if let Some(leader) = &mut self.leader {
-                    leader.send(packet);
-                }
-            }
-            Effect::ReceiveSnapshot => {
-                if let Some(leader) = &self.leader {
-                    leader.receive_snapshot();
-                }
-            }
-            Effect::HangUp => self.leader = None,
-            Effect::Election(effect) => self.mesh.carry_out(effect),
-            Effect::AskOracle => {
-                if let Some(oracle) = &self.oracle {
-                    oracle.ask();
-                }
-            }
-            // What concerns this server alone is carried out before it comes here.
-            _ => {}
+    /// The packets that waited are handled.
+    pub(crate) fn release_read_ahead(&mut self) {
+        self.read_ahead.clear();
+        let leader = self.leader.as_ref();
+        let waiting = leader.map_or(0, LeaderConnection::waiting_bytes);
+        if waiting < limits::RELAYED_BYTES_MAX {
+            self.observers_ahead.clear();
         }
     }
 
@@ -144,91 +88,130 @@ impl MemberPorts {
         }
     }
 
-    /// What a connection of the quorum port says.
+    /// What a connection between members says.
     pub(crate) fn translate(&mut self, event: PeerEvent) -> Option<Input> {
-        match event {
-            PeerEvent::LeaderConnected { attempt } => {
-                self.of_leader(attempt, LeaderEvent::Connected)
+        let PeerEvent {
+            input,
+            permit,
+            reason,
+        } = event;
+        match &input {
+            Input::Learner(Port::Observers, _) => self.observers_ahead.extend(permit),
+            Input::Leader { attempt, .. } if !self.is_current(*attempt) => {
+                // What belongs to an earlier role says nothing any more.
+                return None;
             }
-            PeerEvent::LeaderPackets {
-                attempt,
-                packets,
-                permit,
-            } => {
-                self.read_ahead.push(permit);
-                self.of_leader(attempt, LeaderEvent::Packets(packets))
-            }
-            PeerEvent::LeaderUnreachable { attempt, error } => {
-                if self.is_current(attempt) {
-                    tracing::warn!(err = %error, "the leader cannot be reached");
+            Input::Leader { event, .. } => {
+                if let Some(reason) = reason {
+                    tell_end(event, &reason);
                 }
-                self.of_leader(attempt, LeaderEvent::Closed)
+                self.read_ahead.extend(permit);
             }
-            PeerEvent::LeaderClosed { attempt, reason } => {
-                if self.is_current(attempt) {
-                    tracing::warn!(%reason, "the connection to the leader is gone");
-                }
-                self.of_leader(attempt, LeaderEvent::Closed)
-            }
-            PeerEvent::SnapshotProgress { attempt } => {
-                self.of_leader(attempt, LeaderEvent::SnapshotProgress)
-            }
-            PeerEvent::SnapshotReceived { attempt, tree } => {
-                self.of_leader(attempt, LeaderEvent::SnapshotReceived(tree))
-            }
-            PeerEvent::SnapshotDamaged { attempt, error } => {
-                if self.is_current(attempt) {
-                    tracing::error!(err = %error, "the leader's snapshot is no good");
-                }
-                self.of_leader(attempt, LeaderEvent::SnapshotDamaged)
-            }
-            other => self.of_learner(Port::Learners, other),
+            _ => self.read_ahead.extend(permit),
         }
-    }
-
-    /// What a connection of the observers' port says.
-    pub(crate) fn translate_observer(&mut self, event: PeerEvent) -> Option<Input> {
-        if let PeerEvent::LearnerClosed { link, reason } = &event {
-            tracing::info!(link = link.0, %reason, "an observer's connection is gone");
-        }
-        self.of_learner(Port::Observers, event)
-    }
-
-    fn of_learner(&mut self, port: Port, event: PeerEvent) -> Option<Input> {
-        let event = match event {
-            PeerEvent::LearnerConnected { link, peer } => {
-                tracing::debug!(link = link.0, %peer, "a learner connects");
-                LearnerEvent::Connected { link }
-            }
-            PeerEvent::LearnerPackets {
-                link,
-                packets,
-                permit,
-            } => {
-                self.read_ahead.push(permit);
-                LearnerEvent::Packets { link, packets }
-            }
-            PeerEvent::LearnerClosed { link, .. } => LearnerEvent::Closed { link },
-            PeerEvent::SnapshotSent { link } => LearnerEvent::SnapshotSent { link },
-            PeerEvent::LogRecords { link, records } => LearnerEvent::LogRecords { link, records },
-            PeerEvent::LogUnusable { link } => LearnerEvent::LogUnusable { link },
-            PeerEvent::ListenFailed { attempt } => {
-                return Some(Input::ListenFailed { port, attempt });
-            }
-            _ => return None,
-        };
-        Some(Input::Learner(port, event))
-    }
-
-    fn of_leader(&self, attempt: u64, event: LeaderEvent) -> Option<Input> {
-        // What belongs to an earlier role says nothing any more.
-        let is_current = self.is_current(attempt);
-        is_current.then_some(Input::Leader { attempt, event })
+        Some(input)
     }
 
     fn is_current(&self, attempt: u64) -> bool {
         let leader = self.leader.as_ref();
         leader.is_some_and(|leader| leader.attempt() == attempt)
+    }
+}
+
+impl MemberLinks for MemberPorts {
+    fn listen(&mut self, port: Port, attempt: u64, addresses: Vec<HostPort>) {
+        let on_all_ips = self.listen_on_all_ips;
+        if let Some(port) = self.port(port) {
+            let listen = ListenSettings {
+                addresses,
+                on_all_ips,
+            };
+            port.open(attempt, listen);
+        }
+    }
+
+    fn stop_listening(&mut self, port: Port, hands_over: bool) {
+        match self.port(port) {
+            Some(port) if hands_over => port.hand_over(),
+            Some(port) => port.close_all(),
+            None => {}
+        }
+    }
+
+    fn send(&mut self, port: Port, to: LinkId, packet: LeaderPacket) {
+        if let Some(port) = self.port(port) {
+            port.send(to, packet);
+        }
+    }
+
+    fn send_snapshot(&mut self, port: Port, to: LinkId, zxid: Zxid) {
+        if let Some(port) = self.port(port) {
+            port.send_snapshot(to, zxid);
+        }
+    }
+
+    fn read_log(&mut self, to: LinkId, from: Zxid, upto: Zxid) {
+        self.learners.read_log(to, from, upto);
+    }
+
+    fn close_link(&mut self, port: Port, link: LinkId, fault: &LinkFault) {
+        if let Some(port) = self.port(port) {
+            port.close(link, fault);
+        }
+    }
+
+    fn dial(&mut self, attempt: u64, addresses: Vec<HostPort>, pause_ms: u64) {
+        let pause = Duration::from_millis(pause_ms);
+        self.leader = Some(self.dialer.dial(attempt, addresses, pause));
+    }
+
+    fn send_to_leader(&mut self, packet: LearnerPacket) {
+        if let Some(leader) = &mut self.leader {
+            leader.send(packet);
+        }
+    }
+
+    fn receive_snapshot(&mut self) {
+        if let Some(leader) = &self.leader {
+            leader.receive_snapshot();
+        }
+    }
+
+    fn hang_up(&mut self) {
+        self.leader = None;
+    }
+
+    fn elect(&mut self, effect: ElectionEffect) {
+        self.mesh.carry_out(effect);
+    }
+
+    fn ask_oracle(&mut self) {
+        if let Some(oracle) = &self.oracle {
+            oracle.ask();
+        }
+    }
+
+    fn flush(&mut self) {
+        self.learners.flush();
+        if let Some(port) = &self.observers {
+            port.flush();
+        }
+        if let Some(leader) = &mut self.leader {
+            leader.flush();
+        }
+    }
+}
+
+/// Why there is no connection to the leader.
+fn tell_end(event: &LeaderEvent, reason: &PeerError) {
+    match (event, reason) {
+        (LeaderEvent::SnapshotDamaged, _) => {
+            tracing::error!(err = %reason, "the leader's snapshot is no good");
+        }
+        (_, PeerError::Unreachable { .. } | PeerError::Auth(_)) => {
+            tracing::warn!(err = %reason, "the leader cannot be reached");
+        }
+        _ => tracing::warn!(%reason, "the connection to the leader is gone"),
     }
 }
 

@@ -39,6 +39,11 @@ impl Progress {
         Zxid(self.committed.load(Ordering::Acquire))
     }
 
+    /// Whether more may come before something is taken.
+    pub(super) fn has_room(&self) -> bool {
+        self.queued.load(Ordering::Relaxed) < limits::HISTORY_QUEUE_BYTES / 4
+    }
+
     pub(super) fn taken(&self, bytes: usize) {
         self.queued.fetch_sub(bytes, Ordering::Relaxed);
     }
@@ -50,12 +55,14 @@ pub(crate) struct Feed {
     pub(super) queue: Sender<Group>,
     pub(super) gathered: Vec<Fed>,
     pub(super) bytes: usize,
+    /// The last one that was applied.
+    pub(super) last: Zxid,
 }
 
 impl Feed {
     /// A committed transaction was applied. The tree is held.
     pub(crate) fn applied(&mut self, record: &TxnRecord, client: impl FnOnce() -> Option<Client>) {
-        self.committed(record.header.zxid);
+        self.last = record.header.zxid;
         if self.gathered.len() == limits::HISTORY_GROUP_MAX {
             return;
         }
@@ -77,8 +84,10 @@ impl Feed {
         if self.gathered.is_empty() {
             return;
         }
+        self.committed(self.last);
         let bytes = std::mem::take(&mut self.bytes);
-        let txns = std::mem::take(&mut self.gathered);
+        let usual = Vec::with_capacity(self.gathered.len());
+        let txns = std::mem::replace(&mut self.gathered, usual);
         let queued = self.progress.queued.load(Ordering::Relaxed);
         if queued + bytes > limits::HISTORY_QUEUE_BYTES {
             return;

@@ -11,28 +11,50 @@
 //! server comes first, and the history catches up later.
 
 mod feed;
-mod files;
 mod thread;
 
 pub(crate) use feed::Feed;
-pub(crate) use thread::start;
+pub(crate) use thread::{Sources, start};
 
 use std::sync::Arc;
 
 use history::Reader;
-use parking_lot::RwLock;
+use proto::Zxid;
+use tokio::sync::watch;
 
 /// Where the reader of the history is, once it is open.
 #[derive(Clone, Default)]
-pub(crate) struct Readers(Arc<RwLock<Option<Reader>>>);
+pub(crate) struct Readers(Arc<watch::Sender<Current>>);
+
+/// What can be read at the moment.
+#[derive(Clone, Default)]
+pub(crate) struct Current {
+    /// `None` while the history is not open.
+    pub(crate) reader: Option<Reader>,
+    head: Zxid,
+}
 
 impl Readers {
     /// `None` while the history is not open.
     pub(crate) fn get(&self) -> Option<Reader> {
-        self.0.read().clone()
+        self.0.borrow().reader.clone()
+    }
+
+    /// Tells of each change of what can be read.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Current> {
+        self.0.subscribe()
     }
 
     fn set(&self, reader: Option<Reader>) {
-        *self.0.write() = reader;
+        self.0.send_modify(|current| current.reader = reader);
+    }
+
+    /// Readers see everything up to here.
+    fn recorded(&self, head: Zxid) {
+        self.0.send_if_modified(|current| {
+            let is_new = current.head != head;
+            current.head = head;
+            is_new
+        });
     }
 }

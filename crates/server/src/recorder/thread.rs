@@ -1,6 +1,8 @@
 //! The thread that records.
 
+use std::collections::HashMap;
 use std::io;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -9,15 +11,18 @@ use std::time::{Duration, Instant};
 use config::ChangeHistory;
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
 use history::{HistoryError, Index, Origin, PathFilter, Settings, Step, set_aside};
-use jute::Limits;
-use proto::Zxid;
+use hosting::FillError;
+use proto::{Id, Zxid};
+use recovery::LogEnd;
 use rustix::process::{Pid, setpriority_process};
-use storage::DataDirs;
+use storage::SwitchedDisk;
 
 use super::Readers;
 use super::feed::{Client, Fed, Feed, Group, Progress};
-use super::files::{Caught, FillError, Sources};
 use crate::{clock, limits};
+
+/// What of a member's files it reads.
+pub(crate) type Sources = hosting::Recorder<SwitchedDisk>;
 
 /// Begins to keep a history: where transactions go, and the thread.
 ///
@@ -25,8 +30,7 @@ use crate::{clock, limits};
 /// If the patterns of paths make no sense, or there can be no thread.
 pub(crate) fn start(
     keys: &ChangeHistory,
-    dirs: DataDirs,
-    limits: Limits,
+    (sources, log_end): (Sources, Arc<LogEnd>),
     readers: Readers,
 ) -> Result<(Feed, JoinHandle<()>), StartFailure> {
     let settings = Settings {
@@ -40,7 +44,8 @@ pub(crate) fn start(
     let (queue, groups) = bounded(limits::HISTORY_GROUPS_MAX);
     let recorder = Recorder {
         settings,
-        sources: Sources { dirs, limits },
+        sources,
+        log_end,
         free_bytes_min: keys.free_bytes_min,
         progress: progress.clone(),
         readers,
@@ -50,7 +55,6 @@ pub(crate) fn start(
         last_checkpoint: Instant::now(),
         looked_at_disk: None,
         is_full: false,
-        is_behind: false,
     };
     let builder = std::thread::Builder::new().name("history".to_owned());
     let thread = builder.spawn(move || recorder.run(&groups))?;
@@ -59,6 +63,7 @@ pub(crate) fn start(
         queue,
         gathered: Vec::new(),
         bytes: 0,
+        last: Zxid::ZERO,
     };
     Ok((feed, thread))
 }
@@ -76,6 +81,12 @@ pub(crate) enum StartFailure {
 const NICENESS: i32 = 10;
 /// Between two looks at what there is to do when nothing comes in.
 const IDLE: Duration = Duration::from_millis(100);
+/// What comes in is gathered for so long: a wake-up for each group would cost the threads that serve
+/// more than recording it.
+const GATHER: Duration = Duration::from_millis(4);
+/// After so many transactions others may have the processor: a scheduler lets a thread go on for some
+/// milliseconds, however nice it is, and whoever serves a client would wait for that.
+const YIELD_EVERY: usize = 32;
 /// What is recorded is durable after so long.
 const CHECKPOINT_EVERY: Duration = Duration::from_secs(1);
 /// Between looks at the free space of the disk.
@@ -88,6 +99,7 @@ const PAUSE_MAX: Duration = Duration::from_secs(60);
 struct Recorder {
     settings: Settings,
     sources: Sources,
+    log_end: Arc<LogEnd>,
     free_bytes_min: u64,
     progress: Arc<Progress>,
     readers: Readers,
@@ -98,8 +110,6 @@ struct Recorder {
     last_checkpoint: Instant,
     looked_at_disk: Option<Instant>,
     is_full: bool,
-    /// Something was left out of the queue, and is to be read from the log.
-    is_behind: bool,
 }
 
 impl Recorder {
@@ -110,16 +120,27 @@ impl Recorder {
             let is_over = matches!(group, Err(RecvTimeoutError::Disconnected));
             let is_idle = group.is_err();
             if let Ok(group) = group {
-                self.progress.taken(group.bytes);
-                self.turn(|recorder, index| recorder.take(index, group.txns));
+                self.record(group, groups);
             }
-            let has_time = is_idle || std::mem::take(&mut self.is_behind);
+            let has_time = is_idle || self.sources.is_behind();
             self.turn(|recorder, index| recorder.work(index, has_time));
             if is_over {
                 self.turn(|_, index| Ok(index.checkpoint()?));
                 return;
             }
         }
+    }
+
+    /// Records a group, and what comes in within some time.
+    fn record(&mut self, first: Group, groups: &Receiver<Group>) {
+        if self.progress.has_room() && groups.len() < limits::HISTORY_GROUPS_MAX / 4 {
+            std::thread::sleep(GATHER);
+        }
+        let gathered: Vec<Group> = std::iter::once(first).chain(groups.try_iter()).collect();
+        let bytes = gathered.iter().map(|group| group.bytes).sum();
+        let txns = gathered.iter().flat_map(|group| &group.txns);
+        self.turn(|recorder, index| recorder.take(index, txns));
+        self.progress.taken(bytes);
     }
 
     /// Does something with the history, if it is open or can be opened.
@@ -131,6 +152,7 @@ impl Recorder {
         };
         match result {
             Ok(index) => {
+                self.readers.recorded(index.head());
                 self.index = Some(index);
                 self.pause = PAUSE_MIN;
             }
@@ -150,17 +172,9 @@ impl Recorder {
         if committed <= Zxid::ZERO || Instant::now() < self.next_try {
             return Ok(None);
         }
-        let index = match Index::open(self.settings.clone()) {
-            Err(HistoryError::Missing { .. }) => {
-                match self.sources.create(&self.settings, committed)? {
-                    Some(index) => index,
-                    None => {
-                        self.next_try = Instant::now() + PAUSE_MIN;
-                        return Ok(None);
-                    }
-                }
-            }
-            other => other?,
+        let Some(index) = self.sources.open(&self.settings, committed)? else {
+            self.next_try = Instant::now() + PAUSE_MIN;
+            return Ok(None);
         };
         tracing::info!(dir = %self.settings.dir.display(), head = %index.head(), changes = index.changes(), "the change history is open");
         self.readers.set(Some(index.reader()));
@@ -196,6 +210,7 @@ impl Recorder {
             return !self.is_full;
         }
         self.looked_at_disk = Some(now);
+        self.let_go_if_removed();
         let Some(free) = free_bytes(&self.settings.dir) else {
             return true;
         };
@@ -219,6 +234,15 @@ impl Recorder {
         !self.is_full
     }
 
+    /// Files that somebody has removed can still be written, and nobody would ever find them.
+    fn let_go_if_removed(&mut self) {
+        if self.index.is_some() && !self.settings.is_there() {
+            tracing::error!(dir = %self.settings.dir.display(), "the directory of the change history is gone: it is made again");
+            self.readers.set(None);
+            self.index = None;
+        }
+    }
+
     fn close(&mut self) {
         self.readers.set(None);
         if let Some(Err(error)) = self.index.take().map(|mut index| index.checkpoint()) {
@@ -238,45 +262,27 @@ impl Recorder {
     }
 
     /// Records transactions that follow the last one; others are found in the log later.
-    fn take(&mut self, index: &mut Index, txns: Vec<Fed>) -> Result<(), FillError> {
+    fn take<'a>(
+        &mut self,
+        index: &mut Index,
+        txns: impl Iterator<Item = &'a Fed>,
+    ) -> Result<(), FillError> {
         let mut origins = Origins::default();
-        for Fed { record, client } in txns {
-            let (head, zxid) = (index.head(), record.header.zxid);
-            // The first of an epoch may follow more than one: the log tells.
-            if zxid == head.next() && zxid.epoch() == head.epoch() {
-                index.append(&record, origins.of(client))?;
-            } else if zxid > head {
-                self.is_behind = true;
-                break;
-            } else if zxid == head && !index.is_head(&record.header) {
-                return Err(HistoryError::OtherEnsemble { zxid }.into());
+        let progress = self.progress.clone();
+        let txns = txns.enumerate().map(move |(at, Fed { record, client })| {
+            if at % YIELD_EVERY == 0 && progress.has_room() {
+                std::thread::yield_now();
             }
-        }
-        index.publish()?;
-        Ok(())
+            (record, origins.of(client.as_ref()))
+        });
+        self.sources.take(index, txns)
     }
 
     /// What there is to do besides.
     fn work(&mut self, index: &mut Index, is_idle: bool) -> Result<(), FillError> {
-        let committed = self.progress.committed();
-        if is_idle && committed > Zxid::ZERO && index.head() > committed {
-            return Err(HistoryError::OtherEnsemble { zxid: index.head() }.into());
-        }
         if is_idle {
-            while index.head() < committed {
-                match self.sources.catch_up(index, committed)? {
-                    Caught::Partly => index.checkpoint()?,
-                    Caught::Up => break,
-                    Caught::Gap => {
-                        let after = index.head();
-                        if !self.sources.bridge(index, &self.settings, committed)? {
-                            break;
-                        }
-                        tracing::warn!(%after, from = %index.head(), "the log does not reach back to the change history: it has a hole");
-                    }
-                }
-            }
-            index.publish()?;
+            let upto = (self.progress.committed(), self.log_end.get());
+            self.sources.catch_up(index, &self.settings, upto)?;
         }
         index.step(clock::wall_ms())?;
         if self.last_checkpoint.elapsed() >= CHECKPOINT_EVERY {
@@ -306,38 +312,35 @@ fn free_bytes(dir: &Path) -> Option<u64> {
     Some(stat.f_bavail.saturating_mul(stat.f_frsize))
 }
 
-/// Clients in the words of the history; those of one group are often the same.
+/// Clients in the words of the history; those of one group are often the same few.
 #[derive(Default)]
 struct Origins {
-    unknown: Origin,
-    last: Option<(Client, Origin)>,
+    unknown: Arc<Origin>,
+    known: HashMap<SocketAddr, (Arc<[Id]>, Arc<Origin>)>,
 }
 
 impl Origins {
-    fn of(&mut self, client: Option<Client>) -> &Origin {
-        let Some(client) = client else {
-            return &self.unknown;
+    fn of(&mut self, client: Option<&Client>) -> Arc<Origin> {
+        let Some((address, ids)) = client else {
+            return self.unknown.clone();
         };
-        let is_last = self
-            .last
-            .as_ref()
-            .is_some_and(|(last, _)| last.0 == client.0 && Arc::ptr_eq(&last.1, &client.1));
-        if !is_last {
-            let shown = client
-                .1
-                .iter()
-                .filter(|id| !matches!(&*id.scheme, "world" | "ip"));
-            let origin = Origin {
-                client: client.0.to_string(),
-                identities: shown
-                    .map(|id| format!("{}:{}", id.scheme, masked(&id.scheme, &id.id)))
-                    .collect(),
-            };
-            self.last = Some((client, origin));
+        if let Some((known, origin)) = self.known.get(address)
+            && Arc::ptr_eq(known, ids)
+        {
+            return origin.clone();
         }
-        self.last
-            .as_ref()
-            .map_or(&self.unknown, |(_, origin)| origin)
+        let shown = ids
+            .iter()
+            .filter(|id| !matches!(&*id.scheme, "world" | "ip"));
+        let origin = Arc::new(Origin {
+            client: address.to_string(),
+            identities: shown
+                .map(|id| format!("{}:{}", id.scheme, masked(&id.scheme, &id.id)))
+                .collect(),
+        });
+        let known = (ids.clone(), origin.clone());
+        self.known.insert(*address, known);
+        origin
     }
 }
 

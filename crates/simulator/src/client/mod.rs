@@ -21,7 +21,7 @@ use crate::members::{self, Restoration};
 use crate::network::{Message, Patience, Place, Port};
 use crate::plan::{MS, Plan, SECOND};
 use crate::queue::{Event, Micros};
-use crate::wire::{ToClient, ToServer};
+use crate::wire::{self, ToClient};
 use crate::world::World;
 use requests::Asker;
 use watching::Watching;
@@ -65,6 +65,10 @@ pub(crate) struct Client {
     pub(crate) is_quiet: bool,
     /// Since when it has been connected with this session.
     pub(crate) connected_since: Option<Micros>,
+    /// Whether its session was global when it asked for it last.
+    was_global: bool,
+    /// Where it dials next, in scripts.
+    pub(crate) goes_to: Option<usize>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +118,8 @@ impl Client {
             progress: 0,
             is_quiet: false,
             connected_since: None,
+            was_global: false,
+            goes_to: None,
         }
     }
 
@@ -160,7 +166,8 @@ impl Client {
     }
 
     fn dial(&mut self, world: &mut World) {
-        let server = world.random.below(world.plan.servers());
+        let drawn = world.random.below(world.plan.servers());
+        let server = self.goes_to.take().unwrap_or(drawn);
         let to = Place::Server { server, life: 0 };
         let (network, queue) = (&mut world.network, &mut world.queue);
         self.connection =
@@ -178,13 +185,10 @@ impl Client {
         }
         self.stage = Stage::Greeting;
         self.heard_at = world.now();
-        let hello = ToServer::Connect {
-            session: self.session,
-            timeout_ms: self.timeout_ms,
-            last_zxid: self.last_zxid,
-            read_only: self.takes_read_only,
-        };
-        world.send(self.place(), connection, Message::ToServer(Box::new(hello)));
+        self.was_global = world.checks.history.sessions.contains(&self.session);
+        let (session, last_zxid) = (self.session, self.last_zxid);
+        let hello = wire::hello(session, self.timeout_ms, last_zxid, self.takes_read_only);
+        world.send(self.place(), connection, Message::ToServer(hello));
     }
 
     /// Hangs up and comes back later.
@@ -225,17 +229,9 @@ impl Client {
         world
             .checks
             .asks(by, self.connections, self.identity, &request, at);
-        self.asked.push_back(Asked {
-            cxid,
-            request: request.clone(),
-            at,
-        });
-        let message = ToServer::Request { cxid, request };
-        world.send(
-            self.place(),
-            connection,
-            Message::ToServer(Box::new(message)),
-        );
+        let frame = wire::asked(cxid, &request);
+        self.asked.push_back(Asked { cxid, request, at });
+        world.send(self.place(), connection, Message::ToServer(frame));
     }
 
     fn ask_something(&mut self, world: &mut World) {
@@ -265,7 +261,8 @@ impl Client {
             _ if !is_operator => None,
             true => self.restoration.next(&world.plan),
             false if world.random.percent(12) => {
-                Some(members::draw(&world.plan, &mut world.random))
+                let list = world.checks.history.members();
+                members::draw(list.as_ref(), &world.plan, &mut world.random)
             }
             false => None,
         }
@@ -283,19 +280,35 @@ impl Client {
         }
         self.heard_at = world.now();
         match message {
-            Message::ToClient(ToClient::Connected {
-                session,
-                is_read_only,
-            }) => self.connected(session, is_read_only, world),
-            Message::ToClient(ToClient::Event { event_type, path }) => {
-                self.watches.hear(event_type, &path);
-            }
-            Message::ToClient(ToClient::Authenticated) => world.checks.succeeds(OpCode::Auth),
-            Message::ToClient(ToClient::Reply { cxid, zxid, result }) => {
-                self.hear_reply(cxid, zxid, &result, world);
+            Message::ToClient(frames) => {
+                match wire::heard(frames, self.stage == Stage::Greeting) {
+                    Ok(heard) => heard.into_iter().for_each(|told| {
+                        // It may have hung up over the one before.
+                        if self.connection == Some(connection) {
+                            self.hear(told, world);
+                        }
+                    }),
+                    Err(error) => world
+                        .checks
+                        .fail("clients can read what they are told", error),
+                }
             }
             Message::End => self.drop_connection(world),
             _ => {}
+        }
+    }
+
+    fn hear(&mut self, told: ToClient, world: &mut World) {
+        match told {
+            ToClient::Connected {
+                session,
+                is_read_only,
+            } => self.connected(session, is_read_only, world),
+            ToClient::Event { event_type, path } => self.watches.hear(event_type, &path),
+            ToClient::Authenticated => world.checks.succeeds(OpCode::Auth),
+            ToClient::Reply { cxid, zxid, result } => {
+                self.hear_reply(cxid, zxid, &result, world);
+            }
         }
     }
 
@@ -312,8 +325,10 @@ impl Client {
                 format!("session {} has expired", self.session)
             });
             // Without a leader a server with local sessions takes those that it does not know for over, as
-            // Apache ZooKeeper's does (LearnerSessionTracker.touchSession).
-            if !is_read_only {
+            // Apache ZooKeeper's does (LearnerSessionTracker.touchSession). A session that has become global
+            // since it was asked for was local then, and so another server's: its createSession had not come
+            // to the leader.
+            if !is_read_only && self.was_global {
                 world.checks.told_over(self.session);
             }
             self.forget_session();
@@ -330,11 +345,8 @@ impl Client {
         self.connections += 1;
         self.connected_since = Some(world.now());
         if let (Some(identity), Some(connection)) = (self.identity, self.connection) {
-            let auth = ToServer::Auth {
-                scheme: "digest",
-                auth: Bytes::from(identity.credentials()),
-            };
-            world.send(self.place(), connection, Message::ToServer(Box::new(auth)));
+            let frame = wire::credentials("digest", identity.credentials());
+            world.send(self.place(), connection, Message::ToServer(frame));
         }
         match self.watches.set_again(self.last_zxid) {
             None => self.stage = Stage::Connected,
@@ -394,8 +406,10 @@ impl Client {
             }
             Request::Write(write) => {
                 if let (WriteRequest::Reconfig(request), true) = (&write, world.is_healed) {
+                    let result = result.as_ref().map(drop).map_err(|error| *error);
+                    let list = world.checks.history.members();
                     let restoration = &mut self.restoration;
-                    restoration.answered(request, result.is_ok(), &world.plan);
+                    restoration.answered(request, result, list.as_ref(), &world.plan);
                 }
                 if result.is_ok() {
                     world.checks.acknowledged(zxid, session, cxid);

@@ -10,14 +10,14 @@ impl Ensemble {
     /// Until when an event has to wait, because nobody is there to notice it.
     pub(super) fn stalled_until(&self, event: &Event) -> Option<Micros> {
         let until = match *event {
-            Event::Wake { server, .. } => self.stands_until(server),
+            Event::Wake { server, .. } | Event::Oracle { server, .. } => self.stands_until(server),
             Event::JobDone { server, job, .. } => {
                 let machine = self.machines.get(server)?;
                 match job {
                     Job::Log | Job::Snapshot | Job::ReadLog { .. } => {
                         machine.stands_until.max(machine.hangs_until)
                     }
-                    Job::SendSnapshot(_) => machine.stands_until,
+                    Job::SendSnapshot(_) | Job::Client(_) => machine.stands_until,
                 }
             }
             Event::Arrival { connection, lane } => self.end_stands_until(connection, 1 - lane),

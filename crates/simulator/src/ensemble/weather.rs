@@ -3,6 +3,7 @@
 use super::Ensemble;
 use crate::client::SLEEP_MAX;
 use crate::configured::dirs_of;
+use crate::member_files;
 use crate::plan::{MS, SECOND};
 use crate::queue::Event;
 use crate::world::World;
@@ -23,6 +24,12 @@ impl Ensemble {
         let pause = self.world.plan.pause;
         let next = self.world.random.range(pause / 4, 2 * pause);
         self.world.queue.after(next, Event::Weather);
+        if self.world.plan.features.has_oracle && self.world.random.percent(40) {
+            return self.turn_oracle();
+        }
+        if self.world.plan.lists_rot && self.world.random.percent(10) {
+            return self.rot_list();
+        }
         let has_bad_disks = self.world.plan.has_bad_disks;
         if self.world.plan.has_stalls && self.world.random.percent(20) {
             return self.stand_still();
@@ -61,7 +68,7 @@ impl Ensemble {
         self.stop_one(index, with_power);
     }
 
-    fn stop_one(&mut self, index: usize, with_power: bool) {
+    pub(super) fn stop_one(&mut self, index: usize, with_power: bool) {
         if with_power {
             self.lose_power(index);
         } else {
@@ -231,6 +238,23 @@ impl Ensemble {
             });
         }
     }
+
+    /// The file of the list in force rots, or that of a proposed one, or all of it is gone, and the server
+    /// notices when it starts again.
+    fn rot_list(&mut self) {
+        let index = self.any_server();
+        let (disk, random) = (&self.machines[index].disk, &mut self.world.random);
+        if self.machines[index].lost_list.is_none()
+            && let Ok(Some(lost)) = member_files::rot(disk, random)
+        {
+            self.world.say(format!("server {}", index + 1), || {
+                format!("{} rots", lost.path.display())
+            });
+            self.machines[index].lost_list = Some(lost);
+            self.stop_one(index, false);
+        }
+    }
+
     /// A server has promised a later epoch than anybody knows of, when it starts again.
     fn promise_more(&mut self) {
         let index = self.any_server();

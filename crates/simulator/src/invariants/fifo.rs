@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 
-use proto::txn::{Txn, TxnRecord};
+use proto::txn::TxnRecord;
 use proto::{SessionId, Zxid};
 
 use super::Held;
-use crate::history::has_failed;
+use crate::history::{has_failed, needs_no_session};
 
 /// The newest request of each session that took effect.
 #[derive(Debug, Default)]
@@ -18,8 +18,8 @@ impl Fifo {
 
     pub(crate) fn committed(&mut self, txn: &TxnRecord) -> Held {
         let (session, cxid) = (txn.header.session, txn.header.cxid);
-        // Anybody may end a session, also with a request that was long on its way.
-        if cxid <= 0 || has_failed(&txn.txn) || matches!(txn.txn, Txn::CloseSession { .. }) {
+        // Such a request may have been long on its way.
+        if cxid <= 0 || has_failed(&txn.txn) || needs_no_session(&txn.txn) {
             return Ok(());
         }
         let newest = self.0.entry(session).or_insert(0);

@@ -1,25 +1,62 @@
-//! A hard quota holds: what was in flight when it was reached may go beyond it, and no more.
+//! A hard quota holds: of what was applied when a transaction was prepared, not of what was under way.
+//!
+//! As in Apache ZooKeeper (ZooKeeperServer.checkQuota) each znode of a transaction is judged by the
+//! usage in the tree of the leader that prepares it. What that leader has proposed and not applied
+//! does not count, nor does what stands before it in its multi. So a quota can be exceeded by as many
+//! znodes as are under way at once, and stays exceeded; nothing is added to it then.
 
+use std::collections::BTreeMap;
+
+use proto::Zxid;
 use proto::txn::{Txn, TxnRecord};
 
 use super::Held;
 use crate::history::{History, has_failed};
-
-pub(crate) const NAME: &str = "a hard quota holds";
 
 /// The znode that gets a quota, and where it stands.
 const ROOT: &str = "/b";
 const LIMITS: &str = "/zookeeper/quota/b/zookeeper_limits";
 const STATS: &str = "/zookeeper/quota/b/zookeeper_stats";
 
-/// How long a transaction may be under way.
-const IN_FLIGHT_MS: i64 = 4000;
-/// How many znodes may go beyond the limit. In one run of about a thousand some do for longer than a
-/// transaction is under way; why is not known yet (docs/TESTING.md).
-const BEYOND_MAX: usize = 8;
+/// Where the tree of its leader ended when each transaction was proposed that creates something below
+/// the root.
+#[derive(Debug, Default)]
+pub(crate) struct Quota(BTreeMap<Zxid, Zxid>);
 
-/// The last transaction of the history is this.
-pub(crate) fn committed(txn: &TxnRecord, history: &History) -> Held {
+impl Quota {
+    pub(crate) const NAME: &str = "a hard quota holds";
+
+    /// A leader proposes this, with a tree up to `applied`.
+    pub(crate) fn proposes(&mut self, txn: &TxnRecord, applied: Zxid) {
+        if creates_below(txn) {
+            self.0.insert(txn.header.zxid, applied);
+        }
+    }
+
+    /// The last transaction of the history is this.
+    pub(crate) fn committed(&mut self, txn: &TxnRecord, history: &History) -> Held {
+        let zxid = txn.header.zxid;
+        let Some(applied) = self.0.remove(&zxid) else {
+            return Ok(());
+        };
+        let limits = history.get(LIMITS, applied);
+        let limit = limits.and_then(|node| hard_count(node.data.as_deref()?));
+        // Without a count there is nothing to compare with.
+        let (Some(limit), Some(_)) = (limit, history.get(STATS, applied)) else {
+            return Ok(());
+        };
+        let root = usize::from(history.get(ROOT, applied).is_some());
+        let count = root + history.descendants(ROOT, applied).count();
+        if count < limit {
+            return Ok(());
+        }
+        Err(format!(
+            "{ROOT} had {count} znodes at {applied}, and {zxid} was prepared after that and adds to them; the hard limit is {limit}"
+        ))
+    }
+}
+
+fn creates_below(txn: &TxnRecord) -> bool {
     let parts = match &txn.txn {
         Txn::Multi(txns) if !has_failed(&txn.txn) => &txns[..],
         txn => std::slice::from_ref(txn),
@@ -28,31 +65,10 @@ pub(crate) fn committed(txn: &TxnRecord, history: &History) -> Held {
         path.strip_prefix(ROOT)
             .is_some_and(|rest| rest.starts_with('/'))
     };
-    let makes_one = |txn: &Txn| match txn {
+    parts.iter().any(|txn| match txn {
         Txn::Create(create) | Txn::Create2(create) => is_below(&create.path),
         _ => false,
-    };
-    let (before, now) = (proto::Zxid(txn.header.zxid.0 - 1), txn.header.zxid);
-    let limit = history
-        .get(LIMITS, before)
-        .and_then(|node| hard_count(node.data.as_deref()?));
-    let (Some(limit), true) = (limit, parts.iter().any(makes_one)) else {
-        return Ok(());
-    };
-    // Without a count there is nothing to compare with. What is in flight is not counted.
-    let settled = history.last_before(txn.header.time_ms - IN_FLIGHT_MS);
-    let was_set = history.get(LIMITS, settled).is_some() && history.get(STATS, settled).is_some();
-    let since = history.created_at(LIMITS).unwrap_or(now);
-    let is_settled = was_set && since <= settled && history.created_at(STATS) <= Some(settled);
-    let count = |zxid| 1 + history.descendants(ROOT, zxid).count();
-    if !is_settled || count(settled) <= limit || count(before) <= limit + BEYOND_MAX {
-        return Ok(());
-    }
-    Err(format!(
-        "{ROOT} has {} znodes at {now}, and had {} for long; the hard limit is {limit}",
-        count(now),
-        count(settled)
-    ))
+    })
 }
 
 fn hard_count(data: &[u8]) -> Option<usize> {

@@ -12,8 +12,8 @@ const LONGEST: Micros = 30 * SECOND;
 /// An operator who changes each member twice, each with an election.
 const LONGEST_OF_OPERATOR: Micros = 55 * SECOND;
 
-/// It took so long.
-pub(crate) fn healed(took: Micros, plan: &Plan) -> Held {
+/// It took so long, and then it was so.
+pub(crate) fn healed(took: Micros, well: Held, plan: &Plan) -> Held {
     let longest = match plan.features.reconfigures {
         true => LONGEST_OF_OPERATOR,
         false => LONGEST,
@@ -22,7 +22,8 @@ pub(crate) fn healed(took: Micros, plan: &Plan) -> Held {
         return Ok(());
     }
     let (took, longest) = (took / SECOND, longest / SECOND);
+    let now = well.err().unwrap_or_else(|| "it is well now".to_owned());
     Err(format!(
-        "it has taken {took} s and more until everything was well, {longest} s are allowed"
+        "it has taken {took} s and more until everything was well, {longest} s are allowed: {now}"
     ))
 }

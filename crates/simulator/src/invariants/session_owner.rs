@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use proto::SessionId;
-use proto::txn::{Txn, TxnRecord};
+use proto::txn::TxnRecord;
 
 use super::Held;
-use crate::history::has_failed;
+use crate::history::{has_failed, needs_no_session};
 
 /// Over which connection of its session each request went.
 #[derive(Debug, Default)]
@@ -26,8 +26,7 @@ impl SessionOwner {
 
     pub(crate) fn committed(&mut self, txn: &TxnRecord) -> Held {
         let (session, cxid) = (txn.header.session, txn.header.cxid);
-        // Anybody may end a session.
-        if has_failed(&txn.txn) || matches!(txn.txn, Txn::CloseSession { .. }) {
+        if has_failed(&txn.txn) || needs_no_session(&txn.txn) {
             return Ok(());
         }
         let Some(connection) = self.asked.get(&(session, cxid)).copied() else {

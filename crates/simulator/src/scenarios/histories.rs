@@ -3,7 +3,7 @@
 use super::SOON;
 use crate::ensemble::Ensemble;
 use crate::plan::{MS, SECOND};
-use crate::server::Held;
+use crate::world::Held;
 
 /// Server 3 alone has a proposal. It comes back with server 1, which is brought to this history
 /// while its disk holds `held` back: must the epoch not begin? Then both are gone, and servers 1

@@ -2,7 +2,7 @@
 
 use crate::ensemble::Ensemble;
 use crate::plan::{MS, SECOND};
-use crate::server::Held;
+use crate::world::Held;
 
 /// Server 3 comes back to an ensemble that has elected another leader without it, in a later round
 /// than its first.

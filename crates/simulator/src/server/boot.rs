@@ -1,20 +1,19 @@
 //! From the disk to a member that looks for a leader, in the order of the real server's start.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
-use proto::Zxid;
+use hosting::{ServerState, Wanted, member_start};
 use recovery::{History, RecoveredTree, complete_start, recover_member, write_snapshot};
 use replica::members::MemberLists;
-use replica::{MemberStart, Now, Replica, Start, State};
-use storage::{DataDirs, Empty, Epochs, OpenOptions, SnapTrigger, StorageError};
+use replica::{Replica, Start, State};
+use session::SessionIds;
+use storage::{DataDirs, OpenOptions, SnapTrigger, StorageError};
 use testkit::SimDisk;
 
 use super::Server;
 use super::disk::DiskWork;
 use super::host::SimHost;
-use super::state::SimState;
-use crate::configured::{SNAPSHOTS, config_of, dirs_of, history_settings, settings};
+use crate::configured::{SNAPSHOTS, config_of, dirs_of, history_settings, settings, sid_of};
 use crate::world::World;
 
 /// Which process this is.
@@ -38,23 +37,17 @@ impl Server {
             tree, recovered, ..
         } = recover_member(&*disk, &dirs, &how.recovery, how.tree.clone()).map_err(say)?;
         storage::make_durable(&*disk, &dirs, &recovered).map_err(say)?;
-        let state = Rc::new(SimState::new(tree, world.plan.tick_ms));
+        // The clock must be later at each start of a server.
+        let ids = SessionIds::new(sid_of(birth.index).0.to_be_bytes()[7], world.now_ms());
+        let state = Arc::new(ServerState::new(tree, world.plan.tick_ms, ids));
         let write_first =
             || write_snapshot(disk.clone(), dirs.clone(), SNAPSHOTS, &state.tree()).map(drop);
         let is_due = complete_start(&*disk, &dirs, &recovered, write_first).map_err(say)?;
-        let epochs = Epochs::load(&*disk, &dirs, recovered.last_zxid).map_err(say)?;
-        let member = MemberStart {
-            lists: MemberLists::new(&config).ok_or("no ensemble is configured")?,
-            epochs: replica::Epochs {
-                accepted: epochs.accepted,
-                current: epochs.current,
-            },
-            last_logged: recovered.last_zxid.max(Zxid::ZERO),
-            log_whole_from: recovered.snapshot.map_or(Zxid::ZERO, |file| file.zxid),
-            is_trusted: recovered.empty != Some(Empty::Untrusted),
-        };
+        let lists = MemberLists::new(&config).ok_or("no ensemble is configured")?;
+        let member = member_start(&*disk, &dirs, &recovered, lists).map_err(say)?;
         let trigger = SnapTrigger::new(world.plan.snap_count, 0, world.random.any());
-        let history = History::new(disk.clone(), dirs.clone(), how, trigger);
+        let end = recovered.last_zxid;
+        let history = History::new(disk.clone(), dirs.clone(), how, trigger, end);
         let work = DiskWork::new(disk, dirs, history);
         let host = SimHost::new(birth, state.clone(), work, world);
         let start = Start {
@@ -62,7 +55,7 @@ impl Server {
             member: Some(member),
             seed: world.random.any(),
         };
-        let replica = Replica::new(start, &*state, now(world, birth.index));
+        let replica = Replica::new(start, &*state, world.clocks_of(birth.index));
         let mut server = Self {
             replica: replica.map_err(|error| error.to_string())?,
             state,
@@ -70,15 +63,8 @@ impl Server {
             wake_at: None,
         };
         if is_due {
-            server.with(world, |server| server.host.request_snapshot(None));
+            server.with(world, |server| server.host.request_snapshot(Wanted::Due));
         }
         Ok(server)
-    }
-}
-
-pub(super) fn now(world: &World, index: usize) -> Now {
-    Now {
-        ms: world.now_ms(),
-        wall_ms: world.wall_ms(index),
     }
 }

@@ -1,280 +1,271 @@
 //! The connections of a leader to its learners, and of a learner to its leader.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
 
-use bytes::Bytes;
 use config::members::HostPort;
+use hosting::{
+    LinkName, LinkReader, LinkWriter, MemberLinks, PacketBatch, PacketBuffer, PacketQueue, Piece,
+    log_records,
+};
 use jute::Limits;
 use proto::Zxid;
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
-use recovery::{Restore, TreeReader};
-use replica::{Input, LeaderEvent, LearnerEvent, Port, State};
-use storage::read_body;
-use tree::Tree;
-use zab::Record;
-use zab::leader::LinkId;
+use proto::packet::QuorumPacket;
+use replica::elections::ElectionEffect;
+use replica::{Input, LearnerEvent};
+use storage::LogPages;
+use zab::leader::{LinkFault, LinkId};
 
 use super::Job;
 use super::host::SimHost;
-use crate::configured::{OBSERVER_MASTER_PORT, server_at, tree_settings};
-use crate::network::{self, Message, Patience};
-use crate::plan::{MS, Plan};
-use crate::world::World;
+use crate::configured::{server_at, tree_settings};
+use crate::network::{Heard, Message, Patience, Port};
+use crate::pace::{self, BACKLOG_MAX, LINK_BOUNDS};
+use crate::plan::MS;
 
-/// Packets that may wait for a learner.
-const BACKLOG_MAX: usize = 5000;
-
-/// The ways to other members.
+/// The connections to other members.
 #[derive(Default)]
-pub(super) struct Members {
+pub(crate) struct Members {
     /// Where learners are listened for.
-    pub(super) listens: BTreeSet<Port>,
+    pub(super) listens: BTreeSet<replica::Port>,
     links: BTreeMap<u64, Link>,
-    leader: Option<Line>,
+    /// The last connection to a leader.
+    leader: u64,
 }
 
-/// A learner's connection: a snapshot to be sent, and what comes behind it.
+/// A connection, or an attempt at one.
 struct Link {
-    port: Port,
-    snapshot: Option<(Zxid, TreeReader)>,
-    held: Vec<Message>,
-}
-
-/// The connection to the leader, or an attempt at one.
-struct Line {
-    attempt: u64,
-    connection: u64,
-    /// What has come of a snapshot.
-    snapshot: Vec<u8>,
-    /// Whether a snapshot is next, and not wanted yet.
+    reader: LinkReader,
+    queue: PacketQueue,
+    writer: LinkWriter,
+    /// Whether the next piece of a tree takes its time, or as much is under way as may be.
+    is_reading: bool,
+    /// Whether a tree is next, and not wanted yet.
     is_waiting: bool,
 }
 
 impl Link {
-    fn new(port: Port) -> Self {
+    fn new(of: LinkName, queue: PacketQueue) -> Self {
         Self {
-            port,
-            snapshot: None,
-            held: Vec::new(),
+            reader: LinkReader::new(of, PacketBuffer::new(Limits::default(), |_| false)),
+            queue,
+            writer: LinkWriter::default(),
+            is_reading: false,
+            is_waiting: false,
         }
     }
 }
 
 impl Members {
     /// Whether a message on this connection can be taken now.
-    pub(super) fn may_take(&self, connection: u64) -> bool {
-        let mut waiting = self.leader.iter().filter(|line| line.is_waiting);
-        !waiting.any(|line| line.connection == connection)
+    pub(crate) fn may_take(&self, connection: u64) -> bool {
+        let link = self.links.get(&connection);
+        link.is_none_or(|link| !link.is_waiting)
     }
 }
 
 impl SimHost {
-    fn tell_of_learner(&mut self, port: Port, event: LearnerEvent) {
-        self.inputs.push_back(Input::Learner(port, event));
-    }
-
-    fn tell_of_leader(&mut self, event: LeaderEvent) {
-        if let Some(Line { attempt, .. }) = self.members.leader {
-            self.inputs.push_back(Input::Leader { attempt, event });
+    /// Something happened on a connection to another member.
+    pub(super) fn hear_member(&mut self, port: replica::Port, number: u64, heard: Heard) {
+        if matches!(heard, Heard::Accepted) {
+            let of = LinkName::Learner(port, LinkId(number));
+            let link = Link::new(of, PacketQueue::of_learner(LINK_BOUNDS));
+            self.members.links.insert(number, link);
+            return self.inputs.push_back(of.connected());
+        }
+        let Some(link) = self.members.links.get_mut(&number) else {
+            return;
+        };
+        let reader = &mut link.reader;
+        match heard {
+            Heard::Reached(_) => self.inputs.push_back(reader.of().connected()),
+            Heard::Message(Message::Packets(bytes)) => {
+                reader.buffer.bytes().extend_from_slice(&bytes);
+                self.inputs
+                    .extend(reader.take().map(|(packets, _)| packets));
+                link.is_waiting = reader.is_at_tree();
+            }
+            Heard::Message(Message::Tree(bytes, is_last)) => {
+                reader.buffer.bytes().extend_from_slice(&bytes);
+                if !is_last {
+                    return self.inputs.push_back(reader.of().tree_progress());
+                }
+                let settings = tree_settings(&self.world.plan);
+                let tree = reader.receive_tree(|_| Ok(0), Limits::default(), settings);
+                let tree = tree.ok().map(|received| received.tree);
+                self.inputs.push_back(reader.of().tree_received(tree));
+            }
+            Heard::NotReached { .. } | Heard::Closed => self.lose_link(number),
+            Heard::Accepted | Heard::Message(_) => {}
         }
     }
 
-    pub(super) fn stop_listening(&mut self, port: Port) {
-        self.members.listens.remove(&port);
-        let links = self.members.links.iter();
-        let links = links.filter(|(_, link)| link.port == port);
-        for link in links.map(|(number, _)| *number).collect::<Vec<_>>() {
-            self.close_link(link);
-        }
+    /// A connection has ended by itself, or has to.
+    fn lose_link(&mut self, number: u64) {
+        let link = self.members.links.get(&number);
+        self.inputs
+            .extend(link.map(|link| link.reader.of().closed()));
+        self.drop_link(number);
     }
 
-    pub(super) fn close_link(&mut self, link: u64) {
-        self.members.links.remove(&link);
-        self.close(link);
+    fn drop_link(&mut self, number: u64) {
+        self.members.links.remove(&number);
+        self.world.close(number);
     }
 
-    pub(super) fn learner_connected(&mut self, connection: u64, port: Port) {
-        self.members.links.insert(connection, Link::new(port));
-        let link = LinkId(connection);
-        self.tell_of_learner(port, LearnerEvent::Connected { link });
-    }
-
-    pub(super) fn learner_packet(&mut self, connection: u64, packet: LearnerPacket) {
-        if let Some(Link { port, .. }) = self.members.links.get(&connection) {
-            let (link, packets) = (LinkId(connection), vec![packet]);
-            self.tell_of_learner(*port, LearnerEvent::Packets { link, packets });
-        }
-    }
-
-    pub(super) fn learner_closed(&mut self, connection: u64) {
-        if let Some(Link { port, .. }) = self.members.links.remove(&connection) {
-            let link = LinkId(connection);
-            self.tell_of_learner(port, LearnerEvent::Closed { link });
-        }
-    }
-
-    pub(super) fn send_down(&mut self, to: u64, message: Message) {
-        match self.members.links.get_mut(&to) {
-            Some(link) if link.snapshot.is_some() => link.held.push(message),
-            Some(_) => self.send(to, message),
-            None => return,
-        }
-        if self.world.network.backlog(to, 1) > BACKLOG_MAX {
-            self.close(to);
-            self.learner_closed(to);
-        }
-    }
-
-    pub(super) fn send_snapshot(&mut self, to: u64, zxid: Zxid) {
+    fn send_packet(&mut self, to: u64, packet: QuorumPacket) {
         if let Some(link) = self.members.links.get_mut(&to) {
-            let reader = TreeReader::new(&self.state.tree(), self.state.generation());
-            link.snapshot = Some((zxid, reader));
-            self.send(to, Message::SnapshotBegin(zxid));
-            self.start_job(Job::SendSnapshot(to), 500);
+            let mut batch = PacketBatch::default();
+            batch.add(&packet);
+            match link.queue.push(&batch, || 0) {
+                Ok(()) => self.write_to(to, BACKLOG_MAX),
+                Err(_) => self.lose_link(to),
+            }
         }
     }
 
-    pub(super) fn continue_sending(&mut self, to: u64) {
-        let (state, mut chunk) = (self.state.clone(), Vec::new());
-        let Some(link) = self.members.links.get_mut(&to) else {
-            return;
-        };
-        let Some((zxid, reader)) = &mut link.snapshot else {
-            return;
-        };
-        let (zxid, bytes) = (*zxid, self.world.plan.chunk_bytes);
-        let read = reader.read(&state.tree(), state.generation(), bytes, &mut chunk);
-        let Ok(more) = read else {
-            self.close(to);
-            return self.learner_closed(to);
-        };
-        self.send(to, Message::Snapshot(Bytes::from(chunk)));
-        if more {
-            let delay = self.world.random.range(200, 5000);
-            return self.start_job(Job::SendSnapshot(to), delay);
+    /// Another piece of a tree is read.
+    pub(super) fn continue_sending(&mut self, to: u64, backlog_max: usize) {
+        if let Some(link) = self.members.links.get_mut(&to) {
+            link.is_reading = false;
+            self.write_to(to, backlog_max);
         }
-        self.send(to, Message::SnapshotEnd(zxid));
-        let Some(link) = self.members.links.get_mut(&to) else {
-            return;
-        };
-        let Link { port, held, .. } = std::mem::replace(link, Link::new(link.port));
-        for message in held {
-            self.send(to, message);
+    }
+
+    /// Writes what waits, as long as no more than so many messages are under way.
+    fn write_to(&mut self, to: u64, backlog_max: usize) {
+        while let Some(link) = self.members.links.get_mut(&to)
+            && !link.is_reading
+            && let end = usize::from(matches!(link.reader.of(), LinkName::Learner(..)))
+        {
+            if self.world.network.backlog(to, end) >= backlog_max {
+                link.is_reading = true;
+                return self.world.start(Job::SendSnapshot(to), MS);
+            }
+            let (mut bytes, tree_bytes) = (Vec::new(), self.world.plan.chunk_bytes);
+            let Link {
+                writer,
+                queue,
+                reader,
+                ..
+            } = link;
+            let take = |bytes: &mut Vec<u8>| queue.take(bytes, || 0);
+            let Ok(next) = writer.next(&mut bytes, take, &*self.state, tree_bytes) else {
+                return self.lose_link(to);
+            };
+            let Some(piece) = next else {
+                return;
+            };
+            let message = match piece {
+                Piece::End => return,
+                Piece::Packets { .. } | Piece::Head => Message::Packets(bytes.into()),
+                Piece::Tree(_) => Message::Tree(bytes.into(), false),
+                Piece::TreeEnd(_) => {
+                    self.inputs.push_back(reader.of().tree_sent());
+                    Message::Tree(bytes.into(), true)
+                }
+            };
+            let delay = pace::behind_piece(&piece, &mut self.world.random);
+            link.is_reading = delay.is_some();
+            if let Some(delay) = delay {
+                self.world.start(Job::SendSnapshot(to), delay);
+            }
+            self.world.send(to, message);
         }
-        let link = LinkId(to);
-        self.tell_of_learner(port, LearnerEvent::SnapshotSent { link });
     }
 
     /// Some records for a learner: few or many at once.
-    pub(super) fn read_log(&mut self, link: LinkId, from: Zxid, upto: Zxid) {
-        let page_bytes = self.world.random.pick(&[1, 300, 1 << 20]).unwrap_or(1);
-        let page = self.disk.log_page(page_bytes, from, upto);
-        self.say(|| match &page {
-            Ok(page) => format!("has read {} records from {from} to {upto}", page.len()),
-            Err(error) => format!("cannot read its log from {from}: {error}"),
-        });
-        let records = page.map(|page| page.into_iter().map(|(zxid, txn)| Record::new(zxid, txn)));
-        self.tell_of_learner(
-            Port::Learners,
-            match records.map(Iterator::collect) {
-                Ok(records) => LearnerEvent::LogRecords { link, records },
-                Err(_) => LearnerEvent::LogUnusable { link },
-            },
-        );
-    }
-
-    pub(super) fn dial_leader(&mut self, attempt: u64, addresses: &[HostPort], pause_ms: u64) {
-        self.hang_up();
-        let Some(leader) = addresses.first().and_then(server_at) else {
-            return;
+    pub(super) fn read_page(&mut self, link: LinkId, from: Zxid, upto: Zxid) {
+        let pages = LogPages {
+            disk: &*self.disk.disk,
+            dirs: self.disk.dirs.clone(),
+            limits: Limits::default(),
+            size_factor: 0.0,
+            page_bytes: pace::page_bytes(&mut self.world.random),
         };
-        let pause = i64::try_from(pause_ms).unwrap_or(0) * MS;
-        let port = match addresses.first().map(|address| address.port) {
-            Some(OBSERVER_MASTER_PORT) => network::Port::Observers,
-            _ => network::Port::Quorum,
+        let event = match log_records(&pages, &mut None, from, upto) {
+            Ok(records) => LearnerEvent::LogRecords { link, records },
+            Err(_) => LearnerEvent::LogUnusable { link },
         };
-        let connection = self.dial(port, leader, Patience::Tries(pause));
-        self.members.leader = Some(Line {
-            attempt,
-            connection,
-            snapshot: Vec::new(),
-            is_waiting: false,
-        });
-    }
-
-    pub(super) fn leader_dialled(&mut self, connection: u64, is_open: bool) {
-        let line = self.members.leader.as_ref();
-        if line.is_none_or(|line| line.connection != connection) {
-            self.close(connection);
-        } else if is_open {
-            self.tell_of_leader(LeaderEvent::Connected);
-        } else {
-            self.leader_closed(connection);
-        }
-    }
-
-    pub(super) fn leader_closed(&mut self, connection: u64) {
-        let line = self.members.leader.as_ref();
-        if line.is_some_and(|line| line.connection == connection) {
-            self.tell_of_leader(LeaderEvent::Closed);
-            self.members.leader = None;
-        }
-    }
-
-    pub(super) fn hang_up(&mut self) {
-        if let Some(line) = self.members.leader.take() {
-            self.close(line.connection);
-        }
-    }
-
-    pub(super) fn send_up(&mut self, packet: LearnerPacket) {
-        if let Some(line) = &self.members.leader {
-            self.send(line.connection, Message::Up(packet));
-        }
-    }
-
-    pub(super) fn receive_snapshot(&mut self) {
-        if let Some(line) = &mut self.members.leader {
-            line.is_waiting = false;
-            let World { network, queue, .. } = &mut self.world;
-            network.resume(line.connection, 1, queue);
-        }
-    }
-
-    /// Something came from the leader.
-    pub(super) fn hear_leader(&mut self, connection: u64, message: Message) {
-        let line = self.members.leader.as_mut();
-        let Some(line) = line.filter(|line| line.connection == connection) else {
-            return;
-        };
-        let event = match message {
-            Message::SnapshotBegin(zxid) => {
-                line.is_waiting = true;
-                LeaderEvent::Packets(vec![LeaderPacket::Snap { zxid }])
-            }
-            Message::Snapshot(bytes) => {
-                line.snapshot.extend_from_slice(&bytes);
-                LeaderEvent::SnapshotProgress
-            }
-            Message::SnapshotEnd(zxid) => {
-                match tree_of(&std::mem::take(&mut line.snapshot), zxid, &self.world.plan) {
-                    Ok(tree) => LeaderEvent::SnapshotReceived(Box::new(tree)),
-                    Err(error) => return self.world.checks.fail("snapshots are whole", error),
-                }
-            }
-            Message::Down(packet) => LeaderEvent::Packets(vec![packet]),
-            _ => return,
-        };
-        self.tell_of_leader(event);
+        let port = replica::Port::Learners;
+        self.inputs.push_back(Input::Learner(port, event));
     }
 }
 
-/// The tree that a leader has sent.
-fn tree_of(bytes: &[u8], zxid: Zxid, plan: &Plan) -> Result<Tree, String> {
-    let mut restore = Restore::new(tree_settings(plan));
-    read_body(bytes, Path::new("SNAP"), Limits::default(), &mut restore)
-        .map_err(|error| error.to_string())?;
-    restore.finish(zxid).map_err(|error| error.to_string())
+impl MemberLinks for SimHost {
+    fn listen(&mut self, port: replica::Port, _: u64, _: Vec<HostPort>) {
+        self.members.listens.insert(port);
+    }
+
+    fn stop_listening(&mut self, port: replica::Port, hands_over: bool) {
+        self.members.listens.remove(&port);
+        let is_here = |of| matches!(of, LinkName::Learner(by, _) if by == port);
+        let links = self.members.links.iter_mut();
+        let links = links.filter(|(_, link)| is_here(link.reader.of()));
+        let parts = |link: &mut Link| hands_over && link.queue.finish();
+        let links: Vec<_> = links.map(|(number, link)| (*number, parts(link))).collect();
+        for (number, parts) in links {
+            if parts {
+                self.continue_sending(number, usize::MAX);
+            }
+            self.drop_link(number);
+        }
+    }
+
+    fn send(&mut self, _: replica::Port, LinkId(to): LinkId, packet: LeaderPacket) {
+        self.send_packet(to, packet.into());
+    }
+
+    fn send_snapshot(&mut self, _: replica::Port, LinkId(to): LinkId, zxid: Zxid) {
+        if let Some(link) = self.members.links.get_mut(&to) {
+            link.queue.push_snapshot(zxid, self.state.tree_bytes());
+            self.write_to(to, BACKLOG_MAX);
+        }
+    }
+
+    fn read_log(&mut self, to: LinkId, from: Zxid, upto: Zxid) {
+        let delay = self.world.read_delay();
+        self.world.start(Job::ReadLog { to, from, upto }, delay);
+    }
+
+    fn close_link(&mut self, _: replica::Port, LinkId(link): LinkId, _: &LinkFault) {
+        self.drop_link(link);
+    }
+
+    fn dial(&mut self, attempt: u64, addresses: Vec<HostPort>, pause_ms: u64) {
+        self.hang_up();
+        if let Some((server, port)) = addresses.first().and_then(server_at) {
+            let patience = Patience::Tries(i64::try_from(pause_ms).unwrap_or(0) * MS);
+            let number = self.world.dial(Port::Members(port), server, patience);
+            let queue = PacketQueue::of_leader(LINK_BOUNDS);
+            let link = Link::new(LinkName::Leader(attempt), queue);
+            self.members.links.insert(number, link);
+            self.members.leader = number;
+        }
+    }
+
+    fn send_to_leader(&mut self, packet: LearnerPacket) {
+        self.send_packet(self.members.leader, packet.into());
+    }
+
+    fn receive_snapshot(&mut self) {
+        let leader = self.members.leader;
+        if let Some(link) = self.members.links.get_mut(&leader) {
+            link.is_waiting = false;
+            self.world.resume(leader);
+        }
+    }
+
+    fn hang_up(&mut self) {
+        self.drop_link(self.members.leader);
+    }
+
+    fn elect(&mut self, effect: ElectionEffect) {
+        self.carry_out_election(effect);
+    }
+
+    fn ask_oracle(&mut self) {
+        self.world.ask_oracle();
+    }
 }

@@ -22,6 +22,7 @@ pub mod judge;
 mod padding;
 mod pages;
 pub mod scan;
+pub mod whole;
 mod writer;
 
 pub(crate) use chain::zxid_of;
@@ -36,7 +37,7 @@ pub(crate) const MAGIC: [u8; 4] = *b"ZKLG";
 /// The only version there has been. Readers do not check it.
 const VERSION: i32 = 2;
 /// Bytes of the file header.
-pub(crate) const HEADER_LEN: usize = 16;
+pub const HEADER_LEN: usize = 16;
 /// The same, as an offset in a file.
 pub(crate) const HEADER_BYTES: u64 = HEADER_LEN as u64;
 /// Checksum and length in front of a payload.
@@ -52,18 +53,18 @@ pub(crate) const FRAME_BYTES: usize = PREFIX_BYTES + 1;
 pub(crate) const PAYLOAD_BYTES_MIN: usize = 32;
 
 /// The 16 bytes a log begins with.
-pub(crate) fn file_header() -> [u8; HEADER_LEN] {
+pub fn file_header() -> [u8; HEADER_LEN] {
     let mut header = [0; HEADER_LEN];
     header[..4].copy_from_slice(&MAGIC);
     header[4..8].copy_from_slice(&VERSION.to_be_bytes());
     header
 }
 
-/// Appends a record.
+/// Appends a record: a transaction as its bytes, in its frame.
 ///
 /// # Panics
 /// If the payload is longer than 2^31-1 bytes; no transaction can be.
-pub(crate) fn put_record(payload: &[u8], out: &mut Vec<u8>) {
+pub fn put_record(payload: &[u8], out: &mut Vec<u8>) {
     let len = i32::try_from(payload.len()).expect("a transaction fits 31 bits of length");
     out.reserve(payload.len() + FRAME_BYTES);
     out.extend_from_slice(&u64::from(Checksum::of(payload)).to_be_bytes());

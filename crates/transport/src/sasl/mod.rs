@@ -1,13 +1,16 @@
 //! SASL exchanges as state machines: tokens in, tokens out, without sockets, clocks or randomness of their own.
 //!
 //! There is DIGEST-MD5 (RFC 2831), as the JDK speaks it, for clients and between members; [`Names`] tells the two
-//! apart. The crate `rsasl` does not have it: it is obsolete (RFC 6331), but all that ZooKeeper has besides Kerberos.
+//! apart. The crate `rsasl` does not have it: it is obsolete (RFC 6331), but all that ZooKeeper has besides Kerberos,
+//! which is [`gssapi`].
 
 mod digest_md5;
 mod directives;
+pub mod gssapi;
 mod refusal;
 mod response;
 
+pub use config::{KerberosKey, SaslAcceptor, SaslInitiator, SaslLogin, SaslUsers, Secret};
 pub use digest_md5::client::{ClientExchange, ClientStep};
 pub use digest_md5::server::{ServerExchange, ServerStep};
 pub use refusal::Refusal;

@@ -13,6 +13,7 @@ use super::certificate;
 use super::detect::{First, first};
 use super::gate::Gate;
 use super::hosts::{self, WrongHost};
+use super::records::Records;
 use super::source::TlsSource;
 use crate::log_limiter::LogLimiter;
 use crate::resolve::reverse;
@@ -112,13 +113,14 @@ impl Acceptor {
         };
         let mut pass = gate.enter().ok_or(Refused::Crowded)?;
         tokio::select! {
-            established = Self::begin(source, *or_plain, stream, peer) => established,
+            established = Self::begin(source, gate, *or_plain, stream, peer) => established,
             _ = &mut pass.evicted => Err(Refused::GaveWay),
         }
     }
 
     async fn begin(
         source: &TlsSource,
+        gate: &Arc<Gate>,
         or_plain: bool,
         stream: TcpStream,
         peer: SocketAddr,
@@ -138,7 +140,8 @@ impl Acceptor {
             First::Closed => return Err(Refused::Closed),
         }
         let acceptor = TlsAcceptor::from(source.current().server.clone());
-        let accepted = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(stream)).await;
+        let records = Records::accepted(stream, peer, gate.clone());
+        let accepted = timeout(HANDSHAKE_TIMEOUT, acceptor.accept(records)).await;
         let stream = accepted
             .map_err(|_| Refused::TimedOut)?
             .map_err(|error| broken(&error))?;

@@ -33,10 +33,19 @@ const TEXTS: &[Tag] = &[
 /// Characters that stand behind a backslash. Source: sun.security.x509.AVA.toRFC2253String.
 const ESCAPED: &str = ",=+<>#;\"\\";
 
+/// The own certificate, and those that lead from it to a root.
+pub type Chain = Vec<CertificateDer<'static>>;
+
 /// The subject; `None` if the bytes are no certificate.
 pub fn subject(certificate: &CertificateDer<'_>) -> Option<String> {
     let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
     Some(rfc2253(parsed.subject()))
+}
+
+/// The end of its validity, in seconds since 1970; `None` if the bytes are no certificate.
+pub(super) fn ends_s(certificate: &CertificateDer<'_>) -> Option<i64> {
+    let (_, parsed) = X509Certificate::from_der(certificate).ok()?;
+    Some(parsed.validity().not_after.timestamp())
 }
 
 fn rfc2253(name: &X509Name<'_>) -> String {

@@ -1,10 +1,12 @@
 //! The handshake with a server that we connect to.
 
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 
 use config::Store;
 use rustls::ClientConfig;
+use rustls::client::Resumption;
 use rustls::pki_types::ServerName;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -14,14 +16,19 @@ use super::HANDSHAKE_TIMEOUT;
 use super::context::outgoing;
 use super::error::TlsError;
 use super::hosts;
+use super::records::Records;
 use super::source::TlsSource;
+use crate::cuts::Cuts;
 use crate::stream::Stream;
 
 /// Turns a connection to another server into a [`Stream`].
-#[derive(Debug, Clone, Default)]
-pub struct Connector(Speaks);
+#[derive(Clone, Default)]
+pub struct Connector {
+    speaks: Speaks,
+    cuts: Option<Arc<Cuts>>,
+}
 
-#[derive(Debug, Clone, Default)]
+#[derive(Clone, Default)]
 enum Speaks {
     #[default]
     Plain,
@@ -43,33 +50,63 @@ pub struct ClientStores {
     pub trust: Option<Store>,
     /// A server's host must be in its certificate.
     pub checks_hosts: bool,
+    /// A connection takes up the session of an earlier one, which spares both sides most of the work.
+    pub resumes_sessions: bool,
+}
+
+impl fmt::Debug for Connector {
+    // Not what it is made of: keys are part of it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match &self.speaks {
+            Speaks::Plain => "Connector(plain)",
+            Speaks::Member(_) => "Connector(TLS of a member)",
+            Speaks::Client { .. } => "Connector(TLS of a client)",
+        })
+    }
+}
+
+impl From<Speaks> for Connector {
+    fn from(speaks: Speaks) -> Self {
+        Self { speaks, cuts: None }
+    }
 }
 
 impl Connector {
     /// TCP as it is.
     pub fn plain() -> Self {
-        Self(Speaks::Plain)
+        Self::default()
     }
 
     /// TLS of a member to other members.
     pub fn tls(source: Arc<TlsSource>) -> Self {
-        Self(Speaks::Member(source))
+        Speaks::Member(source).into()
     }
 
-    /// TLS of a client, TLS 1.3 or 1.2. Sessions are resumed.
+    /// TLS of a client, TLS 1.3 or 1.2.
     ///
     /// # Errors
     /// If a store cannot be used.
     pub fn of_client(stores: &ClientStores) -> Result<Self, TlsError> {
-        Ok(Self(Speaks::Client {
-            config: outgoing(stores.key.as_ref(), stores.trust.as_ref())?,
+        let mut config = outgoing(stores.key.as_ref(), stores.trust.as_ref())?;
+        if !stores.resumes_sessions {
+            config.resumption = Resumption::disabled();
+        }
+        Ok(Self::from(Speaks::Client {
+            config: Arc::new(config),
             checks_hosts: stores.checks_hosts,
         }))
     }
 
+    /// The same, with servers that may be put out of reach.
+    #[must_use]
+    pub fn with_cuts(self, cuts: Arc<Cuts>) -> Self {
+        let cuts = Some(cuts);
+        Self { cuts, ..self }
+    }
+
     /// What a handshake that begins now uses, and whether hosts are checked; `None` for plain TCP.
     fn current(&self) -> Option<(Option<Arc<ClientConfig>>, bool)> {
-        match &self.0 {
+        match &self.speaks {
             Speaks::Plain => None,
             Speaks::Member(source) => Some((
                 source.current().client.clone(),
@@ -83,11 +120,21 @@ impl Connector {
     }
 
     /// The stream over a connection to the server that the member list has under `hosts`, one or several
-    /// names of it. Takes [`HANDSHAKE_TIMEOUT`] at most.
+    /// names of it. Takes [`HANDSHAKE_TIMEOUT`] at most, once the server is in reach.
     ///
     /// # Errors
     /// If the handshake fails, or the certificate is for another host and hosts are checked.
     pub async fn establish(&self, stream: TcpStream, hosts: &[&str]) -> io::Result<Stream> {
+        let Some(cuts) = &self.cuts else {
+            return self.shake_hands(stream, hosts).await;
+        };
+        let peer = stream.peer_addr()?;
+        cuts.in_reach(peer).await;
+        let stream = self.shake_hands(stream, hosts).await?;
+        Ok(cuts.hold(stream, peer))
+    }
+
+    async fn shake_hands(&self, stream: TcpStream, hosts: &[&str]) -> io::Result<Stream> {
         let Some((config, checks_hosts)) = self.current() else {
             return Ok(stream.into());
         };
@@ -99,7 +146,7 @@ impl Connector {
             .map(|host| ServerName::try_from((*host).to_owned()));
         let name = name.and_then(Result::ok);
         let name = name.unwrap_or_else(|| ServerName::IpAddress(peer.ip().into()));
-        let connecting = TlsConnector::from(config).connect(name, stream);
+        let connecting = TlsConnector::from(config).connect(name, Records::dialled(stream));
         let connected = timeout(HANDSHAKE_TIMEOUT, connecting).await;
         let stream = connected
             .map_err(|_| failed("the TLS handshake was not through in time"))?

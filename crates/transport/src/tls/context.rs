@@ -10,9 +10,10 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ServerConfig};
 
+use super::certificate::ends_s;
 use super::error::TlsError;
 use super::rules::{Endpoint, provider, versions};
-use super::store::{KeyMaterial, Which, load_key_store, load_trust_store};
+use super::store::{KeyMaterial, Which, load_key_store, load_revocations, load_trust_store};
 use super::verify::{Trusted, of_clients, of_servers};
 
 /// Key, trust and rules as they are at one moment.
@@ -22,6 +23,8 @@ pub(super) struct Context {
     pub(super) server: Arc<ServerConfig>,
     /// For those to whom we connect; the client ports have none.
     pub(super) client: Option<Arc<ClientConfig>>,
+    /// When the first certificate of the own chain ends, in seconds since 1970.
+    pub(super) ends_s: Option<i64>,
 }
 
 /// Tickets to resume a session with, which the other side gets at a time.
@@ -37,9 +40,12 @@ impl Context {
         let key = load_key_store(path, &tls.key_store, Which { prefix, store })?;
         let provider = provider(tls, endpoint)?;
         let versions = versions(tls, endpoint)?;
-        let needs_trust = endpoint == Endpoint::Quorum || tls.client_auth != ClientAuth::None;
+        if endpoint == Endpoint::Admin && tls.trust_store.location.is_none() {
+            return Err(TlsError::NoTrustStore { prefix });
+        }
+        let needs_trust = endpoint != Endpoint::Client || tls.client_auth != ClientAuth::None;
         let trusted = needs_trust
-            .then(|| trusted(&tls.trust_store, prefix))
+            .then(|| trusted(&tls.trust_store, tls.crl_location.as_deref(), prefix))
             .transpose()?;
         let unusable = |reason: String| TlsError::Unusable {
             path: path.to_owned(),
@@ -47,6 +53,7 @@ impl Context {
         };
         let verifier = of_clients(tls.client_auth, trusted.clone(), &provider).map_err(unusable)?;
         let (chain, own_key) = copy(&key);
+        let ends_s = chain.iter().filter_map(ends_s).min();
         let server = ServerConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(&versions)
             .map_err(|error| TlsError::Rule {
@@ -63,7 +70,11 @@ impl Context {
             }
             _ => None,
         };
-        Ok(Self { server, client })
+        Ok(Self {
+            server,
+            client,
+            ends_s,
+        })
     }
 }
 
@@ -112,11 +123,11 @@ fn copy(key: &KeyMaterial) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'stat
 pub(super) fn outgoing(
     key: Option<&Store>,
     trust: Option<&Store>,
-) -> Result<Arc<ClientConfig>, TlsError> {
+) -> Result<ClientConfig, TlsError> {
     let prefix = Endpoint::Client.prefix();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let no_store = Store::default();
-    let trusted = trusted(trust.unwrap_or(&no_store), prefix)?;
+    let trusted = trusted(trust.unwrap_or(&no_store), None, prefix)?;
     let unusable = |reason: String| TlsError::Unusable {
         path: key.and_then(|key| key.location.clone()).unwrap_or_default(),
         reason,
@@ -128,7 +139,7 @@ pub(super) fn outgoing(
         .dangerous()
         .with_custom_certificate_verifier(verifier);
     let Some((store, path)) = key.and_then(|key| Some((key, key.location.as_deref()?))) else {
-        return Ok(Arc::new(builder.with_no_client_auth()));
+        return Ok(builder.with_no_client_auth());
     };
     let which = Which {
         prefix,
@@ -136,14 +147,20 @@ pub(super) fn outgoing(
     };
     let KeyMaterial { key, chain } = load_key_store(path, store, which)?;
     let client = builder.with_client_auth_cert(chain, key);
-    client.map(Arc::new).map_err(|error| TlsError::Unusable {
+    client.map_err(|error| TlsError::Unusable {
         path: path.to_owned(),
         reason: error.to_string(),
     })
 }
 
-/// The trust store, or the platform's roots without one.
-fn trusted(trust: &Store, prefix: &'static str) -> Result<Arc<Trusted>, TlsError> {
+/// The trust store, or the platform's roots without one, and what is revoked.
+pub(super) fn trusted(
+    trust: &Store,
+    revoked: Option<&Path>,
+    prefix: &'static str,
+) -> Result<Arc<Trusted>, TlsError> {
+    let revoked = revoked.map(load_revocations).transpose()?;
+    let revoked = revoked.unwrap_or_default();
     let no_roots = |reason: String| TlsError::NoPlatformRoots { prefix, reason };
     let store = "trustStore";
     let Some(path) = &trust.location else {
@@ -153,11 +170,11 @@ fn trusted(trust: &Store, prefix: &'static str) -> Result<Arc<Trusted>, TlsError
         let found = rustls_native_certs::load_native_certs();
         let reason = found.errors.first().map(ToString::to_string);
         let reason = reason.unwrap_or_else(|| "no file with certificates".to_owned());
-        let trusted = Trusted::new(found.certs).ok_or_else(|| no_roots(reason))?;
+        let trusted = Trusted::new(found.certs, revoked).ok_or_else(|| no_roots(reason))?;
         return Ok(Arc::new(trusted));
     };
     let certificates = load_trust_store(path, trust, Which { prefix, store })?;
-    let trusted = Trusted::new(certificates).ok_or_else(|| TlsError::Unusable {
+    let trusted = Trusted::new(certificates, revoked).ok_or_else(|| TlsError::Unusable {
         path: path.clone(),
         reason: "none of its certificates can be used".to_owned(),
     })?;

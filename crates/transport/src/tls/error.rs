@@ -13,6 +13,12 @@ pub enum TlsError {
         /// `ssl.` or `ssl.quorum.`.
         prefix: &'static str,
     },
+    /// No trust store is configured where the platform's roots must not stand in.
+    #[error("{prefix}trustStore.location is missing: TLS of the admin port needs it")]
+    NoTrustStore {
+        /// `ssl.quorum.`.
+        prefix: &'static str,
+    },
     /// A file cannot be read.
     #[error("cannot read {}: {source}", path.display())]
     Read {
@@ -21,8 +27,8 @@ pub enum TlsError {
         /// The system's answer.
         source: io::Error,
     },
-    /// A file is larger than any key store.
-    #[error("{} is larger than {max} bytes, which no key or trust store is", path.display())]
+    /// A file is larger than any key store, or list of revoked certificates.
+    #[error("{} is larger than {max} bytes, which nothing of its kind is", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
@@ -105,6 +111,12 @@ pub enum StoreFault {
     NoCertificates {
         /// Why not, and what to do.
         hint: &'static str,
+    },
+    /// It holds no list of revoked certificates.
+    #[error("it holds no list of revoked certificates: {reason}")]
+    NoRevocations {
+        /// What it is instead.
+        reason: &'static str,
     },
     /// Bouncy Castle's own format.
     #[error(

@@ -10,6 +10,8 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
+use crate::log_limiter::LogLimiter;
+
 /// Handshakes under way at a port, with up to some ten kilobytes each.
 pub const HANDSHAKES_MAX: usize = 1024;
 
@@ -18,6 +20,10 @@ pub const HANDSHAKES_MAX: usize = 1024;
 pub struct Gate {
     /// Beyond so many a newcomer is refused (`netty.server.outstandingHandshake.limit`).
     limit: Option<usize>,
+    /// Beyond so many the oldest gives way.
+    max: usize,
+    /// For those who want a second one.
+    pub(super) log_limiter: LogLimiter,
     inner: Mutex<Inner>,
 }
 
@@ -41,6 +47,18 @@ impl Gate {
     pub fn new(limit: Option<usize>) -> Arc<Self> {
         Arc::new(Self {
             limit,
+            max: HANDSHAKES_MAX,
+            log_limiter: LogLimiter::default(),
+            inner: Mutex::default(),
+        })
+    }
+
+    /// Of a port that few come to: beyond `max` the oldest gives way.
+    pub fn small(max: usize) -> Arc<Self> {
+        Arc::new(Self {
+            limit: None,
+            max,
+            log_limiter: LogLimiter::default(),
             inner: Mutex::default(),
         })
     }
@@ -58,7 +76,7 @@ impl Gate {
         if self.limit.is_some_and(|limit| count >= limit) {
             return None;
         }
-        if count >= HANDSHAKES_MAX
+        if count >= self.max
             && let Some((_, oldest)) = inner.oldest_first.pop_front()
         {
             // It may have ended this moment.

@@ -17,6 +17,8 @@ mod detect;
 mod error;
 mod gate;
 mod hosts;
+mod known;
+mod records;
 mod rules;
 mod source;
 mod store;
@@ -28,10 +30,12 @@ pub use connector::{ClientStores, Connector};
 pub use detect::looks_like_tls;
 pub use error::TlsError;
 pub use gate::{Gate, HANDSHAKES_MAX};
+pub use known::{Unknown, known_to_clients};
+pub use records::Records;
 pub use rules::Endpoint;
 pub use source::TlsSource;
 /// For fuzzing: what is read from files of strangers.
-pub use store::{KeyMaterial, read_key_store, read_trust_store};
+pub use store::{KeyMaterial, read_key_store, read_revocations, read_trust_store};
 
 use std::time::Duration;
 

@@ -16,6 +16,8 @@ pub enum Endpoint {
     Client,
     /// The ports of the ensemble: `ssl.quorum.*`.
     Quorum,
+    /// The admin port: the stores of `ssl.quorum.*`, and nothing else of it. Source: JettyAdminServer.
+    Admin,
 }
 
 impl Endpoint {
@@ -23,7 +25,7 @@ impl Endpoint {
     pub fn prefix(self) -> &'static str {
         match self {
             Self::Client => "ssl.",
-            Self::Quorum => "ssl.quorum.",
+            Self::Quorum | Self::Admin => "ssl.quorum.",
         }
     }
 }
@@ -43,9 +45,9 @@ pub(super) fn versions(
 ) -> Result<Vec<&'static SupportedProtocolVersion>, TlsError> {
     let prefix = endpoint.prefix();
     let (key, names) = match (&tls.enabled_protocols, endpoint) {
+        (_, Endpoint::Admin) | (None, Endpoint::Quorum) => return Ok(vec![&TLS13, &TLS12]),
         (Some(names), _) => (format!("{prefix}enabledProtocols"), names.clone()),
         (None, Endpoint::Client) => (format!("{prefix}protocol"), vec![tls.protocol.clone()]),
-        (None, Endpoint::Quorum) => return Ok(vec![&TLS13, &TLS12]),
     };
     let mut versions = Vec::new();
     for name in &names {
@@ -75,7 +77,8 @@ pub(super) fn versions(
 /// The library with the suites that are taken, in the order that is written.
 pub(super) fn provider(tls: &Tls, endpoint: Endpoint) -> Result<Arc<CryptoProvider>, TlsError> {
     let mut provider = ring::default_provider();
-    if let Some(names) = &tls.cipher_suites {
+    let names = tls.cipher_suites.as_ref();
+    if let Some(names) = names.filter(|_| endpoint != Endpoint::Admin) {
         let key = format!("{}ciphersuites", endpoint.prefix());
         provider.cipher_suites = suites(&provider.cipher_suites, &key, names)?;
     }

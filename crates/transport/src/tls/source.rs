@@ -48,6 +48,11 @@ impl TlsSource {
         }))
     }
 
+    /// When the first certificate of the own chain ends, in seconds since 1970.
+    pub fn certificate_ends_s(&self) -> Option<i64> {
+        self.current().ends_s
+    }
+
     /// What handshakes that begin now use.
     pub(super) fn current(&self) -> Arc<Context> {
         self.current.read().clone()
@@ -67,7 +72,11 @@ impl TlsSource {
     /// Whether a client's host must be in its certificate. At the client ports that has to be asked for,
     /// and FIPS mode leaves it to the library. Source: ClientX509Util.createNettySslContextForServer.
     pub(super) fn checks_client_hosts(&self) -> bool {
-        let is_left_alone = self.fips_mode && self.endpoint == Endpoint::Quorum;
+        let is_left_alone = match self.endpoint {
+            Endpoint::Client => false,
+            Endpoint::Quorum => self.fips_mode,
+            Endpoint::Admin => true,
+        };
         !is_left_alone && self.tls.hostname_verification && self.tls.client_hostname_verification
     }
 
@@ -100,11 +109,11 @@ impl TlsSource {
             Ok(context) => {
                 *self.current.write() = Arc::new(context);
                 tracing::info!(
-                    "{prefix}keyStore or {prefix}trustStore has changed: new connections use it"
+                    "{prefix}keyStore, {prefix}trustStore or {prefix}crl has changed: new connections use it"
                 );
             }
             Err(error) => {
-                tracing::error!(err = %error, "{prefix}keyStore or {prefix}trustStore has changed and cannot be used: what was loaded before stays in force");
+                tracing::error!(err = %error, "{prefix}keyStore, {prefix}trustStore or {prefix}crl has changed and cannot be used: what was loaded before stays in force");
             }
         }
         *self.loaded.write() = now;
@@ -116,7 +125,7 @@ fn stamps(tls: &Tls) -> Stamps {
     let files = stores
         .into_iter()
         .flat_map(|store| [&store.location, &store.password_path]);
-    let files = files.flatten();
+    let files = files.flatten().chain(&tls.crl_location);
     files.map(|path| (path.clone(), stamp(path))).collect()
 }
 

@@ -3,35 +3,43 @@
 //! The library checks chains. What it does not know is Java's habit of trusting a certificate that is in
 //! the trust store itself, whatever it may be used for: a self-signed one of a server is what most guides
 //! make. It must not have expired here, which Java does not ask. Source: PKIXValidator.
+//!
+//! With lists of revoked certificates, every certificate of a chain but its root must be on none of them and in the
+//! charge of one that is still good, as Java's PKIXRevocationChecker wants it without `SOFT_FAIL`.
 
 use std::sync::Arc;
 
 use config::ClientAuth;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, ServerName, UnixTime};
+use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
-use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 use rustls::{
     CertificateError, DigitallySignedStruct, DistinguishedName, Error, RootCertStore,
     SignatureScheme,
 };
-use x509_parser::prelude::{FromDer, X509Certificate};
+use x509_parser::prelude::{CertificateRevocationList, FromDer, X509Certificate};
 
 /// What is trusted.
 #[derive(Debug)]
 pub(super) struct Trusted {
     roots: Arc<RootCertStore>,
     certificates: Vec<CertificateDer<'static>>,
+    /// Lists of what is trusted no more.
+    revoked: Vec<CertificateRevocationListDer<'static>>,
 }
 
 impl Trusted {
     /// `None` if the library can use none of them.
-    pub(super) fn new(certificates: Vec<CertificateDer<'static>>) -> Option<Self> {
+    pub(super) fn new(
+        mut certificates: Vec<CertificateDer<'static>>,
+        revoked: Vec<CertificateRevocationListDer<'static>>,
+    ) -> Option<Self> {
         let mut roots = RootCertStore::empty();
         let mut left_out = 0;
+        certificates.retain(|certificate| !is_revoked(certificate, &revoked));
         for certificate in &certificates {
             if roots.add(certificate.clone()).is_err() {
                 left_out += 1;
@@ -43,6 +51,7 @@ impl Trusted {
         (!roots.is_empty()).then(|| Self {
             roots: Arc::new(roots),
             certificates,
+            revoked,
         })
     }
 
@@ -65,19 +74,38 @@ impl Trusted {
     }
 }
 
-/// Checks those who connect to us.
-#[derive(Debug)]
-struct OfClients {
-    trusted: Arc<Trusted>,
-    by_chain: Arc<dyn ClientCertVerifier>,
+/// Whether a certificate of the trust store is on a list. Nobody vouches for it but the store, so nobody else would look.
+fn is_revoked(
+    certificate: &CertificateDer<'_>,
+    lists: &[CertificateRevocationListDer<'_>],
+) -> bool {
+    let Ok((_, parsed)) = X509Certificate::from_der(certificate) else {
+        return false;
+    };
+    let lists = lists
+        .iter()
+        .filter_map(|list| CertificateRevocationList::from_der(list).ok());
+    let is_on = |list: &CertificateRevocationList<'_>| {
+        list.issuer().as_raw() == parsed.issuer().as_raw()
+            && list
+                .iter_revoked_certificates()
+                .any(|revoked| revoked.serial() == &parsed.serial)
+    };
+    let is_revoked = lists.map(|(_, list)| list).any(|list| is_on(&list));
+    if is_revoked {
+        tracing::warn!(
+            subject = %parsed.subject(),
+            "a certificate of the trust store is revoked: it is not trusted"
+        );
+    }
+    is_revoked
 }
 
-/// Checks those to whom we connect: their chain; the host is checked when the handshake is through.
+/// Checks the other side, by one of the library's verifiers for what it is.
 #[derive(Debug)]
-struct OfServers {
+struct Verifier<V: ?Sized> {
     trusted: Arc<Trusted>,
-    provider: Arc<CryptoProvider>,
-    by_chain: Arc<WebPkiServerVerifier>,
+    by_chain: Arc<V>,
 }
 
 /// What is asked of those who connect.
@@ -89,32 +117,63 @@ pub(super) fn of_clients(
     let Some(trusted) = trusted.filter(|_| wanted != ClientAuth::None) else {
         return Ok(WebPkiClientVerifier::no_client_auth());
     };
-    let builder =
-        WebPkiClientVerifier::builder_with_provider(trusted.roots.clone(), provider.clone());
+    let roots = trusted.roots.clone();
+    let builder = WebPkiClientVerifier::builder_with_provider(roots, provider.clone());
+    let builder = builder
+        .with_crls(trusted.revoked.iter().cloned())
+        .enforce_revocation_expiration();
     let builder = match wanted {
         ClientAuth::Need => builder,
         _ => builder.allow_unauthenticated(),
     };
     let by_chain = builder.build().map_err(|error| error.to_string())?;
-    Ok(Arc::new(OfClients { trusted, by_chain }))
+    Ok(Arc::new(Verifier { trusted, by_chain }))
 }
 
-/// What is asked of those to whom we connect.
+/// What is asked of those to whom we connect: their chain; the host is checked when the handshake is through.
 pub(super) fn of_servers(
     trusted: Arc<Trusted>,
     provider: &Arc<CryptoProvider>,
 ) -> Result<Arc<dyn ServerCertVerifier>, String> {
     let roots = trusted.roots.clone();
-    let by_chain = WebPkiServerVerifier::builder_with_provider(roots, provider.clone());
-    let by_chain = by_chain.build().map_err(|error| error.to_string())?;
-    Ok(Arc::new(OfServers {
-        trusted,
-        provider: provider.clone(),
-        by_chain,
-    }))
+    let builder = WebPkiServerVerifier::builder_with_provider(roots, provider.clone());
+    let builder = builder
+        .with_crls(trusted.revoked.iter().cloned())
+        .enforce_revocation_expiration();
+    let by_chain = builder.build().map_err(|error| error.to_string())?;
+    Ok(Arc::new(Verifier { trusted, by_chain }))
 }
 
-impl ClientCertVerifier for OfClients {
+/// Signatures of the handshake are the library's matter, whoever makes them.
+macro_rules! signatures_by_chain {
+    () => {
+        fn verify_tls12_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signature: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            let by_chain = &self.by_chain;
+            by_chain.verify_tls12_signature(message, certificate, signature)
+        }
+
+        fn verify_tls13_signature(
+            &self,
+            message: &[u8],
+            certificate: &CertificateDer<'_>,
+            signature: &DigitallySignedStruct,
+        ) -> Result<HandshakeSignatureValid, Error> {
+            let by_chain = &self.by_chain;
+            by_chain.verify_tls13_signature(message, certificate, signature)
+        }
+
+        fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+            self.by_chain.supported_verify_schemes()
+        }
+    };
+}
+
+impl ClientCertVerifier for Verifier<dyn ClientCertVerifier> {
     fn client_auth_mandatory(&self) -> bool {
         self.by_chain.client_auth_mandatory()
     }
@@ -136,71 +195,32 @@ impl ClientCertVerifier for OfClients {
         by_chain.verify_client_cert(end_entity, intermediates, now)
     }
 
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let by_chain = &self.by_chain;
-        by_chain.verify_tls12_signature(message, certificate, signature)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let by_chain = &self.by_chain;
-        by_chain.verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.by_chain.supported_verify_schemes()
-    }
+    signatures_by_chain!();
 }
 
-impl ServerCertVerifier for OfServers {
+impl ServerCertVerifier for Verifier<WebPkiServerVerifier> {
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,
         intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
+        server_name: &ServerName<'_>,
+        ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
         if self.trusted.holds(end_entity, now)? {
             return Ok(ServerCertVerified::assertion());
         }
-        let parsed = ParsedCertificate::try_from(end_entity)?;
-        let algorithms = self.provider.signature_verification_algorithms.all;
-        let roots = &self.trusted.roots;
-        verify_server_cert_signed_by_trust_anchor(&parsed, roots, intermediates, now, algorithms)?;
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
         let by_chain = &self.by_chain;
-        by_chain.verify_tls12_signature(message, certificate, signature)
+        let verified =
+            by_chain.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
+        match verified {
+            // The library looks at the name last, when the chain is good: a test holds it to that.
+            Err(Error::InvalidCertificate(
+                CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+            )) => Ok(ServerCertVerified::assertion()),
+            other => other,
+        }
     }
 
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        let by_chain = &self.by_chain;
-        by_chain.verify_tls13_signature(message, certificate, signature)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.by_chain.supported_verify_schemes()
-    }
+    signatures_by_chain!();
 }

@@ -1,67 +1,12 @@
-//! Certificates for tests, made when they run.
+//! Certificates as settings of an endpoint.
 
 use std::fs;
-use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use config::{ClientAuth, Secret, Store, StoreFormat, Tls};
-use rcgen::{
-    BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    SanType,
-};
-
-/// Who signs certificates.
-pub(crate) struct Authority {
-    issuer: Issuer<'static, KeyPair>,
-    pub(crate) pem: String,
-}
-
-/// A certificate and its key, as PEM.
-pub(crate) struct Signed {
-    pub(crate) certificate: String,
-    pub(crate) key: String,
-}
-
-impl Authority {
-    pub(crate) fn new(name: &str) -> Self {
-        let mut params = params(name);
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        let key = KeyPair::generate().unwrap();
-        let pem = params.self_signed(&key).unwrap().pem();
-        let issuer = Issuer::new(params, key);
-        Self { issuer, pem }
-    }
-
-    pub(crate) fn sign(&self, params: &CertificateParams) -> Signed {
-        let key = KeyPair::generate().unwrap();
-        let certificate = params.signed_by(&key, &self.issuer).unwrap();
-        Signed {
-            certificate: certificate.pem(),
-            key: key.serialize_pem(),
-        }
-    }
-
-    /// For a server or client of this name on the loopback address.
-    pub(crate) fn member(&self, name: &str) -> Signed {
-        self.sign(&params(name))
-    }
-}
-
-/// A certificate for this name, on 127.0.0.1, good for both sides.
-pub(crate) fn params(name: &str) -> CertificateParams {
-    let mut params = CertificateParams::default();
-    params.distinguished_name.push(DnType::CommonName, name);
-    params
-        .distinguished_name
-        .push(DnType::OrganizationName, "Test");
-    let loopback: IpAddr = [127, 0, 0, 1].into();
-    params.subject_alt_names = vec![SanType::IpAddress(loopback)];
-    params.extended_key_usages = vec![
-        ExtendedKeyUsagePurpose::ServerAuth,
-        ExtendedKeyUsagePurpose::ClientAuth,
-    ];
-    params
-}
+use rcgen::{BasicConstraints, IsCa};
+use testkit::certificates;
+pub(crate) use testkit::certificates::{Authority, Signed, params};
 
 /// A self-signed one, with the mark of an authority or without.
 pub(crate) fn self_signed(name: &str, is_ca: bool) -> Signed {
@@ -69,11 +14,7 @@ pub(crate) fn self_signed(name: &str, is_ca: bool) -> Signed {
     if is_ca {
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     }
-    let key = KeyPair::generate().unwrap();
-    Signed {
-        certificate: params.self_signed(&key).unwrap().pem(),
-        key: key.serialize_pem(),
-    }
+    certificates::self_signed(&params)
 }
 
 pub(crate) fn store(path: &Path, password: Option<&str>, format: Option<StoreFormat>) -> Store {
@@ -102,11 +43,12 @@ pub(crate) fn settings(dir: &Path, name: &str, own: &Signed, trusted: &str) -> T
         client_hostname_verification: false,
         allow_reverse_dns_lookup: false,
         crl: false,
+        crl_location: None,
         ocsp: false,
         handshake_detection_timeout_ms: 5000,
     }
 }
 
 pub(crate) fn write_key(path: &PathBuf, own: &Signed) {
-    fs::write(path, format!("{}{}", own.key, own.certificate)).unwrap();
+    fs::write(path, own.pem()).unwrap();
 }

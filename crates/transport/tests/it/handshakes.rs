@@ -7,11 +7,14 @@ use std::time::Duration;
 
 use config::{ClientAuth, Tls};
 use rcgen::SanType;
+use rustls::HandshakeKind;
 use tempfile::TempDir;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use transport::Stream;
-use transport::tls::{Acceptor, Connector, Endpoint, Gate, Refused, TlsSource, certificate};
+use transport::tls::{
+    Acceptor, ClientStores, Connector, Endpoint, Gate, Refused, TlsSource, certificate,
+};
 
 use crate::authority::{Authority, Signed, params, self_signed, settings};
 
@@ -31,13 +34,13 @@ impl Site {
             dir.path(),
             "server",
             &authority.member("zk1"),
-            &authority.pem,
+            authority.pem(),
         );
         let client = settings(
             dir.path(),
             "client",
             &authority.member("zk2"),
-            &authority.pem,
+            authority.pem(),
         );
         Self {
             dir,
@@ -48,7 +51,7 @@ impl Site {
     }
 
     fn own(&self, name: &str, own: &Signed) -> Tls {
-        settings(self.dir.path(), name, own, &self.authority.pem)
+        settings(self.dir.path(), name, own, self.authority.pem())
     }
 }
 
@@ -116,7 +119,7 @@ async fn both_sides_know_each_other_and_bytes_go_through_whole() {
     let (accepted, connected) = meets(&site.server, &site.client).await;
     let (accepted, connected) = (accepted.unwrap(), connected.unwrap());
     let subject = certificate::subject(accepted.peer_certificate().unwrap());
-    assert_eq!(subject.as_deref(), Some("O=Test,CN=zk2"));
+    assert_eq!(subject.as_deref(), Some("CN=zk2,OU=Ops,O=Test"));
     let sent: Vec<u8> = (0..3_000_000u32).map(|n| n.to_le_bytes()[0]).collect();
     let expected = sent.clone();
     let (_read, mut write) = accepted.into_split();
@@ -140,7 +143,7 @@ async fn a_stream_that_breaks_off_ends_like_tcp() {
         panic!("no TLS")
     };
     // Without a farewell.
-    let tcp = socket2::SockRef::from(tls.get_ref().0);
+    let tcp = socket2::SockRef::from(tls.get_ref().0.tcp());
     tcp.shutdown(Shutdown::Both).unwrap();
     let mut some = Vec::new();
     assert_eq!(connected.unwrap().read_to_end(&mut some).await.unwrap(), 0);
@@ -165,6 +168,107 @@ async fn certificates_of_strangers_are_refused() {
     let server = site.own("wrong", &stranger.member("zk1"));
     let reason = client_refusal(&server, &site.client).await;
     assert!(reason.contains("UnknownIssuer"), "{reason}");
+    // That hosts are not looked at must not hide it.
+    let mut elsewhere = params("zk1");
+    elsewhere.subject_alt_names = vec![SanType::IpAddress([192, 0, 2, 1].into())];
+    let server = site.own("elsewhere", &stranger.sign(&elsewhere));
+    let reason = client_refusal(&server, &site.client).await;
+    assert!(reason.contains("UnknownIssuer"), "{reason}");
+    let server = site.own("known", &site.authority.sign(&elsewhere));
+    let (_, connected) = meets(&server, &site.client).await;
+    assert!(connected.is_ok(), "{connected:?}");
+}
+
+/// What is revoked, and what no list that is in force speaks of, comes in at neither end.
+#[tokio::test]
+async fn revoked_certificates_are_refused() {
+    let site = Site::new();
+    let with = |tls: &Tls, lists: String| {
+        let path = site.dir.path().join("lists.pem");
+        std::fs::write(&path, lists).unwrap();
+        let crl_location = Some(path);
+        Tls {
+            crl_location,
+            ..tls.clone()
+        }
+    };
+    let list = |names: &[&str], until_year| site.authority.revoke(names, until_year).pem().unwrap();
+    let nobody = list(&["somebody"], 3000);
+    let (accepted, connected) = meets(&with(&site.server, nobody.clone()), &site.client).await;
+    assert!(accepted.is_ok() && connected.is_ok(), "{accepted:?}");
+    let (accepted, connected) = meets(&site.server, &with(&site.client, nobody)).await;
+    assert!(accepted.is_ok() && connected.is_ok(), "{connected:?}");
+
+    let strangers = Authority::new("Stranger").revoke(&[], 3000).pem().unwrap();
+    for (lists, reason) in [
+        (list(&["zk1", "zk2"], 3000), "Revoked"),
+        (strangers.clone() + &list(&["zk1", "zk2"], 3000), "Revoked"),
+        (
+            list(&["zk1", "zk2"], 2002),
+            "certificate revocation list expired",
+        ),
+        (strangers, "UnknownRevocationStatus"),
+    ] {
+        let refused = refusal(&with(&site.server, lists.clone()), &site.client).await;
+        assert!(refused.contains(reason), "{reason}: {refused}");
+        let refused = client_refusal(&site.server, &with(&site.client, lists)).await;
+        assert!(refused.contains(reason), "{reason}: {refused}");
+    }
+}
+
+/// Java does not look at lists for those: who is named in the trust store is trusted.
+#[tokio::test]
+async fn what_is_revoked_is_not_trusted_though_it_is_in_the_trust_store() {
+    let site = Site::new();
+    let member = site.authority.member("zk2");
+    let client = site.own("client", &member);
+    let both = format!("{}{}", site.authority.pem(), member.certificate.pem());
+    let mut server = settings(
+        site.dir.path(),
+        "server",
+        &site.authority.member("zk1"),
+        &both,
+    );
+    assert!(meets(&server, &client).await.0.is_ok());
+    let path = site.dir.path().join("list.der");
+    std::fs::write(&path, site.authority.revoke(&["zk2"], 3000).der()).unwrap();
+    server.crl_location = Some(path);
+    let refused = refusal(&server, &client).await;
+    assert!(refused.contains("Revoked"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_file_that_holds_no_lists_is_refused() {
+    let site = Site::new();
+    let list = site.authority.revoke(&[], 3000).pem().unwrap();
+    for (content, reason) in [
+        (&*list.repeat(2), "two of them are by one issuer"),
+        ("", "it is empty, or PEM of something else"),
+        (
+            site.authority.pem(),
+            "it is empty, or PEM of something else",
+        ),
+        ("0 is how DER begins", "it is damaged, or something else"),
+        (
+            "-----BEGIN X509 CRL-----\nMA==\n-----END X509 CRL-----\n",
+            "it is damaged",
+        ),
+        ("-----BEGIN X509 CRL-----\n", "it is no PEM"),
+    ] {
+        let path = site.dir.path().join("lists");
+        std::fs::write(&path, content).unwrap();
+        let crl_location = Some(path);
+        let server = Tls {
+            crl_location,
+            ..site.server.clone()
+        };
+        let error = TlsSource::load(&server, Endpoint::Quorum, true).unwrap_err();
+        let error = error.to_string();
+        assert!(
+            error.contains(reason) && error.contains("lists: "),
+            "{error}"
+        );
+    }
 }
 
 #[tokio::test]
@@ -194,7 +298,7 @@ async fn a_certificate_in_the_trust_store_is_trusted_whatever_it_may_sign() {
     for is_ca in [true, false] {
         let site = Site::new();
         let (one, two) = (self_signed("zk1", is_ca), self_signed("zk2", is_ca));
-        let both = format!("{}{}", one.certificate, two.certificate);
+        let both = format!("{}{}", one.certificate.pem(), two.certificate.pem());
         let server = settings(site.dir.path(), "one", &one, &both);
         let client = settings(site.dir.path(), "two", &two, &both);
         let (accepted, connected) = meets(&server, &client).await;
@@ -366,4 +470,57 @@ async fn beyond_the_limit_a_newcomer_is_told_so() {
     let acceptor = Acceptor::tls(source(&site.server, true), Gate::new(Some(0)), false);
     let refused = greeted_by(acceptor, b"\x16").await;
     assert!(matches!(refused, Err(Refused::Crowded)));
+}
+
+/// A message of a handshake says how long it is; more than 64 KiB are not waited for.
+#[tokio::test]
+async fn a_greeting_without_end_is_refused() {
+    let site = Site::new();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let mut stream = TcpStream::connect(listener.local_addr().unwrap())
+        .await
+        .unwrap();
+    let (accepted, peer) = listener.accept().await.unwrap();
+    let sending = tokio::spawn(async move {
+        let mut record = vec![0; 5 + 16384];
+        record[..5].copy_from_slice(&[22, 3, 1, 0x40, 0]);
+        // A greeting of 16 MiB less one byte begins.
+        record[5..9].copy_from_slice(&[1, 0xff, 0xff, 0xff]);
+        let mut sent = 0;
+        while stream.write_all(&record).await.is_ok() {
+            sent += record.len();
+            record[5..9].fill(0);
+        }
+        sent
+    });
+    let refused = acceptor(&site.server).establish(accepted, peer).await;
+    assert!(matches!(refused, Err(Refused::Handshake(_))), "{refused:?}");
+    // What fits into the buffers of the system is on its way by then.
+    assert!(sending.await.unwrap() < 16 << 20);
+}
+
+/// A client's second connection takes up the session of its first one.
+#[tokio::test]
+async fn sessions_are_resumed_where_the_client_wants_it() {
+    let site = Site::new();
+    let acceptor = acceptor(&site.server);
+    for (resumes_sessions, kind) in [(true, HandshakeKind::Resumed), (false, HandshakeKind::Full)] {
+        let connector = Connector::of_client(&ClientStores {
+            key: Some(site.client.key_store.clone()),
+            trust: Some(site.client.trust_store.clone()),
+            checks_hosts: true,
+            resumes_sessions,
+        });
+        let connector = connector.unwrap();
+        let mut last = None;
+        for _ in 0..2 {
+            let (accepted, connected) = meet(&acceptor, &connector).await;
+            let Ok(Stream::Tls(tls)) = accepted else {
+                panic!("no TLS")
+            };
+            connected.unwrap();
+            last = tls.get_ref().1.handshake_kind();
+        }
+        assert_eq!(last, Some(kind));
+    }
 }

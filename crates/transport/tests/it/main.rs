@@ -1,10 +1,11 @@
-//! TLS as a port has it: stores as keytool and openssl write them, handshakes over real sockets.
+//! Accepting; and TLS as a port has it: stores as keytool and openssl write them, handshakes over real sockets.
 
 #![allow(
     clippy::unwrap_used,
     reason = "helpers of tests fail the test that calls them"
 )]
 
+mod accept;
 mod authority;
 mod handshakes;
 mod reload;

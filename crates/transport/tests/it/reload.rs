@@ -1,6 +1,8 @@
 //! Stores that change while the server runs.
 
 use std::fs;
+use std::io;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use config::Tls;
@@ -12,6 +14,31 @@ use transport::tls::{Acceptor, Connector, Endpoint, Gate, TlsSource, certificate
 use crate::authority::{Authority, settings, write_key};
 
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What is logged.
+#[derive(Debug, Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Log {
+    /// Whether a line has both.
+    fn holds(&self, text: &str, place: &str) -> bool {
+        let written = self.0.lock().unwrap();
+        let written = String::from_utf8_lossy(&written);
+        let mut lines = written.lines();
+        lines.any(|line| line.contains(text) && line.contains(place))
+    }
+}
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
 
 struct Port {
     acceptor: Acceptor,
@@ -45,19 +72,24 @@ impl Port {
 
 #[tokio::test]
 async fn new_connections_have_the_new_certificate_old_ones_live_on_and_garbage_changes_nothing() {
+    let log = Log::default();
+    let written = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_writer(move || written.clone());
+    // For all threads, since files are read on others; the log of other tests is in it, too.
+    subscriber.with_ansi(false).init();
     let dir = tempfile::tempdir().unwrap();
     let authority = Authority::new("Authority");
     let server: Tls = settings(
         dir.path(),
         "server",
         &authority.member("before"),
-        &authority.pem,
+        authority.pem(),
     );
     let client: Tls = settings(
         dir.path(),
         "client",
         &authority.member("client"),
-        &authority.pem,
+        authority.pem(),
     );
     let served = TlsSource::load(&server, Endpoint::Quorum, true).unwrap();
     let watch = tokio::spawn(served.clone().watch());
@@ -66,17 +98,21 @@ async fn new_connections_have_the_new_certificate_old_ones_live_on_and_garbage_c
         connector: Connector::tls(TlsSource::load(&client, Endpoint::Quorum, true).unwrap()),
         listener: TcpListener::bind("127.0.0.1:0").await.unwrap(),
     };
-    assert_eq!(port.name().await, "O=Test,CN=before");
+    assert_eq!(port.name().await, "CN=before,OU=Ops,O=Test");
     let (mut accepted, mut connected) = port.meet().await;
 
     let key = server.key_store.location.clone().unwrap();
     fs::write(&key, "garbage").unwrap();
-    // The next one that is good shows that the garbage was looked at, or passed over.
-    tokio::time::sleep(Duration::from_millis(1500)).await;
-    assert_eq!(port.name().await, "O=Test,CN=before");
+    let begun = Instant::now();
+    let place = key.display().to_string();
+    while !log.holds("has changed and cannot be used", &place) {
+        assert!(begun.elapsed() < PATIENCE, "nobody looks at the garbage");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    assert_eq!(port.name().await, "CN=before,OU=Ops,O=Test");
     write_key(&key, &authority.member("after"));
     let begun = Instant::now();
-    while port.name().await != "O=Test,CN=after" {
+    while port.name().await != "CN=after,OU=Ops,O=Test" {
         assert!(begun.elapsed() < PATIENCE, "the store is not loaded again");
         tokio::time::sleep(Duration::from_millis(50)).await;
     }

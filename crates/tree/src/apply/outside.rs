@@ -1,6 +1,6 @@
 //! What a member of an ensemble changes in the tree without a transaction.
 
-use proto::{ErrorCode, Zxid};
+use proto::{ConfigVersion, ErrorCode, Zxid};
 
 use crate::{Tree, path};
 
@@ -10,6 +10,13 @@ impl Tree {
     /// Source: Leader.startZkServer.
     pub fn begin_epoch(&mut self, start: Zxid) {
         self.last_zxid = self.last_zxid.max(start);
+    }
+
+    /// The version of the member list that this history knew last: that of the last reconfiguration, or
+    /// what a server's files said ([`Tree::set_config`]). 0 if there was none.
+    pub fn config_version(&self) -> ConfigVersion {
+        let id = self.lookup(path::CONFIG);
+        ConfigVersion(id.map_or(0, |id| self.arena[id].stat.mzxid))
     }
 
     /// Puts the member list in force into the config znode, as each server does by itself.
@@ -49,6 +56,7 @@ mod tests {
         let mut tree = Tree::new(Arc::new(TreeSettings::default()));
         let before = tree.digest();
         tree.set_config(b"version=0", Zxid(0), 7).unwrap();
+        assert_eq!(tree.config_version(), ConfigVersion(0));
         tree.begin_epoch(Zxid(3 << 32));
         assert_eq!((tree.digest(), tree.last_zxid()), (before, Zxid(3 << 32)));
         tree.begin_epoch(Zxid(1 << 32));

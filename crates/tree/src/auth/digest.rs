@@ -59,7 +59,8 @@ pub fn digest_id(algorithm: DigestAlgorithm, user_and_password: &[u8]) -> String
 /// What an auth packet with this data brings.
 pub(super) fn identities(settings: &DigestSettings, data: &[u8]) -> Vec<Id> {
     let digest = digest_id(settings.algorithm, data);
-    let is_super = settings.super_digest.as_deref() == Some(&*digest);
+    let super_digest = settings.super_digest.as_ref();
+    let is_super = super_digest.is_some_and(|secret| secret.is(&digest));
     let super_id = is_super.then(|| Id {
         scheme: SUPER.into(),
         id: "".into(),

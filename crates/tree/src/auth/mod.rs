@@ -18,10 +18,9 @@ pub use acl::normalise;
 pub use digest::{DigestAlgorithm, digest_id};
 pub use identities::in_java_order;
 pub use ip::host_address;
-pub(crate) use permission::is_super;
-pub use permission::permits;
+pub use permission::{is_super, permits};
 pub use principal::is_valid_sasl as is_sasl_name;
-use proto::{ErrorCode, Id};
+use proto::{ErrorCode, Id, Secret};
 
 /// Scheme of the one identity that everybody has.
 pub const WORLD: &str = "world";
@@ -63,7 +62,7 @@ pub struct DigestSettings {
     /// `zookeeper.DigestAuthenticationProvider.digestAlg`.
     pub algorithm: DigestAlgorithm,
     /// `zookeeper.DigestAuthenticationProvider.superDigest`: the id that becomes super user.
-    pub super_digest: Option<String>,
+    pub super_digest: Option<Secret>,
 }
 
 impl Default for DigestSettings {

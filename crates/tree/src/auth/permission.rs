@@ -17,7 +17,7 @@ pub fn permits(settings: &AuthSettings, acl: &[Acl], wanted: i32, identities: &[
 }
 
 /// Whether one of `identities` passes every check.
-pub(crate) fn is_super(identities: &[Id]) -> bool {
+pub fn is_super(identities: &[Id]) -> bool {
     identities.iter().any(|id| id.scheme == SUPER)
 }
 

@@ -75,7 +75,7 @@ fn rows_235_and_322_ip_ignores_its_data_and_digest_takes_empty_data() {
 #[test]
 fn row_243_the_super_digest_brings_two_identities() {
     let mut settings = AuthSettings::default();
-    settings.digest.super_digest = Some("super:xQJmxLMiHGwaqBvst5y6rkB6HQs=".into());
+    settings.digest.super_digest = Some(Secret::new("super:xQJmxLMiHGwaqBvst5y6rkB6HQs="));
     let ids = authenticate(&settings, Some("digest"), Some(b"super:admin"), "").unwrap();
     assert_eq!(ids[0], id("super", ""));
     assert_eq!(

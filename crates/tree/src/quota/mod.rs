@@ -10,7 +10,6 @@ mod stats;
 
 pub use report::QuotaReport;
 pub(crate) use roots::QuotaRoots;
-use stats::{BYTES_HARD, COUNT_HARD};
 pub(crate) use stats::{Broken, Stats, Usage};
 
 use crate::path;

@@ -1,6 +1,8 @@
 //! Quotas as metrics show them.
 
-use super::{BYTES_HARD, COUNT_HARD, Stats, limits_path, stats_path};
+use proto::QuotaText;
+
+use super::{Stats, limits_path, stats_path};
 use crate::Tree;
 
 /// A quota and what is used of it. Source: QuotaMetricsUtils.
@@ -32,10 +34,10 @@ impl Tree {
         let usage = Stats::usage(self.data_of(&stats_path(root)));
         QuotaReport {
             path: root.to_owned(),
-            count_limit: limits.limit(COUNT_HARD, limits.count),
-            bytes_limit: limits.limit(BYTES_HARD, limits.bytes),
-            count: usage.count,
-            bytes: usage.bytes,
+            count_limit: limits.limit(QuotaText::COUNT_HARD, limits.0.count),
+            bytes_limit: limits.limit(QuotaText::BYTES_HARD, limits.0.bytes),
+            count: usage.0.count,
+            bytes: usage.0.bytes,
         }
     }
 

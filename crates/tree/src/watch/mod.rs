@@ -14,7 +14,7 @@ mod store;
 pub use counts::WatchSummary;
 pub use fire::Event;
 pub(crate) use fire::{Change, Firing};
-pub use store::{WatcherId, Watches};
+pub use store::{SharedWatches, WatcherId, Watches};
 
 /// A set of kinds of watches: bits of table and mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

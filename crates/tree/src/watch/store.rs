@@ -41,6 +41,9 @@ pub(super) struct WatcherEntry {
     pub(super) data_watches: u32,
 }
 
+/// All watches of a server, as connections share them.
+pub type SharedWatches = parking_lot::Mutex<Watches>;
+
 /// All watches of a server.
 #[derive(Debug, Default)]
 pub struct Watches {

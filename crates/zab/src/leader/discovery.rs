@@ -78,7 +78,7 @@ impl Leader {
             return false;
         }
         let before = self.voters_ahead.insert(sid, accepted);
-        before.is_some_and(|before| before <= accepted)
+        before.is_some_and(|before| before <= accepted) && !mutant::is(Mutant::VoterAheadLeftOut)
     }
 
     /// A server that died is often back before its old connection is known to be dead. Were both

@@ -8,9 +8,9 @@ use proto::learner::LearnerPacket;
 use proto::mutant::{self, Mutant};
 use proto::{SessionId, Sid, Zxid};
 
-use super::link::Link;
+use super::link::{Link, LinkState};
 use super::synchronise::send_proposal;
-use super::{Action, Leader, LinkFault, LinkId, NextConfig, StepDown};
+use super::{Action, EpochConfig, Leader, LinkFault, LinkId, NextConfig, StepDown};
 use crate::Record;
 use crate::broadcast::NeverProposed;
 use crate::learner::LearnerKind;
@@ -124,9 +124,6 @@ impl Leader {
         let zxid = record.zxid;
         self.propose(record, now_ms, out)?;
         self.proposals.join(zxid, Arc::clone(&next.quorum));
-        if let Some(config) = &mut self.epoch_config {
-            config.text = next.text.clone();
-        }
         self.reconfig = Some(zxid);
         self.next = Some(next);
         Ok(())
@@ -237,6 +234,10 @@ impl Leader {
         if let (Some(next), Some(designated_leader)) = (next, designated_leader) {
             self.quorum = next.quorum;
             self.config_version = zxid.0;
+            self.epoch_config = Some(EpochConfig {
+                text: next.text,
+                version: zxid.0,
+            });
             self.proposals.replace();
             self.is_retiring = designated_leader != self.sid;
             activation = Some(Action::ActivateConfig {
@@ -335,6 +336,21 @@ impl Leader {
         let at = usize::try_from(zxid.0.checked_sub(first.0)?).ok()?;
         let record = self.outstanding.get(at)?;
         (record.zxid == zxid).then_some(record)
+    }
+
+    /// Up to where every follower that is up to date has all proposals on disk, except for those that
+    /// have owed an acknowledgement for more than `owed_ms_max`: they may stand still.
+    pub fn on_disk_of_followers(&self, now_ms: i64, owed_ms_max: i64) -> Zxid {
+        let followers = self.links.values().filter(|link| {
+            let is_follower = link.kind == LearnerKind::Follower;
+            is_follower && link.state == LinkState::Broadcasting
+        });
+        let behind = followers.filter_map(|link| {
+            let (_, owed_ms) = link.lag.owed(now_ms)?;
+            let acked = link.sid.and_then(|sid| self.proposals.acked(sid));
+            (owed_ms <= owed_ms_max).then_some(acked.unwrap_or(Zxid::ZERO))
+        });
+        behind.min().unwrap_or_else(|| self.last_proposed())
     }
 
     /// Proposals that are not committed yet.

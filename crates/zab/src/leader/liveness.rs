@@ -85,7 +85,9 @@ impl Leader {
             let mut links = self.links.values();
             links.any(|link| link.sid == Some(sid) && link.kind == LearnerKind::Follower)
         };
-        self.is_quorum(&|sid| sid == self.sid || is_linked(sid))
+        let is_here = |sid| sid == self.sid || is_linked(sid);
+        // Nothing comes of it but that this server goes on asking.
+        self.is_quorum(&is_here) || (self.oracle_grants && self.may_be_alone(&is_here))
     }
 
     fn lagging(&self, now_ms: i64) -> Vec<(LinkId, Zxid, i64)> {

@@ -184,17 +184,23 @@ impl Leader {
         };
         link.state = state;
         link.heard_ms = now_ms;
+        let packet = LeaderPacket::NewLeader {
+            zxid: Zxid::new(self.epoch, 0),
+            config: self.epoch_config.as_ref().map(|config| config.text.clone()),
+        };
+        let mut new_leader = Some(Action::Send { to, packet });
+        // A learner takes what NEWLEADER names for committed, and for the last configuration seen: it must
+        // be the one in force, and a proposed one has to come behind it.
+        if self.reconfig.is_some() {
+            out.extend(new_leader.take());
+        }
         if link.kind == LearnerKind::Follower {
             for record in &self.outstanding {
                 link.lag.sent(record.zxid, now_ms);
                 send_proposal(to, record, out);
             }
         }
-        let packet = LeaderPacket::NewLeader {
-            zxid: Zxid::new(self.epoch, 0),
-            config: self.epoch_config.as_ref().map(|config| config.text.clone()),
-        };
-        out.push(Action::Send { to, packet });
+        out.extend(new_leader);
     }
 
     /// The snapshot has left this server, so that the learner can be expected to answer.

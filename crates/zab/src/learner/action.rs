@@ -53,9 +53,15 @@ pub enum Action {
     ConfigProposed(Record),
     /// The leader's last configuration seen, as text: the last one seen here from now on.
     ConfigSeen(Bytes),
-    /// Use the configuration with this text. If it makes this server something else than it is,
-    /// leave.
-    InstallConfig(Bytes),
+    /// Use the configuration with this text, if its version is not above `upto`: one above is proposed
+    /// only, and is in force when its commit comes. Java uses it at once. If it makes this server
+    /// something else than it is, leave.
+    InstallConfig {
+        /// The configuration.
+        text: Bytes,
+        /// Up to here the leader has told this server that all is committed.
+        upto: Zxid,
+    },
     /// The same with the configuration in the transaction, and the leader that goes with it.
     ActivateConfig {
         /// The reconfiguration.
@@ -97,7 +103,9 @@ impl fmt::Display for Action {
             Self::Deliver(record) => write!(f, "deliver {record}"),
             Self::ConfigProposed(record) => write!(f, "config proposed {record}"),
             Self::ConfigSeen(text) => write!(f, "config seen len={}", text.len()),
-            Self::InstallConfig(text) => write!(f, "install config len={}", text.len()),
+            Self::InstallConfig { text, upto } => {
+                write!(f, "install config len={} upto {upto}", text.len())
+            }
             Self::ActivateConfig {
                 record,
                 designated_leader,
@@ -151,6 +159,15 @@ pub enum Fault {
         wanted: Zxid,
         /// Where the history ends instead.
         end: Zxid,
+    },
+    /// An observer was told to forget what is committed, by a follower that serves it and has heard
+    /// less. Before the next attempt there must be a pause.
+    #[error("the leader is at {wanted} and behind this observer, which has all up to {last}")]
+    LeaderBehind {
+        /// Where the history was to be cut.
+        wanted: Zxid,
+        /// Where it ends.
+        last: Zxid,
     },
     /// The snapshot ended wrongly or could not be read.
     #[error("the leader's snapshot is damaged")]

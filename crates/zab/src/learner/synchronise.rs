@@ -51,8 +51,10 @@ pub(super) struct Synchronise {
     /// Takes all that comes from the bound on, once NEWLEADER is acknowledged.
     live: Option<Live>,
     last_received: Option<Zxid>,
-    /// NEWLEADER's, to be installed at UPTODATE.
+    /// NEWLEADER's, to be installed at UPTODATE if it is not later than `committed`.
     config: Option<Bytes>,
+    /// What the leader has committed, its epoch included.
+    committed: Zxid,
     is_up_to_date: bool,
 }
 
@@ -72,11 +74,13 @@ enum Stage {
 }
 
 impl Synchronise {
-    /// `last` is the end of the history that this goes on from, where that is known exactly.
+    /// The leader had committed all up to `committed` when it began; `last` is the end of the history
+    /// that this goes on from, where that is known exactly.
     pub(super) fn new(
         kind: LearnerKind,
         epoch: Epoch,
         needs_snapshot: bool,
+        committed: Zxid,
         last: Option<Zxid>,
         held_bytes_max: usize,
     ) -> Self {
@@ -94,6 +98,7 @@ impl Synchronise {
             live: None,
             last_received: last,
             config: None,
+            committed: committed.max(Zxid::new(epoch, 0)),
             is_up_to_date: false,
         }
     }
@@ -199,6 +204,8 @@ impl Synchronise {
             let next = next.map(|record| record.zxid);
             return Err(Fault::UnmatchedCommit { zxid, next });
         };
+        // What was committed while the log was read comes behind the zxid that the leader has begun with.
+        self.committed = self.committed.max(zxid);
         if self.needs_snapshot && self.stage == Stage::Receiving {
             self.received.pop_front();
             self.held_bytes -= held_bytes(&record);
@@ -306,7 +313,10 @@ impl Synchronise {
         if self.stage != Stage::Acknowledged || !self.is_up_to_date {
             return None;
         }
-        out.extend(self.config.take().map(Action::InstallConfig));
+        if let Some(text) = self.config.take() {
+            let upto = self.committed;
+            out.push(Action::InstallConfig { text, upto });
+        }
         out.push(self.epoch_ack());
         let live = self.live.take();
         let mut live = live.unwrap_or_else(|| self.begin_live(log, out));

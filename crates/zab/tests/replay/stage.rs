@@ -78,7 +78,7 @@ impl Stage {
                     Action::AnswerPing { .. }
                     | Action::ConfigProposed(_)
                     | Action::ConfigSeen(_)
-                    | Action::InstallConfig(_)
+                    | Action::InstallConfig { .. }
                     | Action::ActivateConfig { .. }
                     | Action::Serve { .. }
                     | Action::SyncDone

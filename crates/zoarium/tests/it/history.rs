@@ -11,6 +11,8 @@ use history::{FileOwner, HistoryQuery, Moment, Reader};
 use proto::{Acl, Zxid};
 use server::Server;
 
+use crate::support::secrets::ANN;
+
 pub(crate) const OWNER: FileOwner = FileOwner {
     shows_secrets: true,
 };
@@ -78,7 +80,7 @@ fn data_at(reader: &Reader, path: &str, zxid: i64) -> Option<Vec<u8>> {
 async fn committed_changes_are_recorded_with_their_clients() {
     let data = tempfile::tempdir().unwrap();
     let (server, client) = start(data.path(), "").await;
-    client.add_auth("digest", "ann:secret").await.unwrap();
+    client.add_auth("digest", ANN).await.unwrap();
     client
         .create("/a", "1", &Create::persistent())
         .await

@@ -7,6 +7,7 @@ use proto::Acl;
 use serde_json::Value;
 
 use crate::history::{recorded, start};
+use crate::support::secrets::OPS;
 use crate::support::{stderr, stdout, zoarium};
 
 /// What a server did, and the directory that it did it in.
@@ -39,7 +40,7 @@ impl Story {
 async fn tell() -> Story {
     let data = tempfile::tempdir().unwrap();
     let (server, client) = start(data.path(), "").await;
-    client.add_auth("digest", "ops:secret").await.unwrap();
+    client.add_auth("digest", OPS).await.unwrap();
     let persistent = Create::persistent();
     let created = client.create2("/kafka", "v1", &persistent).await.unwrap().1;
     for broker in ["/kafka/b-1", "/kafka/b-2"] {

@@ -2,13 +2,19 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
+mod backup;
 mod bench;
 mod client;
+mod config_tool;
+mod embedding;
 mod history;
 mod history_tool;
 mod log_tool;
+mod preflight;
 mod restore_tool;
 mod snapshot_tool;
 mod start;
 mod support;
+mod test_server;
+mod testing;
 mod word;

@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 
 use tempfile::TempDir;
 
+use crate::support::expect_no_secret;
+
 /// A zoo.cfg of a server on its own, with its directories.
 struct Site {
     dir: TempDir,
@@ -56,8 +58,14 @@ impl Site {
     }
 
     fn start(&self) -> Outcome {
+        self.start_with(&[])
+    }
+
+    /// With these options.
+    fn start_with(&self, options: &[&str]) -> Outcome {
         let mut process = Command::new(env!("CARGO_BIN_EXE_zoarium"))
             .arg("server")
+            .args(options)
             .arg(self.zoo_cfg())
             .env("JVMFLAGS", &self.flags)
             .env_remove("SERVER_JVMFLAGS")
@@ -79,6 +87,8 @@ impl Site {
         let mut pipe = process.stderr.take().unwrap();
         pipe.read_to_string(&mut stderr).unwrap();
         let code = process.wait().unwrap().code();
+        expect_no_secret(&ready);
+        expect_no_secret(&stderr);
         Outcome {
             code: code.filter(|_| ready.is_empty()),
             stderr,
@@ -87,6 +97,13 @@ impl Site {
 }
 
 impl Outcome {
+    /// Refused before there is a log.
+    fn expect_log_refusal(&self, text: &str) {
+        assert_eq!(self.code, Some(2), "{}", self.stderr);
+        let is_one = self.stderr.lines().count() == 1 && self.stderr.contains(text);
+        assert!(is_one, "no `{text}` in: {}", self.stderr);
+    }
+
     fn expect_refusal(&self, code: i32, text: &str) {
         assert_eq!(self.code, Some(code), "{}", self.stderr);
         if code == 2 {
@@ -123,9 +140,7 @@ const REFUSED: &[&str] = &[
     "ssl.context.supplier.class=com.example.Supplier",
     "ssl.quorum.crl=true",
     "quorum.auth.kerberos.servicePrincipal=zkquorum/_HOST",
-    "admin.forceHttps=true",
     "admin.needClientAuth=true",
-    "admin.portUnification=true",
     "DigestAuthenticationProvider.digestAlg=MD5",
 ];
 
@@ -139,7 +154,6 @@ fn a_server_does_not_start_with_what_is_not_there() {
         let place = format!("{}:3: {key}: ", site.zoo_cfg().display());
         refused.expect_refusal(2, &place);
         assert!(refused.stderr.contains(" ("), "{}", refused.stderr);
-        assert!(!refused.stderr.contains("secret"), "{}", refused.stderr);
         assert!(is_empty(&site.data_dir()), "{line}");
     }
 }
@@ -218,4 +232,39 @@ fn a_file_in_the_place_of_a_directory_ends_with_code_3() {
         refused.expect_refusal(3, key);
         assert!(!refused.stderr.contains("myid"), "{}", refused.stderr);
     }
+}
+
+#[test]
+fn a_log_in_json_is_one_object_a_line() {
+    let site = Site::new("4lw.commands.whitelist=*");
+    let outcome = site.start_with(&["--log-format", "json", "-Dzookeeper.\u{1b}\"odd=1"]);
+    assert_eq!(outcome.code, None, "{}", outcome.stderr);
+    let mut levels = std::collections::BTreeSet::new();
+    for line in outcome.stderr.lines() {
+        let line: serde_json::Value = serde_json::from_str(line).expect(line);
+        assert!(line["timestamp"].is_string() && line["fields"]["message"].is_string());
+        levels.insert(line["level"].as_str().unwrap().to_owned());
+    }
+    assert!(levels.contains("INFO"), "{levels:?}");
+}
+
+#[test]
+fn the_levels_of_the_log_are_read_from_a_file() {
+    let site = Site::new("");
+    let file = site.dir.path().join("levels");
+    let options = ["--log-levels", file.to_str().unwrap()];
+    for (text, refusal) in [
+        (None, "No such file"),
+        (Some("\n"), "no levels of a log"),
+        (Some("server=loud"), "levels: error parsing level"),
+        (Some(&*"x".repeat(5000)), "more than 4096 bytes"),
+    ] {
+        if let Some(text) = text {
+            fs::write(&file, text).unwrap();
+        }
+        site.start_with(&options).expect_log_refusal(refusal);
+    }
+    fs::write(&file, "off\n").unwrap();
+    let outcome = site.start_with(&options);
+    assert_eq!((outcome.code, &*outcome.stderr), (None, ""));
 }

@@ -8,11 +8,41 @@ use std::process::{Child, Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
+/// Every secret of these tests: nothing that is printed may hold one.
+pub(crate) mod secrets {
+    /// Password of a key store.
+    pub(crate) const STORE: &str = "st0resecret";
+    /// Of a user of a JAAS file.
+    pub(crate) const BOB: &str = "b0bsecret";
+    /// By which clients authenticate.
+    pub(crate) const ANN: &str = "ann:4nnsecret";
+    /// The same.
+    pub(crate) const OPS: &str = "ops:0pssecret";
+
+    pub(super) const ALL: &[&str] = &[STORE, BOB, ANN, OPS];
+}
+
 /// Runs `zoarium` with these arguments to its end.
 pub(crate) fn zoarium<A: AsRef<std::ffi::OsStr>>(arguments: impl IntoIterator<Item = A>) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_zoarium"));
     command.args(arguments).stdin(Stdio::null());
-    command.output().unwrap()
+    output_of(&mut command)
+}
+
+/// Runs a command to its end; what it prints holds no secret.
+pub(crate) fn output_of(command: &mut Command) -> Output {
+    let output = command.output().unwrap();
+    expect_no_secret(&String::from_utf8_lossy(&output.stdout));
+    expect_no_secret(&String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+/// # Panics
+/// If this text holds a secret of these tests.
+pub(crate) fn expect_no_secret(printed: &str) {
+    for secret in secrets::ALL {
+        assert!(!printed.contains(secret), "a secret is printed: {printed}");
+    }
 }
 
 /// What it printed.

@@ -1,6 +1,7 @@
 //! The common scenario with the Rust client `zookeeper-client`; see `tests/src/scenario.rs` for
 //! what is said to whom.
 
+mod secured;
 mod steps;
 mod talk;
 
@@ -21,9 +22,14 @@ pub const fn node(mode: CreateMode) -> CreateOptions<'static> {
 
 /// A session with the given timeout.
 pub async fn connect(address: &str, timeout: Duration) -> Outcome<Client> {
-    let connecting = Client::connector()
-        .with_session_timeout(timeout)
-        .connect(address);
+    let connector = Client::connector().with_session_timeout(timeout);
+    let connector = secured::secure(connector)?;
+    let connecting = async {
+        match secured::is_tls() {
+            true => connector.secure_connect(address).await,
+            false => connector.connect(address).await,
+        }
+    };
     Ok(patient("connection", connecting).await??)
 }
 
@@ -41,6 +47,7 @@ async fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let outcome = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         [address, "hold", path] => hold(address, path).await,
+        [address, "protected", entry] => secured::protected(address, entry).await,
         [address] => steps::scenario(address).await,
         _ => Err("usage: scenario HOST:PORT [hold PATH]".into()),
     };

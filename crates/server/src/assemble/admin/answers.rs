@@ -3,12 +3,16 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use ::console::Console;
+use config::AdminScheme;
 use hyper::body::Incoming;
 use hyper::header::{self, HeaderValue};
 use hyper::{Request, Response, StatusCode};
-use monitoring::admin::{self, AdminView, Answer, Call, Command, Credentials, Route, Task};
+use monitoring::admin::{self, Access, AdminView, Answer, Call, Command, Credentials, Route, Task};
+use transport::tls::known_to_clients;
+use tree::auth::X509;
 
-use super::super::http::{Activity, Answers, ResponseBody, respond};
+use super::super::http::{Activity, Answers, Caller, ResponseBody, respond};
 use super::Admin;
 
 /// Where the caller's address is if a proxy stands in front.
@@ -16,13 +20,26 @@ use super::Admin;
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
 impl Answers for Admin {
+    /// Source: UnifiedConnectionFactory.
+    fn connected(&self, caller: &Caller) {
+        if self.config.admin.scheme == AdminScheme::Both && !caller.is_tls {
+            self.metrics.insecure_admin_count.inc();
+        }
+    }
+
     async fn answer(
         self: Arc<Self>,
         request: Request<Incoming>,
-        peer: SocketAddr,
+        caller: Caller,
         activity: Activity,
     ) -> Response<ResponseBody> {
         let uri = request.uri();
+        if let Some(console) = &self.console
+            && Console::serves(uri.path())
+        {
+            let _at_work = activity.begin();
+            return self.ask_console(console, request, &caller).await;
+        }
         let route = self
             .commands
             .route(request.method(), uri.path(), uri.query());
@@ -38,11 +55,13 @@ impl Answers for Admin {
                 asked,
                 call,
             } => {
+                let peer = caller.peer;
                 tracing::debug!(%peer, command = command.name, "admin command");
                 let address = self.address_of(&request, peer);
                 let asked = Asked {
                     asked,
                     address,
+                    caller,
                     call,
                     request,
                 };
@@ -54,7 +73,7 @@ impl Answers for Admin {
 
 impl Admin {
     /// The address that identities go by. Source: IPAuthenticationProvider.getClientIPAddress.
-    fn address_of(&self, request: &Request<Incoming>, peer: SocketAddr) -> String {
+    pub(super) fn address_of(&self, request: &Request<Incoming>, peer: SocketAddr) -> String {
         let own = peer.ip().to_canonical().to_string();
         if !self.config.auth.use_x_forwarded_for {
             return own;
@@ -78,22 +97,52 @@ impl Admin {
         };
         let view = served.view();
         let header = asked.request.headers().get(header::AUTHORIZATION);
+        let header = header.map(HeaderValue::as_bytes);
+        let subject = match Credentials::scheme(header) {
+            Some(X509) => self.subject_of(&asked.caller).await,
+            _ => None,
+        };
         let credentials = Credentials {
-            header: header.map(HeaderValue::as_bytes),
+            header,
             address: &asked.address,
+            subject: subject.as_deref(),
         };
         let line = (asked.request.method(), asked.request.uri().path());
+        let peer = asked.caller.peer;
+        if header.is_some() && served.clients.refuses_logins(peer) {
+            let refusal = Answer::refused(StatusCode::TOO_MANY_REQUESTS);
+            return respond(refusal.under(command.name, None));
+        }
         if let Some(refusal) = command.refuse(&asked.asked, line, Some(&view), &credentials) {
+            if header.is_some() && refusal.status.is_client_error() {
+                tracing::warn!(%peer, command = command.name, status = refusal.status.as_u16(), "admin command refused");
+                served.clients.login_failed(peer);
+            }
             return respond(refusal);
+        }
+        let mut call = asked.call;
+        if command.access == Access::Caller {
+            // Refused above if they are no good.
+            call.identities = credentials.identities(&view).unwrap_or_default();
         }
         match &command.task {
             Task::Look(_) => {
                 let _at_work = activity.begin();
-                self.look(command.name, asked.call).await
+                // What is answered by what the caller may read is read from the history.
+                let _turn = match command.access {
+                    Access::Caller => self.questions.acquire().await.ok(),
+                    Access::Anyone | Access::Administrator => None,
+                };
+                self.look(command.name, call).await
             }
+            Task::Feed => self.feed(&call).await,
             Task::Snapshot => {
                 let _at_work = activity.begin();
-                self.snapshot(served, command.name, &asked.call).await
+                self.snapshot(served, command.name, &call).await
+            }
+            Task::Log => {
+                let _at_work = activity.begin();
+                self.log(served, command.name, &call).await
             }
             // While its body comes in, silence is watched as anywhere.
             Task::Restore => {
@@ -104,8 +153,31 @@ impl Admin {
         }
     }
 
+    /// Whom the client ports would know by the certificate that the caller has shown.
+    async fn subject_of(&self, caller: &Caller) -> Option<String> {
+        if caller.certificates.is_empty() {
+            return None;
+        }
+        let (config, certificates) = (self.config.clone(), caller.certificates.clone());
+        let looking = tokio::task::spawn_blocking(move || {
+            known_to_clients(&config.client_tls.tls, &certificates)
+        });
+        match looking.await.ok()? {
+            Ok(subject) => Some(subject),
+            Err(error) => {
+                let peer = caller.peer;
+                tracing::warn!(%peer, err = %error, "the certificate of an admin client is not that of a client");
+                None
+            }
+        }
+    }
+
     /// Some commands walk the tree or the disk: not on a thread that serves clients.
-    async fn look(self: &Arc<Self>, name: &'static str, call: Call) -> Response<ResponseBody> {
+    pub(super) async fn look(
+        self: &Arc<Self>,
+        name: &'static str,
+        call: Call,
+    ) -> Response<ResponseBody> {
         let admin = self.clone();
         let looking = tokio::task::spawn_blocking(move || admin.look_at(name, &call));
         match looking.await {
@@ -128,6 +200,7 @@ impl Admin {
 struct Asked {
     asked: String,
     address: String,
+    caller: Caller,
     call: Call,
     request: Request<Incoming>,
 }

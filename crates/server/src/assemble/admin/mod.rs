@@ -10,6 +10,10 @@
 //! not notice it. Source: JettyAdminServer.
 
 mod answers;
+mod console;
+mod feed;
+mod history;
+mod log;
 mod restore;
 mod served;
 mod snapshots;
@@ -18,12 +22,18 @@ mod view;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use ::console::Console;
 use config::Config;
 use monitoring::admin::{Commands, RateLimiter};
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+use transport::tls::Acceptor;
 
 use super::http::{self, Place, PortTask};
 use crate::error::StartError;
+use crate::limits;
+use crate::metrics::Metrics;
+use crate::recorder::Readers;
 
 pub(crate) use restore::RestoreOrder;
 pub(crate) use served::Served;
@@ -31,12 +41,21 @@ pub(crate) use served::Served;
 /// The admin server of this process.
 pub(crate) struct Admin {
     commands: Commands,
+    /// What `/` is, unless it is switched off.
+    console: Option<Console>,
     config: Arc<Config>,
+    metrics: Arc<Metrics>,
     /// Set once the data is loaded.
     served: OnceLock<Served>,
     limits: Mutex<Limits>,
     /// Held by the one who restores.
     restoring: Arc<tokio::sync::Mutex<()>>,
+    /// The change history, if there is to be one.
+    readers: Readers,
+    /// For questions to it that are answered at a time: each may hold some MiB.
+    questions: Arc<Semaphore>,
+    /// For feeds of it.
+    feeds: Arc<Semaphore>,
 }
 
 struct Limits {
@@ -51,18 +70,29 @@ pub(crate) type AdminTask = PortTask<Admin>;
 ///
 /// # Errors
 /// If the address cannot be listened on.
-pub(crate) async fn begin(config: &Arc<Config>) -> Result<Option<AdminTask>, StartError> {
+pub(crate) async fn begin(
+    config: &Arc<Config>,
+    acceptor: Acceptor,
+    metrics: &Arc<Metrics>,
+    readers: &Readers,
+) -> Result<Option<AdminTask>, StartError> {
     let settings = &config.admin;
     if !settings.is_enabled {
         return Ok(None);
     }
     let (host, port) = (settings.address.clone(), settings.port);
     let place = Place {
+        of: "the admin server",
         host: host.clone(),
         port,
+        acceptor,
         idle: Duration::from_millis(settings.idle_timeout_ms.into()),
     };
-    let listening = http::listen(place, Arc::new(Admin::new(config.clone()))).await;
+    let listening = http::listen(
+        place,
+        Arc::new(Admin::new(config.clone(), metrics.clone(), readers.clone())),
+    )
+    .await;
     let task = listening.map_err(|source| StartError::BindAdmin {
         address: format!("{host}:{port}"),
         source,
@@ -71,13 +101,14 @@ pub(crate) async fn begin(config: &Arc<Config>) -> Result<Option<AdminTask>, Sta
         host,
         port,
         url = settings.command_url,
+        scheme = ?settings.scheme,
         "admin server listens"
     );
     Ok(Some(task))
 }
 
 impl Admin {
-    fn new(config: Arc<Config>) -> Self {
+    fn new(config: Arc<Config>, metrics: Arc<Metrics>, readers: Readers) -> Self {
         let interval = u64::from(config.admin.rate_limiter_interval_ms);
         let limits = Limits {
             // Java 3.9.5 takes the figure for microseconds here, and whoever fetches a snapshot
@@ -85,12 +116,23 @@ impl Admin {
             snapshot: RateLimiter::new(Duration::from_micros(interval)),
             restore: RateLimiter::new(Duration::from_millis(interval)),
         };
+        let mut commands = Commands::new(&config.admin.command_url);
+        if config.history.is_some() {
+            history::commands(&readers)
+                .into_iter()
+                .for_each(|command| commands.add(command));
+        }
         Self {
-            commands: Commands::new(&config.admin.command_url),
+            commands,
+            console: console::set_up(&config),
             config,
+            metrics,
             served: OnceLock::new(),
             limits: Mutex::new(limits),
             restoring: Arc::default(),
+            readers,
+            questions: Arc::new(Semaphore::new(limits::HISTORY_QUESTIONS_MAX)),
+            feeds: Arc::new(Semaphore::new(limits::FEEDS_MAX)),
         }
     }
 

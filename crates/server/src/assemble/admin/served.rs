@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use crossbeam_channel::Sender;
+use recovery::LogEnd;
 use storage::DataDirs;
 
 use super::super::inbox::ToCore;
@@ -17,6 +18,8 @@ pub(crate) struct Served {
     pub(crate) snapshots: SnapshotRequests,
     pub(crate) core: Sender<ToCore>,
     pub(crate) dirs: DataDirs,
+    /// How far the log can be read.
+    pub(crate) log_end: Arc<LogEnd>,
     /// Ways by which observers may be connected to this server.
     pub(crate) links: Vec<LearnerLinks>,
 }

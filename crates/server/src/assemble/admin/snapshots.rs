@@ -19,7 +19,7 @@ use crate::disk::Taken;
 use crate::{clock, limits};
 
 /// The type of a snapshot.
-const BINARY: &str = "application/octet-stream";
+pub(super) const BINARY: &str = "application/octet-stream";
 
 impl Admin {
     /// The checks are in Java's order.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use config::registry;
 use monitoring::admin::{AdminView, LastSnapshot, ObserverInfo};
 use monitoring::environment::Environment;
 use monitoring::metrics::{Memory, Metrics, NamespaceQuota, ServerStats, State};
@@ -10,18 +11,16 @@ use monitoring::role::{LeaderFigures, RoleView};
 use monitoring::view::{
     Configuration, ConnectionId, ConnectionInfo, DirectorySizes, ExpirySets, Now, Sessions, View,
 };
-use proto::{Id, SessionId, Zxid};
+use proto::{Acl, Id, SessionId, Zxid};
 use tree::WatchSummary;
 use tree::auth;
 
 use super::served::Served;
 use crate::client::clients::Clients;
 use crate::client::view::LiveView;
+use crate::client::x509;
 use crate::disk::SnapshotRequests;
 use crate::quorum::peer::LearnerLinks;
-
-/// What is shown in the place of a password.
-const HIDDEN: &str = "*****";
 
 /// Names in this are properties that are not in zoo.cfg; Java's own begin like these.
 const ENVIRONMENT: [&str; 3] = ["java.", "os.", "user."];
@@ -66,7 +65,10 @@ impl AdminView for LiveAdminView {
             .collect();
         let config = &self.clients.settings.config;
         all.extend(config.properties.iter().map(|(name, value)| {
-            let value = if is_secret(name) { HIDDEN } else { value };
+            let value = match registry::is_secret(name) {
+                true => registry::HIDDEN,
+                false => value,
+            };
             (name.to_owned(), value.to_owned())
         }));
         all
@@ -86,15 +88,22 @@ impl AdminView for LiveAdminView {
         auth::authenticate(&settings.auth, Some(scheme), data, address).unwrap_or_default()
     }
 
+    fn identities_of_subject(&self, subject: &str) -> Vec<Id> {
+        x509::identities(&self.clients.settings.x509, subject)
+    }
+
     fn may_do_anything(&self, identities: &[Id]) -> bool {
         self.clients.state.tree.read().may_do_anything(identities)
     }
-}
 
-/// Whether a property holds what gives access.
-fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    name.contains("password") || name.ends_with("superdigest")
+    fn may_read(&self, path: &str, then: &[Acl], identities: &[Id]) -> bool {
+        let tree = self.clients.state.tree.read();
+        tree.may_see(Some(then), identities) && tree.may_read(path, identities) != Some(false)
+    }
+
+    fn is_super(&self, identities: &[Id]) -> bool {
+        auth::is_super(identities)
+    }
 }
 
 impl View for LiveAdminView {

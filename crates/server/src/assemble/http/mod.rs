@@ -1,7 +1,7 @@
 //! HTTP/1.1 of the ports that operators ask: the admin server and the exporter of metrics.
 //!
 //! ```text
-//!   accept -> TimedStream -> hyper -> Answers::answer
+//!   accept -> (TLS) -> TimedStream -> hyper -> Answers::answer
 //! ```
 //!
 //! A port has tasks of its own, as many connections as its limit says, and bounds for heads and
@@ -19,7 +19,7 @@ use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 use monitoring::admin::{Answer, Body};
 
-pub(crate) use listener::{Answers, Place, PortTask, listen};
+pub(crate) use listener::{Answers, Caller, Place, PortTask, listen};
 pub(crate) use timed_stream::Activity;
 
 /// What is sent: bytes that are there, or a file piece by piece.

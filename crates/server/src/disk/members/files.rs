@@ -20,9 +20,9 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use config::RawConfig;
-use config::membership::Membership;
 use config::properties::MAX_BYTES;
 use replica::MemberFile;
+use replica::members::MemberFiles;
 
 /// Mode of a file that is written while it has no name yet.
 const PRIVATE_MODE: u32 = 0o600;
@@ -59,53 +59,41 @@ impl MembershipFiles {
     }
 
     /// Makes what the replica wants durable.
-    ///
-    /// zoo.cfg names a committed list before the proposal goes: there is one of them at any time.
     pub(crate) fn write(&mut self, file: &MemberFile) -> io::Result<()> {
-        match file {
-            MemberFile::LastSeen(Some(list)) => self.write_next(list),
-            MemberFile::LastSeen(None) => self.remove_next(),
-            MemberFile::Committed {
-                list,
-                has_client,
-                removes_last_seen,
-            } => {
-                self.write_committed(list, *has_client)?;
-                match removes_last_seen {
-                    true => self.remove_next(),
-                    false => Ok(()),
-                }
-            }
-        }
-    }
-
-    fn write_next(&self, list: &Membership) -> io::Result<()> {
         match &self.static_file {
-            Some(path) => replace(&next_of(path), list.file_text(true).as_bytes(), None),
+            Some(path) => file.write(&mut Beside {
+                path,
+                is_list_outside: &mut self.is_list_outside,
+            }),
             None => Ok(()),
         }
     }
+}
 
-    fn remove_next(&self) -> io::Result<()> {
-        let Some(path) = &self.static_file else {
-            return Ok(());
-        };
-        let next = next_of(path);
-        match fs::remove_file(&next) {
-            Ok(()) => sync_directory_of(&next),
+/// The files beside zoo.cfg.
+struct Beside<'a> {
+    path: &'a Path,
+    is_list_outside: &'a mut bool,
+}
+
+impl MemberFiles for Beside<'_> {
+    type Error = io::Error;
+
+    fn replace(&mut self, suffix: &str, text: &str) -> io::Result<()> {
+        replace(&with_suffix(self.path, suffix), text.as_bytes(), None)
+    }
+
+    fn remove(&mut self, suffix: &str) -> io::Result<()> {
+        let path = with_suffix(self.path, suffix);
+        match fs::remove_file(&path) {
+            Ok(()) => sync_directory_of(&path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            Err(error) => Err(named("remove", &next, &error)),
+            Err(error) => Err(named("remove", &path, &error)),
         }
     }
 
-    /// Writes the file of this list and makes zoo.cfg name it. With `has_client` the list says
-    /// where this server's clients go, and zoo.cfg does not any more.
-    fn write_committed(&mut self, list: &Membership, has_client: bool) -> io::Result<()> {
-        let Some(path) = &self.static_file else {
-            return Ok(());
-        };
-        let dynamic = with_suffix(path, &format!(".dynamic.{}", list.version));
-        replace(&dynamic, list.file_text(false).as_bytes(), None)?;
+    fn name_dynamic(&mut self, suffix: &str, has_client: bool) -> io::Result<()> {
+        let (path, dynamic) = (self.path, with_suffix(self.path, suffix));
         let absolute =
             fs::canonicalize(&dynamic).map_err(|error| named("find", &dynamic, &error))?;
         let Some(absolute) = absolute.to_str() else {
@@ -119,7 +107,7 @@ impl MembershipFiles {
         let raw = RawConfig::parse(path, &bytes).map_err(io::Error::other)?;
         let edited = raw.with_dynamic_file(absolute, has_client);
         replace(path, &edited, Some(&metadata))?;
-        self.is_list_outside = true;
+        *self.is_list_outside = true;
         Ok(())
     }
 }
@@ -128,10 +116,6 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
-}
-
-fn next_of(static_file: &Path) -> PathBuf {
-    with_suffix(static_file, ".dynamic.next")
 }
 
 fn read(path: &Path) -> io::Result<(Vec<u8>, Metadata)> {

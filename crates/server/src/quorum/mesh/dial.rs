@@ -11,7 +11,7 @@ use tokio::time::timeout;
 use transport::{Stream, connect_first, resolve, resolve_all};
 
 use super::settings::MeshSettings;
-use crate::quorum::auth::AuthError;
+use crate::quorum::auth::{AuthError, Dialled};
 
 /// A server that is to be dialled.
 #[derive(Debug)]
@@ -77,7 +77,11 @@ impl Call {
         };
         let write = timeout(limit, write).await;
         write.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))?;
-        let log_in = self.settings.auth.log_in(&mut stream);
+        let dialled = Dialled {
+            sid: Some(self.sid),
+            host: hosts.last().copied().unwrap_or_default(),
+        };
+        let log_in = self.settings.auth.log_in(&mut stream, dialled);
         let logged_in = timeout(self.settings.read_timeout, log_in).await;
         logged_in.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()))?;
         Ok(stream)

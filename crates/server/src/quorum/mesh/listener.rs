@@ -12,7 +12,9 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use transport::tls::looks_like_tls;
-use transport::{Listener, LogLimiter, Stream, accept_each, bind_everywhere, resolve};
+use transport::{
+    Accepting, FilesKept, Listener, LogLimiter, Stream, accept_each, bind_everywhere, resolve,
+};
 
 use super::actor::Input;
 use super::limits::{BACKLOG, BIND_PAUSE, GREETINGS_MAX};
@@ -121,7 +123,11 @@ async fn accept_on_all(listeners: Vec<TcpListener>, context: &ListenerContext) {
 
 async fn accept(listener: TcpListener, context: ListenerContext) {
     let listener = Listener::new(listener);
-    let options = context.settings.socket_options();
+    let accepting = Accepting {
+        of: "elections",
+        options: context.settings.socket_options(),
+        files_kept: FilesKept::ByMembers,
+    };
     let mut greetings = JoinSet::new();
     let mut oldest_first: VecDeque<AbortHandle> = VecDeque::new();
     let admit = |stream, peer| {
@@ -140,7 +146,7 @@ async fn accept(listener: TcpListener, context: ListenerContext) {
         }
         oldest_first.push_back(greetings.spawn(greet(stream, peer, context.clone())));
     };
-    accept_each(&listener, "elections", options, admit).await;
+    accept_each(&listener, accepting, admit).await;
 }
 
 /// Why a connection is closed before its server is known.

@@ -54,6 +54,7 @@ impl MeshSettings {
         tick: Duration,
         acceptor: Acceptor,
         connector: Connector,
+        auth: Arc<QuorumAuth>,
     ) -> Self {
         let given = &ensemble.election;
         let millis = |ms: u32| Duration::from_millis(ms.into());
@@ -68,7 +69,7 @@ impl MeshSettings {
             tcp_keep_alive: given.tcp_keep_alive,
             acceptor,
             connector,
-            auth: Arc::new(QuorumAuth::new(ensemble)),
+            auth,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Reading the transaction log for a learner that has missed more than memory holds.
 
+use hosting::log_records;
 use jute::Limits;
 use proto::Zxid;
 use storage::{DataDirs, LogPages, RealDisk};
@@ -41,8 +42,6 @@ impl LogAccess {
             size_factor: self.size_factor,
             page_bytes: limits::LOG_PAGE_BYTES,
         };
-        let page = pages.page(cursor, from, upto)?;
-        let records = page.into_iter();
-        Ok(records.map(|(zxid, txn)| Record::new(zxid, txn)).collect())
+        log_records(&pages, cursor, from, upto)
     }
 }

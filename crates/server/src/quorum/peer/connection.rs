@@ -1,12 +1,11 @@
 //! The learner's side: one attempt to reach a leader, and the connection that comes of it.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use config::members::HostPort;
+use hosting::LinkName;
 use jute::Limits;
-use proto::Zxid;
-use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
 use proto::packet::QuorumPacket;
 use tokio::runtime::Handle;
@@ -21,7 +20,7 @@ use super::outbox::{Outbox, PacketBatch, write_packets};
 use super::reader::PacketReader;
 use super::receive::{Receiving, receive};
 use super::{EventSink, PeerError, PeerEvent};
-use crate::quorum::auth::QuorumAuth;
+use crate::quorum::auth::{Dialled, QuorumAuth};
 
 /// What a learner's side is told of the configuration.
 #[derive(Debug, Clone)]
@@ -79,8 +78,8 @@ impl Dialer {
         }
     }
 
-    /// After a pause, begins to dial the leader at its quorum addresses. `LeaderConnected` or
-    /// `LeaderUnreachable` follows. What is sent before waits for the connection.
+    /// After a pause, begins to dial the leader at its quorum addresses. `Connected` or `Closed`
+    /// follows. What is sent before waits for the connection.
     pub(crate) fn dial(
         &self,
         attempt: u64,
@@ -135,12 +134,14 @@ impl LeaderConnection {
             return;
         }
         if let Err(error) = self.line.outbox.push(&self.staged) {
-            self.line.end(|attempt| PeerEvent::LeaderClosed {
-                attempt,
-                reason: error,
-            });
+            self.line.end(error);
         }
         self.staged.clear();
+    }
+
+    /// Bytes that wait to be written to the leader.
+    pub(crate) fn waiting_bytes(&self) -> usize {
+        usize::try_from(self.line.outbox.waiting().bytes).unwrap_or(usize::MAX)
     }
 
     /// After the SNAP packet that opens the synchronisation: takes what follows as a snapshot, then
@@ -167,23 +168,25 @@ impl Line {
         let connector = &self.settings.connector;
         let dialled = connect_patiently("the leader", &leader, patience, options, connector).await;
         let connected = match dialled {
-            Ok(stream) => self.log_in(stream).await,
+            Ok(stream) => self.log_in(stream, &leader).await,
             Err(failure) => Err(failure.into()),
         };
         let stream = match connected {
             Ok(stream) => stream,
-            Err(error) => {
-                return self.end(|attempt| PeerEvent::LeaderUnreachable { attempt, error });
-            }
+            Err(error) => return self.end(error),
         };
         let attempt = self.attempt;
         tracing::info!(attempt, peer = ?stream.peer_addr().ok(), "connected to the leader");
-        (self.sink)(PeerEvent::LeaderConnected { attempt });
+        (self.sink)(self.name().connected().into());
         self.serve(stream).await;
     }
 
-    async fn log_in(&self, mut stream: Stream) -> Result<Stream, PeerError> {
-        let log_in = self.settings.auth.log_in(&mut stream);
+    async fn log_in(&self, mut stream: Stream, at: &[HostPort]) -> Result<Stream, PeerError> {
+        let dialled = Dialled {
+            sid: None,
+            host: at.first().map_or("", |at| at.host.as_str()),
+        };
+        let log_in = self.settings.auth.log_in(&mut stream, dialled);
         match tokio::time::timeout(self.settings.stall, log_in).await {
             Ok(Ok(())) => Ok(stream),
             Ok(Err(error)) => {
@@ -203,80 +206,69 @@ impl Line {
                 biased;
                 _ = closing.wait_for(|is_closing| *is_closing) => {}
                 // A learner sends no snapshots, so this ends by an error only.
-                written = write_packets(&writing.outbox, &mut output, writing.settings.stall, |_| {}) => {
+                written = write_packets(&writing.outbox, &mut output, writing.settings.stall) => {
                     if let Err(reason) = written {
-                        writing.end(|attempt| PeerEvent::LeaderClosed { attempt, reason });
+                        writing.end(reason);
                     }
                 }
             }
         });
         let event = self.read(input).await;
-        self.end(|_| event);
+        self.end_by(event);
     }
 
     /// Delivers packets and the snapshot until the connection ends: the event that tells so.
     async fn read(&self, input: ReadHalf) -> PeerEvent {
-        let attempt = self.attempt;
-        let mut reader = PacketReader::new(input, self.settings.limits);
+        let name = self.name();
+        let mut reader = PacketReader::of_leader(self.attempt, input, self.settings.limits);
         let read_ahead = ReadAhead::new();
-        // Raw bytes follow a SNAP packet that opens the synchronisation; in any other place it is
-        // a packet that nobody understands.
-        let mut is_opened = false;
-        let mut snapshot = None;
         loop {
-            let is_last = |packet: &LeaderPacket| match packet {
-                LeaderPacket::Snap { zxid } if !is_opened => {
-                    is_opened = true;
-                    snapshot = Some(*zxid);
-                    true
-                }
-                LeaderPacket::Diff { .. } | LeaderPacket::Trunc { .. } => {
-                    is_opened = true;
-                    false
-                }
-                _ => false,
+            let (input, bytes) = match reader.read().await {
+                Ok(packets) => packets,
+                Err(reason) => return PeerEvent::end(name.closed(), reason),
             };
-            let batch = match reader.read(is_last).await {
-                Ok(batch) => batch,
-                Err(reason) => return PeerEvent::LeaderClosed { attempt, reason },
-            };
-            let permit = read_ahead.take(batch.bytes).await;
-            let packets = batch.packets;
-            (self.sink)(PeerEvent::LeaderPackets {
-                attempt,
-                packets,
-                permit,
-            });
-            let Some(zxid) = snapshot.take() else {
+            let permit = read_ahead.take(bytes).await;
+            (self.sink)(PeerEvent::packets(input, permit));
+            if !reader.is_at_tree() {
                 continue;
-            };
+            }
             self.is_awaited.notified().await;
-            let tree = match receive(reader, self.receiving(zxid)).await {
+            let tree = match receive(reader, self.receiving()).await {
                 Ok((the_reader, tree)) => {
                     reader = the_reader;
-                    Box::new(tree)
+                    tree
                 }
-                Err(error) => return PeerEvent::SnapshotDamaged { attempt, error },
+                Err(reason) => return PeerEvent::end(name.tree_received(None), reason),
             };
-            (self.sink)(PeerEvent::SnapshotReceived { attempt, tree });
+            (self.sink)(name.tree_received(Some(tree)).into());
         }
     }
 
-    fn receiving(&self, zxid: Zxid) -> Receiving {
-        let (sink, attempt) = (self.sink.clone(), self.attempt);
+    fn receiving(&self) -> Receiving {
+        let (sink, name) = (self.sink.clone(), self.name());
         Receiving {
-            zxid,
             limits: self.settings.limits,
             tree: self.settings.tree.clone(),
-            progress: Box::new(move || sink(PeerEvent::SnapshotProgress { attempt })),
+            runtime: Handle::current(),
+            progress: Box::new(move || sink(name.tree_progress().into())),
+            reported: Instant::now(),
             closing: self.closing.subscribe(),
         }
     }
 
+    /// As the replica knows it.
+    fn name(&self) -> LinkName {
+        LinkName::Leader(self.attempt)
+    }
+
+    /// The attempt is over, since it has not come to a connection or that is gone.
+    fn end(&self, reason: PeerError) {
+        self.end_by(PeerEvent::end(self.name().closed(), reason));
+    }
+
     /// The attempt is over. The core hears of it once, unless it has closed it itself.
-    fn end(&self, event: impl FnOnce(u64) -> PeerEvent) {
+    fn end_by(&self, event: PeerEvent) {
         if !self.closing.send_replace(true) {
-            let event = event(self.attempt);
             tracing::debug!(?event, "leader's connection ended");
             (self.sink)(event);
         }

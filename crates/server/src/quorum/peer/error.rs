@@ -2,6 +2,7 @@
 
 use std::io;
 
+use hosting::{PacketFault, TooSlow};
 use jute::DecodeError;
 
 use crate::quorum::auth::AuthError;
@@ -62,6 +63,21 @@ pub(crate) enum PeerError {
     /// This side ends it; nobody is told.
     #[error("closed by this server")]
     ClosedHere,
+}
+
+impl From<PacketFault> for PeerError {
+    fn from(fault: PacketFault) -> Self {
+        match fault {
+            PacketFault::Malformed(error) => Self::Malformed(error),
+            PacketFault::Foreign => Self::Tls,
+        }
+    }
+}
+
+impl From<TooSlow> for PeerError {
+    fn from(TooSlow { bytes, limit }: TooSlow) -> Self {
+        Self::TooSlow { bytes, limit }
+    }
 }
 
 impl From<transport::DialFailure> for PeerError {

@@ -1,15 +1,10 @@
 //! What the core is told.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::sync::Arc;
 
-use proto::leader::LeaderPacket;
-use proto::learner::LearnerPacket;
+use replica::Input;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tree::Tree;
-use zab::Record;
-use zab::leader::LinkId;
 
 use super::PeerError;
 use crate::limits;
@@ -18,108 +13,48 @@ use crate::limits;
 /// thread where an order fails at once, so it must not wait.
 pub(crate) type EventSink = Arc<dyn Fn(PeerEvent) + Send + Sync>;
 
-/// What happened on a connection between members.
+/// What happened on a connection between members, or came of an order.
 ///
 /// Events of a link or an attempt that the core has closed itself may still be under way; none are
-/// made any more. `LearnerConnected` comes before, `LearnerClosed` after everything else of a link
-/// that is not an answer to an order.
+/// made any more. That a learner has connected comes before, that it is gone after everything else of
+/// its link that is not an answer to an order.
 #[derive(Debug)]
-pub(crate) enum PeerEvent {
-    /// A learner is there.
-    LearnerConnected {
-        /// Its number from now on.
-        link: LinkId,
-        /// Where it comes from.
-        peer: SocketAddr,
-    },
-    /// It has sent something.
-    LearnerPackets {
-        /// From whom.
-        link: LinkId,
-        /// Everything that one read brought, whole packets only.
-        packets: Vec<LearnerPacket>,
-        /// To be dropped when all of it is handled.
-        permit: ReadAheadPermit,
-    },
-    /// Its connection is gone.
-    LearnerClosed {
-        /// Whose.
-        link: LinkId,
-        /// Why.
-        reason: PeerError,
-    },
-    /// The snapshot that was ordered for it has been written to its connection.
-    SnapshotSent {
-        /// Whose.
-        link: LinkId,
-    },
-    /// What the log holds, as ordered; made for `zab::leader::Leader::handle_log_records`.
-    LogRecords {
-        /// For whom.
-        link: LinkId,
-        /// The first is the last one that is not behind the zxid of the order.
-        records: Vec<Record>,
-    },
-    /// The log cannot answer the order; made for `zab::leader::Leader::handle_log_unusable`.
-    LogUnusable {
-        /// For whom.
-        link: LinkId,
-    },
-    /// The port cannot be listened on, as ordered.
-    ListenFailed {
-        /// The number of the order.
-        attempt: u64,
-    },
-    /// The leader is connected.
-    LeaderConnected {
-        /// The attempt.
-        attempt: u64,
-    },
-    /// The leader could not be reached; the attempt is over.
-    LeaderUnreachable {
-        /// The attempt.
-        attempt: u64,
-        /// Why.
-        error: PeerError,
-    },
-    /// The leader has sent something.
-    LeaderPackets {
-        /// The attempt.
-        attempt: u64,
-        /// What one read brought, whole packets only. If the synchronisation opens with SNAP, that
-        /// is the last one, and nothing is read until
-        /// [`receive_snapshot`](super::LeaderConnection::receive_snapshot).
-        packets: Vec<LeaderPacket>,
-        /// To be dropped when all of it is handled, and not before: while the learner does not read,
-        /// packets are kept with it.
-        permit: ReadAheadPermit,
-    },
-    /// The connection is gone; the attempt is over.
-    LeaderClosed {
-        /// The attempt.
-        attempt: u64,
-        /// Why.
-        reason: PeerError,
-    },
-    /// Bytes of the snapshot have come; some times a second.
-    SnapshotProgress {
-        /// The attempt.
-        attempt: u64,
-    },
-    /// The snapshot is complete, its signature is right. Packets are read again.
-    SnapshotReceived {
-        /// The attempt.
-        attempt: u64,
-        /// Its tree; the last zxid is that of the SNAP packet.
-        tree: Box<Tree>,
-    },
-    /// The snapshot cannot be used; the connection is closed, the attempt is over.
-    SnapshotDamaged {
-        /// The attempt.
-        attempt: u64,
-        /// Why.
-        error: PeerError,
-    },
+pub(crate) struct PeerEvent {
+    /// What the replica is told.
+    pub(crate) input: Input,
+    /// Of packets: to be dropped when all of them are handled, and not before. While a learner does not
+    /// read, packets are kept with it.
+    pub(crate) permit: Option<ReadAheadPermit>,
+    /// Why a connection has ended, or what is wrong with a snapshot. Boxed: hardly any event has it.
+    pub(crate) reason: Option<Box<PeerError>>,
+}
+
+impl PeerEvent {
+    /// Packets.
+    pub(super) fn packets(input: Input, permit: ReadAheadPermit) -> Self {
+        Self {
+            permit: Some(permit),
+            ..input.into()
+        }
+    }
+
+    /// The end of a connection.
+    pub(super) fn end(input: Input, reason: PeerError) -> Self {
+        Self {
+            reason: Some(Box::new(reason)),
+            ..input.into()
+        }
+    }
+}
+
+impl From<Input> for PeerEvent {
+    fn from(input: Input) -> Self {
+        Self {
+            input,
+            permit: None,
+            reason: None,
+        }
+    }
 }
 
 /// A part of what a connection may have sent ahead; dropping it lets the connection go on.
@@ -127,8 +62,8 @@ pub(crate) struct ReadAheadPermit {
     _permit: Option<OwnedSemaphorePermit>,
 }
 
-/// All that a connection may have sent ahead.
-#[derive(Debug)]
+/// All that a connection may have sent ahead, or several together.
+#[derive(Debug, Clone)]
 pub(super) struct ReadAhead(Arc<Semaphore>);
 
 impl ReadAhead {

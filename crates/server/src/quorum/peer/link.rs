@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hosting::{LinkName, Piece, ServerState};
 use jute::Limits;
 use parking_lot::Mutex;
-use proto::learner::LearnerPacket;
+use replica::{Input, LearnerEvent, Port};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 use zab::leader::LinkId;
@@ -14,17 +15,18 @@ use zab::leader::LinkId;
 use super::catch_up::LogCursor;
 use super::event::ReadAhead;
 use super::link_figures::LinkFigures;
-use super::outbox::{Outbox, write_packets};
+use super::outbox::{Outbox, write_all};
 use super::reader::PacketReader;
-use super::send_tree::send_tree;
+use super::send_tree::Writing;
 use super::{EventSink, PeerError, PeerEvent};
 use crate::metrics::Metrics;
-use crate::state::ServerState;
 
 /// What the port keeps of a connection.
 #[derive(Debug)]
 pub(super) struct Link {
     pub(super) id: LinkId,
+    /// The same to the replica.
+    pub(super) name: LinkName,
     pub(super) peer: SocketAddr,
     pub(super) outbox: Outbox,
     pub(super) figures: LinkFigures,
@@ -43,9 +45,10 @@ enum Closing {
 }
 
 impl Link {
-    pub(super) fn new(id: LinkId, peer: SocketAddr) -> Arc<Self> {
+    pub(super) fn new(port: Port, id: LinkId, peer: SocketAddr) -> Arc<Self> {
         Arc::new(Self {
             id,
+            name: LinkName::Learner(port, id),
             peer,
             outbox: Outbox::of_learner(),
             figures: LinkFigures::new(),
@@ -103,24 +106,20 @@ impl Link {
         &self,
         stream: R,
         limits: Limits,
+        read_ahead: &ReadAhead,
         sink: &EventSink,
     ) -> PeerError {
-        let mut reader = PacketReader::of_stranger(stream, limits);
-        let read_ahead = ReadAhead::new();
-        let link = self.id;
+        let mut reader = PacketReader::of_learner(self.name, stream, limits);
         loop {
-            let batch = match reader.read::<LearnerPacket>(|_| false).await {
-                Ok(batch) => batch,
+            let (input, bytes) = match reader.read().await {
+                Ok(packets) => packets,
                 Err(error) => return error,
             };
-            let permit = read_ahead.take(batch.bytes).await;
-            let packets = batch.packets;
-            self.figures.received(&packets);
-            sink(PeerEvent::LearnerPackets {
-                link,
-                packets,
-                permit,
-            });
+            let permit = read_ahead.take(bytes).await;
+            if let Input::Learner(_, LearnerEvent::Packets { packets, .. }) = &input {
+                self.figures.received(packets);
+            }
+            sink(PeerEvent::packets(input, permit));
         }
     }
 
@@ -138,9 +137,15 @@ impl Link {
                 times.record(&learner.key, waited_ms);
             }
         };
-        while let Some(zxid) = write_packets(&self.outbox, &mut stream, stall, note).await? {
-            send_tree(state, zxid, &mut stream, stall).await?;
-            sink(PeerEvent::SnapshotSent { link: self.id });
+        let mut writing = Writing::new(state);
+        while let Some(piece) = writing.next(&self.outbox).await? {
+            if let Piece::Packets { waited_ms } = piece {
+                note(waited_ms);
+            }
+            write_all(&mut stream, writing.bytes(), stall).await?;
+            if writing.has_written(piece) {
+                sink(self.name.tree_sent().into());
+            }
         }
         Ok(stream.shutdown().await?)
     }

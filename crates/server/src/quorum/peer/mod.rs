@@ -18,7 +18,7 @@
 //! memory.
 //! What is wrong on the wire ends the connection with a [`PeerError`] that says why.
 //!
-//! A snapshot travels raw between two packets. [`send_tree`] writes it under short shared holds of
+//! A snapshot travels raw between two packets. [`send_tree::Writing`] reads it under short shared holds of
 //! the tree; [`receive`] reads it into a tree of its own.
 //!
 //! Silence is not measured here: the machines of [`zab`] have the deadlines. The one exception is a

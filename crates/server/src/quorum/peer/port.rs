@@ -7,12 +7,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use hosting::ServerState;
 use jute::Limits;
 use monitoring::admin::ObserverInfo;
 use parking_lot::Mutex;
 use proto::Zxid;
 use proto::leader::LeaderPacket;
 use proto::packet::QuorumPacket;
+use replica::{Input, LearnerEvent, Port as Which};
 use storage::DataDirs;
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
@@ -21,10 +23,11 @@ use tokio::sync::Semaphore;
 use tokio::task::AbortHandle;
 use tokio::time::timeout;
 use transport::tls::Acceptor;
-use transport::{Listener, LogLimiter, SocketOptions, Stream, accept_each};
+use transport::{Accepting, FilesKept, Listener, LogLimiter, SocketOptions, Stream, accept_each};
 use zab::leader::{LinkFault, LinkId};
 
 use super::catch_up::LogAccess;
+use super::event::ReadAhead;
 use super::link::{Link, discard};
 use super::listen::{self, ListenSettings, Resolved};
 use super::outbox::PacketBatch;
@@ -32,7 +35,6 @@ use super::{EventSink, PeerError, PeerEvent};
 use crate::limits;
 use crate::metrics::Metrics;
 use crate::quorum::auth::QuorumAuth;
-use crate::state::ServerState;
 
 /// What a leader's side is told of the configuration.
 #[derive(Debug, Clone)]
@@ -51,6 +53,9 @@ pub(crate) struct PortSettings {
     pub(crate) metrics: Arc<Metrics>,
     /// What is made of a connection that comes.
     pub(crate) acceptor: Acceptor,
+    /// Which port it is. What observers of a follower ask for goes over one connection to the leader: all
+    /// together may have sent ahead what one learner may of a leader.
+    pub(crate) port: Which,
 }
 
 /// The port at which learners find their leader.
@@ -69,6 +74,8 @@ struct Port {
     sink: EventSink,
     log_limiter: LogLimiter,
     links_made: AtomicU64,
+    /// What all connections may have sent ahead, if they share it.
+    read_ahead: Option<ReadAhead>,
     /// Places for learners that log in.
     logging_in: Arc<Semaphore>,
     /// What was sent since the last flush.
@@ -116,6 +123,7 @@ impl LearnerPort {
         settings: PortSettings,
         sink: EventSink,
     ) -> Self {
+        let read_ahead = (settings.port == Which::Observers).then(ReadAhead::new);
         Self(Arc::new(Port {
             runtime,
             state,
@@ -123,6 +131,7 @@ impl LearnerPort {
             sink,
             log_limiter: LogLimiter::default(),
             links_made: AtomicU64::new(0),
+            read_ahead,
             logging_in: Arc::new(Semaphore::new(limits::LEARNER_LINKS_MAX)),
             staged: Mutex::default(),
             term: Mutex::default(),
@@ -229,9 +238,7 @@ impl LearnerPort {
     pub(crate) fn send_snapshot(&self, link: LinkId, zxid: Zxid) {
         self.flush();
         if let Some(to) = self.0.link(link) {
-            let tree_bytes = self.0.state.tree.read().approximate_data_size();
-            let tree_bytes = usize::try_from(tree_bytes).unwrap_or(0);
-            to.outbox.push_snapshot(zxid, tree_bytes);
+            to.outbox.push_snapshot(zxid, self.0.state.tree_bytes());
         }
     }
 
@@ -243,7 +250,8 @@ impl LearnerPort {
             let port = self.0.clone();
             self.0.runtime.spawn(async move {
                 if let Some(event) = to.while_open(port.read_log(&to, from, upto)).await {
-                    (port.sink)(event);
+                    let event = Input::Learner(port.settings.port, event);
+                    (port.sink)(event.into());
                 }
             });
         }
@@ -308,7 +316,8 @@ impl Port {
             Ok(opened) => opened,
             Err(error) => {
                 tracing::error!(err = %error, "cannot listen for learners at any address");
-                return (self.sink)(PeerEvent::ListenFailed { attempt });
+                let port = self.settings.port;
+                return (self.sink)(Input::ListenFailed { port, attempt }.into());
             }
         };
         let mut term = self.term.lock();
@@ -354,7 +363,12 @@ impl Port {
             }
             self.runtime.spawn(self.clone().greet(stream, peer, term));
         };
-        accept_each(&socket, "learners", SocketOptions::default(), admit).await;
+        let accepting = Accepting {
+            of: "learners",
+            options: SocketOptions::default(),
+            files_kept: FilesKept::ByMembers,
+        };
+        accept_each(&socket, accepting, admit).await;
     }
 
     /// The handshake: bounded in time and number by the acceptor. Then the learner logs in.
@@ -397,6 +411,7 @@ impl Port {
                 return;
             }
             let link = Link::new(
+                self.settings.port,
                 LinkId(self.links_made.fetch_add(1, Ordering::Relaxed) + 1),
                 peer,
             );
@@ -404,15 +419,14 @@ impl Port {
             link
         };
         tracing::debug!(link = link.id.0, %peer, "learner connected");
-        (self.sink)(PeerEvent::LearnerConnected {
-            link: link.id,
-            peer,
-        });
+        (self.sink)(link.name.connected().into());
         let (input, output) = stream.into_split();
         let mut input = io::Cursor::new(ahead).chain(input);
         let (port, reading) = (self.clone(), link.clone());
         self.runtime.spawn(async move {
-            let read = reading.read(&mut input, port.settings.limits, &port.sink);
+            let read_ahead = port.read_ahead.clone().unwrap_or_else(ReadAhead::new);
+            let limits = port.settings.limits;
+            let read = reading.read(&mut input, limits, &read_ahead, &port.sink);
             match reading.while_open(read).await {
                 Some(error) => port.end(&reading, error),
                 None => {
@@ -436,20 +450,20 @@ impl Port {
     fn end(&self, link: &Link, reason: PeerError) {
         if self.term.lock().links.remove(&link.id).is_some() {
             link.close();
-            let (link, peer) = (link.id, link.peer);
+            let (event, link, peer) = (link.name.closed(), link.id, link.peer);
             if reason.is_expected() {
                 tracing::info!(link = link.0, %peer, err = %reason, "learner's connection ended");
             } else {
                 tracing::warn!(link = link.0, %peer, err = %reason, "learner's connection ended");
             }
-            (self.sink)(PeerEvent::LearnerClosed { link, reason });
+            (self.sink)(PeerEvent::end(event, reason));
         }
     }
 
-    async fn read_log(&self, to: &Arc<Link>, from: Zxid, upto: Zxid) -> PeerEvent {
+    async fn read_log(&self, to: &Arc<Link>, from: Zxid, upto: Zxid) -> LearnerEvent {
         let link = to.id;
         let Some(size_factor) = self.settings.snapshot_size_factor else {
-            return PeerEvent::LogUnusable { link };
+            return LearnerEvent::LogUnusable { link };
         };
         to.outbox.drained_below(limits::LOG_PAGE_BYTES).await;
         let access = LogAccess {
@@ -460,14 +474,14 @@ impl Port {
         let of = to.clone();
         let page = move || access.page(&mut of.cursor.lock(), from, upto);
         match tokio::task::spawn_blocking(page).await {
-            Ok(Ok(records)) => PeerEvent::LogRecords { link, records },
+            Ok(Ok(records)) => LearnerEvent::LogRecords { link, records },
             Ok(Err(error)) => {
                 tracing::info!(link = link.0, %from, err = %error, "log not used for a learner");
-                PeerEvent::LogUnusable { link }
+                LearnerEvent::LogUnusable { link }
             }
             Err(error) => {
                 tracing::error!(link = link.0, err = %error, "cannot read the log for a learner");
-                PeerEvent::LogUnusable { link }
+                LearnerEvent::LogUnusable { link }
             }
         }
     }

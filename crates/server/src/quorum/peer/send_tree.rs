@@ -1,58 +1,79 @@
-//! Sending the tree to a learner.
+//! Writing to a learner: packets, and the tree where it is due.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use jute::{Encode, put_str};
-use proto::Zxid;
-use proto::leader::{LeaderPacket, SNAPSHOT_SIGNATURE};
-use proto::packet::QuorumPacket;
-use recovery::TreeReader;
-use tokio::io::AsyncWrite;
+use hosting::{LinkWriter, Piece, ServerState};
 
 use super::PeerError;
-use super::outbox::write_all;
+use super::outbox::Outbox;
 use crate::limits;
-use crate::state::ServerState;
 
-/// Writes a SNAP packet with `zxid`, the tree behind it, and the signature. Gives the bytes.
+/// What is written to a learner.
 ///
-/// The tree is held shared for a chunk at a time while transactions go on, so the snapshot is
-/// fuzzy: it has everything up to `zxid` and parts of what is sent behind it.
+/// The tree is held shared for a piece at a time while transactions go on, so a snapshot is fuzzy: it has
+/// everything up to the zxid of its SNAP packet and parts of what is sent behind it.
 ///
-/// A term that has ended may be followed by another tree in the same place, to which the cursor
-/// means nothing. The connection is about to be closed then.
-///
-/// # Errors
-/// If the connection breaks or stalls, or the tree was replaced.
-pub(super) async fn send_tree<W: AsyncWrite + Unpin>(
-    state: &ServerState,
-    zxid: Zxid,
-    stream: &mut W,
-    stall: Duration,
-) -> Result<u64, PeerError> {
-    let begun = Instant::now();
-    let mut chunk = Vec::with_capacity(limits::SNAPSHOT_CHUNK_BYTES);
-    QuorumPacket::from(LeaderPacket::Snap { zxid }).encode(&mut chunk);
-    let mut reader = None;
-    let mut sent = 0u64;
-    loop {
-        let more = {
-            let tree = state.tree.read();
-            let generation = state.tree_generation();
-            let reader = reader.get_or_insert_with(|| TreeReader::new(&tree, generation));
-            let read = reader.read(&tree, generation, limits::SNAPSHOT_CHUNK_BYTES, &mut chunk);
-            read.map_err(|_| PeerError::TreeReplaced)?
-        };
-        if !more {
-            put_str(Some(SNAPSHOT_SIGNATURE), &mut chunk);
+/// A term that has ended may be followed by another tree in the same place, to which the cursor means
+/// nothing. The connection is about to be closed then.
+pub(super) struct Writing<'a> {
+    state: &'a ServerState,
+    writer: LinkWriter,
+    buffer: Vec<u8>,
+    /// When the tree was begun, and its bytes so far.
+    begun: Instant,
+    sent: usize,
+}
+
+impl<'a> Writing<'a> {
+    pub(super) fn new(state: &'a ServerState) -> Self {
+        Self {
+            state,
+            writer: LinkWriter::default(),
+            buffer: Vec::new(),
+            begun: Instant::now(),
+            sent: 0,
         }
-        write_all(stream, &chunk, stall).await?;
-        sent += chunk.len() as u64;
-        chunk.clear();
-        if !more {
-            let elapsed_ms = begun.elapsed().as_millis();
-            tracing::debug!(%zxid, bytes = sent, elapsed_ms, "snapshot written to a connection");
-            return Ok(sent);
+    }
+
+    /// Waits for what is to be written next; `None` if all is written and nothing more comes.
+    ///
+    /// # Errors
+    /// If the tree was replaced.
+    pub(super) async fn next(&mut self, outbox: &Outbox) -> Result<Option<Piece>, PeerError> {
+        let tree_bytes = limits::SNAPSHOT_CHUNK_BYTES;
+        loop {
+            let take = |buffer: &mut Vec<u8>| outbox.take(buffer);
+            let next = self
+                .writer
+                .next(&mut self.buffer, take, self.state, tree_bytes);
+            match next.map_err(|_| PeerError::TreeReplaced)? {
+                None => outbox.filled().await,
+                Some(Piece::End) => return Ok(None),
+                piece => return Ok(piece),
+            }
         }
+    }
+
+    /// What is to be written.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.buffer
+    }
+
+    /// This was written. Whether a tree ends with it.
+    pub(super) fn has_written(&mut self, piece: Piece) -> bool {
+        match piece {
+            Piece::Head => (self.begun, self.sent) = (Instant::now(), self.buffer.len()),
+            Piece::Tree(_) => self.sent += self.buffer.len(),
+            Piece::TreeEnd(zxid) => {
+                let (bytes, elapsed_ms) = (
+                    self.sent + self.buffer.len(),
+                    self.begun.elapsed().as_millis(),
+                );
+                tracing::debug!(%zxid, bytes, elapsed_ms, "snapshot written to a connection");
+                return true;
+            }
+            Piece::Packets { .. } | Piece::End => {}
+        }
+        false
     }
 }

@@ -15,6 +15,8 @@
 
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use sha1::{Digest, Sha1};
+use subtle::ConstantTimeEq;
+use zeroize::Zeroizing;
 
 use super::KeyMaterial;
 use crate::tls::error::StoreFault;
@@ -107,7 +109,8 @@ fn entries<'a>(bytes: &'a [u8], password: &str) -> Result<Vec<Entry<'a>>, StoreF
         return Err(StoreFault::malformed(KIND, "bytes behind the last entry"));
     }
     // Java loads a trust store without looking at the checksum if no password is given.
-    if !password.is_empty() && seal(content, password) != checksum {
+    let is_sealed = bool::from(seal(content, password)[..].ct_eq(checksum));
+    if !password.is_empty() && !is_sealed {
         return Err(StoreFault::Password);
     }
     Ok(entries)
@@ -121,8 +124,9 @@ fn seal(content: &[u8], password: &str) -> Vec<u8> {
     hash.finalize().to_vec()
 }
 
-fn utf16(password: &str) -> Vec<u8> {
-    password.encode_utf16().flat_map(u16::to_be_bytes).collect()
+fn utf16(password: &str) -> Zeroizing<Vec<u8>> {
+    let bytes = password.encode_utf16().flat_map(u16::to_be_bytes);
+    Zeroizing::new(bytes.collect())
 }
 
 /// The key in the clear, PKCS #8.
@@ -147,7 +151,7 @@ fn unprotect(encrypted: &[u8], password: &str) -> Result<Vec<u8>, StoreFault> {
     let mut hash = Sha1::new();
     hash.update(&password);
     hash.update(&key);
-    if hash.finalize().as_slice() != check {
+    if !bool::from(hash.finalize().as_slice().ct_eq(check)) {
         return Err(StoreFault::KeyPassword);
     }
     Ok(key)

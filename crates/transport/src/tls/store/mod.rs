@@ -8,18 +8,23 @@
 mod jks;
 mod pem;
 mod pkcs12;
+mod revocations;
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use config::{Store, StoreFormat};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use config::{Secret, Store, StoreFormat};
+use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKeyDer};
+use zeroize::Zeroizing;
 
 use super::error::{StoreFault, TlsError};
 
 /// No store is larger: the roots of a whole platform have half a megabyte.
 const STORE_BYTES_MAX: u64 = 16 << 20;
+
+/// Lists of large authorities have some megabytes.
+const REVOCATIONS_BYTES_MAX: u64 = 64 << 20;
 
 /// A password file is a line.
 const PASSWORD_BYTES_MAX: u64 = 64 << 10;
@@ -51,7 +56,7 @@ pub(super) fn load_key_store(
     let format = format(path, store, which)?;
     let bytes = read(path, STORE_BYTES_MAX)?;
     let password = password(store)?;
-    read_key_store(format, &bytes, &password).map_err(|fault| refused(path, fault))
+    read_key_store(format, &bytes, password.expose()).map_err(|fault| refused(path, fault))
 }
 
 /// Loads the trust store.
@@ -63,7 +68,25 @@ pub(super) fn load_trust_store(
     let format = format(path, store, which)?;
     let bytes = read(path, STORE_BYTES_MAX)?;
     let password = password(store)?;
-    read_trust_store(format, &bytes, &password).map_err(|fault| refused(path, fault))
+    read_trust_store(format, &bytes, password.expose()).map_err(|fault| refused(path, fault))
+}
+
+/// Loads the lists of revoked certificates.
+pub(super) fn load_revocations(
+    path: &Path,
+) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
+    let bytes = read(path, REVOCATIONS_BYTES_MAX)?;
+    read_revocations(&bytes).map_err(|fault| refused(path, fault))
+}
+
+/// The lists of revoked certificates in a file.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn read_revocations(
+    bytes: &[u8],
+) -> Result<Vec<CertificateRevocationListDer<'static>>, StoreFault> {
+    revocations::lists(bytes)
 }
 
 /// The key of a store and its certificates.
@@ -142,29 +165,27 @@ fn format(path: &Path, store: &Store, which: Which) -> Result<StoreFormat, TlsEr
 }
 
 /// The file with the password wins; one line end behind it does not count.
-fn password(store: &Store) -> Result<String, TlsError> {
+fn password(store: &Store) -> Result<Secret, TlsError> {
     let Some(path) = &store.password_path else {
-        let password = store.password.as_ref();
-        return Ok(password.map_or_else(String::new, |password| password.expose().to_owned()));
+        return Ok(store.password.clone().unwrap_or_else(|| Secret::new("")));
     };
     let bytes = read(path, PASSWORD_BYTES_MAX)?;
-    let mut text = String::from_utf8_lossy(&bytes).into_owned();
-    if text.ends_with('\n') {
-        text.pop();
-        if text.ends_with('\r') {
-            text.pop();
-        }
-    }
-    Ok(text)
+    let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+    let line = match line.len() {
+        len if len < bytes.len() => line.strip_suffix(b"\r").unwrap_or(line),
+        _ => line,
+    };
+    Ok(Secret::new(String::from_utf8_lossy(line)))
 }
 
-fn read(path: &Path, max: u64) -> Result<Vec<u8>, TlsError> {
+/// What is read may be a key or a password: it is overwritten when it is dropped.
+fn read(path: &Path, max: u64) -> Result<Zeroizing<Vec<u8>>, TlsError> {
     let failed = |source| TlsError::Read {
         path: path.to_owned(),
         source,
     };
     let file = File::open(path).map_err(failed)?;
-    let mut bytes = Vec::new();
+    let mut bytes = Zeroizing::new(Vec::new());
     file.take(max + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > max {
         return Err(TlsError::TooLarge {

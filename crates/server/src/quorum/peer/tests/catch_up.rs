@@ -8,13 +8,13 @@ use jute::{Encode, Limits};
 use proto::leader::LeaderPacket;
 use proto::txn::{SetDataTxn, Txn, TxnHeader, TxnRecord};
 use proto::{OpCode, SessionId, Zxid};
+use replica::{Input, LearnerEvent};
 use storage::{DataDirs, LogSettings, LogWriter, RealDisk};
 use zab::Record;
 use zab::leader::LinkId;
 
 use super::support::{Site, bytes_of, raw_learner};
 use crate::limits;
-use crate::quorum::peer::PeerEvent;
 use crate::quorum::peer::catch_up::{LogAccess, LogCursor};
 
 fn zxid(epoch: i64, counter: i64) -> Zxid {
@@ -218,9 +218,11 @@ fn a_log_that_is_longer_than_its_share_of_a_snapshot_is_not_read() {
 }
 
 fn records(site: &Site, wanted: LinkId) -> Option<Vec<Zxid>> {
-    match site.at_leader() {
-        PeerEvent::LogRecords { link, records } if link == wanted => Some(zxids(&records)),
-        PeerEvent::LogUnusable { link } if link == wanted => None,
+    match site.at_leader().input {
+        Input::Learner(_, LearnerEvent::LogRecords { link, records }) if link == wanted => {
+            Some(zxids(&records))
+        }
+        Input::Learner(_, LearnerEvent::LogUnusable { link }) if link == wanted => None,
         other => panic!("{other:?}"),
     }
 }

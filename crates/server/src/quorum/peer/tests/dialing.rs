@@ -4,8 +4,9 @@ use std::net::{SocketAddr, TcpListener};
 use std::time::{Duration, Instant};
 
 use config::members::HostPort;
+use replica::LeaderEvent;
 
-use super::support::{Site, host_port, listen_on, open, raw_leader};
+use super::support::{Site, host_port, listen_on, of_leader, open, raw_leader};
 use crate::quorum::peer::PeerEvent;
 
 /// An address at which nobody listens.
@@ -15,13 +16,13 @@ fn nobody() -> SocketAddr {
 }
 
 fn unreachable(site: &Site, wanted: u64) -> String {
-    match site.at_learner() {
-        PeerEvent::LeaderUnreachable { attempt, error } => {
-            assert_eq!(attempt, wanted);
-            error.to_string()
-        }
-        other => panic!("{other:?}"),
-    }
+    let PeerEvent { input, reason, .. } = site.at_learner();
+    let told = of_leader(input);
+    assert!(
+        matches!(told, (attempt, LeaderEvent::Closed) if attempt == wanted),
+        "{told:?}"
+    );
+    reason.unwrap().to_string()
 }
 
 #[test]

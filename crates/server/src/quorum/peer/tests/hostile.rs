@@ -9,10 +9,10 @@ use proto::leader::LeaderPacket;
 use proto::learner::{LearnerPacket, LearnerRequest};
 use proto::packet::QuorumPacket;
 use proto::{Epoch, Id, SessionId, Zxid};
+use replica::{Input, LeaderEvent, LearnerEvent};
 
 use super::support::{Site, bytes_of, introduction, raw_leader, raw_learner, write_packet};
 use crate::limits;
-use crate::quorum::peer::PeerEvent;
 
 /// What the kernel may hold of a connection on the loopback device, both ends.
 const KERNEL_BYTES: usize = 24 << 20;
@@ -66,12 +66,10 @@ fn a_flood_is_not_read_while_the_core_is_busy() {
     let mut held = Vec::new();
     let mut delivered = 0;
     while let Some(event) = site.at_leader_within(timeout) {
-        match event {
-            PeerEvent::LearnerPackets {
-                packets, permit, ..
-            } => {
+        match event.input {
+            Input::Learner(_, LearnerEvent::Packets { packets, .. }) => {
                 delivered += packets.len() * ack.len();
-                held.push(permit);
+                held.extend(event.permit);
             }
             other => panic!("{other:?}"),
         }
@@ -84,9 +82,11 @@ fn a_flood_is_not_read_while_the_core_is_busy() {
     sender.shutdown(Shutdown::Write).unwrap();
     let mut rest = 0;
     loop {
-        match site.at_leader() {
-            PeerEvent::LearnerPackets { packets, .. } => rest += packets.len() * ack.len(),
-            PeerEvent::LearnerClosed { link: closed, .. } => {
+        match site.at_leader().input {
+            Input::Learner(_, LearnerEvent::Packets { packets, .. }) => {
+                rest += packets.len() * ack.len();
+            }
+            Input::Learner(_, LearnerEvent::Closed { link: closed }) => {
                 assert_eq!(closed, link);
                 break;
             }
@@ -280,10 +280,9 @@ fn random_bytes_harm_nobody() {
         let _ = stream.write_all(&bytes);
         drop(stream);
         loop {
-            match site.at_learner() {
-                PeerEvent::LeaderPackets { .. } => connection.receive_snapshot(),
-                PeerEvent::LeaderClosed { attempt, .. }
-                | PeerEvent::SnapshotDamaged { attempt, .. } => {
+            match site.of_leader() {
+                (_, LeaderEvent::Packets(_)) => connection.receive_snapshot(),
+                (attempt, LeaderEvent::Closed | LeaderEvent::SnapshotDamaged) => {
                     assert_eq!(attempt, round);
                     break;
                 }

@@ -8,12 +8,13 @@ use bytes::Bytes;
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
 use proto::{Epoch, Zxid};
+use replica::{Input, LeaderEvent};
 use zab::leader::LinkFault;
 
 use super::support::{
     Site, bytes_of, introduction, is_closed, listen_on, open, raw_learner, write_packet,
 };
-use crate::quorum::peer::{LearnerPort, ListenSettings, PeerEvent};
+use crate::quorum::peer::{LearnerPort, ListenSettings};
 
 fn proposal(number: i64, len: usize) -> LeaderPacket {
     LeaderPacket::Proposal {
@@ -91,8 +92,8 @@ fn each_side_hears_once_that_the_other_is_gone() {
     let link = site.learner_connected();
     site.leader_connected();
     port.close(link, &LinkFault::Throttled);
-    match site.at_learner() {
-        PeerEvent::LeaderClosed { attempt: 2, .. } => {}
+    match site.of_leader() {
+        (2, LeaderEvent::Closed) => {}
         other => panic!("{other:?}"),
     }
     // Orders for what is gone do nothing, and who has ended it himself is not told.
@@ -105,14 +106,8 @@ fn each_side_hears_once_that_the_other_is_gone() {
     port.close(link, &LinkFault::Throttled);
     drop(connection);
     let next = site.dial(3, &[address]);
-    assert!(matches!(
-        site.at_leader(),
-        PeerEvent::LearnerConnected { .. }
-    ));
-    assert!(matches!(
-        site.at_learner(),
-        PeerEvent::LeaderConnected { attempt: 3 }
-    ));
+    site.learner_connected();
+    assert!(matches!(site.of_leader(), (3, LeaderEvent::Connected)));
     drop(next);
 }
 
@@ -250,15 +245,15 @@ fn all_addresses_are_listened_on_and_one_is_enough() {
     assert_eq!(addresses.len(), 2);
     for address in addresses {
         let learner = raw_learner(address);
-        site.learner_connected();
+        let link = site.learner_connected();
         drop(learner);
-        assert!(matches!(site.at_leader(), PeerEvent::LearnerClosed { .. }));
+        site.learner_closed(link);
     }
     listen.addresses = listen_on("192.0.2.1", 0).addresses;
     port.open(7, listen);
-    let failed = site.at_leader();
+    let failed = site.at_leader().input;
     assert!(
-        matches!(failed, PeerEvent::ListenFailed { attempt: 7 }),
+        matches!(failed, Input::ListenFailed { attempt: 7, .. }),
         "{failed:?}"
     );
 }

@@ -1,6 +1,5 @@
 //! What Java leaders have sent, sent again.
 
-use replica::State as _;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -9,11 +8,12 @@ use jute::{Decode, Reader};
 use proto::leader::LeaderPacket;
 use proto::txn::{TxnDigest, TxnRecord};
 use proto::{Zxid, packet::QuorumPacket};
+use replica::{Input, LeaderEvent, LearnerEvent, State as _};
 use serde_json::Value;
 use tree::{Tree, Watches};
 use zab::leader::LinkFault;
 
-use super::support::{Content, Site, raw_leader, raw_learner};
+use super::support::{Content, Site, of_leader, raw_leader, raw_learner};
 use crate::quorum::peer::PeerEvent;
 
 /// One side of a connection that holds a snapshot.
@@ -97,9 +97,10 @@ fn replay(site: &Site, recording: &Recording) -> Result<(Tree, Vec<LeaderPacket>
     let before = site.leader_packets(at);
     assert!(matches!(before.last(), Some(LeaderPacket::Snap { .. })));
     connection.receive_snapshot();
-    let tree = match site.at_learner() {
-        PeerEvent::SnapshotReceived { tree, .. } => *tree,
-        PeerEvent::SnapshotDamaged { error, .. } => return Err(error.to_string()),
+    let PeerEvent { input, reason, .. } = site.at_learner();
+    let tree = match of_leader(input).1 {
+        LeaderEvent::SnapshotReceived(tree) => *tree,
+        LeaderEvent::SnapshotDamaged => return Err(reason.unwrap().to_string()),
         other => panic!("{}: {other:?}", recording.name),
     };
     let behind = site.leader_packets(recording.messages.len() - at - 1);
@@ -179,7 +180,11 @@ fn a_java_leader_s_tree_is_sent_on_with_the_same_content() {
         let mut learner = raw_learner(address);
         let link = site.learner_connected();
         port.send_snapshot(link, zxid);
-        assert!(matches!(site.at_leader(), PeerEvent::SnapshotSent { .. }));
+        let sent = site.at_leader().input;
+        assert!(matches!(
+            sent,
+            Input::Learner(_, LearnerEvent::SnapshotSent { .. })
+        ));
         port.close(link, &LinkFault::Throttled);
         let mut sent = Vec::new();
         // A close may cut off what the socket still held; all of it is small enough to be there.

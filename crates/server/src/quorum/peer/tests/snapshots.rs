@@ -12,12 +12,13 @@ use proto::{Acl, Epoch, Id, SessionId, Zxid};
 use tree::Watches;
 use zab::leader::{LinkFault, LinkId};
 
-use replica::State;
+use replica::{Input, LeaderEvent, LearnerEvent, Port, State};
 
 use super::support::{
-    Content, Site, bytes_of, grown_tree, is_closed, raw_leader, raw_learner, write_packet,
+    Content, Site, bytes_of, grown_tree, is_closed, of_leader, raw_leader, raw_learner,
+    write_packet,
 };
-use crate::quorum::peer::{LearnerPort, PeerEvent};
+use crate::quorum::peer::LearnerPort;
 
 const ZXID: Zxid = Zxid(0x5_0000_1234);
 
@@ -63,7 +64,11 @@ fn a_tree_arrives_equal_and_in_its_place_among_the_packets() {
     connection.receive_snapshot();
     let tree = site.snapshot_received();
     assert_eq!(site.leader_packets(2), behind);
-    assert!(matches!(site.at_leader(), PeerEvent::SnapshotSent { link: sent } if sent == link));
+    let told = site.at_leader().input;
+    let Input::Learner(Port::Learners, LearnerEvent::SnapshotSent { link: sent }) = told else {
+        panic!("{told:?}");
+    };
+    assert_eq!(sent, link);
 
     let sent = site.clients().state.tree.read();
     assert!(sent.node_count() > 5000 && sent.sessions().len() == 50);
@@ -289,8 +294,9 @@ fn a_snapshot_that_comes_slowly_is_heard_of_and_can_be_given_up() {
             break event;
         }
     };
+    let (attempt, event) = of_leader(event.input);
     assert!(
-        matches!(event, PeerEvent::SnapshotProgress { attempt: 1 }),
+        matches!((attempt, &event), (1, LeaderEvent::SnapshotProgress)),
         "{event:?}"
     );
     drop(connection);
@@ -298,9 +304,7 @@ fn a_snapshot_that_comes_slowly_is_heard_of_and_can_be_given_up() {
     // The thread that was loading it is gone, too.
     site.wait_for_silence();
     while let Some(event) = site.at_learner_within(Duration::ZERO) {
-        assert!(
-            matches!(event, PeerEvent::SnapshotProgress { .. }),
-            "{event:?}"
-        );
+        let (_, event) = of_leader(event.input);
+        assert!(matches!(event, LeaderEvent::SnapshotProgress), "{event:?}");
     }
 }

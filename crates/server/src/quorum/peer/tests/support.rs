@@ -13,6 +13,7 @@ use proto::leader::LeaderPacket;
 use proto::learner::{LearnerInfo, LearnerPacket};
 use proto::packet::QuorumPacket;
 use proto::{Acl, Epoch, Id, SessionId, Sid, StatPersisted, Zxid};
+use replica::{Input, LeaderEvent, LearnerEvent, Port};
 use storage::{ContentError, DataDirs, SnapshotDigest, State, read_body};
 use tokio::runtime::Runtime;
 use transport::Patience;
@@ -86,6 +87,7 @@ impl Site {
             snapshot_size_factor: Some(0.0),
             metrics: self.clients().metrics.clone(),
             acceptor: Acceptor::plain(),
+            port: Port::Learners,
         };
         let runtime = self.runtime.handle().clone();
         let sink = self.sink(&self.learners.0);
@@ -146,6 +148,11 @@ impl Site {
         self.leaders.1.recv_timeout(PATIENCE).unwrap()
     }
 
+    /// The same: at which attempt, and what.
+    pub(super) fn of_leader(&self) -> (u64, LeaderEvent) {
+        of_leader(self.at_learner().input)
+    }
+
     /// The same, if it comes within `time`.
     pub(super) fn at_learner_within(&self, time: Duration) -> Option<PeerEvent> {
         self.leaders.1.recv_timeout(time).ok()
@@ -157,8 +164,8 @@ impl Site {
     }
 
     pub(super) fn learner_connected(&self) -> LinkId {
-        match self.at_leader() {
-            PeerEvent::LearnerConnected { link, .. } => link,
+        match self.at_leader().input {
+            Input::Learner(_, LearnerEvent::Connected { link }) => link,
             other => panic!("{other:?}"),
         }
     }
@@ -166,12 +173,13 @@ impl Site {
     /// The reason that ends a link, whatever it tells before.
     pub(super) fn learner_closed(&self, wanted: LinkId) -> String {
         loop {
-            match self.at_leader() {
-                PeerEvent::LearnerClosed { link, reason } => {
+            let PeerEvent { input, reason, .. } = self.at_leader();
+            match input {
+                Input::Learner(_, LearnerEvent::Closed { link }) => {
                     assert_eq!(link, wanted);
-                    return reason.to_string();
+                    return reason.unwrap().to_string();
                 }
-                PeerEvent::LearnerPackets { .. } => {}
+                Input::Learner(_, LearnerEvent::Packets { .. }) => {}
                 other => panic!("{other:?}"),
             }
         }
@@ -181,8 +189,8 @@ impl Site {
     pub(super) fn learner_packets(&self, count: usize) -> Vec<LearnerPacket> {
         let mut all = Vec::new();
         while all.len() < count {
-            match self.at_leader() {
-                PeerEvent::LearnerPackets { packets, .. } => all.extend(packets),
+            match self.at_leader().input {
+                Input::Learner(_, LearnerEvent::Packets { packets, .. }) => all.extend(packets),
                 other => panic!("{other:?}"),
             }
         }
@@ -190,19 +198,16 @@ impl Site {
     }
 
     pub(super) fn leader_connected(&self) {
-        let event = self.at_learner();
-        assert!(
-            matches!(event, PeerEvent::LeaderConnected { .. }),
-            "{event:?}"
-        );
+        let (_, event) = self.of_leader();
+        assert!(matches!(event, LeaderEvent::Connected), "{event:?}");
     }
 
     /// The next packets of the leader, as many as wanted.
     pub(super) fn leader_packets(&self, count: usize) -> Vec<LeaderPacket> {
         let mut all = Vec::new();
         while all.len() < count {
-            match self.at_learner() {
-                PeerEvent::LeaderPackets { packets, .. } => all.extend(packets),
+            match self.of_leader().1 {
+                LeaderEvent::Packets(packets) => all.extend(packets),
                 other => panic!("{other:?}"),
             }
         }
@@ -211,9 +216,9 @@ impl Site {
 
     pub(super) fn snapshot_received(&self) -> Tree {
         loop {
-            match self.at_learner() {
-                PeerEvent::SnapshotReceived { tree, .. } => return *tree,
-                PeerEvent::SnapshotProgress { .. } => {}
+            match self.of_leader().1 {
+                LeaderEvent::SnapshotReceived(tree) => return *tree,
+                LeaderEvent::SnapshotProgress => {}
                 other => panic!("{other:?}"),
             }
         }
@@ -221,12 +226,21 @@ impl Site {
 
     pub(super) fn snapshot_damaged(&self) -> String {
         loop {
-            match self.at_learner() {
-                PeerEvent::SnapshotDamaged { error, .. } => return error.to_string(),
-                PeerEvent::SnapshotProgress { .. } => {}
+            let PeerEvent { input, reason, .. } = self.at_learner();
+            match of_leader(input).1 {
+                LeaderEvent::SnapshotDamaged => return reason.unwrap().to_string(),
+                LeaderEvent::SnapshotProgress => {}
                 other => panic!("{other:?}"),
             }
         }
+    }
+}
+
+/// What this says of a connection to a leader.
+pub(super) fn of_leader(input: Input) -> (u64, LeaderEvent) {
+    match input {
+        Input::Leader { attempt, event } => (attempt, event),
+        other => panic!("{other:?}"),
     }
 }
 

@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+#
+# Makes a Debian package of an executable and of what lies in conf/.
+#
+#   conf/deb/build.sh EXECUTABLE VERSION OUTPUT.deb
+#
+# The executable should be a release build. Needs dpkg-deb, which every Debian has, and strip.
+
+set -euo pipefail
+
+if [ $# -ne 3 ]; then
+    echo "Usage: $0 EXECUTABLE VERSION OUTPUT.deb" >&2
+    exit 2
+fi
+executable=$1
+version=$2
+output=$3
+conf=$(dirname "$(dirname "$(readlink -f "$0")")")
+
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+# Whatever the umask of who builds it.
+umask 022
+
+install -D -m 0755 "$executable" "$root/usr/bin/zoarium"
+strip --strip-unneeded "$root/usr/bin/zoarium"
+for script in "$conf"/*.sh; do
+    install -D -m 0755 "$script" "$root/usr/share/zoarium/bin/$(basename "$script")"
+done
+# Where the scripts look for a configuration if none is named.
+ln -s /etc/zookeeper/conf "$root/usr/share/zoarium/conf"
+install -D -m 0644 "$conf/deb/zoo.cfg" "$root/etc/zookeeper/conf/zoo.cfg"
+install -D -m 0644 "$conf/deb/default" "$root/etc/default/zoarium"
+install -D -m 0644 "$conf/zoo_sample.cfg" "$root/usr/share/doc/zoarium/examples/zoo_sample.cfg"
+install -D -m 0644 "$conf/../LICENSE" "$root/usr/share/doc/zoarium/copyright"
+install -D -m 0644 "$conf/systemd/zoarium.service" "$root/lib/systemd/system/zoarium.service"
+install -D -m 0644 "$conf/systemd/zoarium.sysusers" "$root/usr/lib/sysusers.d/zoarium.conf"
+install -D -m 0644 "$conf/systemd/zoarium.tmpfiles" "$root/usr/lib/tmpfiles.d/zoarium.conf"
+
+install -d "$root/DEBIAN"
+for script in postinst prerm postrm; do
+    install -m 0755 "$conf/deb/$script" "$root/DEBIAN/$script"
+done
+cat >"$root/DEBIAN/conffiles" <<'FILES'
+/etc/default/zoarium
+/etc/zookeeper/conf/zoo.cfg
+FILES
+cat >"$root/DEBIAN/control" <<CONTROL
+Package: zoarium
+Version: $version
+Architecture: $(dpkg --print-architecture)
+Maintainer: The Zoarium developers <zoarium@localhost>
+Section: net
+Priority: optional
+Installed-Size: $(du -sk "$root" | cut -f 1)
+Depends: libc6, libgcc-s1, systemd | systemd-standalone-sysusers
+Conflicts: zookeeperd
+Description: coordination server that speaks ZooKeeper
+ The protocol, the zoo.cfg and the data directory of Apache ZooKeeper, in one
+ executable without a virtual machine.
+CONTROL
+dpkg-deb --root-owner-group -Zgzip --build "$root" "$output"

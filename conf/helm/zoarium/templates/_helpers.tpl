@@ -1,0 +1,29 @@
+{{- define "zoarium.name" -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "zoarium.labels" -}}
+app.kubernetes.io/name: zoarium
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{/* The lines of the member list, as ZOO_SERVERS takes them. */}}
+{{- define "zoarium.servers" -}}
+{{- $name := include "zoarium.name" . -}}
+{{- $lines := list -}}
+{{- range $ordinal := until (int .Values.replicaCount) -}}
+{{- $host := printf "%s-%d.%s-members.%s.svc.%s" $name $ordinal $name $.Release.Namespace $.Values.clusterDomain -}}
+{{- $lines = append $lines (printf "server.%d=%s:%d:%d;%d" (add1 $ordinal) $host (int $.Values.ports.quorum) (int $.Values.ports.election) (int $.Values.ports.client)) -}}
+{{- end -}}
+{{- join " " $lines -}}
+{{- end -}}
+
+{{/* Further settings. A pod may listen before its own name is known. */}}
+{{- define "zoarium.extra" -}}
+{{- $lines := list "quorumListenOnAllIPs=true" (printf "admin.serverPort=%d" (int .Values.ports.admin)) -}}
+{{- if .Values.ports.metrics -}}
+{{- $lines = append $lines "metricsProvider.className=org.apache.zookeeper.metrics.prometheus.PrometheusMetricsProvider" -}}
+{{- $lines = append $lines (printf "metricsProvider.httpPort=%d" (int .Values.ports.metrics)) -}}
+{{- end -}}
+{{- join " " (concat $lines .Values.extraConfig) -}}
+{{- end -}}

@@ -1,0 +1,114 @@
+//! How servers are reached, and as whom.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use client::tls::{ClientStores, Connector, Store};
+use client::{Handshake, Login, Secret};
+
+use super::error::{BenchError, Result};
+
+/// Whether to speak TLS, and with which files; whether to log in.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct AccessArgs {
+    /// Speaks TLS with all servers
+    #[arg(long)]
+    tls: bool,
+    /// Certificates to trust (.pem, .p12 or .jks), instead of the platform's
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    tls_trust: Option<PathBuf>,
+    /// Own key and certificate (.pem, .p12 or .jks), for servers that ask for them
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    tls_key: Option<PathBuf>,
+    /// File with the password of both
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    tls_password_file: Option<PathBuf>,
+    /// Takes a certificate for whatever host
+    #[arg(long, requires = "tls")]
+    tls_any_host: bool,
+    /// Makes a whole handshake for each connection instead of resuming TLS sessions
+    #[arg(long, requires = "tls")]
+    tls_full_handshakes: bool,
+    /// Logs in on each connection by DIGEST-MD5 with this name
+    #[arg(long, value_name = "NAME", requires = "login_password_file")]
+    login: Option<String>,
+    /// File with the password of that name
+    #[arg(long, value_name = "FILE", requires = "login")]
+    login_password_file: Option<PathBuf>,
+}
+
+/// The same, with what the files hold.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Access {
+    connector: Connector,
+    login: Option<Login>,
+}
+
+impl AccessArgs {
+    /// Reads the files.
+    pub(crate) fn open(&self) -> Result<Access> {
+        let login = match (&self.login, &self.login_password_file) {
+            (Some(user), Some(file)) => Some(Login::digest_md5(user, password(file)?)),
+            _ => None,
+        };
+        Ok(Access {
+            connector: self.connector()?,
+            login,
+        })
+    }
+
+    /// How connections are made, in words.
+    pub(crate) fn description(&self) -> String {
+        let stream = match (self.tls, self.tls_full_handshakes) {
+            (false, _) => "plain",
+            (true, false) => "TLS",
+            (true, true) => "TLS, full handshakes",
+        };
+        match self.login {
+            None => stream.to_owned(),
+            Some(_) => format!("{stream}, DIGEST-MD5"),
+        }
+    }
+
+    fn connector(&self) -> Result<Connector> {
+        if !self.tls {
+            return Ok(Connector::plain());
+        }
+        let store = |location: &PathBuf| Store {
+            location: Some(location.clone()),
+            password_path: self.tls_password_file.clone(),
+            ..Store::default()
+        };
+        Ok(Connector::of_client(&ClientStores {
+            key: self.tls_key.as_ref().map(store),
+            trust: self.tls_trust.as_ref().map(store),
+            checks_hosts: !self.tls_any_host,
+            resumes_sessions: !self.tls_full_handshakes,
+        })?)
+    }
+}
+
+impl Access {
+    /// A handshake by it, with defaults otherwise.
+    pub(crate) fn handshake(&self) -> Handshake {
+        Handshake {
+            connector: self.connector.clone(),
+            login: self.login.clone(),
+            ..Handshake::default()
+        }
+    }
+}
+
+/// Bytes of a password's file, of which only the first line counts.
+const PASSWORD_BYTES_MAX: u64 = 4096;
+
+fn password(path: &Path) -> Result<Secret> {
+    let what = format!("read {}", path.display());
+    let mut text = String::new();
+    let read =
+        File::open(path).and_then(|file| file.take(PASSWORD_BYTES_MAX).read_to_string(&mut text));
+    read.map_err(BenchError::io(what))?;
+    Ok(Secret::new(text.lines().next().unwrap_or_default()))
+}

@@ -1,0 +1,121 @@
+//! `getAcl`, `setAcl`, `addauth`, `whoami`.
+//!
+//! Source: GetAclCommand, SetAclCommand, AddAuthCommand, WhoAmICommand, AclParser.
+
+use proto::Acl;
+use serde_json::json;
+
+use super::Command;
+use super::write::subtree;
+use crate::failure::Failure;
+use crate::json;
+use crate::options::Given;
+use crate::shell::Shell;
+use crate::text::{self, PERMISSIONS};
+
+/// Reads `scheme:id:perms[,...]`. Letters that are no permission are told and passed over, entries
+/// of another form too.
+///
+/// # Errors
+/// If no entry is left: what is wrong with them.
+pub(super) fn parse_acl(shell: &mut Shell, text: &str) -> Result<Vec<Acl>, Failure> {
+    let mut acl = Vec::new();
+    let mut wrong = Vec::new();
+    for entry in text.split(',') {
+        let parts = entry
+            .split_once(':')
+            .and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once(':')?)));
+        let Some((scheme, (id, letters))) = parts else {
+            wrong.push(format!("{entry} does not have the form scheme:id:perm"));
+            continue;
+        };
+        let mut perms = 0;
+        for letter in letters.chars() {
+            match PERMISSIONS.iter().find(|(known, _)| *known == letter) {
+                Some((_, bit)) => perms |= bit,
+                None => shell.complain(&format!("Unknown perm type: {letter}")),
+            }
+        }
+        acl.push(Acl::new(perms, scheme, id));
+    }
+    if acl.is_empty() {
+        return Err(Failure::new(wrong.join("\n")));
+    }
+    for text in wrong {
+        shell.complain(&text);
+    }
+    Ok(acl)
+}
+
+pub(super) async fn get_acl(
+    shell: &mut Shell,
+    command: &Command,
+    given: &Given,
+) -> Result<(), Failure> {
+    let path = command.path(given)?;
+    let (client, outside) = shell.client_for(path).await?;
+    let answer = client.get_acl(&outside).await;
+    let (acl, stat) = answer.map_err(|error| Failure::of(&error, path))?;
+    shell.show(
+        || json!({ "path": path, "acl": json::acl(&acl), "stat": json::stat(&stat) }),
+        || text::acl(&acl),
+    );
+    if given.has("s") && !shell.start.is_json {
+        shell.print(&text::stat(&stat));
+    }
+    Ok(())
+}
+
+pub(super) async fn set_acl(
+    shell: &mut Shell,
+    command: &Command,
+    given: &Given,
+) -> Result<(), Failure> {
+    let text = given.word(1).ok_or_else(|| command.misused())?;
+    let version = given.number("v")?.unwrap_or(-1);
+    let path = command.path(given)?;
+    let acl = parse_acl(shell, text)
+        .map_err(|failure| Failure::new(format!("{}\nAcl is not valid : null", failure.text)))?;
+    let paths = match given.has("R") {
+        true => subtree(shell, path).await?,
+        false => vec![path.to_owned()],
+    };
+    let client = shell.client(path).await?;
+    for path in paths {
+        let outside = shell.outside(&path);
+        let stat = client.set_acl(&outside, acl.clone(), version).await;
+        let stat = stat.map_err(|error| Failure::of(&error, &path))?;
+        if given.has("s") {
+            shell.print(&text::stat(&stat));
+        }
+    }
+    Ok(())
+}
+
+pub(super) async fn add_auth(
+    shell: &mut Shell,
+    command: &Command,
+    given: &Given,
+) -> Result<(), Failure> {
+    let scheme = given.word(0).ok_or_else(|| command.misused())?;
+    shell
+        .add_auth(scheme, given.word(1).unwrap_or_default())
+        .await;
+    Ok(())
+}
+
+pub(super) async fn who_am_i(shell: &mut Shell) -> Result<(), Failure> {
+    let client = shell.client("").await?;
+    let identities = client.who_am_i().await;
+    let identities = identities.map_err(|error| Failure::of(&error, ""))?;
+    if !shell.start.is_json {
+        shell.print("Auth scheme: User");
+    }
+    for identity in identities {
+        shell.show(
+            || json!({ "scheme": &*identity.scheme, "user": &*identity.user }),
+            || format!("{}: {}", identity.scheme, identity.user),
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,236 @@
+//! `cp`: a znode or a subtree, inside an ensemble and from one to another.
+
+use std::sync::Arc;
+
+use client::Create;
+use proto::ErrorCode;
+
+use super::Command;
+use super::look::{plain, tell_progress};
+use super::place::{AT_ONCE, Found, Place, at_once};
+use crate::failure::Failure;
+use crate::options::Given;
+use crate::shell::Shell;
+
+/// What was done.
+#[derive(Debug, Default)]
+struct Tally {
+    created: usize,
+    replaced: usize,
+    ephemerals: usize,
+    gone: usize,
+    unreadable: usize,
+}
+
+/// What became of one znode.
+#[derive(Debug)]
+enum Done {
+    Created,
+    Replaced,
+    Ephemeral,
+    Gone,
+    Unreadable,
+}
+
+/// The exit code is 0 if all that is no ephemeral was copied.
+pub(super) async fn cp(shell: &mut Shell, command: &Command, given: &Given) -> Result<(), Failure> {
+    let [source, target] = given.words.as_slice() else {
+        return Err(command.misused());
+    };
+    let [source, target] = Place::open_two(shell, [source, target], given).await?;
+    let mut tally = Tally::default();
+    let copied = copy(shell, given, &source, &target, &mut tally).await;
+    source.close().await;
+    target.close().await;
+    let text = tally.text();
+    match copied {
+        Ok(()) if tally.gone + tally.unreadable == 0 => {
+            shell.complain(&text);
+            Ok(())
+        }
+        Ok(()) => Err(Failure::new(text)),
+        // What is there already is good to know.
+        Err(failure) if tally.created + tally.replaced > 0 => Err(Failure {
+            text: format!("{}\nNot finished: {text}", failure.text),
+            ..failure
+        }),
+        Err(failure) => Err(failure),
+    }
+}
+
+async fn copy(
+    shell: &mut Shell,
+    given: &Given,
+    source: &Arc<Place>,
+    target: &Arc<Place>,
+    tally: &mut Tally,
+) -> Result<(), Failure> {
+    check(given, source, target).await?;
+    // Listed first: a target below the source, by whatever name of the ensemble, does not grow
+    // what is copied.
+    let mut levels = vec![vec![String::new()]];
+    if given.has("r") {
+        levels = list(shell, source, tally).await?;
+    }
+    let mut count = 0;
+    // A level at a time: a parent is there before its children.
+    for level in &levels {
+        for paths in level.chunks(AT_ONCE) {
+            let work = paths.iter().map(|path| {
+                let (source, target) = (Arc::clone(source), Arc::clone(target));
+                let (path, replaces) = (path.clone(), given.has("f"));
+                async move {
+                    let done = copy_one(&source, &target, &path, replaces).await;
+                    Ok((path, done))
+                }
+            });
+            let mut failed = None;
+            for (path, done) in at_once(work).await? {
+                match done {
+                    Ok(done) => tally.note(shell, source, &path, &done),
+                    // Those that were asked for with it are counted first.
+                    Err(failure) => failed = failed.or(Some(failure)),
+                }
+                count += 1;
+                tell_progress(shell, count);
+            }
+            if let Some(failure) = failed {
+                return Err(failure);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses what cannot end well, before anything is written.
+async fn check(given: &Given, source: &Place, target: &Place) -> Result<(), Failure> {
+    let [from, to] = [source, target].map(|place| plain(&place.shown("")));
+    let root = match source.read("", false).await? {
+        Found::Znode(root) => root,
+        Found::Nothing => return Err(Failure::of_code(ErrorCode::NoNode.code(), &from)),
+        Found::Unreadable => return Err(Failure::of_code(ErrorCode::NoAuth.code(), &from)),
+    };
+    if root.is_ephemeral() {
+        return Err(Failure::new(format!(
+            "{from} is ephemeral: it belongs to a session and cannot be copied"
+        )));
+    }
+    if !root.names.is_empty() && !given.has("r") {
+        let children = root.names.len();
+        return Err(Failure::new(format!(
+            "{from} has {children} children: -r copies them too"
+        )));
+    }
+    if source.is_same(target) {
+        return Err(Failure::new(format!("{from} and {to} are the same")));
+    }
+    if target.exists("").await? {
+        return match given.has("f") {
+            true => Ok(()),
+            false => Err(Failure::new(format!(
+                "Node already exists: {to} (-f replaces data and ACLs)"
+            ))),
+        };
+    }
+    match target.missing_parent().await? {
+        Some(parent) => Err(Failure::of_code(ErrorCode::NoNode.code(), &plain(&parent))),
+        None => Ok(()),
+    }
+}
+
+/// The paths below the source level by level, its root the first.
+async fn list(
+    shell: &mut Shell,
+    source: &Arc<Place>,
+    tally: &mut Tally,
+) -> Result<Vec<Vec<String>>, Failure> {
+    let mut levels = Vec::new();
+    let mut level = vec![String::new()];
+    while !level.is_empty() {
+        let (mut here, mut next) = (Vec::with_capacity(level.len()), Vec::new());
+        for paths in level.chunks(AT_ONCE) {
+            let work = paths.iter().map(|path| {
+                let (source, path) = (Arc::clone(source), path.clone());
+                async move { source.names(&path).await }
+            });
+            for (path, names) in paths.iter().zip(at_once(work).await?) {
+                match names {
+                    Ok(names) => {
+                        let below = names.iter().map(|name| format!("{path}/{name}"));
+                        // The target has its own.
+                        next.extend(below.filter(|path| !source.is_of_the_ensemble(path)));
+                        here.push(path.clone());
+                    }
+                    Err(Found::Unreadable) => tally.note(shell, source, path, &Done::Unreadable),
+                    Err(_) => tally.note(shell, source, path, &Done::Gone),
+                }
+            }
+        }
+        levels.push(here);
+        level = next;
+    }
+    Ok(levels)
+}
+
+async fn copy_one(
+    source: &Place,
+    target: &Place,
+    path: &str,
+    replaces: bool,
+) -> Result<Done, Failure> {
+    let znode = match source.read(path, true).await? {
+        Found::Znode(znode) => znode,
+        Found::Nothing => return Ok(Done::Gone),
+        Found::Unreadable => return Ok(Done::Unreadable),
+    };
+    if znode.is_ephemeral() {
+        return Ok(Done::Ephemeral);
+    }
+    let create = Create::persistent().with_acl(znode.acl.clone());
+    if target.create(path, znode.data.clone(), &create).await? {
+        return Ok(Done::Created);
+    }
+    if !replaces {
+        let shown = plain(&target.shown(path));
+        return Err(Failure::of_code(ErrorCode::NodeExists.code(), &shown));
+    }
+    target.replace(path, znode.data, znode.acl).await?;
+    Ok(Done::Replaced)
+}
+
+impl Tally {
+    /// Counts a znode, and tells if it is not there as its source is.
+    fn note(&mut self, shell: &mut Shell, source: &Place, path: &str, done: &Done) {
+        let shown = || plain(&source.shown(path));
+        match done {
+            Done::Created => self.created += 1,
+            Done::Replaced => self.replaced += 1,
+            Done::Ephemeral => self.ephemerals += 1,
+            Done::Gone => {
+                self.gone += 1;
+                shell.complain(&format!("Node was deleted meanwhile: {}", shown()));
+            }
+            Done::Unreadable => {
+                self.unreadable += 1;
+                shell.complain(&format!("Insufficient permission : {}", shown()));
+            }
+        }
+    }
+
+    fn text(&self) -> String {
+        let mut text = format!(
+            "{} znodes created, {} replaced",
+            self.created, self.replaced
+        );
+        for (count, what) in [
+            (self.ephemerals, "ephemerals left out"),
+            (self.gone, "deleted meanwhile"),
+            (self.unreadable, "could not be read"),
+        ] {
+            if count > 0 {
+                text.push_str(&format!(", {count} {what}"));
+            }
+        }
+        text
+    }
+}

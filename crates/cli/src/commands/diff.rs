@@ -1,0 +1,201 @@
+//! `diff`: what two subtrees, of one ensemble or of two, do not have in common.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use proto::Acl;
+use serde_json::json;
+
+use super::Command;
+use super::look::{plain, tell_progress};
+use super::place::{AT_ONCE, Found, Place, Znode};
+use crate::failure::Failure;
+use crate::options::Given;
+use crate::shell::Shell;
+
+/// The exit code where it is not known whether there is a difference, as of diff(1).
+pub(super) const TROUBLE: u8 = 2;
+
+/// What has been seen so far.
+#[derive(Debug, Default)]
+struct Tally {
+    znodes: usize,
+    differences: usize,
+    ephemerals: usize,
+    unreadable: usize,
+}
+
+/// The exit code is 0 if both are equal, 1 if not, and 2 if that is not known: something could not be
+/// read, or an ensemble does not answer.
+pub(super) async fn diff(
+    shell: &mut Shell,
+    command: &Command,
+    given: &Given,
+) -> Result<(), Failure> {
+    let trouble = |failure: Failure| failure.with_code(TROUBLE);
+    let tally = compare(shell, command, given).await.map_err(trouble)?;
+    let Tally {
+        znodes,
+        differences,
+        ephemerals,
+        unreadable,
+    } = tally;
+    let mut text = format!("{znodes} znodes compared, {differences} differences");
+    if ephemerals > 0 {
+        text.push_str(&format!(", {ephemerals} ephemerals left out"));
+    }
+    if unreadable > 0 {
+        text.push_str(&format!(", {unreadable} could not be read"));
+        return Err(trouble(Failure::new(text)));
+    }
+    if differences > 0 {
+        return Err(Failure::new(text));
+    }
+    shell.complain(&text);
+    Ok(())
+}
+
+async fn compare(shell: &mut Shell, command: &Command, given: &Given) -> Result<Tally, Failure> {
+    let [first, second] = given.words.as_slice() else {
+        return Err(command.misused());
+    };
+    let [first, second] = Place::open_two(shell, [first, second], given).await?;
+    let compared = compare_places(shell, given, [&first, &second]).await;
+    first.close().await;
+    second.close().await;
+    compared
+}
+
+/// Level by level, so that many are asked for at once.
+async fn compare_places(
+    shell: &mut Shell,
+    given: &Given,
+    places: [&Arc<Place>; 2],
+) -> Result<Tally, Failure> {
+    let with_acl = given.has("a");
+    let mut tally = Tally::default();
+    let mut level = vec![String::new()];
+    while !level.is_empty() {
+        let mut next = Vec::new();
+        for paths in level.chunks(AT_ONCE) {
+            let (first, second) = tokio::try_join!(
+                places[0].read_all(paths, with_acl),
+                places[1].read_all(paths, with_acl)
+            )?;
+            for (path, found) in paths.iter().zip(first.into_iter().zip(second)) {
+                tally.znodes += 1;
+                tell_progress(shell, tally.znodes);
+                let names = judge(shell, &mut tally, given, places, path, found)?;
+                let below = names.iter().map(|name| format!("{path}/{name}"));
+                next.extend(below.filter(|path| {
+                    // Each ensemble has its own: quotas, configuration.
+                    !places.iter().any(|place| place.is_of_the_ensemble(path))
+                }));
+            }
+            if shell.is_unheard() {
+                return Ok(tally);
+            }
+        }
+        level = next;
+    }
+    Ok(tally)
+}
+
+/// Tells how one path differs; the names to go on with.
+fn judge(
+    shell: &mut Shell,
+    tally: &mut Tally,
+    given: &Given,
+    places: [&Arc<Place>; 2],
+    path: &str,
+    found: (Found, Found),
+) -> Result<BTreeSet<String>, Failure> {
+    let is_passed_over = |znode: &Znode| znode.is_ephemeral() && !given.has("e");
+    for (place, found) in places.iter().zip([&found.0, &found.1]) {
+        if matches!(found, Found::Unreadable) {
+            tally.unreadable += 1;
+            let place = plain(&place.shown(path));
+            shell.complain(&format!("Insufficient permission : {place}"));
+        }
+    }
+    let (first, second) = match found {
+        (Found::Znode(first), Found::Znode(second)) => (first, second),
+        (Found::Znode(only), Found::Nothing) | (Found::Nothing, Found::Znode(only))
+            if is_passed_over(&only) && !path.is_empty() =>
+        {
+            tally.ephemerals += 1;
+            return Ok(BTreeSet::new());
+        }
+        // Nothing to compare, and the reason is told.
+        (Found::Unreadable, _) | (_, Found::Unreadable) => return Ok(BTreeSet::new()),
+        (Found::Nothing, _) if path.is_empty() => return Err(missing(places[0])),
+        (_, Found::Nothing) if path.is_empty() => return Err(missing(places[1])),
+        (Found::Znode(_), Found::Nothing) => return Ok(only_in(shell, tally, places[0], path)),
+        (Found::Nothing, Found::Znode(_)) => return Ok(only_in(shell, tally, places[1], path)),
+        // It was deleted in both meanwhile.
+        (Found::Nothing, Found::Nothing) => return Ok(BTreeSet::new()),
+    };
+    if is_passed_over(&first) && is_passed_over(&second) {
+        tally.ephemerals += 1;
+        return Ok(BTreeSet::new());
+    }
+    for difference in differences(&first, &second) {
+        tally.differences += 1;
+        shell.show(
+            || json!({ "path": below_roots(path), "difference": difference }),
+            || format!("{}: {difference}", plain(below_roots(path))),
+        );
+    }
+    Ok(first.names.into_iter().chain(second.names).collect())
+}
+
+fn missing(place: &Place) -> Failure {
+    Failure::new(format!("Node does not exist: {}", plain(&place.shown(""))))
+}
+
+/// What is below it is not told: it is there only, too.
+fn only_in(shell: &mut Shell, tally: &mut Tally, place: &Place, path: &str) -> BTreeSet<String> {
+    tally.differences += 1;
+    let difference = format!("only in {}", place.shown(""));
+    let path = below_roots(path);
+    shell.show(
+        || json!({ "path": path, "difference": difference }),
+        || format!("{}: {}", plain(path), plain(&difference)),
+    );
+    BTreeSet::new()
+}
+
+/// A path below both roots; a slash is the roots themselves.
+fn below_roots(path: &str) -> &str {
+    match path {
+        "" => "/",
+        path => path,
+    }
+}
+
+fn differences(first: &Znode, second: &Znode) -> Vec<String> {
+    let mut found = Vec::new();
+    if first.data != second.data {
+        let [a, b] = [first, second].map(|znode| match &znode.data {
+            None => "null".to_owned(),
+            Some(data) => format!("{} bytes", data.len()),
+        });
+        found.push(format!("data differs ({a}, {b})"));
+    }
+    // Whose ephemeral it is differs in any case.
+    if first.is_ephemeral() != second.is_ephemeral() {
+        found.push("only one is ephemeral".to_owned());
+    }
+    if sorted(&first.acl) != sorted(&second.acl) {
+        found.push("ACL differs".to_owned());
+    }
+    found
+}
+
+/// The order of the entries means nothing.
+fn sorted(acl: &[Acl]) -> Vec<(String, String, i32)> {
+    let entry = |acl: &Acl| (acl.id.scheme.to_string(), acl.id.id.to_string(), acl.perms);
+    let mut entries: Vec<_> = acl.iter().map(entry).collect();
+    entries.sort_unstable();
+    entries
+}

@@ -1,0 +1,470 @@
+//! What zkCli.sh does not have: a subtree at a glance, searched, and carried elsewhere.
+//!
+//! All of it walks the subtree as it is at the moment of each request: what is created or deleted
+//! meanwhile may or may not be seen.
+
+use std::io::{self, BufRead};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use client::Create;
+use proto::{Acl, ErrorCode, Stat};
+use serde_json::{Value, json};
+
+use super::Command;
+use super::read::children;
+use crate::failure::Failure;
+use crate::options::Given;
+use crate::path;
+use crate::shell::Shell;
+
+/// Longest line that `import` reads: a znode of the largest size, in base64.
+const LINE_BYTES_MAX: u64 = 512 << 20;
+
+/// Every how many znodes long work on standard error says how far it is.
+const PROGRESS_EVERY: usize = 10_000;
+
+/// A path, its Stat, and how far below the root of the walk it is.
+struct Seen {
+    path: String,
+    names: Vec<String>,
+    stat: Stat,
+    depth: usize,
+}
+
+/// Walks a subtree in the order of the paths, each znode in front of its children.
+struct Walk {
+    waiting: Vec<(String, usize)>,
+    deepest: usize,
+    is_at_root: bool,
+}
+
+impl Walk {
+    fn new(root: &str, deepest: usize) -> Self {
+        Self {
+            waiting: vec![(root.to_owned(), 0)],
+            deepest,
+            is_at_root: true,
+        }
+    }
+
+    async fn next(&mut self, shell: &mut Shell) -> Result<Option<Seen>, Failure> {
+        while let Some((path, depth)) = self.waiting.pop() {
+            let is_root = std::mem::take(&mut self.is_at_root);
+            let (mut names, stat) = match children(shell, &path, false).await {
+                Ok(found) => found,
+                Err(failure) if is_root || failure.ends_session => return Err(failure),
+                // It was deleted, or may not be read: the rest can be.
+                Err(failure) => {
+                    shell.complain(&failure.text);
+                    continue;
+                }
+            };
+            names.sort_unstable();
+            if depth < self.deepest {
+                let below = names.iter().rev().map(|name| path::child(&path, name));
+                self.waiting.extend(below.map(|path| (path, depth + 1)));
+            }
+            return Ok(Some(Seen {
+                path,
+                names,
+                stat,
+                depth,
+            }));
+        }
+        Ok(None)
+    }
+}
+
+fn depth(given: &Given) -> Result<usize, Failure> {
+    Ok(given.number("d")?.unwrap_or(usize::MAX))
+}
+
+/// Escapes what would make one line two, or a terminal do things.
+pub(super) fn plain(name: &str) -> String {
+    let escape = |c: char| match c.is_control() {
+        true => c.escape_default().to_string(),
+        false => c.to_string(),
+    };
+    name.chars().map(escape).collect()
+}
+
+/// Names, indented; how many children there are where the depth ends.
+pub(super) async fn tree(
+    shell: &mut Shell,
+    command: &Command,
+    given: &Given,
+) -> Result<(), Failure> {
+    let root = command.path(given)?;
+    let deepest = depth(given)?;
+    let mut walk = Walk::new(root, deepest);
+    while let Some(seen) = walk.next(shell).await? {
+        let name = match seen.depth {
+            0 => seen.path.as_str(),
+            _ => seen.path.rsplit('/').next().unwrap_or_default(),
+        };
+        let more = match seen.depth == deepest && !seen.names.is_empty() {
+            true => format!(" ({} children)", seen.names.len()),
+            false => String::new(),
+        };
+        let mark = if seen.stat.ephemeral_owner == 0 {
+            ""
+        } else {
+            " *"
+        };
+        let value = || {
+            let is_ephemeral = is_ephemeral(&seen.stat);
+            let children = seen.names.len();
+            json!({
+                "path": seen.path, "depth": seen.depth, "children": children,
+                "ephemeral": is_ephemeral,
+            })
+        };
+        let indent = "  ".repeat(seen.depth);
+        shell.show(value, || format!("{indent}{}{mark}{more}", plain(name)));
+        if shell.is_unheard() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Znodes and bytes of data below each path, down to a depth.
+pub(super) async fn du(shell: &mut Shell, command: &Command, given: &Given) -> Result<(), Failure> {
+    let root = command.path(given)?;
+    let shown: usize = given.number("d")?.unwrap_or(1);
+    let mut walk = Walk::new(root, usize::MAX);
+    // Path, znodes, bytes of those whose subtree is not through.
+    let mut open: Vec<(String, usize, i64)> = Vec::new();
+    let mut count = 0;
+    loop {
+        let seen = walk.next(shell).await?;
+        let depth = seen.as_ref().map_or(0, |seen| seen.depth);
+        while open.len() > depth {
+            let Some((path, znodes, bytes)) = open.pop() else {
+                break;
+            };
+            if open.len() <= shown {
+                shell.show(
+                    || json!({ "path": path, "bytes": bytes, "znodes": znodes }),
+                    || format!("{bytes:>12} bytes {znodes:>10} znodes {}", plain(&path)),
+                );
+            }
+            if let Some((_, above_znodes, above_bytes)) = open.last_mut() {
+                *above_znodes += znodes;
+                *above_bytes += bytes;
+            }
+        }
+        let Some(seen) = seen else {
+            return Ok(());
+        };
+        open.push((seen.path, 1, seen.stat.data_length.into()));
+        count += 1;
+        tell_progress(shell, count);
+    }
+}
+
+pub(super) fn tell_progress(shell: &mut Shell, count: usize) {
+    if count.is_multiple_of(PROGRESS_EVERY) {
+        shell.complain(&format!("{count} znodes so far"));
+    }
+}
+
+/// Paths whose last name matches a pattern with `*` and `?`.
+pub(super) async fn find(
+    shell: &mut Shell,
+    command: &Command,
+    given: &Given,
+) -> Result<(), Failure> {
+    let root = command.path(given)?;
+    let pattern: Vec<char> = given.value("name").unwrap_or("*").chars().collect();
+    let mut walk = Walk::new(root, usize::MAX);
+    while let Some(seen) = walk.next(shell).await? {
+        let name: Vec<char> = seen
+            .path
+            .rsplit('/')
+            .next()
+            .unwrap_or_default()
+            .chars()
+            .collect();
+        if matches_glob(&pattern, &name) {
+            shell.show(|| json!({ "path": seen.path }), || plain(&seen.path));
+        }
+        if shell.is_unheard() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// In time of the product of both lengths, whatever the pattern.
+fn matches_glob(pattern: &[char], name: &[char]) -> bool {
+    let (mut at, mut name_at) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while name_at < name.len() {
+        match pattern.get(at) {
+            Some('*') => {
+                star = Some((at, name_at));
+                at += 1;
+            }
+            Some(c) if *c == '?' || *c == name[name_at] => {
+                at += 1;
+                name_at += 1;
+            }
+            _ => match star {
+                // The last star takes one more.
+                Some((star_at, taken)) => {
+                    star = Some((star_at, taken + 1));
+                    at = star_at + 1;
+                    name_at = taken + 1;
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[at..].iter().all(|c| *c == '*')
+}
+
+/// Paths whose data has a text, with the line that has it; with `-l` the paths alone. Exit code 1 if
+/// there is none, as of grep.
+pub(super) async fn grep(
+    shell: &mut Shell,
+    command: &Command,
+    given: &Given,
+) -> Result<(), Failure> {
+    let wanted = given.word(0).ok_or_else(|| command.misused())?;
+    let root = given.word(1).ok_or_else(|| command.misused())?;
+    path::validate(root)?;
+    let mut walk = Walk::new(root, usize::MAX);
+    let mut has_found = false;
+    while let Some(seen) = walk.next(shell).await? {
+        if seen.stat.data_length == 0 {
+            continue;
+        }
+        let Some((data, _)) = read(shell, &seen.path).await? else {
+            continue;
+        };
+        let text = String::from_utf8_lossy(&data);
+        let mut lines = text.lines().filter(|line| line.contains(wanted));
+        if given.has("l") {
+            if lines.next().is_some() {
+                has_found = true;
+                shell.show(|| json!({ "path": seen.path }), || plain(&seen.path));
+            }
+        } else {
+            for line in lines {
+                has_found = true;
+                shell.show(
+                    || json!({ "path": seen.path, "line": line }),
+                    || format!("{}: {}", plain(&seen.path), plain(line)),
+                );
+            }
+        }
+        if shell.is_unheard() {
+            break;
+        }
+    }
+    match has_found {
+        true => Ok(()),
+        false => Err(Failure::new(format!("no znode below {root} has it"))),
+    }
+}
+
+/// Data and Stat; `None` if it is gone or may not be read, which is told.
+async fn read(shell: &mut Shell, path: &str) -> Result<Option<(Vec<u8>, Stat)>, Failure> {
+    let client = shell.client(path).await?;
+    match client.get_data(&shell.outside(path)).await {
+        Ok((data, stat)) => Ok(Some((data.unwrap_or_default().to_vec(), stat))),
+        Err(error) => {
+            let failure = Failure::of(&error, path);
+            if error.code().is_none() {
+                return Err(failure);
+            }
+            shell.complain(&failure.text);
+            Ok(None)
+        }
+    }
+}
+
+/// A JSON object for each znode on a line of its own, parents first: `path`, `data` (base64; null as
+/// the znode's), `acl`, and what makes it no ordinary znode. Ephemerals are told and left out: they
+/// belong to their sessions.
+pub(super) async fn export(
+    shell: &mut Shell,
+    command: &Command,
+    given: &Given,
+) -> Result<(), Failure> {
+    let root = command.path(given)?;
+    let mut walk = Walk::new(root, usize::MAX);
+    let (mut count, mut ephemerals) = (0, 0);
+    while let Some(seen) = walk.next(shell).await? {
+        if seen.path == "/zookeeper" || seen.path.starts_with("/zookeeper/") {
+            continue;
+        }
+        if seen.stat.ephemeral_owner > 0 && is_session(seen.stat.ephemeral_owner) {
+            ephemerals += 1;
+            continue;
+        }
+        let (client, outside) = shell.client_for(&seen.path).await?;
+        let fail = |error| Failure::of(&error, &seen.path);
+        let (data, _) = client.get_data(&outside).await.map_err(fail)?;
+        let (acl, _) = client.get_acl(&outside).await.map_err(fail)?;
+        let line = json!({
+            "path": seen.path,
+            "data": data.map(|data| STANDARD.encode(data)),
+            "acl": acl.iter().map(acl_to_json).collect::<Vec<_>>(),
+        });
+        shell.print(&line.to_string());
+        if shell.is_unheard() {
+            return Ok(());
+        }
+        count += 1;
+        tell_progress(shell, count);
+    }
+    shell.complain(&format!(
+        "{count} znodes exported, {ephemerals} ephemerals left out"
+    ));
+    Ok(())
+}
+
+/// Whether it belongs to a session. Servers tell clients of containers and TTL znodes as of any
+/// other. Source: DataNode.copyStat.
+pub(super) fn is_ephemeral(stat: &Stat) -> bool {
+    stat.ephemeral_owner != 0 && is_session(stat.ephemeral_owner)
+}
+
+/// Container and TTL znodes have marks in the top byte. Source: EphemeralType.
+fn is_session(owner: i64) -> bool {
+    owner.to_be_bytes()[0] != 0xff && owner != i64::MIN
+}
+
+fn acl_to_json(acl: &Acl) -> Value {
+    json!({ "perms": acl.perms, "scheme": &*acl.id.scheme, "id": &*acl.id.id })
+}
+
+/// Creates the znodes that `export` wrote, below a path. What exists stays as it is, or with `-f` gets
+/// data and ACL of the line.
+pub(super) async fn import(
+    shell: &mut Shell,
+    command: &Command,
+    given: &Given,
+) -> Result<(), Failure> {
+    let below = command.path(given)?.trim_end_matches('/').to_owned();
+    let (mut created, mut replaced, mut kept) = (0, 0, 0);
+    for number in 1.. {
+        let Some(line) = read_line(number)? else {
+            break;
+        };
+        let wrong = |what: &str| Failure::new(format!("line {number}: {what}"));
+        let znode: Value =
+            serde_json::from_str(&line).map_err(|error| wrong(&error.to_string()))?;
+        let name = znode["path"].as_str().ok_or_else(|| wrong("no path"))?;
+        let path = match name {
+            "/" if below.is_empty() => continue,
+            "/" => below.clone(),
+            name => format!("{below}{name}"),
+        };
+        path::validate(&path).map_err(|failure| wrong(&failure.text))?;
+        let data = match &znode["data"] {
+            Value::Null => None,
+            Value::String(text) => {
+                let data = STANDARD.decode(text);
+                Some(data.map_err(|error| wrong(&format!("data is not base64: {error}")))?)
+            }
+            _ => return Err(wrong("data is neither a text nor null")),
+        };
+        let acl = acl_of_json(&znode["acl"]).ok_or_else(|| wrong("acl is not as exported"))?;
+        let (client, outside) = shell.client_for(&path).await?;
+        let create = Create::persistent().with_acl(acl.clone());
+        let made = match data.clone() {
+            Some(data) => client.create(&outside, data, &create).await,
+            None => client.create_without_data(&outside, &create).await,
+        };
+        match made {
+            Ok(_) => created += 1,
+            Err(error) if error.code() != Some(ErrorCode::NodeExists) => {
+                return Err(wrong(&Failure::of(&error, &path).text));
+            }
+            Err(_) if given.has("f") => {
+                let set = client
+                    .set_data(&outside, data.unwrap_or_default(), -1)
+                    .await;
+                set.map_err(|error| wrong(&Failure::of(&error, &path).text))?;
+                let set = client.set_acl(&outside, acl, -1).await;
+                set.map_err(|error| wrong(&Failure::of(&error, &path).text))?;
+                replaced += 1;
+            }
+            Err(_) => kept += 1,
+        }
+        tell_progress(shell, created + replaced + kept);
+    }
+    shell.complain(&format!(
+        "{created} znodes created, {replaced} replaced, {kept} kept as they were"
+    ));
+    Ok(())
+}
+
+fn acl_of_json(value: &Value) -> Option<Vec<Acl>> {
+    let entry = |entry: &Value| {
+        let perms = i32::try_from(entry["perms"].as_i64()?).ok()?;
+        Some(Acl::new(
+            perms,
+            entry["scheme"].as_str()?,
+            entry["id"].as_str()?,
+        ))
+    };
+    value.as_array()?.iter().map(entry).collect()
+}
+
+fn read_line(number: usize) -> Result<Option<String>, Failure> {
+    use std::io::Read;
+    let mut line = String::new();
+    let mut input = io::stdin().lock().take(LINE_BYTES_MAX);
+    let bytes = input
+        .read_line(&mut line)
+        .map_err(|error| Failure::new(format!("standard input, line {number}: {error}")))?;
+    if bytes as u64 == LINE_BYTES_MAX {
+        return Err(Failure::new(format!("line {number} is too long")));
+    }
+    Ok((bytes > 0).then_some(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn matches(pattern: &str, name: &str) -> bool {
+        let chars = |text: &str| text.chars().collect::<Vec<_>>();
+        matches_glob(&chars(pattern), &chars(name))
+    }
+
+    #[test]
+    fn globs_have_stars_and_question_marks() {
+        assert!(matches("*", "") && matches("*", "abc"));
+        assert!(matches("lock-*", "lock-0000000001"));
+        assert!(matches("*-?", "x-1") && !matches("*-?", "x-12"));
+        assert!(matches("a*b*c", "a__b__b_c") && !matches("a*b*c", "a__b"));
+        assert!(!matches("abc", "ab") && !matches("", "a"));
+    }
+
+    #[test]
+    fn a_name_cannot_drive_the_terminal() {
+        assert_eq!(plain("a\u{1b}[2Jb\n"), "a\\u{1b}[2Jb\\n");
+        assert_eq!(plain("grüße"), "grüße");
+    }
+
+    #[test]
+    fn an_acl_comes_back_from_json() {
+        let acl = vec![Acl::open(), Acl::new(1, "digest", "a:b")];
+        let json = Value::Array(acl.iter().map(acl_to_json).collect());
+        assert_eq!(acl_of_json(&json), Some(acl));
+        assert_eq!(acl_of_json(&json!([{ "perms": 1 }])), None);
+        assert_eq!(acl_of_json(&Value::Null), None);
+    }
+
+    #[test]
+    fn marks_of_containers_are_no_sessions() {
+        assert!(is_session(0x1000_0000_0001));
+        assert!(!is_session(i64::MIN));
+    }
+}

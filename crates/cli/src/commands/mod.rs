@@ -1,0 +1,241 @@
+//! The commands: one table, and a module for each group of them.
+//!
+//! Source: org.apache.zookeeper.cli, ZooKeeperMain.
+
+mod acl;
+mod copy;
+mod diff;
+mod ensemble;
+mod look;
+mod own;
+mod place;
+mod quota;
+mod read;
+mod watches;
+mod write;
+
+use crate::failure::Failure;
+use crate::options::{Given, Opt, flag, value};
+use crate::shell::Shell;
+
+/// A command.
+pub(crate) struct Command {
+    kind: Kind,
+    pub(crate) name: &'static str,
+    /// Its line in the usage, without the name.
+    usage: &'static str,
+    options: &'static [Opt],
+    /// Whether only this shell has it.
+    is_own: bool,
+}
+
+macro_rules! commands {
+    ($( $kind:ident, $name:literal, $usage:literal, [$($option:expr),*], $is_own:literal; )+) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        enum Kind { $( $kind, )+ }
+
+        /// Every command, in the order of the usage.
+        pub(crate) const COMMANDS: &[Command] = &[ $( Command {
+            kind: Kind::$kind,
+            name: $name,
+            usage: $usage,
+            options: &[$($option),*],
+            is_own: $is_own,
+        }, )+ ];
+    };
+}
+
+commands! {
+    AddWatch, "addWatch", "[-m mode] path # optional mode is one of [PERSISTENT, PERSISTENT_RECURSIVE] - default is PERSISTENT_RECURSIVE", [value("m")], false;
+    AddAuth, "addauth", "scheme auth", [], false;
+    Close, "close", "", [], false;
+    Config, "config", "[-c] [-w] [-s]", [flag("c"), flag("w"), flag("s")], false;
+    Connect, "connect", "host:port", [], false;
+    Create, "create", "[-s] [-e] [-c] [-t ttl] path [data] [acl]", [flag("s"), flag("e"), flag("c"), value("t"), flag("i")], false;
+    Delete, "delete", "[-v version] path", [value("v")], false;
+    DeleteAll, "deleteall", "path [-b batch size]", [value("b")], false;
+    DelQuota, "delquota", "[-n|-b|-N|-B] path", [flag("n"), flag("b"), flag("N"), flag("B")], false;
+    Get, "get", "[-s] [-w] [-b] [-x] path", [flag("s"), flag("w"), flag("b"), flag("x")], false;
+    GetAcl, "getAcl", "[-s] path", [flag("s")], false;
+    GetAllChildrenNumber, "getAllChildrenNumber", "path", [], false;
+    GetEphemerals, "getEphemerals", "path", [], false;
+    History, "history", "", [], false;
+    ListQuota, "listquota", "path", [], false;
+    Ls, "ls", "[-s] [-w] [-R] path", [flag("s"), flag("w"), flag("R")], false;
+    PrintWatches, "printwatches", "on|off", [], false;
+    Quit, "quit", "", [], false;
+    Reconfig, "reconfig", "[-s] [-v version] [[-file path] | [-members serverID=host:port1:port2;port3[,...]*]] | [-add serverId=host:port1:port2;port3[,...]]* [-remove serverId[,...]*]", [flag("s"), value("v"), value("file"), value("members"), value("add"), value("remove")], false;
+    Redo, "redo", "cmdno", [], false;
+    RemoveWatches, "removewatches", "path [-c|-d|-a] [-l]", [flag("c"), flag("d"), flag("a"), flag("p"), flag("r"), flag("l")], false;
+    Set, "set", "path data [-s] [-v version] [-b]", [flag("s"), value("v"), flag("b"), flag("i")], false;
+    SetAcl, "setAcl", "[-s] [-v version] [-R] path acl", [flag("s"), value("v"), flag("R")], false;
+    SetQuota, "setquota", "-n|-b|-N|-B val path", [value("n"), value("b"), value("N"), value("B")], false;
+    Stat, "stat", "[-w] path", [flag("w")], false;
+    Sync, "sync", "path", [], false;
+    Version, "version", "", [], false;
+    WhoAmI, "whoami", "", [], false;
+    Cp, "cp", "[-r] [-f] [-auth scheme:auth] [host:port]path [host:port]path", [flag("r"), flag("f"), value("auth")], true;
+    Diff, "diff", "[-a] [-e] [-auth scheme:auth] [host:port]path [host:port]path", [flag("a"), flag("e"), value("auth")], true;
+    Du, "du", "[-d depth] path", [value("d")], true;
+    Export, "export", "path", [], true;
+    Find, "find", "[-name glob] path", [value("name")], true;
+    Grep, "grep", "[-l] text path", [flag("l")], true;
+    Help, "help", "", [], true;
+    Import, "import", "[-f] path < lines", [flag("f")], true;
+    Tree, "tree", "[-d depth] path", [value("d")], true;
+    Watch, "watch", "path", [], true;
+}
+
+/// Whether zkCli.sh does not have the command.
+pub(crate) fn is_own(name: &str) -> bool {
+    COMMANDS
+        .iter()
+        .any(|command| command.name == name && command.is_own)
+}
+
+/// Carries out a command.
+///
+/// # Errors
+/// What is to be printed on standard error, with the exit code.
+pub(crate) async fn execute(
+    shell: &mut Shell,
+    name: &str,
+    words: &[String],
+) -> Result<(), Failure> {
+    let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+        let usage = usage(false);
+        let text = format!("{usage}Command not found: Command not found {name}");
+        return Err(Failure::new(text).with_code(127));
+    };
+    if shell.start.is_json && command.kind.prints_text() {
+        return Err(Failure::new(format!("{name} has no JSON output")));
+    }
+    let given = Given::parse(words, command.options).map_err(|failure| match command.kind {
+        // Its code 1 says that there are differences.
+        Kind::Diff => failure.with_code(diff::TROUBLE),
+        _ => failure,
+    })?;
+    match command.kind {
+        Kind::AddWatch => watches::add_watch(shell, command, &given).await,
+        Kind::AddAuth => acl::add_auth(shell, command, &given).await,
+        Kind::Close => {
+            own::close(shell).await;
+            Ok(())
+        }
+        Kind::Config => ensemble::config(shell, &given).await,
+        Kind::Connect => shell.reconnect(given.word(0)).await,
+        Kind::Create => write::create(shell, command, &given).await,
+        Kind::Delete => write::delete(shell, command, &given).await,
+        Kind::DeleteAll => write::delete_all(shell, command, &given).await,
+        Kind::DelQuota => quota::delete(shell, command, &given).await,
+        Kind::Get => read::get(shell, command, &given).await,
+        Kind::GetAcl => acl::get_acl(shell, command, &given).await,
+        Kind::GetAllChildrenNumber => read::all_children_number(shell, command, &given).await,
+        Kind::GetEphemerals => read::ephemerals(shell, &given).await,
+        Kind::ListQuota => quota::list(shell, command, &given).await,
+        Kind::Ls => read::ls(shell, command, &given).await,
+        Kind::PrintWatches => own::print_watches(shell, &given),
+        Kind::Quit => {
+            shell.is_over = true;
+            own::close(shell).await;
+            Ok(())
+        }
+        Kind::Reconfig => ensemble::reconfig(shell, command, &given).await,
+        Kind::Redo => Box::pin(own::redo(shell, &given)).await,
+        Kind::RemoveWatches => watches::remove_watches(shell, command, &given).await,
+        Kind::Set => write::set(shell, command, &given).await,
+        Kind::SetAcl => acl::set_acl(shell, command, &given).await,
+        Kind::SetQuota => quota::set(shell, command, &given).await,
+        Kind::Stat => read::stat(shell, command, &given).await,
+        Kind::Sync => read::sync(shell, command, &given).await,
+        Kind::WhoAmI => acl::who_am_i(shell).await,
+        Kind::Cp => copy::cp(shell, command, &given).await,
+        Kind::Diff => diff::diff(shell, command, &given).await,
+        Kind::Du => look::du(shell, command, &given).await,
+        Kind::Export => look::export(shell, command, &given).await,
+        Kind::Find => look::find(shell, command, &given).await,
+        Kind::Grep => look::grep(shell, command, &given).await,
+        Kind::Import => look::import(shell, command, &given).await,
+        Kind::Tree => look::tree(shell, command, &given).await,
+        Kind::Watch => watches::follow(shell, command, &given).await,
+        Kind::Help | Kind::History | Kind::Version => {
+            let text = match command.kind {
+                Kind::Help => usage(true),
+                Kind::History => shell.history().join("\n"),
+                _ => format!("ZooKeeper CLI version: {}", crate::version()),
+            };
+            shell.print(text.trim_end());
+            Ok(())
+        }
+    }
+}
+
+/// The lines of all commands, with our own if wanted. Source: ZooKeeperMain.usage.
+fn usage(with_own: bool) -> String {
+    let mut text =
+        "ZooKeeper -server host:port -client-configuration properties-file cmd args\n".to_owned();
+    for command in COMMANDS
+        .iter()
+        .filter(|command| with_own || !command.is_own)
+    {
+        text.push_str(&format!("\t{}\n", command.line()));
+    }
+    text
+}
+
+impl Kind {
+    /// Whether it prints what it reads as text alone.
+    fn prints_text(self) -> bool {
+        matches!(
+            self,
+            Self::AddWatch
+                | Self::Config
+                | Self::Help
+                | Self::History
+                | Self::ListQuota
+                | Self::Reconfig
+                | Self::Version
+                | Self::Watch
+        )
+    }
+}
+
+impl Command {
+    fn line(&self) -> String {
+        format!("{} {}", self.name, self.usage)
+    }
+
+    /// It was called wrongly. Source: MalformedCommandException.
+    fn misused(&self) -> Failure {
+        Failure::new(self.line())
+    }
+
+    /// Its path, which must be there.
+    fn path<'a>(&self, given: &'a Given) -> Result<&'a str, Failure> {
+        let path = given.word(0).ok_or_else(|| self.misused())?;
+        crate::path::validate(path)?;
+        Ok(path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_name_is_there_once_and_in_order() {
+        for own in [false, true] {
+            let names = COMMANDS.iter().filter(|command| command.is_own == own);
+            let names: Vec<&str> = names.map(|command| command.name).collect();
+            assert!(names.is_sorted(), "{names:?}");
+        }
+    }
+
+    #[test]
+    fn the_usage_is_javas() {
+        let usage = usage(false);
+        assert!(usage.contains("\n\tclose \n"));
+        assert!(usage.ends_with("\n\twhoami \n"));
+        assert_eq!(usage.lines().count(), 29);
+    }
+}

@@ -1,0 +1,214 @@
+//! `ls`, `get`, `stat`, `sync` and what else only reads.
+//!
+//! Source: LsCommand, GetCommand, StatCommand, SyncCommand, GetEphemeralsCommand,
+//! GetAllChildrenNumberCommand.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use proto::{ErrorCode, Stat};
+use serde_json::json;
+
+use super::Command;
+use crate::connection::Watch;
+use crate::failure::Failure;
+use crate::json;
+use crate::options::Given;
+use crate::path;
+use crate::shell::Shell;
+use crate::text;
+
+/// Whether there is a second word, as old scripts ask for a watch; says that it is out of date.
+fn wants_watch(shell: &mut Shell, command: &Command, given: &Given) -> bool {
+    if given.words.len() > 1 {
+        let name = command.name;
+        shell.complain(&format!(
+            "'{name} path [watch]' has been deprecated. Please use '{name} [-w] path' instead."
+        ));
+    }
+    given.has("w") || given.words.len() > 1
+}
+
+pub(super) async fn ls(shell: &mut Shell, command: &Command, given: &Given) -> Result<(), Failure> {
+    let path = command.path(given)?;
+    let watch = wants_watch(shell, command, given);
+    if given.has("R") {
+        return ls_recursive(shell, path).await;
+    }
+    let (mut names, stat) = children(shell, path, watch).await?;
+    names.sort_unstable();
+    let with_stat = given.has("s");
+    shell.show(
+        || {
+            let mut shown = json!({ "path": path, "children": names });
+            if with_stat {
+                shown["stat"] = json::stat(&stat);
+            }
+            shown
+        },
+        || match with_stat {
+            true => format!("{}\n{}", text::list(&names), text::stat(&stat)),
+            false => text::list(&names),
+        },
+    );
+    Ok(())
+}
+
+/// Names of the children, in no order, and the Stat.
+pub(super) async fn children(
+    shell: &mut Shell,
+    path: &str,
+    watch: bool,
+) -> Result<(Vec<String>, Stat), Failure> {
+    let (client, outside) = shell.client_for(path).await?;
+    let answer = match watch {
+        true => client.get_children2_and_watch(&outside).await,
+        false => client.get_children2(&outside).await,
+    };
+    let (names, stat) = answer.map_err(|error| Failure::of(&error, path))?;
+    if watch && let Some(connection) = shell.connection() {
+        connection.leave(Watch::Child, path);
+    }
+    Ok((names.iter().map(|name| name.to_string()).collect(), stat))
+}
+
+/// A line for each znode, level by level.
+async fn ls_recursive(shell: &mut Shell, path: &str) -> Result<(), Failure> {
+    let mut level = vec![path.to_owned()];
+    let mut is_first = true;
+    while !level.is_empty() {
+        let mut next = Vec::new();
+        for path in level {
+            let mut names = match children(shell, &path, false).await {
+                Ok((names, _)) => names,
+                // Somebody deletes at the same time.
+                Err(failure) if is_first => return Err(failure),
+                Err(_) => continue,
+            };
+            is_first = false;
+            shell.show(|| json!({ "path": path }), || path.clone());
+            if shell.is_unheard() {
+                return Ok(());
+            }
+            names.sort_unstable();
+            next.extend(names.iter().map(|name| path::child(&path, name)));
+        }
+        level = next;
+    }
+    Ok(())
+}
+
+pub(super) async fn get(
+    shell: &mut Shell,
+    command: &Command,
+    given: &Given,
+) -> Result<(), Failure> {
+    if given.words.is_empty() {
+        return Err(Failure::new(format!("{}\n{GET_OPTIONS}", command.line())));
+    }
+    let path = command.path(given)?;
+    let watch = wants_watch(shell, command, given);
+    let (client, outside) = shell.client_for(path).await?;
+    let answer = match watch {
+        true => client.get_data_and_watch(&outside).await,
+        false => client.get_data(&outside).await,
+    };
+    let (data, stat) = answer.map_err(|error| Failure::of(&error, path))?;
+    if watch && let Some(connection) = shell.connection() {
+        connection.leave(Watch::Data, path);
+    }
+    let shown = || match &data {
+        Some(data) if given.has("b") => STANDARD.encode(data),
+        Some(data) if given.has("x") => text::hex_dump(data),
+        data => text::data(data.as_deref()),
+    };
+    let value = || {
+        let (data, encoding) = json::data(data.as_deref(), given.has("b"));
+        json!({ "path": path, "data": data, "encoding": encoding, "stat": json::stat(&stat) })
+    };
+    shell.show(value, shown);
+    if given.has("s") && !shell.start.is_json {
+        shell.print(&text::stat(&stat));
+    }
+    Ok(())
+}
+
+/// Source: HelpFormatter.
+const GET_OPTIONS: &str = " -b   Output data in base64 format
+ -s   Print znode stats additionally
+ -w   Watch for changes on the znode
+ -x   Output data in hexdump format
+";
+
+pub(super) async fn stat(
+    shell: &mut Shell,
+    command: &Command,
+    given: &Given,
+) -> Result<(), Failure> {
+    let path = command.path(given)?;
+    let watch = wants_watch(shell, command, given);
+    let (client, outside) = shell.client_for(path).await?;
+    let answer = match watch {
+        true => client.exists_and_watch(&outside).await,
+        false => client.exists(&outside).await,
+    };
+    let stat = answer.map_err(|error| Failure::of(&error, path))?;
+    if watch && let Some(connection) = shell.connection() {
+        connection.leave(Watch::Data, path);
+    }
+    match stat {
+        Some(stat) => shell.show(
+            || json!({ "path": path, "stat": json::stat(&stat) }),
+            || text::stat(&stat),
+        ),
+        None => return Err(Failure::of_code(ErrorCode::NoNode.code(), path)),
+    }
+    Ok(())
+}
+
+pub(super) async fn sync(
+    shell: &mut Shell,
+    command: &Command,
+    given: &Given,
+) -> Result<(), Failure> {
+    let path = command.path(given)?;
+    let (client, outside) = shell.client_for(path).await?;
+    let synced = client.sync(&outside).await;
+    synced.map_err(|error| Failure::of(&error, path))?;
+    shell.print("Sync is OK");
+    Ok(())
+}
+
+pub(super) async fn all_children_number(
+    shell: &mut Shell,
+    command: &Command,
+    given: &Given,
+) -> Result<(), Failure> {
+    let path = command.path(given)?;
+    let (client, outside) = shell.client_for(path).await?;
+    let count = client.get_all_children_number(&outside).await;
+    let count = count.map_err(|error| Failure::of(&error, path))?;
+    shell.show(
+        || json!({ "path": path, "number": count }),
+        || count.to_string(),
+    );
+    Ok(())
+}
+
+/// Without a path, all of the session.
+pub(super) async fn ephemerals(shell: &mut Shell, given: &Given) -> Result<(), Failure> {
+    let path = given.word(0).unwrap_or("/");
+    path::validate(path)?;
+    let (client, outside) = shell.client_for(path).await?;
+    let paths = client.get_ephemerals(&outside).await;
+    let paths = paths.map_err(|error| Failure::of(&error, path))?;
+    let mut inside: Vec<String> = paths
+        .iter()
+        .map(|path| shell.inside(path).to_owned())
+        .collect();
+    inside.sort_unstable();
+    shell.show(
+        || json!({ "path": path, "ephemerals": inside }),
+        || text::list(&inside),
+    );
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! `addWatch`, `removewatches`, and `watch`, which follows changes.
+//!
+//! Source: AddWatchCommand, RemoveWatchesCommand, ZooKeeper.removeWatches.
+
+use client::{AddWatchMode, WatchKind};
+use proto::ErrorCode;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::Command;
+use crate::connection::Watch;
+use crate::failure::Failure;
+use crate::options::Given;
+use crate::shell::Shell;
+use crate::text;
+
+pub(super) async fn add_watch(
+    shell: &mut Shell,
+    command: &Command,
+    given: &Given,
+) -> Result<(), Failure> {
+    let (mode, watch) = match given.value("m") {
+        None | Some("PERSISTENT_RECURSIVE") => (
+            AddWatchMode::PersistentRecursive,
+            Watch::PersistentRecursive,
+        ),
+        Some("PERSISTENT") => (AddWatchMode::Persistent, Watch::Persistent),
+        Some(_) => return Err(command.misused()),
+    };
+    let path = command.path(given)?;
+    let (client, outside) = shell.client_for(path).await?;
+    let added = client.add_watch(&outside, mode).await;
+    added.map_err(|error| Failure::of(&error, path))?;
+    if let Some(connection) = shell.connection() {
+        connection.leave(watch, path);
+    }
+    Ok(())
+}
+
+/// The watches that are meant must be there, by this client's own account. Nothing else removes them:
+/// with `-l` they go here if the server cannot be told.
+pub(super) async fn remove_watches(
+    shell: &mut Shell,
+    command: &Command,
+    given: &Given,
+) -> Result<(), Failure> {
+    let path = command.path(given)?;
+    let kinds = [
+        ("c", WatchKind::Children),
+        ("d", WatchKind::Data),
+        ("p", WatchKind::Persistent),
+        ("r", WatchKind::PersistentRecursive),
+    ];
+    let named = kinds.into_iter().find(|(option, _)| given.has(option));
+    let kind = named.map_or(WatchKind::Any, |(_, kind)| kind);
+    let client = shell.client(path).await?;
+    shell.print_news();
+    let watches = shell
+        .connection()
+        .map(|connection| connection.watches_on(path, kind))
+        .unwrap_or_default();
+    if watches.is_empty() {
+        return Err(Failure::of_code(ErrorCode::NoWatcher.code(), path));
+    }
+    let outside = shell.outside(path);
+    match client.remove_watches(&outside, kind).await {
+        Err(error) if !given.has("l") => return Err(Failure::of(&error, path)),
+        _ => {}
+    }
+    for watch in watches {
+        let event = shell
+            .connection()
+            .map(|connection| connection.remove(watch, path));
+        if let Some(event) = event {
+            shell.print_event(&event);
+        }
+    }
+    Ok(())
+}
+
+/// Follows the changes of a subtree until it is interrupted, the session ends, or nobody listens.
+pub(super) async fn follow(
+    shell: &mut Shell,
+    command: &Command,
+    given: &Given,
+) -> Result<(), Failure> {
+    let path = command.path(given)?;
+    let client = shell.client(path).await?;
+    let mut events = client.events();
+    let outside = shell.outside(path);
+    let added = client
+        .add_watch(&outside, AddWatchMode::PersistentRecursive)
+        .await;
+    added.map_err(|error| Failure::of(&error, path))?;
+    shell.print(&format!("watching {path}, end with Ctrl-C"));
+    let quiet = std::mem::replace(&mut shell.prints_watches, false);
+    let done = loop {
+        let event = tokio::select! {
+            event = events.recv() => event,
+            _ = tokio::signal::ctrl_c() => break Ok(()),
+        };
+        match event {
+            Ok(event) => {
+                let now = text::time(jiff::Timestamp::now().as_millisecond());
+                let path = shell.inside(&event.path).to_owned();
+                shell.print(&format!(
+                    "{now} {:?} {path} zxid 0x{:x}",
+                    event.kind, event.zxid.0
+                ));
+            }
+            Err(RecvError::Lagged(count)) => {
+                shell.complain(&format!("{count} changes came too fast and are not shown"));
+            }
+            Err(RecvError::Closed) => break Err(Failure::new("the session is over")),
+        }
+        if shell.is_unheard() {
+            break Ok(());
+        }
+    };
+    let _ = client
+        .remove_watches(&outside, WatchKind::PersistentRecursive)
+        .await;
+    shell.print_news();
+    shell.prints_watches = quiet;
+    done
+}

@@ -1,0 +1,153 @@
+//! A session with an ensemble, and what its watches saw.
+
+use std::collections::BTreeSet;
+
+use client::{Client, State, WatchEvent, WatchKind};
+use proto::watch::EventType;
+use tokio::sync::broadcast::error::TryRecvError;
+use tokio::sync::{broadcast, watch};
+
+use crate::path::Chroot;
+
+/// A connection that was made.
+#[derive(Debug)]
+pub(crate) struct Connection {
+    pub(crate) client: Client,
+    pub(crate) chroot: Chroot,
+    events: broadcast::Receiver<WatchEvent>,
+    state: watch::Receiver<State>,
+    watches: BTreeSet<(Watch, String)>,
+}
+
+/// What kind of watch was left. Source: ZKWatchManager.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Watch {
+    Child,
+    Data,
+    Persistent,
+    PersistentRecursive,
+}
+
+impl Watch {
+    /// The event of its removal. Source: Watcher.Event.EventType.
+    fn removed(self) -> &'static str {
+        match self {
+            Self::Child => "ChildWatchRemoved",
+            Self::Data => "DataWatchRemoved",
+            Self::Persistent | Self::PersistentRecursive => "PersistentWatchRemoved",
+        }
+    }
+
+    fn is_meant_by(self, kind: WatchKind) -> bool {
+        match kind {
+            WatchKind::Any => true,
+            WatchKind::Children => self == Self::Child,
+            WatchKind::Data => self == Self::Data,
+            WatchKind::Persistent => self == Self::Persistent,
+            WatchKind::PersistentRecursive => self == Self::PersistentRecursive,
+        }
+    }
+}
+
+impl Connection {
+    pub(crate) fn new(client: Client, chroot: Chroot) -> Self {
+        let mut state = client.state();
+        state.mark_unchanged();
+        Self {
+            events: client.events(),
+            state,
+            client,
+            chroot,
+            watches: BTreeSet::new(),
+        }
+    }
+
+    /// Notes a watch that was left on `path`.
+    pub(crate) fn leave(&mut self, watch: Watch, path: &str) {
+        self.watches.insert((watch, path.to_owned()));
+    }
+
+    /// The watches on `path` of a kind.
+    pub(crate) fn watches_on(&self, path: &str, kind: WatchKind) -> Vec<Watch> {
+        let here = self.watches.iter().filter(|(_, watched)| watched == path);
+        let kinds = here.map(|(watch, _)| *watch);
+        kinds.filter(|watch| watch.is_meant_by(kind)).collect()
+    }
+
+    /// Forgets a watch, and says so as an event does.
+    pub(crate) fn remove(&mut self, watch: Watch, path: &str) -> String {
+        self.watches.remove(&(watch, path.to_owned()));
+        block("SyncConnected", watch.removed(), Some(path), -1)
+    }
+
+    /// What has happened since this was last asked, as blocks of text.
+    pub(crate) fn news(&mut self) -> Vec<String> {
+        let mut news = Vec::new();
+        loop {
+            match self.events.try_recv() {
+                Ok(event) => news.push(self.tell(&event)),
+                Err(TryRecvError::Lagged(count)) => {
+                    news.push(format!(
+                        "\n{count} watch events came too fast and are not shown"
+                    ));
+                }
+                Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+            }
+        }
+        if self.state.has_changed().unwrap_or(false) {
+            let state = self.state.borrow_and_update();
+            // Java's client keeps no time of its own: it is told of the loss, and then of the end.
+            if *state != State::Lost {
+                news.push(block(state_name(&state), "None", None, -1));
+            }
+        }
+        news
+    }
+
+    fn tell(&mut self, event: &WatchEvent) -> String {
+        let path = self.chroot.inside(&event.path).to_owned();
+        if event.kind != EventType::NodeChildrenChanged {
+            self.watches.remove(&(Watch::Data, path.clone()));
+        }
+        if matches!(
+            event.kind,
+            EventType::NodeChildrenChanged | EventType::NodeDeleted
+        ) {
+            self.watches.remove(&(Watch::Child, path.clone()));
+        }
+        let kind = format!("{:?}", event.kind);
+        block("SyncConnected", &kind, Some(&path), event.zxid.0)
+    }
+
+    /// As the prompt shows it.
+    pub(crate) fn state(&self) -> &'static str {
+        match &*self.client.state().borrow() {
+            State::Connected {
+                read_only: true, ..
+            } => "CONNECTEDREADONLY",
+            State::Connected { .. } => "CONNECTED",
+            State::Reconnecting | State::Lost => "CONNECTING",
+            State::LoginRefused { .. } => "AUTH_FAILED",
+            State::Expired | State::Closed => "CLOSED",
+        }
+    }
+}
+
+fn state_name(state: &State) -> &'static str {
+    match state {
+        State::Connected {
+            read_only: true, ..
+        } => "ConnectedReadOnly",
+        State::Connected { .. } => "SyncConnected",
+        State::Reconnecting | State::Lost => "Disconnected",
+        State::LoginRefused { .. } => "AuthFailed",
+        State::Expired => "Expired",
+        State::Closed => "Closed",
+    }
+}
+
+/// An event as zkCli.sh shows it. Source: ZooKeeperMain.MyWatcher, WatchedEvent.toString.
+pub(crate) fn block(state: &str, kind: &str, path: Option<&str>, zxid: i64) -> String {
+    let path = path.unwrap_or("null");
+    format!("\nWATCHER::\n\nWatchedEvent state:{state} type:{kind} path:{path} zxid: {zxid}")
+}

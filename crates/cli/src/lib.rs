@@ -1,0 +1,126 @@
+//! `zoarium cli`: the commands of zkCli.sh with their output and exit codes, and what people miss
+//! there.
+//!
+//! * [`run`] is the whole of it: a command, lines from a pipe, or a terminal.
+//! * `commands` has the table of commands and a module for each group; `options` takes their words
+//!   apart as Apache Commons CLI does; `failure` has the words of errors.
+//! * `shell` is what lasts from one command to the next, `connection` the session and its watches.
+//!
+//! Source: ZooKeeperMain and org.apache.zookeeper.cli of Apache ZooKeeper 3.9.5. What differs is in
+//! docs/COMPATIBILITY.md.
+
+mod commands;
+mod connection;
+mod failure;
+mod json;
+mod options;
+mod path;
+mod shell;
+mod start;
+mod terminal;
+mod text;
+mod words;
+
+use std::io::{self, BufRead, IsTerminal};
+use std::process::ExitCode;
+use std::sync::OnceLock;
+
+use shell::Shell;
+use start::Start;
+
+static VERSION: OnceLock<String> = OnceLock::new();
+
+/// What `version` tells.
+fn version() -> &'static str {
+    VERSION.get().map_or("unknown", String::as_str)
+}
+
+/// Carries out the command that `words` end with, or a shell's worth of them from standard input.
+/// `version` is the server's.
+pub fn run(words: Vec<String>, version: &str) -> ExitCode {
+    VERSION.get_or_init(|| version.to_owned());
+    let start = match Start::parse(words) {
+        Ok(start) => start,
+        Err(failure) => {
+            eprintln!("{}", failure.text);
+            return ExitCode::from(failure.code);
+        }
+    };
+    // The main thread waits for a person or a pipe; one other drives the connection.
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build();
+    match runtime {
+        Ok(runtime) => {
+            let code = runtime.block_on(serve(start));
+            // A thread that still reads the terminal is not waited for.
+            runtime.shutdown_background();
+            ExitCode::from(code)
+        }
+        Err(error) => {
+            eprintln!("zoarium: no threads to work with: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn serve(start: Start) -> u8 {
+    let mut shell = Shell::new(start);
+    let start = shell.start.clone();
+    let is_own = |name: &String| commands::is_own(name);
+    if start.is_json || start.command.first().is_some_and(is_own) {
+        // What it prints is for other programs too.
+        shell.prints_watches = false;
+    } else {
+        shell.print(&format!("Connecting to {}", start.server));
+    }
+    if let Err(failure) = start.options(&start.server) {
+        shell.complain(&failure.text);
+        return failure.code;
+    }
+    if start.waits_for_connection
+        && let Err(failure) = shell.connect_now().await
+    {
+        shell.complain(&failure.text);
+        return failure.code;
+    }
+    if !start.command.is_empty() {
+        shell.run(&start.command).await;
+        shell.leave().await;
+        return shell.exit_code();
+    }
+    if start.is_json {
+        read_lines(&mut shell).await;
+        shell.leave().await;
+        return shell.exit_code();
+    }
+    shell.print("Welcome to ZooKeeper!");
+    if io::stdin().is_terminal() && io::stdout().is_terminal() {
+        shell.print("JLine support is enabled");
+        if let Err(failure) = terminal::run(&mut shell).await {
+            shell.complain(&failure.text);
+            return failure.code;
+        }
+    } else {
+        shell.print("JLine support is disabled");
+        read_lines(&mut shell).await;
+    }
+    shell.leave().await;
+    shell.exit_code()
+}
+
+/// Carries out what comes through a pipe or from a file.
+async fn read_lines(shell: &mut Shell) {
+    let mut line = Vec::new();
+    while !shell.is_over && !shell.is_unheard() {
+        line.clear();
+        match io::stdin().lock().read_until(b'\n', &mut line) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) => return shell.complain(&format!("standard input: {error}")),
+        }
+        let text = String::from_utf8_lossy(&line);
+        shell.line(text.trim_end_matches(['\n', '\r'])).await;
+    }
+}

@@ -1,0 +1,194 @@
+//! Options of one command, as Apache Commons CLI reads them: anywhere among the words, several
+//! letters behind one hyphen, a value behind the letter, an equals sign or a blank.
+//!
+//! Source: org.apache.commons.cli.DefaultParser.
+
+use crate::failure::Failure;
+
+/// An option that a command has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Opt {
+    pub(crate) name: &'static str,
+    pub(crate) has_value: bool,
+}
+
+/// An option without a value.
+pub(crate) const fn flag(name: &'static str) -> Opt {
+    Opt {
+        name,
+        has_value: false,
+    }
+}
+
+/// An option with a value.
+pub(crate) const fn value(name: &'static str) -> Opt {
+    Opt {
+        name,
+        has_value: true,
+    }
+}
+
+/// A command's words, taken apart.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Given {
+    options: Vec<(&'static str, String)>,
+    /// All that is no option.
+    pub(crate) words: Vec<String>,
+}
+
+impl Given {
+    /// Takes the words behind the command apart.
+    ///
+    /// # Errors
+    /// In Commons CLI's words, with the name of its exception.
+    pub(crate) fn parse(words: &[String], known: &[Opt]) -> Result<Self, Failure> {
+        let mut given = Self::default();
+        let mut words = words.iter();
+        while let Some(word) = words.next() {
+            if word == "--" {
+                given.words.extend(words.by_ref().cloned());
+                break;
+            }
+            let Some(name) = word.strip_prefix('-').filter(|name| !name.is_empty()) else {
+                given.words.push(word.clone());
+                continue;
+            };
+            given.take(name, known, &mut words)?;
+        }
+        Ok(given)
+    }
+
+    fn take<'a>(
+        &mut self,
+        text: &str,
+        known: &[Opt],
+        words: &mut impl Iterator<Item = &'a String>,
+    ) -> Result<(), Failure> {
+        let find = |name: &str| known.iter().find(|opt| opt.name == name);
+        let (name, with_equals) = match text.split_once('=') {
+            Some((name, value)) => (name, Some(value)),
+            None => (text, None),
+        };
+        if let Some(opt) = find(name) {
+            let inside = with_equals.map(str::to_owned);
+            return self.note(*opt, inside, known, words);
+        }
+        // Letters behind one hyphen; the first that has a value takes what is behind it.
+        for (at, letter) in text.char_indices() {
+            let behind = &text[at + letter.len_utf8()..];
+            let unknown = || Failure::unrecognized(&format!("-{text}"));
+            let opt = find(letter.encode_utf8(&mut [0; 4])).ok_or_else(unknown)?;
+            if opt.has_value && !behind.is_empty() {
+                return self.note(*opt, Some(behind.to_owned()), known, words);
+            }
+            self.note(*opt, None, known, words)?;
+        }
+        Ok(())
+    }
+
+    fn note<'a>(
+        &mut self,
+        opt: Opt,
+        inside: Option<String>,
+        known: &[Opt],
+        words: &mut impl Iterator<Item = &'a String>,
+    ) -> Result<(), Failure> {
+        let missing = || Failure::missing_argument(opt.name);
+        let text = match (opt.has_value, inside) {
+            (false, _) => String::new(),
+            (true, Some(inside)) => inside,
+            (true, None) => words
+                .next()
+                .filter(|word| !is_option(word, known))
+                .cloned()
+                .ok_or_else(missing)?,
+        };
+        self.options.push((opt.name, text));
+        Ok(())
+    }
+
+    /// Whether the option is there.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.value(name).is_some()
+    }
+
+    /// The option's first value.
+    pub(crate) fn value(&self, name: &str) -> Option<&str> {
+        let mut found = self.options.iter().filter(|(option, _)| *option == name);
+        found.next().map(|(_, text)| text.as_str())
+    }
+
+    /// The options in the order given.
+    pub(crate) fn options(&self) -> impl Iterator<Item = (&'static str, &str)> {
+        self.options
+            .iter()
+            .map(|(name, text)| (*name, text.as_str()))
+    }
+
+    /// A word by its place.
+    pub(crate) fn word(&self, at: usize) -> Option<&str> {
+        self.words.get(at).map(String::as_str)
+    }
+
+    /// The value of an option as a number.
+    ///
+    /// # Errors
+    /// If it is none; the shell ends with that when nobody types, as Java's does.
+    pub(crate) fn number<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>, Failure> {
+        let parse = |text: &str| text.parse().map_err(|_| Failure::no_number(name, text));
+        self.value(name).map(parse).transpose()
+    }
+}
+
+fn is_option(word: &str, known: &[Opt]) -> bool {
+    let Some(name) = word.strip_prefix('-') else {
+        return false;
+    };
+    let name = name.split('=').next().unwrap_or(name);
+    let first = name.chars().next().map(String::from).unwrap_or_default();
+    known
+        .iter()
+        .any(|opt| opt.name == name || opt.name == first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KNOWN: &[Opt] = &[flag("s"), flag("w"), value("v"), value("add")];
+
+    fn parse(line: &str) -> Result<Given, String> {
+        let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        Given::parse(&words, KNOWN).map_err(|failure| failure.text)
+    }
+
+    #[test]
+    fn options_stand_anywhere_and_together() {
+        let given = parse("/a -sw data -v 5").unwrap();
+        assert_eq!(given.words, ["/a", "data"]);
+        assert!(given.has("s") && given.has("w"));
+        assert_eq!(given.number("v").unwrap(), Some(5));
+        assert_eq!(parse("-v5").unwrap().value("v"), Some("5"));
+        assert_eq!(parse("-v=5").unwrap().value("v"), Some("5"));
+        assert_eq!(
+            parse("-add 1=a:1:2;3").unwrap().value("add"),
+            Some("1=a:1:2;3")
+        );
+        assert_eq!(parse("-- -s").unwrap().words, ["-s"]);
+    }
+
+    #[test]
+    fn a_negative_number_is_a_value() {
+        assert_eq!(parse("-v -5").unwrap().number("v").unwrap(), Some(-5));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_in_the_words_of_commons_cli() {
+        let cli = "org.apache.commons.cli";
+        let unknown = format!("{cli}.UnrecognizedOptionException: Unrecognized option: -x");
+        assert_eq!(parse("-x").unwrap_err(), unknown);
+        let missing = format!("{cli}.MissingArgumentException: Missing argument for option: v");
+        assert_eq!(parse("-v").unwrap_err(), missing);
+        assert_eq!(parse("-v -s").unwrap_err(), missing);
+    }
+}

@@ -1,0 +1,141 @@
+//! Paths as a client checks them, and the path below which a session lives.
+//!
+//! Source: PathUtils.validatePath, ZooKeeper.prependChroot.
+
+use crate::failure::Failure;
+
+/// Checks a path before it is sent. Positions count UTF-16 units, as Java's do.
+///
+/// # Errors
+/// In Java's words.
+pub(crate) fn validate(path: &str) -> Result<(), Failure> {
+    let Some(behind) = path.strip_prefix('/') else {
+        let text = match path {
+            "" => "Path length must be > 0",
+            _ => "Path must start with / character",
+        };
+        return Err(Failure::new(text));
+    };
+    if behind.is_empty() {
+        return Ok(());
+    }
+    if path.ends_with('/') {
+        return Err(Failure::new("Path must not end with / character"));
+    }
+    let units: Vec<u16> = path.encode_utf16().collect();
+    match (1..units.len()).find_map(|at| fault(&units, at)) {
+        Some(reason) => Err(Failure::new(format!(
+            "Invalid path string \"{path}\" caused by {reason}"
+        ))),
+        None => Ok(()),
+    }
+}
+
+const SLASH: u16 = b'/' as u16;
+const DOT: u16 = b'.' as u16;
+
+fn fault(units: &[u16], at: usize) -> Option<String> {
+    let unit = units[at];
+    let ends = |next: usize| units.get(next).is_none_or(|unit| *unit == SLASH);
+    let is_relative = unit == DOT
+        && ends(at + 1)
+        && (units[at - 1] == SLASH || (units[at - 1] == DOT && at > 1 && units[at - 2] == SLASH));
+    let reason = match unit {
+        0 => "null character not allowed",
+        SLASH if units[at - 1] == SLASH => "empty node name specified",
+        DOT if is_relative => "relative paths not allowed",
+        1..=0x1f | 0x7f..=0x9f | 0xd800..=0xf8ff | 0xfff0..=0xffff => "invalid character",
+        _ => return None,
+    };
+    Some(format!("{reason} @{at}"))
+}
+
+/// Below which path of the ensemble all paths of a session are; empty for the root.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Chroot(String);
+
+impl Chroot {
+    /// Splits it off a connect string: `a:2181,b:2181/app`.
+    ///
+    /// # Errors
+    /// If it is no path.
+    pub(crate) fn split(connect: &str) -> Result<(&str, Self), Failure> {
+        let Some(at) = connect.find('/') else {
+            return Ok((connect, Self::default()));
+        };
+        let (servers, chroot) = connect.split_at(at);
+        if chroot == "/" {
+            return Ok((servers, Self::default()));
+        }
+        validate(chroot)?;
+        Ok((servers, Self(chroot.to_owned())))
+    }
+
+    /// The path as the server knows it.
+    pub(crate) fn outside(&self, path: &str) -> String {
+        match (self.0.as_str(), path) {
+            ("", path) => path.to_owned(),
+            (chroot, "/") => chroot.to_owned(),
+            (chroot, path) => format!("{chroot}{path}"),
+        }
+    }
+
+    /// The path as the session knows it.
+    pub(crate) fn inside<'a>(&self, path: &'a str) -> &'a str {
+        match path.strip_prefix(self.0.as_str()) {
+            Some("") => "/",
+            Some(inside) if inside.starts_with('/') => inside,
+            _ => path,
+        }
+    }
+}
+
+/// A child's path.
+pub(crate) fn child(path: &str, name: &str) -> String {
+    match path {
+        "/" => format!("/{name}"),
+        path => format!("{path}/{name}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_refused_in_javas_words() {
+        let text = |path: &str| validate(path).unwrap_err().text;
+        assert_eq!(text("app"), "Path must start with / character");
+        assert_eq!(text("/app/"), "Path must not end with / character");
+        assert_eq!(text("//"), "Path must not end with / character");
+        let invalid = |path: &str, reason: &str| {
+            assert_eq!(
+                text(path),
+                format!("Invalid path string \"{path}\" caused by {reason}")
+            );
+        };
+        invalid("/a//b", "empty node name specified @3");
+        invalid("/a/./b", "relative paths not allowed @3");
+        invalid("/a/..", "relative paths not allowed @4");
+        invalid("/a\u{1}", "invalid character @2");
+        for good in ["/", "/a", "/a/...b/.c/d..", "/ü"] {
+            assert_eq!(validate(good), Ok(()), "{good}");
+        }
+    }
+
+    #[test]
+    fn a_chroot_is_put_in_front_and_taken_off() {
+        let (servers, chroot) = Chroot::split("a:1,b:2/app").unwrap();
+        assert_eq!(servers, "a:1,b:2");
+        assert_eq!(chroot.outside("/"), "/app");
+        assert_eq!(chroot.outside("/x"), "/app/x");
+        assert_eq!(chroot.inside("/app"), "/");
+        assert_eq!(chroot.inside("/app/x"), "/x");
+        let (_, root) = Chroot::split("a:1/").unwrap();
+        assert_eq!(
+            (root.outside("/x"), root.inside("/x")),
+            ("/x".to_owned(), "/x")
+        );
+        assert!(Chroot::split("a:1/x/").is_err());
+    }
+}

@@ -1,0 +1,323 @@
+//! What a shell is between two commands: its session, its history, its exit code.
+//!
+//! Source: ZooKeeperMain.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use client::Client;
+use serde_json::Value;
+
+use crate::commands;
+use crate::connection::{Connection, block};
+use crate::failure::{Failure, keeper_error};
+use crate::json;
+use crate::path::Chroot;
+use crate::start::Start;
+use crate::words;
+
+/// How many commands `history` shows besides itself.
+const HISTORY_SHOWN: usize = 10;
+
+/// Where a session stands.
+#[derive(Debug)]
+enum Link {
+    /// Nothing has needed one.
+    NotYet,
+    Open(Box<Connection>),
+    /// By `close`.
+    Closed,
+    /// A server refused credentials: it serves no more, and says why to each command.
+    AuthFailed,
+}
+
+/// A shell, or one command of it.
+#[derive(Debug)]
+pub(crate) struct Shell {
+    pub(crate) start: Start,
+    /// `host:port[,...][/chroot]` of the current session.
+    server: String,
+    link: Link,
+    /// Credentials for the next connection.
+    auths: Vec<(String, String)>,
+    pub(crate) prints_watches: bool,
+    pub(crate) is_over: bool,
+    /// Whether the session owns ephemerals of this shell.
+    pub(crate) has_ephemerals: bool,
+    history: BTreeMap<usize, String>,
+    commands: usize,
+    exit_code: u8,
+    /// Whether somebody types: an odd number is no reason to leave then.
+    pub(crate) talks_to_a_person: bool,
+    /// Whether standard output takes no more: there is nobody left to talk to.
+    is_unheard: bool,
+}
+
+impl Shell {
+    pub(crate) fn new(start: Start) -> Self {
+        let is_json = start.is_json;
+        Self {
+            server: start.server.clone(),
+            start,
+            link: Link::NotYet,
+            auths: Vec::new(),
+            // What is printed as JSON is for programs.
+            prints_watches: !is_json,
+            is_over: false,
+            has_ephemerals: false,
+            history: BTreeMap::new(),
+            commands: 0,
+            exit_code: 0,
+            talks_to_a_person: false,
+            is_unheard: false,
+        }
+    }
+
+    pub(crate) fn exit_code(&self) -> u8 {
+        self.exit_code
+    }
+
+    pub(crate) fn is_unheard(&self) -> bool {
+        self.is_unheard
+    }
+
+    /// Prints on standard output, behind what has happened before.
+    pub(crate) fn print(&mut self, text: &str) {
+        self.print_news();
+        self.write(text);
+    }
+
+    /// Prints an object on a line of its own, or the text where no JSON is wanted.
+    pub(crate) fn show(&mut self, value: impl FnOnce() -> Value, text: impl FnOnce() -> String) {
+        let line = match self.start.is_json {
+            true => json::line(&value()),
+            false => text(),
+        };
+        self.print(&line);
+    }
+
+    /// Prints on standard error.
+    pub(crate) fn complain(&mut self, text: &str) {
+        self.print_news();
+        // Whoever closed it does not want to know.
+        let _ = writeln!(io::stderr().lock(), "{text}");
+    }
+
+    /// Prints what watches and the connection have seen; whether there was anything to print.
+    pub(crate) fn print_news(&mut self) -> bool {
+        let Link::Open(connection) = &mut self.link else {
+            return false;
+        };
+        let news = connection.news();
+        news.iter().for_each(|text| self.print_event(text));
+        self.prints_watches && !news.is_empty()
+    }
+
+    pub(crate) fn print_event(&mut self, text: &str) {
+        if self.prints_watches {
+            self.write(text);
+        }
+    }
+
+    /// Shows the prompt again, below what was printed.
+    pub(crate) fn print_prompt(&mut self) {
+        let prompt = self.prompt();
+        let mut out = io::stdout().lock();
+        let written = write!(out, "{prompt}").and_then(|()| out.flush());
+        self.is_unheard |= written.is_err();
+    }
+
+    fn write(&mut self, text: &str) {
+        let mut out = io::stdout().lock();
+        let written = writeln!(out, "{text}").and_then(|()| out.flush());
+        self.is_unheard |= written.is_err();
+    }
+
+    /// The session's client; connects if nothing has needed one yet. `path` is what it is for.
+    ///
+    /// # Errors
+    /// No connection; closed by command; credentials were refused.
+    pub(crate) async fn client(&mut self, path: &str) -> Result<Client, Failure> {
+        if matches!(self.link, Link::NotYet) {
+            self.connect(path).await?;
+        }
+        match &self.link {
+            Link::Open(connection) => Ok(connection.client.clone()),
+            Link::AuthFailed => Err(Failure::new(keeper_error("AuthFailed", path))),
+            Link::NotYet | Link::Closed => Err(Failure::not_connected()),
+        }
+    }
+
+    /// The client for a request about `path`, and the path as the server knows it.
+    ///
+    /// # Errors
+    /// As of [`Shell::client`].
+    pub(crate) async fn client_for(&mut self, path: &str) -> Result<(Client, String), Failure> {
+        let client = self.client(path).await?;
+        Ok((client, self.outside(path)))
+    }
+
+    /// The connection, if there is one.
+    pub(crate) fn connection(&mut self) -> Option<&mut Connection> {
+        match &mut self.link {
+            Link::Open(connection) => Some(connection),
+            _ => None,
+        }
+    }
+
+    /// A path as the server knows it.
+    pub(crate) fn outside(&self, path: &str) -> String {
+        match &self.link {
+            Link::Open(connection) => connection.chroot.outside(path),
+            _ => path.to_owned(),
+        }
+    }
+
+    /// A path of the server as the session knows it.
+    pub(crate) fn inside<'a>(&self, path: &'a str) -> &'a str {
+        match &self.link {
+            Link::Open(connection) => connection.chroot.inside(path),
+            _ => path,
+        }
+    }
+
+    async fn connect(&mut self, path: &str) -> Result<(), Failure> {
+        let (options, chroot) = self.start.options(&self.server)?;
+        let client = Client::connect(options)
+            .await
+            .map_err(|error| Failure::of(&error, path))?;
+        self.link = Link::Open(Box::new(Connection::new(client, chroot)));
+        self.print_event(&block("SyncConnected", "None", None, -1));
+        for (scheme, auth) in std::mem::take(&mut self.auths) {
+            self.add_auth(&scheme, &auth).await;
+        }
+        Ok(())
+    }
+
+    /// Connects now, for a person who waits for the prompt or as `-waitforconnection` asks.
+    ///
+    /// # Errors
+    /// No connection.
+    pub(crate) async fn connect_now(&mut self) -> Result<(), Failure> {
+        self.client("").await.map(drop)
+    }
+
+    /// Ends the session and begins one with `server`, or the same again.
+    ///
+    /// # Errors
+    /// No connection; a server that cannot be.
+    pub(crate) async fn reconnect(&mut self, server: Option<&str>) -> Result<(), Failure> {
+        self.close().await;
+        if let Some(server) = server {
+            self.server = server.to_owned();
+        }
+        self.link = Link::NotYet;
+        self.connect_now().await
+    }
+
+    /// Ends the session.
+    pub(crate) async fn close(&mut self) {
+        self.print_news();
+        if let Link::Open(connection) = std::mem::replace(&mut self.link, Link::Closed) {
+            // Without an answer it ends by its timeout.
+            let _ = connection.client.close().await;
+            self.print_event(&block("Closed", "None", None, -1));
+        }
+        self.has_ephemerals = false;
+    }
+
+    /// Ends the session without a word, unless it owns ephemerals: they stay until its timeout, as
+    /// those of zkCli.sh do.
+    pub(crate) async fn leave(&mut self) {
+        if let Link::Open(connection) = &self.link
+            && !self.has_ephemerals
+        {
+            let _ = connection.client.close().await;
+        }
+    }
+
+    /// Adds an identity to the session, or to the next one.
+    pub(crate) async fn add_auth(&mut self, scheme: &str, auth: &str) {
+        let Link::Open(connection) = &self.link else {
+            return self.auths.push((scheme.to_owned(), auth.to_owned()));
+        };
+        let added = connection.client.add_auth(scheme, auth.to_owned()).await;
+        if added.is_err() {
+            self.print_news();
+            self.link = Link::AuthFailed;
+            self.print_event(&block("AuthFailed", "None", None, -1));
+        }
+    }
+
+    /// What the prompt shows.
+    pub(crate) fn prompt(&self) -> String {
+        let state = match &self.link {
+            Link::Open(connection) => connection.state(),
+            Link::AuthFailed => "AUTH_FAILED",
+            Link::NotYet => "CONNECTING",
+            Link::Closed => "CLOSED",
+        };
+        format!("[zk: {}({state}) {}] ", self.server, self.commands)
+    }
+
+    /// Carries out a line that was typed or read.
+    pub(crate) async fn line(&mut self, line: &str) {
+        if line.is_empty() {
+            return;
+        }
+        self.history.insert(self.commands, line.to_owned());
+        let words = words::split(line);
+        self.run(&words).await;
+        self.commands += 1;
+    }
+
+    /// Carries out a command, and prints what it says.
+    pub(crate) async fn run(&mut self, words: &[String]) {
+        let Some(name) = words.first() else {
+            return;
+        };
+        let before = self.exit_code;
+        let done = commands::execute(self, name, &words[1..]).await;
+        self.print_news();
+        // A shell ends with the code of the last command before it was told to.
+        self.exit_code = if self.is_over { before } else { 0 };
+        if let Err(failure) = done {
+            self.exit_code = failure.code;
+            match failure.code {
+                0 => self.print(&failure.text),
+                _ => self.complain(&failure.text),
+            }
+            self.is_over |= failure.ends_script && !self.talks_to_a_person;
+        }
+    }
+
+    /// The last commands with their numbers. Source: ZooKeeperMain, case `history`.
+    pub(crate) fn history(&self) -> Vec<String> {
+        let first = self.commands.saturating_sub(HISTORY_SHOWN);
+        let show = |number: usize| {
+            let line = self.history.get(&number).map_or("null", String::as_str);
+            format!("{number} - {line}")
+        };
+        (first..=self.commands).map(show).collect()
+    }
+
+    /// The command with a number, which takes the place of the `redo` in the history.
+    pub(crate) fn redo(&mut self, number: usize) -> Option<Vec<String>> {
+        let line = self
+            .history
+            .get(&number)
+            .filter(|_| number < self.commands)?
+            .clone();
+        let words = words::split(&line);
+        self.history.insert(self.commands, line);
+        Some(words)
+    }
+
+    /// The session, for completion.
+    pub(crate) fn session(&self) -> Option<(Client, Chroot)> {
+        match &self.link {
+            Link::Open(connection) => Some((connection.client.clone(), connection.chroot.clone())),
+            _ => None,
+        }
+    }
+}

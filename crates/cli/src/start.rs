@@ -1,0 +1,180 @@
+//! The words in front of the command.
+//!
+//! Source: ZooKeeperMain.MyCommandOptions.parseOptions, connectToZK.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use client::Options;
+use client::tls::{ClientStores, Connector, Secret, Store};
+
+use crate::failure::Failure;
+use crate::path::Chroot;
+
+/// What `zoarium cli` was asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Start {
+    /// `host:port[,...][/chroot]`, as given.
+    pub(crate) server: String,
+    timeout: String,
+    pub(crate) read_only: bool,
+    pub(crate) waits_for_connection: bool,
+    configuration: Option<PathBuf>,
+    /// Whether what is read is printed as JSON, an object a line.
+    pub(crate) is_json: bool,
+    /// The command and its words; empty for a shell.
+    pub(crate) command: Vec<String>,
+}
+
+impl Start {
+    /// Words that begin with a hyphen and are unknown are passed over, as Java does it.
+    ///
+    /// # Errors
+    /// An option without its value.
+    pub(crate) fn parse(words: Vec<String>) -> Result<Self, Failure> {
+        let mut start = Self {
+            server: "localhost:2181".to_owned(),
+            timeout: "30000".to_owned(),
+            read_only: false,
+            waits_for_connection: false,
+            configuration: None,
+            is_json: false,
+            command: Vec::new(),
+        };
+        let mut words = words.into_iter();
+        while let Some(word) = words.next() {
+            let mut value = || {
+                let text = format!("Error: no argument found for option {word}");
+                words.next().ok_or_else(|| Failure::new(text))
+            };
+            match word.as_str() {
+                "-server" => start.server = value()?,
+                "-timeout" => start.timeout = value()?,
+                "-client-configuration" => start.configuration = Some(value()?.into()),
+                "--output" => start.is_json = is_json(&value()?)?,
+                "-r" => start.read_only = true,
+                "-waitforconnection" => start.waits_for_connection = true,
+                option if option.starts_with('-') => {}
+                _ => {
+                    start.command.push(word);
+                    start.command.extend(words);
+                    return Ok(start);
+                }
+            }
+        }
+        Ok(start)
+    }
+
+    /// How to connect to `server`, which may be another than the one of the start.
+    ///
+    /// # Errors
+    /// What is wrong with the timeout, the server or the configuration.
+    pub(crate) fn options(&self, server: &str) -> Result<(Options, Chroot), Failure> {
+        let timeout_ms: u64 = self
+            .timeout
+            .parse()
+            .map_err(|_| Failure::no_number("timeout", &self.timeout))?;
+        let (servers, chroot) = Chroot::split(server)?;
+        let mut options =
+            Options::new(servers).with_session_timeout(Duration::from_millis(timeout_ms));
+        options.read_only = self.read_only;
+        if let Some(file) = &self.configuration {
+            options.connector = connector(file)?;
+        }
+        Ok((options, chroot))
+    }
+}
+
+fn is_json(format: &str) -> Result<bool, Failure> {
+    match format {
+        "json" => Ok(true),
+        "text" => Ok(false),
+        _ => Err(Failure::new(format!(
+            "--output is json or text, not \"{format}\""
+        ))),
+    }
+}
+
+/// TLS as a client's properties file asks for it. Source: ZKClientConfig, ClientX509Util.
+fn connector(file: &PathBuf) -> Result<Connector, Failure> {
+    let wrong = |reason: String| {
+        Failure::new(format!(
+            "Error while processing {}: {reason}",
+            file.display()
+        ))
+        .with_code(2)
+    };
+    let text = fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
+    let find = |key: &str| {
+        let pairs = text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.starts_with(['#', '!']));
+        let mut values = pairs
+            .filter_map(|line| line.split_once(['=', ':']))
+            .filter(|(name, _)| name.trim() == key)
+            .map(|(_, value)| value.trim().to_owned());
+        values.next_back()
+    };
+    if find("zookeeper.client.secure").is_none_or(|value| !value.eq_ignore_ascii_case("true")) {
+        return Ok(Connector::plain());
+    }
+    let store = |which: &str| {
+        let key = |what: &str| find(&format!("zookeeper.ssl.{which}.{what}"));
+        key("location").map(|location| Store {
+            location: Some(location.into()),
+            password: key("password").map(Secret::new),
+            password_path: key("passwordPath").map(PathBuf::from),
+            format: None,
+        })
+    };
+    let checks = find("zookeeper.ssl.hostnameVerification");
+    Connector::of_client(&ClientStores {
+        key: store("keyStore"),
+        trust: store("trustStore"),
+        resumes_sessions: true,
+        checks_hosts: checks.is_none_or(|value| !value.eq_ignore_ascii_case("false")),
+    })
+    .map_err(|error| wrong(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(line: &str) -> Start {
+        Start::parse(line.split(' ').map(str::to_owned).collect()).unwrap()
+    }
+
+    #[test]
+    fn the_command_begins_where_no_hyphen_does() {
+        let start = parse("-server a:1/x -timeout 5000 -r -x -waitforconnection ls -s /");
+        assert_eq!(start.server, "a:1/x");
+        assert_eq!(start.command, ["ls", "-s", "/"]);
+        assert!(start.read_only && start.waits_for_connection);
+        let (options, chroot) = start.options(&start.server).unwrap();
+        assert_eq!(options.session_timeout, Duration::from_secs(5));
+        assert_eq!(chroot.outside("/"), "/x");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        let start = parse("-timeout soon ls /");
+        let failure = start.options("a:1").unwrap_err();
+        assert_eq!(failure.text, "-timeout needs a number, not \"soon\"");
+        let start = parse("-client-configuration nosuch.cfg ls /");
+        let failure = start.options("a:1").unwrap_err();
+        assert_eq!(failure.code, 2);
+        assert!(
+            failure
+                .text
+                .starts_with("Error while processing nosuch.cfg: ")
+        );
+        assert!(Start::parse(vec!["-server".to_owned()]).is_err());
+        assert!(parse("--output json ls /").is_json && !parse("--output text ls /").is_json);
+        let words = ["--output", "xml"].map(str::to_owned).to_vec();
+        let failure = Start::parse(words).unwrap_err();
+        assert_eq!(failure.text, "--output is json or text, not \"xml\"");
+    }
+}

@@ -1,0 +1,156 @@
+//! A shell for a person: line editing, history, completion of commands, options and paths.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use client::Client;
+use rustyline::completion::{Completer, Pair};
+use rustyline::error::ReadlineError;
+use rustyline::{Config, Context, Editor, Helper, Highlighter, Hinter, Validator};
+use tokio::runtime::Handle;
+
+use crate::commands::COMMANDS;
+use crate::failure::Failure;
+use crate::path::Chroot;
+use crate::shell::Shell;
+
+/// How long completion of a path may take: a person waits for it.
+const COMPLETION_MAX: Duration = Duration::from_secs(2);
+
+/// How many names completion looks at.
+const NAMES_MAX: usize = 1000;
+
+/// How often what watches saw is looked for while a person thinks.
+const NEWS_EVERY: Duration = Duration::from_millis(100);
+
+/// What completion asks: the runtime, and the session of the moment.
+#[derive(Helper, Highlighter, Hinter, Validator)]
+struct Completion {
+    runtime: Handle,
+    session: Option<(Client, Chroot)>,
+}
+
+impl Completer for Completion {
+    type Candidate = Pair;
+
+    fn complete(
+        &self,
+        line: &str,
+        at: usize,
+        _: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let line = line.get(..at).unwrap_or_default();
+        let start = line.rfind(char::is_whitespace).map_or(0, |blank| blank + 1);
+        let word = &line[start..];
+        let found = match (start, word.starts_with('/')) {
+            (0, _) => {
+                let names = COMMANDS.iter().map(|command| command.name.to_owned());
+                names.filter(|name| name.starts_with(word)).collect()
+            }
+            (_, true) => self.paths(word),
+            _ => Vec::new(),
+        };
+        let pair = |text: String| Pair {
+            display: text.clone(),
+            replacement: text,
+        };
+        Ok((start, found.into_iter().map(pair).collect()))
+    }
+}
+
+impl Completion {
+    /// The znodes that begin with what is typed.
+    fn paths(&self, word: &str) -> Vec<String> {
+        let Some((client, chroot)) = &self.session else {
+            return Vec::new();
+        };
+        let (parent, begin) = word.rsplit_once('/').unwrap_or_default();
+        let asked = if parent.is_empty() { "/" } else { parent };
+        let outside = chroot.outside(asked);
+        let answer = self.runtime.block_on(async {
+            tokio::time::timeout(COMPLETION_MAX, client.get_children(&outside)).await
+        });
+        let names = answer.ok().and_then(Result::ok).unwrap_or_default();
+        let fitting = names.iter().filter(|name| name.starts_with(begin));
+        let mut paths: Vec<String> = fitting
+            .take(NAMES_MAX)
+            .map(|name| format!("{parent}/{name}"))
+            .collect();
+        paths.sort_unstable();
+        paths
+    }
+}
+
+type Lines = Editor<Completion, rustyline::history::FileHistory>;
+
+/// Reads commands from a terminal until `quit` or the end of input.
+///
+/// # Errors
+/// If the terminal cannot be read.
+pub(crate) async fn run(shell: &mut Shell) -> Result<(), Failure> {
+    let wrong = |error: ReadlineError| Failure::new(format!("terminal: {error}"));
+    let config = Config::builder().auto_add_history(true).build();
+    let mut lines = Lines::with_config(config).map_err(wrong)?;
+    let file = history_file();
+    if let Some(file) = &file {
+        // The first time there is none.
+        let _ = lines.load_history(file);
+    }
+    shell.talks_to_a_person = true;
+    if let Err(failure) = shell.connect_now().await {
+        shell.complain(&failure.text);
+    }
+    while !shell.is_over && !shell.is_unheard() {
+        let session = shell.session();
+        lines.set_helper(Some(Completion {
+            runtime: Handle::current(),
+            session,
+        }));
+        let prompt = shell.prompt();
+        let reading = tokio::task::spawn_blocking(move || {
+            let line = lines.readline(&prompt);
+            (lines, line)
+        });
+        let line;
+        (lines, line) = wait_for(shell, reading).await?;
+        match line {
+            Ok(line) => shell.line(&line).await,
+            // Ctrl-C takes back what is typed, Ctrl-D ends.
+            Err(ReadlineError::Interrupted) => {}
+            Err(ReadlineError::Eof) => break,
+            Err(error) => return Err(wrong(error)),
+        }
+    }
+    if let Some(file) = &file {
+        // A home that cannot be written costs the history, nothing else.
+        let _ = lines.save_history(file);
+    }
+    Ok(())
+}
+
+/// Waits for a line, and shows meanwhile what watches see: below what is typed, with the prompt anew, as
+/// zkCli.sh does. (rustyline's own way for this, up to 18, leaves keys unread that came in one piece.)
+async fn wait_for<T: Send + 'static>(
+    shell: &mut Shell,
+    mut reading: tokio::task::JoinHandle<T>,
+) -> Result<T, Failure> {
+    loop {
+        tokio::select! {
+            read = &mut reading => {
+                return read.map_err(|error| Failure::new(format!("terminal: {error}")));
+            }
+            () = tokio::time::sleep(NEWS_EVERY) => {
+                if shell.print_news() {
+                    shell.print_prompt();
+                }
+            }
+        }
+    }
+}
+
+/// Where the lines typed before are. Commands with credentials are among them, as in Java's; the
+/// file is the user's own.
+fn history_file() -> Option<PathBuf> {
+    let home = std::env::var_os("HOME").filter(|home| !home.is_empty())?;
+    Some(PathBuf::from(home).join(".zoarium_cli_history"))
+}

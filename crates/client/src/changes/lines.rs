@@ -1,0 +1,81 @@
+//! The lines of a feed, out of the pieces in which they come.
+
+use bytes::{Buf, Bytes, BytesMut};
+use proto::position::Position;
+use serde_json::Value;
+
+use super::Progress;
+use super::change::Change;
+use crate::limits::LINE_BYTES_MAX;
+
+/// A line that says something.
+#[derive(Debug)]
+pub(super) enum Line {
+    Change(Change),
+    Progress(Progress),
+}
+
+impl Line {
+    pub(super) fn position(&self) -> Position {
+        match self {
+            Self::Change(change) => change.position(),
+            Self::Progress(progress) => progress.position,
+        }
+    }
+}
+
+/// What has come, and is not taken.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    bytes: BytesMut,
+    /// Up to here there is no end of a line.
+    searched: usize,
+}
+
+impl Lines {
+    pub(super) fn put(&mut self, data: &[u8]) {
+        self.bytes.extend_from_slice(data);
+    }
+
+    /// The next line that is there whole. `position` is how far the feed is: a change that is not
+    /// behind it was told before.
+    pub(super) fn next(&mut self, position: Option<Position>) -> Result<Option<Line>, String> {
+        let end = self.bytes[self.searched..].iter().position(|b| *b == b'\n');
+        let Some(end) = end else {
+            self.searched = self.bytes.len();
+            if self.bytes.len() > LINE_BYTES_MAX {
+                return Err(format!("a line has more than {LINE_BYTES_MAX} bytes"));
+            }
+            return Ok(None);
+        };
+        let line = self.bytes.split_to(self.searched + end + 1).freeze();
+        self.searched = 0;
+        let line = read(line)?;
+        let is_behind = match (&line, position) {
+            (Line::Change(_), Some(position)) => line.position() > position,
+            (Line::Progress(_), Some(position)) => line.position() >= position,
+            (_, None) => true,
+        };
+        match is_behind {
+            true => Ok(Some(line)),
+            false => Err(format!("{} comes out of its order", line.position())),
+        }
+    }
+}
+
+fn read(line: Bytes) -> Result<Line, String> {
+    let value = serde_json::from_reader(line.clone().reader());
+    let value: Value =
+        value.map_err(|error| format!("sends what is no line of a feed: {error}"))?;
+    if let Some(end) = value.get("end") {
+        return Err(end["text"].as_str().unwrap_or("the feed ends").to_owned());
+    }
+    let Some(position) = value["progress"].as_str() else {
+        return Change::new(value, line).map(Line::Change);
+    };
+    Ok(Line::Progress(Progress {
+        position: Position::parse(position)?,
+        hidden: value["hidden"].as_u64().unwrap_or(0),
+        line,
+    }))
+}

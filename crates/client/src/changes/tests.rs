@@ -1,0 +1,220 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::Mutex;
+use tokio::time::timeout;
+
+use super::*;
+
+/// How long anything may take on a busy machine.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// An admin server that answers each connection with the next of these, and notes what it was asked.
+struct Scripted {
+    address: String,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Scripted {
+    async fn start(answers: Vec<String>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let notes = asked.clone();
+        tokio::spawn(async move {
+            for answer in answers {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let mut head = Vec::new();
+                while !head.ends_with(b"\r\n\r\n") {
+                    head.push(stream.read_u8().await.unwrap());
+                }
+                let head = String::from_utf8(head).unwrap();
+                let target = head.split(' ').nth(1).unwrap();
+                notes.lock().await.push(target.to_owned());
+                // The reader may have had enough of it.
+                let _ = stream.write_all(answer.as_bytes()).await;
+            }
+        });
+        Self { address, asked }
+    }
+}
+
+fn change(position: &str) -> String {
+    format!(
+        "{{\"position\":\"{position}\",\"path\":\"/a\",\"operation\":\"set\",\"session\":\"0x9\",\
+         \"version\":3,\"data\":{{\"size\":2,\"base64\":\"aGk=\"}}}}\n"
+    )
+}
+
+fn progress(position: &str) -> String {
+    format!("{{\"progress\":\"{position}\",\"hidden\":0}}\n")
+}
+
+/// A feed that breaks off behind these lines.
+fn feed(lines: &[String]) -> String {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: application/x-ndjson\r\n\
+                transfer-encoding: chunked\r\n\r\n";
+    let chunks = lines
+        .iter()
+        .map(|line| format!("{:x}\r\n{line}\r\n", line.len()));
+    head.to_owned() + &chunks.collect::<String>()
+}
+
+fn refusal(status: &str, body: &str) -> String {
+    format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    )
+}
+
+async fn follow(servers: &[&Scripted], start: Start) -> Changes {
+    let list: Vec<&str> = servers.iter().map(|server| &*server.address).collect();
+    Changes::new(ChangeOptions::new(&list.join(","), "/a").with_start(start))
+}
+
+async fn positions(changes: &mut Changes, count: usize) -> Vec<String> {
+    let mut found = Vec::new();
+    for _ in 0..count {
+        let change = timeout(LIMIT, changes.next()).await.unwrap().unwrap();
+        found.push(change.position().to_string());
+    }
+    found
+}
+
+#[tokio::test]
+async fn another_member_goes_on_where_the_last_one_broke_off() {
+    // The first has sent half of a line when it goes.
+    let cut = change("0x3.0")[..20].to_owned();
+    let one = Scripted::start(vec![feed(&[
+        progress("0x0"),
+        change("0x1.0"),
+        change("0x1.1"),
+        cut,
+    ])])
+    .await;
+    // The second tells some of it again, and is not believed.
+    let two = Scripted::start(vec![feed(&[change("0x1.1"), change("0x1.2")])]).await;
+    let three = Scripted::start(vec![feed(&[
+        change("0x1.2"),
+        progress("0x7"),
+        change("0x8.0"),
+    ])])
+    .await;
+    let mut changes = follow(&[&one, &two, &three], Start::From(proto::Zxid(1))).await;
+    let found = positions(&mut changes, 4).await;
+    assert_eq!(found, ["0x1.0", "0x1.1", "0x1.2", "0x8.0"]);
+    assert_eq!(changes.position().unwrap().to_string(), "0x8.0");
+    let asked = |server: &Scripted| server.asked.clone();
+    assert_eq!(
+        *asked(&one).lock().await,
+        ["/commands/history/feed?path=%2Fa&from=0x1"]
+    );
+    for server in [&two, &three] {
+        let wanted = "/commands/history/feed?path=%2Fa&after=0x1.1";
+        assert_eq!(*asked(server).lock().await, [wanted]);
+    }
+}
+
+#[tokio::test]
+async fn a_change_is_what_its_line_says() {
+    let server = Scripted::start(vec![feed(&[change("0x1.0")])]).await;
+    let mut changes = follow(&[&server], Start::Now).await;
+    let change = timeout(LIMIT, changes.next()).await.unwrap().unwrap();
+    assert_eq!((change.path(), change.operation()), ("/a", "set"));
+    assert_eq!((change.session().0, change.version()), (9, 3));
+    assert_eq!(change.data(), ChangeData::Bytes("hi".into()));
+    assert!(change.line().ends_with(b"}\n"));
+    assert_eq!(change.json()["data"]["size"], 2);
+}
+
+#[tokio::test]
+async fn what_nobody_keeps_is_said_with_where_to_go_on() {
+    let gone = |zxid: &str| {
+        refusal(
+            "410 Gone",
+            &format!("{{\"error\":\"gone\",\"resume_after\":\"{zxid}\"}}"),
+        )
+    };
+    let one = Scripted::start(vec![gone("0x50"), gone("0x50")]).await;
+    let two = Scripted::start(vec![gone("0x40"), feed(&[change("0x41.0")])]).await;
+    let mut changes = follow(&[&one, &two], Start::From(proto::Zxid(2))).await;
+    let error = timeout(LIMIT, changes.next()).await.unwrap().unwrap_err();
+    let ChangesError::NotKept { resume_after, .. } = &error else {
+        panic!("{error}");
+    };
+    assert_eq!(resume_after.to_string(), "0x40");
+    // One that has it is enough.
+    assert_eq!(positions(&mut changes, 1).await, ["0x41.0"]);
+}
+
+#[tokio::test]
+async fn what_every_member_would_refuse_is_not_asked_again() {
+    let no = refusal("401 Unauthorized", "{\"error\":\"who are you\"}");
+    let one = Scripted::start(vec![no]).await;
+    let two = Scripted::start(Vec::new()).await;
+    let mut changes = follow(&[&one, &two], Start::Now).await;
+    let error = timeout(LIMIT, changes.next()).await.unwrap().unwrap_err();
+    assert!(matches!(error, ChangesError::Refused(_)), "{error}");
+    assert!(error.to_string().contains("who are you"), "{error}");
+    let mut nobody = Changes::new(ChangeOptions::new(" ,", "/"));
+    let error = nobody.next().await.unwrap_err();
+    assert!(matches!(error, ChangesError::NoServers), "{error}");
+}
+
+#[tokio::test]
+async fn rubbish_and_ends_of_feeds_are_losses_with_a_reason() {
+    let end = "{\"end\":{\"reason\":\"slow\",\"text\":\"too slow\"}}\n".to_owned();
+    let other = refusal("200 OK", "{\"error\":\"This server is not serving\"}");
+    let incomplete = "{\"position\":\"0x5.0\",\"path\":\"/a\"}\n".to_owned();
+    let answers = [
+        feed(&[end]),
+        other,
+        feed(&["rubbish\n".into()]),
+        feed(&[incomplete]),
+    ];
+    let reasons = [
+        "too slow",
+        "not serving",
+        "no line of a feed",
+        "\"operation\"",
+    ];
+    let server = Scripted::start(answers.to_vec()).await;
+    let mut changes = follow(&[&server], Start::Now).await;
+    for reason in reasons {
+        let event = timeout(LIMIT, changes.next_event()).await.unwrap().unwrap();
+        let ChangesEvent::Lost(error) = event else {
+            panic!("{event:?}");
+        };
+        assert!(error.to_string().contains(reason), "{error}");
+    }
+}
+
+#[test]
+fn a_line_is_bounded_and_comes_whole_out_of_any_pieces() {
+    let text = change("0x1.0") + &progress("0x1") + &change("0x2.0");
+    for size in [1, 7, 64, 4096] {
+        let mut lines = Lines::default();
+        let mut found = Vec::new();
+        for piece in text.as_bytes().chunks(size) {
+            lines.put(piece);
+            while let Some(line) = lines.next(None).unwrap() {
+                found.push(line.position().to_string());
+            }
+        }
+        assert_eq!(found, ["0x1.0", "0x1", "0x2.0"], "{size}");
+    }
+    let mut lines = Lines::default();
+    for _ in 0..=crate::limits::LINE_BYTES_MAX >> 20 {
+        lines.put(&vec![b' '; 1 << 20]);
+    }
+    assert!(lines.next(None).unwrap_err().contains("more than"));
+}
+
+#[test]
+fn nobody_reads_a_password_in_a_debug_line() {
+    let options = ChangeOptions::new("a:1", "/").with_authorization("digest ann:secret");
+    let text = format!("{options:?} {:?}", Changes::new(options.clone()));
+    assert!(!text.contains("secret"), "{text}");
+}

@@ -1,0 +1,86 @@
+//! The directory that a client takes for the root.
+
+use std::sync::Arc;
+
+use jute::Str;
+
+/// Empty, or a path without a slash at its end. Cheap to clone.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Chroot(Option<Arc<str>>);
+
+impl Chroot {
+    /// From what stands behind the servers in a connection string; `/` is none.
+    pub(crate) fn new(path: &str) -> Self {
+        match path {
+            "" | "/" => Self(None),
+            path => Self(Some(path.into())),
+        }
+    }
+
+    pub(crate) fn as_str(&self) -> &str {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    /// Whether it can be one. Source: ConnectStringParser, PathUtils.validatePath.
+    pub(crate) fn is_valid(&self) -> bool {
+        let Some(path) = &self.0 else { return true };
+        let mut names = path.split('/');
+        let is_name = |name: &str| !matches!(name, "" | "." | "..") && !name.contains('\0');
+        names.next() == Some("") && names.all(is_name)
+    }
+
+    /// A path of the application as the server knows it.
+    pub(crate) fn outside(&self, path: &str) -> Str {
+        match &self.0 {
+            None => path.into(),
+            Some(root) if path == "/" => (&**root).into(),
+            Some(root) => format!("{root}{path}").into(),
+        }
+    }
+
+    /// A path of the server as the application knows it; one that is not below is left as it is.
+    pub(crate) fn inside(&self, path: Str) -> Str {
+        let Some(root) = &self.0 else { return path };
+        match path.strip_prefix(&**root) {
+            Some("") => "/".into(),
+            Some(rest) if rest.starts_with('/') => rest.into(),
+            _ => path,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_go_in_and_out() {
+        let none = Chroot::new("/");
+        assert_eq!(none, Chroot::new(""));
+        assert_eq!(&*none.outside("/a"), "/a");
+        assert_eq!(&*none.inside("/a".into()), "/a");
+        let app = Chroot::new("/apps/one");
+        for (inside, outside) in [("/", "/apps/one"), ("/a/b", "/apps/one/a/b")] {
+            assert_eq!(&*app.outside(inside), outside);
+            assert_eq!(&*app.inside(outside.into()), inside);
+        }
+        assert_eq!(&*app.inside("/apps/oneself".into()), "/apps/oneself");
+    }
+
+    #[test]
+    fn only_paths_are_valid() {
+        for (path, is_valid) in [
+            ("", true),
+            ("/", true),
+            ("/a/b", true),
+            ("/a/", false),
+            ("/a//b", false),
+            ("/a/../b", false),
+            ("/.", false),
+            ("a", false),
+            ("/a\0", false),
+        ] {
+            assert_eq!(Chroot::new(path).is_valid(), is_valid, "{path:?}");
+        }
+    }
+}

@@ -1,0 +1,217 @@
+//! Logging in by SASL, right behind the handshake and before anything else is said.
+//!
+//! ```text
+//! client                          server
+//!   sasl, empty token ------------>
+//!           <--------------------- challenge
+//!   sasl, response --------------->
+//!           <--------------------- proof that the server knows the password, too
+//! ```
+//!
+//! With a Kerberos ticket there are more tokens (`transport::sasl::gssapi`), and none in the last answer.
+//!
+//! Source: ZooKeeperSaslClient, SaslServerCallbackHandler. Unlike Java's client, this one does not go
+//! on with a server that lets it in without a login: whoever names a user wants to be that user.
+
+use std::fmt;
+
+use bytes::Bytes;
+use jute::{Decode, Encode, Reader};
+use proto::connect::SaslToken;
+use proto::{OpCode, Xid};
+use tokio::io::{AsyncRead, AsyncWrite};
+use transport::sasl::gssapi::{GssapiRefusal, Initiator};
+use transport::sasl::{
+    CLIENTS, ClientExchange, ClientStep, NONCE_BYTES, Refusal, SaslLogin, Secret,
+};
+
+use crate::error::{LoginFailure, LossReason, XidOrNothing};
+use crate::frame::{put_request, split_reply};
+use crate::limits::{LOGIN_FRAME_BYTES_MAX, TICKET_FRAME_BYTES_MAX};
+use crate::wire::Wire;
+
+/// As whom a connection logs in, and by which mechanism. Its `Debug` output has no secret.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Login(Mechanism);
+
+#[derive(Clone, PartialEq, Eq)]
+enum Mechanism {
+    DigestMd5(SaslLogin),
+    Kerberos { service: String },
+}
+
+impl Login {
+    /// By name and password, with DIGEST-MD5.
+    pub fn digest_md5(user: impl Into<String>, password: Secret) -> Self {
+        let user = user.into();
+        Self(Mechanism::DigestMd5(SaslLogin { user, password }))
+    }
+
+    /// By the Kerberos ticket of whoever runs the program, as `kinit` gets it, with the service of this name, such as
+    /// `zookeeper/host`. Builds without the feature `gssapi` cannot log in so.
+    pub fn kerberos(service: impl Into<String>) -> Self {
+        let service = service.into();
+        Self(Mechanism::Kerberos { service })
+    }
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.0 {
+            Mechanism::DigestMd5(login) => write!(f, "Login(DIGEST-MD5 as {:?})", login.user),
+            Mechanism::Kerberos { service } => write!(f, "Login(GSSAPI with {service:?})"),
+        }
+    }
+}
+
+/// Why a connection is not logged in.
+#[derive(Debug)]
+pub(crate) enum NotLoggedIn {
+    /// The connection is gone: another may do.
+    Lost(LossReason),
+    /// It will be no better on another one.
+    Failed(LoginFailure),
+}
+
+impl From<LossReason> for NotLoggedIn {
+    fn from(reason: LossReason) -> Self {
+        Self::Lost(reason)
+    }
+}
+
+impl From<Refusal> for NotLoggedIn {
+    fn from(refusal: Refusal) -> Self {
+        Self::Failed(match refusal {
+            Refusal::WrongPassword => LoginFailure::ServerUnproven,
+            other => LoginFailure::Token(other),
+        })
+    }
+}
+
+impl From<GssapiRefusal> for NotLoggedIn {
+    fn from(refusal: GssapiRefusal) -> Self {
+        Self::Failed(LoginFailure::Ticket(refusal))
+    }
+}
+
+/// Of each request of a login. Callers begin with 1, so it is never that of another request.
+const LOGIN_XID: Xid = Xid(0);
+
+/// Logs in on a connection whose session is open and on which nothing else was asked. What may come
+/// is bounded until that is done.
+pub(crate) async fn log_in<S>(
+    wire: &mut Wire<S>,
+    login: &Login,
+    frame_bytes_max: usize,
+) -> Result<(), NotLoggedIn>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let logged_in = match &login.0 {
+        Mechanism::DigestMd5(login) => {
+            wire.set_frame_bytes_max(LOGIN_FRAME_BYTES_MAX.min(frame_bytes_max));
+            by_password(wire, login).await
+        }
+        Mechanism::Kerberos { service } => {
+            wire.set_frame_bytes_max(TICKET_FRAME_BYTES_MAX.min(frame_bytes_max));
+            let logged_in = by_ticket(wire, service).await;
+            logged_in.map_err(|error| match error {
+                NotLoggedIn::Failed(LoginFailure::Refused(code)) => {
+                    NotLoggedIn::Failed(LoginFailure::TicketRefused(code))
+                }
+                other => other,
+            })
+        }
+    };
+    wire.set_frame_bytes_max(frame_bytes_max);
+    logged_in
+}
+
+async fn by_password<S>(wire: &mut Wire<S>, login: &SaslLogin) -> Result<(), NotLoggedIn>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let mut random = [0; NONCE_BYTES];
+    getrandom::fill(&mut random).map_err(|_| NotLoggedIn::Failed(LoginFailure::NoRandomness))?;
+    let mut exchange = ClientExchange::new(CLIENTS, random);
+    let mut response = Vec::new();
+    loop {
+        let token = ask(wire, response.into()).await?;
+        let token = token.ok_or(NotLoggedIn::Failed(LoginFailure::NoToken))?;
+        match exchange.step(&token, login)? {
+            ClientStep::Respond(next) => response = next,
+            ClientStep::Done => return Ok(()),
+        }
+    }
+}
+
+async fn by_ticket<S>(wire: &mut Wire<S>, service: &str) -> Result<(), NotLoggedIn>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let service = service.to_owned();
+    let begun = off_thread(move || {
+        let mut exchange = Initiator::acquire(None)?.exchange(&service)?;
+        let token = exchange.begin()?;
+        Ok((exchange, token))
+    });
+    let (mut exchange, mut response) = begun.await?;
+    loop {
+        let token = ask(wire, response.into()).await?;
+        let token = token.ok_or(NotLoggedIn::Failed(LoginFailure::NoToken))?;
+        let stepped = off_thread(move || {
+            let response = exchange.step(&token)?;
+            Ok((exchange, response))
+        });
+        let (stepped, next) = stepped.await?;
+        if next.is_last {
+            // It says that the client is in by saying nothing, and that it is not by an error.
+            ask(wire, next.token.into()).await?;
+            return Ok(());
+        }
+        (exchange, response) = (stepped, next.token);
+    }
+}
+
+/// Steps of GSSAPI read files and ask the KDC.
+async fn off_thread<T: Send + 'static>(
+    step: impl FnOnce() -> Result<T, GssapiRefusal> + Send + 'static,
+) -> Result<T, NotLoggedIn> {
+    match tokio::task::spawn_blocking(step).await {
+        Ok(stepped) => Ok(stepped?),
+        Err(_) => Err(GssapiRefusal::Over.into()),
+    }
+}
+
+/// A token to the server, and the one that it answers.
+async fn ask<S>(wire: &mut Wire<S>, token: Bytes) -> Result<Option<Bytes>, NotLoggedIn>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let packet = SaslToken {
+        token: Some(token).into(),
+    };
+    let op = OpCode::Sasl.number();
+    put_request(LOGIN_XID, op, wire.outbound(), |out| packet.encode(out));
+    loop {
+        if let Some(frame) = wire.next_frame().map_err(LossReason::from)? {
+            let (header, body) = split_reply(frame).map_err(LossReason::from)?;
+            if header.xid != LOGIN_XID {
+                return Err(NotLoggedIn::Lost(LossReason::OutOfOrder {
+                    got: header.xid.0,
+                    expected: XidOrNothing(Some(LOGIN_XID.0)),
+                }));
+            }
+            if header.err != 0 {
+                return Err(NotLoggedIn::Failed(LoginFailure::Refused(header.err)));
+            }
+            let mut input = Reader::new(Bytes::copy_from_slice(body));
+            let answer = SaslToken::decode(&mut input).map_err(|source| LossReason::Decode {
+                what: "answer to a login",
+                source,
+            })?;
+            return Ok(answer.token.into_exposed());
+        }
+        wire.turn().await.map_err(LossReason::from)?;
+    }
+}

@@ -1,0 +1,121 @@
+//! Which server is tried next, and when.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The servers in the order in which they are tried, round and round.
+///
+/// Within a round there is no pause: the next server is likely to be well. Between rounds there is,
+/// from [`PAUSE_MIN`], doubled up to [`PAUSE_MAX`], and cut by chance to between half and all of it,
+/// so that clients that lost the same server do not come back together.
+#[derive(Debug)]
+pub(crate) struct Hosts {
+    servers: Vec<Arc<str>>,
+    /// Of the server that is tried, or served last.
+    at: usize,
+    /// Servers that failed since one served.
+    failures: usize,
+    pause: Duration,
+    random: fastrand::Rng,
+}
+
+impl Hosts {
+    pub(crate) fn new(servers: &[Arc<str>], is_shuffled: bool, seed: u64) -> Self {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let mut servers = servers.to_vec();
+        if is_shuffled {
+            random.shuffle(&mut servers);
+        }
+        Self {
+            servers,
+            at: 0,
+            failures: 0,
+            pause: PAUSE_MIN,
+            random,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.servers.len()
+    }
+
+    pub(crate) fn current(&self) -> Arc<str> {
+        self.servers.get(self.at).cloned().unwrap_or_default()
+    }
+
+    /// The current one serves.
+    pub(crate) fn handle_served(&mut self) {
+        self.failures = 0;
+        self.pause = PAUSE_MIN;
+    }
+
+    /// The connection to the current one, which served, is lost: the next one is tried at once.
+    pub(crate) fn handle_lost(&mut self) {
+        self.turn();
+    }
+
+    /// The current one could not be reached or did not want: how long to wait for the next one.
+    pub(crate) fn handle_failed(&mut self) -> Duration {
+        self.turn();
+        self.failures += 1;
+        if !self.failures.is_multiple_of(self.servers.len().max(1)) {
+            return Duration::ZERO;
+        }
+        let pause = self.pause;
+        self.pause = (pause * 2).min(PAUSE_MAX);
+        pause.mul_f64(0.5 + self.random.f64() / 2.0)
+    }
+
+    fn turn(&mut self) {
+        self.at = (self.at + 1) % self.servers.len().max(1);
+    }
+}
+
+/// Pause after a round of failures.
+const PAUSE_MIN: Duration = Duration::from_millis(20);
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> Vec<Arc<str>> {
+        ["a", "b", "c"].map(Arc::from).to_vec()
+    }
+
+    #[test]
+    fn every_server_is_tried_before_a_pause() {
+        let mut hosts = Hosts::new(&names(), false, 7);
+        let mut tried = Vec::new();
+        let mut pauses = Vec::new();
+        for _ in 0..30 {
+            tried.push(hosts.current().to_string());
+            let pause = hosts.handle_failed();
+            if !pause.is_zero() {
+                pauses.push((tried.len(), pause));
+            }
+        }
+        assert_eq!(tried[..4], ["a", "b", "c", "a"]);
+        assert_eq!(pauses.len(), 10);
+        let mut expected = PAUSE_MIN;
+        for (number, (after, pause)) in pauses.into_iter().enumerate() {
+            assert_eq!(after, 3 * (number + 1));
+            assert!(pause >= expected / 2 && pause <= expected, "{pause:?}");
+            expected = (expected * 2).min(PAUSE_MAX);
+        }
+        hosts.handle_served();
+        hosts.handle_lost();
+        assert_eq!(&*hosts.current(), "b");
+        assert!(hosts.handle_failed().is_zero());
+    }
+
+    #[test]
+    fn clients_begin_at_different_servers() {
+        let first = |seed| Hosts::new(&names(), true, seed).current();
+        let mut firsts: Vec<_> = (0..50).map(first).collect();
+        firsts.sort();
+        firsts.dedup();
+        assert_eq!(firsts, names());
+        assert_eq!(Hosts::new(&[], true, 1).current(), Arc::from(""));
+    }
+}

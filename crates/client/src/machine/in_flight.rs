@@ -1,0 +1,207 @@
+//! Requests on the wire, and which of them a reply answers.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use bytes::Bytes;
+use proto::connect::ReplyHeader;
+use proto::{OpCode, Xid};
+use tokio::sync::oneshot;
+
+use super::watches::{Registration, Unwanted};
+use crate::chores::Chore;
+use crate::error::{Call, Error, LossReason, Result, XidOrNothing};
+
+/// A reply as it came: `header.err` is 0.
+#[derive(Debug, Clone)]
+pub struct Reply {
+    /// Its header.
+    pub header: ReplyHeader,
+    /// The record behind it.
+    pub body: Bytes,
+}
+
+/// A request whose answer somebody waits for. No `Debug`: the packet may be a credential.
+pub(crate) struct Pending {
+    pub(crate) xid: Xid,
+    pub(crate) call: Call,
+    /// When it was put on the wire.
+    pub(crate) sent: Duration,
+    pub(crate) watch: Option<Registration>,
+    /// The packet of an auth, to be sent again on the next connection.
+    pub(crate) auth: Option<Bytes>,
+    pub(crate) asker: Asker,
+}
+
+/// Who waits for an answer.
+pub(crate) enum Asker {
+    /// A call.
+    Caller(oneshot::Sender<Result<Reply>>),
+    /// The session itself.
+    Chore(Chore),
+    /// Nobody: a `sync` in front of a look, or a watch that is taken off.
+    Nobody,
+}
+
+/// Unanswered requests of one connection, oldest first.
+#[derive(Default)]
+pub(crate) struct InFlight {
+    requests: VecDeque<Pending>,
+}
+
+impl InFlight {
+    pub(crate) fn len(&self) -> usize {
+        self.requests.len()
+    }
+
+    pub(crate) fn push(&mut self, pending: Pending) {
+        self.requests.push_back(pending);
+    }
+
+    /// The request that a reply with this header answers.
+    ///
+    /// Replies come in the order of the requests, but some overtake: auth and sasl skip the
+    /// server's queue, and a few refusals are made before it.
+    ///
+    /// # Errors
+    /// If it answers none, or overtakes without a reason: the connection cannot be trusted.
+    pub(crate) fn answered_by(&mut self, header: &ReplyHeader) -> Result<Pending, LossReason> {
+        let expected = self.requests.front().map(|oldest| oldest.xid.0);
+        let may_overtake = |pending: &Pending| {
+            header.err != 0 || matches!(pending.call.op, OpCode::Auth | OpCode::Sasl)
+        };
+        let place = self
+            .requests
+            .iter()
+            .position(|pending| pending.xid == header.xid);
+        place
+            .filter(|place| *place == 0 || self.requests.get(*place).is_some_and(may_overtake))
+            .or_else(|| self.behind_auths(header.xid))
+            .and_then(|place| self.requests.remove(place))
+            .ok_or(LossReason::OutOfOrder {
+                got: header.xid.0,
+                expected: XidOrNothing(expected),
+            })
+    }
+
+    /// An ordinary reply may also come before that of an auth sent earlier: the two ways through
+    /// the server are not ordered.
+    fn behind_auths(&self, xid: Xid) -> Option<usize> {
+        let oldest_ordinary = self
+            .requests
+            .iter()
+            .position(|pending| pending.call.op != OpCode::Auth)?;
+        let found = self.requests.get(oldest_ordinary)?.xid == xid;
+        found.then_some(oldest_ordinary)
+    }
+
+    /// Whether a request is on its way that may set the watch that is to be taken off.
+    pub(crate) fn may_set(&self, unwanted: &Unwanted) -> bool {
+        let registrations = self.requests.iter().filter_map(|sent| sent.watch.as_ref());
+        let mut same_path = registrations.filter(|asked| asked.path == unwanted.path);
+        same_path.any(|asked| asked.effect.sets() == Some(unwanted.kind))
+    }
+
+    /// Chores that were asked for.
+    pub(crate) fn has_chores(&self) -> bool {
+        let mut askers = self.requests.iter().map(|pending| &pending.asker);
+        askers.any(|asker| matches!(asker, Asker::Chore(_)))
+    }
+
+    /// Tells everybody that the connection is gone, and gives back the chores that are left.
+    pub(crate) fn fail_all(&mut self, reason: &LossReason) -> Vec<Chore> {
+        let mut chores = Vec::new();
+        for pending in self.requests.drain(..) {
+            match pending.asker {
+                Asker::Caller(reply) => {
+                    let lost = Error::ConnectionLost {
+                        call: pending.call,
+                        reason: reason.clone(),
+                    };
+                    // Whoever does not listen any more does not care.
+                    let _ = reply.send(Err(lost));
+                }
+                Asker::Chore(chore) => chores.push(chore),
+                Asker::Nobody => {}
+            }
+        }
+        chores
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::Zxid;
+
+    use super::*;
+
+    fn in_flight(requests: &[(i32, OpCode)]) -> InFlight {
+        let mut in_flight = InFlight::default();
+        for (xid, op) in requests {
+            in_flight.push(Pending {
+                xid: Xid(*xid),
+                call: Call {
+                    op: *op,
+                    path: None,
+                    server: "server".into(),
+                },
+                sent: Duration::ZERO,
+                watch: None,
+                auth: None,
+                asker: Asker::Nobody,
+            });
+        }
+        in_flight
+    }
+
+    fn reply(xid: i32, err: i32) -> ReplyHeader {
+        ReplyHeader {
+            xid: Xid(xid),
+            zxid: Zxid(1),
+            err,
+        }
+    }
+
+    #[test]
+    fn replies_match_in_order_only() {
+        let mut two = in_flight(&[(1, OpCode::Create), (2, OpCode::GetData)]);
+        let error = two.answered_by(&reply(2, 0)).err().unwrap();
+        assert_eq!(
+            error.to_string(),
+            "reply with xid 2 while 1 was to be answered next"
+        );
+        assert_eq!(two.answered_by(&reply(1, 0)).unwrap().xid, Xid(1));
+        assert_eq!(two.answered_by(&reply(2, -101)).unwrap().xid, Xid(2));
+        let error = two.answered_by(&reply(3, 0)).err().unwrap();
+        assert_eq!(
+            error.to_string(),
+            "reply with xid 3 while nothing was to be answered next"
+        );
+    }
+
+    #[test]
+    fn a_refusal_may_overtake() {
+        let mut two = in_flight(&[(1, OpCode::Create), (2, OpCode::SetData)]);
+        assert_eq!(two.answered_by(&reply(2, -119)).unwrap().xid, Xid(2));
+        assert_eq!(two.answered_by(&reply(1, 0)).unwrap().xid, Xid(1));
+    }
+
+    #[test]
+    fn auth_overtakes_and_may_be_overtaken() {
+        let auth = (Xid::AUTH.0, OpCode::Auth);
+        let mut three = in_flight(&[(1, OpCode::Create), auth, (2, OpCode::Create)]);
+        assert_eq!(
+            three.answered_by(&reply(-4, 0)).unwrap().call.op,
+            OpCode::Auth
+        );
+        assert_eq!(three.answered_by(&reply(1, 0)).unwrap().xid, Xid(1));
+
+        let mut three = in_flight(&[auth, (1, OpCode::Create), (2, OpCode::Create)]);
+        assert_eq!(three.answered_by(&reply(1, 0)).unwrap().xid, Xid(1));
+        assert_eq!(
+            three.answered_by(&reply(-4, 0)).unwrap().call.op,
+            OpCode::Auth
+        );
+        assert_eq!(three.answered_by(&reply(2, 0)).unwrap().xid, Xid(2));
+    }
+}

@@ -1,0 +1,415 @@
+//! A session as a state machine: frames, calls and the time go in, frames, events and orders come out.
+//!
+//! ```text
+//!   Pausing --time--> Dialing --handle_dialed(ok)--> Connected --handle_lost--> Pausing
+//!      ^                 |                               |
+//!      +--- refused -----+                          closeSession
+//!                        |                               v
+//!                  session is over, login refused -->  Ended   (with renewal: Pausing, no session)
+//! ```
+//!
+//! It has no socket, no clock and no task: `now` is the time since any fixed moment, [`Order`] says
+//! whom to dial, what is to be sent is appended to a buffer of the host's. [`crate::driver`] is the
+//! host on tokio.
+
+mod calls;
+mod hosts;
+mod in_flight;
+mod watches;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use parking_lot::Mutex;
+use proto::{OpCode, SessionId, Xid, Zxid};
+use tokio::sync::{broadcast, mpsc, watch};
+
+use crate::chores::{Chore, Chores};
+use crate::error::{Error, LossReason, Result};
+use crate::frame::put_request;
+use crate::handshake::{Accepted, Handshake, Session};
+use crate::limits::{IN_FLIGHT_MAX, OUTBOUND_BYTES_MAX};
+use crate::options::Options;
+use crate::state::{State, WatchEvent};
+
+pub(crate) use calls::Command;
+pub(crate) use hosts::Hosts;
+use in_flight::InFlight;
+pub use in_flight::Reply;
+use watches::Watches;
+pub use watches::{AddWatchMode, WatchKind};
+pub(crate) use watches::{Registration, Sink, Waiter, WatchEffect};
+
+/// What the host is to do.
+#[derive(Debug)]
+pub(crate) enum Order {
+    /// Connect to this server and say this; the outcome goes to [`Machine::handle_dialed`].
+    Dial {
+        server: Arc<str>,
+        handshake: Box<Handshake>,
+    },
+}
+
+/// A session and its connections, one after the other.
+pub(crate) struct Machine {
+    options: Options,
+    hosts: Hosts,
+    /// Calls that nobody has looked at yet.
+    pub(crate) inbox: mpsc::Receiver<Command>,
+    chores: Arc<Chores>,
+    /// Chores that wait for a connection.
+    undone: VecDeque<Chore>,
+    /// Chores for the time of the next ping.
+    later: Vec<Chore>,
+    events: broadcast::Sender<WatchEvent>,
+    state: watch::Sender<State>,
+    /// The session as the handles see it.
+    session: Arc<Mutex<Session>>,
+    /// Whether the next handshake asks for a new session.
+    wants_new_session: bool,
+    timeout: Duration,
+    last_zxid: Zxid,
+    watches: Watches,
+    /// Packets of the auths that succeeded, in order.
+    auths: Vec<Bytes>,
+    next_xid: i32,
+    /// When the last thing was sent that a server answered: the session lasts a timeout from then
+    /// on, at least.
+    touched: Duration,
+    phase: Phase,
+}
+
+enum Phase {
+    Pausing { until: Duration },
+    Dialing { since: Duration },
+    Connected(Box<Link>),
+    Ended,
+}
+
+/// One connection while it is served.
+struct Link {
+    server: Arc<str>,
+    in_flight: InFlight,
+    /// Auths of [`Machine::restore`] that are not yet answered; nobody waits for them.
+    auths_restored: usize,
+    /// When each unanswered ping was sent.
+    pings: VecDeque<Duration>,
+    last_sent: Duration,
+    last_heard: Duration,
+    /// A closeSession was sent: nothing goes behind it. The server closes the connection without
+    /// reading that, and the system then discards the answer.
+    is_closing: bool,
+    is_closed: bool,
+}
+
+/// What a machine shares with the handles of its session.
+pub(crate) struct Ends {
+    pub(crate) inbox: mpsc::Receiver<Command>,
+    pub(crate) chores: Arc<Chores>,
+    pub(crate) events: broadcast::Sender<WatchEvent>,
+    pub(crate) state: watch::Sender<State>,
+    pub(crate) session: Arc<Mutex<Session>>,
+}
+
+impl Machine {
+    /// A session that was just opened or continued; [`handle_dialed`](Self::handle_dialed) follows.
+    pub(crate) fn new(options: Options, hosts: Hosts, ends: Ends, dialed: Duration) -> Self {
+        Self {
+            options,
+            hosts,
+            inbox: ends.inbox,
+            chores: ends.chores,
+            undone: VecDeque::new(),
+            later: Vec::new(),
+            events: ends.events,
+            state: ends.state,
+            session: ends.session,
+            wants_new_session: false,
+            timeout: Duration::ZERO,
+            last_zxid: Zxid::ZERO,
+            watches: Watches::default(),
+            auths: Vec::new(),
+            next_xid: 1,
+            touched: dialed,
+            phase: Phase::Dialing { since: dialed },
+        }
+    }
+
+    pub(crate) fn session_id(&self) -> SessionId {
+        self.session.lock().id
+    }
+
+    pub(crate) fn is_ended(&self) -> bool {
+        matches!(self.phase, Phase::Ended)
+    }
+
+    pub(crate) fn is_connected(&self) -> bool {
+        matches!(self.phase, Phase::Connected(_))
+    }
+
+    /// When to call [`handle_deadline`](Self::handle_deadline) at the latest.
+    pub(crate) fn deadline(&self) -> Option<Duration> {
+        match &self.phase {
+            Phase::Connected(link) => Some(self.ping_at(link).min(self.dead_at(link))),
+            Phase::Pausing { until } => Some(self.lost_at().map_or(*until, |at| at.min(*until))),
+            Phase::Dialing { .. } => self.lost_at(),
+            Phase::Ended => None,
+        }
+    }
+
+    /// Whom to dial, if it is time to.
+    pub(crate) fn poll_order(&mut self, now: Duration) -> Option<Order> {
+        let Phase::Pausing { until } = self.phase else {
+            return None;
+        };
+        if now < until {
+            return None;
+        }
+        self.phase = Phase::Dialing { since: now };
+        let session = (!self.wants_new_session).then(|| self.session.lock().clone());
+        // Every server has its turn before the session is lost. Source: ClientCnxn.connectTimeout.
+        let servers = u32::try_from(self.hosts.len().max(1)).unwrap_or(u32::MAX);
+        let turn = (self.timeout / servers).max(DIAL_TIME_MIN);
+        Some(Order::Dial {
+            server: self.hosts.current(),
+            handshake: Box::new(Handshake {
+                session,
+                last_zxid_seen: self.last_zxid,
+                connect_timeout: self.options.connect_timeout.min(turn),
+                ..self.options.handshake()
+            }),
+        })
+    }
+
+    /// What became of an [`Order::Dial`].
+    pub(crate) fn handle_dialed(
+        &mut self,
+        outcome: Result<Accepted>,
+        out: &mut Vec<u8>,
+        now: Duration,
+    ) {
+        if self.is_ended() {
+            return;
+        }
+        let error = match outcome {
+            Ok(accepted) => return self.connect(accepted, out, now),
+            Err(error) => error,
+        };
+        tracing::debug!(session = %self.session_id(), %error, "not connected");
+        match error {
+            Error::SessionExpired { .. } if self.options.is_renewed => self.renew(now),
+            Error::SessionExpired { .. } => self.end(State::Expired),
+            // Not again and again: whoever guesses does that.
+            Error::Login { server, reason } => {
+                tracing::warn!(session = %self.session_id(), %server, %reason, "login refused");
+                self.end(State::LoginRefused { server, reason });
+            }
+            // Nobody is left who could use a connection.
+            _ if self.inbox.is_closed() && self.inbox.is_empty() => self.end(State::Closed),
+            error => {
+                if *self.state.borrow() == State::Lost && self.refuse_waiting(&error) {
+                    return self.end(State::Closed);
+                }
+                let until = now + self.hosts.handle_failed();
+                self.phase = Phase::Pausing { until };
+            }
+        }
+    }
+
+    fn connect(&mut self, accepted: Accepted, out: &mut Vec<u8>, now: Duration) {
+        if let Phase::Dialing { since } = self.phase {
+            self.touched = since;
+        }
+        self.hosts.handle_served();
+        let connected = State::connected(self.hosts.current(), &accepted);
+        *self.session.lock() = accepted.session;
+        self.wants_new_session = false;
+        self.timeout = Duration::from_millis(u64::try_from(accepted.timeout_ms).unwrap_or(0));
+        let mut link = Link {
+            server: self.hosts.current(),
+            in_flight: InFlight::default(),
+            auths_restored: self.auths.len(),
+            pings: VecDeque::new(),
+            last_sent: now,
+            last_heard: now,
+            is_closing: false,
+            is_closed: false,
+        };
+        self.restore(out);
+        self.watches.handle_reconnect();
+        self.state.send_replace(connected);
+        while let Some(chore) = self.undone.pop_front() {
+            self.send_chore(&mut link, chore, out, now);
+        }
+        self.phase = Phase::Connected(Box::new(link));
+    }
+
+    /// Puts credentials and watches in front of whatever is sent next.
+    fn restore(&self, out: &mut Vec<u8>) {
+        for packet in &self.auths {
+            put_request(Xid::AUTH, OpCode::Auth.number(), out, |out| {
+                out.extend_from_slice(packet);
+            });
+        }
+        for request in self.watches.set_again(self.last_zxid) {
+            let op = OpCode::SetWatches2;
+            put_request(Xid::SET_WATCHES, op.number(), out, |out| {
+                request.encode(op, out);
+            });
+        }
+    }
+
+    /// The connection is gone.
+    pub(crate) fn handle_lost(&mut self, reason: &LossReason, now: Duration) {
+        let Phase::Connected(link) = &mut self.phase else {
+            return;
+        };
+        let chores = link.in_flight.fail_all(reason);
+        let is_closed = link.is_closed;
+        self.undone.extend(chores);
+        if is_closed {
+            return self.end(State::Closed);
+        }
+        tracing::debug!(session = %self.session_id(), %reason, "connection lost");
+        self.hosts.handle_lost();
+        self.phase = Phase::Pausing { until: now };
+        self.state.send_replace(State::Reconnecting);
+        if self.inbox.is_closed() && self.inbox.is_empty() {
+            self.end(State::Closed);
+        }
+    }
+
+    /// The time has come for something.
+    ///
+    /// # Errors
+    /// If the connection is to be taken for dead.
+    pub(crate) fn handle_deadline(
+        &mut self,
+        out: &mut Vec<u8>,
+        now: Duration,
+    ) -> Result<(), LossReason> {
+        if self.lost_at().is_some_and(|at| now >= at) {
+            self.lose();
+        }
+        let Phase::Connected(link) = &self.phase else {
+            return Ok(());
+        };
+        if now >= self.dead_at(link) {
+            let silent_ms = now.saturating_sub(link.last_heard).as_millis();
+            return Err(LossReason::Silent { silent_ms });
+        }
+        if now >= self.ping_at(link) {
+            self.ping(out, now);
+        }
+        Ok(())
+    }
+
+    fn ping(&mut self, out: &mut Vec<u8>, now: Duration) {
+        let phase = std::mem::replace(&mut self.phase, Phase::Ended);
+        let Phase::Connected(mut link) = phase else {
+            self.phase = phase;
+            return;
+        };
+        put_request(Xid::PING, OpCode::Ping.number(), out, |_| ());
+        link.last_sent = now;
+        link.pings.push_back(now);
+        // A server that answers other things only has no claim on our memory.
+        if link.pings.len() > IN_FLIGHT_MAX {
+            link.pings.pop_front();
+        }
+        for chore in std::mem::take(&mut self.later) {
+            self.send_chore(&mut link, chore, out, now);
+        }
+        self.phase = Phase::Connected(link);
+    }
+
+    /// The session may be over by now, and nobody can be asked.
+    fn lose(&mut self) {
+        tracing::info!(session = %self.session_id(), "no server reached for a session timeout");
+        self.state.send_replace(State::Lost);
+        let last = Error::ConnectTimeout {
+            server: self.hosts.current(),
+            timeout_ms: self.timeout.as_millis(),
+        };
+        if self.refuse_waiting(&last) {
+            self.end(State::Closed);
+        }
+    }
+
+    /// When the session is to be taken for lost, if that is still to come.
+    fn lost_at(&self) -> Option<Duration> {
+        let is_reconnecting = *self.state.borrow() == State::Reconnecting;
+        is_reconnecting.then_some(self.touched + self.timeout)
+    }
+
+    /// When a connection on which nothing comes counts as dead: with a third of the session's time
+    /// left to find another.
+    fn dead_at(&self, link: &Link) -> Duration {
+        (link.last_heard + self.timeout * 2 / 3).min(self.touched + self.timeout)
+    }
+
+    /// When a ping keeps the session alive.
+    fn ping_at(&self, link: &Link) -> Duration {
+        link.last_sent + (self.timeout / 3).min(Duration::from_secs(10))
+    }
+
+    /// The session is over, and another follows.
+    fn renew(&mut self, now: Duration) {
+        let session = self.session_id();
+        tracing::info!(%session, "the session is over, another is opened");
+        self.watches
+            .end(&State::Expired.refusal(OpCode::Ping, session));
+        self.last_zxid = Zxid::ZERO;
+        self.wants_new_session = true;
+        self.state.send_replace(State::Expired);
+        self.phase = Phase::Pausing { until: now };
+    }
+
+    fn end(&mut self, state: State) {
+        self.phase = Phase::Ended;
+        let session = self.session_id();
+        self.watches.end(&state.refusal(OpCode::AddWatch, session));
+        self.state.send_replace(state.clone());
+        self.inbox.close();
+        while let Ok(command) = self.inbox.try_recv() {
+            let refusal = state.refusal(command.op, session);
+            command.refuse(refusal);
+        }
+    }
+
+    /// Nobody will serve this any more: the session is left to time out, or to another process.
+    pub(crate) fn abandon(&mut self) {
+        if let Phase::Connected(link) = &mut self.phase {
+            link.in_flight.fail_all(&LossReason::ClosedByServer);
+        }
+        if !self.is_ended() {
+            self.end(State::Closed);
+        }
+    }
+
+    /// Whether more requests may be sent.
+    pub(crate) fn has_room(&self, unsent: usize) -> bool {
+        match &self.phase {
+            Phase::Connected(link) => {
+                link.in_flight.len() < IN_FLIGHT_MAX && unsent < OUTBOUND_BYTES_MAX
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether something is still to be done although every handle is gone.
+    pub(crate) fn has_chores(&self) -> bool {
+        match &self.phase {
+            Phase::Connected(link) => link.in_flight.has_chores(),
+            _ => false,
+        }
+    }
+}
+
+/// Time that a server has to take a session over, however short that is.
+const DIAL_TIME_MIN: Duration = Duration::from_millis(500);
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,269 @@
+//! A session on simulated time: no socket, no runtime, no clock.
+
+use jute::Encode;
+use proto::connect::{ReplyHeader, RequestHeader};
+use tokio::sync::oneshot;
+
+use super::*;
+use crate::frame::FrameReader;
+
+const TIMEOUT: Duration = Duration::from_secs(9);
+
+/// A session and all that surrounds it.
+struct Site {
+    machine: Machine,
+    calls: mpsc::Sender<Command>,
+    state: watch::Receiver<State>,
+    chores: Arc<Chores>,
+    out: Vec<u8>,
+}
+
+fn accepted(session: i64) -> Accepted {
+    Accepted {
+        session: Session {
+            id: SessionId(session),
+            password: Bytes::from_static(&[7; 16]),
+        },
+        timeout_ms: i32::try_from(TIMEOUT.as_millis()).unwrap(),
+        read_only: false,
+    }
+}
+
+fn at(seconds: u64) -> Duration {
+    Duration::from_secs(seconds)
+}
+
+fn refused() -> Error {
+    Error::ConnectTimeout {
+        server: "a:1".into(),
+        timeout_ms: 1,
+    }
+}
+
+impl Site {
+    /// Connected at 0 s.
+    fn new(options: Options) -> Self {
+        let hosts = Hosts::new(&options.servers, false, 1);
+        let (calls, inbox) = mpsc::channel(10);
+        let (state, seen) = watch::channel(State::Reconnecting);
+        let chores = Arc::<Chores>::default();
+        let ends = Ends {
+            inbox,
+            chores: Arc::clone(&chores),
+            events: broadcast::channel(10).0,
+            state,
+            session: Arc::new(Mutex::new(accepted(1).session)),
+        };
+        let mut site = Self {
+            machine: Machine::new(options, hosts, ends, at(0)),
+            calls,
+            state: seen,
+            chores,
+            out: Vec::new(),
+        };
+        let granted = Ok(accepted(1));
+        site.machine.handle_dialed(granted, &mut site.out, at(0));
+        site
+    }
+
+    /// The requests that were sent since this was asked last.
+    fn sent(&mut self) -> Vec<RequestHeader> {
+        let mut frames = FrameReader::new(1 << 20);
+        frames.extend(&std::mem::take(&mut self.out));
+        let mut sent = Vec::new();
+        while let Some(frame) = frames.next_frame().unwrap() {
+            let mut input = jute::Reader::new(Bytes::copy_from_slice(frame));
+            sent.push(jute::Decode::decode(&mut input).unwrap());
+        }
+        sent
+    }
+
+    fn reply(&mut self, xid: Xid, now: Duration) {
+        let mut frame = Vec::new();
+        let zxid = Zxid(1);
+        ReplyHeader { xid, zxid, err: 0 }.encode(&mut frame);
+        let taken = self.machine.handle_frame(&frame, &mut self.out, now);
+        taken.unwrap();
+    }
+
+    /// Lets time pass, deadline by deadline, and refuses every dial; until the connection is dead.
+    fn pass_until(&mut self, end: Duration) -> Option<(Duration, LossReason)> {
+        let mut now = Duration::ZERO;
+        loop {
+            if self.machine.poll_order(now).is_some() {
+                let refused = Err(refused());
+                self.machine.handle_dialed(refused, &mut self.out, now);
+            }
+            let deadline = self.machine.deadline()?;
+            if deadline > end {
+                return None;
+            }
+            now = now.max(deadline);
+            if let Err(reason) = self.machine.handle_deadline(&mut self.out, now) {
+                return Some((now, reason));
+            }
+        }
+    }
+
+    fn state(&self) -> State {
+        self.state.borrow().clone()
+    }
+}
+
+fn options() -> Options {
+    Options::new("a:1,b:1").in_order()
+}
+
+#[test]
+fn a_session_is_lost_a_timeout_after_what_was_answered_was_sent() {
+    let mut site = Site::new(options());
+    assert_eq!(site.machine.deadline(), Some(at(3)));
+    site.machine.handle_deadline(&mut site.out, at(3)).unwrap();
+    let pings = site.sent();
+    assert_eq!(pings[0].xid, Xid::PING);
+    // The answer takes a second: the session is certain from when the question was asked.
+    site.reply(Xid::PING, at(4));
+    let (dead, reason) = site.pass_until(at(100)).unwrap();
+    assert_eq!(dead, at(10), "two thirds after the last byte");
+    assert!(matches!(reason, LossReason::Silent { silent_ms: 6000 }));
+    site.machine.handle_lost(&reason, dead);
+    assert_eq!(site.state(), State::Reconnecting);
+    assert!(site.pass_until(at(12) - Duration::from_millis(1)).is_none());
+    assert_eq!(site.state(), State::Reconnecting);
+    assert!(site.pass_until(at(12)).is_none());
+    assert_eq!(site.state(), State::Lost, "at 3 s + the timeout");
+
+    // A server that still knows it: the session goes on.
+    while site.machine.poll_order(at(20)).is_none() {
+        assert!(site.pass_until(at(20)).is_none());
+    }
+    let granted = Ok(accepted(1));
+    site.machine.handle_dialed(granted, &mut site.out, at(21));
+    assert_eq!(site.state().connected_session(), Some(SessionId(1)));
+}
+
+#[test]
+fn what_waits_is_refused_when_the_session_is_lost() {
+    let mut site = Site::new(options());
+    let reason = LossReason::ClosedByServer;
+    site.machine.handle_lost(&reason, at(1));
+    let (reply, mut answer) = oneshot::channel();
+    let command = Command {
+        op: OpCode::Exists,
+        path: None,
+        body: Bytes::new(),
+        watch: None,
+        is_sent: None,
+        reply,
+    };
+    assert!(site.calls.try_send(command).is_ok());
+    assert!(site.pass_until(at(8)).is_none());
+    assert!(answer.try_recv().is_err(), "it may still be sent");
+    assert!(site.pass_until(at(9)).is_none());
+    let refused = answer.try_recv().unwrap().unwrap_err();
+    assert!(matches!(refused, Error::Unreachable { .. }), "{refused}");
+}
+
+#[test]
+fn a_deletion_is_repeated_until_it_is_answered_and_a_look_is_taken_twice() {
+    let mut site = Site::new(options());
+    site.chores.push(Chore::Delete("/a".into()));
+    site.chores.push(Chore::FindAndDelete {
+        parent: "/".into(),
+        prefix: "x".into(),
+        looks: 2,
+    });
+    site.machine.handle_chores(&mut site.out, at(1));
+    let ops = |sent: Vec<RequestHeader>| sent.iter().map(|one| one.op).collect::<Vec<_>>();
+    let all = [OpCode::Delete, OpCode::Sync, OpCode::GetChildren].map(OpCode::number);
+    assert_eq!(ops(site.sent()), all);
+    // Cut before any answer: the same again on the next connection.
+    let reason = LossReason::ClosedByServer;
+    site.machine.handle_lost(&reason, at(1));
+    assert!(site.machine.poll_order(at(1)).is_some());
+    let granted = Ok(accepted(1));
+    site.machine.handle_dialed(granted, &mut site.out, at(2));
+    let again = site.sent();
+    assert_eq!(again.iter().map(|one| one.op).collect::<Vec<_>>(), all);
+    for request in &again {
+        let mut frame = Vec::new();
+        let (xid, zxid) = (request.xid, Zxid(1));
+        ReplyHeader { xid, zxid, err: 0 }.encode(&mut frame);
+        // No children.
+        0_i32.encode(&mut frame);
+        let taken = site.machine.handle_frame(&frame, &mut site.out, at(2));
+        taken.unwrap();
+    }
+    assert!(site.sent().is_empty());
+    // The second look goes with the next ping, and is the last.
+    site.machine.handle_deadline(&mut site.out, at(5)).unwrap();
+    let ping_and_look = [OpCode::Ping, OpCode::Sync, OpCode::GetChildren].map(OpCode::number);
+    assert_eq!(ops(site.sent()), ping_and_look);
+}
+
+/// A server closes the connection without reading what came behind it, and the answer would be lost.
+#[test]
+fn nothing_is_sent_behind_the_end_of_a_session() {
+    let mut site = Site::new(options());
+    let command = |op| {
+        let (reply, answer) = oneshot::channel();
+        let command = Command {
+            op,
+            path: None,
+            body: Bytes::new(),
+            watch: None,
+            is_sent: None,
+            reply,
+        };
+        (command, answer)
+    };
+    let (close, mut closed) = command(OpCode::CloseSession);
+    let (delete, mut refused) = command(OpCode::Delete);
+    site.machine.submit(close, &mut site.out, at(1));
+    site.machine.submit(delete, &mut site.out, at(1));
+    site.chores.push(Chore::Delete("/a".into()));
+    site.machine.handle_chores(&mut site.out, at(1));
+    let sent = site.sent();
+    assert_eq!(sent.len(), 1, "{sent:?}");
+    let error = refused.try_recv().unwrap().unwrap_err();
+    assert!(matches!(error, Error::Closed { op: OpCode::Delete }));
+
+    // The connection breaks: the session may be there still, and so may what was to be deleted.
+    site.machine.handle_lost(&LossReason::ClosedByServer, at(2));
+    assert!(closed.try_recv().unwrap().is_err());
+    assert!(site.machine.poll_order(at(2)).is_some());
+    let granted = Ok(accepted(1));
+    site.machine.handle_dialed(granted, &mut site.out, at(2));
+    let again: Vec<i32> = site.sent().iter().map(|one| one.op).collect();
+    assert_eq!(again, [OpCode::Delete.number()]);
+}
+
+#[test]
+fn a_session_that_is_over_is_followed_by_another_only_where_that_is_asked_for() {
+    let over = || Error::SessionExpired {
+        session: SessionId(1),
+        server: "a:1".into(),
+    };
+    for is_renewed in [false, true] {
+        let options = Options {
+            is_renewed,
+            ..options()
+        };
+        let mut site = Site::new(options);
+        site.machine.handle_lost(&LossReason::ClosedByServer, at(1));
+        assert!(site.machine.poll_order(at(1)).is_some());
+        site.machine
+            .handle_dialed(Err(over()), &mut site.out, at(1));
+        assert_eq!(site.state(), State::Expired);
+        assert_eq!(site.machine.is_ended(), !is_renewed);
+        let order = site.machine.poll_order(at(1));
+        assert_eq!(order.is_some(), is_renewed);
+        if let Some(Order::Dial { handshake, .. }) = order {
+            assert_eq!(handshake.session, None);
+            let granted = Ok(accepted(2));
+            site.machine.handle_dialed(granted, &mut site.out, at(2));
+            assert_eq!(site.state().connected_session(), Some(SessionId(2)));
+            assert_eq!(site.machine.session_id(), SessionId(2));
+        }
+    }
+}

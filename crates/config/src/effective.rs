@@ -1,0 +1,247 @@
+//! What holds for each setting, and where that was said.
+
+use std::fmt;
+use std::path::Path;
+
+use crate::config::Config;
+use crate::error::ConfigError;
+use crate::examine::read;
+use crate::membership::is_member_key;
+use crate::origin::Origin;
+use crate::properties::MAX_BYTES;
+use crate::raw::RawConfig;
+use crate::registry::{self, DefaultValue, HIDDEN, Key, Kind, Scope, Section, cluster};
+use crate::settings::Settings;
+use crate::surroundings::Surroundings;
+use crate::system_properties::SystemProperties;
+
+/// A setting and the value in force.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Effective {
+    /// The section of the registry; absent for a name that is not known.
+    pub section: Option<Section>,
+    /// Its name in zoo.cfg, or the property's.
+    pub name: String,
+    /// The value, [`HIDDEN`] for secrets; absent if nothing holds.
+    pub value: Option<String>,
+    /// What a number counts.
+    pub unit: &'static str,
+    /// Where the value comes from.
+    pub place: Place,
+    /// What was written, if something else holds.
+    pub written: Option<String>,
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// It was written there.
+    Written(Origin),
+    /// It was written there, and cannot be taken: the default holds, or what is nearest.
+    Corrected(Origin),
+    /// Nobody wrote it.
+    Default,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Written(origin) => write!(f, "{origin}"),
+            Self::Corrected(origin) => write!(f, "instead of {origin}"),
+            Self::Default => f.write_str("default"),
+        }
+    }
+}
+
+/// Every setting that has a value, in the order of the registry, the members of families in the order of their names,
+/// and then what is not known.
+///
+/// # Errors
+/// As [`Config::load`]: of a configuration that is refused nothing is in force.
+pub fn effective(
+    path: &Path,
+    flags: SystemProperties,
+    surroundings: &mut dyn Surroundings,
+) -> Result<Vec<Effective>, ConfigError> {
+    let raw = read(path, surroundings)?;
+    let config = Config::parse(raw.clone(), flags.clone(), surroundings)?;
+    config.check_supported()?;
+    let mut settings = Settings::new(raw, flags);
+    let mut rows = Vec::new();
+    for section in Section::ALL {
+        for key in section.keys() {
+            match key.family() {
+                Some(_) if key.scope == Scope::Members => {
+                    rows.extend(members(section, key, &settings.raw));
+                }
+                Some(beginning) => rows.extend(family(section, key, beginning, &settings)),
+                None => rows.push(single(section, key, &mut settings, &config)?),
+            }
+        }
+    }
+    if let Some(file) = settings.path(&cluster::DYNAMIC_CONFIG_FILE) {
+        let bytes = surroundings.read(&file, MAX_BYTES);
+        let bytes = bytes.map_err(|error| ConfigError::new(error.to_string()))?;
+        let raw = RawConfig::parse(&file, &bytes)?;
+        for key in Section::Cluster.keys() {
+            if key.scope == Scope::Members {
+                rows.extend(members(Section::Cluster, key, &raw));
+            }
+        }
+    }
+    rows.extend(unknown(&settings));
+    rows.retain(|row| row.value.is_some());
+    Ok(rows)
+}
+
+fn shown(name: &str, value: String) -> String {
+    let name = name.strip_prefix("-D").unwrap_or(name);
+    match registry::is_secret(name) && !value.is_empty() {
+        true => HIDDEN.to_owned(),
+        false => value,
+    }
+}
+
+fn single(
+    section: Section,
+    key: &'static Key,
+    settings: &mut Settings,
+    config: &Config,
+) -> Result<Effective, ConfigError> {
+    let found = settings.find(key);
+    let typed = match key.kind {
+        Kind::Int | Kind::Long | Kind::Port => settings.number(key)?.map(|n| n.to_string()),
+        Kind::Ratio => found
+            .is_some()
+            .then(|| settings.ratio(key))
+            .transpose()?
+            .map(|ratio| ratio.to_string()),
+        Kind::Flag => Some(settings.flag(key)?.to_string()),
+        Kind::Choice(_) => settings.choice(key)?.map(str::to_owned),
+        Kind::Word { special, other } => Some(
+            if settings.is_special(key) {
+                special
+            } else {
+                other
+            }
+            .to_owned(),
+        ),
+        _ => settings.text(key),
+    };
+    let default = match key.default {
+        DefaultValue::Value(text) => Some(text.to_owned()),
+        DefaultValue::Derived(words) => derived(key, config).or(Some(words.replace('`', ""))),
+        DefaultValue::Unset => None,
+    };
+    let is_derived = matches!(key.default, DefaultValue::Derived(_));
+    // -1 is how a file asks for what follows from others.
+    let is_default_asked = is_derived && typed.as_deref() == Some("-1");
+    let value = typed.filter(|_| !is_default_asked).or(default);
+    let value = value.filter(|value| !value.is_empty());
+    let (place, written) = match found {
+        None => (Place::Default, None),
+        Some(found) => {
+            let origin = found.origin.unwrap_or(Origin::Flags("unknown".to_owned()));
+            let same = value
+                .as_deref()
+                .is_some_and(|value| is_same(key, value, &found.text));
+            match same || (value.is_none() && found.text.is_empty()) {
+                true => (Place::Written(origin), None),
+                false => (Place::Corrected(origin), Some(shown(key.name, found.text))),
+            }
+        }
+    };
+    Ok(Effective {
+        section: Some(section),
+        name: key.name.to_owned(),
+        value: value.map(|value| shown(key.name, value)),
+        unit: key.unit,
+        place,
+        written,
+    })
+}
+
+/// Whether a value is what was written, in whatever spelling.
+fn is_same(key: &Key, value: &str, written: &str) -> bool {
+    let number = |text: &str| match key.is_decimal {
+        true => crate::java::parse_decimal(text),
+        false => crate::java::decode(text),
+    };
+    match key.kind {
+        Kind::Int | Kind::Long | Kind::Port => number(written) == number(value),
+        Kind::Ratio => {
+            crate::java::parse_ratio(written).map(f64::to_bits)
+                == crate::java::parse_ratio(value).map(f64::to_bits)
+        }
+        Kind::Flag | Kind::Choice(_) => value.eq_ignore_ascii_case(written),
+        _ => value == written,
+    }
+}
+
+/// What follows from other settings, where that is one value.
+fn derived(key: &Key, config: &Config) -> Option<String> {
+    let limits = &config.limits;
+    Some(match key.name {
+        "dataLogDir" => config.data_log_dir.display().to_string(),
+        "minSessionTimeout" => config.sessions.min_timeout_ms.to_string(),
+        "maxSessionTimeout" => config.sessions.max_timeout_ms.to_string(),
+        "jute.maxbuffer.extrasize" => limits.jute_extra_size.to_string(),
+        "maxWriteQueuePollTime" => config.storage.max_write_queue_poll_time_ms.to_string(),
+        "auditlog.file" => config.audit.as_ref()?.file.display().to_string(),
+        "history.dir" => config.history.as_ref()?.dir.display().to_string(),
+        _ => return None,
+    })
+}
+
+fn row(section: Option<Section>, name: &str, value: &str, origin: Option<Origin>) -> Effective {
+    let origin = origin.unwrap_or(Origin::Flags("unknown".to_owned()));
+    Effective {
+        section,
+        name: name.to_owned(),
+        value: Some(shown(name, value.to_owned())),
+        unit: "",
+        place: Place::Written(origin),
+        written: None,
+    }
+}
+
+fn members<'a>(
+    section: Section,
+    key: &'static Key,
+    raw: &'a RawConfig,
+) -> impl Iterator<Item = Effective> + use<'a> {
+    let lines = raw.settings().into_iter();
+    let lines = lines.filter(move |(name, _)| {
+        is_member_key(name) && registry::find(name).is_some_and(|found| found.name == key.name)
+    });
+    lines.map(move |(name, setting)| {
+        let origin = Some(setting.origin.clone());
+        row(Some(section), name, &setting.value, origin)
+    })
+}
+
+fn family(
+    section: Section,
+    key: &'static Key,
+    beginning: &str,
+    settings: &Settings,
+) -> Vec<Effective> {
+    let found = settings.find_family(beginning, key.scope).into_iter();
+    let is_own = |name: &str| match name.strip_prefix("-D") {
+        Some(property) => registry::find_property(property) == Some(key),
+        None => registry::find(name) == Some(key),
+    };
+    found
+        .filter(|found| is_own(&found.key))
+        .map(|found| row(Some(section), &found.key, &found.text, found.origin))
+        .collect()
+}
+
+/// What was written and means nothing here.
+fn unknown(settings: &Settings) -> Vec<Effective> {
+    let lines = settings.raw.settings().into_iter();
+    let lines = lines.filter(|(name, _)| registry::find(name).is_none());
+    lines
+        .map(|(name, setting)| row(None, name, &setting.value, Some(setting.origin.clone())))
+        .collect()
+}

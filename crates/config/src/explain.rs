@@ -1,0 +1,221 @@
+//! What is known about one setting, for people who ask for it by any of its names.
+
+use crate::docs;
+use crate::registry::{self, DefaultValue, Fate, Key, Kind, PREFIX, Scope};
+use crate::suggest;
+
+/// Everything about a setting, in words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explanation {
+    /// Its name in zoo.cfg, or the property's if it has none; of a family, the name that was asked for.
+    pub name: String,
+    /// What it is for.
+    pub meaning: &'static str,
+    /// Where it may be written, and what wins.
+    pub written: &'static str,
+    /// The system properties that carry it; none if it is taken from the file only.
+    pub properties: Vec<String>,
+    /// What a value looks like.
+    pub values: String,
+    /// What a number counts; empty if it counts nothing.
+    pub unit: &'static str,
+    /// What holds if it is not written.
+    pub default: Option<String>,
+    /// The releases of Apache ZooKeeper that brought it.
+    pub since: Option<&'static str>,
+    /// What becomes of it here: `works`, or a line for each case.
+    pub fate: Vec<FateLine>,
+}
+
+/// What becomes of some values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FateLine {
+    /// `works`, `no effect` or `refused`.
+    pub fate: &'static str,
+    /// Which values; empty for all others.
+    pub values: String,
+    /// Why.
+    pub reason: &'static str,
+    /// What to do instead; empty if nothing need be done.
+    pub way_out: &'static str,
+}
+
+/// A name that is not known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownName {
+    /// The name that is nearest, if any is near.
+    pub nearest: Option<String>,
+}
+
+/// Explains a setting by its name in zoo.cfg or its full property name, with or without `-D`.
+///
+/// # Errors
+/// If there is no such setting, with the nearest one.
+pub fn explain(name: &str) -> Result<Explanation, UnknownName> {
+    let name = name.strip_prefix("-D").unwrap_or(name);
+    let found = registry::find(name).or_else(|| registry::find_property(name));
+    if let Some(key) = found {
+        return Ok(explained(name, key));
+    }
+    let real = registry::MISNAMED.iter().find(|(other, _)| *other == name);
+    let nearest = match real {
+        Some((_, real)) => Some((*real).to_owned()),
+        None => suggest::nearest(name.strip_prefix(PREFIX).unwrap_or(name)),
+    };
+    Err(UnknownName { nearest })
+}
+
+fn explained(name: &str, key: &'static Key) -> Explanation {
+    let own = match key.family() {
+        Some(beginning) => {
+            let rest = name.split_once(beginning).map_or("", |(_, rest)| rest);
+            format!("{beginning}{rest}")
+        }
+        None => key.name.to_owned(),
+    };
+    let properties = key.property_name().into_iter();
+    let also = key.also.iter().map(|name| (*name).to_owned());
+    Explanation {
+        name: own,
+        meaning: key.doc,
+        written: written(key.scope),
+        properties: properties.chain(also).collect(),
+        values: values(key),
+        unit: key.unit,
+        default: match key.default {
+            DefaultValue::Unset | DefaultValue::Value("") => None,
+            DefaultValue::Value(text) => Some(text.to_owned()),
+            DefaultValue::Derived(words) => Some(words.replace('`', "")),
+        },
+        since: registry::since(key.name),
+        fate: fate_lines(key),
+    }
+}
+
+fn values(key: &Key) -> String {
+    let values = docs::values(key).replace('`', "");
+    // The unit has a place of its own here.
+    match (key.kind, key.unit) {
+        (Kind::Int | Kind::Long, "") => values.replacen("number", "whole number", 1),
+        (Kind::Int | Kind::Long, unit) => values.replacen(unit, "whole number", 1),
+        _ => values,
+    }
+}
+
+fn written(scope: Scope) -> &'static str {
+    match scope {
+        Scope::File => "in zoo.cfg only",
+        Scope::FileOrProperty(_) | Scope::Prefixed => {
+            "in zoo.cfg or as a system property; zoo.cfg wins"
+        }
+        Scope::FileUnderProperty(_) => "in zoo.cfg or as a system property; the property wins",
+        Scope::Property => "as a system property only",
+        Scope::PropertyOrFile => {
+            "as a system property, which wins, or in zoo.cfg, where Apache ZooKeeper does not look"
+        }
+        Scope::Members => "in zoo.cfg, or in the file that dynamicConfigFile names",
+    }
+}
+
+fn fate_lines(key: &Key) -> Vec<FateLine> {
+    let works = |values: String| FateLine {
+        fate: "works",
+        values,
+        reason: "",
+        way_out: "",
+    };
+    let mut lines: Vec<FateLine> = Vec::new();
+    let mut has_rest = true;
+    for case in key.fate.cases() {
+        let (asks, line) = match case {
+            Fate::NoEffect(asks, reason) => (
+                asks,
+                FateLine {
+                    fate: "no effect",
+                    values: asks.describe().replace('`', ""),
+                    reason,
+                    way_out: "",
+                },
+            ),
+            Fate::Refused(asks, refusal) => (
+                asks,
+                FateLine {
+                    fate: "refused",
+                    values: asks.describe().replace('`', ""),
+                    reason: refusal.reason,
+                    way_out: refusal.way_out,
+                },
+            ),
+            Fate::Works | Fate::Partly(_) => continue,
+        };
+        has_rest &= *asks != registry::Asks::Any;
+        lines.push(line);
+    }
+    if has_rest {
+        lines.insert(0, works(String::new()));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_is_found_by_each_of_its_names() {
+        for name in ["snapCount", "zookeeper.snapCount", "-Dzookeeper.snapCount"] {
+            let found = explain(name).unwrap();
+            assert_eq!(found.name, "snapCount", "{name}");
+            assert_eq!(found.properties, ["zookeeper.snapCount"]);
+            assert_eq!(found.default.as_deref(), Some("100000"));
+            assert_eq!(
+                (found.unit, found.since),
+                ("transactions", Some("3.4.0 or before"))
+            );
+            assert_eq!(found.values, "whole number, 2 or more");
+            assert_eq!(found.fate.len(), 1);
+            assert_eq!(found.fate[0].fate, "works");
+        }
+        assert_eq!(explain("server.7").unwrap().name, "server.7");
+        assert_eq!(
+            explain("authProvider.sasl").unwrap().name,
+            "authProvider.sasl"
+        );
+    }
+
+    #[test]
+    fn a_misspelt_or_misnamed_setting_leads_to_the_real_one() {
+        let nearest = |name: &str| explain(name).unwrap_err().nearest;
+        assert_eq!(nearest("tikcTime").as_deref(), Some("tickTime"));
+        assert_eq!(
+            nearest("-Dzookeeper.snapCont").as_deref(),
+            Some("snapCount")
+        );
+        assert_eq!(
+            nearest("requestThrottleLimit").as_deref(),
+            Some("request_throttle_max_requests")
+        );
+        assert_eq!(nearest("kubernetes.namespace"), None);
+    }
+
+    #[test]
+    fn every_setting_has_an_explanation_with_a_fate() {
+        for key in registry::all() {
+            let name = key.name.replace('*', "x");
+            let found = explain(&name).unwrap();
+            assert!(!found.fate.is_empty() && !found.values.is_empty(), "{name}");
+            assert!(!found.values.contains('`'), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_says_why_and_what_to_do() {
+        let found = explain("ssl.crl").unwrap();
+        let refused = found
+            .fate
+            .iter()
+            .find(|line| line.fate == "refused")
+            .unwrap();
+        assert!(!refused.reason.is_empty() && !refused.way_out.is_empty());
+    }
+}

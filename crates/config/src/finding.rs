@@ -1,0 +1,196 @@
+//! What is found in a configuration, by names that scripts may rely on.
+//!
+//! The names are those of the findings of `zoarium config check` and `zoarium preflight`; docs/OPERATIONS.md lists
+//! them. A name that is out in the world keeps its meaning.
+
+use std::fmt;
+
+use crate::error::ConfigError;
+use crate::origin::{Notice, NoticeLevel, Origin};
+
+/// Declares names with what they stand for, and the list of them.
+macro_rules! findings {
+    ($($(#[doc = $doc:literal])+ $name:ident = $id:literal;)+) => {
+        $($(#[doc = $doc])+ pub const $name: &str = $id;)+
+
+        /// All names, each with what it stands for.
+        pub const ALL: &[(&str, &str)] = &[$(($id, concat!($($doc),+))),+];
+    };
+}
+
+findings! {
+    /// The file is missing, cannot be read, or is no configuration.
+    FILE = "config-file";
+    /// The value of a setting is refused, or a setting is missing.
+    VALUE = "config-value";
+    /// A setting asks for what is not there; the server does not start with it.
+    NOT_THERE = "config-not-there";
+    /// A name that is not known, or that counts only elsewhere.
+    UNKNOWN = "config-unknown";
+    /// A setting has nothing to act on.
+    NO_EFFECT = "config-no-effect";
+    /// Flags of a JVM, such as heap sizes.
+    JVM_FLAGS = "config-jvm-flags";
+    /// A value that cannot be taken; another one holds.
+    FALLBACK = "config-fallback";
+    /// The same setting in another place wins.
+    OVERRIDDEN = "config-overridden";
+    /// A setting that counts here and not for Apache ZooKeeper.
+    MISPLACED = "config-misplaced";
+    /// A directory is counted from where the server is started.
+    RELATIVE_PATH = "config-relative-path";
+    /// The file of `dynamicConfigFile` is missing, cannot be read, or holds what it must not.
+    DYNAMIC_FILE = "config-dynamic-file";
+    /// The JAAS file is not named, cannot be read, or nobody can log in by it.
+    JAAS = "config-jaas";
+    /// The member list is refused, or contradicts other settings.
+    MEMBERS = "member-list";
+    /// The number of voters survives less than it could.
+    VOTERS = "member-voters";
+    /// The name of a host is not known.
+    UNRESOLVED = "member-unresolved";
+    /// There is no `myid`.
+    MY_ID_MISSING = "myid-missing";
+    /// `myid` cannot be read or holds no number.
+    MY_ID = "myid-invalid";
+    /// The id in `myid` is not in the member list.
+    MY_ID_NOT_LISTED = "myid-not-listed";
+    /// A data directory is missing or is none.
+    DATA_DIRECTORY = "data-directory";
+}
+
+/// What a server that starts logs for the record. It is no finding.
+pub(crate) const NOTED: &str = "config-noted";
+
+/// How bad a finding is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Severity {
+    /// The server does not start, or data would be lost.
+    Blocker,
+    /// It starts, but probably not as it was meant.
+    Warning,
+    /// Worth knowing.
+    Note,
+}
+
+impl Severity {
+    /// The word for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Blocker => "blocker",
+            Self::Warning => "warning",
+            Self::Note => "note",
+        }
+    }
+}
+
+impl fmt::Display for Severity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Something that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// What kind of thing: a name that does not change.
+    pub id: &'static str,
+    /// How bad it is.
+    pub severity: Severity,
+    /// Where it was written; absent for what no file says.
+    pub origin: Option<Origin>,
+    /// The setting, as written.
+    pub key: Option<String>,
+    /// What is wrong.
+    pub problem: String,
+    /// What to do about it.
+    pub way_out: Option<String>,
+}
+
+impl Finding {
+    /// A finding without a place.
+    pub fn new(id: &'static str, severity: Severity, problem: impl Into<String>) -> Self {
+        Self {
+            id,
+            severity,
+            origin: None,
+            key: None,
+            problem: problem.into(),
+            way_out: None,
+        }
+    }
+
+    /// In this place.
+    #[must_use]
+    pub fn at(mut self, origin: Option<Origin>) -> Self {
+        self.origin = origin;
+        self
+    }
+
+    /// About this setting.
+    #[must_use]
+    pub fn key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+
+    /// With a way out.
+    #[must_use]
+    pub fn way_out(mut self, way_out: impl Into<String>) -> Self {
+        self.way_out = Some(way_out.into());
+        self
+    }
+
+    /// The line of [`Self::origin`], or 0: findings are told in the order of lines.
+    pub fn line(&self) -> u32 {
+        match self.origin {
+            Some(Origin::File { line, .. }) => line.unwrap_or(0),
+            _ => 0,
+        }
+    }
+}
+
+impl From<ConfigError> for Finding {
+    fn from(error: ConfigError) -> Self {
+        Self {
+            id: error.id(),
+            severity: Severity::Blocker,
+            origin: error.origin,
+            key: error.key,
+            problem: error.reason,
+            way_out: error.hint,
+        }
+    }
+}
+
+impl From<Notice> for Finding {
+    fn from(notice: Notice) -> Self {
+        let severity = match (notice.level, notice.id) {
+            // A server without a JVM is the same server.
+            (NoticeLevel::Info, _) | (_, JVM_FLAGS) => Severity::Note,
+            (NoticeLevel::Warn | NoticeLevel::Error, _) => Severity::Warning,
+        };
+        Self {
+            id: notice.id,
+            severity,
+            origin: notice.origin,
+            key: notice.key,
+            problem: notice.text,
+            way_out: None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_name_stands_for_one_kind_of_finding() {
+        let names: BTreeSet<_> = ALL.iter().map(|(id, _)| id).collect();
+        assert_eq!(names.len(), ALL.len());
+        assert!(ALL.iter().all(|(_, what)| what.ends_with('.')));
+    }
+}

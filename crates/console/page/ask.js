@@ -1,0 +1,105 @@
+// What the page asks the member. The token of this visit goes with every request in a header of its own:
+// no cookie, so no other page can ask in this visitor's name.
+
+/** Who we are to the member: its answer to the beginning of the visit. */
+export const visit = { token: null, user: null, identities: [] };
+
+/** A refusal: `code` for the page, the message for its reader. */
+export class Refused extends Error {
+  constructor(status, code, text) {
+    super(text);
+    this.status = status;
+    this.code = code;
+  }
+}
+
+let beginning = null;
+
+/** Begins the visit; once, whoever asks first. */
+export function begin() {
+  beginning ??= request("POST", "visit")
+    .then((response) => response.json())
+    .then((answer) => Object.assign(visit, answer, { user: null, identities: [] }))
+    .finally(() => {
+      beginning = null;
+    });
+  return beginning;
+}
+
+async function request(method, what, parameters, body) {
+  const query = parameters ? `?${new URLSearchParams(parameters)}` : "";
+  const headers = visit.token ? { "x-zoarium-visit": visit.token } : {};
+  let response;
+  try {
+    response = await fetch(`/console/${what}${query}`, { method, headers, body, redirect: "error" });
+  } catch {
+    throw new Refused(0, "Unreachable", "the member cannot be reached");
+  }
+  if (response.ok) return response;
+  let error = {};
+  try {
+    error = (await response.json()).error ?? {};
+  } catch {
+    // Something in between has answered.
+  }
+  if (typeof error === "string") error = { code: "Refused", text: error };
+  throw new Refused(response.status, error.code ?? "Refused", error.text ?? `the answer is ${response.status}`);
+}
+
+/** Asks, and begins anew if the visit is over; whoever was logged in then is told. */
+export async function ask(method, what, parameters, body) {
+  if (!visit.token) await begin();
+  try {
+    return await request(method, what, parameters, body);
+  } catch (error) {
+    if (error.code !== "NoVisit") throw error;
+    const user = visit.user;
+    visit.token = null;
+    await begin();
+    document.dispatchEvent(new CustomEvent("identity"));
+    if (user !== null) throw new Refused(403, "Over", "the visit was over: log in again");
+    return request(method, what, parameters, body);
+  }
+}
+
+/** Asks for JSON. */
+export async function json(what, parameters) {
+  return (await ask("GET", what, parameters)).json();
+}
+
+/** Changes something; the answer is JSON. */
+export async function change(method, what, parameters, body) {
+  return (await ask(method, what, parameters, body)).json();
+}
+
+/** A command of the admin server. Numbers that a script cannot hold come as text. */
+export async function command(name) {
+  if (!visit.token) await begin();
+  let response;
+  try {
+    response = await fetch(`${visit.commands}/${name}`, { redirect: "error" });
+  } catch {
+    throw new Refused(0, "Unreachable", "the member cannot be reached");
+  }
+  if (!response.ok) throw new Refused(response.status, "Command", `${name} is answered ${response.status}`);
+  const text = (await response.text()).replace(/( : )(-?\d{16,})(?=[,\s])/g, '$1"$2"');
+  const answer = JSON.parse(text);
+  if (answer.error) throw new Refused(response.status, "Command", answer.error);
+  return answer;
+}
+
+/** Gives the member an identity. */
+export async function logIn(user, password) {
+  const answer = await change("POST", "login", undefined, JSON.stringify({ user, password }));
+  visit.user = answer.user;
+  visit.identities = answer.identities;
+  document.dispatchEvent(new CustomEvent("identity"));
+}
+
+/** Takes it back. */
+export async function logOut() {
+  await change("POST", "logout");
+  visit.user = null;
+  visit.identities = [];
+  document.dispatchEvent(new CustomEvent("identity"));
+}

@@ -1,0 +1,142 @@
+// Which view is shown, and the clock that keeps it fresh.
+
+import { begin, logIn, logOut, visit } from "./ask.js";
+import { dialog, field, h, oneLine, say } from "./dom.js";
+import { history } from "./history.js";
+import { log } from "./log.js";
+import { overview, sample, sampleMissed } from "./overview.js";
+import { sessions } from "./sessions.js";
+import { tree } from "./tree.js";
+
+const EVERY_MS = 2000;
+
+const main = document.getElementById("main");
+const trouble = document.getElementById("trouble");
+const identity = document.getElementById("identity");
+let shown = null;
+let name = null;
+
+function parse() {
+  const [, view = "ensemble", rest = ""] = /^#\/(\w+)(.*)$/.exec(location.hash) ?? [];
+  let path = "/";
+  try {
+    path = rest.split("/").map(decodeURIComponent).join("/").replace(/\/+$/, "") || "/";
+  } catch {
+    // An address that somebody has typed.
+  }
+  return { view, path };
+}
+
+const VIEWS = {
+  ensemble: () => overview(main),
+  tree: (path) => tree(main, path),
+  sessions: (path) => sessions(main, path.slice(1)),
+  history: (path) => history(main, path),
+  log: () => log(main),
+};
+
+function route() {
+  const { view, path } = parse();
+  const known = Object.hasOwn(VIEWS, view) ? view : "ensemble";
+  if (known === name && shown.go) {
+    shown.go(path);
+    return;
+  }
+  name = known;
+  for (const link of document.querySelectorAll("[data-view]")) {
+    if (link.dataset.view === name) link.setAttribute("aria-current", "page");
+    else link.removeAttribute("aria-current");
+  }
+  shown = VIEWS[name](path);
+  tick(false);
+}
+
+function tell(now) {
+  const role = document.getElementById("role");
+  role.textContent = now.server_state;
+  role.className = `chip role-${now.server_state}`;
+}
+
+let ticking = false;
+
+async function tick(isNew = true) {
+  if (ticking && isNew) return;
+  ticking = true;
+  try {
+    let now = null;
+    if (isNew || !tick.last) {
+      now = await sample();
+      tick.last = now;
+      tell(now);
+    }
+    await shown?.refresh(now ?? tick.last);
+    trouble.hidden = true;
+  } catch (error) {
+    if (isNew) sampleMissed();
+    trouble.textContent = `No fresh figures: ${error.message}.`;
+    trouble.hidden = false;
+  } finally {
+    ticking = false;
+  }
+}
+
+function tellIdentity() {
+  const on = visit.user !== null;
+  identity.textContent = on ? oneLine(visit.user) : "Read only · Log in";
+  identity.classList.toggle("on", on);
+  identity.title = on ? visit.identities.map(({ scheme, id }) => `${scheme}:${id}`).join("\n") : "";
+}
+
+function askIdentity() {
+  if (visit.user !== null) {
+    const who = visit.identities.map(({ scheme, id }) => h("li", {}, oneLine(`${scheme}: ${id}`)));
+    dialog("Logged in", [h("p", {}, "The member knows you as"), h("ul", {}, who)], "Log out", async () => {
+      await logOut();
+      say("Logged out: the console only reads");
+    });
+    return;
+  }
+  if (!visit.may_log_in) {
+    dialog("No login here", h("p", {}, visit.why_not ?? "not now"), "Understood", async () => {});
+    return;
+  }
+  dialog(
+    "ZooKeeper identity",
+    [
+      h("p", { class: "quiet" }, "Scheme digest. What it may do is said by the ACL of each znode."),
+      field("User", h("input", { name: "user", required: true, autocomplete: "username", spellcheck: "false" })),
+      field("Password", h("input", { name: "password", type: "password", autocomplete: "current-password" })),
+    ],
+    "Log in",
+    async ({ user, password }) => {
+      await logIn(user, password);
+      say(`Logged in as ${oneLine(user)}`);
+    },
+  );
+}
+
+async function start() {
+  identity.addEventListener("click", askIdentity);
+  document.addEventListener("identity", () => {
+    tellIdentity();
+    const { path } = parse();
+    if (shown?.go) shown.go(path);
+    else tick(false);
+  });
+  addEventListener("hashchange", route);
+  try {
+    await begin();
+    document.getElementById("title").textContent = visit.title;
+    document.title = `${visit.title} · Zoarium console`;
+    document.getElementById("title").title = visit.version;
+    document.getElementById("has-history").hidden = !visit.has_history;
+  } catch (error) {
+    trouble.textContent = error.message;
+    trouble.hidden = false;
+  }
+  tellIdentity();
+  route();
+  setInterval(() => document.visibilityState === "visible" && tick(), EVERY_MS);
+}
+
+start();

@@ -1,0 +1,140 @@
+// The sessions of this member: who, from where, what they own and watch, and who is busiest.
+
+import { json } from "./ask.js";
+import { count, duration, h, moment, oneLine, show, table } from "./dom.js";
+import { linkTo } from "./tree.js";
+
+function pathsOf({ total, paths }, what) {
+  if (total === 0) return "–";
+  return h(
+    "details",
+    { open: total <= 3 },
+    h("summary", {}, `${count(total)} ${what}`),
+    h(
+      "ul",
+      { class: "paths" },
+      paths.map((path) => h("li", {}, h("a", { href: linkTo(path) }, oneLine(path)))),
+      total > paths.length && h("li", { class: "quiet" }, `and ${count(total - paths.length)} more`),
+    ),
+  );
+}
+
+/** The view; sessions whose id or address holds `like`. */
+export function sessions(place, like) {
+  const found = h("div");
+  const busiest = h("div");
+  const about = h("p", { class: "quiet" });
+  let pages = [""];
+  let before = new Map();
+  let at = 0;
+  let drawn = "";
+  const filter = h("input", {
+    type: "search",
+    value: like,
+    placeholder: "0x… or an address",
+    oninput: () => {
+      pages = [""];
+      refresh();
+    },
+  });
+  show(
+    place,
+    h("h1", {}, "Sessions"),
+    h("div", { class: "tools" }, h("label", { class: "inline" }, "Id or address ", filter), about),
+    found,
+    busiest,
+  );
+
+  function turn(answer) {
+    const back = pages.length > 1 && h("button", { type: "button", onclick: () => { pages.pop(); refresh(); } }, "Back");
+    const next =
+      answer.has_more &&
+      h("button", { type: "button", onclick: () => { pages.push(answer.sessions.at(-1).id); refresh(); } }, "More");
+    return h("div", { class: "actions" }, back, next);
+  }
+
+  function draw(answer) {
+    // Whoever has opened a list reads it: it is drawn again when something has changed only.
+    const state = JSON.stringify(answer.sessions.map((one) => [one.id, one.ephemerals, one.watches, one.connection?.received]));
+    if (state === drawn) return;
+    drawn = state;
+    const opened = new Set([...found.querySelectorAll("details[open]")].map((one) => one.dataset.key));
+    const closed = new Set([...found.querySelectorAll("details:not([open])")].map((one) => one.dataset.key));
+    const rows = answer.sessions.map((one) => {
+      const connection = one.connection;
+      return [
+        h("code", {}, one.id),
+        connection ? `${connection.address}:${connection.port}` : h("span", { class: "quiet" }, "at another member"),
+        connection ? h("span", { title: moment(connection.established_ms) }, duration(Date.now() - connection.established_ms)) : "–",
+        connection ? count(connection.received) : "–",
+        connection ? connection.last_operation : "–",
+        connection ? `${count(connection.average_latency_ms)} / ${count(connection.max_latency_ms)} ms` : "–",
+        pathsOf(one.ephemerals, "ephemerals"),
+        pathsOf(one.watches, "watches"),
+      ];
+    });
+    show(
+      found,
+      table(
+        "Sessions",
+        ["Session", "Client", "For", "Requests", "Last", "Latency mean / max", "Owns", "Watches"],
+        rows,
+        "no session is like that",
+      ),
+      turn(answer),
+    );
+    found.querySelectorAll("tbody tr").forEach((row, index) => {
+      row.querySelectorAll("details").forEach((one, column) => {
+        one.dataset.key = `${answer.sessions[index]?.id}/${column}`;
+        if (opened.has(one.dataset.key)) one.open = true;
+        if (closed.has(one.dataset.key)) one.open = false;
+      });
+    });
+  }
+
+  function rank(answer) {
+    const now = performance.now();
+    const seconds = (now - at) / 1000;
+    const clients = new Map();
+    for (const { id, connection, ephemerals, watches } of answer.sessions) {
+      if (!connection) continue;
+      const row = clients.get(connection.address) ?? { sessions: 0, rate: 0, ephemerals: 0, watches: 0, max: 0 };
+      row.sessions += 1;
+      if (before.has(id)) row.rate += Math.max(0, connection.received - before.get(id)) / seconds;
+      row.ephemerals += ephemerals.total;
+      row.watches += watches.total;
+      row.max = Math.max(row.max, connection.max_latency_ms);
+      clients.set(connection.address, row);
+    }
+    before = new Map(answer.sessions.filter((one) => one.connection).map((one) => [one.id, one.connection.received]));
+    at = now;
+    const rows = [...clients.entries()].sort(([, a], [, b]) => b.rate - a.rate).slice(0, 10);
+    show(
+      busiest,
+      h("h2", {}, "Busiest clients"),
+      table(
+        "Busiest clients",
+        ["Address", "Sessions", "Requests", "Ephemerals", "Watches", "Longest wait"],
+        rows.map(([address, row]) => [
+          address,
+          count(row.sessions),
+          `${count(row.rate)} /s`,
+          count(row.ephemerals),
+          count(row.watches),
+          `${count(row.max)} ms`,
+        ]),
+        "nobody is connected",
+      ),
+      h("p", { class: "quiet" }, "Of the sessions that are shown, since the last look. Watches on children are not told by the server."),
+    );
+  }
+
+  async function refresh() {
+    const answer = await json("sessions", { after: pages.at(-1), like: filter.value.trim() });
+    about.textContent = `Known: ${count(answer.total)}, connected here: ${count(answer.connected)}.`;
+    draw(answer);
+    rank(answer);
+  }
+
+  return { refresh };
+}

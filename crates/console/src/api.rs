@@ -1,0 +1,497 @@
+//! From a request to an answer.
+
+use std::borrow::Cow;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use form_urlencoded::parse;
+use http::header::{HeaderMap, HeaderName};
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use monitoring::admin::Answer;
+use proto::response::WhoAmIResponse;
+use proto::{OpCode, Secret};
+use serde_json::{Value, json};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use crate::edit::wrong;
+use crate::guard::{Names, is_from_here, secured};
+use crate::limits::{BODY_PATIENCE, FORM_BYTES_MAX, QUESTIONS_MAX};
+use crate::said::{Refusal, found};
+use crate::session::{Fault, ZnodeSession};
+use crate::sessions::SessionsPage;
+use crate::visits::{Login, Visit, Visits};
+use crate::{assets, edit, shown};
+
+/// The token of a visit. A page of another site cannot send it: a header of its own takes a
+/// permission (CORS) that is never given.
+const TOKEN: HeaderName = HeaderName::from_static("x-zoarium-visit");
+
+/// Below it is all that the page asks for.
+const BELOW: &str = "/console/";
+
+/// Bytes of a request that are neither path nor data, at most.
+const REQUEST_BYTES_AROUND: usize = 256;
+
+/// Questions to the change history: commands of the admin server, which the page asks with its visitor's identity.
+const HISTORY: [&str; 3] = ["history/changes", "history/tree", "history/diff"];
+
+/// Headers of proxies: who comes through one may be anywhere.
+const FORWARDED: [&str; 2] = ["forwarded", "x-forwarded-for"];
+
+/// The member that is looked at.
+pub trait Member: Send + Sync {
+    /// A stream to it.
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    /// A connection of a client at this address.
+    ///
+    /// # Errors
+    /// If such a client is turned away; the reason is for people.
+    fn connect(&self, caller: &Caller) -> Result<Self::Stream, String>;
+
+    /// Milliseconds of the monotonic clock.
+    fn now_ms(&self) -> u64;
+
+    /// A token that nobody can guess; `None` if the system gives no random bytes.
+    fn token(&self) -> Option<String>;
+}
+
+/// Who asks.
+#[derive(Debug, Clone)]
+pub struct Caller {
+    /// The address.
+    pub peer: SocketAddr,
+    /// Nobody on the way reads it.
+    pub is_tls: bool,
+    /// On this machine, and not behind a proxy that is on it.
+    pub is_near: bool,
+}
+
+impl Caller {
+    /// Who has sent a request with these headers from the address `peer`, and counts as `ip`.
+    pub fn new(peer: SocketAddr, ip: IpAddr, is_tls: bool, headers: &HeaderMap) -> Self {
+        let is_forwarded = FORWARDED.iter().any(|name| headers.contains_key(*name));
+        Self {
+            peer: SocketAddr::new(ip, peer.port()),
+            is_tls,
+            is_near: peer.ip().to_canonical().is_loopback() && !is_forwarded,
+        }
+    }
+}
+
+/// How the console is set up.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// Names that the server is reached by, besides addresses and `localhost`.
+    pub names: Vec<String>,
+    /// Where the commands of the admin server are.
+    pub commands: String,
+    /// What this server is called, for the title.
+    pub title: String,
+    /// The version of the server.
+    pub version: String,
+    /// Whether a change history is kept.
+    pub has_history: bool,
+    /// Largest data of a znode, in bytes.
+    pub data_bytes_max: usize,
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub enum Outcome {
+    /// The answer.
+    Answer(Answer),
+    /// A page of the sessions, which the host looks at with [`sessions_answer`](crate::sessions_answer).
+    Sessions(SessionsPage),
+    /// A question to the change history: the command, its parameters, and who asks if they have said so.
+    History(&'static str, Vec<(String, String)>, Option<Login>),
+    /// The log of the last minutes, for whoever may do everything with `/`.
+    Log(Login),
+}
+
+/// The console of a server.
+#[derive(Debug)]
+pub struct Console {
+    settings: Settings,
+    names: Names,
+    visits: Visits,
+    questions: Semaphore,
+}
+
+/// A request of a visitor.
+struct Asked<'a> {
+    visit: Arc<Visit>,
+    caller: &'a Caller,
+    parameters: Vec<(Cow<'a, str>, Cow<'a, str>)>,
+}
+
+impl Console {
+    /// One that nobody has visited.
+    pub fn new(settings: Settings) -> Self {
+        let names = Names::new(settings.names.iter().cloned());
+        Self {
+            settings,
+            names,
+            visits: Visits::default(),
+            questions: Semaphore::new(QUESTIONS_MAX),
+        }
+    }
+
+    /// Whether a path is the console's.
+    pub fn serves(path: &str) -> bool {
+        path == "/" || path.starts_with(BELOW)
+    }
+
+    /// Answers a request whose path is the console's.
+    pub async fn answer<M, B>(&self, member: &M, request: Request<B>, caller: &Caller) -> Outcome
+    where
+        M: Member,
+        B: http_body::Body<Data = Bytes>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        match self.decide(member, request, caller).await {
+            Ok(Outcome::Answer(answer)) => Outcome::Answer(secured(answer)),
+            Ok(outcome) => outcome,
+            Err(refusal) => {
+                if refusal.status != StatusCode::NOT_FOUND {
+                    let (peer, code) = (caller.peer, refusal.code);
+                    tracing::debug!(%peer, code, reason = refusal.text, "console: request refused");
+                }
+                Outcome::Answer(secured(refusal.answer()))
+            }
+        }
+    }
+
+    /// What the host has found, as an answer.
+    pub fn finished(answer: Answer) -> Answer {
+        secured(answer)
+    }
+
+    /// What goes with every answer, for one that the host writes itself.
+    pub fn headers() -> HeaderMap {
+        crate::guard::headers()
+    }
+
+    async fn decide<M, B>(
+        &self,
+        member: &M,
+        request: Request<B>,
+        caller: &Caller,
+    ) -> Result<Outcome, Refusal>
+    where
+        M: Member,
+        B: http_body::Body<Data = Bytes>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (head, body) = request.into_parts();
+        if !self.names.are_meant(&head.uri, &head.headers) {
+            let text =
+                "this server is not known by the name in Host: add it to admin.console.hosts";
+            return Err(Refusal::new(StatusCode::MISDIRECTED_REQUEST, "Host", text));
+        }
+        let is_read = head.method == Method::GET || head.method == Method::HEAD;
+        let path = head.uri.path();
+        if is_read && let Some(file) = assets::find(path) {
+            return Ok(Outcome::Answer(file));
+        }
+        if !is_from_here(&head.headers) {
+            let text = "a page of another site asks";
+            return Err(Refusal::new(StatusCode::FORBIDDEN, "Origin", text));
+        }
+        let limit = self.body_limit(&head.method, path);
+        let body = match is_read {
+            true => Bytes::new(),
+            false => read_body(body, limit).await?,
+        };
+        let what = path.strip_prefix(BELOW).unwrap_or_default();
+        if head.method == Method::POST && what == "visit" {
+            return self.begin(member, caller).map(Outcome::Answer);
+        }
+        let asked = Asked {
+            visit: self.visit(member, &head.headers, caller)?,
+            caller,
+            parameters: parse(head.uri.query().unwrap_or_default().as_bytes()).collect(),
+        };
+        match (&head.method, what) {
+            (&Method::GET, "sessions") => asked.sessions().map(Outcome::Sessions),
+            (&Method::GET, what) if HISTORY.contains(&what) => asked.history(what).await,
+            (&Method::GET, "log") => asked.login().await.map(Outcome::Log),
+            (&Method::POST, "login") => {
+                secure(caller)?;
+                asked.log_in(member, &body).await.map(Outcome::Answer)
+            }
+            (&Method::POST, "logout") => {
+                *asked.visit.seat.lock().await = Default::default();
+                Ok(Outcome::Answer(found(&json!({}))))
+            }
+            (method, what) => {
+                // The request around the data counts as well; beyond this the member hangs up.
+                let path_bytes = asked.parameter("path").map_or(0, str::len);
+                if body.len() + path_bytes + REQUEST_BYTES_AROUND > self.settings.data_bytes_max {
+                    return Err(too_large(self.settings.data_bytes_max));
+                }
+                let _turn = self.questions.acquire().await;
+                asked
+                    .znodes(member, method, what, body)
+                    .await
+                    .map(Outcome::Answer)
+            }
+        }
+    }
+
+    fn body_limit(&self, method: &Method, path: &str) -> usize {
+        let is_data = (method == Method::PUT && path == "/console/data")
+            || (method == Method::POST && path == "/console/node");
+        if is_data {
+            self.settings.data_bytes_max
+        } else {
+            FORM_BYTES_MAX
+        }
+    }
+
+    fn begin<M: Member>(&self, member: &M, caller: &Caller) -> Result<Answer, Refusal> {
+        let busy = |text| Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "Busy", text);
+        let token = member
+            .token()
+            .ok_or_else(|| busy("no random bytes are to be had"))?;
+        let address = caller.peer.ip().to_canonical();
+        if !self.visits.begin(token.clone(), address, member.now_ms()) {
+            return Err(busy("too many consoles are open at this member"));
+        }
+        let Settings {
+            commands,
+            title,
+            version,
+            has_history,
+            data_bytes_max,
+            ..
+        } = &self.settings;
+        let secure = secure(caller);
+        Ok(found(&json!({
+            "token": token,
+            "commands": commands,
+            "title": title,
+            "version": version,
+            "has_history": has_history,
+            "data_bytes_max": data_bytes_max,
+            "may_log_in": secure.is_ok(),
+            "why_not": secure.err().map(|refusal| refusal.text),
+        })))
+    }
+
+    fn visit<M: Member>(
+        &self,
+        member: &M,
+        headers: &HeaderMap,
+        caller: &Caller,
+    ) -> Result<Arc<Visit>, Refusal> {
+        let token = headers.get(TOKEN).and_then(|token| token.to_str().ok());
+        let address = caller.peer.ip().to_canonical();
+        let visit = token.and_then(|token| self.visits.find(token, address, member.now_ms()));
+        let text = "the token of a visit is missing or no longer good";
+        visit.ok_or_else(|| Refusal::new(StatusCode::FORBIDDEN, "NoVisit", text))
+    }
+}
+
+/// All of a body, if it is not too large and comes in time.
+async fn read_body<B>(body: B, limit: usize) -> Result<Bytes, Refusal>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    // What is promised is not waited for.
+    if body.size_hint().lower() > u64::try_from(limit).unwrap_or(u64::MAX) {
+        return Err(too_large(limit));
+    }
+    let collected = timeout(BODY_PATIENCE, Limited::new(body, limit).collect()).await;
+    match collected {
+        Ok(Ok(whole)) => Ok(whole.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large(limit)),
+        Ok(Err(_)) => Err(wrong("the body does not come whole")),
+        Err(_) => {
+            let text = "the body takes too long";
+            Err(Refusal::new(StatusCode::REQUEST_TIMEOUT, "TooSlow", text))
+        }
+    }
+}
+
+fn too_large(limit: usize) -> Refusal {
+    let text = format!("this is more than {limit} bytes");
+    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "TooLarge", text)
+}
+
+impl Asked<'_> {
+    fn parameter(&self, name: &str) -> Option<&str> {
+        let found = self.parameters.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| &**value)
+    }
+
+    fn path(&self) -> Result<&str, Refusal> {
+        self.parameter("path")
+            .ok_or_else(|| wrong("path is missing"))
+    }
+
+    fn version(&self) -> Result<i32, Refusal> {
+        let version = self.parameter("version").and_then(|text| text.parse().ok());
+        version.ok_or_else(|| wrong("version is missing or no number"))
+    }
+
+    fn sessions(&self) -> Result<SessionsPage, Refusal> {
+        let after = self.parameter("after").filter(|text| !text.is_empty());
+        let after = after.map(|text| {
+            let digits = text.strip_prefix("0x").unwrap_or(text);
+            let id = u64::from_str_radix(digits, 16).map(u64::cast_signed);
+            id.map_err(|_| wrong("after is a session id: 0x and hex digits"))
+        });
+        let like = self.parameter("like").unwrap_or_default().to_owned();
+        Ok(SessionsPage {
+            after: after.transpose()?,
+            like,
+        })
+    }
+
+    async fn history(&self, what: &str) -> Result<Outcome, Refusal> {
+        let command = HISTORY.into_iter().find(|known| *known == what);
+        let command = command.ok_or_else(nothing_here)?;
+        let parameters = self.parameters.iter();
+        let parameters = parameters.map(|(name, value)| (name.to_string(), value.to_string()));
+        let login = self.visit.seat.lock().await.login.clone();
+        Ok(Outcome::History(command, parameters.collect(), login))
+    }
+
+    async fn login(&self) -> Result<Login, Refusal> {
+        let seat = self.visit.seat.lock().await;
+        seat.login.clone().ok_or_else(needs_identity)
+    }
+
+    /// The identity is taken once a session has it.
+    async fn log_in<M: Member>(&self, member: &M, body: &[u8]) -> Result<Answer, Refusal> {
+        let form: Value = serde_json::from_slice(body).map_err(|_| wrong("the form is no JSON"))?;
+        let text = |name: &str| form.get(name).and_then(Value::as_str).unwrap_or_default();
+        let (user, password) = (text("user"), text("password"));
+        if user.is_empty() || user.contains(':') {
+            return Err(wrong("a user's name has no colon and at least one letter"));
+        }
+        let login = Login {
+            scheme: "digest".to_owned(),
+            auth: Secret::new(format!("{user}:{password}")),
+        };
+        let mut seat = self.visit.seat.lock().await;
+        let session = open(member, self.caller, Some(&login)).await?;
+        let who: WhoAmIResponse = session.ask_plain(OpCode::WhoAmI).await?;
+        let peer = self.caller.peer;
+        tracing::info!(%peer, user = ?user, "console: a visitor has given an identity");
+        seat.login = Some(login);
+        seat.session = Some(session);
+        let identities = who
+            .clients
+            .iter()
+            .map(|client| json!({ "scheme": &*client.scheme, "id": &*client.user }));
+        Ok(found(
+            &json!({ "user": user, "identities": identities.collect::<Vec<_>>() }),
+        ))
+    }
+
+    /// The session of this visit, and whether it has an identity.
+    async fn session<M: Member>(&self, member: &M) -> Result<(Arc<ZnodeSession>, bool), Refusal> {
+        let mut seat = self.visit.seat.lock().await;
+        let session = match seat.session.as_ref().filter(|session| session.is_open()) {
+            Some(session) => session.clone(),
+            None => open(member, self.caller, seat.login.as_ref()).await?,
+        };
+        seat.session = Some(session.clone());
+        Ok((session, seat.login.is_some()))
+    }
+
+    async fn znodes<M: Member>(
+        &self,
+        member: &M,
+        method: &Method,
+        what: &str,
+        body: Bytes,
+    ) -> Result<Answer, Refusal> {
+        let is_read = *method == Method::GET;
+        let known = match what {
+            "node" => matches!(*method, Method::GET | Method::POST | Method::DELETE),
+            "data" => matches!(*method, Method::GET | Method::PUT),
+            "acl" => *method == Method::PUT,
+            "stat" | "children" => is_read,
+            _ => return Err(nothing_here()),
+        };
+        if !known {
+            let text = "there is no such method here";
+            return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "Method", text));
+        }
+        let path = self.path()?;
+        let (session, has_identity) = self.session(member).await?;
+        if is_read {
+            return self.read(&session, what, path).await;
+        }
+        if !has_identity {
+            return Err(needs_identity());
+        }
+        match (method, what) {
+            (&Method::PUT, "data") => edit::set_data(&session, path, self.version()?, body).await,
+            (&Method::PUT, _) => edit::set_acl(&session, path, self.version()?, &body).await,
+            (&Method::DELETE, _) => edit::delete(&session, path, self.version()?).await,
+            _ => {
+                let kind = self.parameter("kind").unwrap_or("persistent");
+                let acl = self.parameter("acl").unwrap_or("open");
+                edit::create(&session, path, (kind, acl), body).await
+            }
+        }
+    }
+
+    async fn read(
+        &self,
+        session: &ZnodeSession,
+        what: &str,
+        path: &str,
+    ) -> Result<Answer, Refusal> {
+        match what {
+            "node" => shown::znode(session, path).await,
+            "stat" => shown::stat(session, path).await,
+            "children" => {
+                let after = self.parameter("after").unwrap_or_default();
+                shown::children(session, path, after).await
+            }
+            _ => {
+                let offset = self.parameter("offset").unwrap_or("0").parse();
+                let offset = offset.map_err(|_| wrong("offset is no number"))?;
+                shown::data(session, path, offset).await
+            }
+        }
+    }
+}
+
+/// Credentials count where nobody else has read them.
+fn secure(caller: &Caller) -> Result<(), Refusal> {
+    if caller.is_tls || caller.is_near {
+        return Ok(());
+    }
+    let text = "credentials are taken over HTTPS or from this machine only \
+                (admin.forceHttps, admin.portUnification)";
+    Err(Refusal::new(StatusCode::FORBIDDEN, "NotSecure", text))
+}
+
+fn nothing_here() -> Refusal {
+    Refusal::new(StatusCode::NOT_FOUND, "NotFound", "there is nothing here")
+}
+
+fn needs_identity() -> Refusal {
+    let text = "log in with a ZooKeeper identity first: without one the console only reads";
+    Refusal::new(StatusCode::FORBIDDEN, "ReadOnly", text)
+}
+
+async fn open<M: Member>(
+    member: &M,
+    caller: &Caller,
+    login: Option<&Login>,
+) -> Result<Arc<ZnodeSession>, Refusal> {
+    let stream = member.connect(caller).map_err(Fault::NoSession)?;
+    Ok(Arc::new(ZnodeSession::open(stream, login).await?))
+}

@@ -1,0 +1,93 @@
+//! What the page is answered, and what it is refused with.
+
+use http::StatusCode;
+use monitoring::admin::{Answer, Body};
+use proto::ErrorCode;
+use serde_json::{Value, json};
+
+use crate::session::Fault;
+
+const JSON: &str = "application/json";
+
+/// What was found.
+pub(crate) fn found(value: &Value) -> Answer {
+    written(StatusCode::OK, value)
+}
+
+fn written(status: StatusCode, value: &Value) -> Answer {
+    Answer {
+        status,
+        headers: Vec::new(),
+        body: Body::Bytes(Some(JSON), value.to_string().into_bytes()),
+    }
+}
+
+/// Why there is no answer: a status, a word for the page, and a sentence for its reader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) status: StatusCode,
+    pub(crate) code: &'static str,
+    pub(crate) text: String,
+}
+
+impl Refusal {
+    pub(crate) fn new(status: StatusCode, code: &'static str, text: impl Into<String>) -> Self {
+        Self {
+            status,
+            code,
+            text: text.into(),
+        }
+    }
+
+    pub(crate) fn answer(&self) -> Answer {
+        let error = json!({ "code": self.code, "text": self.text });
+        written(self.status, &json!({ "error": error }))
+    }
+}
+
+impl From<Fault> for Refusal {
+    fn from(fault: Fault) -> Self {
+        let Fault::Refused(code) = &fault else {
+            return Self::new(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "NoSession",
+                fault.to_string(),
+            );
+        };
+        let Some(code) = ErrorCode::from_i32(code.0) else {
+            return Self::new(StatusCode::BAD_GATEWAY, "Unknown", fault.to_string());
+        };
+        let (status, text) = match code {
+            ErrorCode::NoNode => (StatusCode::NOT_FOUND, "there is no such znode"),
+            ErrorCode::NoAuth => (
+                StatusCode::FORBIDDEN,
+                "the ACL does not let this identity do that",
+            ),
+            ErrorCode::AuthFailed => (StatusCode::FORBIDDEN, "these credentials prove nothing"),
+            ErrorCode::BadVersion => (
+                StatusCode::CONFLICT,
+                "somebody has changed it meanwhile: look at it again",
+            ),
+            ErrorCode::NodeExists => (
+                StatusCode::CONFLICT,
+                "a znode of this name is there already",
+            ),
+            ErrorCode::NotEmpty => (StatusCode::CONFLICT, "it has children: delete them first"),
+            ErrorCode::BadArguments => (
+                StatusCode::BAD_REQUEST,
+                "the server takes no such path or argument",
+            ),
+            ErrorCode::InvalidAcl => (StatusCode::BAD_REQUEST, "the server takes no such ACL"),
+            ErrorCode::QuotaExceeded => (StatusCode::FORBIDDEN, "a quota does not allow it"),
+            ErrorCode::NoChildrenForEphemerals => {
+                (StatusCode::CONFLICT, "an ephemeral znode has no children")
+            }
+            ErrorCode::NotReadOnly => (
+                StatusCode::SERVICE_UNAVAILABLE,
+                "there is no leader: this member only reads",
+            ),
+            _ => (StatusCode::BAD_GATEWAY, "the server refuses it"),
+        };
+        Self::new(status, code.name(), text)
+    }
+}

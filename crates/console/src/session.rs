@@ -1,0 +1,201 @@
+//! A client's session with the member, one request at a time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use client::frame::{put_request, split_reply};
+use client::{Code, Error, Handshake, LossReason, RawConnection};
+use jute::{Decode, Encode, Limits, Reader};
+use proto::connect::AuthPacket;
+use proto::{OpCode, Xid};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
+
+use crate::limits::{REPLY_BYTES_MAX, REPLY_PATIENCE, SESSION_IDLE, SESSION_TIMEOUT_MS};
+use crate::visits::Login;
+
+/// Why a request was not carried out, or why nobody knows whether it was.
+#[derive(Debug, Clone, thiserror::Error)]
+pub(crate) enum Fault {
+    /// The member refuses it.
+    #[error("{0}")]
+    Refused(Code),
+    /// No session can be had.
+    #[error("this member opens no session: {0}")]
+    NoSession(String),
+    /// The session ended before the request was sent.
+    #[error("the session ended before the request was sent")]
+    Unsent,
+    /// The session ended in the middle.
+    #[error(
+        "the session ended before the answer came, and nobody knows whether the request was carried out: {0}"
+    )]
+    Lost(String),
+    /// An answer does not decode.
+    #[error("the member's answer does not decode: {0}")]
+    Answer(String),
+}
+
+/// A session that a task keeps until nobody needs it any more.
+#[derive(Debug)]
+pub(crate) struct ZnodeSession {
+    calls: mpsc::Sender<Call>,
+}
+
+#[derive(Debug)]
+struct Call {
+    op: OpCode,
+    body: Bytes,
+    reply: oneshot::Sender<Result<Bytes, Fault>>,
+}
+
+impl ZnodeSession {
+    /// Opens one over a stream to the member, with the visitor's identity if there is one.
+    pub(crate) async fn open<S>(stream: S, login: Option<&Login>) -> Result<Self, Fault>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let opening = timeout(REPLY_PATIENCE, begin(stream, login)).await;
+        let connection = opening.map_err(|_| {
+            let text = format!("no answer for {} s", REPLY_PATIENCE.as_secs());
+            Fault::NoSession(text)
+        })??;
+        // One visitor asks for a few things at a time.
+        let (calls, inbox) = mpsc::channel(8);
+        tokio::spawn(serve(connection, inbox));
+        Ok(Self { calls })
+    }
+
+    /// Sends a request and decodes its reply.
+    pub(crate) async fn ask<T: Decode>(
+        &self,
+        op: OpCode,
+        record: &impl Encode,
+    ) -> Result<T, Fault> {
+        decode(self.call(op, record.to_bytes()).await?)
+    }
+
+    /// Sends a request that has no record.
+    pub(crate) async fn ask_plain<T: Decode>(&self, op: OpCode) -> Result<T, Fault> {
+        decode(self.call(op, Bytes::new()).await?)
+    }
+
+    /// Whether it may still be asked.
+    pub(crate) fn is_open(&self) -> bool {
+        !self.calls.is_closed()
+    }
+
+    /// Sends a request whose reply says no more than that it was carried out.
+    pub(crate) async fn order(&self, op: OpCode, record: &impl Encode) -> Result<(), Fault> {
+        self.call(op, record.to_bytes()).await.map(drop)
+    }
+
+    /// Sends a request and takes the bytes of its reply.
+    pub(crate) async fn call(&self, op: OpCode, body: Bytes) -> Result<Bytes, Fault> {
+        let (reply, answer) = oneshot::channel();
+        let call = Call { op, body, reply };
+        self.calls.send(call).await.map_err(|_| Fault::Unsent)?;
+        answer.await.unwrap_or(Err(Fault::Unsent))
+    }
+}
+
+fn decode<T: Decode>(body: Bytes) -> Result<T, Fault> {
+    let limits = Limits::from_max_buffer(REPLY_BYTES_MAX, 0);
+    let mut input = Reader::with_limits(body, limits);
+    T::decode(&mut input).map_err(|error| Fault::Answer(error.to_string()))
+}
+
+async fn begin<S>(stream: S, login: Option<&Login>) -> Result<RawConnection<S>, Fault>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let handshake = Handshake {
+        timeout_ms: SESSION_TIMEOUT_MS,
+        read_only: Some(true),
+        frame_bytes_max: REPLY_BYTES_MAX,
+        ..Handshake::default()
+    };
+    let opened = RawConnection::over(stream, &Arc::from("this member"), &handshake).await;
+    let mut connection = opened.map_err(|error| {
+        Fault::NoSession(match error {
+            // It closes without a word while it serves nobody.
+            Error::Handshake { .. } => "it serves no clients at the moment".to_owned(),
+            other => other.to_string(),
+        })
+    })?;
+    if let Some(login) = login {
+        let packet = AuthPacket {
+            auth_type: 0,
+            scheme: Some(login.scheme.as_str().into()),
+            auth: Some(Bytes::copy_from_slice(login.auth.expose().as_bytes())).into(),
+        };
+        exchange(&mut connection, Xid::AUTH, OpCode::Auth, &packet.to_bytes()).await?;
+    }
+    Ok(connection)
+}
+
+/// Serves calls until nobody has any, or the connection ends. The session is closed behind them.
+async fn serve<S>(mut connection: RawConnection<S>, mut calls: mpsc::Receiver<Call>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let granted = u64::try_from(connection.accepted.timeout_ms).unwrap_or(0);
+    let idle = SESSION_IDLE.min(Duration::from_millis(granted / 2));
+    let mut xid = Xid(0);
+    while let Ok(Some(call)) = timeout(idle, calls.recv()).await {
+        xid = Xid(xid.0.wrapping_add(1).max(1));
+        let exchanged = exchange(&mut connection, xid, call.op, &call.body);
+        let answered = timeout(REPLY_PATIENCE, exchanged)
+            .await
+            .unwrap_or_else(|_| {
+                Err(Fault::Lost(format!(
+                    "no answer for {} s",
+                    REPLY_PATIENCE.as_secs()
+                )))
+            });
+        let is_over = matches!(answered, Err(Fault::Lost(_)));
+        // Who asked may have left.
+        let _ = call.reply.send(answered);
+        if is_over {
+            return;
+        }
+    }
+    // Whoever has asked meanwhile is told that nothing was sent.
+    drop(calls);
+    connection.put_close(Xid(xid.0.wrapping_add(1).max(1)));
+    let closing = async { while connection.wire.turn().await.is_ok() {} };
+    let _ = timeout(REPLY_PATIENCE, closing).await;
+}
+
+/// One request and its reply.
+async fn exchange<S>(
+    connection: &mut RawConnection<S>,
+    xid: Xid,
+    op: OpCode,
+    body: &[u8],
+) -> Result<Bytes, Fault>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
+    let lost = |reason: LossReason| Fault::Lost(reason.to_string());
+    let wire = &mut connection.wire;
+    put_request(xid, op.number(), wire.outbound(), |out| {
+        out.extend_from_slice(body)
+    });
+    loop {
+        if let Some(frame) = wire.next_frame().map_err(|error| lost(error.into()))? {
+            let (header, body) = split_reply(frame).map_err(|error| lost(error.into()))?;
+            if header.xid != xid {
+                continue;
+            }
+            return match header.err {
+                0 => Ok(Bytes::copy_from_slice(body)),
+                code => Err(Fault::Refused(Code(code))),
+            };
+        }
+        let turned = wire.turn().await;
+        turned.map_err(|error| Fault::Lost(format!("the member has closed it ({error})")))?;
+    }
+}

@@ -1,0 +1,112 @@
+//! The sessions of this member, a page at a time: who, from where, what it owns, what it watches.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use monitoring::admin::{AdminView, Answer};
+use monitoring::view::{ConnectionInfo, GlobalSessions};
+use proto::SessionId;
+use serde_json::{Value, json};
+
+use crate::limits::{SESSION_PATHS_SHOWN, SESSIONS_PAGE};
+use crate::said::found;
+use crate::shown::hex;
+
+/// Which sessions are asked for.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SessionsPage {
+    /// Those behind this one.
+    pub after: Option<i64>,
+    /// Those whose id or address holds this.
+    pub like: String,
+}
+
+/// A page of sessions. They say no more than the commands `connections`, `dump` and `watches` do; but
+/// session ids have 64 bits there, and a script's numbers 53.
+pub fn sessions_answer(view: &dyn AdminView, page: &SessionsPage) -> Answer {
+    let connections: BTreeMap<SessionId, ConnectionInfo> = view
+        .connections()
+        .into_iter()
+        .filter(|connection| connection.session != SessionId::NONE)
+        .map(|connection| (connection.session, connection))
+        .collect();
+    let mut all: BTreeSet<SessionId> = connections.keys().copied().collect();
+    all.extend(known(view));
+    let is_like = |id: &SessionId| {
+        let peer = connections
+            .get(id)
+            .map(|connection| connection.peer.to_string());
+        hex(id.0).contains(&page.like) || peer.is_some_and(|peer| peer.contains(&page.like))
+    };
+    let total = all.len();
+    let behind = page.after.map_or(i64::MIN, |after| after.saturating_add(1));
+    let mut shown: Vec<SessionId> = all
+        .range(SessionId(behind)..)
+        .copied()
+        .filter(is_like)
+        .take(SESSIONS_PAGE + 1)
+        .collect();
+    let has_more = shown.len() > SESSIONS_PAGE;
+    shown.truncate(SESSIONS_PAGE);
+    let wanted: BTreeSet<SessionId> = shown.iter().copied().collect();
+    let of_wanted = |all: Vec<(SessionId, Vec<String>)>| {
+        let all = all.into_iter().filter(|(id, _)| wanted.contains(id));
+        all.collect::<BTreeMap<SessionId, Vec<String>>>()
+    };
+    let owned = of_wanted(view.ephemerals());
+    let watched = of_wanted(view.watches_by_session());
+    let sessions = shown.iter().map(|id| {
+        let paths = |of: &BTreeMap<SessionId, Vec<String>>| some(of.get(id));
+        json!({
+            "id": hex(id.0),
+            "connection": connections.get(id).map(connection_json),
+            "ephemerals": paths(&owned),
+            "watches": paths(&watched),
+        })
+    });
+    found(&json!({
+        "total": total,
+        "connected": connections.len(),
+        "sessions": sessions.collect::<Vec<_>>(),
+        "has_more": has_more,
+    }))
+}
+
+/// Sessions that this member knows of, with a connection to it or not.
+fn known(view: &dyn AdminView) -> Vec<SessionId> {
+    let sessions = view.sessions();
+    let mut ids = match sessions.global {
+        GlobalSessions::Expired(expiry) => {
+            expiry.sets.into_iter().flat_map(|(_, ids)| ids).collect()
+        }
+        GlobalSessions::Known(known) => known.into_iter().map(|(id, _)| id).collect::<Vec<_>>(),
+    };
+    let local = sessions.local.into_iter().flat_map(|expiry| expiry.sets);
+    ids.extend(local.flat_map(|(_, ids)| ids));
+    ids
+}
+
+fn some(paths: Option<&Vec<String>>) -> Value {
+    let mut paths: Vec<&String> = paths.into_iter().flatten().collect();
+    paths.sort_unstable();
+    let total = paths.len();
+    paths.truncate(SESSION_PATHS_SHOWN);
+    json!({ "total": total, "paths": paths })
+}
+
+fn connection_json(connection: &ConnectionInfo) -> Value {
+    let figures = &connection.figures;
+    let address = connection.peer.ip().to_canonical();
+    json!({
+        "address": address.to_string(),
+        "port": connection.peer.port(),
+        "timeout_ms": connection.timeout_ms,
+        "queued": connection.queued,
+        "established_ms": figures.established_ms,
+        "received": figures.received,
+        "sent": figures.sent,
+        "last_operation": figures.last_op,
+        "last_zxid": hex(figures.last_zxid.0),
+        "average_latency_ms": figures.avg_latency_ms,
+        "max_latency_ms": figures.max_latency_ms,
+    })
+}

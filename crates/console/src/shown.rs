@@ -1,0 +1,189 @@
+//! Reading: a znode, a page of its children, a piece of its data.
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::StatusCode;
+use jute::Str;
+use monitoring::admin::{Answer, Body};
+use proto::data::perms;
+use proto::request::{PathRequest, PathWatchRequest};
+use proto::response::{GetAclResponse, GetChildren2Response, GetDataResponse, StatResponse};
+use proto::{Acl, ErrorCode, OpCode, Stat};
+use serde_json::{Value, json};
+
+use crate::limits::{CHILDREN_PAGE, DATA_BYTES_PIECE, DATA_BYTES_SHOWN};
+use crate::said::{Refusal, found};
+use crate::session::{Fault, ZnodeSession};
+
+/// Letters of permissions, as zkCli.sh writes them.
+const LETTERS: [(i32, char); 5] = [
+    (perms::CREATE, 'c'),
+    (perms::DELETE, 'd'),
+    (perms::READ, 'r'),
+    (perms::WRITE, 'w'),
+    (perms::ADMIN, 'a'),
+];
+
+fn path_only(path: &str) -> PathRequest {
+    PathRequest {
+        path: Some(path.into()),
+    }
+}
+
+fn unwatched(path: &str) -> PathWatchRequest {
+    PathWatchRequest {
+        path: Some(path.into()),
+        watch: false,
+    }
+}
+
+/// `None` for who may not.
+fn allowed<T>(read: Result<T, Fault>) -> Result<Option<T>, Fault> {
+    match read {
+        Ok(read) => Ok(Some(read)),
+        Err(Fault::Refused(code)) if code.0 == ErrorCode::NoAuth.code() => Ok(None),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// A znode: its Stat, and what this visitor may see of its data and ACL.
+pub(crate) async fn znode(session: &ZnodeSession, path: &str) -> Result<Answer, Refusal> {
+    let StatResponse { stat } = session.ask(OpCode::Exists, &unwatched(path)).await?;
+    let data = allowed(
+        session
+            .ask::<GetDataResponse>(OpCode::GetData, &unwatched(path))
+            .await,
+    )?;
+    let acl = allowed(
+        session
+            .ask::<GetAclResponse>(OpCode::GetAcl, &path_only(path))
+            .await,
+    )?;
+    let stat = data.as_ref().map_or(stat, |read| read.stat);
+    let may_read = data.is_some();
+    let data = data.and_then(|read| read.data);
+    let shown = data
+        .as_ref()
+        .map(|data| data.get(..DATA_BYTES_SHOWN).unwrap_or(data));
+    Ok(found(&json!({
+        "path": path,
+        "stat": stat_json(&stat),
+        "may_read": may_read,
+        "data": shown.map(|bytes| STANDARD.encode(bytes)),
+        "data_is_cut": data.as_ref().is_some_and(|data| data.len() > DATA_BYTES_SHOWN),
+        "acl": acl.map(|read| read.acl.iter().map(acl_json).collect::<Vec<_>>()),
+    })))
+}
+
+/// The Stat alone: whether it has changed.
+pub(crate) async fn stat(session: &ZnodeSession, path: &str) -> Result<Answer, Refusal> {
+    let StatResponse { stat } = session.ask(OpCode::Exists, &unwatched(path)).await?;
+    Ok(found(&json!({ "path": path, "stat": stat_json(&stat) })))
+}
+
+/// Children behind the name `after`, in the order of their names.
+pub(crate) async fn children(
+    session: &ZnodeSession,
+    path: &str,
+    after: &str,
+) -> Result<Answer, Refusal> {
+    let read: GetChildren2Response = session.ask(OpCode::GetChildren2, &unwatched(path)).await?;
+    let mut names: Vec<&Str> = read.children.iter().collect();
+    let total = names.len();
+    names.retain(|name| after.is_empty() || ***name > *after);
+    names.sort_unstable();
+    let has_more = names.len() > CHILDREN_PAGE;
+    names.truncate(CHILDREN_PAGE);
+    let mut children = Vec::with_capacity(names.len());
+    for name in names {
+        let child = if path == "/" {
+            format!("/{name}")
+        } else {
+            format!("{path}/{name}")
+        };
+        let asked = session
+            .ask::<StatResponse>(OpCode::Exists, &unwatched(&child))
+            .await;
+        let stat = match asked {
+            Ok(StatResponse { stat }) => Some(stat),
+            // Gone meanwhile.
+            Err(Fault::Refused(code)) if code.0 == ErrorCode::NoNode.code() => continue,
+            // Its name can be seen, and nothing else.
+            Err(Fault::Refused(_)) => None,
+            Err(fault) => return Err(fault.into()),
+        };
+        children.push(json!({
+            "name": &**name,
+            "children": stat.map_or(0, |stat| stat.num_children),
+            "is_ephemeral": stat.is_some_and(|stat| stat.ephemeral_owner > 0),
+        }));
+    }
+    Ok(found(&json!({
+        "path": path,
+        "stat": stat_json(&read.stat),
+        "total": total,
+        "children": children,
+        "has_more": has_more,
+    })))
+}
+
+/// Bytes of the data from `offset` on, as they are.
+pub(crate) async fn data(
+    session: &ZnodeSession,
+    path: &str,
+    offset: usize,
+) -> Result<Answer, Refusal> {
+    let read: GetDataResponse = session.ask(OpCode::GetData, &unwatched(path)).await?;
+    let data = read.data.unwrap_or_default();
+    let from = offset.min(data.len());
+    let to = from.saturating_add(DATA_BYTES_PIECE).min(data.len());
+    let piece = data.get(from..to).unwrap_or_default().to_vec();
+    let answer = Answer {
+        status: StatusCode::OK,
+        headers: Vec::new(),
+        body: Body::Bytes(Some("application/octet-stream"), piece),
+    };
+    // Pieces of two versions are no data: the page compares.
+    Ok(answer
+        .with_header("x-znode-mzxid", hex(read.stat.mzxid))
+        .with_header("x-znode-length", data.len().to_string())
+        .with_header("content-disposition", "attachment"))
+}
+
+pub(crate) fn hex(number: i64) -> String {
+    format!("0x{number:x}")
+}
+
+/// Zxids and sessions as text: a script's numbers have 53 bits.
+pub(crate) fn stat_json(stat: &Stat) -> Value {
+    json!({
+        "czxid": hex(stat.czxid),
+        "mzxid": hex(stat.mzxid),
+        "pzxid": hex(stat.pzxid),
+        "ctime": stat.ctime,
+        "mtime": stat.mtime,
+        "version": stat.version,
+        "cversion": stat.cversion,
+        "aversion": stat.aversion,
+        "ephemeral_owner": hex(stat.ephemeral_owner),
+        "data_length": stat.data_length,
+        "num_children": stat.num_children,
+    })
+}
+
+fn acl_json(acl: &Acl) -> Value {
+    let letters = LETTERS.iter().filter(|(bit, _)| acl.perms & bit != 0);
+    json!({
+        "scheme": &*acl.id.scheme,
+        "id": &*acl.id.id,
+        "perms": letters.map(|(_, letter)| letter).collect::<String>(),
+    })
+}
+
+/// Permissions by their letters; `None` if one of them is no permission.
+pub(crate) fn perms_of(letters: &str) -> Option<i32> {
+    letters.chars().try_fold(0, |bits, letter| {
+        let found = LETTERS.iter().find(|(_, known)| *known == letter)?;
+        Some(bits | found.0)
+    })
+}

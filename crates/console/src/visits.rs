@@ -1,0 +1,141 @@
+//! Pages that are open: a token for each, who its visitor is, and the session that asks for it.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use parking_lot::Mutex;
+use proto::Secret;
+
+use crate::limits::{VISIT_IDLE_MS, VISIT_YIELDS_MS, VISITS_MAX, VISITS_OF_ADDRESS_MAX};
+use crate::session::ZnodeSession;
+
+/// A ZooKeeper identity, as a visitor proves it.
+#[derive(Debug, Clone)]
+pub struct Login {
+    /// `digest`: the others cannot be proved by a form.
+    pub scheme: String,
+    /// `user:password`.
+    pub auth: Secret,
+}
+
+/// One open page.
+#[derive(Debug)]
+pub(crate) struct Visit {
+    /// The address that it was begun from: the session has it for the scheme `ip`.
+    address: IpAddr,
+    /// When it was heard of last, monotonic ms.
+    heard_ms: AtomicU64,
+    /// Held while a session is opened, so that one is.
+    pub(crate) seat: tokio::sync::Mutex<Seat>,
+}
+
+/// What a visit has with the member.
+#[derive(Debug, Default)]
+pub(crate) struct Seat {
+    /// `None` reads as anybody.
+    pub(crate) login: Option<Login>,
+    /// Opened by the first question.
+    pub(crate) session: Option<Arc<ZnodeSession>>,
+}
+
+/// All visits, by their tokens.
+#[derive(Debug, Default)]
+pub(crate) struct Visits(Mutex<HashMap<String, Arc<Visit>>>);
+
+impl Visits {
+    /// Begins one. False if there are too many, and none of them was silent for long.
+    pub(crate) fn begin(&self, token: String, address: IpAddr, now_ms: u64) -> bool {
+        let mut visits = self.0.lock();
+        visits.retain(|_, visit| visit.silent_ms(now_ms) < VISIT_IDLE_MS);
+        let is_same = |visit: &Visit| visit.address == address;
+        let of_address = visits.values().filter(|visit| is_same(visit)).count();
+        let is_crowd = of_address >= VISITS_OF_ADDRESS_MAX;
+        if is_crowd || visits.len() >= VISITS_MAX {
+            // Who has many gives up an own one.
+            let silent = visits
+                .iter()
+                .filter(|(_, visit)| !is_crowd || is_same(visit))
+                .max_by_key(|(_, visit)| visit.silent_ms(now_ms));
+            let yields = silent.filter(|(_, visit)| visit.silent_ms(now_ms) >= VISIT_YIELDS_MS);
+            let Some(token) = yields.map(|(token, _)| token.clone()) else {
+                return false;
+            };
+            visits.remove(&token);
+        }
+        let visit = Visit {
+            address,
+            heard_ms: AtomicU64::new(now_ms),
+            seat: tokio::sync::Mutex::default(),
+        };
+        visits.insert(token, Arc::new(visit));
+        true
+    }
+
+    /// The visit with this token, if it was begun from there and is not over.
+    pub(crate) fn find(&self, token: &str, address: IpAddr, now_ms: u64) -> Option<Arc<Visit>> {
+        let visits = self.0.lock();
+        let visit = visits.get(token)?;
+        if visit.address != address || visit.silent_ms(now_ms) >= VISIT_IDLE_MS {
+            return None;
+        }
+        visit.heard_ms.store(now_ms, Ordering::Relaxed);
+        Some(visit.clone())
+    }
+}
+
+impl Visit {
+    fn silent_ms(&self, now_ms: u64) -> u64 {
+        now_ms.saturating_sub(self.heard_ms.load(Ordering::Relaxed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+    const THERE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+
+    #[test]
+    fn a_token_counts_where_it_was_given_and_for_a_while() {
+        let visits = Visits::default();
+        assert!(visits.begin("a".to_owned(), HERE, 1_000));
+        assert!(visits.find("a", HERE, 2_000).is_some());
+        assert!(visits.find("a", THERE, 2_000).is_none());
+        assert!(visits.find("b", HERE, 2_000).is_none());
+        assert!(visits.find("a", HERE, 1_999 + VISIT_IDLE_MS).is_some());
+        assert!(visits.find("a", HERE, 2_000 + 2 * VISIT_IDLE_MS).is_none());
+    }
+
+    #[test]
+    fn a_crowd_of_one_address_keeps_nobody_else_out() {
+        let visits = Visits::default();
+        for number in 0..VISITS_OF_ADDRESS_MAX {
+            assert!(visits.begin(number.to_string(), HERE, 1_000));
+        }
+        assert!(!visits.begin("more".to_owned(), HERE, 1_000));
+        assert!(visits.begin("other".to_owned(), THERE, 1_000));
+    }
+
+    #[test]
+    fn a_newcomer_takes_the_place_of_the_silent_only() {
+        let visits = Visits::default();
+        for number in 0..VISITS_MAX {
+            let address = match number < VISITS_OF_ADDRESS_MAX {
+                true => HERE,
+                false => THERE,
+            };
+            assert!(visits.begin(number.to_string(), address, 1_000));
+        }
+        assert!(!visits.begin("more".to_owned(), HERE, 1_001));
+        let later = 1_000 + VISIT_YIELDS_MS;
+        assert!(visits.find("0", HERE, later).is_some());
+        assert!(visits.begin("more".to_owned(), HERE, later));
+        assert!(visits.find("0", HERE, later).is_some());
+        assert!(visits.find("more", HERE, later).is_some());
+    }
+}

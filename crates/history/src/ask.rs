@@ -1,0 +1,364 @@
+//! Questions in the words of commands and of the admin server: parameters in, JSON out.
+//!
+//! | question | parameters |
+//! |---|---|
+//! | `changes` | `path`, `recursive`, `since`, `until`, `by`, `session`, `op` (any number), `diff`, `oldest_first`, `limit`, `after` |
+//! | `blame` | `path`, `limit`, `after` |
+//! | `cat` | `path`, `at` |
+//! | `tree` | `path`, `at`, `limit`, `after` |
+//! | `diff` | `path`, `from`, `to`, `limit`, `after` |
+//!
+//! An answer has `results`, and in `next` what is to be given as `after` for the next page; `null`
+//! says that this was the last. Moments are answered as the zxids that they stand for: further pages
+//! ask with those.
+
+use prost::Message;
+use proto::position::{Position, parse_zxid};
+use serde_json::{Value, json};
+
+use crate::error::HistoryError;
+use crate::filter;
+use crate::json::{self, hex};
+use crate::limits::PAGE_RESULTS_MAX;
+use crate::moment::parse_session;
+use crate::query::HistoryQuery;
+use crate::read::{Moment, Reader, Viewer};
+use crate::record::Operation;
+
+/// Why a question has no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AskError {
+    /// A parameter makes no sense, or is not known.
+    #[error("{name}: {reason}")]
+    Parameter {
+        /// Which.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// There was no such znode at that moment.
+    #[error("there was no {path} at that moment")]
+    NoZnode {
+        /// Its path.
+        path: String,
+    },
+    /// The history has no answer.
+    #[error("{0}")]
+    History(#[from] HistoryError),
+}
+
+/// What can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question {
+    /// The changes of a path or a subtree.
+    Changes,
+    /// Who last changed what of a znode.
+    Blame,
+    /// A znode as it was.
+    Cat,
+    /// A subtree as it was.
+    Tree,
+    /// What is different between two moments.
+    Diff,
+}
+
+/// Results of a page unless it is said.
+const LIMIT: usize = 100;
+
+impl Question {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Changes,
+        Self::Blame,
+        Self::Cat,
+        Self::Tree,
+        Self::Diff,
+    ];
+
+    /// How it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Changes => "changes",
+            Self::Blame => "blame",
+            Self::Cat => "cat",
+            Self::Tree => "tree",
+            Self::Diff => "diff",
+        }
+    }
+
+    /// A page of the answer, as far as the viewer may see it.
+    ///
+    /// # Errors
+    /// See [`AskError`].
+    pub fn answer(
+        self,
+        reader: &Reader,
+        parameters: &[(String, String)],
+        viewer: &dyn Viewer,
+    ) -> Result<Value, AskError> {
+        let asked = Asked(parameters);
+        match self {
+            Self::Changes => changes(reader, &asked, viewer),
+            Self::Blame => blame(reader, &asked, viewer),
+            Self::Cat => cat(reader, &asked, viewer),
+            Self::Tree => tree(reader, &asked, viewer),
+            Self::Diff => diff(reader, &asked, viewer),
+        }
+    }
+}
+
+/// What a feed is asked for: the changes, and the position behind which it begins; `None` for now.
+/// `path` is `/` unless it is said, and all below it counts unless `recursive` is `false`.
+///
+/// # Errors
+/// If a parameter makes no sense.
+pub fn feed(parameters: &[(String, String)]) -> Result<(HistoryQuery, Option<Position>), AskError> {
+    const KNOWN: &[&str] = &[
+        "path",
+        "recursive",
+        "by",
+        "session",
+        "op",
+        "diff",
+        "from",
+        "after",
+    ];
+    let asked = Asked(parameters);
+    asked.check_known(KNOWN)?;
+    let mut query = HistoryQuery::of(asked.one("path").unwrap_or("/"));
+    filter::check(&query.path)?;
+    query.recursive = asked.flag("recursive")?.unwrap_or(true);
+    asked.read_filters(&mut query)?;
+    let after = asked.parse("after", Position::parse)?;
+    let from = asked.parse("from", parse_zxid)?;
+    // From a transaction on is behind the one before it.
+    let from = from.map(|zxid| Position::behind(proto::Zxid((zxid.0 - 1).max(0))));
+    Ok((query, after.or(from)))
+}
+
+/// A page of changes for other programs.
+#[derive(Debug)]
+pub struct ExportPage {
+    /// Each an `ExportedChange` of `history.proto` behind its length, the oldest first.
+    pub bytes: Vec<u8>,
+    /// What is to be given as `after` for the next page; `None` if this was the last.
+    pub next: Option<String>,
+    /// Changes of the page that may not be seen.
+    pub hidden: u64,
+}
+
+/// Changes as protobuf, with the znode before and after each. Parameters are those of `changes` but for
+/// `diff` and `oldest_first`; `path` is `/` unless it is said, and all below it counts unless
+/// `recursive` is `false`.
+///
+/// # Errors
+/// See [`AskError`].
+pub fn export(
+    reader: &Reader,
+    parameters: &[(String, String)],
+    viewer: &dyn Viewer,
+) -> Result<ExportPage, AskError> {
+    const KNOWN: &[&str] = &[
+        "path",
+        "recursive",
+        "since",
+        "until",
+        "by",
+        "session",
+        "op",
+        "limit",
+        "after",
+    ];
+    let asked = Asked(parameters);
+    asked.check_known(KNOWN)?;
+    let mut query = HistoryQuery::of(asked.one("path").unwrap_or("/"));
+    asked.read_page(&mut query)?;
+    query.recursive = asked.flag("recursive")?.unwrap_or(true);
+    query.with_states = true;
+    query.newest_first = false;
+    let page = reader.history(&query, viewer)?;
+    let mut bytes = Vec::new();
+    for change in &page.results {
+        bytes.extend_from_slice(&change.encode_length_delimited_to_vec());
+    }
+    Ok(ExportPage {
+        bytes,
+        next: page.next.map(|next| Position::from(next).to_string()),
+        hidden: page.hidden,
+    })
+}
+
+/// Parameters of a question.
+struct Asked<'a>(&'a [(String, String)]);
+
+impl Asked<'_> {
+    fn one(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().find(|(key, _)| key == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    fn check_known(&self, known: &[&str]) -> Result<(), AskError> {
+        match self.0.iter().find(|(key, _)| !known.contains(&&**key)) {
+            Some((key, _)) => Err(refuse(
+                key,
+                format!("not known here; there are {}", known.join(", ")),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn needed(&self, name: &str) -> Result<&str, AskError> {
+        self.one(name)
+            .ok_or_else(|| refuse(name, "is to be given".to_owned()))
+    }
+
+    fn parse<T>(
+        &self,
+        name: &str,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Result<Option<T>, AskError> {
+        let parsed = self.one(name).map(parse).transpose();
+        parsed.map_err(|reason| refuse(name, reason))
+    }
+
+    fn flag(&self, name: &str) -> Result<Option<bool>, AskError> {
+        self.parse(name, |text| {
+            text.parse()
+                .map_err(|_| format!("{text:?} is neither true nor false"))
+        })
+    }
+
+    fn limit(&self) -> Result<usize, AskError> {
+        let limit = self.parse("limit", |text| match text.parse() {
+            Ok(0) | Err(_) => Err(format!("{text:?} is not a number of results")),
+            Ok(limit) => Ok(limit),
+        })?;
+        Ok(limit.unwrap_or(LIMIT).min(PAGE_RESULTS_MAX))
+    }
+
+    fn moment(&self, name: &str) -> Result<Moment, AskError> {
+        self.needed(name)?;
+        let moment = self.parse(name, Moment::parse)?;
+        moment.ok_or_else(|| refuse(name, "is to be given".to_owned()))
+    }
+
+    /// Which changes, from when to when, and behind which.
+    fn read_page(&self, query: &mut HistoryQuery) -> Result<(), AskError> {
+        query.since = self.parse("since", Moment::parse)?;
+        query.until = self.parse("until", Moment::parse)?;
+        self.read_filters(query)?;
+        query.limit = self.limit()?;
+        query.after = self.parse("after", Position::parse)?.map(Position::key);
+        Ok(())
+    }
+
+    fn read_filters(&self, query: &mut HistoryQuery) -> Result<(), AskError> {
+        query.by = self.one("by").map(str::to_owned);
+        query.session = self.parse("session", parse_session)?;
+        query.with_states = self.flag("diff")?.unwrap_or(false);
+        for (_, name) in self.0.iter().filter(|(key, _)| key == "op") {
+            let names = || Operation::ALL.map(Operation::name).join(", ");
+            let operation = Operation::parse(name)
+                .ok_or_else(|| refuse("op", format!("no operation; there are {}", names())))?;
+            query.operations.push(operation);
+        }
+        Ok(())
+    }
+}
+
+fn refuse(name: &str, reason: String) -> AskError {
+    AskError::Parameter {
+        name: name.to_owned(),
+        reason,
+    }
+}
+
+fn changes(reader: &Reader, asked: &Asked<'_>, viewer: &dyn Viewer) -> Result<Value, AskError> {
+    const KNOWN: &[&str] = &[
+        "path",
+        "recursive",
+        "since",
+        "until",
+        "by",
+        "session",
+        "op",
+        "diff",
+        "oldest_first",
+        "limit",
+        "after",
+    ];
+    asked.check_known(KNOWN)?;
+    let mut query = HistoryQuery::of(asked.needed("path")?);
+    query.recursive = asked.flag("recursive")?.unwrap_or(false);
+    asked.read_page(&mut query)?;
+    query.newest_first = !asked.flag("oldest_first")?.unwrap_or(false);
+    let page = reader.history(&query, viewer)?;
+    let results = page.results.iter().map(json::exported);
+    let next = page.next.map(|next| Position::from(next).to_string());
+    Ok(json!({
+        "results": results.collect::<Vec<_>>(),
+        "next": next,
+        "hidden": page.hidden,
+        "extent": json::extent(&page.extent, reader.filter()),
+    }))
+}
+
+fn blame(reader: &Reader, asked: &Asked<'_>, viewer: &dyn Viewer) -> Result<Value, AskError> {
+    asked.check_known(&["path", "limit", "after"])?;
+    let (path, after) = (asked.needed("path")?, asked.one("after"));
+    let blame = reader.blame(path, after, asked.limit()?, viewer)?;
+    Ok(json!({
+        "results": [json::blame(&blame)],
+        "next": blame.next,
+        "extent": json::extent(&reader.extent(), reader.filter()),
+    }))
+}
+
+fn cat(reader: &Reader, asked: &Asked<'_>, viewer: &dyn Viewer) -> Result<Value, AskError> {
+    asked.check_known(&["path", "at"])?;
+    let path = asked.needed("path")?;
+    let at = reader.zxid_at(asked.moment("at")?)?;
+    let found = reader.znode_at(path, Moment::Zxid(at), viewer)?;
+    let znode = found.ok_or_else(|| AskError::NoZnode {
+        path: path.to_owned(),
+    })?;
+    Ok(json!({
+        "at": hex(at.0),
+        "results": [json::znode(path, &znode)],
+        "next": null,
+    }))
+}
+
+fn tree(reader: &Reader, asked: &Asked<'_>, viewer: &dyn Viewer) -> Result<Value, AskError> {
+    asked.check_known(&["path", "at", "limit", "after"])?;
+    let (path, after) = (asked.one("path").unwrap_or("/"), asked.one("after"));
+    let at = reader.zxid_at(asked.moment("at")?)?;
+    let page = reader.tree_at(path, Moment::Zxid(at), after, asked.limit()?, viewer)?;
+    let results = page.results.iter();
+    let results = results.map(|entry| json::znode(&entry.path, &entry.znode));
+    Ok(json!({
+        "at": hex(at.0),
+        "results": results.collect::<Vec<_>>(),
+        "next": page.next,
+        "hidden": page.hidden,
+        "extent": json::extent(&page.extent, reader.filter()),
+    }))
+}
+
+fn diff(reader: &Reader, asked: &Asked<'_>, viewer: &dyn Viewer) -> Result<Value, AskError> {
+    asked.check_known(&["path", "from", "to", "limit", "after"])?;
+    let (path, after) = (asked.one("path").unwrap_or("/"), asked.one("after"));
+    let from = reader.zxid_at(asked.moment("from")?)?;
+    let to = reader.zxid_at(asked.moment("to")?)?;
+    let moments = (Moment::Zxid(from), Moment::Zxid(to));
+    let page = reader.diff(path, moments, after, asked.limit()?, viewer)?;
+    Ok(json!({
+        "from": hex(from.0),
+        "to": hex(to.0),
+        "results": page.results.iter().map(json::difference).collect::<Vec<_>>(),
+        "next": page.next,
+        "hidden": page.hidden,
+        "extent": json::extent(&page.extent, reader.filter()),
+    }))
+}

@@ -1,0 +1,165 @@
+//! Changes in their order, from a position on, as far as there are any: what a feed is made of.
+
+use prost::Message;
+use proto::position::Position;
+
+use crate::error::{HistoryError, Result};
+use crate::filter;
+use crate::limits::{FEED_BLOCKS_MAX, FEED_BYTES_MAX, FORMAT};
+use crate::query::{FeedMemory, HistoryQuery};
+use crate::read::{Reader, Viewer, hide};
+use crate::record::{Change, ExportedChange};
+use crate::view::Look;
+
+/// A part of a feed.
+#[derive(Debug, Clone)]
+pub struct FeedPage {
+    /// Changes that were asked for, in their order.
+    pub results: Vec<ExportedChange>,
+    /// Up to here all is in this page, or in those before.
+    pub position: Position,
+    /// Changes that the reader may not see.
+    pub hidden: u64,
+    /// Whether there is more already.
+    pub has_more: bool,
+    /// The last transaction that is recorded.
+    pub head: proto::Zxid,
+}
+
+impl Reader {
+    /// Changes behind `after` that match the query, the oldest first; its `after`, `limit` and
+    /// order do not count.
+    ///
+    /// A page goes over so many changes at most, whether they match or not, and never over a hole: the
+    /// last position in front of one is answered [`HistoryError::Hole`].
+    ///
+    /// # Errors
+    /// [`HistoryError::NotKept`] if changes behind `after` are not kept any more,
+    /// [`HistoryError::Hole`] if what follows it is not known, and for a path that makes no sense or is
+    /// not recorded.
+    pub fn feed(
+        &self,
+        query: &HistoryQuery,
+        after: Position,
+        viewer: &dyn Viewer,
+    ) -> Result<FeedPage> {
+        self.feed_on(query, after, viewer, &mut FeedMemory::default())
+    }
+
+    /// The same for a reader who asks page by page with the same query, and is known from the pages
+    /// before.
+    ///
+    /// # Errors
+    /// As [`feed`](Self::feed).
+    pub fn feed_on(
+        &self,
+        query: &HistoryQuery,
+        after: Position,
+        viewer: &dyn Viewer,
+        memory: &mut FeedMemory,
+    ) -> Result<FeedPage> {
+        let look = self.look();
+        filter::check(&query.path)?;
+        if !query.recursive {
+            look.check_path(&query.path)?;
+        }
+        let upto = look.feed_end(after)?;
+        look.refresh(memory, after)?;
+        let page = look.feed_page(query, (after, upto), viewer, memory)?;
+        memory.ends_at(page.position);
+        Ok(page)
+    }
+}
+
+impl Look {
+    fn feed_page(
+        &self,
+        query: &HistoryQuery,
+        (after, upto): (Position, proto::Zxid),
+        viewer: &dyn Viewer,
+        memory: &mut FeedMemory,
+    ) -> Result<FeedPage> {
+        let look = self;
+        let mut page = FeedPage {
+            results: Vec::new(),
+            position: after,
+            hidden: 0,
+            has_more: false,
+            head: look.head,
+        };
+        let (mut bytes, mut blocks) = (0, 0);
+        'blocks: for block in look.first_block_from(after.zxid.0)..=look.open_block {
+            if blocks >= FEED_BLOCKS_MAX {
+                page.has_more = true;
+                return Ok(page);
+            }
+            blocks += 1;
+            let (changes, segment) = look.block(block)?;
+            let first = changes.partition_point(|change| change.position() <= after.key());
+            for change in &changes[first..] {
+                if change.zxid > upto.0 {
+                    break 'blocks;
+                }
+                if bytes >= FEED_BYTES_MAX {
+                    page.has_more = true;
+                    return Ok(page);
+                }
+                page.position = change.position().into();
+                if !query.matches(change) {
+                    memory.pass(change);
+                    continue;
+                }
+                let change = look.with_contents(change, segment.as_ref())?;
+                let found = match query.with_states || viewer.may_see_secrets() {
+                    true => look.exported(change, query.with_states, viewer)?,
+                    false if look.may_see_fed(&change, viewer, memory)? => Some(alone(change)),
+                    false => None,
+                };
+                match found {
+                    Some(result) => {
+                        bytes += result.encoded_len();
+                        page.results.push(result);
+                    }
+                    None => page.hidden += 1,
+                }
+            }
+        }
+        // All that is recorded was looked at: transactions without a change count as well.
+        page.position = page.position.max(Position::behind(upto));
+        Ok(page)
+    }
+
+    /// How far a page may go that begins at `after`: up to the next hole, or to what is recorded.
+    fn feed_end(&self, after: Position) -> Result<proto::Zxid> {
+        let extent = self.extent();
+        if after < Position::behind(extent.recorded_after) {
+            return Err(HistoryError::NotKept {
+                wanted: after.zxid,
+                oldest: extent.recorded_after,
+            });
+        }
+        for hole in &extent.holes {
+            if after >= Position::behind(hole.recorded_after) {
+                continue;
+            }
+            if after >= Position::behind(hole.after) {
+                return Err(HistoryError::Hole {
+                    from: hole.after,
+                    to: hole.recorded_after,
+                });
+            }
+            return Ok(hole.after);
+        }
+        Ok(self.head)
+    }
+}
+
+/// A change without the znode before and after it, for those who may not see secrets.
+fn alone(mut change: Change) -> ExportedChange {
+    hide(&change.path, change.data.as_mut(), change.acl.as_mut());
+    ExportedChange {
+        format: FORMAT,
+        change: Some(change),
+        ..ExportedChange::default()
+    }
+}

@@ -1,0 +1,113 @@
+//! From a handshake to a connection that serves a session.
+
+use proto::SessionId;
+use proto::connect::ConnectRequest;
+use replica::{
+    ClientRequest, ComingBack, Handshake, HandshakeRefusal, HandshakeRules, NewSession, Renewal,
+    RenewalStep, Service, State as _,
+};
+
+use super::{Connected, Registry};
+use crate::ServerState;
+
+/// What a handshake comes to.
+#[derive(Debug)]
+pub enum Begun {
+    /// The client gets a session when this is applied.
+    Ordered(ClientRequest),
+    /// What the leader says, see [`answer_handshake`].
+    AskLeader(Renewal),
+    /// It is told that it has this session with its timeout in ms, or none: the connection ends after
+    /// its outbox then.
+    Told(Option<(SessionId, i32)>),
+    /// The connection ends without an answer: the role has ended meanwhile.
+    Nothing,
+}
+
+/// What the client of this connection gets.
+///
+/// # Errors
+/// If it gets nothing here: the connection ends without an answer.
+pub fn judge_handshake(
+    rules: &HandshakeRules,
+    request: &ConnectRequest,
+    state: &ServerState,
+    connection: &impl Connected,
+) -> Result<Handshake, HandshakeRefusal> {
+    let handshake = rules.judge(request, &state.tree())?;
+    if rules.service == Service::ReadOnly {
+        connection.serving().set_read_only();
+    }
+    Ok(handshake)
+}
+
+/// Begins or renews a session at `now_ms`, the time of the sessions; `received_ms` is that of the
+/// connection. What else serves a session that comes back ends first, as in Java.
+///
+/// Source: ZooKeeperServer.processConnectRequest.
+pub fn begin_session<C: Connected>(
+    (state, registry): (&ServerState, &Registry<C>),
+    connection: &C,
+    handshake: Handshake,
+    (received_ms, now_ms): (u64, i64),
+) -> Begun {
+    match handshake {
+        Handshake::New(new) if new.is_local => {
+            let session = Some((state.new_session(new, now_ms), new.timeout_ms));
+            answer_handshake(registry, connection, session, new.new_style);
+            Begun::Told(session)
+        }
+        Handshake::New(new) => Begun::Ordered(order(state, connection, new, (received_ms, now_ms))),
+        Handshake::Back(back) => come_back((state, registry), connection, back, now_ms),
+    }
+}
+
+fn order(
+    state: &ServerState,
+    connection: &impl Connected,
+    new: NewSession,
+    (received_ms, now_ms): (u64, i64),
+) -> ClientRequest {
+    let identities = connection.with_client(|client| {
+        client.await_session(received_ms, new.new_style);
+        client.identities.clone()
+    });
+    let session = state.new_session(new, now_ms);
+    new.request(session, connection.serving().ticket(), identities)
+}
+
+fn come_back<C: Connected>(
+    (state, registry): (&ServerState, &Registry<C>),
+    connection: &C,
+    back: ComingBack,
+    now_ms: i64,
+) -> Begun {
+    registry.close_session(back.session);
+    let serving = connection.serving();
+    let is_cut = || serving.is_closed();
+    let session = match back.decide(serving.ticket(), state, now_ms, is_cut) {
+        RenewalStep::AskLeader(renewal) => return Begun::AskLeader(renewal),
+        RenewalStep::Nothing => return Begun::Nothing,
+        RenewalStep::Renewed => Some((back.session, back.timeout_ms)),
+        RenewalStep::Over => None,
+    };
+    answer_handshake(registry, connection, session, back.is_new_style());
+    Begun::Told(session)
+}
+
+/// Gives the connection its session, with its timeout in ms, and says so; or says that there is none and
+/// ends it. `new_style`: the client sent the read-only byte and so expects it back.
+pub fn answer_handshake<C: Connected>(
+    registry: &Registry<C>,
+    connection: &C,
+    session: Option<(SessionId, i32)>,
+    new_style: bool,
+) {
+    let serving = connection.serving();
+    if let Some((id, timeout_ms)) = session {
+        registry.bind(serving, id);
+        serving.set_session(id, timeout_ms);
+    }
+    let read_only = new_style.then_some(serving.is_read_only());
+    connection.with_client(|client| client.answer_handshake(session, read_only));
+}

@@ -1,0 +1,136 @@
+//! Who is connected, by connection and by session, and how clients are served.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use proto::SessionId;
+use replica::{Service, Ticket};
+use tree::WatcherId;
+
+use super::service::ServiceSwitch;
+use super::{Connected, Serving};
+
+/// All connections of a server. Its lock is held for look-ups only, never while another is taken.
+#[derive(Debug)]
+pub struct Registry<C> {
+    inner: Mutex<Inner<C>>,
+    service: ServiceSwitch,
+}
+
+#[derive(Debug)]
+struct Inner<C> {
+    connections: HashMap<WatcherId, Arc<C>>,
+    by_session: HashMap<SessionId, WatcherId>,
+}
+
+impl<C> Default for Registry<C> {
+    fn default() -> Self {
+        let inner = Mutex::new(Inner {
+            connections: HashMap::new(),
+            by_session: HashMap::new(),
+        });
+        Self {
+            inner,
+            service: ServiceSwitch::default(),
+        }
+    }
+}
+
+impl<C: Connected> Registry<C> {
+    /// Registers a connection.
+    pub fn insert(&self, connection: Arc<C>) {
+        let id = connection.serving().id;
+        self.inner.lock().connections.insert(id, connection);
+    }
+
+    /// Forgets one that has ended; whether it was there.
+    pub fn remove(&self, connection: &C) -> bool {
+        let mut inner = self.inner.lock();
+        let serving = connection.serving();
+        if inner.connections.remove(&serving.id).is_none() {
+            return false;
+        }
+        let session = serving.session();
+        if inner.by_session.get(&session) == Some(&serving.id) {
+            inner.by_session.remove(&session);
+        }
+        true
+    }
+
+    /// The connection with this number.
+    pub fn of(&self, ticket: Ticket) -> Option<Arc<C>> {
+        let id = WatcherId(ticket.0);
+        self.inner.lock().connections.get(&id).cloned()
+    }
+
+    /// Makes a connection the one that serves `session`.
+    pub(super) fn bind(&self, serving: &Serving, session: SessionId) {
+        self.inner.lock().by_session.insert(session, serving.id);
+    }
+
+    /// The connection that serves `session`.
+    pub fn of_session(&self, session: SessionId) -> Option<Arc<C>> {
+        let inner = self.inner.lock();
+        let id = inner.by_session.get(&session);
+        id.and_then(|id| inner.connections.get(id)).cloned()
+    }
+
+    /// Those of `ids` that are still connected. Collected, so that no lock is held while their
+    /// outboxes are filled.
+    pub(super) fn each_of(&self, ids: &[WatcherId]) -> Vec<Arc<C>> {
+        let inner = self.inner.lock();
+        ids.iter()
+            .filter_map(|id| inner.connections.get(id))
+            .cloned()
+            .collect()
+    }
+
+    /// All connections at this moment, oldest first.
+    pub fn all(&self) -> Vec<Arc<C>> {
+        let mut all: Vec<_> = self.inner.lock().connections.values().cloned().collect();
+        all.sort_unstable_by_key(|connection| connection.serving().id.0);
+        all
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.inner.lock().connections.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Ends the connection that serves `session`, if there is one, sending nothing.
+    pub fn close_session(&self, session: SessionId) {
+        if let Some(connection) = self.of_session(session) {
+            connection.close();
+        }
+    }
+
+    /// How clients are served at the moment: not at all at first.
+    pub fn service(&self) -> Service {
+        self.service.get()
+    }
+
+    /// Serves clients like this from here on.
+    pub fn serve(&self, service: Service) {
+        self.service.set(service);
+    }
+
+    /// Serves nobody: every connection ends without another answer, those that are being made
+    /// too. Whoever reads the tree or looks at the sessions after this finds its connection closed.
+    pub fn stop_serving(&self) {
+        self.service.set(Service::None);
+        self.close_all();
+    }
+
+    /// Ends all of them, sending nothing.
+    pub fn close_all(&self) {
+        for connection in self.all() {
+            connection.close();
+        }
+    }
+}

@@ -1,0 +1,24 @@
+//! Whether clients are served, and how.
+
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use replica::Service;
+
+/// The present [`Service`], for every connection to look at.
+#[derive(Debug, Default)]
+pub(super) struct ServiceSwitch(AtomicU8);
+
+impl ServiceSwitch {
+    pub(super) fn get(&self) -> Service {
+        match self.0.load(Ordering::Acquire) {
+            1 => Service::Deciding,
+            2 => Service::Forwarding,
+            3 => Service::ReadOnly,
+            _ => Service::None,
+        }
+    }
+
+    pub(super) fn set(&self, service: Service) {
+        self.0.store(service as u8, Ordering::Release);
+    }
+}

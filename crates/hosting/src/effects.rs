@@ -1,0 +1,164 @@
+//! Which part of a host carries out which effect.
+
+use config::members::HostPort;
+use proto::leader::LeaderPacket;
+use proto::learner::LearnerPacket;
+use proto::{SessionId, Zxid};
+use replica::elections::ElectionEffect;
+use replica::{DiskOrder, Effect, LargeBytes, Port, Renewal, Service, View};
+use zab::Record;
+use zab::leader::{LinkFault, LinkId};
+
+use crate::{Connected, Registry, answer_handshake};
+
+/// The parts of a host. Nothing here waits.
+pub trait CarryingOut {
+    /// A client's connection.
+    type Connection: Connected;
+    /// The connections to other members.
+    type Links: MemberLinks;
+
+    /// All clients' connections.
+    fn registry(&self) -> &Registry<Self::Connection>;
+
+    /// `None` if there is no ensemble.
+    fn links(&mut self) -> Option<&mut Self::Links>;
+
+    /// Notes a record for the log, to be handed to the disk with the next flush at the latest.
+    fn append(&mut self, record: Record);
+
+    /// Hands the disk what was appended.
+    fn flush_log(&mut self);
+
+    /// Hands the disk an order, behind all that was appended.
+    fn order(&mut self, order: DiskOrder);
+
+    /// Serves clients like this from here on.
+    fn serve(&mut self, service: Service) {
+        self.registry().serve(service);
+    }
+
+    /// Serves nobody: all connections of clients end.
+    fn stop_serving(&mut self) {
+        self.registry().stop_serving();
+    }
+
+    /// The client of this connection was told, by its leader's word, that it has this session with its
+    /// timeout in ms, or that there is none.
+    fn renewed(&self, _: &Self::Connection, _: &Renewal, _session: Option<(SessionId, i32)>) {}
+
+    /// The places of requests are free, with what they took of the bounds on large ones.
+    fn release(&mut self, _requests: usize, _large_bytes: LargeBytes) {}
+
+    /// What operators are shown.
+    fn show(&mut self, _view: View) {}
+}
+
+/// The connections of a member to others. What these orders mean says [`Effect`].
+pub trait MemberLinks {
+    /// [`Effect::Listen`].
+    fn listen(&mut self, port: Port, attempt: u64, addresses: Vec<HostPort>);
+    /// [`Effect::StopListening`].
+    fn stop_listening(&mut self, port: Port, hands_over: bool);
+    /// [`Effect::Send`]; packets may wait for the next flush.
+    fn send(&mut self, port: Port, to: LinkId, packet: LeaderPacket);
+    /// [`Effect::SendSnapshot`].
+    fn send_snapshot(&mut self, port: Port, to: LinkId, zxid: Zxid);
+    /// [`Effect::ReadLog`].
+    fn read_log(&mut self, to: LinkId, from: Zxid, upto: Zxid);
+    /// [`Effect::CloseLink`].
+    fn close_link(&mut self, port: Port, link: LinkId, fault: &LinkFault);
+    /// [`Effect::Dial`].
+    fn dial(&mut self, attempt: u64, addresses: Vec<HostPort>, pause_ms: u64);
+    /// [`Effect::SendToLeader`]; packets may wait for the next flush.
+    fn send_to_leader(&mut self, packet: LearnerPacket);
+    /// [`Effect::ReceiveSnapshot`].
+    fn receive_snapshot(&mut self);
+    /// [`Effect::HangUp`].
+    fn hang_up(&mut self);
+    /// [`Effect::Election`].
+    fn elect(&mut self, effect: ElectionEffect);
+    /// [`Effect::AskOracle`].
+    fn ask_oracle(&mut self);
+    /// Packets that wait leave.
+    fn flush(&mut self) {}
+}
+
+/// Has the right part of the host carry it out.
+pub fn carry_out_effect<H: CarryingOut>(host: &mut H, effect: Effect) {
+    match effect {
+        Effect::Append(record) => host.append(record),
+        Effect::Flush => {
+            if let Some(links) = host.links() {
+                links.flush();
+            }
+            host.flush_log();
+        }
+        Effect::Disk(order) => host.order(order),
+        Effect::Serve(service) => host.serve(service),
+        Effect::StopServing => host.stop_serving(),
+        Effect::CloseClient(ticket) => {
+            if let Some(connection) = host.registry().of(ticket) {
+                connection.close();
+            }
+        }
+        Effect::CloseSession(session) => host.registry().close_session(session),
+        Effect::Release {
+            requests,
+            large_bytes,
+        } => host.release(requests, large_bytes),
+        Effect::Renewed { renewal, is_valid } => renewed(host, &renewal, is_valid),
+        Effect::Show(view) => host.show(view),
+        other => {
+            if let Some(links) = host.links() {
+                carry_out_on_links(links, other);
+            }
+        }
+    }
+}
+
+/// The leader has said whether the session of a client that came back lives.
+fn renewed<H: CarryingOut>(host: &H, renewal: &Renewal, is_valid: bool) {
+    if let Some(connection) = host.registry().of(renewal.ticket) {
+        let session = is_valid.then_some((renewal.session, renewal.timeout_ms));
+        answer_handshake(host.registry(), &*connection, session, renewal.new_style);
+        host.renewed(&connection, renewal, session);
+        connection.wake();
+    }
+}
+
+fn carry_out_on_links(links: &mut impl MemberLinks, effect: Effect) {
+    match effect {
+        Effect::Send { port, to, packet } => links.send(port, to, packet),
+        Effect::SendToLeader(packet) => links.send_to_leader(packet),
+        Effect::Listen {
+            port,
+            attempt,
+            addresses,
+        } => links.listen(port, attempt, addresses),
+        Effect::StopListening { port, hands_over } => links.stop_listening(port, hands_over),
+        Effect::SendSnapshot { port, to, zxid } => links.send_snapshot(port, to, zxid),
+        Effect::ReadLog { to, from, upto } => links.read_log(to, from, upto),
+        Effect::CloseLink { port, link, fault } => links.close_link(port, link, &fault),
+        Effect::Dial {
+            attempt,
+            addresses,
+            pause_ms,
+        } => links.dial(attempt, addresses, pause_ms),
+        Effect::ReceiveSnapshot => links.receive_snapshot(),
+        Effect::HangUp => links.hang_up(),
+        Effect::Election(effect) => links.elect(effect),
+        Effect::AskOracle => links.ask_oracle(),
+        // What concerns this server alone was carried out before.
+        Effect::Append(_)
+        | Effect::Flush
+        | Effect::Disk(_)
+        | Effect::Serve(_)
+        | Effect::StopServing
+        | Effect::CloseClient(_)
+        | Effect::CloseSession(_)
+        | Effect::Release { .. }
+        | Effect::Renewed { .. }
+        | Effect::Show(_) => {}
+    }
+}

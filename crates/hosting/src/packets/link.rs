@@ -1,0 +1,331 @@
+//! What a connection between members tells the replica.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::{Buf, BytesMut};
+use jute::Limits;
+use proto::Zxid;
+use proto::leader::{LeaderPacket, SNAPSHOT_SIGNATURE};
+use replica::{Input, LeaderEvent, LearnerEvent, Port};
+use tree::{Tree, TreeSettings};
+use zab::leader::LinkId;
+
+use super::{Batch, Opening, PacketBuffer};
+use crate::learners::read_tree;
+
+/// A connection to another member, as the replica knows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LinkName {
+    /// Of a learner that has come to this port.
+    Learner(Port, LinkId),
+    /// To the leader, by the number of the order to dial.
+    Leader(u64),
+}
+
+impl LinkName {
+    /// It is there.
+    pub fn connected(self) -> Input {
+        match self {
+            Self::Learner(port, link) => Input::Learner(port, LearnerEvent::Connected { link }),
+            Self::Leader(attempt) => of_leader(attempt, LeaderEvent::Connected),
+        }
+    }
+
+    /// It is gone, or could not be made.
+    pub fn closed(self) -> Input {
+        match self {
+            Self::Learner(port, link) => Input::Learner(port, LearnerEvent::Closed { link }),
+            Self::Leader(attempt) => of_leader(attempt, LeaderEvent::Closed),
+        }
+    }
+
+    /// The tree that was ordered for it was written to it.
+    pub fn tree_sent(self) -> Input {
+        match self {
+            Self::Learner(port, link) => Input::Learner(port, LearnerEvent::SnapshotSent { link }),
+            // None is ordered for a leader.
+            Self::Leader(_) => self.closed(),
+        }
+    }
+
+    /// Some of a tree has come.
+    pub fn tree_progress(self) -> Input {
+        self.by_leader(LeaderEvent::SnapshotProgress)
+    }
+
+    /// A tree has come; `None` if it is no good.
+    pub fn tree_received(self, tree: Option<Tree>) -> Input {
+        self.by_leader(match tree {
+            Some(tree) => LeaderEvent::SnapshotReceived(Box::new(tree)),
+            None => LeaderEvent::SnapshotDamaged,
+        })
+    }
+
+    fn by_leader(self, event: LeaderEvent) -> Input {
+        match self {
+            Self::Leader(attempt) => of_leader(attempt, event),
+            // A learner sends no tree.
+            Self::Learner(..) => self.closed(),
+        }
+    }
+}
+
+fn of_leader(attempt: u64, event: LeaderEvent) -> Input {
+    Input::Leader { attempt, event }
+}
+
+/// What comes on a connection: packets, and from a leader a tree in its place among them.
+#[derive(Debug)]
+pub struct LinkReader {
+    of: LinkName,
+    /// The bytes that have come.
+    pub buffer: PacketBuffer,
+    opening: Opening,
+}
+
+/// A leader's tree.
+#[derive(Debug)]
+pub struct ReceivedTree {
+    /// The zxid of the SNAP packet, which is the tree's last.
+    pub zxid: Zxid,
+    /// The tree.
+    pub tree: Tree,
+    /// What it took on the wire, without its signature.
+    pub bytes: u64,
+}
+
+impl LinkReader {
+    /// Nothing has come yet.
+    pub fn new(of: LinkName, buffer: PacketBuffer) -> Self {
+        let opening = Opening::default();
+        Self {
+            of,
+            buffer,
+            opening,
+        }
+    }
+
+    /// Whose it is.
+    pub fn of(&self) -> LinkName {
+        self.of
+    }
+
+    /// The packets that are there, and what they took on the wire; `None` if no whole one is, or a tree
+    /// comes next.
+    pub fn take(&mut self) -> Option<(Input, usize)> {
+        if self.is_at_tree() {
+            return None;
+        }
+        match self.of {
+            LinkName::Learner(port, link) => {
+                let (packets, bytes) = some(self.buffer.take(&mut |_| false))?;
+                let event = LearnerEvent::Packets { link, packets };
+                Some((Input::Learner(port, event), bytes))
+            }
+            LinkName::Leader(attempt) => {
+                let opening = &mut self.opening;
+                let is_last = &mut |packet: &LeaderPacket| opening.ends_packets(packet);
+                let (packets, bytes) = some(self.buffer.take(is_last))?;
+                Some((of_leader(attempt, LeaderEvent::Packets(packets)), bytes))
+            }
+        }
+    }
+
+    /// Whether a tree comes next, which is to be received once the replica wants it.
+    pub fn is_at_tree(&self) -> bool {
+        self.opening.is_at_tree()
+    }
+
+    /// Reads the tree that comes next, and the signature behind it. `fill` appends bytes that come, and
+    /// says how many: 0 at the end of the stream. One read of them is in memory at a time.
+    ///
+    /// # Errors
+    /// What is wrong, if that is no tree, its signature is missing, or `fill` fails.
+    pub fn receive_tree(
+        &mut self,
+        fill: impl FnMut(&mut BytesMut) -> io::Result<usize>,
+        limits: Limits,
+        settings: Arc<TreeSettings>,
+    ) -> Result<ReceivedTree, String> {
+        let zxid = self.opening.take_tree().unwrap_or(Zxid::ZERO);
+        let mut body = Body {
+            buffer: self.buffer.bytes(),
+            fill,
+            handed: 0,
+            last: BytesMut::new(),
+        };
+        let (tree, bytes) = read_tree(&mut body, zxid, limits, settings)?;
+        body.put_back_behind(bytes);
+        body.take_signature()?;
+        Ok(ReceivedTree { zxid, tree, bytes })
+    }
+}
+
+fn some<P>(batch: Batch<P>) -> Option<(Vec<P>, usize)> {
+    let Batch { packets, bytes } = batch;
+    (!packets.is_empty()).then_some((packets, bytes))
+}
+
+/// The bytes of a tree, as whoever reads it wants them.
+struct Body<'a, F> {
+    buffer: &'a mut BytesMut,
+    fill: F,
+    handed: u64,
+    /// What the last read was given.
+    last: BytesMut,
+}
+
+impl<F: FnMut(&mut BytesMut) -> io::Result<usize>> Body<'_, F> {
+    /// Puts back what was read behind `end`.
+    fn put_back_behind(&mut self, end: u64) {
+        let unread = usize::try_from(self.handed.saturating_sub(end)).unwrap_or(usize::MAX);
+        let mut last = std::mem::take(&mut self.last);
+        last.advance(last.len().saturating_sub(unread));
+        last.unsplit(std::mem::take(self.buffer));
+        *self.buffer = last;
+    }
+
+    /// Its place behind everything else shows that both sides agree on where the tree ends.
+    fn take_signature(&mut self) -> Result<(), String> {
+        const LEN: usize = SNAPSHOT_SIGNATURE.len();
+        let len = u32::from_be_bytes(self.take_array()?);
+        let is_right = usize::try_from(len) == Ok(LEN)
+            && self.take_array::<LEN>()? == *SNAPSHOT_SIGNATURE.as_bytes();
+        match is_right {
+            true => Ok(()),
+            false => Err("the leader's snapshot does not end with its signature".to_owned()),
+        }
+    }
+
+    fn take_array<const N: usize>(&mut self) -> Result<[u8; N], String> {
+        loop {
+            if let Some(bytes) = self.buffer.first_chunk().copied() {
+                self.buffer.advance(N);
+                return Ok(bytes);
+            }
+            let filled = (self.fill)(self.buffer).map_err(|error| error.to_string())?;
+            if filled == 0 {
+                let text = "the connection ends within the signature of the leader's snapshot";
+                return Err(text.to_owned());
+            }
+        }
+    }
+}
+
+impl<F: FnMut(&mut BytesMut) -> io::Result<usize>> io::Read for Body<'_, F> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.buffer.is_empty() {
+            self.last.clear();
+            (self.fill)(self.buffer)?;
+        }
+        let len = self.buffer.len().min(out.len());
+        self.last = self.buffer.split_to(len);
+        if let Some(out) = out.get_mut(..len) {
+            out.copy_from_slice(&self.last);
+        }
+        self.handed += len as u64;
+        Ok(len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use replica::State as _;
+    use session::SessionIds;
+
+    use super::*;
+    use crate::ServerState;
+    use crate::packets::{LinkWriter, PacketBatch, PacketQueue, Piece, QueueBounds};
+
+    const BOUNDS: QueueBounds = QueueBounds {
+        bytes_max: 1 << 20,
+        write_bytes: 1 << 10,
+    };
+    const ZXID: Zxid = Zxid(0x1_0000_0007);
+
+    fn state() -> ServerState {
+        let tree = Tree::new(Arc::new(TreeSettings::default()));
+        ServerState::new(tree, 2000, SessionIds::new(1, 1))
+    }
+
+    fn reader(of: LinkName) -> LinkReader {
+        LinkReader::new(of, PacketBuffer::new(Limits::default(), |_| false))
+    }
+
+    /// What a leader writes: a tree, and a packet behind it.
+    fn written(state: &ServerState) -> Vec<(Piece, Vec<u8>)> {
+        let mut queue = PacketQueue::of_learner(BOUNDS);
+        queue.push_snapshot(ZXID, 0);
+        let mut batch = PacketBatch::default();
+        let zxid = Zxid(0x2_0000_0000);
+        batch.add(&LeaderPacket::NewLeader { zxid, config: None }.into());
+        queue.push(&batch, || 0).unwrap();
+        let (mut writer, mut pieces) = (LinkWriter::default(), Vec::new());
+        loop {
+            let mut bytes = Vec::new();
+            let take = |bytes: &mut Vec<u8>| queue.take(bytes, || 0);
+            match writer.next(&mut bytes, take, state, 64).unwrap() {
+                Some(piece) => pieces.push((piece, bytes)),
+                None => return pieces,
+            }
+        }
+    }
+
+    #[test]
+    fn a_tree_stands_between_packets_and_what_comes_behind_it_is_read_on() {
+        let state = state();
+        let mut bytes = Vec::new();
+        for (_, piece) in written(&state) {
+            bytes.extend(piece);
+        }
+        let mut reader = reader(LinkName::Leader(3));
+        // All that comes behind the SNAP packet has to wait for the replica.
+        reader.buffer.bytes().extend_from_slice(&bytes[..40]);
+        let (input, _) = reader.take().unwrap();
+        let Input::Leader { attempt: 3, event } = input else {
+            panic!("{input:?}");
+        };
+        assert!(matches!(event, LeaderEvent::Packets(packets) if packets.len() == 1));
+        assert!(reader.is_at_tree() && reader.take().is_none());
+        let mut rest = bytes[40..].chunks(100);
+        let fill = |buffer: &mut BytesMut| {
+            let some = rest.next().unwrap_or_default();
+            buffer.extend_from_slice(some);
+            Ok(some.len())
+        };
+        let settings = Arc::<TreeSettings>::default();
+        let received = reader.receive_tree(fill, Limits::default(), settings);
+        let ReceivedTree { zxid, tree, .. } = received.unwrap();
+        assert_eq!((zxid, tree.last_zxid()), (ZXID, ZXID));
+        assert_eq!(tree.node_count(), state.tree().node_count());
+        rest.for_each(|some| reader.buffer.bytes().extend_from_slice(some));
+        let (input, _) = reader.take().unwrap();
+        assert!(matches!(input, Input::Leader { .. }), "{input:?}");
+        assert!(!reader.is_at_tree() && reader.buffer.bytes().is_empty());
+    }
+
+    #[test]
+    fn a_tree_without_its_signature_is_no_good() {
+        let pieces = written(&state());
+        let is_of_tree = |piece: &Piece| !matches!(piece, Piece::Packets { .. });
+        let bytes = pieces.into_iter().filter(|(piece, _)| is_of_tree(piece));
+        let bytes: Vec<u8> = bytes.flat_map(|(_, bytes)| bytes).collect();
+        let len = bytes.len();
+        let receive = |bytes: &[u8]| {
+            let mut reader = reader(LinkName::Leader(1));
+            reader.buffer.bytes().extend_from_slice(bytes);
+            reader.take().unwrap();
+            let settings = Arc::<TreeSettings>::default();
+            let received = reader.receive_tree(|_| Ok(0), Limits::default(), settings);
+            received.map(|received| received.zxid)
+        };
+        assert_eq!(receive(&bytes), Ok(ZXID));
+        let cut = receive(&bytes[..len - 1]).unwrap_err();
+        assert!(cut.contains("ends within"), "{cut}");
+        let mut wrong = bytes.clone();
+        wrong[len - 1] ^= 1;
+        let wrong = receive(&wrong).unwrap_err();
+        assert!(wrong.contains("signature"), "{wrong}");
+    }
+}

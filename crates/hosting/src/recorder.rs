@@ -1,0 +1,347 @@
+//! The change history of a member: what it is fed with, and what it reads from the files.
+//!
+//! A host tells it what is applied as committed, over a queue that may lose some. What is missing is
+//! read from the log; where the log does not reach back, or is of another history, a snapshot
+//! begins a new era. Which thread does that, and when, is the host's.
+
+use std::borrow::Borrow;
+use std::sync::Arc;
+
+use history::{
+    CatchUp, FromLog, HistoryError, Keeper, Origin, Recording, SnapshotAt, Taken, Znodes, follows,
+    take_applied,
+};
+use jute::Limits;
+use proto::mutant::{self, Mutant};
+use proto::txn::TxnRecord;
+use proto::{Acl, SessionId, StatPersisted, Zxid};
+use storage::{
+    ContentError, DataDirs, Disk, SnapshotDigest, SnapshotFile, State, StorageError, is_log_whole,
+    last_seam, list_snapshots, read_snapshot, read_txns_from,
+};
+
+/// What can go wrong on the way from file to file.
+#[derive(Debug, thiserror::Error)]
+pub enum FillError {
+    /// The history's own files.
+    #[error("{0}")]
+    History(#[from] HistoryError),
+    /// The log, or a snapshot.
+    #[error("{0}")]
+    Storage(#[from] StorageError),
+}
+
+/// How reading the log went.
+#[derive(Debug, PartialEq, Eq)]
+enum Caught {
+    /// Up to the wanted transaction, or as far as the log goes.
+    Up,
+    /// There is more; it is to be called again.
+    Partly,
+    /// The log does not reach back to the last one recorded.
+    Gap,
+}
+
+/// Feeds the history of a member.
+#[derive(Debug)]
+pub struct Recorder<D> {
+    disk: Arc<D>,
+    dirs: DataDirs,
+    limits: Limits,
+    /// A committed transaction that the log is to have before more of it is read.
+    awaited: Option<Zxid>,
+    /// Between these the log is known to be one history.
+    whole: (Zxid, Zxid),
+    is_behind: bool,
+}
+
+/// Transactions that are read before other work gets its turn.
+const TURN: usize = 65_536;
+
+type ZnodesOf<K> = <<K as Keeper>::History as Recording>::Znodes;
+
+impl<D: Disk> Recorder<D> {
+    /// For the member whose files these are.
+    pub fn new(disk: Arc<D>, dirs: DataDirs, limits: Limits) -> Self {
+        Self {
+            disk,
+            dirs,
+            limits,
+            awaited: None,
+            whole: (Zxid(i64::MAX), Zxid::ZERO),
+            is_behind: false,
+        }
+    }
+
+    /// The history, or a new one of the files; `committed` is known to be. `None` if no snapshot can
+    /// begin one yet.
+    ///
+    /// # Errors
+    /// If it is of no use, or files cannot be read.
+    pub fn open<K: Keeper>(
+        &self,
+        keeper: &K,
+        committed: Zxid,
+    ) -> Result<Option<K::History>, FillError> {
+        match keeper.open() {
+            Err(HistoryError::Missing { .. }) => {}
+            other => return Ok(Some(other?)),
+        }
+        let begins = self.snapshot(keeper, Zxid(-1), committed)?;
+        let begins = begins.map(|(znodes, at)| keeper.create(znodes, at));
+        Ok(begins.transpose()?)
+    }
+
+    /// Records what was applied, as far as it follows the last one recorded; others are found in the
+    /// log later.
+    ///
+    /// # Errors
+    /// If it cannot be recorded, or is another ensemble's.
+    pub fn take<R: Borrow<TxnRecord>, O: Borrow<Origin>>(
+        &mut self,
+        history: &mut impl Recording,
+        txns: impl IntoIterator<Item = (R, O)>,
+    ) -> Result<(), FillError> {
+        for (record, origin) in txns {
+            if take_applied(history, record.borrow(), origin.borrow())? == Taken::Missing {
+                self.is_behind = true;
+                break;
+            }
+        }
+        history.publish()?;
+        Ok(())
+    }
+
+    /// Whether something was left out since this was asked last, and is to be read from the log.
+    pub fn is_behind(&mut self) -> bool {
+        std::mem::take(&mut self.is_behind)
+    }
+
+    /// Reads from the log what is missing up to `committed`, which is known to be; the log is written
+    /// up to `end`.
+    ///
+    /// # Errors
+    /// If files cannot be read or written, or the history is another ensemble's.
+    pub fn catch_up<K: Keeper>(
+        &mut self,
+        history: &mut K::History,
+        keeper: &K,
+        (committed, end): (Zxid, Zxid),
+    ) -> Result<(), FillError> {
+        if committed > Zxid::ZERO && history.head() > committed {
+            let zxid = history.head();
+            return Err(HistoryError::OtherEnsemble { zxid }.into());
+        }
+        let Some(upto) = self.readable(committed, end) else {
+            return Ok(());
+        };
+        while history.head() < upto {
+            let caught = match self.read(history, upto) {
+                // It does not get better: what lies behind it is behind a hole.
+                Err(FillError::Storage(error)) if error.is_damage() => {
+                    tracing::warn!(err = %error, "the change history cannot read on in the log");
+                    Caught::Gap
+                }
+                other => other?,
+            };
+            match caught {
+                Caught::Partly => history.checkpoint()?,
+                Caught::Up => break,
+                Caught::Gap => {
+                    let after = history.head();
+                    let Some((znodes, at)) = self.snapshot(keeper, after, upto)? else {
+                        break;
+                    };
+                    history.begin_era(znodes, at)?;
+                    tracing::warn!(%after, from = %history.head(), "the log does not reach back to the change history: it has a hole");
+                }
+            }
+        }
+        history.publish()?;
+        Ok(())
+    }
+
+    /// Up to where the log can be read: a transaction that is committed, and written. `None` while
+    /// this member has not written what others have committed without it.
+    fn readable(&mut self, committed: Zxid, end: Zxid) -> Option<Zxid> {
+        if end >= committed {
+            self.awaited = None;
+            return Some(committed);
+        }
+        // Under load there is always something that is not written yet.
+        let awaited = *self.awaited.get_or_insert(committed);
+        if end < awaited {
+            return None;
+        }
+        self.awaited.take()
+    }
+
+    /// Records what the log has behind the last one recorded, up to `upto`, which is
+    /// [readable](Self::readable).
+    fn read(&mut self, history: &mut impl Recording, upto: Zxid) -> Result<Caught, FillError> {
+        let head = history.head();
+        let (disk, dirs) = (&*self.disk, &self.dirs);
+        match last_seam(disk, dirs)?.filter(|seam| *seam > head) {
+            _ if mutant::is(Mutant::SeamIgnored) => {}
+            // What came before it may be parted as well, and nothing says where.
+            Some(seam) if seam > upto => return Ok(Caught::Up),
+            Some(_) => return Ok(Caught::Gap),
+            None => {}
+        }
+        if head < self.whole.0 || upto > self.whole.1 {
+            let is_whole = is_log_whole(disk, dirs, (head, upto), self.limits)?;
+            if !is_whole && !mutant::is(Mutant::SeamIgnored) {
+                return Ok(Caught::Gap);
+            }
+            self.whole = (head, upto);
+        }
+        let has_snapshot = self.has_snapshot_of(head, upto)?;
+        let mut catching_up = CatchUp::new(history, upto, has_snapshot);
+        let mut txns = read_txns_from(disk, dirs, head, self.limits)?;
+        for _ in 0..TURN {
+            let Some(txn) = txns.next() else {
+                return Ok(Caught::Up);
+            };
+            match catching_up.take(history, &txn?.record)? {
+                FromLog::More => {}
+                FromLog::End => return Ok(Caught::Up),
+                FromLog::Gap => return Ok(Caught::Gap),
+            }
+        }
+        Ok(Caught::Partly)
+    }
+
+    /// Whether there is a snapshot of what the history ends with, and the log goes on from it up to
+    /// `upto`.
+    ///
+    /// An epoch without a transaction leaves nothing but a snapshot of its beginning, and the next
+    /// leader's snapshot, which is older by its number, takes the place of that one. Both are of the
+    /// same tree: the beginning of an epoch is told when it is committed.
+    fn has_snapshot_of(&self, head: Zxid, upto: Zxid) -> Result<bool, StorageError> {
+        let (disk, dirs) = (&*self.disk, &self.dirs);
+        let snapshots = list_snapshots(disk, &dirs.snap)?.into_iter();
+        let mut zxids = snapshots.map(|snapshot| snapshot.zxid);
+        let Some(newest) = zxids.find(|zxid| *zxid <= head) else {
+            return Ok(false);
+        };
+        if newest == head || head.counter() != 0 {
+            return Ok(newest == head);
+        }
+        let seam = last_seam(disk, dirs)?.unwrap_or(Zxid::ZERO);
+        Ok(newest >= seam && is_log_whole(disk, dirs, (newest, upto), self.limits)?)
+    }
+
+    /// The oldest snapshot behind `after` from which the log goes on, in one history up to `upto`.
+    fn snapshot<K: Keeper>(
+        &self,
+        keeper: &K,
+        after: Zxid,
+        upto: Zxid,
+    ) -> Result<Option<(ZnodesOf<K>, SnapshotAt)>, FillError> {
+        // One that is in front of it is of another history than the log behind.
+        let seam = last_seam(&*self.disk, &self.dirs)?.unwrap_or(Zxid::ZERO);
+        let mut files = list_snapshots(&*self.disk, &self.dirs.snap)?;
+        files.reverse();
+        files.retain(|file| file.zxid > after && file.zxid >= seam && file.zxid <= upto);
+        let mut unreadable = None;
+        for file in files {
+            if !self.goes_on_from(&file)? {
+                continue;
+            }
+            match self.znodes(keeper, &file, upto) {
+                Ok(None) => {}
+                Err(FillError::Storage(error)) => unreadable = Some(error),
+                found => return found,
+            }
+        }
+        unreadable.map_or(Ok(None), |error| Err(error.into()))
+    }
+
+    fn goes_on_from(&self, file: &SnapshotFile) -> Result<bool, FillError> {
+        let mut txns = read_txns_from(&*self.disk, &self.dirs, file.zxid.next(), self.limits)?;
+        Ok(match txns.next() {
+            None => true,
+            Some(Ok(first)) => follows(file.zxid, first.record.header.zxid),
+            Some(Err(_)) => false,
+        })
+    }
+
+    /// `None` if the snapshot holds parts of what is not known to be committed.
+    fn znodes<K: Keeper>(
+        &self,
+        keeper: &K,
+        file: &SnapshotFile,
+        upto: Zxid,
+    ) -> Result<Option<(ZnodesOf<K>, SnapshotAt)>, FillError> {
+        let mut filling = Filling {
+            keeper,
+            znodes: keeper.baseline()?,
+            failure: None,
+        };
+        let info = read_snapshot(&*self.disk, file, self.limits, &mut filling);
+        if let Some(failure) = filling.failure {
+            return Err(failure.into());
+        }
+        let mut covers = info?.covers();
+        if covers.is_some_and(|covers| covers > upto) {
+            return Ok(None);
+        }
+        // A leader goes on while it sends its tree: it came with parts of what this member was told
+        // afterwards, and was in order before the member served.
+        if last_seam(&*self.disk, &self.dirs)? == Some(file.zxid) {
+            covers = Some(upto);
+        }
+        let at = SnapshotAt {
+            zxid: file.zxid,
+            covers,
+        };
+        Ok(Some((filling.znodes, at)))
+    }
+}
+
+/// Takes znodes out of a snapshot.
+struct Filling<'a, K: Keeper> {
+    keeper: &'a K,
+    znodes: ZnodesOf<K>,
+    failure: Option<HistoryError>,
+}
+
+impl<K: Keeper> State for Filling<'_, K> {
+    fn begin(&mut self) {
+        match self.keeper.baseline() {
+            Ok(znodes) => self.znodes = znodes,
+            Err(error) => self.failure = Some(error),
+        }
+    }
+
+    fn session(&mut self, _: SessionId, _: i32) {}
+
+    fn acl(&mut self, id: i64, acl: Vec<Acl>) {
+        self.znodes.acl(id, &acl);
+    }
+
+    fn znode(
+        &mut self,
+        path: &str,
+        data: Option<&[u8]>,
+        acl: i64,
+        stat: StatPersisted,
+    ) -> Result<(), ContentError> {
+        let taken = self.znodes.znode(path, data, acl, &stat);
+        taken.map_err(|error| {
+            let text = error.to_string();
+            self.failure = Some(error);
+            ContentError::new(text)
+        })
+    }
+
+    fn snapshot_loaded(&mut self, _: Zxid, _: Option<SnapshotDigest>) -> Result<(), ContentError> {
+        Ok(())
+    }
+
+    fn txn(&mut self, _: &TxnRecord) {}
+}
+
+#[cfg(test)]
+#[path = "recorder_tests.rs"]
+mod tests;

@@ -1,0 +1,252 @@
+use jute::Encode;
+use proto::txn::{Txn, TxnHeader};
+use recovery::{SnapshotSettings, write_snapshot};
+use storage::{Compression, LogSettings, LogWriter, OpenOptions, RealDisk, note_seam};
+use tree::{Tree, Watches};
+
+use super::*;
+
+/// What is recorded, behind which snapshots.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Zxids {
+    eras: Vec<(i64, Vec<i64>)>,
+}
+
+struct Nothing;
+
+impl Znodes for Nothing {
+    fn acl(&mut self, _: i64, _: &[Acl]) {}
+
+    fn znode(
+        &mut self,
+        _: &str,
+        _: Option<&[u8]>,
+        _: i64,
+        _: &StatPersisted,
+    ) -> history::Result<()> {
+        Ok(())
+    }
+}
+
+impl Recording for Zxids {
+    type Znodes = Nothing;
+
+    fn head(&self) -> Zxid {
+        let (begin, zxids) = self.eras.last().unwrap();
+        Zxid(*zxids.last().unwrap_or(begin))
+    }
+
+    fn is_head(&self, _: &TxnHeader) -> bool {
+        true
+    }
+
+    fn append(&mut self, record: &TxnRecord, _: &Origin) -> history::Result<()> {
+        let (_, zxids) = self.eras.last_mut().unwrap();
+        zxids.push(record.header.zxid.0);
+        Ok(())
+    }
+
+    fn begin_era(&mut self, _: Nothing, at: SnapshotAt) -> history::Result<()> {
+        self.eras.push((at.zxid.0, Vec::new()));
+        Ok(())
+    }
+
+    fn publish(&mut self) -> history::Result<()> {
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> history::Result<()> {
+        Ok(())
+    }
+}
+
+/// None are there.
+struct Memory;
+
+impl Keeper for Memory {
+    type History = Zxids;
+
+    fn open(&self) -> history::Result<Zxids> {
+        let path = "memory".into();
+        Err(HistoryError::Missing { path })
+    }
+
+    fn baseline(&self) -> history::Result<Nothing> {
+        Ok(Nothing)
+    }
+
+    fn create(&self, _: Nothing, at: SnapshotAt) -> history::Result<Zxids> {
+        let eras = vec![(at.zxid.0, Vec::new())];
+        Ok(Zxids { eras })
+    }
+}
+
+/// The files of a member, which are removed with it.
+struct Site {
+    dirs: DataDirs,
+    recorder: Recorder<RealDisk>,
+    _dir: tempfile::TempDir,
+}
+
+impl Site {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let options = OpenOptions::default();
+        let dirs = DataDirs::open(&RealDisk, dir.path(), dir.path(), options).unwrap();
+        let recorder = Recorder::new(Arc::new(RealDisk), dirs.clone(), Limits::default());
+        Self {
+            dirs,
+            recorder,
+            _dir: dir,
+        }
+    }
+
+    /// A file of the log with these transactions.
+    fn log(&self, zxids: &[i64]) {
+        let mut log = LogWriter::new(Arc::new(RealDisk), &self.dirs, LogSettings::default());
+        for zxid in zxids.iter().copied().map(Zxid) {
+            log.append(zxid, &record(zxid).to_bytes()).unwrap();
+        }
+        log.commit().unwrap();
+    }
+
+    /// A snapshot of this transaction.
+    fn snapshot(&self, zxid: i64) {
+        let mut tree = Tree::new(Arc::default());
+        tree.apply(
+            &record(Zxid(zxid)),
+            &mut Watches::default(),
+            &mut Vec::new(),
+        );
+        let settings = SnapshotSettings {
+            compression: Compression::None,
+            force_sync: false,
+            digest_enabled: false,
+            serialize_last_zxid: true,
+        };
+        write_snapshot(Arc::new(RealDisk), self.dirs.clone(), settings, &tree).unwrap();
+    }
+
+    fn catch_up(&mut self, history: &mut Zxids, upto: i64) {
+        let upto = (Zxid(upto), Zxid(upto));
+        self.recorder.catch_up(history, &Memory, upto).unwrap();
+    }
+}
+
+fn record(zxid: Zxid) -> TxnRecord {
+    let txn = Txn::CreateSession { timeout_ms: 1 };
+    TxnRecord {
+        header: TxnHeader {
+            session: SessionId(1),
+            cxid: 0,
+            zxid,
+            time_ms: 0,
+            op: txn.op().number(),
+        },
+        txn,
+        digest: None,
+    }
+}
+
+const EPOCH_2: i64 = 0x2_0000_0000;
+
+/// 5 may never have been committed, and others may have been that this member never saw: its leader's
+/// snapshot says so, for as long as it is there, and the seam for ever.
+#[test]
+fn the_log_in_front_of_a_snapshot_that_is_gone_is_another_history() {
+    let mut site = Site::new();
+    site.log(&[4, 5]);
+    note_seam(&RealDisk, &site.dirs, Zxid(EPOCH_2)).unwrap();
+    site.log(&[EPOCH_2 + 1, EPOCH_2 + 2]);
+    let eras = vec![(3, vec![4])];
+    let mut history = Zxids { eras: eras.clone() };
+    // Nothing to go on with: it waits.
+    site.catch_up(&mut history, EPOCH_2 + 2);
+    assert_eq!(history.eras, eras);
+    site.snapshot(EPOCH_2 + 1);
+    site.catch_up(&mut history, EPOCH_2 + 2);
+    let behind = (EPOCH_2 + 1, vec![EPOCH_2 + 2]);
+    assert_eq!(history.eras, [(3, vec![4]), behind]);
+}
+
+/// Nothing was written in epoch 2, and the snapshot of its beginning is gone: the leader of epoch 3 gave
+/// one of the same tree, which ends in epoch 1.
+#[test]
+fn behind_an_empty_epoch_the_log_goes_on_from_an_older_snapshot() {
+    let mut site = Site::new();
+    site.log(&[3]);
+    note_seam(&RealDisk, &site.dirs, Zxid(4)).unwrap();
+    site.snapshot(4);
+    let next = 0x3_0000_0001;
+    site.log(&[next]);
+    let mut history = Zxids {
+        eras: vec![(EPOCH_2, Vec::new())],
+    };
+    site.catch_up(&mut history, next);
+    assert_eq!(history.eras, [(EPOCH_2, vec![next])]);
+    // Had there been anything in it, it would be missing here.
+    let eras = vec![(EPOCH_2 + 1, Vec::new())];
+    let mut history = Zxids { eras: eras.clone() };
+    site.catch_up(&mut history, next);
+    assert_eq!(history.eras, eras);
+}
+
+/// Before anything is committed behind it, what came before it may be parted as well.
+#[test]
+fn nothing_is_read_while_the_seam_is_ahead() {
+    let mut site = Site::new();
+    site.log(&[4, 5]);
+    note_seam(&RealDisk, &site.dirs, Zxid(EPOCH_2)).unwrap();
+    let eras = vec![(3, Vec::new())];
+    let mut history = Zxids { eras: eras.clone() };
+    site.catch_up(&mut history, 5);
+    assert_eq!(history.eras, eras);
+}
+
+/// A crash came before the others were removed.
+#[test]
+fn a_new_history_begins_behind_the_seam() {
+    let site = Site::new();
+    site.snapshot(3);
+    site.log(&[4, 5]);
+    note_seam(&RealDisk, &site.dirs, Zxid(EPOCH_2)).unwrap();
+    site.log(&[EPOCH_2 + 1]);
+    let open = |committed| site.recorder.open(&Memory, Zxid(committed)).unwrap();
+    assert_eq!(open(EPOCH_2 + 1), None);
+    site.snapshot(EPOCH_2 + 1);
+    let begun = open(EPOCH_2 + 1).map(|history| history.eras);
+    assert_eq!(begun, Some(vec![(EPOCH_2 + 1, Vec::new())]));
+}
+
+/// What is known of the log counts from where it was looked at: a history that is made anew begins
+/// further back.
+#[test]
+fn a_new_history_looks_at_the_log_anew() {
+    let mut site = Site::new();
+    site.snapshot(3);
+    site.log(&[4, 5]);
+    site.log(&[EPOCH_2 + 1, EPOCH_2 + 2]);
+    site.snapshot(EPOCH_2);
+    let eras = vec![(EPOCH_2 + 1, Vec::new())];
+    site.catch_up(&mut Zxids { eras }, EPOCH_2 + 2);
+    let eras = vec![(3, Vec::new())];
+    let mut history = Zxids { eras };
+    site.catch_up(&mut history, EPOCH_2 + 2);
+    let behind = (EPOCH_2, vec![EPOCH_2 + 1, EPOCH_2 + 2]);
+    assert_eq!(history.eras, [(3, Vec::new()), behind]);
+}
+
+#[test]
+fn the_log_is_read_as_far_as_it_is_committed_and_written() {
+    let mut recorder = Site::new().recorder;
+    let mut readable = |committed, end| recorder.readable(Zxid(committed), Zxid(end));
+    assert_eq!(readable(5, 7), Some(Zxid(5)));
+    // Others were faster.
+    assert_eq!(readable(9, 7), None);
+    assert_eq!(readable(12, 8), None);
+    // What was awaited is written, however far the others are by now.
+    assert_eq!(readable(15, 10), Some(Zxid(9)));
+    assert_eq!(readable(16, 10), None);
+    assert_eq!(readable(16, 16), Some(Zxid(16)));
+    assert_eq!(recorder.awaited, None);
+}

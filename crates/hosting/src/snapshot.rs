@@ -1,0 +1,142 @@
+//! A snapshot of the tree on its way to the disk, while transactions go on.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use proto::Zxid;
+use recovery::{NewSnapshot, SnapshotSettings, TreeReader};
+use replica::{Input, State, Synchronised};
+use storage::{DataDirs, Disk, StorageError};
+
+/// A snapshot that was begun. Dropped before its end, it leaves nothing.
+#[derive(Debug)]
+pub struct StateSnapshot<D: Disk> {
+    snapshot: NewSnapshot<D>,
+    of: Option<Synchronised>,
+    begun_ms: i64,
+    chunk: Vec<u8>,
+}
+
+/// How far a snapshot is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Progress {
+    /// There is more to write.
+    More,
+    /// All of it is written, and it has no name.
+    Whole,
+    /// The tree is, or is about to be, of another history: it would hold what may never be committed.
+    GivenUp,
+}
+
+/// A snapshot that is on disk.
+#[derive(Debug)]
+pub struct Written {
+    /// The transaction that it is named after.
+    pub zxid: Zxid,
+    /// Where it is.
+    pub path: PathBuf,
+    /// When it was begun, ms.
+    pub begun_ms: i64,
+    /// What the replica is to be told of it.
+    pub told: Option<Input>,
+}
+
+impl<D: Disk> StateSnapshot<D> {
+    /// Begins a snapshot of the tree as it is, at this time in ms; `of` for one that takes the place of
+    /// this server's own history. `None` if the role that asked for that is over.
+    ///
+    /// # Errors
+    /// If the file cannot be created.
+    pub(super) fn begin(
+        state: &impl State,
+        (disk, dirs): (Arc<D>, DataDirs),
+        settings: SnapshotSettings,
+        of: Option<Synchronised>,
+        begun_ms: i64,
+    ) -> Result<Option<Self>, StorageError> {
+        let (reader, generation) = {
+            let tree = state.tree();
+            let generation = state.generation();
+            (TreeReader::new(&tree, generation), generation)
+        };
+        if of.is_some_and(|of| of.generation != generation) {
+            let zxid = reader.zxid();
+            tracing::info!(%zxid, "snapshot not begun, the role that asked for it is over");
+            return Ok(None);
+        }
+        Ok(Some(Self {
+            snapshot: NewSnapshot::new(disk, dirs, settings, reader)?,
+            of,
+            begun_ms,
+            chunk: Vec::new(),
+        }))
+    }
+
+    /// The last transaction that it is sure to have; its name.
+    pub fn zxid(&self) -> Zxid {
+        self.snapshot.zxid()
+    }
+
+    /// Bytes so far, uncompressed.
+    pub fn bytes(&self) -> u64 {
+        self.snapshot.bytes()
+    }
+
+    /// Reads about `bytes` bytes under a short hold of the tree, and writes them without it.
+    ///
+    /// # Errors
+    /// If they cannot be written.
+    pub(super) fn write_some(
+        &mut self,
+        state: &impl State,
+        bytes: usize,
+    ) -> Result<Progress, StorageError> {
+        let Self {
+            snapshot, chunk, ..
+        } = self;
+        chunk.clear();
+        chunk.reserve(bytes);
+        // Shared and short: writers wait for one chunk at most.
+        let more = {
+            let tree = state.tree();
+            snapshot.read(&tree, state.generation(), bytes, chunk)
+        };
+        let Ok(more) = more else {
+            self.say_given_up();
+            return Ok(Progress::GivenUp);
+        };
+        snapshot.write(chunk)?;
+        Ok(match more {
+            true => Progress::More,
+            false => Progress::Whole,
+        })
+    }
+
+    /// Gives it its name. Nobody may load or cut what is on disk meanwhile.
+    ///
+    /// # Errors
+    /// If it cannot be written, or others cannot be removed.
+    pub(super) fn finish(self, state: &impl State) -> Result<Option<Written>, StorageError> {
+        let trailer = {
+            let tree = state.tree();
+            self.snapshot.trailer(&tree, state.generation())
+        };
+        let Ok(trailer) = trailer else {
+            self.say_given_up();
+            return Ok(None);
+        };
+        let (zxid, of) = (self.zxid(), self.of);
+        let told = of.map(|Synchronised { attempt, .. }| Input::SnapshotWritten { attempt, zxid });
+        Ok(Some(Written {
+            zxid,
+            path: self.snapshot.finish(trailer, of.is_some())?,
+            begun_ms: self.begun_ms,
+            told,
+        }))
+    }
+
+    fn say_given_up(&self) {
+        let zxid = self.zxid();
+        tracing::info!(%zxid, "snapshot given up, it would hold what may never be committed");
+    }
+}

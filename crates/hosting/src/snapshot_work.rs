@@ -1,0 +1,209 @@
+//! Which snapshots are written, one after the other.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use recovery::SnapshotSettings;
+use replica::{State, Synchronised};
+use storage::{DataDirs, Disk, StorageError};
+
+use super::snapshot::Progress;
+use super::{StateSnapshot, Written};
+
+/// The snapshots that a server is asked for, and the one that is being written.
+#[derive(Debug)]
+pub struct SnapshotWork<D: Disk> {
+    place: (Arc<D>, DataDirs),
+    settings: SnapshotSettings,
+    due: Arc<Mutex<DueSnapshots>>,
+    waiting: VecDeque<Wanted>,
+    snapshot: Option<(Wanted, StateSnapshot<D>)>,
+}
+
+/// Why a snapshot is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// Enough was logged since the last one: [`DueSnapshots::begin`] has said so.
+    Due,
+    /// A learner cannot go on without it: it takes the place of the server's own history.
+    Synchronised(Synchronised),
+    /// An operator wants one.
+    Asked,
+}
+
+impl<D: Disk> SnapshotWork<D> {
+    /// Nothing yet. `due` is for whoever asks for snapshots that are due.
+    pub fn new(
+        place: (Arc<D>, DataDirs),
+        settings: SnapshotSettings,
+        due: Arc<Mutex<DueSnapshots>>,
+    ) -> Self {
+        Self {
+            place,
+            settings,
+            due,
+            waiting: VecDeque::new(),
+            snapshot: None,
+        }
+    }
+
+    /// Has a snapshot written, of the tree as it is when its turn comes.
+    pub fn ask(&mut self, wanted: Wanted) {
+        self.waiting.push_back(wanted);
+    }
+
+    /// What is being written, or comes next; `None` if all is done.
+    pub fn next(&self) -> Option<Wanted> {
+        let writing = self.snapshot.as_ref().map(|(wanted, _)| *wanted);
+        writing.or_else(|| self.waiting.front().copied())
+    }
+
+    /// What is being written.
+    pub fn writing(&self) -> Option<&StateSnapshot<D>> {
+        self.snapshot.as_ref().map(|(_, snapshot)| snapshot)
+    }
+
+    /// Gives up all of it. What is being written leaves nothing.
+    pub fn give_up(&mut self) {
+        self.snapshot = None;
+        self.waiting.clear();
+        self.due.lock().end();
+    }
+
+    /// Begins the next one if none is being written, and writes about `bytes` bytes of it, read under a
+    /// short hold of the tree: gives it once it is on disk. While it gets its name, what `hold_files`
+    /// gives keeps others from loading or cutting what is there.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn step<G>(
+        &mut self,
+        state: &impl State,
+        bytes: usize,
+        now_ms: impl Fn() -> i64,
+        hold_files: impl FnOnce() -> G,
+    ) -> Result<Option<Written>, StorageError> {
+        let Some(wanted) = self.next() else {
+            return Ok(None);
+        };
+        let begun = match self.snapshot.take() {
+            None => {
+                self.waiting.pop_front();
+                let of = match wanted {
+                    Wanted::Synchronised(of) => Some(of),
+                    Wanted::Due | Wanted::Asked => None,
+                };
+                StateSnapshot::begin(state, self.place.clone(), self.settings, of, now_ms())?
+            }
+            Some((_, snapshot)) => Some(snapshot),
+        };
+        let written = match begun {
+            None => None,
+            Some(mut snapshot) => match snapshot.write_some(state, bytes)? {
+                Progress::More => {
+                    self.snapshot = Some((wanted, snapshot));
+                    return Ok(None);
+                }
+                Progress::GivenUp => None,
+                Progress::Whole => {
+                    let _files = hold_files();
+                    snapshot.finish(state)?
+                }
+            },
+        };
+        let mut due = self.due.lock();
+        if wanted == Wanted::Due {
+            due.end();
+        }
+        if let Some(written) = &written {
+            due.note_written(written.begun_ms, now_ms());
+        }
+        Ok(written)
+    }
+}
+
+/// When a snapshot is begun because enough was logged since the last one.
+///
+/// `snapCount` was made for servers that log a few thousand transactions a second. At a hundred
+/// thousand, a large tree would be written over and over without a pause, which takes processor and
+/// disk from the clients and saves nothing: after a crash a log is read faster than it was written.
+#[derive(Debug, Default)]
+pub struct DueSnapshots {
+    /// One waits, or is being written.
+    is_under_way: bool,
+    rests_until_ms: i64,
+}
+
+/// Snapshots that take less, ms, are begun whenever they are due.
+const SHORT_MS: i64 = 100;
+
+/// After a longer one the next begins no sooner than after so many times what it took: a quarter of the
+/// time at most goes into snapshots.
+const REST_FACTOR: i64 = 3;
+
+/// But no later than this, ms: what is logged meanwhile has to be read at the next start.
+const REST_MAX_MS: i64 = 60_000;
+
+impl DueSnapshots {
+    /// One is due; whether it is begun. If not, the next trigger asks again.
+    pub fn begin(&mut self, now_ms: i64) -> bool {
+        if now_ms < self.rests_until_ms {
+            tracing::debug!("the last snapshot was large and is recent, none is begun");
+            return false;
+        }
+        if self.is_under_way {
+            tracing::warn!("a snapshot is still being written, too busy to start another");
+            return false;
+        }
+        self.is_under_way = true;
+        true
+    }
+
+    /// The one that was begun is over, whatever came of it.
+    pub fn end(&mut self) {
+        self.is_under_way = false;
+    }
+
+    /// A snapshot, due or not, was written until `now_ms`.
+    pub fn note_written(&mut self, begun_ms: i64, now_ms: i64) {
+        let rest_ms = match now_ms.saturating_sub(begun_ms) {
+            took_ms if took_ms < SHORT_MS => 0,
+            took_ms => took_ms.saturating_mul(REST_FACTOR).min(REST_MAX_MS),
+        };
+        self.rests_until_ms = now_ms.saturating_add(rest_ms);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn large_snapshots_leave_three_quarters_of_the_time_and_small_ones_follow_at_once() {
+        let mut due = DueSnapshots::default();
+        let begins = |due: &mut DueSnapshots, now_ms| {
+            let begins = due.begin(now_ms);
+            due.end();
+            begins
+        };
+        assert!(begins(&mut due, 0));
+        due.note_written(5000 - (SHORT_MS - 1), 5000);
+        assert!(begins(&mut due, 5000));
+        due.note_written(5000, 7000);
+        assert!(!begins(&mut due, 12_999));
+        assert!(begins(&mut due, 13_000));
+        due.note_written(0, 600_000);
+        assert!(!begins(&mut due, 659_999));
+        assert!(begins(&mut due, 660_000));
+    }
+
+    #[test]
+    fn a_second_one_is_not_begun_before_the_first_is_over() {
+        let mut due = DueSnapshots::default();
+        assert!(due.begin(0));
+        assert!(!due.begin(1));
+        due.end();
+        assert!(due.begin(2));
+    }
+}

@@ -1,0 +1,142 @@
+//! The state of the replica, as its host holds it: behind locks, since connections, learners that get
+//! a snapshot, and whoever writes one to the disk read it too.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use jute::Limits;
+use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
+use proto::SessionId;
+use replica::connection::Responder;
+use replica::sessions::Sessions;
+use replica::{NewSession, State};
+use session::SessionIds;
+use tree::{SharedWatches, Tree, WatcherId, Watches};
+
+use crate::Serving;
+
+/// The tree, and what belongs to it.
+///
+/// Locks are taken in this order: `tree`, a connection's state, then `watches` or `sessions`.
+#[derive(Debug)]
+pub struct ServerState {
+    /// The tree.
+    pub tree: RwLock<Tree>,
+    /// The watches on it.
+    pub watches: SharedWatches,
+    /// The sessions that this server knows.
+    pub sessions: Mutex<Sessions>,
+    /// How often the tree was replaced by another one, or was about to hold what may be cut off
+    /// again: a snapshot that was begun before is worthless then.
+    tree_generation: AtomicU64,
+    session_ids: Mutex<SessionIds>,
+}
+
+impl ServerState {
+    /// Of a server that serves nobody yet, and will give new sessions these ids.
+    pub fn new(tree: Tree, tick_ms: i64, session_ids: SessionIds) -> Self {
+        Self {
+            session_ids: Mutex::new(session_ids),
+            tree: RwLock::new(tree),
+            watches: Mutex::default(),
+            sessions: Mutex::new(Sessions::reporting(tick_ms)),
+            tree_generation: AtomicU64::new(0),
+        }
+    }
+
+    /// Makes an id for a new session and starts its clock.
+    pub fn new_session(&self, new: NewSession, now_ms: i64) -> SessionId {
+        let next_id = || self.session_ids.lock().next();
+        new.begin(self, now_ms, next_id)
+    }
+
+    /// About how many bytes the tree takes in a snapshot.
+    pub fn tree_bytes(&self) -> usize {
+        let bytes = self.tree.read().approximate_data_size();
+        usize::try_from(bytes).unwrap_or(0)
+    }
+
+    /// Notes that a connection's session has sent something. `false` if it is over.
+    pub fn touch(&self, serving: &Serving, now_ms: i64) -> bool {
+        let (session, timeout_ms) = (serving.session(), serving.timeout_ms());
+        self.sessions.lock().touch(session, timeout_ms, now_ms)
+    }
+
+    /// What answers requests of a connection from this tree, of a session once it has one.
+    pub fn responder<'a>(
+        &'a self,
+        tree: &'a Tree,
+        (watcher, session): (WatcherId, SessionId),
+        now_ms: u64,
+        field_limits: Limits,
+    ) -> Responder<'a> {
+        Responder {
+            tree,
+            watches: &self.watches,
+            session,
+            watcher,
+            now_ms,
+            field_limits,
+        }
+    }
+}
+
+impl State for ServerState {
+    fn tree(&self) -> impl Deref<Target = Tree> {
+        self.tree.read()
+    }
+
+    fn tree_mut(&self) -> impl DerefMut<Target = Tree> {
+        FairGuard(Some(self.tree.write()))
+    }
+
+    fn replace_tree(&self, tree: Tree) {
+        let mut place = self.tree.write();
+        self.give_up_snapshots();
+        let replaced = std::mem::replace(&mut *place, tree);
+        drop(place);
+        // Millions of znodes take a while.
+        drop(replaced);
+    }
+
+    fn generation(&self) -> u64 {
+        self.tree_generation.load(Ordering::Acquire)
+    }
+
+    fn give_up_snapshots(&self) {
+        self.tree_generation.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn watches(&self) -> impl DerefMut<Target = Watches> {
+        self.watches.lock()
+    }
+
+    fn sessions(&self) -> impl DerefMut<Target = Sessions> {
+        self.sessions.lock()
+    }
+}
+
+/// An exclusive hold of the tree that lets readers who wait go first when it ends.
+struct FairGuard<'a>(Option<RwLockWriteGuard<'a, Tree>>);
+
+impl Deref for FairGuard<'_> {
+    type Target = Tree;
+
+    fn deref(&self) -> &Tree {
+        self.0.as_ref().expect("it is held until it is dropped")
+    }
+}
+
+impl DerefMut for FairGuard<'_> {
+    fn deref_mut(&mut self) -> &mut Tree {
+        self.0.as_mut().expect("it is held until it is dropped")
+    }
+}
+
+impl Drop for FairGuard<'_> {
+    fn drop(&mut self) {
+        if let Some(guard) = self.0.take() {
+            RwLockWriteGuard::unlock_fair(guard);
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! The data: what a start would read, how much of it there is, and what is wrong with it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use config::finding::{DATA_DIRECTORY, Finding, Severity};
+use config::{Config, Origin};
+use proto::Zxid;
+use recovery::Survey;
+use storage::{DataDirs, ReadOnly, RealDisk, StorageError, list_logs, list_snapshots};
+
+use crate::processes::Processes;
+use crate::{directory, finding, limits};
+
+/// Beside a server that runs: how often the same must be found before it counts.
+const ATTEMPTS_ALIKE: u32 = 3;
+/// How often it is looked for.
+const ATTEMPTS_MAX: u32 = 50;
+/// Time for the server to go on in between.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// What is in the data directories.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DataSummary {
+    /// Snapshots.
+    pub snapshots: usize,
+    /// Logs.
+    pub logs: usize,
+    /// Bytes of both.
+    pub bytes: u64,
+    /// Bytes of the newest snapshot.
+    pub newest_snapshot_bytes: u64,
+    /// How much memory the tree may take, in bytes; a guess by that snapshot.
+    pub memory_bytes: u64,
+    /// The last transaction.
+    pub last_zxid: Option<Zxid>,
+    /// The epoch of the last leader that was followed.
+    pub current_epoch: Option<i64>,
+    /// The newest epoch that was promised to a leader.
+    pub accepted_epoch: Option<i64>,
+    /// Znodes.
+    pub znodes: Option<u64>,
+    /// Sessions.
+    pub sessions: Option<u64>,
+    /// The latest time at which something was written, in ms since 1970.
+    pub newest_ms: Option<i64>,
+    /// Whether the tree was put together in memory, as a start does.
+    pub is_loaded: bool,
+}
+
+/// `dataDir`, and `dataLogDir` if it is another one.
+pub(crate) fn directories(config: &Config) -> Vec<PathBuf> {
+    let mut dirs = vec![config.data_dir.clone()];
+    if config.data_log_dir != config.data_dir {
+        dirs.push(config.data_log_dir.clone());
+    }
+    dirs
+}
+
+/// Reconfigurations rewrite zoo.cfg; a server that cannot keep it does not start.
+pub(crate) fn config_directory(path: &Path, config: &Config) -> Option<Finding> {
+    if config.ensemble.is_none() || !config.features.reconfig_enabled {
+        return None;
+    }
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let dir = dir.unwrap_or(Path::new("."));
+    if directory::may_write(dir) {
+        return None;
+    }
+    let problem = "reconfigEnabled=true rewrites files in this directory, which cannot be written";
+    let found = Finding::new(finding::CONFIG_DIRECTORY, Severity::Blocker, problem);
+    let way_out = "let the server write there, or set reconfigEnabled=false";
+    Some(found.at(Some(Origin::file(dir))).way_out(way_out))
+}
+
+/// Looks at the directories and reads the data. `ports_are_own` says whether a process that holds the data listens at
+/// this configuration's ports.
+pub(crate) fn examine(
+    config: &Config,
+    processes: &Processes,
+    ports_are_own: bool,
+) -> (Vec<Finding>, Option<DataSummary>) {
+    let mut findings = holders(config, processes, ports_are_own);
+    let dirs = directories(config);
+    let looks: Vec<_> = dirs
+        .iter()
+        .map(|dir| directory::look(dir, config))
+        .collect();
+    let is_usable = looks.iter().all(|look| look.is_usable);
+    let has_files = looks.iter().any(|look| look.has_history);
+    findings.extend(looks.into_iter().flat_map(|look| look.findings));
+    if !is_usable {
+        return (findings, None);
+    }
+    if !has_files {
+        findings.push(new_database(config));
+        return (findings, None);
+    }
+    let unlocked = DataDirs::unlocked(&config.data_dir, &config.data_log_dir);
+    let disk = ReadOnly(RealDisk);
+    if let Err(error) = unlocked.check_places(&disk) {
+        findings.push(of_storage(&error, config));
+        return (findings, None);
+    }
+    let mut summary = match counted(&unlocked) {
+        Ok(summary) => summary,
+        Err(error) => {
+            findings.push(of_storage(&error, config));
+            return (findings, None);
+        }
+    };
+    findings.extend(directory::space(config, &summary));
+    match read(config, processes, &mut summary) {
+        Ok(survey) => findings.extend(judged(
+            config,
+            &survey,
+            &mut summary,
+            processes.has_server(),
+        )),
+        Err(error) => findings.push(of_storage(&error, config)),
+    }
+    findings.push(described(config, &summary));
+    (findings, Some(summary))
+}
+
+/// A server that runs is no fault; it has to be the one of this zoo.cfg, and the only one.
+fn holders(config: &Config, processes: &Processes, ports_are_own: bool) -> Vec<Finding> {
+    let place = || Some(Origin::file(&config.data_dir));
+    let mut findings = Vec::new();
+    let mut own: Vec<String> = processes.own.iter().map(ToString::to_string).collect();
+    for process in &processes.holders {
+        if processes.own.contains(process) {
+            continue;
+        }
+        if ports_are_own && processes.own.is_empty() {
+            own.push(process.to_string());
+            continue;
+        }
+        let problem = format!("{process} has the data open, and is not the server of this zoo.cfg");
+        let found = Finding::new(finding::IN_USE, Severity::Blocker, problem).at(place());
+        findings.push(
+            found.way_out(
+                "stop it, or name another dataDir: two servers on one directory destroy it",
+            ),
+        );
+    }
+    if processes.has_hidden_holder {
+        own.push("a process that cannot be looked into".to_owned());
+    }
+    if !own.is_empty() {
+        let problem = format!(
+            "the server of this zoo.cfg runs now: {}. What is said of data and ports is how they are while it runs",
+            own.join(", ")
+        );
+        let note = Finding::new(finding::RUNNING, Severity::Note, problem).at(place());
+        findings.push(note.way_out(
+            "stop it before this one is started; Apache ZooKeeper takes no lock that would tell",
+        ));
+    }
+    findings
+}
+
+fn new_database(config: &Config) -> Finding {
+    let marker = config.data_log_dir.join("initialize");
+    let place = Some(Origin::file(&config.data_dir));
+    if config.storage.db_autocreate || marker.exists() {
+        let problem = "holds no data: the server would begin with an empty tree";
+        let found = Finding::new(finding::NEW, Severity::Warning, problem).at(place);
+        return found.way_out("look at dataDir and dataLogDir if there should be data");
+    }
+    let severity = match server::ahead::sets_damage_aside(config) {
+        true => Severity::Warning,
+        false => Severity::Blocker,
+    };
+    let problem = "holds no data, and db.autocreate=false says that this is not a new database";
+    let found = Finding::new(finding::NEW, severity, problem).at(place);
+    found.way_out(format!(
+        "put the data back, or create the empty file {}",
+        marker.display()
+    ))
+}
+
+fn counted(dirs: &DataDirs) -> Result<DataSummary, StorageError> {
+    let disk = ReadOnly(RealDisk);
+    let snapshots = list_snapshots(&disk, &dirs.snap)?;
+    let logs = list_logs(&disk, &dirs.log)?;
+    let newest = snapshots.first();
+    let bytes = snapshots
+        .iter()
+        .map(|file| file.len)
+        .chain(logs.iter().map(|file| file.len));
+    Ok(DataSummary {
+        snapshots: snapshots.len(),
+        logs: logs.len(),
+        bytes: bytes.sum(),
+        newest_snapshot_bytes: newest.map_or(0, |file| file.len),
+        memory_bytes: newest.map_or(0, limits::memory_of_tree),
+        ..DataSummary::default()
+    })
+}
+
+/// Reads the data. A server that runs writes at the end of a log while that is read, purges files, and (Java) writes
+/// snapshots in place: what is damage stays where it is, and what is not has moved on when it is looked at again.
+fn read(
+    config: &Config,
+    processes: &Processes,
+    summary: &mut DataSummary,
+) -> Result<Survey, StorageError> {
+    // The tree is made where there is room for two of it.
+    let room = limits::available_memory().unwrap_or(u64::MAX);
+    summary.is_loaded = summary.memory_bytes.saturating_mul(2) < room;
+    let (mut last, mut seen) = (String::new(), 0);
+    for _ in 0..ATTEMPTS_MAX {
+        let answer = server::ahead::survey(config, summary.is_loaded);
+        let text = match &answer {
+            Err(error) => error.to_string(),
+            Ok(survey) => survey.recovered.warnings.join("\n"),
+        };
+        seen = if text == last { seen + 1 } else { 1 };
+        if text.is_empty() || !processes.has_server() || seen == ATTEMPTS_ALIKE {
+            return answer;
+        }
+        last = text;
+        std::thread::sleep(PAUSE);
+    }
+    server::ahead::survey(config, summary.is_loaded)
+}
+
+fn judged(
+    config: &Config,
+    survey: &Survey,
+    summary: &mut DataSummary,
+    is_running: bool,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let place = || Some(Origin::file(&config.data_dir));
+    summary.last_zxid = Some(survey.recovered.last_zxid);
+    summary.znodes = Some(survey.znodes);
+    summary.sessions = Some(survey.sessions);
+    summary.newest_ms = survey.newest_ms;
+    match &survey.epochs {
+        Ok((current, accepted)) if config.ensemble.is_some() => {
+            summary.current_epoch = Some(current.0);
+            summary.accepted_epoch = Some(accepted.0);
+        }
+        Ok(_) => {}
+        // A server that stands alone looks at neither file.
+        Err(_) if config.ensemble.is_none() => {}
+        Err(error) => findings.push(of_storage(error, config)),
+    }
+    findings.extend(unrecognised_ttls(config, survey.unrecognised_ttls));
+    if let Some((file, torn)) = &survey.recovered.torn_tail {
+        let cause = if is_running {
+            ", or one that is being written"
+        } else {
+            ""
+        };
+        let problem = format!(
+            "ends at offset {} with a part of a record, as a crash leaves it{cause}; it was never acknowledged",
+            torn.offset
+        );
+        findings.push(
+            Finding::new(finding::LOG_TORN, Severity::Note, problem).at(Some(Origin::file(file))),
+        );
+    }
+    for warning in &survey.recovered.warnings {
+        let found = Finding::new(
+            finding::SNAPSHOT_DAMAGED,
+            Severity::Warning,
+            warning.clone(),
+        );
+        findings.push(
+            found
+                .at(place())
+                .way_out("look at the disk; a new snapshot is written at the start"),
+        );
+    }
+    if let Some(count @ 1..) = survey.digest_mismatches {
+        let problem = format!(
+            "the tree differs from its recorded digest in {}: the history may have been altered",
+            number(count, "place")
+        );
+        let found = Finding::new(finding::DIGEST, Severity::Warning, problem).at(place());
+        findings.push(found.way_out(
+            "compare with another member: `zoarium snapshot --verify`, the admin command hash",
+        ));
+    }
+    if let Some(count @ 1..) = survey.orphan_owners {
+        let problem = format!(
+            "ephemerals of {} that are gone are deleted at the start",
+            number(count, "session")
+        );
+        findings.push(Finding::new(finding::ORPHANS, Severity::Note, problem).at(place()));
+    }
+    findings
+}
+
+fn unrecognised_ttls(config: &Config, count: u64) -> Option<Finding> {
+    if count == 0 {
+        return None;
+    }
+    let key = "extendedTypesEnabled";
+    let problem = format!(
+        "the data holds {}; with this setting off they would be taken for ephemerals of dead sessions",
+        number(count, "TTL znode")
+    );
+    let found = Finding::new(finding::TTL, Severity::Blocker, problem);
+    let found = found.at(Some(Origin::file(&config.data_dir))).key(key);
+    Some(found.way_out(
+        "set extendedTypesEnabled=true; to be without it, delete them first while it is set",
+    ))
+}
+
+fn described(config: &Config, summary: &DataSummary) -> Finding {
+    let files = |count: usize, word| number(count as u64, word);
+    let (snapshots, logs) = (
+        files(summary.snapshots, "snapshot"),
+        files(summary.logs, "log"),
+    );
+    let mut text = format!("{snapshots} and {logs}, {}", size(summary.bytes));
+    if let (Some(zxid), Some(znodes), Some(sessions)) =
+        (summary.last_zxid, summary.znodes, summary.sessions)
+    {
+        let (znodes, sessions) = (number(znodes, "znode"), number(sessions, "session"));
+        text.push_str(&format!(": {znodes}, {sessions}, last zxid {zxid}"));
+    }
+    if let (Some(current), Some(accepted)) = (summary.current_epoch, summary.accepted_epoch) {
+        text.push_str(&format!(
+            ", current epoch {current}, accepted epoch {accepted}"
+        ));
+    }
+    if !summary.is_loaded {
+        text.push_str("; digests were not compared, for want of memory");
+    }
+    Finding::new(finding::SUMMARY, Severity::Note, text).at(Some(Origin::file(&config.data_dir)))
+}
+
+/// A number with its word.
+pub(crate) fn number(count: u64, word: &str) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} {word}{plural}")
+}
+
+/// Bytes for people.
+pub(crate) fn size(bytes: u64) -> String {
+    match bytes {
+        0..10_240 => format!("{bytes} bytes"),
+        10_240..10_485_760 => format!("{} KiB", bytes >> 10),
+        _ => format!("{} MiB", bytes >> 20),
+    }
+}
+
+/// What keeps a server from starting, with the way out that its text has.
+fn of_storage(error: &StorageError, config: &Config) -> Finding {
+    let (id, path) = match error {
+        StorageError::LogDamaged { path, .. } => (finding::LOG_DAMAGED, path),
+        StorageError::LogHeader { path, .. } => (finding::LOG_FOREIGN, path),
+        StorageError::Gap { path, .. } => (finding::LOG_GAP, path),
+        StorageError::NoUsableSnapshot { newest: path, .. }
+        | StorageError::SnapshotDamaged { path, .. } => (finding::SNAPSHOT_DAMAGED, path),
+        StorageError::SnapshotLost { path, .. } => (finding::SNAPSHOT_LOST, path),
+        StorageError::NoSnapshot { dir: path, .. } => (finding::SNAPSHOT_MISSING, path),
+        StorageError::Misplaced { file: path, .. } => (finding::MISPLACED, path),
+        StorageError::Untrusted { marker: path } => (finding::UNTRUSTED, path),
+        StorageError::EpochFile { path, .. } | StorageError::EpochOrder { path, .. } => {
+            (finding::EPOCH_FILES, path)
+        }
+        StorageError::Directory { dir: path, .. } => (DATA_DIRECTORY, path),
+        StorageError::Io { path, .. } => (finding::UNREADABLE, path),
+        _ => (finding::UNREADABLE, &config.data_dir),
+    };
+    let (severity, way_out) = match error.is_damage() && server::ahead::sets_damage_aside(config) {
+        true => (
+            Severity::Warning,
+            "this member would set its files aside, start without a vote and take its leader's data: keep it for \
+             when all others are whole",
+        ),
+        false => (
+            Severity::Blocker,
+            "the text says what mends it; keep a copy of the files first",
+        ),
+    };
+    Finding::new(id, severity, error.to_string())
+        .at(Some(Origin::file(path)))
+        .way_out(way_out)
+}

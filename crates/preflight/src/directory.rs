@@ -1,0 +1,323 @@
+//! One data directory: is it one, whose is it, what else lies there, and how much room is left.
+
+use std::collections::BTreeSet;
+use std::fs::{self, Metadata};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use config::finding::{DATA_DIRECTORY, Finding, Severity};
+use config::{Config, Origin};
+use rustix::fs::{Access, access, statvfs};
+use storage::FileName;
+
+use crate::data::DataSummary;
+use crate::finding;
+
+/// What servers and their scripts leave beside `version-2`.
+const BESIDE: &[&str] = &[
+    "version-2",
+    "myid",
+    "initialize",
+    "zoarium.lock",
+    "zookeeper_server.pid",
+    "history",
+    "lost+found",
+];
+/// What they leave in it, besides logs and snapshots and files of those names that were set aside.
+const WITHIN: &[&str] = &[
+    "currentEpoch",
+    "acceptedEpoch",
+    "zoarium.untrusted",
+    "lost+found",
+];
+/// How the names of configuration files and of output end.
+const CONFIGURATION: &[&str] = &[
+    ".cfg",
+    ".conf",
+    ".env",
+    ".log",
+    ".out",
+    ".pid",
+    ".properties",
+    ".sh",
+    ".xml",
+];
+/// First parts of the names of files that are no longer, or not yet, logs and snapshots.
+const SET_ASIDE: &[&str] = &["aside", "damaged", "repaired", "chopped", "unfinished"];
+/// What to do where something is closed.
+const AS_OWNER: &str = "run this, and the server, as the user who owns the data";
+/// Names that are told; a directory of another program may have very many.
+const NAMES_MAX: usize = 3;
+
+/// What was found.
+#[derive(Debug)]
+pub(crate) struct Look {
+    pub(crate) findings: Vec<Finding>,
+    /// Whether its files can be read.
+    pub(crate) is_usable: bool,
+    /// Whether there are logs or snapshots.
+    pub(crate) has_history: bool,
+}
+
+/// Looks at one of `dataDir` and `dataLogDir`.
+pub(crate) fn look(dir: &Path, config: &Config) -> Look {
+    let mut look = Look {
+        findings: Vec::new(),
+        is_usable: true,
+        has_history: false,
+    };
+    if let Some(found) = fault_of(dir, config) {
+        look.is_usable = false;
+        look.findings.push(found);
+        return look;
+    }
+    let within = dir.join("version-2");
+    let has_version = within.is_dir();
+    look.note_strangers(dir, BESIDE, !has_version);
+    if !has_version {
+        return look;
+    }
+    let files = match names(&within) {
+        Ok(files) => files,
+        Err(error) => {
+            look.refuse(&within, &error);
+            return look;
+        }
+    };
+    look.has_history = files.iter().any(|name| is_history(name));
+    look.note_strangers(&within, WITHIN, !look.has_history);
+    look.check_rights(dir, &within, &files);
+    look
+}
+
+impl Look {
+    fn refuse(&mut self, path: &Path, error: &io::Error) {
+        self.is_usable = false;
+        let found = Finding::new(
+            finding::PERMISSIONS,
+            Severity::Blocker,
+            format!("cannot be read: {error}"),
+        );
+        let found = found.at(Some(Origin::file(path)));
+        self.findings.push(found.way_out(AS_OWNER));
+    }
+
+    /// Files that no server writes. Where nothing but those is, it is the directory of something else.
+    fn note_strangers(&mut self, dir: &Path, known: &[&str], is_all: bool) {
+        let strangers: Vec<String> = names(dir)
+            .unwrap_or_default()
+            .into_iter()
+            .filter(|name| !known.contains(&name.as_str()) && !is_ours(name))
+            .collect();
+        if strangers.is_empty() {
+            return;
+        }
+        let count = strangers.len();
+        let mut shown = strangers
+            .into_iter()
+            .take(NAMES_MAX)
+            .collect::<Vec<_>>()
+            .join(", ");
+        if count > NAMES_MAX {
+            shown.push_str(&format!(" and {} more", count - NAMES_MAX));
+        }
+        let found = match is_all {
+            true => Finding::new(
+                finding::FOREIGN,
+                Severity::Blocker,
+                format!("holds no data of ZooKeeper, but files of something else: {shown}"),
+            )
+            .way_out("name the directory of ZooKeeper, or an empty one"),
+            false => Finding::new(
+                finding::STRAY,
+                Severity::Note,
+                format!("holds files that no server reads: {shown}"),
+            ),
+        };
+        self.is_usable &= !is_all;
+        self.findings.push(found.at(Some(Origin::file(dir))));
+    }
+
+    fn check_rights(&mut self, dir: &Path, within: &Path, files: &[String]) {
+        let closed: Vec<&str> = files
+            .iter()
+            .filter(|name| {
+                (is_history(name) || WITHIN.contains(&name.as_str())) && !within.join(name).is_dir()
+            })
+            .filter(|name| access(within.join(name), Access::READ_OK).is_err())
+            .map(String::as_str)
+            .collect();
+        if let Some(first) = closed.first() {
+            let problem = format!(
+                "{first} and {} other files cannot be read",
+                closed.len() - 1
+            );
+            let error = io::Error::new(io::ErrorKind::PermissionDenied, problem);
+            self.refuse(within, &error);
+        }
+        for path in [dir, within] {
+            if !may_write(path) {
+                let problem = "cannot be written by who asks";
+                let found = Finding::new(finding::PERMISSIONS, Severity::Blocker, problem);
+                let found = found.at(Some(Origin::file(path)));
+                self.findings
+                    .push(found.way_out("start the server as the user who owns the data"));
+            }
+        }
+        self.check_owners(within, files);
+    }
+
+    fn check_owners(&mut self, within: &Path, files: &[String]) {
+        let metadata = |name: &String| fs::metadata(within.join(name)).ok();
+        let all: Vec<Metadata> = files
+            .iter()
+            .filter_map(metadata)
+            .chain(fs::metadata(within).ok())
+            .collect();
+        let owners: BTreeSet<u32> = all.iter().map(Metadata::uid).collect();
+        let me = rustix::process::geteuid().as_raw();
+        let named = owners
+            .iter()
+            .map(|id| user_name(*id))
+            .collect::<Vec<_>>()
+            .join(" and ");
+        let place = || Some(Origin::file(within));
+        if owners.len() > 1 {
+            let problem = format!("files belong to {named}");
+            let found = Finding::new(finding::OWNER, Severity::Warning, problem).at(place());
+            self.findings
+                .push(found.way_out("give them to the user by whom the server runs: chown -R"));
+        } else if !owners.contains(&me) {
+            let problem = format!("files belong to {named}, and {} asks", user_name(me));
+            let found = Finding::new(finding::OWNER, Severity::Note, problem).at(place());
+            self.findings.push(found.way_out(
+                "start the server as their owner, or those that it writes get another one",
+            ));
+        }
+        if all.iter().any(|metadata| metadata.mode() & 0o002 != 0) {
+            let problem = "everybody on this machine may write here";
+            let found = Finding::new(finding::OPEN, Severity::Warning, problem).at(place());
+            self.findings.push(found.way_out("chmod -R o-w"));
+        }
+    }
+}
+
+/// What is wrong with the directory as such; a missing one may be made at the start.
+fn fault_of(dir: &Path, config: &Config) -> Option<Finding> {
+    let found = |id, problem: String, way_out: &str| {
+        let found = Finding::new(id, Severity::Blocker, problem);
+        Some(found.at(Some(Origin::file(dir))).way_out(way_out))
+    };
+    match dir.metadata() {
+        Ok(metadata) if metadata.is_dir() => names(dir).err().and_then(|error| {
+            let problem = format!("cannot be read: {error}");
+            found(finding::PERMISSIONS, problem, AS_OWNER)
+        }),
+        Ok(_) => found(
+            DATA_DIRECTORY,
+            "is not a directory".to_owned(),
+            "move the file away, or name another directory",
+        ),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            if !config.storage.datadir_autocreate {
+                return found(
+                    DATA_DIRECTORY,
+                    "is missing, and datadir.autocreate=false says that it should be there"
+                        .to_owned(),
+                    "correct the path, or make the directory",
+                );
+            }
+            let parent = dir.ancestors().skip(1).find(|parent| parent.exists());
+            if parent.is_none_or(may_write) {
+                return None;
+            }
+            found(
+                finding::PERMISSIONS,
+                "is missing, and cannot be made".to_owned(),
+                "make it, and give it to the user by whom the server runs",
+            )
+        }
+        Err(error) => found(
+            DATA_DIRECTORY,
+            format!("cannot be used: {error}"),
+            "correct the path, or who may go there",
+        ),
+    }
+}
+
+/// Whether there is room for the next log and two snapshots more.
+pub(crate) fn space(config: &Config, summary: &DataSummary) -> Vec<Finding> {
+    let log_bytes = (config.storage.prealloc_kb << 10).max(1 << 20);
+    let needs = [
+        (&config.data_log_dir, log_bytes, log_bytes),
+        (
+            &config.data_dir,
+            0,
+            summary.newest_snapshot_bytes.saturating_mul(2),
+        ),
+    ];
+    let mut findings = Vec::new();
+    for (dir, least, good) in needs {
+        let Ok(disk) = statvfs(dir) else { continue };
+        let free = disk.f_bavail.saturating_mul(disk.f_frsize);
+        let severity = match free {
+            _ if free < least => Severity::Blocker,
+            _ if free < good => Severity::Warning,
+            _ => continue,
+        };
+        let problem = format!(
+            "{} MiB are free, and {} are wanted",
+            free >> 20,
+            good.div_ceil(1 << 20)
+        );
+        let found = Finding::new(finding::SPACE, severity, problem).at(Some(Origin::file(dir)));
+        findings.push(found.way_out("make room: a server whose log finds none ends"));
+    }
+    findings
+}
+
+/// Whether who asks may make files there.
+pub(crate) fn may_write(dir: &Path) -> bool {
+    access(dir, Access::WRITE_OK | Access::EXEC_OK).is_ok()
+}
+
+fn names(dir: &Path) -> io::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(dir)? {
+        names.push(entry?.file_name().to_string_lossy().into_owned());
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn is_history(name: &str) -> bool {
+    let parsed = FileName::parse(name);
+    parsed.zxid.is_some() && ["log", "snapshot"].contains(&parsed.prefix)
+}
+
+/// A log, a snapshot, one that is set aside, or a file that is being replaced.
+fn is_ours(name: &str) -> bool {
+    let parsed = FileName::parse(name);
+    ["log", "snapshot"].contains(&parsed.prefix)
+        || SET_ASIDE.contains(&parsed.prefix)
+        || name.starts_with("zookeeper_audit.log")
+        // Of file systems and of tools for packages.
+        || name.starts_with('.')
+        // Many have their configuration and output beside their data.
+        || name.starts_with("zoo")
+        || CONFIGURATION.iter().any(|ending| name.ends_with(ending))
+        || ["currentEpoch.tmp", "acceptedEpoch.tmp"].contains(&name)
+}
+
+/// The name of a user, or the number if it has none.
+fn user_name(id: u32) -> String {
+    let users = fs::read_to_string(PathBuf::from("/etc/passwd")).unwrap_or_default();
+    let number = id.to_string();
+    let mut lines = users.lines().map(|line| line.split(':'));
+    let name = lines.find_map(|mut fields| {
+        let name = fields.next()?;
+        (fields.nth(1)? == number).then(|| name.to_owned())
+    });
+    name.unwrap_or_else(|| format!("user {number}"))
+}

@@ -1,0 +1,136 @@
+//! The flags that a start would have: of the environment, of the shell files beside zoo.cfg, of the command line.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use config::env_file::{self, Variables};
+use config::finding::{Finding, Severity};
+use config::{Origin, SystemProperties};
+
+use crate::finding;
+
+/// By which `zkServer.sh` switches the creation of directories off.
+const AUTOCREATE_DISABLE: &str = "ZOO_DATADIR_AUTOCREATE_DISABLE";
+
+/// Flags, and where they were written.
+#[derive(Debug)]
+pub struct Flags {
+    /// The system properties.
+    pub properties: SystemProperties,
+    /// What is to be said about the files.
+    pub findings: Vec<Finding>,
+    /// Lines that hold flags, so that a finding can name file and line.
+    places: Vec<Origin>,
+}
+
+/// Gathers the flags for a start on `config`. `definitions` are the `name=value` of `-D`.
+pub fn gather(
+    config: &Path,
+    definitions: &[String],
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Flags {
+    let mut variables = Variables::default();
+    for name in env_file::FLAG_VARIABLES
+        .into_iter()
+        .chain([AUTOCREATE_DISABLE])
+    {
+        if let Some(value) = environment(name) {
+            variables.set(name, &value);
+        }
+    }
+    let mut findings = Vec::new();
+    let dir = config.parent().unwrap_or(Path::new(""));
+    for name in env_file::FILES {
+        let path = dir.join(name);
+        match read(&path) {
+            Ok(Some(text)) => {
+                let strange = variables.source(&path, &text);
+                findings.extend(strange.into_iter().map(|line| command(&path, line)));
+            }
+            Ok(None) => {}
+            Err(error) => findings.push(
+                Finding::new(
+                    finding::ENV_FILE,
+                    Severity::Warning,
+                    format!("cannot be read: {error}"),
+                )
+                .at(Some(Origin::file(&path)))
+                .way_out(
+                    "let whoever starts the server read it: zkServer.sh takes its flags from there",
+                ),
+            ),
+        }
+    }
+    let places: Vec<Origin> = variables
+        .flags()
+        .into_iter()
+        .map(|(origin, _)| origin)
+        .collect();
+    if let Some(place) = places
+        .iter()
+        .find(|place| matches!(place, Origin::File { .. }))
+    {
+        let problem = "flags of this file count when conf/zkServer.sh starts the server; `zoarium server` alone does \
+                       not read it";
+        findings
+            .push(Finding::new(finding::ENV_FILE, Severity::Note, problem).at(Some(place.clone())));
+    }
+    let mut properties = variables.system_properties();
+    if variables
+        .get(AUTOCREATE_DISABLE)
+        .is_some_and(|value| !value.is_empty())
+    {
+        let origin = variables
+            .origin(AUTOCREATE_DISABLE)
+            .map_or(String::new(), Origin::to_string);
+        properties.define(&origin, "zookeeper.datadir.autocreate=false");
+    }
+    for definition in definitions {
+        properties.define("the command line", definition);
+    }
+    Flags {
+        properties,
+        findings,
+        places,
+    }
+}
+
+impl Flags {
+    /// The finding with file and line, if it is about a flag of a file.
+    pub fn placed(&self, mut finding: Finding) -> Finding {
+        if let Some(Origin::Flags(source)) = &finding.origin {
+            let place = self
+                .places
+                .iter()
+                .find(|place| place.to_string() == *source);
+            finding.origin = place.cloned().or(finding.origin);
+        }
+        finding
+    }
+}
+
+fn command(path: &Path, line: u32) -> Finding {
+    let problem = "a command, which is not run here: flags that it sets are not known";
+    Finding::new(finding::ENV_LINE, Severity::Warning, problem)
+        .at(Some(Origin::line_of(path, line)))
+        .way_out("look at it; flags that it sets can be given here by -Dname=value")
+}
+
+/// The file, if there is one.
+fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+    match path.metadata() {
+        Ok(metadata) if !metadata.is_file() => {
+            return Err(io::Error::other("it is not a file"));
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        other => other?,
+    };
+    let mut text = Vec::new();
+    let limit = env_file::BYTES_MAX as u64;
+    File::open(path)?.take(limit + 1).read_to_end(&mut text)?;
+    match text.len() > env_file::BYTES_MAX {
+        true => Err(io::Error::other(format!("it has more than {limit} bytes"))),
+        false => Ok(Some(text)),
+    }
+}

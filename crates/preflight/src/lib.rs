@@ -1,0 +1,93 @@
+//! Whether a server can start on an installation: its zoo.cfg, the files that this names, and the machine.
+//!
+//! ```text
+//! flags      the environment, -D, zookeeper-env.sh and java.env beside zoo.cfg
+//! config     config::examine: every fault of the configuration
+//! data       directories, permissions, space; logs, snapshots and epochs as a start reads them
+//! processes  who holds the directories and the ports now
+//! ports      taken, privileged, the same twice
+//! members    addresses of the member list
+//! limits     open files, memory, the clock
+//! stores     keys and certificates
+//! ```
+//!
+//! Nothing is changed on disk, no port is listened at, and no line of a shell file is run, so all of this can be asked
+//! beside a server that runs, Java's or ours. What a configuration or a file means is judged where a start judges it
+//! (`config`, `storage`, `recovery`, `server::ahead`); here is what those do not look at.
+
+mod data;
+mod directory;
+pub mod finding;
+mod flags;
+mod limits;
+mod members;
+mod names;
+mod ports;
+mod processes;
+mod report;
+mod stores;
+
+use std::path::Path;
+use std::time::SystemTime;
+
+use config::Surroundings;
+use config::finding::{Finding, Severity};
+
+pub use data::DataSummary;
+pub use flags::{Flags, gather};
+pub use report::{Report, Verdict, judge};
+
+use processes::Processes;
+
+/// What is asked.
+#[derive(Clone)]
+pub struct Question<'a> {
+    /// The zoo.cfg.
+    pub config: &'a Path,
+    /// `name=value` of `-D` on the command line.
+    pub definitions: &'a [String],
+    /// Environment variables, by which flags may come.
+    pub environment: &'a dyn Fn(&str) -> Option<String>,
+    /// What the clock says.
+    pub now: SystemTime,
+}
+
+/// Looks at everything.
+pub fn examine(question: &Question<'_>, surroundings: &mut dyn Surroundings) -> Report {
+    let path = question.config;
+    if let Some(fault) = not_a_file(path) {
+        return judge(path, vec![fault], None);
+    }
+    let flags = gather(path, question.definitions, question.environment);
+    let mut findings = flags.findings.clone();
+    let examined = config::examine(path, flags.properties.clone(), surroundings);
+    findings.extend(examined.findings.into_iter().map(|one| flags.placed(one)));
+    let Some(config) = examined.config else {
+        return judge(path, findings, None);
+    };
+    findings.extend(data::config_directory(path, &config));
+    let dirs = data::directories(&config);
+    let processes = Processes::scan(path, &dirs);
+    let addresses = names::of_config(&config);
+    let ports = ports::examine(&config, &processes, &addresses);
+    findings.extend(ports.findings);
+    let (of_data, summary) = data::examine(&config, &processes, ports.is_own);
+    findings.extend(of_data);
+    if !examined.lacks_members {
+        findings.extend(members::examine(&config, &addresses));
+    }
+    findings.extend(limits::examine(&config, summary.as_ref(), question.now));
+    findings.extend(stores::examine(&config, question.now));
+    judge(path, findings, summary)
+}
+
+/// A directory or a pipe in the place of zoo.cfg: opening a pipe would wait for ever.
+fn not_a_file(path: &Path) -> Option<Finding> {
+    let metadata = path.metadata().ok()?;
+    let fault = Finding::new(
+        config::finding::FILE,
+        Severity::Blocker,
+        format!("{} is not a file", path.display()),
+    );
+    (!metadata.is_file()).then(|| fault.way_out("name the zoo.cfg itself"))
+}

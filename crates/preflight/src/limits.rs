@@ -1,0 +1,165 @@
+//! What the machine allows: open files, memory, and what time it says it is.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use config::Config;
+use config::finding::{Finding, Severity};
+use rlimit::Resource;
+use storage::{Compression, SnapshotFile};
+
+use crate::data::DataSummary;
+use crate::finding;
+
+/// Files below this many leave no room for clients.
+const FILES_FEW: u64 = 4096;
+/// What members and files of a server need, beside its clients.
+const FILES_RESERVED: u64 = 64;
+/// Memory for each byte of a plain snapshot: a znode of 100 bytes takes about 200 bytes there and 280 in the tree.
+const MEMORY_FACTOR: u64 = 2;
+/// How much smaller a compressed snapshot may be.
+const COMPRESSION_FACTOR: u64 = 8;
+/// A clock behind the data by less is that of a machine that was set right.
+const CLOCK_TOLERANCE_MS: u128 = 60_000;
+/// The first release of this server is later: 2024-01-01.
+const EARLIEST: Duration = Duration::from_secs(1_704_067_200);
+
+/// How much memory the tree of a snapshot may take, in bytes.
+pub(crate) fn memory_of_tree(snapshot: &SnapshotFile) -> u64 {
+    let factor = match snapshot.compression {
+        Compression::None => 1,
+        Compression::Gzip | Compression::Snappy => COMPRESSION_FACTOR,
+    };
+    snapshot.len.saturating_mul(factor * MEMORY_FACTOR)
+}
+
+/// Looks at all of them.
+pub(crate) fn examine(
+    config: &Config,
+    data: Option<&DataSummary>,
+    now: SystemTime,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    findings.extend(files(config));
+    if let Some(data) = data {
+        findings.extend(memory(data, available_memory()));
+    }
+    findings.extend(clock(data.and_then(|data| data.newest_ms), now));
+    findings
+}
+
+/// The server raises the limit as far as it may.
+fn files(config: &Config) -> Option<Finding> {
+    let (_, most) = Resource::NOFILE.get().ok()?;
+    let limits = &config.limits;
+    let clients = limits.max_cnxns.or(limits.max_client_cnxns).unwrap_or(0);
+    let wanted = (u64::from(clients) + FILES_RESERVED).max(FILES_FEW);
+    if most >= wanted {
+        return None;
+    }
+    let problem =
+        format!("{most} open files are allowed, and {wanted} may be wanted: a connection is one");
+    let found = Finding::new(finding::FILES, Severity::Warning, problem);
+    Some(found.way_out("raise `ulimit -n`, LimitNOFILE of the unit"))
+}
+
+fn memory(data: &DataSummary, available: Option<u64>) -> Option<Finding> {
+    let available = available?;
+    if data.memory_bytes <= available {
+        return None;
+    }
+    let problem = format!(
+        "{} MiB of memory are free, and the data may take {}; what a server that runs now has is not counted as free",
+        available >> 20,
+        data.memory_bytes >> 20
+    );
+    let found = Finding::new(finding::MEMORY, Severity::Warning, problem);
+    Some(found.way_out("compare with the memory of the server that runs now: this one takes about a fifth of a JVM's"))
+}
+
+fn clock(newest_ms: Option<i64>, now: SystemTime) -> Option<Finding> {
+    let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let way_out = "set the clock: time of TTLs and of new sessions follows it";
+    if since < EARLIEST {
+        let problem = format!(
+            "the clock is {} days after 1970, which cannot be",
+            since.as_secs() / 86_400
+        );
+        return Some(Finding::new(finding::CLOCK, Severity::Warning, problem).way_out(way_out));
+    }
+    let newest = u128::try_from(newest_ms?).ok()?;
+    let behind = newest.checked_sub(since.as_millis())?;
+    if behind < CLOCK_TOLERANCE_MS {
+        return None;
+    }
+    let problem = format!(
+        "the clock is {} s behind the time of the newest transaction",
+        behind / 1000
+    );
+    Some(Finding::new(finding::CLOCK, Severity::Warning, problem).way_out(way_out))
+}
+
+/// What may still be taken, in bytes: of the machine, or of the group of processes if that is less. `None` where the
+/// system does not say.
+pub(crate) fn available_memory() -> Option<u64> {
+    let table = fs::read_to_string("/proc/meminfo").ok()?;
+    let line = table
+        .lines()
+        .find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    let of_machine = kib << 10;
+    Some(of_group().map_or(of_machine, |of_group| of_group.min(of_machine)))
+}
+
+/// Of a control group with a limit of its own.
+fn of_group() -> Option<u64> {
+    let number = |name: &str| -> Option<u64> {
+        let path = Path::new("/sys/fs/cgroup").join(name);
+        fs::read_to_string(path).ok()?.trim().parse().ok()
+    };
+    Some(number("memory.max")?.saturating_sub(number("memory.current")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ms: u64) -> SystemTime {
+        UNIX_EPOCH + Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn a_clock_behind_the_data_is_told() {
+        let now = 1_800_000_000_000;
+        let newest = |ms: u64| Some(i64::try_from(ms).unwrap());
+        assert_eq!(clock(newest(now), at(now)), None);
+        assert_eq!(clock(newest(now + 59_000), at(now)), None);
+        assert_eq!(clock(newest(now - 1), at(now)), None);
+        let found = clock(newest(now + 3_600_000), at(now)).unwrap();
+        assert!(found.problem.contains("3600 s behind"), "{}", found.problem);
+        assert_eq!(clock(None, at(now)), None);
+        assert!(clock(None, at(0)).is_some());
+    }
+
+    #[test]
+    fn memory_is_compared_with_what_the_tree_may_take() {
+        let data = DataSummary {
+            memory_bytes: 2 << 30,
+            ..DataSummary::default()
+        };
+        assert_eq!(memory(&data, Some(3 << 30)), None);
+        assert_eq!(memory(&data, None), None);
+        let found = memory(&data, Some(1 << 30)).unwrap();
+        assert!(
+            found.problem.contains("1024 MiB of memory"),
+            "{}",
+            found.problem
+        );
+    }
+
+    #[test]
+    fn this_machine_says_how_much_memory_there_is() {
+        assert!(available_memory().is_some_and(|bytes| bytes > 1 << 20));
+    }
+}

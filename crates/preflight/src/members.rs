@@ -1,0 +1,140 @@
+//! The member list against this machine and the names that it knows.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, UdpSocket};
+
+use config::finding::{Finding, Severity, UNRESOLVED};
+use config::{Config, Ensemble, Origin};
+use proto::Sid;
+
+use crate::finding;
+use crate::names::Addresses;
+
+/// Looks at the member list of an ensemble.
+pub(crate) fn examine(config: &Config, addresses: &Addresses) -> Vec<Finding> {
+    let Some(ensemble) = &config.ensemble else {
+        return Vec::new();
+    };
+    let at = |sid: Sid, id, severity, problem: String| {
+        let key = format!("server.{sid}");
+        let given = config.given.iter().find(|given| given.name == key);
+        let written = given.and_then(|given| given.origin.clone());
+        let file = ensemble.dynamic_file.as_deref().map(Origin::file);
+        Finding::new(id, severity, problem)
+            .at(written.or(file))
+            .key(key)
+    };
+    let mut findings = Vec::new();
+    for member in ensemble.membership.members.values() {
+        for address in &member.addresses {
+            if addresses.get(&address.host).is_none_or(Option::is_none) {
+                let problem = format!("the host {} is not known here", address.host);
+                let found = at(member.sid, UNRESOLVED, Severity::Warning, problem);
+                findings.push(found.way_out("add it to the name service or to /etc/hosts; it is looked up again at every connection"));
+            }
+        }
+    }
+    for (sid, other) in twice(ensemble) {
+        let problem = format!("has the address of server.{other}");
+        let found = at(sid, finding::MEMBER_TWICE, Severity::Blocker, problem);
+        findings.push(found.way_out("every member needs a host or ports of its own"));
+    }
+    findings.extend(own_address(ensemble, addresses, at));
+    findings
+}
+
+/// This server must be reached where the others look for it.
+fn own_address(
+    ensemble: &Ensemble,
+    addresses: &Addresses,
+    at: impl Fn(Sid, &'static str, Severity, String) -> Finding,
+) -> Option<Finding> {
+    let of = |sid: Sid| -> Vec<IpAddr> {
+        let member = ensemble.membership.members.get(&sid);
+        let hosts = member.into_iter().flat_map(|member| &member.addresses);
+        let known = hosts.filter_map(|at| addresses.get(&at.host)?.as_ref());
+        known.flatten().copied().collect()
+    };
+    let own = of(ensemble.my_id);
+    if own.is_empty() {
+        return None;
+    }
+    let listed = own
+        .iter()
+        .map(IpAddr::to_string)
+        .collect::<Vec<_>>()
+        .join(", ");
+    if !own.iter().any(|ip| is_local(*ip)) && !ensemble.listen_on_all_ips {
+        let problem = format!(
+            "this server is to listen at {listed}, which is not an address of this machine"
+        );
+        let found = at(
+            ensemble.my_id,
+            finding::MEMBER_ADDRESS,
+            Severity::Blocker,
+            problem,
+        );
+        return Some(found.way_out(
+            "correct the host or myid; behind a translated address set quorumListenOnAllIPs=true",
+        ));
+    }
+    let mut others = ensemble
+        .membership
+        .members
+        .keys()
+        .filter(|sid| **sid != ensemble.my_id);
+    let is_elsewhere = |sid: &Sid| {
+        of(*sid)
+            .iter()
+            .any(|ip| !ip.is_loopback() && !ip.is_unspecified())
+    };
+    if own.iter().all(IpAddr::is_loopback) && others.any(is_elsewhere) {
+        let problem =
+            format!("this server would listen at {listed}, where no other machine reaches it");
+        let found = at(
+            ensemble.my_id,
+            finding::MEMBER_LOOPBACK,
+            Severity::Warning,
+            problem,
+        );
+        return Some(found.way_out(
+            "name its address in the network; /etc/hosts often has the own name at 127.0.1.1",
+        ));
+    }
+    None
+}
+
+/// Members with an address that another one has.
+fn twice(ensemble: &Ensemble) -> Vec<(Sid, Sid)> {
+    let mut seen: BTreeMap<(String, u16), Sid> = BTreeMap::new();
+    let mut found = BTreeMap::new();
+    for member in ensemble.membership.members.values() {
+        for address in &member.addresses {
+            for port in [address.quorum_port, address.election_port] {
+                let other = seen.insert((address.host.clone(), port), member.sid);
+                if let Some(other) = other.filter(|other| *other != member.sid) {
+                    found.entry(member.sid).or_insert(other);
+                }
+            }
+        }
+    }
+    found.into_iter().collect()
+}
+
+/// Whether a socket may have the address.
+fn is_local(ip: IpAddr) -> bool {
+    ip.is_unspecified() || UdpSocket::bind((ip, 0)).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_another_machine_is_not_local() {
+        assert!(is_local("127.0.0.1".parse().unwrap()));
+        assert!(is_local("0.0.0.0".parse().unwrap()));
+        // TEST-NET-1: nobody's.
+        assert!(!is_local("192.0.2.1".parse().unwrap()));
+    }
+}

@@ -1,0 +1,239 @@
+//! The ports that a start would listen at.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+use config::finding::{Finding, Severity};
+use config::{Config, MetricsExporter, Origin};
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::finding;
+use crate::names::Addresses;
+use crate::processes::Processes;
+
+/// Ports below this one are for root, where the system does not say otherwise.
+const PRIVILEGED_BELOW: u16 = 1024;
+
+/// How the settings of the member list begin.
+const MEMBER: &str = "server.";
+
+/// A port by the setting that asks for it.
+#[derive(Debug)]
+struct Wanted {
+    key: String,
+    ip: IpAddr,
+    port: u16,
+    /// Whether a failure to listen ends the start.
+    is_needed: bool,
+    /// Whether it is a port of the member list.
+    is_member: bool,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub(crate) struct Ports {
+    pub(crate) findings: Vec<Finding>,
+    /// Whether a process that holds the data listens at one of them.
+    pub(crate) is_own: bool,
+}
+
+/// Tries every port, without listening at it.
+pub(crate) fn examine(config: &Config, processes: &Processes, addresses: &Addresses) -> Ports {
+    let wanted = wanted(config, addresses);
+    let is_held_by_holder = |one: &Wanted| {
+        let holder = processes.listener(one.ip, one.port);
+        holder.is_ok_and(|holder| processes.holders.contains(holder))
+    };
+    let is_own = wanted.iter().any(is_held_by_holder);
+    let mut findings = same_twice(config, &wanted);
+    for one in &wanted {
+        findings.extend(tried(config, one, processes));
+    }
+    Ports { findings, is_own }
+}
+
+fn wanted(config: &Config, addresses: &Addresses) -> Vec<Wanted> {
+    let ip_of = |host: &str| ip_of(host, addresses);
+    let mut wanted = Vec::new();
+    let mut add = |key: &str, ip: IpAddr, port: u16, is_needed| {
+        if port != 0 {
+            let is_member = key.starts_with(MEMBER);
+            let key = key.to_owned();
+            wanted.push(Wanted {
+                key,
+                ip,
+                port,
+                is_needed,
+                is_member,
+            });
+        }
+    };
+    let client = &config.client;
+    for (key, address) in [
+        ("clientPort", &client.plain),
+        ("secureClientPort", &client.secure),
+    ] {
+        if let Some(address) = address {
+            add(key, address.ip, address.port, true);
+        }
+    }
+    if config.admin.is_enabled {
+        let ip = ip_of(&config.admin.address);
+        add("admin.serverPort", ip, config.admin.port, true);
+    }
+    if let MetricsExporter::Prometheus { host, port, .. } = &config.metrics.exporter {
+        add("metricsProvider.httpPort", ip_of(host), *port, true);
+    }
+    if let Some(ensemble) = &config.ensemble
+        && let Some(own) = ensemble.membership.members.get(&ensemble.my_id)
+    {
+        for address in &own.addresses {
+            let ip = match ensemble.listen_on_all_ips {
+                true => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+                false => ip_of(&address.host),
+            };
+            let key = format!("server.{}", own.sid);
+            add(&key, ip, address.quorum_port, true);
+            add(&key, ip, address.election_port, true);
+            if let Some(port) = ensemble.learner.observer_master_port {
+                add("observerMasterPort", ip, port, false);
+            }
+        }
+    }
+    wanted
+}
+
+/// The first address of a host; every address if it has none that is known.
+fn ip_of(host: &str, addresses: &Addresses) -> IpAddr {
+    let known = addresses.get(host).and_then(Option::as_ref);
+    let first = known.and_then(|known| known.first().copied());
+    first.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED))
+}
+
+/// The line of a setting, if one was written.
+fn place(config: &Config, key: &str) -> Option<Origin> {
+    let given = config.given.iter().find(|given| given.name == key);
+    let dynamic_file = || {
+        let ensemble = config.ensemble.as_ref().filter(|_| key.starts_with(MEMBER));
+        ensemble?.dynamic_file.as_deref().map(Origin::file)
+    };
+    given.map_or_else(dynamic_file, |given| given.origin.clone())
+}
+
+fn same_twice(config: &Config, wanted: &[Wanted]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (index, one) in wanted.iter().enumerate() {
+        let overlaps = |other: &&Wanted| {
+            let is_everywhere = one.ip.is_unspecified() || other.ip.is_unspecified();
+            one.port == other.port && (is_everywhere || one.ip == other.ip)
+        };
+        if let Some(other) = wanted.iter().take(index).find(overlaps) {
+            let problem = format!("port {} is also that of {}", one.port, other.key);
+            let found = Finding::new(finding::PORT_TWICE, Severity::Blocker, problem);
+            let found = found.at(place(config, &one.key)).key(&one.key);
+            findings.push(found.way_out("give each a port of its own"));
+        }
+    }
+    findings
+}
+
+fn tried(config: &Config, one: &Wanted, processes: &Processes) -> Option<Finding> {
+    let found = |id, severity, problem: String| {
+        let found = Finding::new(id, severity, problem);
+        found.at(place(config, &one.key)).key(&one.key)
+    };
+    let needed = match one.is_needed {
+        true => Severity::Blocker,
+        false => Severity::Warning,
+    };
+    let port = one.port;
+    let Err(error) = bind(one.ip, port) else {
+        return (port < privileged_below()).then(|| {
+            let problem = format!("port {port} is one of those for root");
+            found(finding::PORT_PRIVILEGED, Severity::Warning, problem)
+                .way_out("give the server the right (CAP_NET_BIND_SERVICE), or choose another port")
+        });
+    };
+    let at = SocketAddr::new(one.ip, port);
+    match error.kind() {
+        io::ErrorKind::AddrInUse => Some(taken(one, processes, found, needed)),
+        io::ErrorKind::PermissionDenied => Some(
+            found(finding::PORT_PRIVILEGED, needed, format!("port {port} is refused to who asks"))
+                .way_out("give the server the right (CAP_NET_BIND_SERVICE), or choose another port"),
+        ),
+        // The member list is judged as such.
+        io::ErrorKind::AddrNotAvailable if one.is_member => None,
+        io::ErrorKind::AddrNotAvailable => Some(
+            found(finding::PORT_ADDRESS, needed, format!("{} is not an address of this machine", one.ip))
+                .way_out("name one of its addresses; for members behind a translated address set quorumListenOnAllIPs=true"),
+        ),
+        _ => Some(found(finding::PORT_TAKEN, needed, format!("{at} cannot be listened at: {error}"))),
+    }
+}
+
+/// The server that is to be replaced has its ports, as it must.
+fn taken(
+    one: &Wanted,
+    processes: &Processes,
+    found: impl Fn(&'static str, Severity, String) -> Finding,
+    needed: Severity,
+) -> Finding {
+    let port = one.port;
+    match processes.listener(one.ip, port) {
+        Ok(process) if processes.is_server(process) => found(
+            finding::RUNNING,
+            Severity::Note,
+            format!("port {port} is that of the server that runs now, {process}"),
+        ),
+        Ok(process) => found(
+            finding::PORT_TAKEN,
+            needed,
+            format!("port {port} is taken by {process}"),
+        )
+        .way_out("stop it, or choose another port"),
+        Err(_) if processes.has_server() => found(
+            finding::RUNNING,
+            match processes.own.is_empty() {
+                true => Severity::Warning,
+                false => Severity::Note,
+            },
+            format!("port {port} is taken, it seems by the server that runs now"),
+        )
+        .way_out("ask again as root to see by whom"),
+        Err(_) => found(
+            finding::PORT_TAKEN,
+            needed,
+            format!("port {port} is taken by a process that cannot be looked into"),
+        )
+        .way_out("ask again as root to see by whom, and stop it, or choose another port"),
+    }
+}
+
+/// Takes an address for a moment, without listening: a port where somebody listens refuses that.
+fn bind(ip: IpAddr, port: u16) -> io::Result<()> {
+    if ip != IpAddr::V4(Ipv4Addr::UNSPECIFIED) {
+        return bind_one(SocketAddr::new(ip, port));
+    }
+    bind_one(SocketAddr::new(ip, port))?;
+    // All addresses are those of both kinds; a machine may have only one.
+    match bind_one(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), port)) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn bind_one(at: SocketAddr) -> io::Result<()> {
+    let socket = Socket::new(Domain::for_address(at), Type::STREAM, Some(Protocol::TCP))?;
+    if at.is_ipv6() {
+        socket.set_only_v6(true)?;
+    }
+    // As servers do: what a closed connection leaves behind does not count.
+    socket.set_reuse_address(true)?;
+    socket.bind(&at.into())
+}
+
+fn privileged_below() -> u16 {
+    let file = std::fs::read_to_string("/proc/sys/net/ipv4/ip_unprivileged_port_start");
+    let written = file.ok().and_then(|text| text.trim().parse().ok());
+    written.unwrap_or(PRIVILEGED_BELOW)
+}

@@ -1,0 +1,308 @@
+//! Who has the data directories and the ports open now, as Linux tells in `/proc`.
+//!
+//! Which files and sockets another user's process has is for root to see. Its command line is for everybody, and names
+//! the zoo.cfg; its pid file and the lock of its directory tell that it is there as well. A JVM that has not written
+//! since it was started has no log open: its command line is all that tells.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File, TryLockError};
+use std::io::Read;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+/// A process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) id: u32,
+    pub(crate) name: String,
+}
+
+impl std::fmt::Display for Process {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "process {} ({})", self.id, self.name)
+    }
+}
+
+/// Written by `zkServer.sh` into `dataDir`.
+const PID_FILE: &str = "zookeeper_server.pid";
+/// Held by a running server of ours.
+const LOCK_FILE: &str = "zoarium.lock";
+/// Names of servers.
+const SERVERS: [&str; 2] = ["java", "zoarium"];
+/// Java's ways to start one.
+const JAVA_CLASSES: [&str; 2] = [
+    "org.apache.zookeeper.server.quorum.QuorumPeerMain",
+    "org.apache.zookeeper.server.ZooKeeperServerMain",
+];
+/// A JVM's class path is long.
+const COMMAND_LINE_BYTES_MAX: u64 = 1 << 20;
+/// TCP_LISTEN in `/proc/net/tcp`.
+const LISTEN: &str = "0A";
+
+/// What runs.
+#[derive(Debug, Default)]
+pub(crate) struct Processes {
+    /// Processes that have a file open for writing below the directories.
+    pub(crate) holders: Vec<Process>,
+    /// Servers that were started with the zoo.cfg that is looked at.
+    pub(crate) own: Vec<Process>,
+    /// Whether a server is there, though it is among neither.
+    pub(crate) has_hidden_holder: bool,
+    /// Processes by the sockets that they have.
+    sockets: BTreeMap<u64, Process>,
+    /// Sockets that listen, and where.
+    listening: Vec<(IpAddr, u16, u64)>,
+}
+
+impl Processes {
+    /// Looks around. `dirs` are the data directories of `config`.
+    pub(crate) fn scan(config: &Path, dirs: &[PathBuf]) -> Self {
+        let config = config.canonicalize().ok();
+        let mut found = Self::default();
+        let dirs: Vec<PathBuf> = dirs
+            .iter()
+            .filter_map(|dir| dir.canonicalize().ok())
+            .collect();
+        for process in fs::read_dir("/proc").into_iter().flatten().flatten() {
+            let name = process.file_name();
+            let Some(id) = name.to_str().and_then(|name| name.parse().ok()) else {
+                continue;
+            };
+            if id == std::process::id() {
+                continue;
+            }
+            found.look_into(id, &process.path(), &dirs);
+            if config
+                .as_deref()
+                .is_some_and(|config| serves(&process.path(), config))
+            {
+                let name = name_of(id);
+                found.own.push(Process { id, name });
+            }
+        }
+        let is_known = !found.holders.is_empty() || !found.own.is_empty();
+        found.has_hidden_holder = !is_known && dirs.iter().any(|dir| is_held(dir));
+        for table in ["/proc/net/tcp", "/proc/net/tcp6"] {
+            let text = fs::read_to_string(table).unwrap_or_default();
+            found
+                .listening
+                .extend(text.lines().skip(1).filter_map(listening));
+        }
+        found
+    }
+
+    /// Who listens where `ip` and `port` are to be: `Ok` with the process, `Err` with whether anybody does.
+    pub(crate) fn listener(&self, ip: IpAddr, port: u16) -> Result<&Process, bool> {
+        let overlaps = |other: &IpAddr| {
+            let is_everywhere = ip.is_unspecified() || other.is_unspecified();
+            is_everywhere || ip == *other
+        };
+        let mut sockets = self
+            .listening
+            .iter()
+            .filter(|(at, number, _)| *number == port && overlaps(at))
+            .peekable();
+        let is_taken = sockets.peek().is_some();
+        let known = sockets.find_map(|(_, _, socket)| self.sockets.get(socket));
+        known.ok_or(is_taken)
+    }
+
+    /// Whether any server is there.
+    pub(crate) fn has_server(&self) -> bool {
+        !self.holders.is_empty() || !self.own.is_empty() || self.has_hidden_holder
+    }
+
+    /// Whether a process has the data or the zoo.cfg that is looked at.
+    pub(crate) fn is_server(&self, process: &Process) -> bool {
+        self.holders.contains(process) || self.own.contains(process)
+    }
+
+    fn look_into(&mut self, id: u32, path: &Path, dirs: &[PathBuf]) {
+        let mut process: Option<Process> = None;
+        let mut is_holder = false;
+        for file in fs::read_dir(path.join("fd"))
+            .into_iter()
+            .flatten()
+            .flatten()
+        {
+            let Ok(target) = fs::read_link(file.path()) else {
+                continue;
+            };
+            let socket = target.to_str().and_then(|target| {
+                target
+                    .strip_prefix("socket:[")?
+                    .strip_suffix(']')?
+                    .parse()
+                    .ok()
+            });
+            let holds = !is_holder
+                && dirs.iter().any(|dir| is_of_server(&target, dir))
+                && is_written(&file.path());
+            if socket.is_none() && !holds {
+                continue;
+            }
+            let process = process.get_or_insert_with(|| Process {
+                id,
+                name: name_of(id),
+            });
+            if let Some(socket) = socket {
+                self.sockets.insert(socket, process.clone());
+            }
+            if holds {
+                is_holder = true;
+                self.holders.push(process.clone());
+            }
+        }
+    }
+}
+
+/// Whether a process is a server of ours or Java's that was started with this zoo.cfg.
+fn serves(process: &Path, config: &Path) -> bool {
+    let mut text = Vec::new();
+    let read = File::open(process.join("cmdline"))
+        .and_then(|file| file.take(COMMAND_LINE_BYTES_MAX).read_to_end(&mut text));
+    let text = String::from_utf8_lossy(&text);
+    let words: Vec<&str> = text.split('\0').collect();
+    // Of another user's process that is not told; then only a whole path is one.
+    let place = fs::read_link(process.join("cwd")).unwrap_or_default();
+    read.is_ok()
+        && is_command_of_server(&words)
+        && words.iter().skip(1).any(|word| {
+            let is_it = |path: PathBuf| path.canonicalize().is_ok_and(|path| path == config);
+            !word.is_empty() && !word.starts_with('-') && is_it(place.join(word))
+        })
+}
+
+/// `java ... org.apache.zookeeper.server.quorum.QuorumPeerMain FILE`, or `zoarium server ... FILE`.
+fn is_command_of_server(words: &[&str]) -> bool {
+    let program = words
+        .first()
+        .and_then(|word| Path::new(word).file_name()?.to_str());
+    let is_ours = program.is_some_and(|name| name.starts_with("zoarium"));
+    is_ours && words.get(1) == Some(&"server")
+        || words.iter().any(|word| JAVA_CLASSES.contains(word))
+}
+
+/// Whether a file is open for writing: who reads a log, or copies it, is no server.
+fn is_written(file: &Path) -> bool {
+    let Some(number) = file.file_name() else {
+        return false;
+    };
+    let about = file.with_file_name("..").join("fdinfo").join(number);
+    let text = fs::read_to_string(about).unwrap_or_default();
+    let mut lines = text.lines();
+    let flags = lines.find_map(|line| line.strip_prefix("flags:"));
+    // O_WRONLY or O_RDWR, in octal.
+    let mode = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+    mode.is_some_and(|mode| mode & 0o3 != 0)
+}
+
+/// A log that is written, or the lock: a shell that stands in the directory does not hold it.
+fn is_of_server(target: &Path, dir: &Path) -> bool {
+    target == dir.join(LOCK_FILE)
+        || target.starts_with(dir.join("version-2")) && target != dir.join("version-2")
+}
+
+fn name_of(id: u32) -> String {
+    let name = fs::read_to_string(format!("/proc/{id}/comm")).unwrap_or_default();
+    name.trim_end().to_owned()
+}
+
+/// Whether a server of ours has the lock, or a pid file names one that runs.
+fn is_held(dir: &Path) -> bool {
+    // A shared lock for a moment: nothing is created, and two that look do not disturb each other.
+    let is_locked = File::open(dir.join(LOCK_FILE))
+        .is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)));
+    let id = fs::read_to_string(dir.join(PID_FILE)).unwrap_or_default();
+    let id: Option<u32> = id.trim().parse().ok();
+    is_locked || id.is_some_and(|id| SERVERS.contains(&name_of(id).as_str()))
+}
+
+/// Address, port and socket of a line of `/proc/net/tcp`, if it listens.
+fn listening(line: &str) -> Option<(IpAddr, u16, u64)> {
+    let mut fields = line.split_ascii_whitespace();
+    let local = fields.nth(1)?;
+    let state = fields.nth(1)?;
+    let socket = fields.nth(5)?.parse().ok()?;
+    let (ip, port) = local.rsplit_once(':')?;
+    let port = u16::from_str_radix(port, 16).ok()?;
+    (state == LISTEN).then_some((address(ip)?, port, socket))
+}
+
+/// Words of 32 bits in hex, whose bytes are those of the address as they lie in memory.
+fn address(hex: &str) -> Option<IpAddr> {
+    let words: Vec<&str> = (0..hex.len())
+        .step_by(8)
+        .map(|at| hex.get(at..at + 8))
+        .collect::<Option<_>>()?;
+    let mut bytes = Vec::with_capacity(16);
+    for word in words {
+        bytes.extend(u32::from_str_radix(word, 16).ok()?.to_ne_bytes());
+    }
+    match *bytes.as_slice() {
+        [a, b, c, d] => Some(IpAddr::from([a, b, c, d])),
+        // A JVM listens by IPv6 at IPv4 addresses, too.
+        _ => {
+            let bytes = <[u8; 16]>::try_from(bytes).ok()?;
+            Some(IpAddr::from(bytes).to_canonical())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn lines_of_the_table_are_read() {
+        let line = "   0: 0100007F:0885 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0";
+        let local = IpAddr::from([127, 0, 0, 1]);
+        assert_eq!(listening(line), Some((local, 2181, 4711)));
+        let long = line.replace("0100007F", "00000000000000000000000001000000");
+        assert_eq!(listening(&long), Some(("::1".parse().unwrap(), 2181, 4711)));
+        let mapped = line.replace("0100007F", "0000000000000000FFFF00000100007F");
+        assert_eq!(listening(&mapped), Some((local, 2181, 4711)));
+        assert_eq!(address("0100"), None);
+        assert_eq!(listening(&line.replace(" 0A ", " 01 ")), None);
+        assert_eq!(listening("sl local_address"), None);
+    }
+
+    #[test]
+    fn a_port_that_somebody_listens_at_is_seen() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let found = Processes::scan(Path::new("zoo.cfg"), &[]);
+        // Who asks is not among the processes.
+        let local = IpAddr::from([127, 0, 0, 1]);
+        assert_eq!(found.listener(local, port), Err(true));
+        assert_eq!(
+            found.listener(IpAddr::from([127, 9, 9, 9]), port),
+            Err(false)
+        );
+        drop(listener);
+    }
+
+    #[test]
+    fn servers_are_told_by_their_command_lines() {
+        let is_server = |line: &str| is_command_of_server(&line.split(' ').collect::<Vec<_>>());
+        assert!(is_server("/usr/bin/zoarium server -Da=b /etc/zoo.cfg"));
+        assert!(is_server(
+            "java -cp a:b -Xmx1g org.apache.zookeeper.server.quorum.QuorumPeerMain /etc/zoo.cfg"
+        ));
+        assert!(!is_server("zoarium preflight /etc/zoo.cfg"));
+        assert!(!is_server("vi /etc/zoo.cfg") && !is_server(""));
+    }
+
+    #[test]
+    fn a_pid_file_of_a_stranger_is_none() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(!is_held(dir.path()));
+        fs::write(dir.path().join(PID_FILE), std::process::id().to_string()).unwrap();
+        assert!(!is_held(dir.path()));
+        let lock = File::create(dir.path().join(LOCK_FILE)).unwrap();
+        lock.try_lock().unwrap();
+        assert!(is_held(dir.path()));
+    }
+}

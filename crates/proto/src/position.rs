@@ -1,0 +1,103 @@
+//! Places in the order of all changes, as the change history and its feed name them. They are the same
+//! on all members of an ensemble.
+
+use crate::Zxid;
+
+/// A place in the order of all changes: behind a whole transaction, or behind one change of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    /// The transaction.
+    pub zxid: Zxid,
+    /// The change of it; `u32::MAX` stands for the last.
+    pub index: u32,
+}
+
+impl Position {
+    /// Behind all changes of a transaction.
+    pub fn behind(zxid: Zxid) -> Self {
+        Self {
+            zxid,
+            index: u32::MAX,
+        }
+    }
+
+    /// `0x1a` is behind a transaction, `0x1a.3` behind the change of index 3 in it.
+    ///
+    /// # Errors
+    /// What is wrong with the text.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let Some((zxid, index)) = text.split_once('.') else {
+            return parse_zxid(text).map(Self::behind);
+        };
+        let index = index.parse();
+        Ok(Self {
+            zxid: parse_zxid(zxid)?,
+            index: index.map_err(|_| "behind the dot stands the index of a change".to_owned())?,
+        })
+    }
+
+    /// As a pair.
+    pub fn key(self) -> (i64, u32) {
+        (self.zxid.0, self.index)
+    }
+}
+
+impl From<(i64, u32)> for Position {
+    fn from((zxid, index): (i64, u32)) -> Self {
+        Self {
+            zxid: Zxid(zxid),
+            index,
+        }
+    }
+}
+
+impl std::fmt::Display for Position {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.index {
+            u32::MAX => write!(f, "{:#x}", self.zxid.0),
+            index => write!(f, "{:#x}.{index}", self.zxid.0),
+        }
+    }
+}
+
+/// `0x1a` or `26`.
+///
+/// # Errors
+/// What is wrong with the text.
+pub fn parse_zxid(text: &str) -> Result<Zxid, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(hex) => i64::from_str_radix(hex, 16),
+        None => text.parse(),
+    };
+    match parsed {
+        Ok(number) if number >= 0 => Ok(Zxid(number)),
+        Ok(_) => Err("a zxid is not negative".to_owned()),
+        Err(_) => Err("not a zxid: decimal, or hex with 0x in front".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zxids_are_decimal_or_marked_hex() {
+        assert_eq!(parse_zxid("0x1F"), Ok(Zxid(31)));
+        assert_eq!(parse_zxid("31"), Ok(Zxid(31)));
+        for wrong in ["", "1f", "-1", "0x", "0x-1", "0x8000000000000000"] {
+            assert!(parse_zxid(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn positions_are_read_as_they_are_written() {
+        for text in ["0x1a", "0x1a.0", "0x1a.17"] {
+            let position = Position::parse(text).unwrap();
+            assert_eq!(position.to_string(), text);
+        }
+        assert!(Position::parse("0x1a.7").unwrap() < Position::parse("0x1a").unwrap());
+        for wrong in ["", ".", "0x1.", "0x1.-1", "1.4294967296"] {
+            assert!(Position::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

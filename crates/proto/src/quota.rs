@@ -1,0 +1,114 @@
+//! The text of limits and usage in the znodes of quotas: `count=4,bytes=100` and, if there is more,
+//! `=;key=value`.
+//!
+//! Source: StatsTrack.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+const COUNT: &str = "count";
+const BYTES: &str = "bytes";
+
+/// What the text holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QuotaText {
+    /// Znodes; [`NONE`](Self::NONE) if the text has none, which as a limit means that there is none.
+    pub count: i64,
+    /// Bytes of data, likewise.
+    pub bytes: i64,
+    /// All else, by its key.
+    pub others: BTreeMap<String, i64>,
+}
+
+impl QuotaText {
+    /// Stands for a number that is not there.
+    pub const NONE: i64 = -1;
+    /// The key of the hard limit of znodes.
+    pub const COUNT_HARD: &str = "countHardLimit";
+    /// The key of the hard limit of bytes.
+    pub const BYTES_HARD: &str = "byteHardLimit";
+
+    /// These numbers and nothing else.
+    pub fn new(count: i64, bytes: i64) -> Self {
+        Self {
+            count,
+            bytes,
+            others: BTreeMap::new(),
+        }
+    }
+
+    /// Reads the data of a znode; `None` if that is no such text. No data is a text without numbers.
+    pub fn parse(data: Option<&[u8]>) -> Option<Self> {
+        let text = std::str::from_utf8(data.unwrap_or_default()).ok()?;
+        let mut found = Self::new(Self::NONE, Self::NONE);
+        for pair in text.split([',', ';']).filter(|pair| !pair.is_empty()) {
+            let (key, rest) = pair.split_once('=')?;
+            // The value ends at a second `=`, which old readers stumble over on purpose.
+            let value = match rest.split('=').next() {
+                None | Some("") => Self::NONE,
+                Some(value) => value.parse().ok()?,
+            };
+            match key {
+                COUNT => found.count = value,
+                BYTES => found.bytes = value,
+                _ => drop(found.others.insert(key.to_owned(), value)),
+            }
+        }
+        Some(found)
+    }
+
+    /// A number by its key; [`NONE`](Self::NONE) if it is not there.
+    pub fn other(&self, key: &str) -> i64 {
+        self.others.get(key).copied().unwrap_or(Self::NONE)
+    }
+}
+
+impl fmt::Display for QuotaText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{COUNT}={},{BYTES}={}", self.count, self.bytes)?;
+        if !self.others.is_empty() {
+            f.write_str("=")?;
+        }
+        for (key, value) in &self.others {
+            write!(f, ";{key}={value}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text_of(text: &str) -> Option<String> {
+        QuotaText::parse(Some(text.as_bytes())).map(|found| found.to_string())
+    }
+
+    #[test]
+    fn texts_are_canonical_after_reading() {
+        let canonical = "count=-1,bytes=-1=;byteHardLimit=10;countHardLimit=3";
+        for (text, expected) in [
+            ("", "count=-1,bytes=-1"),
+            ("count=5,bytes=7", "count=5,bytes=7"),
+            (canonical, canonical),
+            ("countHardLimit=3;;,byteHardLimit=10", canonical),
+            ("count=,bytes=", "count=-1,bytes=-1"),
+        ] {
+            assert_eq!(text_of(text).as_deref(), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn garbage_is_told_apart() {
+        for text in [
+            "x",
+            "count=a",
+            "count=5,bytes",
+            "\u{fffd}",
+            "count=99999999999999999999",
+        ] {
+            assert_eq!(text_of(text), None, "{text}");
+        }
+        assert_eq!(QuotaText::parse(Some(&[0xff])), None);
+    }
+}

@@ -1,0 +1,325 @@
+//! A copy of a subtree that follows it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use client::{AddWatchMode, Change, Client, WatchEvent, WatchStream};
+use parking_lot::Mutex;
+use proto::watch::EventType;
+use proto::{ErrorCode, Stat};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::error::{Error, Result};
+use crate::session::{check_path, connected, insist, may_pass};
+
+/// A copy of a znode and all below it, kept up to date by one persistent recursive watch (servers
+/// from 3.6 on).
+///
+/// It lags behind the ensemble by a round trip, and holds all of the subtree in memory. While the
+/// connection is lost it stays as it is, and is read anew afterwards; what changed meanwhile is
+/// told then, deletions included, and so is a znode that was deleted and made again.
+///
+/// ```no_run
+/// # use client::Client;
+/// use recipes::TreeCache;
+///
+/// # async fn example(client: &Client) -> recipes::Result<()> {
+/// let cache = TreeCache::start(client, "/settings")?;
+/// cache.is_complete().await?;
+/// println!("{:?}", cache.get("/settings/colour").map(|node| node.data));
+/// let mut revisions = cache.revisions();
+/// while revisions.changed().await.is_ok() {
+///     println!("{} znodes", cache.paths().len());
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Source: CuratorCache, with the czxid and mzxid compared instead of the version.
+#[derive(Debug)]
+pub struct TreeCache {
+    path: String,
+    nodes: Arc<Mutex<Nodes>>,
+    standing: watch::Receiver<Standing>,
+    stop: watch::Sender<bool>,
+    task: Option<JoinHandle<()>>,
+}
+
+/// A znode in a cache.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// Its data.
+    pub data: Bytes,
+    /// As of when the data was read.
+    pub stat: Stat,
+}
+
+type Nodes = BTreeMap<String, Node>;
+
+#[derive(Debug, Clone)]
+struct Standing {
+    /// Grows with each change of the copy.
+    revision: u64,
+    is_complete: bool,
+    end: Option<Option<Error>>,
+}
+
+impl TreeCache {
+    /// Follows the znode at `path`, which need not be there, and all below it. It goes on behind the
+    /// scenes; this is to be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// If the path cannot be one.
+    pub fn start(client: &Client, path: &str) -> Result<Self> {
+        check_path(path)?;
+        let nodes = Arc::<Mutex<Nodes>>::default();
+        let (standing_seen, standing) = watch::channel(Standing {
+            revision: 0,
+            is_complete: false,
+            end: None,
+        });
+        let (stop, mut stopped) = watch::channel(false);
+        let follower = Follower {
+            client: client.clone(),
+            path: path.to_owned(),
+            nodes: Arc::clone(&nodes),
+            standing: standing_seen,
+        };
+        let task = tokio::spawn(async move {
+            let end = tokio::select! {
+                error = follower.run() => Some(error),
+                _ = stopped.wait_for(|stopped| *stopped) => None,
+            };
+            follower
+                .standing
+                .send_modify(|standing| standing.end = Some(end));
+        });
+        Ok(Self {
+            path: path.to_owned(),
+            nodes,
+            standing,
+            stop,
+            task: Some(task),
+        })
+    }
+
+    /// A znode, by its whole path.
+    pub fn get(&self, path: &str) -> Option<Node> {
+        self.nodes.lock().get(path).cloned()
+    }
+
+    /// All paths, in order.
+    pub fn paths(&self) -> Vec<String> {
+        self.nodes.lock().keys().cloned().collect()
+    }
+
+    /// The names of a znode's children, in order.
+    pub fn children(&self, path: &str) -> Vec<String> {
+        let prefix = format!("{path}/");
+        let nodes = self.nodes.lock();
+        let below = nodes.range(prefix.clone()..);
+        let below = below.map_while(|(path, _)| path.strip_prefix(&prefix));
+        let children = below.filter(|rest| !rest.contains('/'));
+        children.map(str::to_owned).collect()
+    }
+
+    /// A number that changes whenever the copy does. Several changes may be told as one.
+    pub fn revisions(&self) -> watch::Receiver<u64> {
+        let (told, revisions) = watch::channel(self.standing.borrow().revision);
+        let mut standing = self.standing.clone();
+        tokio::spawn(async move {
+            loop {
+                let (revision, is_over) = {
+                    let now = standing.borrow_and_update();
+                    (now.revision, now.end.is_some())
+                };
+                told.send_if_modified(|known| std::mem::replace(known, revision) != revision);
+                if is_over {
+                    return;
+                }
+                tokio::select! {
+                    changed = standing.changed() => if changed.is_err() { return },
+                    () = told.closed() => return,
+                }
+            }
+        });
+        revisions
+    }
+
+    /// Waits until all of the subtree was read once.
+    ///
+    /// # Errors
+    /// If it never will be: this was closed, the client is over, or a server refuses it.
+    pub async fn is_complete(&self) -> Result<()> {
+        let mut standing = self.standing.clone();
+        let closed = || Error::Closed {
+            path: self.path.clone(),
+        };
+        let settled = standing.wait_for(|now| now.is_complete || now.end.is_some());
+        match settled.await {
+            Ok(now) if now.is_complete => Ok(()),
+            Ok(now) => Err(now.end.clone().flatten().unwrap_or_else(closed)),
+            Err(_) => Err(closed()),
+        }
+    }
+
+    /// Stops following. The watch is taken off.
+    pub async fn close(mut self) {
+        self.stop.send_replace(true);
+        if let Some(task) = self.task.take() {
+            // It has nothing to say.
+            let _ = task.await;
+        }
+    }
+}
+
+impl Drop for TreeCache {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+    }
+}
+
+/// The task behind a cache.
+struct Follower {
+    client: Client,
+    path: String,
+    nodes: Arc<Mutex<Nodes>>,
+    standing: watch::Sender<Standing>,
+}
+
+impl Follower {
+    /// Until something goes wrong for good.
+    async fn run(&self) -> Error {
+        loop {
+            if let Err(error) = self.follow().await {
+                return error;
+            }
+        }
+    }
+
+    /// As long as one stream lasts.
+    async fn follow(&self) -> Result<()> {
+        connected(&self.client).await?;
+        let mode = AddWatchMode::PersistentRecursive;
+        let mut stream = match self.client.watch_stream(&self.path, mode).await {
+            Ok(stream) => stream,
+            Err(error) if may_pass(&self.client, &error) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        self.read_all().await?;
+        while let Some(event) = self.next(&mut stream).await? {
+            self.take(&event).await?;
+        }
+        Ok(())
+    }
+
+    /// The next event; all is read again where some may be missing. `None` when the stream is over.
+    async fn next(&self, stream: &mut WatchStream) -> Result<Option<WatchEvent>> {
+        loop {
+            match stream.next().await {
+                Ok(Change::Event(event)) => return Ok(Some(event)),
+                Ok(Change::Missed) => self.read_all().await?,
+                Err(error) if may_pass(&self.client, &error) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    async fn take(&self, event: &WatchEvent) -> Result<()> {
+        if event.kind == EventType::NodeDeleted {
+            self.change(|nodes| nodes.remove(&*event.path).is_some());
+            return Ok(());
+        }
+        let node = self.read(&event.path).await?;
+        self.change(|nodes| put(nodes, &event.path, node));
+        Ok(())
+    }
+
+    async fn read(&self, path: &str) -> Result<Option<Node>> {
+        match insist(&self.client, || self.client.get_data(path)).await {
+            Ok((data, stat)) => {
+                let data = data.unwrap_or_default();
+                Ok(Some(Node { data, stat }))
+            }
+            Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Reads the subtree, and lets the copy be that. Events of meanwhile are in the stream and are
+    /// taken behind it.
+    async fn read_all(&self) -> Result<()> {
+        let mut found = Nodes::new();
+        let mut waiting = VecDeque::from([self.path.clone()]);
+        while let Some(path) = waiting.pop_front() {
+            let Some(node) = self.read(&path).await? else {
+                continue;
+            };
+            let names = match insist(&self.client, || self.client.get_children(&path)).await {
+                Err(error) if error.code() == Some(ErrorCode::NoNode) => continue,
+                other => other?,
+            };
+            waiting.extend(names.iter().map(|name| format!("{path}/{name}")));
+            found.insert(path, node);
+        }
+        self.change(|nodes| {
+            let is_new = *nodes != found;
+            *nodes = found;
+            is_new
+        });
+        self.standing
+            .send_if_modified(|now| !std::mem::replace(&mut now.is_complete, true));
+        Ok(())
+    }
+
+    /// Changes the copy, and tells of it if that says so.
+    fn change(&self, change: impl FnOnce(&mut Nodes) -> bool) {
+        let is_changed = change(&mut self.nodes.lock());
+        if is_changed {
+            self.standing.send_modify(|standing| standing.revision += 1);
+        }
+    }
+}
+
+/// Takes up what was read, unless the copy has something later; says whether it is another copy now.
+fn put(nodes: &mut Nodes, path: &str, node: Option<Node>) -> bool {
+    let Some(node) = node else {
+        return nodes.remove(path).is_some();
+    };
+    match nodes.get(path) {
+        Some(known) if known.stat.mzxid > node.stat.mzxid || *known == node => false,
+        _ => {
+            nodes.insert(path.to_owned(), node);
+            true
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(czxid: i64, mzxid: i64) -> Option<Node> {
+        let stat = Stat {
+            czxid,
+            mzxid,
+            ..Stat::default()
+        };
+        let data = Bytes::from(mzxid.to_string());
+        Some(Node { data, stat })
+    }
+
+    #[test]
+    fn the_later_one_stays() {
+        let mut nodes = Nodes::new();
+        assert!(put(&mut nodes, "/a", node(1, 5)));
+        assert!(!put(&mut nodes, "/a", node(1, 5)));
+        assert!(!put(&mut nodes, "/a", node(1, 4)));
+        assert!(put(&mut nodes, "/a", node(6, 6)), "made again");
+        assert!(put(&mut nodes, "/a", None));
+        assert!(!put(&mut nodes, "/a", None));
+        assert!(nodes.is_empty());
+    }
+}

@@ -1,0 +1,248 @@
+//! Services that are found by name, in Curator's JSON.
+
+use bytes::Bytes;
+use client::Client;
+use proto::ErrorCode;
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::node::PersistentNode;
+use crate::session::{check_path, insist};
+
+/// Instances of services below one directory: `<base>/<name>/<id>`, each there as long as its
+/// process lives.
+///
+/// ```no_run
+/// # use client::Client;
+/// use recipes::{Instance, ServiceDiscovery};
+///
+/// # async fn example(client: &Client) -> recipes::Result<()> {
+/// let services = ServiceDiscovery::new(client, "/services")?;
+/// let instance = Instance::new("print", "host-7").at("10.0.0.7", 6310);
+/// let registered = services.register(&instance)?;
+/// registered.is_there().await?;
+/// for found in services.instances("print").await? {
+///     println!("{:?} {:?}", found.address, found.port);
+/// }
+/// registered.close().await;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Source: ServiceDiscoveryImpl, JsonInstanceSerializer, ServiceInstance; dynamic services only.
+#[derive(Debug, Clone)]
+pub struct ServiceDiscovery {
+    client: Client,
+    base: String,
+}
+
+/// One instance of a service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instance {
+    /// Of the service.
+    pub name: String,
+    /// Unique among its instances.
+    pub id: String,
+    /// Where it is reached.
+    pub address: Option<String>,
+    /// On which port.
+    pub port: Option<u16>,
+    /// On which port over TLS.
+    pub ssl_port: Option<u16>,
+    /// Whatever it says of itself; of Java's it holds the class, too (`@class`).
+    pub payload: Value,
+    /// When it was registered, ms since 1970, by the clock of whoever did.
+    pub registered_ms: i64,
+    /// How a URI of it is put together, as Curator writes it.
+    pub uri_spec: Value,
+}
+
+impl Instance {
+    /// One that says nothing more than its name and id.
+    pub fn new(name: &str, id: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            id: id.to_owned(),
+            address: None,
+            port: None,
+            ssl_port: None,
+            payload: Value::Null,
+            registered_ms: 0,
+            uri_spec: Value::Null,
+        }
+    }
+
+    /// The same with the place where it is reached.
+    #[must_use]
+    pub fn at(mut self, address: &str, port: u16) -> Self {
+        self.address = Some(address.to_owned());
+        self.port = Some(port);
+        self
+    }
+
+    /// The same with whatever it says of itself.
+    #[must_use]
+    pub fn with_payload(mut self, payload: Value) -> Self {
+        self.payload = payload;
+        self
+    }
+
+    /// As Curator writes it: its keys in its order, with what is absent as null.
+    pub fn to_json(&self) -> String {
+        let number = |port: Option<u16>| port.map_or(Value::Null, Value::from);
+        let text = |text: &Option<String>| text.clone().map_or(Value::Null, Value::from);
+        let fields = [
+            ("name", self.name.clone().into()),
+            ("id", self.id.clone().into()),
+            ("address", text(&self.address)),
+            ("port", number(self.port)),
+            ("sslPort", number(self.ssl_port)),
+            ("payload", self.payload.clone()),
+            ("registrationTimeUTC", self.registered_ms.into()),
+            ("serviceType", "DYNAMIC".into()),
+            ("uriSpec", self.uri_spec.clone()),
+        ];
+        let fields = fields.map(|(key, value)| format!("\"{key}\":{value}"));
+        format!("{{{}}}", fields.join(","))
+    }
+
+    /// Reads what Curator, or this, wrote; keys that are not known are passed over.
+    ///
+    /// # Errors
+    /// A text with what is wrong.
+    pub fn from_json(json: &[u8]) -> Result<Self, String> {
+        let value: Value = serde_json::from_slice(json).map_err(|error| error.to_string())?;
+        let text = |key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
+        let needed = |key: &str| text(key).ok_or_else(|| format!("no text as {key:?}"));
+        let port = |key: &str| match value.get(key) {
+            None | Some(Value::Null) => Ok(None),
+            Some(port) => {
+                let number = port.as_u64().and_then(|port| u16::try_from(port).ok());
+                number.map(Some).ok_or_else(|| format!("{key:?} is {port}"))
+            }
+        };
+        let other = |key: &str| value.get(key).cloned().unwrap_or_default();
+        Ok(Self {
+            name: needed("name")?,
+            id: needed("id")?,
+            address: text("address"),
+            port: port("port")?,
+            ssl_port: port("sslPort")?,
+            payload: other("payload"),
+            registered_ms: other("registrationTimeUTC").as_i64().unwrap_or_default(),
+            uri_spec: other("uriSpec"),
+        })
+    }
+}
+
+impl ServiceDiscovery {
+    /// Services below `base`.
+    ///
+    /// # Errors
+    /// If the path cannot be one.
+    pub fn new(client: &Client, base: &str) -> Result<Self> {
+        check_path(base)?;
+        Ok(Self {
+            client: client.clone(),
+            base: base.to_owned(),
+        })
+    }
+
+    /// Registers an instance until what is returned is closed or dropped, over sessions. It goes on
+    /// behind the scenes; this is to be called within a tokio runtime.
+    ///
+    /// An instance of the same id that is there already is waited for: it goes with its session.
+    ///
+    /// # Errors
+    /// If name or id cannot be one.
+    pub fn register(&self, instance: &Instance) -> Result<PersistentNode> {
+        let path = format!("{}/{}/{}", self.base, instance.name, instance.id);
+        let is_name = |name: &str| !name.is_empty() && !name.contains('/');
+        if !is_name(&instance.name) || !is_name(&instance.id) {
+            let reason = "name or id is no name";
+            return Err(Error::Path { path, reason });
+        }
+        PersistentNode::start(&self.client, &path, instance.to_json())
+    }
+
+    /// The names of services, in order; of those without an instance, too.
+    ///
+    /// # Errors
+    /// If a server refuses that.
+    pub async fn names(&self) -> Result<Vec<String>> {
+        self.children(&self.base).await
+    }
+
+    /// The instances of a service, by id. One that cannot be read is passed over, with a warning.
+    ///
+    /// # Errors
+    /// If a server refuses that.
+    pub async fn instances(&self, name: &str) -> Result<Vec<Instance>> {
+        let directory = format!("{}/{name}", self.base);
+        let mut instances = Vec::new();
+        for id in self.children(&directory).await? {
+            let path = format!("{directory}/{id}");
+            let data: Option<Bytes> =
+                match insist(&self.client, || self.client.get_data(&path)).await {
+                    Ok((data, _)) => data,
+                    Err(error) if error.code() == Some(ErrorCode::NoNode) => continue,
+                    Err(error) => return Err(error.into()),
+                };
+            match Instance::from_json(&data.unwrap_or_default()) {
+                Ok(instance) => instances.push(instance),
+                Err(reason) => tracing::warn!(path, reason, "no instance of a service"),
+            }
+        }
+        Ok(instances)
+    }
+
+    async fn children(&self, path: &str) -> Result<Vec<String>> {
+        let names = match insist(&self.client, || self.client.get_children(path)).await {
+            Err(error) if error.code() == Some(ErrorCode::NoNode) => Vec::new(),
+            other => other?,
+        };
+        let mut names: Vec<_> = names.iter().map(|name| name.to_string()).collect();
+        names.sort();
+        Ok(names)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_is_curators() {
+        let instance = Instance::new("print", "a").at("10.0.0.7", 6310);
+        let json = instance.to_json();
+        assert_eq!(
+            json,
+            "{\"name\":\"print\",\"id\":\"a\",\"address\":\"10.0.0.7\",\"port\":6310,\
+             \"sslPort\":null,\"payload\":null,\"registrationTimeUTC\":0,\
+             \"serviceType\":\"DYNAMIC\",\"uriSpec\":null}"
+        );
+        assert_eq!(Instance::from_json(json.as_bytes()).unwrap(), instance);
+        let payload = serde_json::json!({"@class": "a.B", "n": 1});
+        let instance = instance.with_payload(payload);
+        let json = instance
+            .to_json()
+            .replace("\"port\"", "\"new\":[1],\"port\"");
+        assert_eq!(Instance::from_json(json.as_bytes()).unwrap(), instance);
+    }
+
+    #[test]
+    fn what_is_no_instance_is_refused_with_a_reason() {
+        for (json, reason) in [
+            ("", "EOF"),
+            ("{}", "no text as \"name\""),
+            ("{\"name\":\"a\"}", "no text as \"id\""),
+            (
+                "{\"name\":\"a\",\"id\":\"b\",\"port\":70000}",
+                "\"port\" is 70000",
+            ),
+        ] {
+            let error = Instance::from_json(json.as_bytes()).unwrap_err();
+            assert!(error.contains(reason), "{json}: {error}");
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The items of a queue: putting them, and finding one that is free.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use client::{Client, Create, Error as ClientError, MultiOp};
+use proto::ErrorCode;
+
+use crate::barrier::make;
+use crate::error::{Error, Result};
+use crate::item::{encode, in_order};
+use crate::names::Layout;
+use crate::once::{Markers, Outcome};
+use crate::place::Queue as Contenders;
+use crate::session::{check_path, connected, insist, may_pass};
+use crate::taken::{Taken, take};
+
+/// What the queues have in common.
+#[derive(Debug)]
+pub(crate) struct Items {
+    pub(crate) client: Client,
+    directory: String,
+    pub(crate) markers: Markers,
+    pub(crate) has_priority: bool,
+    /// Items that nobody can read. They stay where they are, for an operator.
+    pub(crate) unreadable: parking_lot::Mutex<HashSet<String>>,
+}
+
+impl Items {
+    pub(crate) fn new(
+        client: &Client,
+        path: &str,
+        locks: &str,
+        has_priority: bool,
+    ) -> Result<Self> {
+        check_path(path)?;
+        check_path(locks)?;
+        if path == locks {
+            let path = path.to_owned();
+            let reason = "the locks of a queue need a directory of their own";
+            return Err(Error::Path { path, reason });
+        }
+        let contenders = Contenders {
+            client: client.clone(),
+            directory: locks.to_owned(),
+            layout: Layout::Curator,
+            words: &[],
+        };
+        Ok(Self {
+            client: client.clone(),
+            directory: path.to_owned(),
+            markers: Markers::new(contenders),
+            has_priority,
+            unreadable: parking_lot::Mutex::default(),
+        })
+    }
+
+    pub(crate) fn item(&self, name: &str) -> String {
+        format!("{}/{name}", self.directory)
+    }
+
+    pub(crate) fn lock(&self, name: &str) -> String {
+        format!("{}/{name}", self.markers.directory())
+    }
+
+    /// An item's creation, at the end of those that have the same stem.
+    pub(crate) fn creation(&self, stem: &str, items: &[Bytes]) -> MultiOp {
+        let kind = Create::persistent().sequential();
+        MultiOp::create(&self.item(stem), encode(items), &kind)
+    }
+
+    pub(crate) async fn put(&self, stem: &str, items: &[Bytes]) -> Result<()> {
+        let creation = [self.creation(stem, items)];
+        loop {
+            let mut marker = self.markers.get().await?;
+            let outcome = marker.run(&creation).await?;
+            match outcome {
+                Outcome::Done(_) => {
+                    self.markers.put_back(marker);
+                    return Ok(());
+                }
+                Outcome::Refused { error, .. } => {
+                    self.markers.put_back(marker);
+                    if error.code() != Some(ErrorCode::NoNode) {
+                        return Err(error.into());
+                    }
+                    make(&self.client, &self.directory).await?;
+                }
+                Outcome::Gone { is_known: true } => {}
+                Outcome::Gone { is_known: false } => {
+                    let path = self.directory.clone();
+                    return Err(Error::UnknownPut { path });
+                }
+            }
+        }
+    }
+
+    async fn list(&self) -> Result<Vec<String>> {
+        let list = || self.client.get_children(&self.directory);
+        match insist(&self.client, list).await {
+            Ok(names) => Ok(names.iter().map(|name| name.to_string()).collect()),
+            Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    pub(crate) async fn count(&self) -> Result<usize> {
+        Ok(in_order(&self.list().await?, self.has_priority).len())
+    }
+
+    /// Items that nobody has taken, in their order.
+    fn free<'a>(&self, items: &'a [String], locks: &[String]) -> Vec<&'a str> {
+        let locks: HashSet<&str> = locks.iter().map(String::as_str).collect();
+        let items = in_order(items, self.has_priority);
+        let mut unreadable = self.unreadable.lock();
+        if !unreadable.is_empty() {
+            let there: HashSet<_> = items.iter().copied().collect();
+            unreadable.retain(|name| there.contains(name.as_str()));
+        }
+        let items = items.into_iter();
+        items
+            .filter(|name| !locks.contains(name) && !unreadable.contains(*name))
+            .collect()
+    }
+
+    pub(crate) async fn take(self: &Arc<Self>) -> Result<Taken> {
+        loop {
+            if let Some(taken) = self.try_take().await? {
+                return Ok(taken);
+            }
+            self.changed().await?;
+        }
+    }
+
+    pub(crate) async fn try_take(self: &Arc<Self>) -> Result<Option<Taken>> {
+        let items = self.list().await?;
+        let locks = self.markers.list().await?;
+        for name in self.free(&items, &locks) {
+            if let Some(taken) = take(self, name).await? {
+                return Ok(Some(taken));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Waits until there may be a free item: one was put, or a consumer let go of one.
+    async fn changed(&self) -> Result<()> {
+        // While it is there, so is its directory.
+        let marker = self.markers.get().await?;
+        let pass = |error: ClientError| match may_pass(&self.client, &error) {
+            true => Ok(()),
+            false => Err(Error::from(error)),
+        };
+        let (items, _, mut item_changes) = match self.client.watch_children(&self.directory).await {
+            Ok(watched) => watched,
+            Err(error) if error.code() == Some(ErrorCode::NoNode) => {
+                self.markers.put_back(marker);
+                return make(&self.client, &self.directory).await;
+            }
+            Err(error) => return pass(error),
+        };
+        let directory = self.markers.directory();
+        let (locks, _, mut lock_changes) = match self.client.watch_children(directory).await {
+            Ok(watched) => watched,
+            Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
+            Err(error) => return pass(error),
+        };
+        let items: Vec<_> = items.iter().map(|name| name.to_string()).collect();
+        let locks: Vec<_> = locks.iter().map(|name| name.to_string()).collect();
+        if self.free(&items, &locks).is_empty() {
+            let changed = tokio::select! {
+                changed = item_changes.changed() => changed,
+                changed = lock_changes.changed() => changed,
+            };
+            match changed {
+                Ok(_) | Err(ClientError::WatchRemoved { .. }) => {}
+                Err(error) => pass(error)?,
+            }
+        }
+        connected(&self.client).await?;
+        self.markers.put_back(marker);
+        Ok(())
+    }
+}

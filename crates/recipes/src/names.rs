@@ -1,0 +1,250 @@
+//! Names of contenders: which children count, in which order, and who waits for whom.
+//!
+//! A name ends in a word and the number that the server gave it: `_c_…-lock-0000000004`. The number
+//! is signed, of 32 bits, and goes on from 2147483647 at -2147483648; numbers are compared by their
+//! distance from our own, so that the order holds there, too. Curator and kazoo compare text, and go
+//! wrong at that point: retire a directory in time that they share.
+//!
+//! Source: StandardLockInternalsDriver, InterProcessReadWriteLock; kazoo.recipe.lock.
+
+use client::Protection;
+
+/// Whose names are given to contenders. All of the recipe's names are understood either way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Layout {
+    /// `_c_<uuid>-lock-<number>`: what stock Curator waits for.
+    #[default]
+    Curator,
+    /// `<hex>__lock__<number>`: what stock kazoo waits for.
+    Kazoo,
+}
+
+impl Layout {
+    pub(crate) fn protection(self) -> Protection {
+        match self {
+            Self::Curator => Protection::Curator,
+            Self::Kazoo => Protection::Kazoo,
+        }
+    }
+}
+
+/// A word in front of the number, and whether its contender excludes all others.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Word {
+    text: &'static str,
+    is_exclusive: bool,
+}
+
+pub(crate) const fn exclusive(text: &'static str) -> Word {
+    Word {
+        text,
+        is_exclusive: true,
+    }
+}
+
+const fn shared(text: &'static str) -> Word {
+    Word {
+        text,
+        is_exclusive: false,
+    }
+}
+
+/// Locks and LeaderSelector; kazoo's readers wait for and hold up its writers in the same queue.
+pub(crate) const LOCKS: &[Word] = &[
+    exclusive("lock-"),
+    exclusive("__lock__"),
+    shared("__rlock__"),
+];
+/// LeaderLatch.
+pub(crate) const LATCHES: &[Word] = &[exclusive("latch-")];
+/// ReadWriteLock.
+pub(crate) const READERS_AND_WRITERS: &[Word] = &[
+    exclusive("__WRIT__"),
+    shared("__READ__"),
+    exclusive("__lock__"),
+    shared("__rlock__"),
+];
+
+/// How a contender stands among the children of its directory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing<'a> {
+    /// It is not there: its session is over, or somebody deleted it.
+    Gone,
+    /// It has what it waits for.
+    Granted,
+    /// It waits for this one to go.
+    Behind(&'a str),
+}
+
+/// How `own` stands among `children`.
+///
+/// Whoever excludes others waits for the one next below, whatever it is; whoever shares waits for
+/// the one next below that excludes. Children that are no contenders do not count.
+pub(crate) fn standing<'a>(
+    children: impl IntoIterator<Item = &'a str>,
+    own: &str,
+    words: &[Word],
+) -> Standing<'a> {
+    let Some((number, is_exclusive)) = parse(own, words) else {
+        return Standing::Gone;
+    };
+    let mut is_there = false;
+    let mut next_below: Option<(i32, &str)> = None;
+    for child in children {
+        is_there |= child == own;
+        let Some((other, other_excludes)) = parse(child, words) else {
+            continue;
+        };
+        let distance = other.wrapping_sub(number);
+        let is_in_the_way = distance < 0 && (is_exclusive || other_excludes);
+        if is_in_the_way && next_below.is_none_or(|(nearest, _)| distance > nearest) {
+            next_below = Some((distance, child));
+        }
+    }
+    match next_below {
+        _ if !is_there => Standing::Gone,
+        Some((_, name)) => Standing::Behind(name),
+        None => Standing::Granted,
+    }
+}
+
+/// The contenders in their order.
+pub(crate) fn ordered<'a>(
+    children: impl IntoIterator<Item = &'a str>,
+    words: &[Word],
+) -> Vec<&'a str> {
+    let numbered = children.into_iter();
+    let mut numbered: Vec<_> = numbered
+        .filter_map(|child| Some((parse(child, words)?.0, child)))
+        .collect();
+    let Some(&(first, _)) = numbered.first() else {
+        return Vec::new();
+    };
+    numbered.sort_by_key(|(number, _)| number.wrapping_sub(first));
+    numbered.into_iter().map(|(_, child)| child).collect()
+}
+
+/// Children that a stock Curator peer takes for contenders ahead of all others, so that it waits for
+/// them for ever: it compares names that lack its word as a whole.
+pub(crate) fn hold_up_curator<'a>(
+    children: impl IntoIterator<Item = &'a str>,
+    words: &[Word],
+) -> Vec<&'a str> {
+    let is_foreign = |child: &&str| !words.iter().any(|word| child.contains(word.text));
+    let children = children.into_iter().filter(is_foreign);
+    // Numbers have ten digits and begin with 0 to 2.
+    children.filter(|child| *child < "0000000001").collect()
+}
+
+/// The ten digits, or eleven characters, at a contender's end.
+pub(crate) fn digits<'a>(name: &'a str, words: &[Word]) -> Option<&'a str> {
+    words.iter().find_map(|word| number_behind(name, word.text))
+}
+
+fn parse(name: &str, words: &[Word]) -> Option<(i32, bool)> {
+    words.iter().find_map(|word| {
+        let number = number_behind(name, word.text)?;
+        Some((number.parse().ok()?, word.is_exclusive))
+    })
+}
+
+fn number_behind<'a>(name: &'a str, word: &str) -> Option<&'a str> {
+    let (_, number) = name.rsplit_once(word)?;
+    // The sign counts as one of the ten places: `-000000001`.
+    let (digits, places) = match number.strip_prefix('-') {
+        Some(digits) => (digits, 9..=10),
+        None => (number, 10..=10),
+    };
+    let is_number = digits.bytes().all(|byte| byte.is_ascii_digit());
+    (is_number && places.contains(&digits.len())).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: &str = "_c_7f3c1a2e-0f9d-4c57-9f1a-6f1e6d3b2a10-lock-0000000004";
+    const B: &str = "_c_00000000-0f9d-4c57-9f1a-6f1e6d3b2a10-lock-0000000007";
+    const KAZOO: &str = "1f9dc0a57f3c4a2e9f1a6f1e6d3b2a10__lock__0000000005";
+    const GO: &str = "_c_1f9dc0a57f3c4a2e9f1a6f1e6d3b2a10-lock-0000000006";
+
+    #[test]
+    fn contenders_wait_for_the_one_below_them() {
+        let children = [B, "config", A, GO, KAZOO];
+        assert_eq!(standing(children, A, LOCKS), Standing::Granted);
+        assert_eq!(standing(children, KAZOO, LOCKS), Standing::Behind(A));
+        assert_eq!(standing(children, GO, LOCKS), Standing::Behind(KAZOO));
+        assert_eq!(standing(children, B, LOCKS), Standing::Behind(GO));
+        assert_eq!(standing([B, A], KAZOO, LOCKS), Standing::Gone);
+        assert_eq!(ordered(children, LOCKS), [A, KAZOO, GO, B]);
+    }
+
+    #[test]
+    fn strangers_are_no_contenders() {
+        let strangers = [
+            "-x",
+            "!",
+            "0",
+            "0000000000",
+            "lock-holder",
+            "lock-0",
+            "lock-00000000000",
+            "x-latch-0000000000",
+        ];
+        let children = strangers.into_iter().chain([A]);
+        assert_eq!(standing(children, A, LOCKS), Standing::Granted);
+        assert_eq!(
+            hold_up_curator(strangers.into_iter().chain([A, "a"]), LOCKS),
+            ["-x", "!", "0", "0000000000"]
+        );
+    }
+
+    #[test]
+    fn the_order_holds_where_numbers_wrap() {
+        let names = [
+            "lock-2147483646",
+            "lock-2147483647",
+            "lock--2147483648",
+            "lock--2147483647",
+        ];
+        for (place, own) in names.iter().enumerate() {
+            let expected = match place {
+                0 => Standing::Granted,
+                _ => Standing::Behind(names[place - 1]),
+            };
+            assert_eq!(standing(names, own, LOCKS), expected, "{own}");
+        }
+        let shuffled = [names[2], names[0], names[3], names[1]];
+        assert_eq!(ordered(shuffled, LOCKS), names);
+        let negative = ["lock--000000002", "lock--000000001", "lock-0000000000"];
+        assert_eq!(
+            standing(negative, negative[2], LOCKS),
+            Standing::Behind(negative[1])
+        );
+    }
+
+    #[test]
+    fn readers_share_and_writers_do_not() {
+        let words = READERS_AND_WRITERS;
+        let w1 = "a-__WRIT__0000000001";
+        let r2 = "a-__READ__0000000002";
+        let r3 = "a-__READ__0000000003";
+        let w4 = "a-__WRIT__0000000004";
+        let r5 = "a-__READ__0000000005";
+        let all = [r5, w4, r3, r2, w1];
+        assert_eq!(standing(all, r2, words), Standing::Behind(w1));
+        assert_eq!(standing(all, r3, words), Standing::Behind(w1));
+        assert_eq!(standing(all, w4, words), Standing::Behind(r3));
+        assert_eq!(standing(all, r5, words), Standing::Behind(w4));
+        assert_eq!(standing([r5, w4, r3, r2], r3, words), Standing::Granted);
+        // The reader that a writer becomes stands where the writer stood.
+        let downgraded = "b-__READ__0000000001";
+        let held = [downgraded, r2, w4];
+        assert_eq!(standing(held, downgraded, words), Standing::Granted);
+        assert_eq!(
+            standing([downgraded, w4], w4, words),
+            Standing::Behind(downgraded)
+        );
+        assert_eq!(digits(w4, words), Some("0000000004"));
+    }
+}

@@ -1,0 +1,350 @@
+//! A znode that comes back, and groups of them.
+
+use bytes::Bytes;
+use client::{Client, Create};
+use proto::watch::EventType;
+use proto::{ErrorCode, Stat};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::error::{Error, Result};
+use crate::place::make_directory;
+use crate::session::{check_path, connected, insist, may_pass};
+
+/// An ephemeral znode that is made again whenever it is gone, and with every new session, until this
+/// is closed or dropped.
+///
+/// ```no_run
+/// # use client::Client;
+/// use recipes::PersistentNode;
+///
+/// # async fn example(client: &Client) -> recipes::Result<()> {
+/// let node = PersistentNode::start(client, "/hosts/host-7", "10.0.0.7")?;
+/// node.is_there().await?;
+/// node.set_data("10.0.0.8");
+/// node.close().await;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// A znode of another session, such as this client's last one, is waited for: it goes with that
+/// session, and this one's follows.
+///
+/// Source: PersistentNode.
+#[derive(Debug)]
+pub struct PersistentNode {
+    client: Client,
+    path: String,
+    data: watch::Sender<Bytes>,
+    standing: watch::Receiver<Standing>,
+    stop: watch::Sender<bool>,
+    task: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug, Clone)]
+enum Standing {
+    Missing,
+    There,
+    Over(Option<Error>),
+}
+
+impl PersistentNode {
+    /// Keeps a znode at `path`. It goes on behind the scenes; this is to be called within a tokio
+    /// runtime.
+    ///
+    /// # Errors
+    /// If the path cannot be one.
+    pub fn start(client: &Client, path: &str, data: impl Into<Bytes>) -> Result<Self> {
+        check_path(path)?;
+        let (data, data_wanted) = watch::channel(data.into());
+        let (standing_seen, standing) = watch::channel(Standing::Missing);
+        let (stop, stopped) = watch::channel(false);
+        let keeper = Keeper {
+            client: client.clone(),
+            path: path.to_owned(),
+            data: data_wanted,
+            standing: standing_seen,
+        };
+        Ok(Self {
+            client: client.clone(),
+            path: path.to_owned(),
+            data,
+            standing,
+            stop,
+            task: Some(tokio::spawn(keeper.run(stopped))),
+        })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// Gives it other data, now and whenever it is made again.
+    pub fn set_data(&self, data: impl Into<Bytes>) {
+        self.data.send_replace(data.into());
+    }
+
+    /// Waits until it is there with the data that was given last.
+    ///
+    /// # Errors
+    /// If it never will be: this was closed, the client is over, or a server refuses it.
+    pub async fn is_there(&self) -> Result<()> {
+        let mut standing = self.standing.clone();
+        loop {
+            match &*standing.borrow_and_update() {
+                Standing::There => return Ok(()),
+                Standing::Missing => {}
+                Standing::Over(error) => return Err(self.over(error.as_ref())),
+            }
+            if standing.changed().await.is_err() {
+                return Err(self.over(None));
+            }
+        }
+    }
+
+    fn over(&self, error: Option<&Error>) -> Error {
+        let path = self.path.clone();
+        error.cloned().unwrap_or(Error::Closed { path })
+    }
+
+    /// Deletes it for good. Without a connection that goes on behind the scenes.
+    pub async fn close(mut self) {
+        self.stop.send_replace(true);
+        let mut state = self.client.state();
+        if let Some(task) = self.task.take() {
+            tokio::select! {
+                // Neither has anything to say.
+                _ = task => {}
+                _ = state.wait_for(|state| state.connected_session().is_none()) => {}
+            }
+        }
+    }
+}
+
+impl Drop for PersistentNode {
+    fn drop(&mut self) {
+        self.stop.send_replace(true);
+    }
+}
+
+/// The task behind it.
+struct Keeper {
+    client: Client,
+    path: String,
+    data: watch::Receiver<Bytes>,
+    standing: watch::Sender<Standing>,
+}
+
+impl Keeper {
+    async fn run(mut self, mut stopped: watch::Receiver<bool>) {
+        let mut end = None;
+        while !*stopped.borrow() && end.is_none() {
+            // Never given up half way: nobody else would know whose the znode is.
+            end = match self.make().await {
+                Ok(is_own) => {
+                    let data = self.data.borrow_and_update().clone();
+                    let path = self.path.clone();
+                    let client = self.client.clone();
+                    tokio::select! {
+                        kept = self.keep(is_own, &client, &path, data) => kept.err(),
+                        _ = stopped.wait_for(|stopped| *stopped) => None,
+                    }
+                }
+                Err(error) => Some(error),
+            };
+        }
+        if end.is_none() {
+            self.delete().await;
+        }
+        self.standing.send_replace(Standing::Over(end));
+    }
+
+    fn is_own(&self, stat: &Stat) -> bool {
+        stat.ephemeral_owner == self.client.session_id().0
+    }
+
+    /// Makes the znode, and says whether the one that is there now is this session's.
+    async fn make(&self) -> Result<bool> {
+        let kind = Create::ephemeral();
+        loop {
+            let data = self.data.borrow().clone();
+            let create = || self.client.create(&self.path, data.clone(), &kind);
+            let error = match insist(&self.client, create).await {
+                Ok(_) => return Ok(true),
+                Err(error) => error,
+            };
+            match error.code() {
+                Some(ErrorCode::NodeExists) => {}
+                Some(ErrorCode::NoNode) => {
+                    let parent = self.path.rsplit_once('/').map_or("", |(parent, _)| parent);
+                    make_directory(&self.client, parent).await?;
+                    continue;
+                }
+                _ => return Err(error.into()),
+            }
+            match insist(&self.client, || self.client.exists(&self.path)).await? {
+                Some(stat) => return Ok(self.is_own(&stat)),
+                None => continue,
+            }
+        }
+    }
+
+    /// Until the znode is gone, or is to have other data.
+    async fn keep(&mut self, is_own: bool, client: &Client, path: &str, data: Bytes) -> Result<()> {
+        if is_own {
+            let set = || client.set_data(path, data.clone(), -1);
+            match insist(client, set).await {
+                Ok(_) => self.standing.send_replace(Standing::There),
+                Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
+                Err(error) => return Err(error.into()),
+            };
+        }
+        let gone = gone(client, path, is_own);
+        let changed = self.data.changed();
+        let kept = tokio::select! {
+            gone = gone => gone,
+            // This is dropped, and stops soon.
+            Ok(()) = changed => Ok(()),
+        };
+        self.standing.send_replace(Standing::Missing);
+        kept
+    }
+
+    async fn delete(&self) {
+        let read = insist(&self.client, || self.client.exists(&self.path)).await;
+        if !matches!(read, Ok(Some(stat)) if self.is_own(&stat)) {
+            return;
+        }
+        let deleted = insist(&self.client, || self.client.delete(&self.path, -1)).await;
+        match deleted {
+            Err(error) if error.code() != Some(ErrorCode::NoNode) => {
+                tracing::warn!(%error, "a znode cannot be deleted");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Waits until the znode is gone, or belongs to another session than it did.
+async fn gone(client: &Client, path: &str, is_own: bool) -> Result<()> {
+    loop {
+        connected(client).await?;
+        let changed = match client.watch_data(path).await {
+            Ok((_, stat, _)) if (stat.ephemeral_owner == client.session_id().0) != is_own => {
+                return Ok(());
+            }
+            Ok((_, _, mut watch)) => watch.changed().await,
+            Err(error) => Err(error),
+        };
+        match changed {
+            Ok(event) if event.kind == EventType::NodeDeleted => return Ok(()),
+            Ok(_) => {}
+            Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
+            Err(error) if may_pass(client, &error) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// A member of a group, from its start until it is closed or dropped: a [`PersistentNode`] below the
+/// group's directory.
+///
+/// ```no_run
+/// # use client::Client;
+/// use recipes::GroupMember;
+///
+/// # async fn example(client: &Client) -> recipes::Result<()> {
+/// let member = GroupMember::start(client, "/groups/workers", "host-7", "10.0.0.7")?;
+/// for other in member.members().await? {
+///     println!("{} {:?}", other.id, other.payload);
+/// }
+/// # Ok(())
+/// # }
+/// ```
+///
+/// Source: GroupMember. Every child of the directory is a member.
+#[derive(Debug)]
+pub struct GroupMember {
+    node: PersistentNode,
+    directory: String,
+    own: Member,
+}
+
+/// One of a group.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Member {
+    /// The name of its znode.
+    pub id: String,
+    /// What it says of itself.
+    pub payload: Bytes,
+}
+
+impl GroupMember {
+    /// Joins the group at `directory`. It goes on behind the scenes; this is to be called within a
+    /// tokio runtime.
+    ///
+    /// # Errors
+    /// If the path, or the id, cannot be one.
+    pub fn start(
+        client: &Client,
+        directory: &str,
+        id: &str,
+        payload: impl Into<Bytes>,
+    ) -> Result<Self> {
+        check_path(directory)?;
+        let payload = payload.into();
+        let path = format!("{directory}/{id}");
+        if id.is_empty() || id.contains('/') {
+            let reason = "the id is no name";
+            return Err(Error::Path { path, reason });
+        }
+        Ok(Self {
+            node: PersistentNode::start(client, &path, payload.clone())?,
+            directory: directory.to_owned(),
+            own: Member {
+                id: id.to_owned(),
+                payload,
+            },
+        })
+    }
+
+    /// Waits until the others can see this one.
+    ///
+    /// # Errors
+    /// As of [`PersistentNode::is_there`].
+    pub async fn is_there(&self) -> Result<()> {
+        self.node.is_there().await
+    }
+
+    /// The members by id, this one always among them.
+    ///
+    /// # Errors
+    /// If a server refuses that.
+    pub async fn members(&self) -> Result<Vec<Member>> {
+        let client = &self.node.client;
+        let names = match insist(client, || client.get_children(&self.directory)).await {
+            Err(error) if error.code() == Some(ErrorCode::NoNode) => Vec::new(),
+            other => other?,
+        };
+        let mut members = vec![self.own.clone()];
+        for name in names.iter().filter(|name| ***name != *self.own.id) {
+            let path = format!("{}/{name}", self.directory);
+            match insist(client, || client.get_data(&path)).await {
+                Ok((data, _)) => members.push(Member {
+                    id: name.to_string(),
+                    payload: data.unwrap_or_default(),
+                }),
+                Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        members.sort_by(|one, other| one.id.cmp(&other.id));
+        Ok(members)
+    }
+
+    /// Leaves the group.
+    pub async fn close(self) {
+        self.node.close().await;
+    }
+}

@@ -1,0 +1,338 @@
+//! A place in a queue: one znode among the children of a directory, from joining to leaving.
+
+use std::fmt;
+
+use bytes::Bytes;
+use client::{Client, Create, Created, Error as ClientError, State, Watch};
+use proto::watch::EventType;
+use proto::{ErrorCode, SessionId};
+
+use crate::error::{Error, Result};
+use crate::names::{Layout, Standing, Word, digits, standing};
+use crate::session::{connected, insist, may_pass};
+
+/// A number that grows from holder to holder of the same lock or leadership, over sessions, restarts
+/// and elections of the ensemble: the czxid of the contender's znode.
+///
+/// A resource outside of ZooKeeper that refuses a token less than the greatest it has seen is safe
+/// from a holder that was stopped for too long. Inside of ZooKeeper a transaction with a
+/// check of the holder's znode does the same (`LockGuard::check`).
+///
+/// Tokens repeat if an ensemble is set back to a backup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Token(pub i64);
+
+impl fmt::Display for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:#x}", self.0)
+    }
+}
+
+/// Why something is not certain to be held any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubt {
+    /// The connection is lost. It is held again if a server is reached before the session ends.
+    Disconnected,
+    /// It is gone for good: the session is over, or somebody deleted the znode.
+    Gone,
+}
+
+/// What came of waiting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Turn {
+    Granted,
+    /// The znode is gone, and with it the place.
+    Gone,
+}
+
+/// What a queue is like.
+#[derive(Debug, Clone)]
+pub(crate) struct Queue {
+    pub(crate) client: Client,
+    pub(crate) directory: String,
+    pub(crate) layout: Layout,
+    pub(crate) words: &'static [Word],
+}
+
+/// A contender. Dropping it takes it out of the queue behind the scenes.
+#[derive(Debug)]
+pub(crate) struct Place {
+    queue: Queue,
+    created: Created,
+    is_left: bool,
+}
+
+impl Queue {
+    /// Joins at the end, over lost connections and, with renewal, sessions.
+    pub(crate) async fn join(&self, word: &str, data: &Bytes) -> Result<Place> {
+        self.join_as(word, data, &Create::ephemeral().sequential())
+            .await
+    }
+
+    /// The same with a node of another kind.
+    pub(crate) async fn join_as(&self, name: &str, data: &Bytes, kind: &Create) -> Result<Place> {
+        let path = format!("{}/{name}", self.directory);
+        let protection = self.layout.protection();
+        loop {
+            let data = data.clone();
+            let created = self
+                .client
+                .create_protected_as(protection, &path, data, kind);
+            match created.await {
+                Ok(created) => {
+                    return Ok(Place {
+                        queue: self.clone(),
+                        created,
+                        is_left: false,
+                    });
+                }
+                Err(error) if error.code() == Some(ErrorCode::NoNode) => {
+                    make_directory(&self.client, &self.directory).await?;
+                }
+                Err(error) if may_pass(&self.client, &error) => connected(&self.client).await?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Joins and waits, again and again if the place is lost meanwhile, until it is granted.
+    pub(crate) async fn acquire(&self, word: &str, data: &Bytes) -> Result<Place> {
+        loop {
+            let place = self.join(word, data).await?;
+            match place.wait().await? {
+                Turn::Granted => return Ok(place),
+                Turn::Gone => tracing::debug!(path = place.path(), "lost its place in the queue"),
+            }
+        }
+    }
+
+    /// The names in the directory; `None` if there is no directory.
+    pub(crate) async fn list(&self) -> Result<Option<Vec<String>>> {
+        let list = || self.client.get_children(&self.directory);
+        match insist(&self.client, list).await {
+            Ok(names) => Ok(Some(names.iter().map(|name| name.to_string()).collect())),
+            Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+impl Place {
+    pub(crate) fn path(&self) -> &str {
+        &self.created.path
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        let path = self.path();
+        path.rsplit_once('/').map_or(path, |(_, name)| name)
+    }
+
+    pub(crate) fn token(&self) -> Token {
+        Token(self.created.stat.czxid)
+    }
+
+    pub(crate) fn queue(&self) -> &Queue {
+        &self.queue
+    }
+
+    /// The number in its name, as text.
+    pub(crate) fn digits(&self) -> &str {
+        digits(self.name(), self.queue.words).unwrap_or_default()
+    }
+
+    pub(crate) fn owner(&self) -> SessionId {
+        SessionId(self.created.stat.ephemeral_owner)
+    }
+
+    /// What a state of the client says about this place.
+    pub(crate) fn doubt_in(&self, state: &State) -> Option<Doubt> {
+        doubt(state, self.owner(), self.queue.client.session_id())
+    }
+
+    /// Whether the client is connected, in the session that this belongs to.
+    pub(crate) fn is_certain(&self) -> bool {
+        self.doubt_in(&self.queue.client.state().borrow()).is_none()
+    }
+
+    /// Whether it is this one's turn, without waiting.
+    pub(crate) async fn is_granted(&self) -> Result<bool> {
+        let names = self.queue.list().await?.unwrap_or_default();
+        let names = names.iter().map(String::as_str);
+        let standing = standing(names, self.name(), self.queue.words);
+        Ok(standing == Standing::Granted && self.is_certain())
+    }
+
+    /// Waits for its turn: it watches the one ahead, and looks again when that goes.
+    pub(crate) async fn wait(&self) -> Result<Turn> {
+        let client = &self.queue.client;
+        loop {
+            connected(client).await?;
+            // A session that is over has no place, whatever a server that lags may show.
+            if self.owner() != client.session_id() {
+                return Ok(Turn::Gone);
+            }
+            let Some(names) = self.queue.list().await? else {
+                return Ok(Turn::Gone);
+            };
+            let names = names.iter().map(String::as_str);
+            let ahead = match standing(names, self.name(), self.queue.words) {
+                Standing::Gone => return Ok(Turn::Gone),
+                // The list may have come before a loss that is known by now: look again then.
+                Standing::Granted if !self.is_certain() => continue,
+                Standing::Granted => return Ok(Turn::Granted),
+                Standing::Behind(ahead) => format!("{}/{ahead}", self.queue.directory),
+            };
+            match client.watch_data(&ahead).await {
+                Ok((_, _, watch)) => self.wait_for(watch).await?,
+                // Gone between the list and the watch.
+                Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
+                Err(error) if may_pass(client, &error) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    async fn wait_for(&self, mut watch: Watch) -> Result<()> {
+        match watch.changed().await {
+            Ok(_) => Ok(()),
+            Err(error) if may_pass(&self.queue.client, &error) => Ok(()),
+            // A watch that somebody took off tells nothing: look again.
+            Err(ClientError::WatchRemoved { .. }) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits until this is gone for good, over lost connections.
+    pub(crate) async fn gone(&self) {
+        while self.doubt().await == Doubt::Disconnected {
+            if connected(&self.queue.client).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Waits until this is in doubt: the connection is lost, the session is over, or the znode is
+    /// deleted by somebody. The watch on it costs one read.
+    pub(crate) async fn doubt(&self) -> Doubt {
+        let client = &self.queue.client;
+        let mut state = client.state();
+        let cut = async {
+            loop {
+                let doubt = self.doubt_in(&state.borrow_and_update());
+                if let Some(doubt) = doubt {
+                    return doubt;
+                }
+                if state.changed().await.is_err() {
+                    return Doubt::Gone;
+                }
+            }
+        };
+        let deleted = async {
+            loop {
+                let changed = match client.watch_data(self.path()).await {
+                    Ok((_, _, mut watch)) => watch.changed().await,
+                    Err(error) => Err(error),
+                };
+                match changed {
+                    Ok(event) if event.kind == EventType::NodeDeleted => return,
+                    // New data, such as a request to let go.
+                    Ok(_) => {}
+                    Err(error) if error.code() == Some(ErrorCode::NoNode) => return,
+                    // The state tells, a moment later.
+                    Err(error) if may_pass(client, &error) => {
+                        if connected(client).await.is_err() {
+                            return;
+                        }
+                    }
+                    Err(_) => return,
+                }
+            }
+        };
+        tokio::select! {
+            biased;
+            doubt = cut => doubt,
+            () = deleted => Doubt::Gone,
+        }
+    }
+
+    /// Leaves the queue. If the connection is lost meanwhile, that is seen to behind the scenes.
+    pub(crate) async fn leave(mut self) -> Result<()> {
+        let client = self.queue.client.clone();
+        match client.delete_created(&self.created).await {
+            Ok(()) => {}
+            // Dropping it goes on with that, and nothing is left when the session is over.
+            Err(error) if error.is_connection_loss() || error.ends_session() => return Ok(()),
+            Err(error) => return Err(error.into()),
+        }
+        self.is_left = true;
+        Ok(())
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if !self.is_left {
+            self.queue
+                .client
+                .delete_created_in_background(&self.created);
+        }
+    }
+}
+
+/// What a state says about something of session `owner`, while `current` is the client's session.
+fn doubt(state: &State, owner: SessionId, current: SessionId) -> Option<Doubt> {
+    match state {
+        State::Connected { session, .. } if *session == owner => None,
+        State::Reconnecting | State::Lost if current == owner => Some(Doubt::Disconnected),
+        _ => Some(Doubt::Gone),
+    }
+}
+
+/// Makes a directory and those above it, as containers: they go after their last child.
+///
+/// Source: CreateBuilderImpl.creatingParentContainersIfNeeded.
+pub(crate) async fn make_directory(client: &Client, path: &str) -> Result<()> {
+    let ends = path.match_indices('/').map(|(at, _)| at).skip(1);
+    for end in ends.chain([path.len()]) {
+        let Some(above) = path.get(..end) else {
+            continue;
+        };
+        let container = Create::container();
+        let make = || client.create(above, "", &container);
+        match insist(client, make).await {
+            Ok(_) => {}
+            Err(error) if error.code() == Some(ErrorCode::NodeExists) => {}
+            // One above was swept meanwhile, being empty: whoever wanted this tries again.
+            Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
+            Err(error) => return Err(Error::from(error)),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_own_session_with_a_connection_holds() {
+        let (own, other) = (SessionId(1), SessionId(2));
+        let connected = |session| State::Connected {
+            server: "server".into(),
+            session,
+            timeout_ms: 4000,
+            read_only: false,
+        };
+        for (state, current, expected) in [
+            (connected(own), own, None),
+            (connected(other), other, Some(Doubt::Gone)),
+            (State::Reconnecting, own, Some(Doubt::Disconnected)),
+            (State::Lost, own, Some(Doubt::Disconnected)),
+            (State::Reconnecting, other, Some(Doubt::Gone)),
+            (State::Expired, own, Some(Doubt::Gone)),
+            (State::Closed, own, Some(Doubt::Gone)),
+        ] {
+            assert_eq!(doubt(&state, own, current), expected, "{state:?}");
+        }
+    }
+}

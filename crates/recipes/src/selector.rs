@@ -1,0 +1,147 @@
+//! Something that runs on one process at a time.
+
+use bytes::Bytes;
+use client::Client;
+
+use crate::error::Result;
+use crate::names::{LOCKS, Layout};
+use crate::place::{Place, Queue, Token};
+use crate::session::check_path;
+
+/// Runs a future while it leads, and drops it as soon as that is in doubt.
+///
+/// Curator's LeaderSelector and InterProcessMutex stand in the same queue.
+///
+/// ```no_run
+/// use client::{Client, Options};
+/// use recipes::LeaderSelector;
+///
+/// # async fn example() -> recipes::Result<()> {
+/// let client = Client::connect(Options::new("zk1:2181").with_renewal()).await?;
+/// let selector = LeaderSelector::new(&client, "/leaders/reports")?.with_id("host-7");
+/// // Leads, lets the next one, and stands at the end of the queue again.
+/// selector.run(|leadership| async move { write_report(leadership.token()).await }).await?;
+/// # Ok(())
+/// # }
+/// # async fn write_report(_token: recipes::Token) {}
+/// ```
+///
+/// | | requests | notifications |
+/// |---|---|---|
+/// | waiter | create, getChildren, getData | 0 |
+/// | change of leader | delete, getChildren, getData | 1 |
+///
+/// Source: LeaderSelector; an exception that cancels leadership is a dropped future here.
+#[derive(Debug, Clone)]
+pub struct LeaderSelector {
+    queue: Queue,
+    id: Bytes,
+}
+
+impl LeaderSelector {
+    /// An election at `path`, which is made when it is needed.
+    ///
+    /// # Errors
+    /// If the path cannot be one.
+    pub fn new(client: &Client, path: &str) -> Result<Self> {
+        check_path(path)?;
+        let queue = Queue {
+            client: client.clone(),
+            directory: path.to_owned(),
+            layout: Layout::Curator,
+            words: LOCKS,
+        };
+        let id = Bytes::new();
+        Ok(Self { queue, id })
+    }
+
+    /// The same with an id that others can read.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<Bytes>) -> Self {
+        self.id = id.into();
+        self
+    }
+
+    /// The same with names that other libraries give.
+    #[must_use]
+    pub fn with_layout(mut self, layout: Layout) -> Self {
+        self.queue.layout = layout;
+        self
+    }
+
+    /// Waits for leadership, runs `lead`, and lets go: `None` if `lead` was dropped because the
+    /// leadership was in doubt.
+    ///
+    /// # Errors
+    /// If the client is over, or a server refuses the creation.
+    pub async fn lead<F: Future>(
+        &self,
+        lead: impl FnOnce(Leadership) -> F,
+    ) -> Result<Option<F::Output>> {
+        let word = match self.queue.layout {
+            Layout::Curator => "lock-",
+            Layout::Kazoo => "__lock__",
+        };
+        let place = self.queue.acquire(word, &self.id).await?;
+        let led = {
+            let leadership = Leadership::of(&place);
+            tokio::select! {
+                biased;
+                doubt = place.doubt() => {
+                    tracing::info!(path = place.path(), ?doubt, "leadership is in doubt");
+                    None
+                }
+                led = lead(leadership) => Some(led),
+            }
+        };
+        place.leave().await?;
+        Ok(led)
+    }
+
+    /// [`lead`](Self::lead)s again and again, each time from the end of the queue, until the future
+    /// is dropped or the client is over.
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn run<F: Future>(&self, mut lead: impl FnMut(Leadership) -> F) -> Result<()> {
+        loop {
+            self.lead(&mut lead).await?;
+        }
+    }
+}
+
+/// A leadership that lasts as long as the future that was given it.
+#[derive(Debug, Clone)]
+pub struct Leadership {
+    token: Token,
+    path: String,
+}
+
+impl Leadership {
+    pub(crate) fn of(place: &Place) -> Self {
+        Self {
+            token: place.token(),
+            path: place.path().to_owned(),
+        }
+    }
+
+    pub(crate) fn new(token: Token, path: &str) -> Self {
+        let path = path.to_owned();
+        Self { token, path }
+    }
+
+    /// Grows from leader to leader.
+    pub fn token(&self) -> Token {
+        self.token
+    }
+
+    /// The leader's znode.
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// An operation that fails a multi unless this one still leads.
+    pub fn check(&self) -> client::MultiOp {
+        client::MultiOp::check(&self.path, -1)
+    }
+}

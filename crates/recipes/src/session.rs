@@ -1,0 +1,84 @@
+//! What every recipe does about connections and sessions.
+
+use client::{Client, Error as ClientError, State};
+use tokio::sync::watch;
+
+use crate::error::{Error, Result};
+
+/// Waits until the client is connected.
+///
+/// # Errors
+/// If it never will be again.
+pub(crate) async fn connected(client: &Client) -> Result<()> {
+    let mut state = client.state();
+    let is_renewed = client.is_renewed();
+    let is_over = |state: &State| match state {
+        State::Expired => !is_renewed,
+        State::Closed | State::LoginRefused { .. } => true,
+        State::Connected { .. } | State::Reconnecting | State::Lost => false,
+    };
+    let is_settled = |state: &State| state.connected_session().is_some() || is_over(state);
+    let is_connected = match state.wait_for(is_settled).await {
+        Ok(state) => state.connected_session().is_some(),
+        Err(_) => false,
+    };
+    if is_connected {
+        return Ok(());
+    }
+    // It says in its own words why it is over.
+    client.exists("/").await.map(drop).map_err(Error::from)
+}
+
+/// Whether the same may succeed on another connection or, with renewal, in another session.
+pub(crate) fn may_pass(client: &Client, error: &ClientError) -> bool {
+    error.is_connection_loss()
+        || (client.is_renewed() && matches!(error, ClientError::SessionExpired { .. }))
+}
+
+/// Asks until there is an answer: for what may be asked twice.
+///
+/// # Errors
+/// That of the server, or of a client that is over.
+pub(crate) async fn insist<T, F>(client: &Client, ask: impl Fn() -> F) -> Result<T, ClientError>
+where
+    F: Future<Output = client::Result<T>>,
+{
+    loop {
+        match ask().await {
+            Err(error) if may_pass(client, &error) => {
+                if connected(client).await.is_err() {
+                    return Err(error);
+                }
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Checks a path once, so that no later error has to explain it.
+pub(crate) fn check_path(path: &str) -> Result<()> {
+    let reason = match path {
+        "/" => "it is the root",
+        _ if !path.starts_with('/') => "it does not begin with a slash",
+        _ if path.ends_with('/') => "it ends with a slash",
+        _ if path.contains("//") => "a name in it is empty",
+        _ => return Ok(()),
+    };
+    let path = path.to_owned();
+    Err(Error::Path { path, reason })
+}
+
+/// Waits until either changes; false if the first never will again.
+///
+/// What a recipe says of itself counts only together with the client's state, and either may be the
+/// one that changes last.
+pub(crate) async fn either_changes<T>(
+    standing: &mut watch::Receiver<T>,
+    state: &mut watch::Receiver<State>,
+) -> bool {
+    tokio::select! {
+        changed = standing.changed() => changed.is_ok(),
+        // A client that is gone changes nothing any more.
+        Ok(()) = state.changed() => true,
+    }
+}

@@ -1,0 +1,270 @@
+//! An item that a consumer has taken.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use client::{Create, MultiOp, MultiResult};
+use proto::{ErrorCode, Stat};
+
+use crate::error::Result;
+use crate::item::{decode, stem};
+use crate::items::Items;
+use crate::once::{Marker, Outcome};
+use crate::place::{Doubt, Token};
+use crate::session::insist;
+
+/// Items that were taken, and that nobody else gets as long as the session lives. Dropping it gives
+/// them back behind the scenes, if that is within a tokio runtime, and with the session otherwise.
+#[derive(Debug)]
+pub struct Taken {
+    held: Held,
+    items: Vec<Bytes>,
+    token: Token,
+}
+
+impl Taken {
+    /// One, unless several were put together.
+    pub fn items(&self) -> &[Bytes] {
+        &self.items
+    }
+
+    /// Its znode.
+    pub fn path(&self) -> String {
+        self.held.queue.item(&self.held.name)
+    }
+
+    /// Grows from consumer to consumer of the same item.
+    pub fn token(&self) -> Token {
+        self.token
+    }
+
+    /// Whether the client is connected, in the session that took it.
+    pub fn is_certain(&self) -> bool {
+        self.held.marker.as_ref().is_some_and(Marker::is_certain)
+    }
+
+    /// Waits until it may be somebody else's soon.
+    pub async fn in_doubt(&self) -> Doubt {
+        match &self.held.marker {
+            Some(marker) => marker.doubt().await,
+            None => Doubt::Gone,
+        }
+    }
+
+    /// Takes it out of the queue for good: the consumer is done with it.
+    ///
+    /// False if the session ended before, or somebody deleted the item or its lock: then another one
+    /// gets it, or has got it.
+    ///
+    /// # Errors
+    /// If a server refuses that, or the client is over.
+    pub async fn confirm(mut self) -> Result<bool> {
+        self.finish(None).await
+    }
+
+    /// Puts it at the end of the queue, of those with its priority, for a later attempt. False as of
+    /// [`confirm`](Self::confirm).
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn requeue(mut self) -> Result<bool> {
+        let queue = &self.held.queue;
+        let stem = stem(&self.held.name, queue.has_priority);
+        let creation = queue.creation(stem, &self.items);
+        self.finish(Some(creation)).await
+    }
+
+    /// Lets somebody else take it, at its old place.
+    ///
+    /// # Errors
+    /// The same.
+    pub async fn give_back(mut self) -> Result<()> {
+        self.held.let_go().await
+    }
+
+    async fn finish(&mut self, also: Option<MultiOp>) -> Result<bool> {
+        let queue = Arc::clone(&self.held.queue);
+        let (lock, item) = (queue.lock(&self.held.name), queue.item(&self.held.name));
+        let mut ops = vec![MultiOp::delete(&lock, -1), MultiOp::delete(&item, -1)];
+        ops.extend(also);
+        match self.held.run(&ops).await? {
+            Outcome::Done(_) => {
+                self.held.release();
+                Ok(true)
+            }
+            Outcome::Gone { .. } => Ok(false),
+            Outcome::Refused { index, error } if error.code() == Some(ErrorCode::NoNode) => {
+                // Without the lock there is nothing to let go of.
+                self.held.is_locked = index > 0;
+                self.held.let_go().await?;
+                Ok(false)
+            }
+            Outcome::Refused { error, .. } => Err(error.into()),
+        }
+    }
+}
+
+/// Takes one item, if it is there and free.
+pub(crate) async fn take(items: &Arc<Items>, name: &str) -> Result<Option<Taken>> {
+    let mut held = Held {
+        queue: Arc::clone(items),
+        marker: Some(items.markers.get().await?),
+        name: name.to_owned(),
+        is_locked: false,
+    };
+    let lock = Create::ephemeral().with_stat();
+    let taking = [
+        MultiOp::check(&items.item(name), -1),
+        MultiOp::create(&items.lock(name), "", &lock),
+    ];
+    let results = match held.run(&taking).await? {
+        Outcome::Done(results) => results,
+        Outcome::Gone { .. } => return Ok(None),
+        Outcome::Refused { error, .. } => {
+            held.release();
+            return match error.code() {
+                Some(ErrorCode::NoNode | ErrorCode::NodeExists) => Ok(None),
+                _ => Err(error.into()),
+            };
+        }
+    };
+    held.is_locked = true;
+    let Some(stat) = held.locked(&results).await? else {
+        return Ok(None);
+    };
+    let path = items.item(name);
+    let data = match insist(&items.client, || items.client.get_data(&path)).await {
+        Ok((data, _)) => data.unwrap_or_default(),
+        Err(error) if error.code() == Some(ErrorCode::NoNode) => {
+            held.let_go().await?;
+            return Ok(None);
+        }
+        Err(error) => return Err(error.into()),
+    };
+    match decode(data) {
+        Ok(contents) => Ok(Some(Taken {
+            held,
+            items: contents,
+            token: Token(stat.czxid),
+        })),
+        Err(reason) => {
+            tracing::warn!(path, reason, "an item of a queue cannot be read and stays");
+            items.unreadable.lock().insert(name.to_owned());
+            held.let_go().await?;
+            Ok(None)
+        }
+    }
+}
+
+/// The lock of an item, from the moment that it is asked for. Dropping it lets go behind the scenes.
+#[derive(Debug)]
+struct Held {
+    queue: Arc<Items>,
+    marker: Option<Marker>,
+    name: String,
+    is_locked: bool,
+}
+
+impl Held {
+    async fn run(&mut self, ops: &[MultiOp]) -> Result<Outcome> {
+        match &mut self.marker {
+            Some(marker) => {
+                let outcome = marker.run(ops).await?;
+                if matches!(outcome, Outcome::Gone { .. }) {
+                    self.marker = None;
+                }
+                Ok(outcome)
+            }
+            None => Ok(Outcome::Gone { is_known: true }),
+        }
+    }
+
+    /// Ends this with nothing to let go of.
+    fn release(&mut self) {
+        self.is_locked = false;
+        if let Some(marker) = self.marker.take() {
+            self.queue.markers.put_back(marker);
+        }
+    }
+
+    /// The lock's state, once lock and marker belong to the same session; `None` if they never will.
+    async fn locked(&mut self, results: &[MultiResult]) -> Result<Option<Stat>> {
+        let (queue, lock) = (Arc::clone(&self.queue), self.queue.lock(&self.name));
+        let known = results.iter().find_map(|result| match result {
+            MultiResult::Created { stat, .. } => *stat,
+            _ => None,
+        });
+        let stat = match known {
+            Some(stat) => Some(stat),
+            None => insist(&queue.client, || queue.client.exists(&lock)).await?,
+        };
+        let owner = stat.map(|stat| stat.ephemeral_owner);
+        let is_of = |marker: &Option<Marker>| {
+            let session = marker.as_ref().map(|marker| marker.owner().0);
+            session.is_some() && session == owner
+        };
+        if !is_of(&self.marker) {
+            // A new session took it with the marker of the last one.
+            self.marker = None;
+            self.marker = Some(queue.markers.get().await?);
+        }
+        if !is_of(&self.marker) {
+            self.release();
+            return Ok(None);
+        }
+        Ok(stat)
+    }
+
+    /// Lets go of whatever this has.
+    async fn let_go(&mut self) -> Result<()> {
+        let Some(marker) = &mut self.marker else {
+            return Ok(());
+        };
+        if unlock(&self.queue, marker, &self.name, self.is_locked).await? {
+            self.release();
+        } else {
+            self.marker = None;
+        }
+        Ok(())
+    }
+}
+
+/// Deletes an item's lock if this has it, and says whether the marker is there still.
+async fn unlock(queue: &Items, marker: &mut Marker, name: &str, is_locked: bool) -> Result<bool> {
+    let Some(is_done) = marker.settle().await? else {
+        return Ok(false);
+    };
+    if !is_locked && !is_done {
+        return Ok(true);
+    }
+    let deletion = [MultiOp::delete(&queue.lock(name), -1)];
+    match marker.run(&deletion).await? {
+        Outcome::Refused { error, .. } if error.code() != Some(ErrorCode::NoNode) => {
+            Err(error.into())
+        }
+        Outcome::Gone { .. } => Ok(false),
+        _ => Ok(true),
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let Some(mut marker) = self.marker.take() else {
+            return;
+        };
+        // Without a runtime it goes with the session.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        let (queue, is_locked) = (Arc::clone(&self.queue), self.is_locked);
+        let name = std::mem::take(&mut self.name);
+        // No `Held` in it: a runtime that shuts down drops it at once, and that must be the end.
+        runtime.spawn(async move {
+            match unlock(&queue, &mut marker, &name, is_locked).await {
+                Ok(true) => queue.markers.put_back(marker),
+                Ok(false) => {}
+                Err(error) => tracing::debug!(%error, name, "an item stays locked"),
+            }
+        });
+    }
+}

@@ -1,0 +1,102 @@
+//! A copy of a subtree against the subtree itself.
+
+use client::{Client, Create};
+use recipes::TreeCache;
+
+use crate::cuts::at_every_request;
+use crate::proxy::Proxy;
+use crate::support::{connect, expire, server, until};
+
+async fn put(client: &Client, path: &str, data: &'static str) {
+    match client.create(path, data, &Create::persistent()).await {
+        Ok(_) => {}
+        Err(error) if error.code() == Some(proto::ErrorCode::NodeExists) => {
+            client.set_data(path, data, -1).await.unwrap();
+        }
+        Err(error) => panic!("{path}: {error}"),
+    }
+}
+
+/// Waits until the copy is exactly this.
+async fn shows(cache: &TreeCache, expected: &[(&str, &str)]) {
+    let is_same = async || {
+        let paths = cache.paths();
+        let data = |path: &str| cache.get(path).map(|node| node.data);
+        let same = |(path, (other, wanted)): (&String, &(&str, &str))| {
+            path == other && data(path).as_deref() == Some(wanted.as_bytes())
+        };
+        paths.len() == expected.len() && paths.iter().zip(expected).all(same)
+    };
+    until(&format!("{expected:?}"), is_same).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cache_follows_its_subtree() {
+    let server = server();
+    let (client, other) = (
+        connect(&server.address()).await,
+        connect(&server.address()).await,
+    );
+    let cache = TreeCache::start(&client, "/t").unwrap();
+    cache.is_complete().await.unwrap();
+    shows(&cache, &[]).await;
+    let mut revisions = cache.revisions();
+    put(&other, "/t", "0").await;
+    put(&other, "/t/a", "1").await;
+    put(&other, "/t/a/b", "2").await;
+    put(&other, "/tt", "no part of it").await;
+    shows(&cache, &[("/t", "0"), ("/t/a", "1"), ("/t/a/b", "2")]).await;
+    assert!(revisions.has_changed().unwrap() || *revisions.borrow_and_update() > 0);
+    put(&other, "/t/a", "3").await;
+    put(&other, "/t/c", "4").await;
+    other.delete("/t/a/b", -1).await.unwrap();
+    shows(&cache, &[("/t", "0"), ("/t/a", "3"), ("/t/c", "4")]).await;
+    assert_eq!(cache.children("/t"), ["a", "c"]);
+    assert_eq!(cache.children("/t/a"), [""; 0]);
+
+    // The same over the end of a session, with a znode that is made again in the same version.
+    let before = cache.get("/t/c").unwrap().stat;
+    let proxied = Proxy::start(&server.address()).await;
+    let through = connect(&proxied.address.to_string()).await;
+    let second = TreeCache::start(&through, "/t").unwrap();
+    second.is_complete().await.unwrap();
+    proxied.close();
+    other.delete("/t/a", -1).await.unwrap();
+    other.delete("/t/c", -1).await.unwrap();
+    put(&other, "/t/c", "4").await;
+    proxied.open();
+    shows(&second, &[("/t", "0"), ("/t/c", "4")]).await;
+    let is_new = async || {
+        second
+            .get("/t/c")
+            .is_some_and(|node| node.stat.czxid > before.czxid)
+    };
+    until("the new one", is_new).await;
+    expire(&server.address(), through.session()).await;
+    put(&other, "/t/d", "5").await;
+    shows(&second, &[("/t", "0"), ("/t/c", "4"), ("/t/d", "5")]).await;
+    second.close().await;
+    cache.close().await;
+    until("no watch", async || {
+        server.metric("watch_count").as_deref() == Some("0")
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cache_is_whole_whatever_is_cut() {
+    at_every_request(6, &[], async |through, direct, path| {
+        put(direct, path, "0").await;
+        put(direct, &format!("{path}/a"), "1").await;
+        let cache = TreeCache::start(through, path).unwrap();
+        cache.is_complete().await.unwrap();
+        let (a, b) = (format!("{path}/a"), format!("{path}/b"));
+        put(direct, &a, "2").await;
+        put(direct, &b, "3").await;
+        shows(&cache, &[(path, "0"), (&a, "2"), (&b, "3")]).await;
+        direct.delete(&a, -1).await.unwrap();
+        shows(&cache, &[(path, "0"), (&b, "3")]).await;
+        cache.close().await;
+    })
+    .await;
+}

@@ -1,0 +1,18 @@
+//! Recipes against real servers: with a proxy that cuts connections at each request, with sessions
+//! that end, and with ensembles that lose their leader.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+mod caches;
+mod crowds;
+mod cuts;
+mod ensembles;
+mod foreign;
+mod layouts;
+mod locks;
+mod others;
+mod proxy;
+mod queues;
+mod services;
+mod sessions;
+mod support;

@@ -1,0 +1,294 @@
+//! Barriers, values, counters, groups, several locks as one.
+
+use client::Create;
+use proto::SessionId;
+use recipes::{
+    Barrier, Counter, DoubleBarrier, Error, GroupMember, MultiLock, Mutex, PersistentNode,
+    SharedValue, Width,
+};
+
+use crate::cuts::at_every_request;
+use crate::proxy::{Cut, Proxy};
+use crate::support::{children, connect, expire, server, soon, until, until_children};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_locks_are_taken_together_or_not_at_all() {
+    at_every_request(6, &["/a", "/b"], async |through, direct, path| {
+        let paths = [format!("{path}/a"), format!("{path}/b")];
+        let locks = |client| {
+            let locks = paths.iter().map(|path| Mutex::new(client, path).unwrap());
+            MultiLock::new(locks.collect())
+        };
+        let second = Mutex::new(direct, &paths[1]).unwrap();
+        let held = second.acquire().await.unwrap();
+        assert!(locks(direct).try_acquire().await.unwrap().is_none());
+        assert_eq!(children(direct, &paths[0]).await.len(), 0);
+        let ours = locks(through);
+        let (taken, ()) = tokio::join!(ours.acquire(), async {
+            until_children(direct, &paths[1], 2).await;
+            held.release().await.unwrap();
+        });
+        let taken = taken.unwrap();
+        assert_eq!(taken.guards().len(), 2);
+        assert!(locks(direct).try_acquire().await.unwrap().is_none());
+        taken.release().await.unwrap();
+        drop(soon("both", locks(direct).acquire()).await.unwrap());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_pass_a_barrier_when_it_is_removed() {
+    at_every_request(3, &[], async |through, direct, path| {
+        let path = format!("{path}/barrier");
+        let ours = Barrier::new(through, &path).unwrap();
+        let theirs = Barrier::new(direct, &path).unwrap();
+        soon("an open one", theirs.wait()).await.unwrap();
+        ours.set().await.unwrap();
+        assert!(direct.exists(&path).await.unwrap().is_some());
+        let waits = async { tokio::join!(ours.wait(), ours.wait(), theirs.wait()) };
+        let (passed, ()) = tokio::join!(waits, async { theirs.remove().await.unwrap() });
+        assert!(passed.0.is_ok() && passed.1.is_ok() && passed.2.is_ok());
+        ours.set().await.unwrap();
+        ours.remove().await.unwrap();
+        // A request of the old connection may close it once more, late.
+        theirs.remove().await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_enter_and_leave_together() {
+    at_every_request(6, &["/b"], async |through, direct, path| {
+        let path = format!("{path}/b");
+        let ours = DoubleBarrier::new(through, &path, 2).unwrap();
+        let theirs = DoubleBarrier::new(direct, &path, 2).unwrap();
+        let early = async {
+            until_children(direct, &path, 1).await;
+            assert_eq!(children(direct, &path).await.len(), 1);
+            theirs.enter().await
+        };
+        let (one, two) = tokio::join!(ours.enter(), early);
+        let (one, two) = (one.unwrap(), two.unwrap());
+        assert!(children(direct, &path).await.contains(&"ready".to_owned()));
+        let (left, also) = tokio::join!(one.leave(), two.leave());
+        left.unwrap();
+        also.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_member_that_dies_inside_holds_nobody_up() {
+    let server = server();
+    let (one, two) = (
+        connect(&server.address()).await,
+        connect(&server.address()).await,
+    );
+    let enter = |client| {
+        let barrier = DoubleBarrier::new(client, "/b", 2).unwrap();
+        async move { barrier.enter().await.unwrap() }
+    };
+    // One that gives up takes its znode along.
+    let barrier = DoubleBarrier::new(&one, "/b", 2).unwrap();
+    let given_up = tokio::time::timeout(std::time::Duration::from_millis(50), barrier.enter());
+    assert!(given_up.await.is_err());
+    until_children(&one, "/b", 0).await;
+    let (inside, _dying) = tokio::join!(enter(&one), enter(&two));
+    let (left, ()) = tokio::join!(soon("the way out", inside.leave()), async {
+        two.close().await.unwrap();
+    });
+    left.unwrap();
+    until_children(&one, "/b", 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_counter_never_counts_twice() {
+    let server = server();
+    let proxy = Proxy::start(&server.address()).await;
+    let direct = connect(&server.address()).await;
+    let theirs = Counter::new(&direct, "/counters/n").unwrap();
+    let through = connect(&proxy.address.to_string()).await;
+    let ours = Counter::new(&through, "/counters/n").unwrap();
+    let (mut certain, mut unknown) = (0, 0);
+    for cut in Cut::ALL {
+        for number in 1..=4 {
+            proxy.cut_at(number, cut);
+            let adding = async { tokio::join!(ours.add(1), theirs.add(1)) };
+            let (one, two) = soon("sums", adding).await;
+            for added in [one, two] {
+                match added {
+                    Ok(_) => certain += 1,
+                    Err(Error::Unknown { .. }) => unknown += 1,
+                    Err(error) => panic!("{error}"),
+                }
+            }
+        }
+    }
+    let sum = theirs.get().await.unwrap();
+    assert!(
+        sum >= certain && sum <= certain + unknown,
+        "{sum}: {certain} + {unknown}"
+    );
+    assert_eq!(certain + unknown, 24);
+
+    assert!(theirs.compare_and_set(sum, -1).await.unwrap());
+    assert!(!theirs.compare_and_set(sum, -1).await.unwrap());
+    let (data, _) = direct.get_data("/counters/n").await.unwrap();
+    assert_eq!(data.as_deref(), Some(&[0xff; 8][..]));
+    let narrow = theirs.with_width(Width::Int);
+    let error = narrow.get().await.unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "the number at /counters/n cannot be [ff, ff, ff, ff, ff, ff, ff, ff]"
+    );
+    let four = Counter::new(&direct, "/counters/four").unwrap();
+    let four = four.with_width(Width::Int);
+    assert_eq!(four.add(258).await.unwrap(), 258);
+    let (data, _) = direct.get_data("/counters/four").await.unwrap();
+    assert_eq!(data.as_deref(), Some(&[0, 0, 1, 2][..]));
+    assert!(matches!(
+        four.add(i64::from(i32::MAX)).await,
+        Err(Error::Number { .. })
+    ));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_count_at_once_lose_nothing() {
+    let server = server();
+    let mut tasks = Vec::new();
+    for _ in 0..5 {
+        let client = connect(&server.address()).await;
+        let counter = Counter::new(&client, "/n").unwrap();
+        tasks.push(tokio::spawn(async move {
+            for _ in 0..40 {
+                counter.add(1).await.unwrap();
+            }
+        }));
+    }
+    for task in tasks {
+        soon("a count", task).await.unwrap();
+    }
+    let client = connect(&server.address()).await;
+    assert_eq!(
+        Counter::new(&client, "/n").unwrap().get().await.unwrap(),
+        200
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_value_is_seeded_once_and_its_changes_are_seen() {
+    let server = server();
+    let (one, two) = (
+        connect(&server.address()).await,
+        connect(&server.address()).await,
+    );
+    let ours = SharedValue::new(&one, "/v/colour", "blue").unwrap();
+    let theirs = SharedValue::new(&two, "/v/colour", "red").unwrap();
+    let read = ours.get().await.unwrap();
+    assert_eq!(theirs.get().await.unwrap(), read);
+    assert_eq!(&*read.data, b"blue");
+    let (seen, set) = tokio::join!(theirs.changed_from(&read), ours.try_set(&read, "green"));
+    assert_eq!(seen.unwrap(), set.unwrap().unwrap());
+    assert_eq!(theirs.try_set(&read, "late").await.unwrap(), None);
+    // Deleted and made again: the same version, another value.
+    let read = ours.get().await.unwrap();
+    let (seen, ()) = tokio::join!(theirs.changed_from(&read), async {
+        two.delete("/v/colour", -1).await.unwrap();
+        ours.set("white").await.unwrap();
+    });
+    assert_ne!(seen.unwrap().mzxid, read.mzxid);
+    until("the last", async || {
+        &*theirs.get().await.unwrap().data == b"white"
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_znode_is_kept_over_cuts() {
+    at_every_request(3, &["/n"], async |through, direct, path| {
+        let node = PersistentNode::start(through, &format!("{path}/n/me"), "one").unwrap();
+        node.is_there().await.unwrap();
+        direct.delete(node.path(), -1).await.unwrap();
+        let is_there = async || direct.exists(node.path()).await.unwrap().is_some();
+        until("the znode", is_there).await;
+        node.set_data("two");
+        let is_new = async || match direct.get_data(node.path()).await {
+            Ok((data, _)) => data.as_deref() == Some(b"two"),
+            Err(_) => false,
+        };
+        until("its data", is_new).await;
+        node.close().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_znode_comes_back_with_the_next_session() {
+    let server = server();
+    let address = server.address();
+    let (client, other) = (connect(&address).await, connect(&address).await);
+    let node = PersistentNode::start(&client, "/n", "mine").unwrap();
+    node.is_there().await.unwrap();
+    let old = client.session();
+    expire(&address, old.clone()).await;
+    let owner = async || {
+        let stat = other.exists("/n").await.unwrap();
+        stat.map(|stat| SessionId(stat.ephemeral_owner))
+    };
+    until("a new owner", async || {
+        owner().await.is_some_and(|now| now != old.id)
+    })
+    .await;
+    node.close().await;
+    until("nothing", async || owner().await.is_none()).await;
+
+    // Somebody else's is waited for, and not written to.
+    other
+        .create("/n", "theirs", &Create::ephemeral())
+        .await
+        .unwrap();
+    let node = PersistentNode::start(&client, "/n", "mine").unwrap();
+    until("a watch", async || {
+        server.metric("watch_count").as_deref() == Some("1")
+    })
+    .await;
+    let (data, _) = other.get_data("/n").await.unwrap();
+    assert_eq!(data.as_deref(), Some(&b"theirs"[..]));
+    other.delete("/n", -1).await.unwrap();
+    soon("its turn", node.is_there()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_see_each_other() {
+    let server = server();
+    let (one, two) = (
+        connect(&server.address()).await,
+        connect(&server.address()).await,
+    );
+    let first = GroupMember::start(&one, "/g", "a", "1").unwrap();
+    let second = GroupMember::start(&two, "/g", "b", "2").unwrap();
+    first.is_there().await.unwrap();
+    second.is_there().await.unwrap();
+    let ids = async |member: &GroupMember| {
+        let members = member.members().await.unwrap();
+        let shown = members
+            .iter()
+            .map(|member| (member.id.clone(), member.payload.to_vec()));
+        shown.collect::<Vec<_>>()
+    };
+    let both = [
+        ("a".to_owned(), b"1".to_vec()),
+        ("b".to_owned(), b"2".to_vec()),
+    ];
+    until("both", async || {
+        ids(&first).await == both && ids(&second).await == both
+    })
+    .await;
+    two.close().await.unwrap();
+    until("one", async || ids(&first).await == both[..1]).await;
+    until("the end", async || second.is_there().await.is_err()).await;
+    assert!(GroupMember::start(&one, "/g", "a/b", "").is_err());
+    first.close().await;
+    until_children(&one, "/g", 0).await;
+}

@@ -1,0 +1,368 @@
+//! Queues: order, one consumer for each item, and what is left of those who die.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use bytes::Bytes;
+use client::{Client, Create};
+use recipes::{Doubt, Error, PriorityQueue, Queue, Taken};
+use tests::Flavour::Zoarium;
+use tests::ensemble::EnsembleBuilder;
+use tests::{java_program, or_skip, run};
+
+use crate::cuts::at_every_request;
+use crate::proxy::Proxy;
+use crate::support::{children, connect, expire, options, server, soon, until, until_children};
+
+fn text(taken: &Taken) -> String {
+    let [item] = taken.items() else {
+        panic!("one item: {:?}", taken.items())
+    };
+    String::from_utf8(item.to_vec()).unwrap()
+}
+
+async fn confirmed(taken: Taken) -> String {
+    let text = text(&taken);
+    assert!(taken.confirm().await.unwrap(), "{text}");
+    text
+}
+
+/// All that can be taken now.
+async fn drain(queue: &Queue) -> Vec<String> {
+    let mut all = Vec::new();
+    while let Some(taken) = queue.try_take().await.unwrap() {
+        all.push(confirmed(taken).await);
+    }
+    all
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_queue_whose_connection_is_cut() {
+    at_every_request(9, &["", "-locks"], async |through, direct, path| {
+        let (ours, theirs) = (
+            Queue::new(through, path).unwrap(),
+            Queue::new(direct, path).unwrap(),
+        );
+        // Each item is there once, however its answer was lost.
+        theirs.put("1").await.unwrap();
+        ours.put("2").await.unwrap();
+        theirs.put("3").await.unwrap();
+        assert_eq!(theirs.count().await.unwrap(), 3);
+        let first = ours.take().await.unwrap();
+        assert_eq!(text(&first), "1");
+        let second = theirs.take().await.unwrap();
+        assert_eq!(text(&second), "2");
+        assert!(first.requeue().await.unwrap());
+        let third = ours.take().await.unwrap();
+        assert_eq!(text(&third), "3");
+        third.give_back().await.unwrap();
+        assert!(second.confirm().await.unwrap());
+        assert_eq!(drain(&theirs).await, ["3", "1"]);
+        // One that waits gets what comes.
+        let coming = async {
+            until_children(direct, &format!("{path}-locks"), 2).await;
+            theirs.put("4").await.unwrap();
+        };
+        let (taken, ()) = tokio::join!(ours.take(), coming);
+        assert_eq!(confirmed(taken.unwrap()).await, "4");
+        assert_eq!(ours.count().await.unwrap(), 0);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_priority_queue_whose_connection_is_cut() {
+    at_every_request(6, &["", "-locks"], async |through, direct, path| {
+        let ours = PriorityQueue::new(through, path).unwrap();
+        let theirs = PriorityQueue::new(direct, path).unwrap();
+        theirs.put(5, "late").await.unwrap();
+        ours.put(-1, "soon").await.unwrap();
+        ours.put(5, "later").await.unwrap();
+        let first = ours.take().await.unwrap();
+        assert_eq!(text(&first), "soon");
+        let second = theirs.take().await.unwrap();
+        assert_eq!(text(&second), "late");
+        assert!(second.requeue().await.unwrap());
+        assert!(first.confirm().await.unwrap());
+        for expected in ["later", "late"] {
+            assert_eq!(confirmed(ours.take().await.unwrap()).await, expected);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn items_live_through_the_loss_of_the_leader() {
+    let mut ensemble = EnsembleBuilder::new(&[Zoarium; 3]).start().unwrap();
+    let leader = ensemble.wait_until_all_serve();
+    let servers = ensemble.addresses(&ensemble.ids()).join(",");
+    let (one, two) = (connect(&servers).await, connect(&servers).await);
+    let queue = Queue::new(&one, "/q").unwrap();
+    let jobs = PriorityQueue::new(&one, "/jobs").unwrap();
+    for item in ["a", "b"] {
+        queue.put(item).await.unwrap();
+    }
+    jobs.put(1, "second").await.unwrap();
+    let taken = queue.take().await.unwrap();
+    let waiting = tokio::spawn({
+        let queue = Queue::new(&two, "/waited-for").unwrap();
+        async move { confirmed(queue.take().await.unwrap()).await }
+    });
+    until_children(&one, "/waited-for-locks", 1).await;
+
+    ensemble.member_mut(leader).kill();
+    let others: Vec<_> = ensemble.up();
+    tokio::task::block_in_place(|| ensemble.wait_until_these_serve(&others));
+    jobs.put(0, "first").await.unwrap();
+    let waited_for = Queue::new(&one, "/waited-for").unwrap();
+    waited_for.put("x").await.unwrap();
+    assert_eq!(soon("an item", waiting).await.unwrap(), "x");
+    // What was taken before is its consumer's still.
+    let other = Queue::new(&two, "/q").unwrap();
+    assert_eq!(drain(&other).await, ["b"]);
+    assert_eq!(confirmed(taken).await, "a");
+    let jobs = PriorityQueue::new(&two, "/jobs").unwrap();
+    for expected in ["first", "second"] {
+        assert_eq!(confirmed(jobs.take().await.unwrap()).await, expected);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_item_of_a_consumer_that_dies_is_taken_again() {
+    let server = server();
+    let direct = connect(&server.address()).await;
+    let consumer = connect(&server.address()).await;
+    let (ours, theirs) = (
+        Queue::new(&consumer, "/q").unwrap(),
+        Queue::new(&direct, "/q").unwrap(),
+    );
+    theirs.put("work").await.unwrap();
+    let first = ours.take().await.unwrap();
+    assert!(first.is_certain() && theirs.try_take().await.unwrap().is_none());
+    let waiting = tokio::spawn({
+        let theirs = theirs.clone();
+        async move { theirs.take().await.unwrap() }
+    });
+    until_children(&direct, "/q-locks", 3).await;
+    assert!(!waiting.is_finished());
+    expire(&server.address(), consumer.session()).await;
+    let second = soon("the item", waiting).await.unwrap();
+    assert_eq!(text(&second), "work");
+    assert!(second.token() > first.token());
+    assert_eq!(soon("doubt", first.in_doubt()).await, Doubt::Gone);
+    // It comes too late, and takes nothing from the one who has the item.
+    assert!(!first.confirm().await.unwrap());
+    assert!(ours.try_take().await.unwrap().is_none());
+    assert!(second.confirm().await.unwrap());
+    assert_eq!(theirs.count().await.unwrap(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_dropped_is_given_back() {
+    let server = server();
+    let proxy = Proxy::start(&server.address()).await;
+    let direct = connect(&server.address()).await;
+    let through = soon(
+        "a session",
+        Client::connect(options(&proxy.address.to_string())),
+    );
+    let through = through.await.unwrap();
+    let ours = Queue::new(&through, "/q").unwrap();
+    let theirs = Queue::new(&direct, "/q").unwrap();
+    theirs.put("1").await.unwrap();
+    drop(ours.take().await.unwrap());
+    assert_eq!(text(&soon("1", theirs.take()).await.unwrap()), "1");
+    // A take that is given up at any time takes nothing, also where its answer never came.
+    for requests in 0..6 {
+        proxy.count();
+        let taking = tokio::spawn({
+            let ours = ours.clone();
+            async move { ours.take().await }
+        });
+        let mut seen = 0;
+        while seen < requests && !taking.is_finished() {
+            seen += proxy.count();
+            tokio::task::yield_now().await;
+        }
+        proxy.close();
+        taking.abort();
+        drop(taking.await);
+        proxy.open();
+        let taken = soon("what was given up", theirs.take()).await.unwrap();
+        taken.give_back().await.unwrap();
+    }
+    assert_eq!(drain(&theirs).await, ["1"]);
+    drop((ours, theirs));
+    until_children(&direct, "/q-locks", 0).await;
+    until("no watch", async || {
+        server.metric("watch_count").as_deref() == Some("0")
+    })
+    .await;
+}
+
+/// A runtime that shuts down takes no more tasks: dropping an item in it must not try for ever.
+#[test]
+fn what_a_runtime_drops_goes_with_its_session() {
+    let server = server();
+    let runtime = || tokio::runtime::Runtime::new().unwrap();
+    let first = runtime();
+    first.block_on(async {
+        let client = connect(&server.address()).await;
+        let queue = Queue::new(&client, "/q").unwrap();
+        queue.put("1").await.unwrap();
+        let taken = queue.take().await.unwrap();
+        tokio::spawn(async move {
+            let _kept = (client, taken);
+            std::future::pending::<()>().await;
+        });
+    });
+    drop(first);
+    runtime().block_on(async {
+        let client = connect(&server.address()).await;
+        let queue = Queue::new(&client, "/q").unwrap();
+        let taken = soon("the item", queue.take()).await.unwrap();
+        assert_eq!(confirmed(taken).await, "1");
+    });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_read_stays_and_holds_up_nobody() {
+    let server = server();
+    let client = connect(&server.address()).await;
+    let queue = Queue::new(&client, "/deep/q").unwrap();
+    assert!(queue.try_take().await.unwrap().is_none());
+    queue.put_together(&[]).await.unwrap();
+    let kind = Create::persistent().sequential();
+    for data in ["", "garbage"] {
+        client.create("/deep/q/queue-", data, &kind).await.unwrap();
+    }
+    client
+        .create("/deep/q/config", "", &Create::persistent())
+        .await
+        .unwrap();
+    let both = ["a", "b"].map(Bytes::from);
+    queue.put_together(&both).await.unwrap();
+    let empty = queue.take().await.unwrap();
+    assert!(empty.items().is_empty());
+    let taken = queue.take().await.unwrap();
+    assert_eq!(taken.items(), both);
+    assert!(empty.confirm().await.unwrap() && taken.confirm().await.unwrap());
+    assert!(queue.try_take().await.unwrap().is_none());
+    assert_eq!(children(&client, "/deep/q").await.len(), 3);
+    assert_eq!(queue.count().await.unwrap(), 2);
+
+    // An operator's deletions are told, and nothing is left locked.
+    queue.put("gone").await.unwrap();
+    let taken = queue.take().await.unwrap();
+    client.delete(&taken.path(), -1).await.unwrap();
+    assert!(!taken.confirm().await.unwrap());
+    queue.put("unlocked").await.unwrap();
+    let taken = queue.take().await.unwrap();
+    let (_, name) = taken.path().rsplit_once('/').map(own).unwrap();
+    client
+        .delete(&format!("/deep/q-locks/{name}"), -1)
+        .await
+        .unwrap();
+    assert!(!taken.confirm().await.unwrap());
+    assert_eq!(drain(&queue).await, ["unlocked"]);
+
+    let refused = Queue::with_locks(&client, "/a", "/a").unwrap_err();
+    assert!(matches!(refused, Error::Path { .. }), "{refused}");
+}
+
+fn own((one, other): (&str, &str)) -> (String, String) {
+    (one.to_owned(), other.to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_put_without_an_answer_is_unknown_when_its_session_is_over() {
+    let server = server();
+    let proxy = Proxy::start(&server.address()).await;
+    let through = soon(
+        "a session",
+        Client::connect(options(&proxy.address.to_string())),
+    );
+    let through = through.await.unwrap();
+    let queue = Queue::new(&through, "/q").unwrap();
+    queue.put("1").await.unwrap();
+    proxy.cut_at(1, crate::proxy::Cut::BeforeReply);
+    let session = through.session();
+    let putting = tokio::spawn({
+        let queue = queue.clone();
+        async move { queue.put("2").await }
+    });
+    until("the cut", async || proxy.has_cut()).await;
+    proxy.close();
+    expire(&server.address(), session).await;
+    proxy.open();
+    let put = soon("the put", putting).await.unwrap();
+    let direct = connect(&server.address()).await;
+    let all = drain(&Queue::new(&direct, "/q").unwrap()).await;
+    match put {
+        Err(Error::UnknownPut { .. }) => assert!(all == ["1", "2"] || all == ["1"], "{all:?}"),
+        // It had come back before its session was ended.
+        Ok(()) => assert_eq!(all, ["1", "2"]),
+        Err(error) => panic!("{error}"),
+    }
+    queue.put("3").await.unwrap();
+}
+
+/// For a program that starts slowly, on a machine that is busy.
+const LIMIT: Duration = Duration::from_secs(120);
+const ITEMS: usize = 10;
+
+async fn share(program: Vec<PathBuf>) {
+    let server = server();
+    let client = connect(&server.address()).await;
+    let persistent = Create::persistent();
+    for path in ["/c", "/c/seen", "/c/seen-priority"] {
+        client.create(path, "", &persistent).await.unwrap();
+    }
+    let queue = Queue::with_locks(&client, "/c/queue", "/c/locks").unwrap();
+    let jobs = PriorityQueue::with_locks(&client, "/c/jobs", "/c/job-locks").unwrap();
+    let address = server.address();
+    let theirs = tokio::task::spawn_blocking(move || {
+        let mut command = Command::new(&program[0]);
+        command.args(&program[1..]);
+        command.args([&address, "/c", &ITEMS.to_string()]);
+        run(&mut command, LIMIT)
+    });
+    let putting = async {
+        for number in 0..ITEMS {
+            queue.put(format!("ours-{number}")).await.unwrap();
+            jobs.put(-1, format!("ours-{number}")).await.unwrap();
+        }
+    };
+    // Whoever takes an item notes it, which can be done once only.
+    let taking = async {
+        until("the end", async || {
+            for (taken, seen) in [
+                (queue.try_take().await.unwrap(), "/c/seen"),
+                (jobs.try_take().await.unwrap(), "/c/seen-priority"),
+            ] {
+                let Some(taken) = taken else { continue };
+                let path = format!("{seen}/{}", text(&taken));
+                client.create(&path, "ours", &persistent).await.unwrap();
+                assert!(taken.confirm().await.unwrap());
+            }
+            let seen = children(&client, "/c/seen").await.len();
+            seen + children(&client, "/c/seen-priority").await.len() == 4 * ITEMS
+        })
+        .await;
+    };
+    tokio::join!(putting, taking);
+    until_children(&client, "/c/queue", 0).await;
+    until_children(&client, "/c/jobs", 0).await;
+    client.create("/c/end", "", &persistent).await.unwrap();
+    let printed = theirs.await.unwrap().unwrap();
+    assert!(printed.contains("done"), "{printed}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn curator_and_we_share_queues() {
+    let program = tokio::task::block_in_place(|| java_program("CuratorQueues", &[], &[]));
+    if let Some(program) = or_skip("Curator", program) {
+        share(program).await;
+    }
+}

@@ -1,0 +1,263 @@
+//! Lost connections and sessions that end, while waiting and while holding.
+
+use client::{Client, Create, State};
+use recipes::{
+    Doubt, LeaderLatch, LeaderSelector, Mutex, ReadWriteLock, Semaphore, UnfairElection,
+};
+
+use crate::proxy::Proxy;
+use crate::support::{children, connect, expire, options, server, soon, until, until_children};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiter_whose_session_ends_queues_again_at_the_end() {
+    let server = server();
+    let address = server.address();
+    let holder = connect(&address).await;
+    let waiter = connect(&address).await;
+    let last = connect(&address).await;
+    let held = Mutex::new(&holder, "/m").unwrap().acquire().await.unwrap();
+    let wait = |client: &Client| {
+        let mutex = Mutex::new(client, "/m").unwrap();
+        tokio::spawn(async move { mutex.acquire().await.unwrap() })
+    };
+    let first = wait(&waiter);
+    until_children(&holder, "/m", 2).await;
+    let second = wait(&last);
+    until_children(&holder, "/m", 3).await;
+    let old = waiter.session();
+    expire(&address, old.clone()).await;
+    until("a new session", async || waiter.session_id() != old.id).await;
+    until_children(&holder, "/m", 3).await;
+    held.release().await.unwrap();
+    let second = soon("the second", second).await.unwrap();
+    assert!(!first.is_finished());
+    second.release().await.unwrap();
+    let first = soon("the first", first).await.unwrap();
+    assert!(first.is_certain());
+    first.release().await.unwrap();
+    until_children(&holder, "/m", 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_waiter_whose_znode_an_operator_deletes_queues_again() {
+    let server = server();
+    let client = connect(&server.address()).await;
+    let mutex = Mutex::new(&client, "/m").unwrap();
+    let held = mutex.acquire().await.unwrap();
+    let own = held.path().rsplit_once('/').unwrap().1.to_owned();
+    let waiting = tokio::spawn({
+        let mutex = mutex.clone();
+        async move { mutex.acquire().await.unwrap() }
+    });
+    until_children(&client, "/m", 2).await;
+    let names = children(&client, "/m").await;
+    let other = names.iter().find(|name| **name != own).unwrap();
+    client.delete(&format!("/m/{other}"), -1).await.unwrap();
+    held.release().await.unwrap();
+    let guard = soon("the lock", waiting).await.unwrap();
+    assert_ne!(guard.path(), format!("/m/{other}"));
+    guard.release().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn holders_whose_session_ends_are_told_and_others_go_on() {
+    let server = server();
+    let address = server.address();
+    let (holder, other) = (connect(&address).await, connect(&address).await);
+    let guard = Mutex::new(&holder, "/m").unwrap().acquire().await.unwrap();
+    let rw = ReadWriteLock::new(&holder, "/rw").unwrap();
+    let writing = rw.write().await.unwrap();
+    let lease = Semaphore::new(&holder, "/s", 1).unwrap();
+    let lease = lease.acquire().await.unwrap();
+    let wait = tokio::spawn({
+        let mutex = Mutex::new(&other, "/m").unwrap();
+        async move { mutex.acquire().await.unwrap() }
+    });
+    until_children(&other, "/m", 2).await;
+    let old = holder.session();
+    let (doubts, ()) = tokio::join!(
+        async {
+            tokio::join!(guard.in_doubt(), writing.in_doubt(), lease.in_doubt());
+            // Disconnected first, perhaps; the end comes for certain.
+            until("the end", async || holder.session_id() != old.id).await;
+            tokio::join!(guard.in_doubt(), writing.in_doubt(), lease.in_doubt())
+        },
+        expire(&address, old.clone())
+    );
+    assert_eq!(doubts, (Doubt::Gone, Doubt::Gone, Doubt::Gone));
+    assert!(!guard.is_certain() && !writing.is_certain() && !lease.is_certain());
+    let next = soon("the next", wait).await.unwrap();
+    assert!(next.token() > guard.token());
+    // To let go of what is gone does no harm.
+    guard.release().await.unwrap();
+    writing.release().await.unwrap();
+    lease.release().await.unwrap();
+    assert_eq!(children(&other, "/m").await.len(), 1);
+    let again = Semaphore::new(&other, "/s", 1).unwrap();
+    soon("a lease", again.acquire()).await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leaders_are_none_while_cut_off_and_come_back_with_their_place() {
+    let server = server();
+    let proxy = Proxy::start(&server.address()).await;
+    let direct = connect(&server.address()).await;
+    let through = connect(&proxy.address.to_string()).await;
+    let latch = LeaderLatch::start(&through, "/latch", "one").unwrap();
+    let unfair = UnfairElection::start(&through, "/leader", "one").unwrap();
+    let before = latch.leads().await.unwrap();
+    let elected = unfair.leads().await.unwrap();
+    let other = LeaderLatch::start(&direct, "/latch", "two").unwrap();
+    until_children(&direct, "/latch", 2).await;
+    let guard = Mutex::new(&through, "/m").unwrap().acquire().await.unwrap();
+
+    proxy.close();
+    let mut state = through.state();
+    let cut =
+        state.wait_for(|state| *state != State::Closed && state.connected_session().is_none());
+    soon("the loss", cut).await.map(drop).unwrap();
+    assert!(!latch.has_leadership() && unfair.leadership().is_none() && !guard.is_certain());
+    soon("the yield", latch.yields()).await;
+    assert_eq!(guard.in_doubt().await, Doubt::Disconnected);
+    assert!(
+        !other.has_leadership(),
+        "the session lives, and so does the place"
+    );
+    proxy.open();
+    let after = soon("the leadership", latch.leads()).await.unwrap();
+    assert_eq!(
+        (after.path(), after.token()),
+        (before.path(), before.token())
+    );
+    let again = soon("the leadership", unfair.leads()).await.unwrap();
+    assert_eq!(again.token(), elected.token());
+    assert!(guard.is_certain() && !other.has_leadership());
+
+    // Now the session ends: a new candidate at the end of the queue.
+    let old = through.session();
+    expire(&server.address(), old.clone()).await;
+    soon("the other", other.leads()).await.unwrap();
+    until_children(&direct, "/latch", 2).await;
+    assert!(!latch.has_leadership());
+    other.close().await;
+    let last = soon("the leadership", latch.leads()).await.unwrap();
+    assert!(last.token() > after.token());
+    let again = soon("the leadership", unfair.leads()).await.unwrap();
+    assert!(again.token() > elected.token());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_is_cut_off_is_stopped_and_stands_again() {
+    let server = server();
+    let proxy = Proxy::start(&server.address()).await;
+    let direct = connect(&server.address()).await;
+    let through = connect(&proxy.address.to_string()).await;
+    let selector = LeaderSelector::new(&through, "/sel").unwrap();
+    let (begun, mut beginnings) = tokio::sync::mpsc::channel(10);
+    let (ended, mut ends) = tokio::sync::mpsc::channel(10);
+    let leading = tokio::spawn(async move {
+        let run = selector.run(|leadership| {
+            let (begun, ended) = (begun.clone(), OnDrop(ended.clone()));
+            async move {
+                begun.send(leadership.token()).await.unwrap();
+                std::future::pending::<()>().await;
+                drop(ended);
+            }
+        });
+        drop(run.await);
+    });
+    let first = soon("a beginning", beginnings.recv()).await.unwrap();
+    proxy.close();
+    soon("the stop", ends.recv()).await.unwrap();
+    proxy.open();
+    let second = soon("a beginning", beginnings.recv()).await.unwrap();
+    assert!(second > first);
+    // The old znode is gone: there was no waiting behind oneself.
+    until_children(&direct, "/sel", 1).await;
+    // An operator deletes the leader's znode.
+    let name = children(&direct, "/sel").await.remove(0);
+    direct.delete(&format!("/sel/{name}"), -1).await.unwrap();
+    soon("the stop", ends.recv()).await.unwrap();
+    let third = soon("a beginning", beginnings.recv()).await.unwrap();
+    assert!(third > second);
+    leading.abort();
+    until_children(&direct, "/sel", 0).await;
+}
+
+/// Says when it goes.
+struct OnDrop(tokio::sync::mpsc::Sender<()>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        let _ = self.0.try_send(());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_latch_whose_directory_goes_makes_it_again() {
+    let server = server();
+    let client = connect(&server.address()).await;
+    let latch = LeaderLatch::start(&client, "/a/latch", "one").unwrap();
+    let before = latch.leads().await.unwrap();
+    let until_watched = async || server.metric("watch_count").as_deref() == Some("1");
+    until("a watch on its own znode", until_watched).await;
+    client.delete(before.path(), -1).await.unwrap();
+    let _ = client.delete("/a/latch", -1).await;
+    until("another znode", async || {
+        latch
+            .leadership()
+            .is_some_and(|now| now.token() > before.token())
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn waits_end_when_the_client_does() {
+    let server = server();
+    let (holder, waiter) = (
+        connect(&server.address()).await,
+        connect(&server.address()).await,
+    );
+    let _held = Mutex::new(&holder, "/m").unwrap().acquire().await.unwrap();
+    let latch = LeaderLatch::start(&holder, "/latch", "").unwrap();
+    latch.leads().await.unwrap();
+    let _lease = Semaphore::new(&holder, "/s", 1)
+        .unwrap()
+        .acquire()
+        .await
+        .unwrap();
+    let mutex = Mutex::new(&waiter, "/m").unwrap();
+    let other = LeaderLatch::start(&waiter, "/latch", "").unwrap();
+    let semaphore = Semaphore::new(&waiter, "/s", 1).unwrap();
+    let closing = async {
+        until_children(&holder, "/m", 2).await;
+        until_children(&holder, "/latch", 2).await;
+        until_children(&holder, "/s/leases", 2).await;
+        waiter.close().await.unwrap();
+    };
+    let waits = async { tokio::join!(mutex.acquire(), other.leads(), semaphore.acquire()) };
+    let ((one, two, three), ()) = soon("the ends", async { tokio::join!(waits, closing) }).await;
+    assert!(one.is_err() && two.is_err() && three.is_err());
+    until_children(&holder, "/m", 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_renewal_a_wait_fails_with_its_session() {
+    let server = server();
+    let address = server.address();
+    let holder = connect(&address).await;
+    let _held = Mutex::new(&holder, "/m").unwrap().acquire().await.unwrap();
+    let mut once = options(&address);
+    once.is_renewed = false;
+    let waiter = Client::connect(once).await.unwrap();
+    let session = waiter.session();
+    let mutex = Mutex::new(&waiter, "/m").unwrap();
+    let (waited, ()) = tokio::join!(soon("the end", mutex.acquire()), async {
+        until_children(&holder, "/m", 2).await;
+        expire(&address, session).await;
+    });
+    let error = waited.unwrap_err().to_string();
+    assert!(error.contains("is over"), "{error}");
+    let refused = waiter.create("/x", "", &Create::persistent()).await;
+    assert!(refused.is_err());
+}

@@ -1,0 +1,81 @@
+//! A server, its clients, and waiting with limits.
+
+use std::time::Duration;
+
+use client::{Client, Error, Options, Session};
+use tests::{Flavour, Server};
+
+/// Long enough for any machine; only a failing test takes it.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(5);
+/// Of sessions that nothing ends by itself.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Fails the test instead of hanging it.
+pub(crate) async fn soon<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(PATIENCE, future).await {
+        Ok(value) => value,
+        Err(_) => panic!("waited in vain: {what}"),
+    }
+}
+
+/// Asks again and again until it is so.
+pub(crate) async fn until(what: &str, holds: impl AsyncFn() -> bool) {
+    soon(what, async {
+        while !holds().await {
+            tokio::time::sleep(PAUSE).await;
+        }
+    })
+    .await;
+}
+
+pub(crate) fn server() -> Server {
+    Server::start(Flavour::Zoarium).unwrap()
+}
+
+pub(crate) fn options(address: &str) -> Options {
+    Options::new(address)
+        .with_session_timeout(SESSION_TIMEOUT)
+        .with_renewal()
+}
+
+pub(crate) async fn connect(address: &str) -> Client {
+    soon("a session", Client::connect(options(address)))
+        .await
+        .unwrap()
+}
+
+/// Names in a directory; none if there is no directory.
+pub(crate) async fn children(client: &Client, path: &str) -> Vec<String> {
+    match client.get_children(path).await {
+        Ok(names) => names.iter().map(|name| name.to_string()).collect(),
+        Err(error) if error.code() == Some(proto::ErrorCode::NoNode) => Vec::new(),
+        Err(error) => panic!("{path}: {error}"),
+    }
+}
+
+pub(crate) async fn until_children(client: &Client, path: &str, count: usize) {
+    soon(&format!("{count} children of {path}"), async {
+        while children(client, path).await.len() != count {
+            tokio::time::sleep(PAUSE).await;
+        }
+    })
+    .await;
+}
+
+/// Ends a session as an operator would: whoever has its password closes it.
+pub(crate) async fn expire(address: &str, session: Session) {
+    soon("the end of a session", async {
+        loop {
+            let options = options(address).with_session(session.clone());
+            match Client::connect(options).await {
+                // Its own client may take it back before it is closed.
+                Ok(other) => drop(other.close().await),
+                Err(Error::SessionExpired { .. }) => return,
+                Err(_) => tokio::task::yield_now().await,
+            }
+        }
+    })
+    .await;
+}

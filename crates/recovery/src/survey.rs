@@ -1,0 +1,176 @@
+//! What a start would find in a data directory, without changing anything there.
+
+use std::sync::Arc;
+
+use proto::txn::{Txn, TxnRecord};
+use proto::{Acl, Epoch, SessionId, StatPersisted, Zxid};
+use storage::{
+    ContentError, DataDirs, Disk, Epochs, Recovered, RecoverySettings, SnapshotDigest, State,
+    StorageError, recover,
+};
+use tree::TreeSettings;
+
+use crate::Restore;
+
+/// What is in a data directory.
+#[derive(Debug)]
+pub struct Survey {
+    /// Where the data comes from.
+    pub recovered: Recovered,
+    /// The epochs that a member would start with, or what is wrong with their files.
+    pub epochs: Result<(Epoch, Epoch), StorageError>,
+    /// Znodes after the last transaction, or in the snapshot if no tree was made.
+    pub znodes: u64,
+    /// Sessions, likewise.
+    pub sessions: u64,
+    /// The latest time at which something was written, in ms since 1970.
+    pub newest_ms: Option<i64>,
+    /// TTL znodes that the settings take for ephemerals of dead sessions; if no tree was made, those of the
+    /// snapshot and all that the log creates.
+    pub unrecognised_ttls: u64,
+    /// Sessions that own ephemerals and are not among the sessions; `None` if no tree was made.
+    pub orphan_owners: Option<u64>,
+    /// Transactions and snapshots whose recorded digest was not the tree's; `None` if no tree was made.
+    pub digest_mismatches: Option<u64>,
+}
+
+/// Reads what a start would read, checksums and all. With `makes_tree` it puts the tree together in memory as a start
+/// does, and so finds what only the tree can tell; without, memory stays small whatever the size of the data.
+///
+/// `disk` is best a [`storage::ReadOnly`] one.
+///
+/// # Errors
+/// As [`storage::recover`].
+pub fn survey<D: Disk>(
+    disk: &D,
+    dirs: &DataDirs,
+    recovery: &RecoverySettings,
+    tree: Arc<TreeSettings>,
+    makes_tree: bool,
+) -> Result<Survey, StorageError> {
+    let mut surveyor = Surveyor {
+        settings: tree.clone(),
+        restore: makes_tree.then(|| Restore::new(tree)),
+        sessions: 0,
+        znodes: 0,
+        newest_ms: None,
+        unrecognised_ttls: 0,
+    };
+    let recovered = recover(disk, dirs, recovery, &mut surveyor)?;
+    let epochs = Epochs::look(disk, dirs, recovered.last_zxid);
+    Ok(surveyor.into_survey(
+        recovered,
+        epochs.map(|epochs| (epochs.current, epochs.accepted)),
+    ))
+}
+
+/// Counts what goes by, and hands it on where a tree is made.
+struct Surveyor {
+    settings: Arc<TreeSettings>,
+    restore: Option<Restore>,
+    sessions: u64,
+    znodes: u64,
+    newest_ms: Option<i64>,
+    unrecognised_ttls: u64,
+}
+
+impl Surveyor {
+    fn into_survey(
+        self,
+        recovered: Recovered,
+        epochs: Result<(Epoch, Epoch), StorageError>,
+    ) -> Survey {
+        let digest_mismatches = self.restore.as_ref().map(Restore::digest_mismatches);
+        let mut survey = Survey {
+            recovered,
+            epochs,
+            znodes: self.znodes,
+            sessions: self.sessions,
+            newest_ms: self.newest_ms,
+            unrecognised_ttls: self.unrecognised_ttls,
+            orphan_owners: None,
+            digest_mismatches,
+        };
+        if let Some(restore) = self.restore {
+            let tree = restore.into_tree();
+            survey.znodes = tree.node_count() as u64;
+            survey.sessions = tree.sessions().len() as u64;
+            survey.unrecognised_ttls = tree.unrecognised_ttls() as u64;
+            survey.orphan_owners = Some(tree.orphan_owners().len() as u64);
+        }
+        survey
+    }
+
+    fn saw(&mut self, time_ms: i64) {
+        if time_ms > 0 {
+            self.newest_ms = self.newest_ms.max(Some(time_ms));
+        }
+    }
+
+    fn count_ttls(&mut self, txn: &Txn) {
+        match txn {
+            Txn::CreateTtl(_) if !self.settings.extended_types => self.unrecognised_ttls += 1,
+            Txn::Multi(parts) => parts.iter().for_each(|part| self.count_ttls(part)),
+            _ => {}
+        }
+    }
+}
+
+impl State for Surveyor {
+    fn begin(&mut self) {
+        (self.sessions, self.znodes, self.unrecognised_ttls) = (0, 0, 0);
+        self.newest_ms = None;
+        if let Some(restore) = &mut self.restore {
+            restore.begin();
+        }
+    }
+
+    fn session(&mut self, id: SessionId, timeout_ms: i32) {
+        self.sessions += 1;
+        if let Some(restore) = &mut self.restore {
+            restore.session(id, timeout_ms);
+        }
+    }
+
+    fn acl(&mut self, id: i64, acl: Vec<Acl>) {
+        if let Some(restore) = &mut self.restore {
+            restore.acl(id, acl);
+        }
+    }
+
+    fn znode(
+        &mut self,
+        path: &str,
+        data: Option<&[u8]>,
+        acl: i64,
+        stat: StatPersisted,
+    ) -> Result<(), ContentError> {
+        self.znodes += 1;
+        self.saw(stat.mtime.max(stat.ctime));
+        let is_unrecognised = self.settings.is_unrecognised_ttl(stat.ephemeral_owner);
+        self.unrecognised_ttls += u64::from(is_unrecognised);
+        match &mut self.restore {
+            Some(restore) => restore.znode(path, data, acl, stat),
+            None => Ok(()),
+        }
+    }
+
+    fn snapshot_loaded(
+        &mut self,
+        zxid: Zxid,
+        digest: Option<SnapshotDigest>,
+    ) -> Result<(), ContentError> {
+        match &mut self.restore {
+            Some(restore) => restore.snapshot_loaded(zxid, digest),
+            None => Ok(()),
+        }
+    }
+
+    fn txn(&mut self, record: &TxnRecord) {
+        self.saw(record.header.time_ms);
+        self.count_ttls(&record.txn);
+        if let Some(restore) = &mut self.restore {
+            restore.txn(record);
+        }
+    }
+}

@@ -1,0 +1,468 @@
+//! From decoded requests to answered, queued or submitted ones.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use jute::{Encode, Str};
+use proto::connect::AuthPacket;
+use proto::mutant::{self, Mutant};
+use proto::request::{ReadRequest, WriteRequest};
+use proto::{ErrorCode, OpCode, Xid, Zxid};
+
+use super::answering::{Drained, Pace, Replying, Responder};
+use super::identities::Identities;
+use super::queue::{Asked, ClientConnection, REPLIES_BEFORE_WRITE_BYTES, WaitingRead, Work};
+use super::request::{Incoming, RequestKind, is_slow};
+use crate::effect::Service;
+use crate::input::{ClientRequest, SyncRequest, Ticket};
+use crate::large_bytes::LargeBytes;
+use crate::local_sessions::{SessionRules, WriteStep, write_step};
+use crate::requests::{
+    SyncStep, is_authenticated, may_be_throttled, refusal_of_undecodable, sync_step,
+};
+
+/// What holds for the requests of a connection that come together.
+#[derive(Debug, Clone, Copy)]
+pub struct ConnectionRules<'a> {
+    /// What its session may do.
+    pub sessions: SessionRules,
+    /// How clients are served.
+    pub service: Service,
+    /// Whether there is an ensemble.
+    pub is_member: bool,
+    /// By which of these schemes clients have to authenticate (`enforce.auth.schemes`).
+    pub enforced_schemes: Option<&'a [String]>,
+    /// Whether writes are refused at once that are not permitted (`enableEagerACLCheck`).
+    pub eager_acl_check: bool,
+    /// Whether they waited so long that they are refused.
+    pub is_late: bool,
+}
+
+/// What must happen before more requests are handled, once the outbox is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Next {
+    /// Nothing.
+    GoOn,
+    /// Room for a reply of so many bytes.
+    Room(usize),
+    /// A turn for a read that takes long.
+    Turn,
+    /// Some of what waits for a transaction has to be answered.
+    Wait,
+    /// The host works on the SASL token that the requests begin with. See [`Taking::works_on_token`].
+    Login,
+    /// The connection ends, and what is in its outbox does not leave.
+    Close,
+}
+
+/// What a client is told of its SASL token. Not to be shown: it answers to a password.
+pub enum SaslAnswer {
+    /// This token, or none.
+    Token(Option<Bytes>),
+    /// It is not let in, and the connection ends.
+    Refused(ErrorCode),
+    /// The connection ends without a word.
+    Closed,
+}
+
+/// What became of credentials.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectionNote<'a> {
+    /// A client has named the ensemble that it looks for. If it is another one, the connection ends
+    /// in silence, so that the client tries another server instead of giving up.
+    Ensemble {
+        /// Whether it is this one.
+        is_let_in: bool,
+        /// Whether there were names to compare.
+        is_compared: bool,
+    },
+    /// The connection has too many identities, and ends.
+    TooMany,
+    /// They are wrong, or of a scheme that is not served, and the connection ends.
+    Failed {
+        /// The scheme.
+        scheme: Option<&'a str>,
+    },
+    /// It has asked without having authenticated as it must, and the connection ends.
+    Missing,
+    /// It has asked for an operation that does not exist, and the connection ends.
+    UnknownOp(i32),
+    /// It has waited for too long.
+    Throttled,
+}
+
+/// What a host does while requests of a connection are taken.
+pub trait Taking: Replying {
+    /// What it keeps with a request until it is handled.
+    type Extra;
+
+    /// A request is about to be handled. What is to be kept with it if it is a read that waits.
+    fn begin(&mut self, kind: &RequestKind, extra: Self::Extra) -> Self::Note;
+
+    /// Where the client is, as identities name it.
+    fn address(&self) -> String;
+
+    /// Has this ordered, behind all that was submitted before.
+    fn submit(&mut self, request: ClientRequest);
+
+    /// Has the replica asked for a sync, behind all that was submitted before.
+    fn sync(&mut self, sync: SyncRequest);
+
+    /// Whether a SASL token must be worked on where that may take its time, before it is taken: the batch stops in
+    /// front of it.
+    fn works_on_token(&self) -> bool {
+        false
+    }
+
+    /// Takes a SASL token. A null token says that there is nothing to exchange.
+    fn sasl(&mut self, _: &mut ClientConnection<Self::Note>, _token: &[u8]) -> SaslAnswer {
+        SaslAnswer::Token(None)
+    }
+
+    /// Something worth a line.
+    fn note(&mut self, _note: ConnectionNote<'_>) {}
+}
+
+/// Requests of one connection under one hold of the tree.
+struct Batch<'a, 'b, H> {
+    responder: &'a Responder<'b>,
+    rules: ConnectionRules<'a>,
+    pace: Pace,
+    /// Those of the connection: shared once for all of them.
+    identities: Identities,
+    /// Why nothing more is handled under this hold of the tree.
+    stops: Option<Next>,
+    host: &'a mut H,
+}
+
+impl Responder<'_> {
+    /// Takes requests of one connection, oldest first: answers what can be, queues what must wait,
+    /// submits the writes. What was left over in the queue comes first.
+    ///
+    /// Stops early when the outbox holds enough, and before a reply that the pace does not allow. The
+    /// rest stays where it is, but for a connection that ends.
+    pub fn take<H: Taking>(
+        &self,
+        client: &mut ClientConnection<H::Note>,
+        incoming: &mut VecDeque<Incoming<H::Extra>>,
+        rules: ConnectionRules<'_>,
+        pace: Pace,
+        host: &mut H,
+    ) -> Next {
+        let mut batch = Batch {
+            responder: self,
+            rules,
+            pace,
+            identities: client.identities.clone(),
+            stops: None,
+            host,
+        };
+        batch.drain(client);
+        while batch.stops.is_none()
+            && !client.ends_after_flush
+            && client.outbox.len() < pace.outbox_bytes
+        {
+            let Some(next) = incoming.front() else {
+                break;
+            };
+            if next.kind.waits_for_replica() && client.holds_up_writes() {
+                return Next::Wait;
+            }
+            if matches!(next.kind, RequestKind::Sasl(_)) && batch.host.works_on_token() {
+                return Next::Login;
+            }
+            let Some(next) = incoming.pop_front() else {
+                break;
+            };
+            batch.handle(client, next);
+        }
+        let next = batch.stops.unwrap_or(Next::GoOn);
+        if client.ends_after_flush || next == Next::Close {
+            incoming.clear();
+        }
+        next
+    }
+}
+
+impl<H: Taking> Batch<'_, '_, H> {
+    fn handle(&mut self, client: &mut ClientConnection<H::Note>, incoming: Incoming<H::Extra>) {
+        let Incoming {
+            xid,
+            kind,
+            body,
+            frame_bytes,
+            extra,
+        } = incoming;
+        let note = self.host.begin(&kind, extra);
+        if client.is_closing_local() {
+            // As behind any closeSession.
+            return;
+        }
+        if self.is_turned_away(client, (xid, frame_bytes), &kind) {
+            return;
+        }
+        match kind {
+            RequestKind::Write(request) => {
+                let asked = self.asked(xid, request.op(), frame_bytes);
+                self.write(client, asked, request, body);
+            }
+            RequestKind::Sync(path) => {
+                let asked = self.asked(xid, OpCode::Sync, frame_bytes);
+                self.sync(client, asked, path);
+            }
+            RequestKind::Read(op, request) => {
+                let asked = self.asked(xid, op, frame_bytes);
+                self.read(client, asked, request, body, note);
+            }
+            RequestKind::Undecodable(op) => {
+                let refusal = refusal_of_undecodable(op, self.rules.sessions.is_read_only);
+                let asked = self.asked(xid, op, frame_bytes);
+                self.enqueue(client, asked, Work::Refuse(refusal));
+            }
+            RequestKind::Auth(packet) => self.authenticate(client, xid, &packet),
+            RequestKind::Sasl(token) => self.take_token(client, xid, token.expose()),
+            RequestKind::UnknownOp(op) => {
+                self.host.note(ConnectionNote::UnknownOp(op));
+                let asked = self.asked(xid, OpCode::Error, 0);
+                self.refuse(client, asked, Zxid(-1), ErrorCode::Unimplemented);
+            }
+        }
+    }
+
+    /// Whether it is refused whatever it asks for: the client has not authenticated as it must, or the
+    /// request waited for too long.
+    fn is_turned_away(
+        &mut self,
+        client: &mut ClientConnection<H::Note>,
+        (xid, frame_bytes): (Xid, usize),
+        kind: &RequestKind,
+    ) -> bool {
+        let is_login = matches!(kind, RequestKind::Auth(_) | RequestKind::Sasl(_));
+        if !is_login && !is_authenticated(self.rules.enforced_schemes, &client.identities) {
+            self.host.note(ConnectionNote::Missing);
+            let asked = self.asked(xid, OpCode::Auth, 0);
+            let err = ErrorCode::SessionClosedRequireSaslAuth;
+            self.refuse(client, asked, Zxid::ZERO, err);
+            return true;
+        }
+        let late = kind
+            .op()
+            .filter(|op| self.rules.is_late && may_be_throttled(*op));
+        if let Some(op) = late {
+            self.host.note(ConnectionNote::Throttled);
+            let asked = self.asked(xid, op, frame_bytes);
+            self.enqueue(client, asked, Work::Refuse(ErrorCode::ThrottledOp));
+        }
+        late.is_some()
+    }
+
+    fn asked(&self, xid: Xid, op: OpCode, frame_bytes: usize) -> Asked {
+        Asked {
+            xid,
+            op,
+            received_ms: self.responder.now_ms,
+            frame_bytes,
+        }
+    }
+
+    /// Answers at once, ahead of the queue, and ends the connection.
+    fn refuse(
+        &mut self,
+        client: &mut ClientConnection<H::Note>,
+        asked: Asked,
+        zxid: Zxid,
+        err: ErrorCode,
+    ) {
+        self.responder
+            .reply(client, asked, zxid, self.host, |_| Err(err));
+        client.ends_after_flush = true;
+    }
+
+    fn write(
+        &mut self,
+        client: &mut ClientConnection<H::Note>,
+        asked: Asked,
+        request: WriteRequest,
+        body: Bytes,
+    ) {
+        let (rules, responder) = (self.rules, self.responder);
+        let is_checked = rules.eager_acl_check && !rules.sessions.is_read_only;
+        if is_checked && let Some(err) = responder.tree.refuses_at_once(&request, &self.identities)
+        {
+            // Ahead of the queue, and without a transaction.
+            return responder.reply(client, asked, Zxid::ZERO, self.host, |_| Err(err));
+        }
+        let host = &*self.host;
+        let step = write_step(rules.sessions, responder.session, &request, || {
+            host.sessions()
+        });
+        let (work, upgrade_ms) = match step {
+            WriteStep::Order => (Work::Write, None),
+            WriteStep::UpgradeAndOrder(timeout_ms) => (Work::Write, Some(timeout_ms)),
+            WriteStep::OrderInVain(err) => (Work::WriteInVain(err), None),
+            WriteStep::CloseLocal => return self.enqueue(client, asked, Work::CloseLocal),
+            WriteStep::Refuse(err) => return self.enqueue(client, asked, Work::Refuse(err)),
+        };
+        client.enqueue(asked, work);
+        self.host.submit(ClientRequest {
+            ticket: Ticket(responder.watcher.0),
+            session: responder.session,
+            cxid: asked.xid.0,
+            identities: self.identities.clone(),
+            request,
+            body,
+            large_bytes: LargeBytes::NONE,
+            upgrade_ms,
+        });
+    }
+
+    fn sync(&mut self, client: &mut ClientConnection<H::Note>, asked: Asked, path: Option<Str>) {
+        let ConnectionRules {
+            sessions,
+            service,
+            is_member,
+            ..
+        } = self.rules;
+        match sync_step(service, is_member, sessions.is_read_only) {
+            SyncStep::Ask => {
+                let work = Work::ForwardedSync { path: path.clone() };
+                client.enqueue(asked, work);
+                self.host.sync(SyncRequest {
+                    ticket: Ticket(self.responder.watcher.0),
+                    session: self.responder.session,
+                    cxid: asked.xid.0,
+                    identities: self.identities.clone(),
+                    path,
+                });
+            }
+            SyncStep::Answer => self.enqueue(client, asked, Work::Sync { path }),
+            SyncStep::Refuse(err) => self.enqueue(client, asked, Work::Refuse(err)),
+        }
+    }
+
+    /// Queues `work` behind what is under way; answers it at once if nothing is.
+    fn enqueue(
+        &mut self,
+        client: &mut ClientConnection<H::Note>,
+        asked: Asked,
+        work: Work<H::Note>,
+    ) {
+        client.enqueue(asked, work);
+        self.drain(client);
+    }
+
+    fn drain(&mut self, client: &mut ClientConnection<H::Note>) {
+        match self.responder.drain(client, self.pace, self.host) {
+            Drained::All => {}
+            Drained::Some => self.stops = Some(Next::GoOn),
+            Drained::TooLong(bytes) => self.stops = Some(Next::Room(bytes)),
+            Drained::Slow => self.stops = Some(Next::Turn),
+        }
+    }
+
+    /// Answers a read at once if nothing is under way. `body` is the record as it came.
+    fn read(
+        &mut self,
+        client: &mut ClientConnection<H::Note>,
+        asked: Asked,
+        request: ReadRequest,
+        body: Bytes,
+        note: H::Note,
+    ) {
+        let tree = self.responder.tree;
+        let is_first = client.waiting() == 0 || mutant::is(Mutant::ReadsOvertakeWrites);
+        let is_slow = is_slow(tree, &request);
+        if is_first && is_slow && !self.pace.answers_slow {
+            self.stops = Some(Next::Turn);
+        } else if is_first {
+            let read = (&request, &*self.identities);
+            let answered = self
+                .responder
+                .read(client, asked, read, self.pace.room, self.host);
+            let Err(bytes) = answered else {
+                if is_slow {
+                    self.stops = Some(Next::GoOn);
+                }
+                return;
+            };
+            self.stops = Some(Next::Room(bytes));
+        }
+        let mut expected_bytes = tree.expected_bytes(&request);
+        if is_slow {
+            // Nor may it have to be answered just before a write.
+            expected_bytes = expected_bytes.max(REPLIES_BEFORE_WRITE_BYTES + 1);
+        }
+        let work = Work::Read {
+            request: WaitingRead::new(asked.op, request, body),
+            identities: self.identities.clone(),
+            expected_bytes: expected_bytes.max(client.longest_write()),
+            is_slow,
+            note,
+        };
+        client.enqueue(asked, work);
+    }
+
+    /// A token goes back in any case, be it none. Tokens are handled ahead of the queue, as
+    /// credentials are.
+    fn take_token(&mut self, client: &mut ClientConnection<H::Note>, xid: Xid, token: &[u8]) {
+        let answer = self.host.sasl(client, token);
+        self.identities = client.identities.clone();
+        let (token, outcome) = match answer {
+            SaslAnswer::Token(token) => (token, Ok(())),
+            SaslAnswer::Refused(err) => (None, Err(err)),
+            SaslAnswer::Closed => return self.stops = Some(Next::Close),
+        };
+        client.ends_after_flush |= outcome.is_err();
+        let asked = self.asked(xid, OpCode::Sasl, 0);
+        self.responder
+            .reply(client, asked, Zxid::ZERO, self.host, |out| {
+                token.encode(out);
+                outcome
+            });
+    }
+
+    /// Handled ahead of the queue: requests before it were judged without the new identities,
+    /// those behind it are judged with them. Source: ZooKeeperServer.processPacket.
+    fn authenticate(
+        &mut self,
+        client: &mut ClientConnection<H::Note>,
+        xid: Xid,
+        packet: &AuthPacket,
+    ) {
+        let asked = self.asked(xid, OpCode::Auth, 0);
+        let settings = &self.responder.tree.settings().auth;
+        let scheme = packet.scheme.as_deref();
+        let address = self.host.address();
+        let data = packet.auth.expose().as_deref();
+        let named = tree::auth::authenticate(settings, scheme, data, &address);
+        let ensemble = settings.ensemble.as_ref();
+        if let Some(ensemble) = ensemble.filter(|_| scheme == Some("ensemble")) {
+            let is_named = data.is_some_and(|name| !name.is_empty());
+            let is_let_in = named.is_ok();
+            self.host.note(ConnectionNote::Ensemble {
+                is_let_in,
+                is_compared: !ensemble.names.is_empty() && is_named,
+            });
+            if !is_let_in {
+                self.stops = Some(Next::Close);
+                return;
+            }
+        }
+        let joined = named.map(|named| client.add_identities(named));
+        match joined {
+            Ok(Ok(())) => {
+                self.identities = client.identities.clone();
+                self.responder
+                    .reply(client, asked, Zxid::ZERO, self.host, |_| Ok(()));
+            }
+            Ok(Err(_)) => {
+                self.host.note(ConnectionNote::TooMany);
+                self.refuse(client, asked, Zxid::ZERO, ErrorCode::AuthFailed);
+            }
+            Err(err) => {
+                self.host.note(ConnectionNote::Failed { scheme });
+                self.refuse(client, asked, Zxid::ZERO, err);
+            }
+        }
+    }
+}

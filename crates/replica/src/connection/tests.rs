@@ -1,0 +1,467 @@
+//! The order of what a connection is told.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::ops::DerefMut;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jute::{Encode, Limits};
+use proto::connect::AuthPacket;
+use proto::multi::request_acl;
+use proto::request::{
+    self, CreateRequest, PathRequest, PathWatchRequest, ReadRequest, SetWatchesRequest,
+    WriteRequest, flags,
+};
+use proto::{Acl, ErrorCode, Id, OpCode, SessionId, Zxid};
+use tree::{Overlay, PrepareContext, SessionKind, SharedWatches, Tree, TreeSettings, WatcherId};
+
+use super::*;
+use crate::sessions::Sessions;
+use crate::{Applied, ClientRequest, LargeBytes, Service, SessionRules};
+
+const SESSION: SessionId = SessionId(7);
+
+/// What one connection has to do with.
+struct Fixture {
+    tree: Tree,
+    watches: SharedWatches,
+    client: ClientConnection<()>,
+    host: TestHost,
+    rules: SessionRules,
+    /// How much is answered behind a write or a sync.
+    behind: Pace,
+}
+
+struct TestHost {
+    sessions: RefCell<Sessions>,
+    submitted: Vec<ClientRequest>,
+    synced: Vec<i32>,
+}
+
+impl Replying for TestHost {
+    type Note = ();
+
+    fn sessions(&self) -> impl DerefMut<Target = Sessions> {
+        self.sessions.borrow_mut()
+    }
+}
+
+impl Taking for TestHost {
+    type Extra = ();
+
+    fn begin(&mut self, _: &RequestKind, (): ()) {}
+
+    fn address(&self) -> String {
+        "127.0.0.1".into()
+    }
+
+    fn submit(&mut self, request: ClientRequest) {
+        self.submitted.push(request);
+    }
+
+    fn sync(&mut self, sync: crate::SyncRequest) {
+        self.synced.push(sync.cxid);
+    }
+}
+
+fn responder<'a>(tree: &'a Tree, watches: &'a SharedWatches) -> Responder<'a> {
+    Responder {
+        tree,
+        watches,
+        session: SESSION,
+        watcher: WatcherId(1),
+        now_ms: 0,
+        field_limits: Limits::default(),
+    }
+}
+
+const PACE: Pace = Pace::UNBOUNDED;
+
+impl Fixture {
+    fn new() -> Self {
+        let sessions = RefCell::new(Sessions::reporting(100));
+        Self {
+            tree: Tree::new(Arc::new(TreeSettings::default())),
+            watches: SharedWatches::default(),
+            client: ClientConnection::new(Arc::from([])),
+            host: TestHost {
+                sessions,
+                submitted: Vec::new(),
+                synced: Vec::new(),
+            },
+            rules: SessionRules {
+                local: false,
+                upgrades: false,
+                is_read_only: false,
+            },
+            behind: PACE,
+        }
+    }
+
+    /// These frames come in.
+    fn hear(&mut self, frames: impl IntoIterator<Item = Bytes>, pace: Pace) -> Next {
+        let mut incoming = VecDeque::new();
+        for frame in frames {
+            decode_into(&mut incoming, frame, Limits::default(), ()).unwrap();
+        }
+        let rules = ConnectionRules {
+            service: Service::Forwarding,
+            sessions: self.rules,
+            is_member: true,
+            enforced_schemes: None,
+            eager_acl_check: false,
+            is_late: false,
+        };
+        let responder = responder(&self.tree, &self.watches);
+        responder.take(&mut self.client, &mut incoming, rules, pace, &mut self.host)
+    }
+
+    /// The oldest submitted write is applied.
+    fn apply(&mut self, zxid: i64, error: Option<ErrorCode>) -> WriteAnswer {
+        let write = self.host.submitted.remove(0);
+        let context = PrepareContext {
+            session: SESSION,
+            cxid: write.cxid,
+            zxid: Zxid(zxid),
+            time_ms: 0,
+            identities: &[],
+            session_check: match error {
+                Some(error) => Err(error),
+                None => Ok(SessionKind::Global),
+            },
+        };
+        let record = Overlay::new(&self.tree).prepare(&self.tree, &write.request, &context);
+        let mut events = Vec::new();
+        let outcome = self
+            .tree
+            .apply(&record, &mut self.watches.lock(), &mut events);
+        let applied = Applied {
+            record: &record,
+            outcome: &outcome,
+            events: &mut events,
+            op: write.request.op(),
+            origin: None,
+            is_counted: true,
+            large_bytes: LargeBytes::NONE,
+            is_last: true,
+            is_committed: true,
+        };
+        let responder = responder(&self.tree, &self.watches);
+        let behind = self.behind;
+        responder.answer_write(&mut self.client, &applied, || behind, &mut self.host)
+    }
+
+    fn drain(&mut self, pace: Pace) -> Drained {
+        let responder = responder(&self.tree, &self.watches);
+        responder.drain(&mut self.client, pace, &mut self.host)
+    }
+
+    /// The numbers and errors of the frames that leave.
+    fn told(&mut self) -> Vec<(i32, i32)> {
+        let outbox = std::mem::take(&mut self.client.outbox);
+        let mut rest = &*outbox;
+        let mut told = Vec::new();
+        while let Some((len, after)) = rest.split_first_chunk() {
+            let len = usize::try_from(u32::from_be_bytes(*len)).unwrap();
+            let (frame, after) = after.split_at(len);
+            let number = |at: usize| i32::from_be_bytes(frame[at..at + 4].try_into().unwrap());
+            told.push((number(0), number(12)));
+            rest = after;
+        }
+        told
+    }
+}
+
+fn frame(xid: i32, request: &request::Request) -> Bytes {
+    let mut bytes = Vec::new();
+    xid.encode(&mut bytes);
+    request.op().number().encode(&mut bytes);
+    request.encode(&mut bytes).unwrap();
+    bytes.into()
+}
+
+fn get(xid: i32, path: &str) -> Bytes {
+    let request = ReadRequest::GetData(PathWatchRequest {
+        path: Some(path.into()),
+        watch: true,
+    });
+    frame(xid, &request::Request::Read(request))
+}
+
+fn create(xid: i32, path: &str, flags: i32) -> Bytes {
+    let request = CreateRequest {
+        path: Some(path.into()),
+        data: None,
+        acl: request_acl([Acl::open()]),
+        flags,
+    };
+    let write = WriteRequest::Create {
+        op: OpCode::Create,
+        request,
+        ttl: -1,
+    };
+    frame(xid, &request::Request::Write(write))
+}
+
+fn sync(xid: i32) -> Bytes {
+    let path = Some("/".into());
+    frame(xid, &request::Request::Sync(PathRequest { path }))
+}
+
+fn auth(auth: &str) -> Bytes {
+    let mut bytes = Vec::new();
+    (-4).encode(&mut bytes);
+    OpCode::Auth.number().encode(&mut bytes);
+    AuthPacket {
+        auth_type: 0,
+        scheme: Some("digest".into()),
+        auth: Some(Bytes::copy_from_slice(auth.as_bytes())).into(),
+    }
+    .encode(&mut bytes);
+    bytes.into()
+}
+
+const NO_NODE: i32 = -101;
+
+#[test]
+fn a_read_behind_a_write_sees_it_and_not_the_next_one() {
+    let mut fixture = Fixture::new();
+    let keep = flags::PERSISTENT;
+    let frames = [
+        get(1, "/a"),
+        create(2, "/a", keep),
+        get(3, "/a"),
+        get(4, "/b"),
+        create(5, "/b", keep),
+        get(6, "/b"),
+    ];
+    fixture.hear(frames, PACE);
+    assert_eq!(fixture.told(), [(1, NO_NODE)]);
+    let answer = fixture.apply(1, None);
+    assert!(matches!(
+        answer,
+        WriteAnswer::Replied {
+            waiting: 4,
+            answered: 2,
+            ..
+        }
+    ));
+    assert_eq!(fixture.told(), [(2, 0), (3, 0), (4, NO_NODE)]);
+    fixture.apply(2, None);
+    assert_eq!(fixture.told(), [(5, 0), (6, 0)]);
+    assert_eq!(
+        (fixture.client.waiting(), fixture.client.queued_bytes()),
+        (0, 0)
+    );
+}
+
+#[test]
+fn a_sync_is_answered_in_its_turn_and_reads_behind_it_afterwards() {
+    let mut fixture = Fixture::new();
+    fixture.hear([sync(1), get(2, "/a"), sync(3), get(4, "/a")], PACE);
+    assert_eq!(fixture.host.synced, [1, 3]);
+    assert_eq!(fixture.told(), []);
+    let none = Pace { replies: 0, ..PACE };
+    let told = [vec![(1, 0)], vec![(2, NO_NODE), (3, 0), (4, NO_NODE)]];
+    for (behind, expected) in [none, PACE].into_iter().zip(told) {
+        let responder = responder(&fixture.tree, &fixture.watches);
+        let host = &mut fixture.host;
+        let paces = (PACE, || behind);
+        let answered = responder.answer_sync(&mut fixture.client, paces, host);
+        assert!(answered.is_some());
+        assert_eq!(fixture.told(), expected);
+    }
+}
+
+#[test]
+fn what_was_left_over_behind_one_write_is_answered_before_the_next() {
+    let mut fixture = Fixture::new();
+    let keep = flags::PERSISTENT;
+    let frames = [
+        create(1, "/a", keep),
+        get(2, "/a"),
+        get(3, "/b"),
+        create(4, "/b", keep),
+    ];
+    fixture.hear(frames, PACE);
+    assert!(!fixture.client.has_left_over(), "its oldest is a write");
+    fixture.behind = Pace { replies: 1, ..PACE };
+    fixture.apply(1, None);
+    assert_eq!(fixture.told(), [(1, 0), (2, 0)]);
+    assert!(fixture.client.has_left_over());
+    // A host does this when `Host::applying` is called.
+    assert_eq!(fixture.drain(PACE), Drained::All);
+    assert_eq!(fixture.told(), [(3, NO_NODE)]);
+    fixture.apply(2, None);
+    assert_eq!(fixture.told(), [(4, 0)]);
+}
+
+#[test]
+fn a_full_outbox_is_written_before_more_is_answered() {
+    let mut fixture = Fixture::new();
+    let few = Pace {
+        outbox_bytes: 1,
+        ..PACE
+    };
+    assert_eq!(fixture.hear([get(5, "/a"), get(6, "/a")], few), Next::GoOn);
+    assert_eq!(fixture.told(), [(5, NO_NODE)]);
+}
+
+#[test]
+fn a_read_without_room_waits_and_nothing_overtakes_it() {
+    let mut fixture = Fixture::new();
+    fixture.hear([create(1, "/a", flags::PERSISTENT)], PACE);
+    fixture.apply(1, None);
+    fixture.told();
+    let narrow = Pace { room: 10, ..PACE };
+    let next = fixture.hear([get(2, "/a"), get(3, "/none")], narrow);
+    assert!(matches!(next, Next::Room(bytes) if bytes > 10), "{next:?}");
+    assert!(fixture.client.has_left_over());
+    assert_eq!(fixture.told(), []);
+    // Just before a write there is no other way than to refuse it.
+    let before = Pace {
+        refuses: true,
+        ..narrow
+    };
+    fixture.drain(before);
+    assert_eq!(fixture.told(), [(2, ErrorCode::ThrottledOp.code())]);
+    assert!(!fixture.client.has_left_over());
+}
+
+#[test]
+fn credentials_count_for_what_comes_behind_them_and_wait_for_nothing() {
+    let mut fixture = Fixture::new();
+    let keep = flags::PERSISTENT;
+    let frames = [
+        create(1, "/a", keep),
+        auth("user:word"),
+        create(2, "/b", keep),
+    ];
+    fixture.hear(frames, PACE);
+    assert_eq!(fixture.told(), [(-4, 0)], "ahead of the writes");
+    let identities = fixture.host.submitted.iter().map(|of| of.identities.len());
+    assert_eq!(identities.collect::<Vec<_>>(), [0, 1]);
+}
+
+#[test]
+fn a_connection_with_too_many_identities_ends() {
+    let mut fixture = Fixture::new();
+    for number in 0..IDENTITIES_MAX {
+        fixture.hear([auth(&format!("user{number}:word"))], PACE);
+    }
+    assert!(!fixture.client.ends_after_flush);
+    assert_eq!(fixture.client.identities.len(), IDENTITIES_MAX);
+    let once_more = fixture
+        .client
+        .add_identities(vec![fixture.client.identities[0].clone()]);
+    assert_eq!(once_more, Ok(()));
+    fixture.told();
+    fixture.hear([auth("one:more"), get(1, "/")], PACE);
+    assert_eq!(fixture.told(), [(-4, ErrorCode::AuthFailed.code())]);
+    assert!(fixture.client.ends_after_flush);
+    let long = Id {
+        scheme: "digest".into(),
+        id: "x".repeat(IDENTITY_BYTES_MAX).into(),
+    };
+    let mut fresh = Fixture::new();
+    assert_eq!(
+        fresh.client.add_identities(vec![long]),
+        Err(TooManyIdentities)
+    );
+}
+
+#[test]
+fn an_answer_out_of_turn_is_given_to_nobody() {
+    let mut fixture = Fixture::new();
+    fixture.hear([create(1, "/a", flags::PERSISTENT)], PACE);
+    fixture.client.drop_requests();
+    fixture.hear([sync(2)], PACE);
+    assert!(matches!(fixture.apply(1, None), WriteAnswer::OutOfTurn));
+    let mut fixture = Fixture::new();
+    fixture.hear([create(1, "/a", flags::PERSISTENT)], PACE);
+    fixture.client.drop_requests();
+    assert!(matches!(fixture.apply(1, None), WriteAnswer::Forgotten));
+    fixture.hear([create(1, "/b", flags::PERSISTENT)], PACE);
+    let moved = fixture.apply(2, Some(ErrorCode::SessionMoved));
+    assert!(matches!(moved, WriteAnswer::Moved(_)));
+    assert_eq!(fixture.told(), []);
+}
+
+#[test]
+fn the_end_of_a_session_ends_its_connection_behind_the_reply() {
+    let mut fixture = Fixture::new();
+    let close = frame(1, &request::Request::Write(WriteRequest::CloseSession));
+    let create = create(3, "/a", flags::PERSISTENT);
+    fixture.hear([close, get(2, "/a"), create], PACE);
+    assert!(!fixture.client.ends_after_flush);
+    fixture.apply(1, None);
+    assert_eq!(fixture.told(), [(1, 0), (2, NO_NODE)]);
+    assert!(fixture.client.ends_after_flush);
+    assert_eq!(fixture.client.waiting(), 0);
+}
+
+#[test]
+fn nothing_comes_behind_the_end_of_a_local_session() {
+    let mut fixture = Fixture::new();
+    fixture.rules.local = true;
+    fixture
+        .host
+        .sessions
+        .borrow_mut()
+        .add_local(SESSION, 4000, 0);
+    let close = frame(2, &request::Request::Write(WriteRequest::CloseSession));
+    let keep = flags::PERSISTENT;
+    fixture.hear([create(1, "/a", keep), close, get(3, "/a")], PACE);
+    assert_eq!(fixture.told(), []);
+    fixture.apply(1, None);
+    fixture.drain(PACE);
+    assert_eq!(fixture.told(), [(1, 0), (2, 0)]);
+    assert!(fixture.client.ends_after_flush);
+    assert!(!fixture.host.sessions.borrow_mut().is_local(SESSION));
+}
+
+#[test]
+fn missed_events_come_before_the_reply_that_sets_the_watches_again() {
+    let mut fixture = Fixture::new();
+    fixture.hear([create(1, "/a", flags::PERSISTENT)], PACE);
+    fixture.apply(5, None);
+    fixture.told();
+    let path = || Some(vec![Some("/a".into())]);
+    let request = ReadRequest::SetWatches(SetWatchesRequest {
+        relative_zxid: 1,
+        data: Some(Vec::new()),
+        exist: path(),
+        child: Some(Vec::new()),
+        persistent: Some(Vec::new()),
+        persistent_recursive: Some(Vec::new()),
+    });
+    fixture.hear([frame(-8, &request::Request::Read(request))], PACE);
+    assert_eq!(fixture.told(), [(-1, 0), (-8, 0)]);
+}
+
+#[test]
+fn what_does_not_exist_is_answered_at_once_and_ends_the_connection() {
+    let mut fixture = Fixture::new();
+    let mut unknown = Vec::new();
+    2.encode(&mut unknown);
+    12345.encode(&mut unknown);
+    let keep = flags::PERSISTENT;
+    let frames = [create(1, "/a", keep), unknown.into(), get(3, "/a")];
+    fixture.hear(frames, PACE);
+    assert_eq!(fixture.told(), [(2, ErrorCode::Unimplemented.code())]);
+    assert!(fixture.client.ends_after_flush);
+    assert_eq!(fixture.client.waiting(), 1, "the write stays under way");
+}
+
+#[test]
+fn slow_reads_hold_up_the_next_write() {
+    let mut fixture = Fixture::new();
+    let path = Some("/".into());
+    let slow = ReadRequest::GetAllChildrenNumber(PathRequest { path });
+    let slow = frame(2, &request::Request::Read(slow));
+    let keep = flags::PERSISTENT;
+    let next = fixture.hear([create(1, "/a", keep), slow, create(3, "/b", keep)], PACE);
+    assert_eq!(next, Next::Wait);
+    assert_eq!(fixture.host.submitted.len(), 1);
+}

@@ -1,0 +1,136 @@
+//! Which file of a member list is written before which other one.
+//!
+//! Source: QuorumPeerConfig.writeDynamicConfig, editStaticConfig; AtomicFileWritingIdiom.
+
+use crate::effect::MemberFile;
+
+/// The file of the list last seen, beside zoo.cfg.
+const NEXT: &str = ".dynamic.next";
+
+/// The files beside zoo.cfg, as a host writes them. Each is there as a whole or as it was, and for
+/// good when a call returns.
+pub trait MemberFiles {
+    /// What can go wrong.
+    type Error;
+
+    /// Puts this in the place of the file whose name is that of zoo.cfg and `suffix`.
+    ///
+    /// # Errors
+    /// If it cannot be written; the file is as it was.
+    fn replace(&mut self, suffix: &str, text: &str) -> Result<(), Self::Error>;
+
+    /// Removes that file, if it is there.
+    ///
+    /// # Errors
+    /// If it cannot be removed.
+    fn remove(&mut self, suffix: &str) -> Result<(), Self::Error>;
+
+    /// Makes zoo.cfg name that file. With `has_client` the list says where this server's clients go,
+    /// and zoo.cfg does not any more.
+    ///
+    /// # Errors
+    /// If zoo.cfg cannot be read or written; it is as it was.
+    fn name_dynamic(&mut self, suffix: &str, has_client: bool) -> Result<(), Self::Error>;
+}
+
+impl MemberFile {
+    /// Makes it durable. zoo.cfg names a committed list before the one last seen goes: there is one of
+    /// them at any time.
+    ///
+    /// # Errors
+    /// Those of `files`; what stands before has happened then.
+    pub fn write<F: MemberFiles>(&self, files: &mut F) -> Result<(), F::Error> {
+        match self {
+            Self::LastSeen(Some(list)) => files.replace(NEXT, &list.file_text(true)),
+            Self::LastSeen(None) => files.remove(NEXT),
+            Self::Committed {
+                list,
+                has_client,
+                removes_last_seen,
+            } => {
+                let dynamic = format!(".dynamic.{}", list.version);
+                files.replace(&dynamic, &list.file_text(false))?;
+                files.name_dynamic(&dynamic, *has_client)?;
+                match removes_last_seen {
+                    true => files.remove(NEXT),
+                    false => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use config::membership::Membership;
+
+    use super::*;
+
+    /// Notes what is done, and fails at one of the steps.
+    struct Noted {
+        done: Vec<String>,
+        fails_at: usize,
+    }
+
+    impl Noted {
+        fn step(&mut self, what: String) -> Result<(), String> {
+            if self.done.len() == self.fails_at {
+                return Err(what);
+            }
+            self.done.push(what);
+            Ok(())
+        }
+    }
+
+    impl MemberFiles for Noted {
+        type Error = String;
+
+        fn replace(&mut self, suffix: &str, text: &str) -> Result<(), String> {
+            let has_version = text.contains("version=");
+            self.step(format!("write {suffix} {has_version}"))
+        }
+
+        fn remove(&mut self, suffix: &str) -> Result<(), String> {
+            self.step(format!("remove {suffix}"))
+        }
+
+        fn name_dynamic(&mut self, suffix: &str, has_client: bool) -> Result<(), String> {
+            self.step(format!("name {suffix} {has_client}"))
+        }
+    }
+
+    fn written(file: &MemberFile, fails_at: usize) -> (Vec<String>, bool) {
+        let done = Vec::new();
+        let mut noted = Noted { done, fails_at };
+        let is_written = file.write(&mut noted).is_ok();
+        (noted.done, is_written)
+    }
+
+    #[test]
+    fn a_committed_list_is_named_before_the_one_last_seen_goes() {
+        let list = "server.1=a:1:2:participant;3\nversion=1f";
+        let list = Membership::parse(list, false).unwrap();
+        let committed = MemberFile::Committed {
+            list: list.clone(),
+            has_client: true,
+            removes_last_seen: true,
+        };
+        let steps = [
+            "write .dynamic.1f false",
+            "name .dynamic.1f true",
+            "remove .dynamic.next",
+        ];
+        let (done, is_written) = written(&committed, usize::MAX);
+        assert_eq!(done, steps);
+        assert!(is_written);
+        for fails_at in 0..steps.len() {
+            let (done, is_written) = written(&committed, fails_at);
+            assert_eq!(done, steps[..fails_at], "nothing behind what failed");
+            assert!(!is_written);
+        }
+        let seen = MemberFile::LastSeen(Some(list));
+        assert_eq!(written(&seen, 9).0, ["write .dynamic.next true"]);
+        let none = MemberFile::LastSeen(None);
+        assert_eq!(written(&none, 9).0, ["remove .dynamic.next"]);
+    }
+}

@@ -1,0 +1,103 @@
+//! One of two with an oracle.
+
+use proto::Epoch;
+use replica::{DiskOrder, Effect, Input, Port};
+
+use crate::support::{Server, config, create, request, zxid};
+
+const SESSION: i64 = 77;
+
+/// Server 2, which is alone, has elected itself at the word of the oracle, saves an epoch and asks again.
+fn alone() -> Server {
+    let lines = "server.1=a:2888:3888\nserver.2=b:2888:3888\noraclePath=/oracle\n";
+    let mut server = Server::member_of(&config(2, lines), 500);
+    for _ in 0..100 {
+        server.wait_until(server.now_ms + 50);
+        loop {
+            let effects = server.effects();
+            let asks = effects
+                .iter()
+                .any(|effect| matches!(effect, Effect::AskOracle));
+            let is_elected = |effect: &Effect| {
+                let port = Port::Learners;
+                matches!(effect, Effect::Listen { port: at, .. } if *at == port)
+            };
+            if effects.iter().any(is_elected) {
+                assert!(asks);
+                return server;
+            }
+            if !asks {
+                break;
+            }
+            grant(&mut server);
+        }
+    }
+    panic!("it is not elected");
+}
+
+fn asked(server: &mut Server) -> usize {
+    let effects = server.effects();
+    let asks = effects
+        .iter()
+        .filter(|effect| matches!(effect, Effect::AskOracle));
+    asks.count()
+}
+
+fn grant(server: &mut Server) {
+    server.handle(Input::Oracle { grants: true });
+}
+
+/// The process stood still on the way from the question to the answer: the other server may have been
+/// told to go on since.
+#[test]
+fn an_answer_that_is_older_than_a_tick_grants_nothing() {
+    let mut server = alone();
+    server.handle(Input::AcceptedEpochSaved(Epoch(1)));
+    assert_eq!(asked(&mut server), 1);
+    server.now_ms += 1000;
+    let saves = |effect: &Effect| matches!(effect, Effect::Disk(DiskOrder::SaveCurrentEpoch(_)));
+    let asks = |effect: &Effect| matches!(effect, Effect::AskOracle);
+    // That of the election, and of the step behind it.
+    for _ in 0..2 {
+        grant(&mut server);
+        let effects = server.effects();
+        assert!(!effects.iter().any(saves), "{effects:?}");
+        assert!(effects.iter().any(asks), "{effects:?}");
+    }
+    grant(&mut server);
+    assert!(server.effects().iter().any(saves));
+}
+
+/// As Apache ZooKeeper, which looks at the file at each of these moments.
+#[test]
+fn a_leader_that_is_alone_asks_before_each_step_and_each_write() {
+    let mut server = alone();
+    grant(&mut server);
+    server.effects();
+    server.handle(Input::AcceptedEpochSaved(Epoch(1)));
+    assert_eq!(asked(&mut server), 1);
+    grant(&mut server);
+    server.handle(Input::CurrentEpochSaved(Epoch(1)));
+    assert_eq!(asked(&mut server), 1);
+    grant(&mut server);
+    assert!(server.replica.is_ordering());
+    assert_eq!(asked(&mut server), 0, "nothing waits for its word");
+
+    server.handle(Input::Requests(vec![request(1, SESSION, 1, create("/a"))]));
+    assert_eq!(asked(&mut server), 0, "its own disk comes first");
+    server.handle(Input::Synced(zxid(1, 1)));
+    assert_eq!(asked(&mut server), 1);
+    assert!(server.book.applied.is_empty());
+    grant(&mut server);
+    assert_eq!(server.book.applied, [zxid(1, 1)]);
+
+    // What was refused is asked again half a tick later, and not at once.
+    server.handle(Input::Requests(vec![request(1, SESSION, 2, create("/b"))]));
+    server.handle(Input::Synced(zxid(1, 2)));
+    assert_eq!(asked(&mut server), 1);
+    server.handle(Input::Oracle { grants: false });
+    assert_eq!(asked(&mut server), 0);
+    server.wait_until(server.now_ms + 100);
+    assert_eq!(asked(&mut server), 1);
+    assert_eq!(server.book.applied, [zxid(1, 1)]);
+}

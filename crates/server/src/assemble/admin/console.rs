@@ -1,0 +1,199 @@
+//! The web console over this server: its znodes by a client's connection, its sessions by a look.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use ::console::{Caller, Console, Login, Member, Outcome, SessionsPage, Settings, sessions_answer};
+use config::{ClientAuth, Config};
+use hyper::body::Incoming;
+use hyper::{Request, Response, StatusCode};
+use monitoring::admin::{self, AdminView, Answer, Call, Object};
+use monitoring::recent_log::RECENT_LOG;
+use proto::Id;
+use tokio::io::DuplexStream;
+use transport::tls::known_to_clients;
+
+use super::super::http::{self, ResponseBody, respond};
+use super::{Admin, Served};
+use crate::client::listener::connect_within;
+use crate::{clock, random};
+
+/// The console, unless it is switched off or the commands are at `/`.
+pub(super) fn set_up(config: &Config) -> Option<Console> {
+    if !config.admin.console_enabled {
+        return None;
+    }
+    let commands = config.admin.command_url.trim_end_matches('/').to_owned();
+    if commands.is_empty() || Console::serves(&format!("{commands}/")) {
+        tracing::warn!("admin.commandURL is where the console would be: there is none");
+        return None;
+    }
+    let machine = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let mut names = config.admin.console_hosts.clone();
+    names.extend([machine.trim().to_owned(), config.admin.address.clone()]);
+    let mut title = machine.trim().to_owned();
+    if let Some(ensemble) = &config.ensemble {
+        let own = ensemble.membership.members.get(&ensemble.my_id);
+        let hosts = own.into_iter().flat_map(|own| &own.addresses);
+        names.extend(hosts.map(|address| address.host.clone()));
+        title = format!("server {} on {title}", ensemble.my_id);
+    }
+    Some(Console::new(Settings {
+        names,
+        commands,
+        title,
+        version: monitoring::version::FULL.to_owned(),
+        has_history: config.history.is_some(),
+        data_bytes_max: config.limits.jute_max_buffer as usize,
+    }))
+}
+
+impl Admin {
+    /// Answers what the page asks.
+    pub(super) async fn ask_console(
+        self: &Arc<Self>,
+        console: &Console,
+        request: Request<Incoming>,
+        caller: &http::Caller,
+    ) -> Response<ResponseBody> {
+        let address = self.address_of(&request, caller.peer).parse::<IpAddr>();
+        let ip = address.unwrap_or(caller.peer.ip());
+        let visitor = Caller::new(caller.peer, ip, caller.is_tls, request.headers());
+        let certified = match caller.certificates.is_empty() {
+            true => false,
+            false => self.shows_client_certificate(caller).await,
+        };
+        let server = Server {
+            served: self.served.get(),
+            config: &self.config,
+            certified,
+        };
+        let answer = match console.answer(&server, request, &visitor).await {
+            Outcome::Answer(answer) => return respond(answer),
+            Outcome::Sessions(page) => self.look_at_sessions(page).await,
+            Outcome::History(command, parameters, login) => {
+                let history = self.ask_history(command, parameters, login, &visitor);
+                let (mut head, body) = history.await.into_parts();
+                head.headers.extend(Console::headers());
+                return Response::from_parts(head, body);
+            }
+            Outcome::Log(login) => self.show_log(&login, &visitor),
+        };
+        respond(Console::finished(answer))
+    }
+
+    async fn shows_client_certificate(&self, caller: &http::Caller) -> bool {
+        let (config, certificates) = (self.config.clone(), caller.certificates.clone());
+        let looking = tokio::task::spawn_blocking(move || {
+            known_to_clients(&config.client_tls.tls, &certificates).is_ok()
+        });
+        looking.await.unwrap_or(false)
+    }
+
+    /// They may be many: not on a thread that serves clients.
+    async fn look_at_sessions(self: &Arc<Self>, page: SessionsPage) -> Answer {
+        let admin = self.clone();
+        let looking = tokio::task::spawn_blocking(move || {
+            let view = admin.served.get()?.view();
+            Some(sessions_answer(&view, &page))
+        });
+        let looked = looking.await.ok().flatten();
+        looked.unwrap_or_else(|| Answer::status(StatusCode::SERVICE_UNAVAILABLE))
+    }
+
+    /// The same command as below the commands' path, with the visitor's identity in place of a header.
+    async fn ask_history(
+        self: &Arc<Self>,
+        command: &'static str,
+        parameters: Vec<(String, String)>,
+        login: Option<Login>,
+        visitor: &Caller,
+    ) -> Response<ResponseBody> {
+        let (Some(served), true) = (self.served.get(), self.config.history.is_some()) else {
+            return respond(Answer::status(StatusCode::NOT_FOUND));
+        };
+        let identities = login.map_or_else(Vec::new, |login| of(&served.view(), &login, visitor));
+        let _turn = self.questions.acquire().await;
+        let call = Call {
+            parameters,
+            identities,
+        };
+        self.look(command, call).await
+    }
+
+    /// The log names clients and paths: it is for whoever may fetch all data.
+    fn show_log(&self, login: &Login, visitor: &Caller) -> Answer {
+        let Some(served) = self.served.get() else {
+            return Answer::status(StatusCode::SERVICE_UNAVAILABLE);
+        };
+        let view = served.view();
+        let identities = of(&view, login, visitor);
+        if identities.is_empty() || !view.may_do_anything(&identities) {
+            return admin::Refused::NotAuthorized.answer("log");
+        }
+        let (lines, lost) = RECENT_LOG.lines();
+        Answer::json(
+            StatusCode::OK,
+            &Object::new().with("lines", lines).with("lost", lost),
+        )
+    }
+}
+
+/// What a visitor has proved.
+fn of(view: &dyn AdminView, login: &Login, visitor: &Caller) -> Vec<Id> {
+    let address = visitor.peer.ip().to_canonical().to_string();
+    let auth = Some(login.auth.expose().as_bytes());
+    view.identities(&login.scheme, auth, &address)
+}
+
+/// This server, as the console asks it.
+struct Server<'a> {
+    served: Option<&'a Served>,
+    config: &'a Config,
+    /// The caller has shown a certificate that the secure client port would take.
+    certified: bool,
+}
+
+impl Member for Server<'_> {
+    type Stream = DuplexStream;
+
+    fn connect(&self, caller: &Caller) -> Result<DuplexStream, String> {
+        self.reachable(caller)?;
+        let served = self.served.ok_or("the data is being loaded")?;
+        connect_within(&served.clients, caller.peer)
+    }
+
+    fn now_ms(&self) -> u64 {
+        clock::monotonic_ms()
+    }
+
+    fn token(&self) -> Option<String> {
+        let bytes = random::bytes::<16>().ok()?;
+        Some(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+impl Server<'_> {
+    /// The console lets nobody in whom the client ports keep out.
+    fn reachable(&self, caller: &Caller) -> Result<(), String> {
+        let reaches = |at: &config::ClientAddress| !at.ip.is_loopback() || caller.is_near;
+        let client = &self.config.client;
+        if client.plain.as_ref().is_some_and(reaches) {
+            return Ok(());
+        }
+        let wants = self.config.client_tls.tls.client_auth == ClientAuth::Need;
+        let by_tls = client.secure.as_ref().is_some_and(reaches);
+        if by_tls && caller.is_tls && (!wants || self.certified) {
+            return Ok(());
+        }
+        Err(match (by_tls, wants) {
+            (true, true) => {
+                "clients come by TLS with a certificate only: come by HTTPS, with one \
+                             (admin.forceHttps, admin.needClientAuth)"
+            }
+            (true, false) => "clients come by TLS only: come by HTTPS (admin.forceHttps)",
+            (false, _) => "clients come from this machine only (clientPortAddress)",
+        }
+        .to_owned())
+    }
+}

@@ -1,0 +1,261 @@
+//! `history/feed`: committed changes in their order, as they come.
+//!
+//! ```text
+//! history thread -> Readers (what is recorded) -> a task a feed: reads a page, writes its lines
+//!                                                  | a few pages; a reader who takes none ends it
+//!                                                  v
+//!                                                 the connection
+//! ```
+//!
+//! Lines of JSON: a change; `{"progress", "head", "hidden"}`, first and every few seconds; and last
+//! `{"end": {"reason", "text", "position", "resume_after"}}`, without which the connection broke.
+//! A feed reads what is recorded and holds no changes of its own, so a slow one costs no memory.
+//! Positions are the same on all members of an ensemble.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use history::ask::{self, AskError};
+use history::{FeedMemory, FeedPage, HistoryError, HistoryQuery, Position};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame};
+use hyper::{Response, StatusCode};
+use monitoring::admin::Call;
+use proto::Id;
+use serde_json::json;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+use tokio::time::Instant;
+
+use super::super::http::{ResponseBody, respond, with_head};
+use super::Admin;
+use super::history::{Caller, FEED, not_open, refused, resume_after, written};
+use crate::limits;
+use crate::recorder::Current;
+
+/// The type of lines of JSON.
+const LINES: &str = "application/x-ndjson";
+
+/// A feed at work.
+struct Feed {
+    admin: Arc<Admin>,
+    current: watch::Receiver<Current>,
+    query: Arc<HistoryQuery>,
+    identities: Arc<[Id]>,
+    /// All up to here was sent.
+    position: Position,
+    /// What the reader may see, as far as that is known.
+    memory: FeedMemory,
+    hidden: u64,
+    /// How often a line is sent, so that silence means a broken connection.
+    every: Duration,
+    /// When the last one was.
+    sent_at: Instant,
+    _place: OwnedSemaphorePermit,
+}
+
+/// Why a feed ends.
+enum End {
+    /// The reader has taken nothing for too long.
+    Slow,
+    /// The history is not open any more.
+    Closed,
+    /// It has no answer.
+    History(HistoryError),
+    /// The reader is gone.
+    Gone,
+}
+
+impl Admin {
+    pub(super) async fn feed(self: &Arc<Self>, call: &Call) -> Response<ResponseBody> {
+        let Ok(place) = self.feeds.clone().try_acquire_owned() else {
+            let text = format!("there are {} feeds already", limits::FEEDS_MAX);
+            let fields = json!({ "error": text });
+            return respond(written(StatusCode::SERVICE_UNAVAILABLE, FEED, fields));
+        };
+        let (query, after) = match ask::feed(&call.parameters) {
+            Ok(asked) => asked,
+            Err(error) => return respond(refused(FEED, &error)),
+        };
+        let current = self.readers.subscribe();
+        let Some(reader) = self.readers.get() else {
+            return respond(not_open(FEED));
+        };
+        let idle = Duration::from_millis(self.config.admin.idle_timeout_ms.into());
+        let mut feed = Feed {
+            admin: self.clone(),
+            current,
+            query: Arc::new(query),
+            identities: call.identities.clone().into(),
+            position: after.unwrap_or_else(|| Position::behind(reader.extent().head)),
+            memory: FeedMemory::default(),
+            hidden: 0,
+            every: limits::FEED_PROGRESS_EVERY.min(idle / 3),
+            sent_at: Instant::now(),
+            _place: place,
+        };
+        drop(reader);
+        // What cannot be begun is refused before the answer begins.
+        let first = match feed.page().await {
+            Ok(page) => page,
+            Err(End::History(error)) => return respond(refused(FEED, &AskError::History(error))),
+            Err(End::Closed | End::Slow | End::Gone) => return respond(not_open(FEED)),
+        };
+        let (lines, body) = mpsc::channel(limits::FEED_PAGES_MAX + 1);
+        // Kept for the last line.
+        let Ok(last) = lines.clone().reserve_owned().await else {
+            return respond(not_open(FEED));
+        };
+        // Ends when the connection does, or with the history.
+        tokio::spawn(async move {
+            let end = feed.run(first, &lines).await;
+            if let Some(line) = feed.last_line(end) {
+                last.send(line);
+            }
+        });
+        let body = Lines(body).boxed_unsync();
+        with_head(StatusCode::OK, Vec::new(), Some(LINES), body)
+    }
+}
+
+impl Feed {
+    /// What is recorded behind the position.
+    async fn page(&mut self) -> Result<FeedPage, End> {
+        let reader = self.current.borrow_and_update().reader.clone();
+        let reader = reader.ok_or(End::Closed)?;
+        let (admin, query) = (self.admin.clone(), self.query.clone());
+        let (identities, position) = (self.identities.clone(), self.position);
+        let mut memory = std::mem::take(&mut self.memory);
+        let reading = tokio::task::spawn_blocking(move || {
+            let view = admin.served.get()?.view();
+            let caller = Caller {
+                view: &view,
+                identities: &identities,
+            };
+            let page = reader.feed_on(&query, position, &caller, &mut memory);
+            Some((page, memory))
+        });
+        match reading.await {
+            Ok(Some((page, memory))) => {
+                self.memory = memory;
+                page.map_err(End::History)
+            }
+            Ok(None) | Err(_) => Err(End::Closed),
+        }
+    }
+
+    async fn run(&mut self, first: FeedPage, to: &mpsc::Sender<Bytes>) -> End {
+        match self.follow(first, to).await {
+            Ok(never) => match never {},
+            Err(end) => end,
+        }
+    }
+
+    async fn follow(
+        &mut self,
+        first: FeedPage,
+        to: &mpsc::Sender<Bytes>,
+    ) -> Result<Infallible, End> {
+        // At once: the reader sees that it is served.
+        self.send(self.progress_line(&first), to).await?;
+        let mut page = first;
+        loop {
+            self.send_page(&page, to).await?;
+            loop {
+                let due = self.sent_at + self.every;
+                let is_more = page.has_more;
+                tokio::select! {
+                    biased;
+                    () = to.closed() => return Err(End::Gone),
+                    () = tokio::time::sleep_until(due) => {
+                        self.send(self.progress_line(&page), to).await?;
+                    }
+                    () = std::future::ready(()), if is_more => break,
+                    changed = self.current.changed() => {
+                        changed.map_err(|_| End::Closed)?;
+                        break;
+                    }
+                }
+            }
+            page = self.page().await?;
+        }
+    }
+
+    async fn send_page(&mut self, page: &FeedPage, to: &mpsc::Sender<Bytes>) -> Result<(), End> {
+        if !page.results.is_empty() {
+            self.send(history::json::lines(&page.results), to).await?;
+        }
+        self.position = page.position;
+        self.hidden += page.hidden;
+        Ok(())
+    }
+
+    async fn send(&mut self, text: impl Into<Bytes>, to: &mpsc::Sender<Bytes>) -> Result<(), End> {
+        self.sent_at = Instant::now();
+        match to.send_timeout(text.into(), self.every).await {
+            Ok(()) => Ok(()),
+            Err(mpsc::error::SendTimeoutError::Timeout(_)) => Err(End::Slow),
+            Err(mpsc::error::SendTimeoutError::Closed(_)) => Err(End::Gone),
+        }
+    }
+
+    fn progress_line(&self, page: &FeedPage) -> String {
+        let progress = json!({
+            "progress": self.position.to_string(),
+            "head": history::json::hex(page.head.0),
+            "hidden": self.hidden,
+        });
+        format!("{progress}\n")
+    }
+
+    /// Says where to go on.
+    fn last_line(&self, end: End) -> Option<Bytes> {
+        let (reason, text, resume_after) = match end {
+            End::Gone => return None,
+            End::Slow => (
+                "slow",
+                "the reader has taken nothing for too long".into(),
+                None,
+            ),
+            End::Closed => ("closed", "the change history was closed".into(), None),
+            End::History(error) => {
+                let reason = match error {
+                    HistoryError::NotKept { .. } => "not_kept",
+                    HistoryError::Hole { .. } => "hole",
+                    _ => "failed",
+                };
+                (reason, error.to_string(), resume_after(&error))
+            }
+        };
+        let position = self.position.to_string();
+        let resume_after = resume_after.unwrap_or_else(|| position.clone());
+        let end = json!({ "end": {
+            "reason": reason,
+            "text": text,
+            "position": position,
+            "resume_after": resume_after,
+        }});
+        Some(format!("{end}\n").into())
+    }
+}
+
+/// Lines as they come.
+struct Lines(mpsc::Receiver<Bytes>);
+
+impl Body for Lines {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        self.0
+            .poll_recv(cx)
+            .map(|text| Some(Ok(Frame::data(text?))))
+    }
+}

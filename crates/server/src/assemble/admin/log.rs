@@ -1,0 +1,203 @@
+//! `backup/log`: the transactions behind one, for backups. Nothing of Apache ZooKeeper's is like it.
+//!
+//! `after` (`0x1a`) is the last transaction that the caller has. The answer is a log file: first the
+//! record of that transaction, so that the caller sees whether it has the same one, then all that is
+//! committed, and on the disk of this member, behind it. The header `last_zxid` names the last one;
+//! an answer that breaks off before it is none.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use history::{follows, parse_zxid};
+use http_body_util::BodyExt;
+use hyper::body::{Body, Frame};
+use hyper::{Response, StatusCode};
+use jute::Limits;
+use monitoring::admin::{Answer, Call, Object};
+use monitoring::role::Mode;
+use proto::Zxid;
+use replica::State;
+use storage::{
+    DataDirs, LoggedTxn, LoggedTxns, RealDisk, StorageError, is_log_whole, log, read_txns_from,
+};
+use tokio::sync::mpsc;
+
+use super::super::http::{ResponseBody, respond, with_head};
+use super::Admin;
+use super::served::Served;
+use super::snapshots::BINARY;
+use crate::limits;
+use crate::settings::field_limits;
+
+/// Why nothing is sent.
+#[derive(Debug, thiserror::Error)]
+enum NoLog {
+    #[error("after: a zxid is expected, such as 0x1a")]
+    Parameter,
+    #[error("this member is not in a quorum: what it has may not be committed")]
+    NotInQuorum,
+    #[error("this server is at {0}, which is before {1}")]
+    Behind(Zxid, Zxid),
+    #[error("the log does not reach back to {0}: take a new snapshot")]
+    NotKept(Zxid),
+    #[error("{0}")]
+    Storage(#[from] StorageError),
+}
+
+impl NoLog {
+    fn status(&self) -> StatusCode {
+        match self {
+            Self::Parameter => StatusCode::BAD_REQUEST,
+            Self::NotInQuorum => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Behind(..) => StatusCode::CONFLICT,
+            Self::NotKept(_) => StatusCode::GONE,
+            Self::Storage(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+impl Admin {
+    pub(super) async fn log(
+        &self,
+        served: &Served,
+        name: &str,
+        call: &Call,
+    ) -> Response<ResponseBody> {
+        // Each reads files, as questions to the history do.
+        let turn = self.questions.clone().acquire_owned().await;
+        match self.begin_log(served, call).await {
+            Ok(reading) => {
+                let headers = vec![("last_zxid", format!("0x{:x}", reading.upto.0))];
+                let (sender, pieces) = mpsc::channel(limits::SNAPSHOT_PIECES_MAX);
+                // Ends when all is read, or nobody takes it any more.
+                tokio::task::spawn_blocking(move || {
+                    reading.send(&sender);
+                    drop(turn);
+                });
+                let body = Pieces(pieces).boxed_unsync();
+                with_head(StatusCode::OK, headers, Some(BINARY), body)
+            }
+            Err(error) => {
+                if error.status().is_server_error() {
+                    tracing::warn!(err = %error, "no log by the admin server");
+                }
+                let mut answer = Answer::found(Object::new().with("error", error.to_string()));
+                answer.status = error.status();
+                respond(answer.under(name, None))
+            }
+        }
+    }
+
+    async fn begin_log(&self, served: &Served, call: &Call) -> Result<Reading, NoLog> {
+        let after = call
+            .parameter("after")
+            .and_then(|text| parse_zxid(text).ok());
+        let after = after.ok_or(NoLog::Parameter)?;
+        let upto = committed(served).ok_or(NoLog::NotInQuorum)?;
+        if upto < after {
+            return Err(NoLog::Behind(upto, after));
+        }
+        let (dirs, limits) = (served.dirs.clone(), field_limits(&self.config));
+        let opening =
+            tokio::task::spawn_blocking(move || Reading::open(&dirs, after, upto, limits));
+        let opened = opening.await;
+        opened.unwrap_or(Err(NoLog::NotInQuorum))
+    }
+}
+
+/// Up to where the log is committed and can be read.
+///
+/// What is applied while a role ends may be cut again; the generation tells.
+fn committed(served: &Served) -> Option<Zxid> {
+    let state = &served.clients.state;
+    let is_in_quorum = || {
+        let mode = served.clients.role.get().served_mode();
+        mode.is_some_and(|mode| mode != Mode::ReadOnly)
+            .then_some(())
+    };
+    let generation = state.generation();
+    is_in_quorum()?;
+    let applied = state.tree().last_zxid();
+    is_in_quorum()?;
+    (state.generation() == generation).then(|| applied.min(served.log_end.get()))
+}
+
+/// The log from a transaction on.
+struct Reading {
+    first: Option<LoggedTxn>,
+    txns: LoggedTxns<'static, RealDisk>,
+    upto: Zxid,
+}
+
+impl Reading {
+    fn open(dirs: &DataDirs, after: Zxid, upto: Zxid, limits: Limits) -> Result<Self, NoLog> {
+        let mut txns = read_txns_from(&RealDisk, dirs, after, limits)?;
+        let first = match txns.next() {
+            // It is behind the end, and half written.
+            Some(Err(_)) if upto == after => None,
+            first => first.transpose()?,
+        };
+        let goes_on = match &first {
+            Some(first) => {
+                let zxid = first.record.header.zxid;
+                zxid == after || follows(after, zxid)
+            }
+            // All of it is in the snapshot.
+            None => upto == after,
+        };
+        if !goes_on || !is_log_whole(&RealDisk, dirs, (after, upto), limits)? {
+            return Err(NoLog::NotKept(after));
+        }
+        Ok(Self { first, txns, upto })
+    }
+
+    fn send(mut self, to: &mpsc::Sender<io::Result<Bytes>>) {
+        let mut piece = log::file_header().to_vec();
+        let mut next = self.first.take().map(Ok);
+        while let Some(txn) = next.take() {
+            let txn = match txn {
+                Ok(txn) => txn,
+                Err(error) => {
+                    tracing::warn!(err = %error, "the log breaks off while it is sent");
+                    let _ = to.blocking_send(Err(io::Error::other(error)));
+                    return;
+                }
+            };
+            let zxid = txn.record.header.zxid;
+            if zxid > self.upto {
+                break;
+            }
+            log::put_record(&txn.payload, &mut piece);
+            if piece.len() >= limits::SNAPSHOT_PIECE_BYTES {
+                let sent = to.blocking_send(Ok(std::mem::take(&mut piece).into()));
+                if sent.is_err() {
+                    return;
+                }
+            }
+            // What is behind it may be half written.
+            if zxid == self.upto {
+                break;
+            }
+            next = self.txns.next();
+        }
+        let _ = to.blocking_send(Ok(piece.into()));
+    }
+}
+
+/// Pieces of a log as they are read.
+struct Pieces(mpsc::Receiver<io::Result<Bytes>>);
+
+impl Body for Pieces {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
+        let polled = self.0.poll_recv(cx);
+        polled.map(|piece| Some(piece?.map(Frame::data)))
+    }
+}

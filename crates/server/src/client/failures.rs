@@ -1,0 +1,165 @@
+//! How often clients of an address have failed to log in (`auth.maxFailuresPerMinute`).
+//!
+//! A minute begins with the first failure. When it has as many as are allowed, connections from there are refused
+//! until it is over; others never notice. An IPv6 network of 64 bits counts as one address: it is what one customer
+//! has.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, Ipv6Addr};
+
+use parking_lot::Mutex;
+
+use crate::limits;
+
+/// The failures of all addresses.
+pub(crate) struct AuthFailures {
+    /// `None` counts nothing.
+    max: Option<u32>,
+    minutes: Mutex<Minutes>,
+}
+
+#[derive(Default)]
+struct Minutes {
+    by_address: HashMap<IpAddr, Minute>,
+    /// When each has begun, oldest first.
+    oldest_first: VecDeque<(u64, IpAddr)>,
+}
+
+struct Minute {
+    failures: u32,
+}
+
+/// Length of a minute.
+const MINUTE_MS: u64 = 60_000;
+
+impl AuthFailures {
+    pub(crate) fn new(max: Option<u32>) -> Self {
+        Self {
+            max,
+            minutes: Mutex::default(),
+        }
+    }
+
+    /// Notes a failure; whether it is the last one that is allowed.
+    pub(crate) fn note(&self, address: IpAddr, now_ms: u64) -> bool {
+        let Some(max) = self.max else {
+            return false;
+        };
+        let minutes = &mut *self.minutes.lock();
+        minutes.forget_old(now_ms);
+        minutes.add(network(address), now_ms) == max
+    }
+
+    /// Whether connections from there are refused.
+    pub(crate) fn is_spent(&self, address: IpAddr, now_ms: u64) -> bool {
+        let Some(max) = self.max else {
+            return false;
+        };
+        let minutes = &mut *self.minutes.lock();
+        minutes.forget_old(now_ms);
+        let minute = minutes.by_address.get(&network(address));
+        minute.is_some_and(|minute| minute.failures >= max)
+    }
+}
+
+impl Minutes {
+    fn forget_old(&mut self, now_ms: u64) {
+        while let Some((begun, address)) = self.oldest_first.front() {
+            if now_ms.saturating_sub(*begun) < MINUTE_MS {
+                return;
+            }
+            self.by_address.remove(address);
+            self.oldest_first.pop_front();
+        }
+    }
+
+    /// The failures of its minute.
+    fn add(&mut self, address: IpAddr, now_ms: u64) -> u32 {
+        if let Some(minute) = self.by_address.get_mut(&address) {
+            minute.failures = minute.failures.saturating_add(1);
+            return minute.failures;
+        }
+        if self.by_address.len() >= limits::FAILED_ADDRESSES_MAX
+            && let Some((_, oldest)) = self.oldest_first.pop_front()
+        {
+            self.by_address.remove(&oldest);
+        }
+        self.by_address.insert(address, Minute { failures: 1 });
+        self.oldest_first.push_back((now_ms, address));
+        1
+    }
+}
+
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(address) => {
+            let [a, b, c, d, ..] = address.segments();
+            Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0).into()
+        }
+        v4 => v4,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().unwrap()
+    }
+
+    #[test]
+    fn an_address_is_refused_until_its_minute_is_over() {
+        let failures = AuthFailures::new(Some(3));
+        let (bad, good) = (ip("192.0.2.1"), ip("192.0.2.2"));
+        assert!(!failures.note(bad, 1000));
+        assert!(!failures.note(bad, 2000));
+        assert!(!failures.is_spent(bad, 2000));
+        assert!(failures.note(bad, 3000));
+        assert!(!failures.note(bad, 4000), "told once");
+        assert!(failures.is_spent(bad, 60_999));
+        assert!(!failures.is_spent(good, 60_999));
+        assert!(!failures.is_spent(bad, 61_000));
+        assert!(!failures.note(bad, 61_000));
+    }
+
+    #[test]
+    fn networks_of_ipv6_and_mapped_addresses_are_one_address() {
+        let failures = AuthFailures::new(Some(1));
+        assert!(failures.note(ip("2001:db8:0:1::1"), 0));
+        assert!(failures.is_spent(ip("2001:db8:0:1:ffff::2"), 0));
+        assert!(!failures.is_spent(ip("2001:db8:0:2::1"), 0));
+        assert!(failures.note(ip("::ffff:192.0.2.1"), 0));
+        assert!(failures.is_spent(ip("192.0.2.1"), 0));
+        assert!(!failures.is_spent(ip("192.0.2.2"), 0));
+    }
+
+    #[test]
+    fn the_table_is_bounded_and_the_oldest_gives_way() {
+        let failures = AuthFailures::new(Some(1));
+        let address =
+            |number: usize| -> IpAddr { Ipv4Addr::from(u32::try_from(number).unwrap()).into() };
+        let count = limits::FAILED_ADDRESSES_MAX + 5;
+        for number in 0..count {
+            failures.note(address(number), number as u64);
+        }
+        assert_eq!(
+            failures.minutes.lock().by_address.len(),
+            limits::FAILED_ADDRESSES_MAX
+        );
+        assert!(!failures.is_spent(address(4), count as u64));
+        assert!(failures.is_spent(address(5), count as u64));
+        assert!(!failures.is_spent(address(count - 1), count as u64 + MINUTE_MS));
+        assert!(failures.minutes.lock().oldest_first.is_empty());
+    }
+
+    #[test]
+    fn without_a_limit_nothing_is_counted() {
+        let failures = AuthFailures::new(None);
+        assert!(!failures.note(ip("192.0.2.1"), 0));
+        assert!(!failures.is_spent(ip("192.0.2.1"), 0));
+        assert!(failures.minutes.lock().by_address.is_empty());
+    }
+}

@@ -1,0 +1,100 @@
+//! What a history holds, against what was committed.
+
+use bytes::Bytes;
+use proto::Zxid;
+
+use super::Counts;
+use super::store::{Era, Recorded};
+use crate::history::{Entry, History};
+use crate::invariants::Held;
+
+/// Each era has every transaction behind its snapshot and nothing else, and the snapshot's znodes are
+/// what was there; between two eras is a gap that is known.
+pub(super) fn judge(recorded: &Recorded, committed: &History) -> Result<Counts, String> {
+    let mut counts = Counts::default();
+    let mut head = Zxid::ZERO;
+    for (number, era) in recorded.eras.iter().enumerate() {
+        let begin = era.at.zxid;
+        if begin < head || (number > 0 && begin == head) {
+            return Err(format!(
+                "an era begins at {begin}, before the end of the last, {head}"
+            ));
+        }
+        if number > 0 {
+            counts.missed += between(committed, head, begin).len();
+        }
+        is_complete(era, committed)?;
+        is_the_tree(era, committed)?;
+        counts.recorded += era.txns.len();
+        head = era.last();
+    }
+    Ok(counts)
+}
+
+/// Behind `from`, up to `upto`.
+fn between(committed: &History, from: Zxid, upto: Zxid) -> &[Entry] {
+    let entries = &committed.entries;
+    let begin = entries.partition_point(|entry| entry.zxid <= from);
+    let end = entries.partition_point(|entry| entry.zxid <= upto);
+    &entries[begin..end.max(begin)]
+}
+
+fn is_complete(era: &Era, committed: &History) -> Held {
+    let wanted = between(committed, era.at.zxid, era.last());
+    let mut found = era.txns.iter();
+    for entry in wanted {
+        match found.next() {
+            Some((header, bytes)) if header.zxid == entry.zxid => {
+                if *bytes != entry.bytes {
+                    return Err(format!(
+                        "another transaction {} than was committed",
+                        entry.zxid
+                    ));
+                }
+            }
+            other => {
+                let other = other.map(|(header, _)| header.zxid);
+                return Err(format!(
+                    "{} is missing behind the snapshot {}, {other:?} is in its place",
+                    entry.zxid, era.at.zxid
+                ));
+            }
+        }
+    }
+    match found.next() {
+        None => Ok(()),
+        Some((header, _)) => Err(format!("{} was never committed", header.zxid)),
+    }
+}
+
+/// What has not changed while the snapshot was taken is in it as it was.
+fn is_the_tree(era: &Era, committed: &History) -> Held {
+    let at = era.at.zxid;
+    let known_from = at
+        .max(era.at.covers.unwrap_or_default())
+        .max(era.base.last_seen);
+    let is_still = |path: &str| committed.changes(path, at, known_from).next().is_none();
+    let text_of = |data: &Option<Bytes>| data.as_ref().map(|data| data.escape_ascii().to_string());
+    for (path, (data, version)) in &era.base.znodes {
+        let is_system = path.is_empty() || path == "/" || path.starts_with("/zookeeper");
+        if is_system || !is_still(path) {
+            continue;
+        }
+        match committed.get(path, at) {
+            Some(node) if node.data == *data && node.version == *version => {}
+            node => {
+                return Err(format!(
+                    "the snapshot {at} has {path} with version {version} and {:?}, it was {node:?}",
+                    text_of(data)
+                ));
+            }
+        }
+    }
+    let lost = committed
+        .descendants("", at)
+        .find(|path| is_still(path) && !era.base.znodes.contains_key(*path));
+    match lost {
+        Some(path) => Err(format!("the snapshot {at} lacks {path}")),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,157 @@
+//! A change history in memory.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use history::{HistoryError, Keeper, Origin, Recording, Result, SnapshotAt, Znodes};
+use jute::Encode;
+use proto::txn::{TxnHeader, TxnRecord};
+use proto::{Acl, StatPersisted, Zxid};
+
+/// A place for a history.
+#[derive(Debug, Default)]
+pub(super) struct Memory(RefCell<Option<Recorded>>);
+
+/// A history.
+#[derive(Debug, Clone)]
+pub(super) struct Recorded {
+    /// In their order, each but the first behind a gap.
+    pub(super) eras: Vec<Era>,
+    /// Eras, and transactions of the last one, that a crash leaves.
+    durable: (usize, usize),
+}
+
+/// A time without a gap.
+#[derive(Debug, Clone)]
+pub(super) struct Era {
+    pub(super) at: SnapshotAt,
+    pub(super) base: Base,
+    pub(super) txns: Vec<(TxnHeader, Bytes)>,
+}
+
+/// The znodes that an era begins with.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Base {
+    /// Data and version.
+    pub(super) znodes: BTreeMap<String, (Option<Bytes>, i32)>,
+    /// The highest transaction that shows in them.
+    pub(super) last_seen: Zxid,
+}
+
+impl Memory {
+    pub(super) fn put(&self, recorded: Recorded) {
+        self.0.replace(Some(recorded));
+    }
+
+    pub(super) fn get(&self) -> Option<Recorded> {
+        self.0.borrow().clone()
+    }
+}
+
+impl Keeper for Memory {
+    type History = Recorded;
+
+    fn open(&self) -> Result<Recorded> {
+        self.get().ok_or_else(super::missing)
+    }
+
+    fn baseline(&self) -> Result<Base> {
+        Ok(Base::default())
+    }
+
+    fn create(&self, znodes: Base, at: SnapshotAt) -> Result<Recorded> {
+        let mut recorded = Recorded {
+            eras: Vec::new(),
+            durable: (0, 0),
+        };
+        recorded.begin_era(znodes, at)?;
+        self.put(recorded.clone());
+        Ok(recorded)
+    }
+}
+
+impl Recorded {
+    /// The last transaction.
+    pub(super) fn last(&self) -> Zxid {
+        self.eras.last().map_or(Zxid::ZERO, Era::last)
+    }
+
+    pub(super) fn make_durable(&mut self) {
+        let txns = self.eras.last().map_or(0, |era| era.txns.len());
+        self.durable = (self.eras.len(), txns);
+    }
+
+    /// What a crash leaves of it.
+    pub(super) fn at_checkpoint(mut self) -> Self {
+        let (eras, txns) = self.durable;
+        self.eras.truncate(eras);
+        if let Some(last) = self.eras.last_mut() {
+            last.txns.truncate(txns);
+        }
+        self
+    }
+}
+
+impl Era {
+    pub(super) fn last(&self) -> Zxid {
+        let last = self.txns.last();
+        last.map_or(self.at.zxid, |(header, _)| header.zxid)
+    }
+}
+
+impl Recording for Recorded {
+    type Znodes = Base;
+
+    fn head(&self) -> Zxid {
+        self.last()
+    }
+
+    fn is_head(&self, header: &TxnHeader) -> bool {
+        let last = self.eras.last().and_then(|era| era.txns.last());
+        last.is_none_or(|(last, _)| last.zxid != header.zxid || last == header)
+    }
+
+    fn append(&mut self, record: &TxnRecord, _: &Origin) -> Result<()> {
+        let (got, head) = (record.header.zxid, self.last());
+        let Some(era) = self.eras.last_mut().filter(|_| got > head) else {
+            return Err(HistoryError::OutOfTurn { got, head });
+        };
+        era.txns.push((record.header, record.to_bytes()));
+        Ok(())
+    }
+
+    fn begin_era(&mut self, base: Base, at: SnapshotAt) -> Result<()> {
+        let txns = Vec::new();
+        self.eras.push(Era { at, base, txns });
+        self.make_durable();
+        Ok(())
+    }
+
+    fn publish(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn checkpoint(&mut self) -> Result<()> {
+        self.make_durable();
+        Ok(())
+    }
+}
+
+impl Znodes for Base {
+    fn acl(&mut self, _: i64, _: &[Acl]) {}
+
+    fn znode(
+        &mut self,
+        path: &str,
+        data: Option<&[u8]>,
+        _: i64,
+        stat: &StatPersisted,
+    ) -> Result<()> {
+        let seen = stat.czxid.max(stat.mzxid).max(stat.pzxid);
+        self.last_seen = self.last_seen.max(Zxid(seen));
+        let data = data.map(Bytes::copy_from_slice);
+        self.znodes.insert(path.to_owned(), (data, stat.version));
+        Ok(())
+    }
+}

@@ -1,0 +1,361 @@
+//! Guards of the code that ships which the storm seldom needs, one script each: it leads there by the
+//! shortest way, is green as it is, and red with the mutant that leaves the guard out.
+
+use bytes::Bytes;
+use jute::Encode;
+use proto::learner::{LearnerPacket, LearnerRequest, Touch};
+use proto::request::SetDataRequest;
+use proto::{OpCode, SessionId};
+use replica::sessions::Sessions;
+use replica::{Input, LearnerEvent, Port, State};
+use session::Owner;
+use zab::leader::LinkId;
+
+use super::{SOON, change_history, files, holes};
+use crate::checks::Violation;
+use crate::ensemble::Ensemble;
+use crate::invariants::session_owner::SessionOwner;
+use crate::mutant::Mutant;
+use crate::network;
+use crate::plan::{MS, Plan, SECOND};
+use crate::queue::{Event, Micros};
+use crate::world::World;
+
+/// A guard, and what it guards against, step by step.
+#[derive(Debug, Clone, Copy)]
+pub struct Guard {
+    /// What goes wrong without it.
+    pub title: &'static str,
+    /// The bug that leaves it out.
+    pub mutant: Mutant,
+    plan: fn(Plan) -> Plan,
+    script: fn(&mut Ensemble),
+}
+
+impl Guard {
+    /// Plays it, with this bug or with none.
+    pub fn play(&self, mutant: Option<Mutant>, prints: bool) -> Option<Violation> {
+        let plan = (self.plan)(Plan::quiet(mutant));
+        let mut ensemble = Ensemble::new(SEED, plan, prints);
+        ensemble.start_all();
+        (self.script)(&mut ensemble);
+        ensemble.world.held.clear();
+        ensemble.heal();
+        ensemble.must_be_well();
+        ensemble.world.checks.violation
+    }
+}
+
+/// Chance has a part in some of the scripts.
+const SEED: u64 = 10;
+
+/// All of them.
+pub const GUARDS: &[Guard] = &[
+    Guard {
+        title: "a session moves between a follower and its observer, and what its old connection has \
+            asked for comes late",
+        mutant: Mutant::LateRequestsRelayed,
+        plan: with_observers,
+        script: clients_move_to_observers,
+    },
+    Guard {
+        title: "a session moves between members, and what its old connection has asked for comes late",
+        mutant: Mutant::OwnerIgnored,
+        plan: with_observers,
+        script: clients_move,
+    },
+    Guard {
+        title: "an observer that began with a snapshot comes to a follower that has heard less",
+        mutant: Mutant::ObserverCutBack,
+        plan: |plan| {
+            let mut plan = Plan {
+                voters: 3,
+                observers: 1,
+                clients: 4,
+                think: 5 * MS,
+                chunk_bytes: 400,
+                committed_len: 3,
+                use_disk_log: false,
+                ..plan
+            };
+            plan.features.has_observer_masters = true;
+            plan
+        },
+        script: observer_is_ahead,
+    },
+    Guard {
+        title: "a client comes back while the upgrade of its session waits behind its long requests",
+        mutant: Mutant::WaitingUpgradeUnknown,
+        plan: with_local_sessions,
+        script: upgrade_waits,
+    },
+    Guard {
+        title: "the upgrade of a session that has moved meanwhile",
+        mutant: Mutant::UpgradeTakesBack,
+        plan: with_local_sessions,
+        script: upgrade_waits,
+    },
+    Guard {
+        title: "a server that has taken over a snapshot leads, and serves from the log in front of it",
+        mutant: Mutant::LogWholeFromKept,
+        plan: |plan| Plan { voters: 5, ..plan },
+        script: holes::committed_log_over_snapshot,
+    },
+    Guard {
+        title: "a server with a damaged log votes with an empty history",
+        mutant: Mutant::UntrustedVotes,
+        plan: |plan| plan,
+        script: files::log_rots,
+    },
+    Guard {
+        title: "a log counts up to where it is damaged",
+        mutant: Mutant::DamageEndsLog,
+        plan: |plan| plan,
+        script: files::log_rots,
+    },
+    Guard {
+        title: "a snapshot rots, and an older one is there with a log that does not lead to it",
+        mutant: Mutant::LostSnapshotIgnored,
+        plan: |plan| plan,
+        script: files::snapshot_rots,
+    },
+    Guard {
+        title: "a voter has accepted a later epoch than there is",
+        mutant: Mutant::VoterAheadLeftOut,
+        plan: |plan| plan,
+        script: files::voter_is_ahead,
+    },
+    Guard {
+        title: "two snapshots of the leader, the second in the place of the first, before the change \
+            history comes to them",
+        mutant: Mutant::SeamNotNoted,
+        plan: |plan| plan,
+        script: change_history::comes_late,
+    },
+    Guard {
+        title: "the oracle of two names the other server, and what it has said before is kept",
+        mutant: Mutant::OracleAnswerKept,
+        plan: |plan| {
+            Plan {
+                clients: 4,
+                think: 15 * MS,
+                ..plan
+            }
+            .of_two()
+        },
+        script: word_moves,
+    },
+];
+
+/// Of two servers the one that leads may go on alone. Then the other one may, and they part.
+fn word_moves(ensemble: &mut Ensemble) {
+    for _ in 0..20 {
+        ensemble.served_by(&[0, 1]);
+        let Some(leader) = ensemble.leader() else {
+            return;
+        };
+        ensemble.name(Some(leader));
+        ensemble.run(SECOND / 2);
+        ensemble.name(Some(1 - leader));
+        ensemble.part();
+        ensemble.run(2 * SECOND);
+        ensemble.mend();
+    }
+}
+
+fn with_observers(plan: Plan) -> Plan {
+    let mut plan = Plan {
+        observers: 2,
+        clients: 4,
+        think: 15 * MS,
+        ..plan
+    };
+    plan.features.has_observer_masters = true;
+    plan
+}
+
+fn with_local_sessions(plan: Plan) -> Plan {
+    let mut plan = Plan {
+        sync: 50 * MS,
+        ..plan
+    };
+    plan.features.local_sessions = true;
+    plan
+}
+
+/// Clients lose their connections one after the other, and what they have asked for arrives when they
+/// have come back elsewhere.
+fn clients_move(ensemble: &mut Ensemble) {
+    clients_lose_connections(ensemble, |_, _| None);
+}
+
+/// The same between a follower and an observer that gets all from it: the leader cannot tell the two
+/// connections apart.
+fn clients_move_to_observers(ensemble: &mut Ensemble) {
+    clients_lose_connections(ensemble, Ensemble::other_side_of_observer);
+}
+
+/// Clients come back where `next` wants, if it wants something.
+fn clients_lose_connections(ensemble: &mut Ensemble, next: fn(&Ensemble, usize) -> Option<usize>) {
+    ensemble.served_by(&[0, 1, 2, 3, 4]);
+    for round in 0..200 {
+        let client = round % ensemble.clients.len();
+        if let Some(connection) = ensemble.clients[client].connection {
+            let ends = ensemble.world.network.get(connection).map(|it| it.ends);
+            let server = ends.and_then(|ends| ends[1].server());
+            let goes_to = server.and_then(|server| next(ensemble, server));
+            ensemble.clients[client].goes_to = goes_to;
+            let World { network, queue, .. } = &mut ensemble.world;
+            network.slow_down(connection, 0, LATE);
+            for (end, after) in [(0, LATE / 4), (1, 2 * LATE)] {
+                queue.after(after, Event::Broken { connection, end });
+            }
+        }
+        ensemble.run(LATE / 2);
+    }
+}
+
+/// The observer gets a snapshot of changes that go on meanwhile, while another follower hears nothing.
+/// Then the observer comes to that one: where it is, the snapshot holds parts of what came later.
+fn observer_is_ahead(ensemble: &mut Ensemble) {
+    const OBSERVER: usize = 3;
+    ensemble.served_by(&[0, 1, 2, OBSERVER]);
+    for round in 0..16 {
+        ensemble.kill(OBSERVER);
+        ensemble.run(400 * MS);
+        let Some(leader) = ensemble.leader() else {
+            continue;
+        };
+        let mut followers = (0..3).filter(|server| *server != leader).cycle();
+        let deaf = followers.nth(round % 2).unwrap_or(leader);
+        ensemble.start(OBSERVER);
+        ensemble.run_until(200 * MS, |ensemble| {
+            ensemble.world.network.brings_tree(OBSERVER)
+        });
+        ensemble.world.network.cut(leader, deaf);
+        ensemble.run(500 * MS);
+        let World { network, queue, .. } = &mut ensemble.world;
+        for connection in network.between_servers(false) {
+            let ends = network.get(connection).map(|connection| connection.ends);
+            let mut ends = ends.into_iter().flatten();
+            if ends.any(|end| end.server() == Some(OBSERVER)) {
+                queue.after(0, Event::Broken { connection, end: 0 });
+                queue.after(0, Event::Broken { connection, end: 1 });
+            }
+        }
+        ensemble.run(400 * MS);
+        ensemble.mend();
+        ensemble.run(200 * MS);
+    }
+}
+
+/// Server 1 passes on long requests of a session that is local to it, and then what makes it global,
+/// which waits behind them. Meanwhile the client comes back to server 2: it may write there, and nowhere
+/// else.
+fn upgrade_waits(ensemble: &mut Ensemble) {
+    const LONG_BYTES: usize = 1_000_000;
+    ensemble.led_by(2);
+    ensemble.served_by(&[0, 1, 2]);
+    let links = [0, 1].map(|server| ensemble.learner_link(2, server));
+    let [Some(old), Some(new)] = links else {
+        return ensemble.wrong("servers 1 and 2 are to follow server 3".into());
+    };
+    let long = SetDataRequest {
+        path: Some("/none".into()),
+        data: Some(vec![b'x'; LONG_BYTES].into()),
+        version: -1,
+    };
+    let timeout_ms: i32 = 60_000;
+    let requests = [
+        (OpCode::SetData, long.to_bytes()),
+        (OpCode::SetData, long.to_bytes()),
+        (OpCode::SetData, long.to_bytes()),
+        (
+            OpCode::CreateSession,
+            Bytes::copy_from_slice(&timeout_ms.to_be_bytes()),
+        ),
+    ];
+    let requests = requests.into_iter().zip(0..).map(|((op, body), cxid)| {
+        LearnerPacket::Request(LearnerRequest {
+            session: MOVING,
+            cxid,
+            op: op.number(),
+            body,
+            authinfo: Some(Vec::new()),
+        })
+    });
+    let session = MOVING;
+    let asks = LearnerPacket::Revalidate(Touch {
+        session,
+        timeout_ms,
+    });
+    let packets = [(old, requests.collect()), (new, vec![asks])];
+    ensemble.tell_leader(2, packets);
+    ensemble.run(SOON);
+    let Some(process) = ensemble.process(2) else {
+        return;
+    };
+    let is_there = process.state.tree().session_timeout_ms(MOVING) == Some(timeout_ms);
+    let mut sessions = process.state.sessions();
+    let may_write =
+        |sessions: &mut Sessions, link: LinkId| sessions.check(MOVING, Owner(link.0)).is_ok();
+    let may = [old, new].map(|link| may_write(&mut sessions, link));
+    drop(sessions);
+    if !is_there || may != [false, true] {
+        let text =
+            format!("session {MOVING} is there: {is_there}; may write over old and new: {may:?}");
+        ensemble.world.checks.fail(SessionOwner::NAME, text);
+    }
+}
+
+/// Whose upgrade it is.
+const MOVING: SessionId = SessionId(0x107);
+
+impl Ensemble {
+    /// The observer that gets all from this follower, or the other way round.
+    fn other_side_of_observer(&self, server: usize) -> Option<usize> {
+        let network = &self.world.network;
+        let numbers = network.between_servers(false).into_iter();
+        let observed = numbers.filter_map(|number| {
+            let connection = network.get(number)?;
+            let is_observed = connection.port == network::Port::Members(Port::Observers);
+            let ends = connection.ends.map(|end| end.server());
+            (is_observed && ends.contains(&Some(server))).then_some(ends)
+        });
+        let mut others = observed.flatten().flatten();
+        others.find(|other| *other != server)
+    }
+
+    /// The connection between a leader and its learner, as the leader knows it.
+    fn learner_link(&self, leader: usize, learner: usize) -> Option<LinkId> {
+        let network = &self.world.network;
+        let mut numbers = network.between_servers(false).into_iter();
+        let number = numbers.find(|number| {
+            network.get(*number).is_some_and(|connection| {
+                let ends = connection.ends.map(|end| end.server());
+                let port = network::Port::Members(Port::Learners);
+                connection.port == port && ends == [Some(learner), Some(leader)]
+            })
+        })?;
+        Some(LinkId(number))
+    }
+
+    /// These packets come to a leader all at once.
+    fn tell_leader(&mut self, leader: usize, packets: [(LinkId, Vec<LearnerPacket>); 2]) {
+        let life = self
+            .process(leader)
+            .map_or(0, |process| process.host.world.life);
+        self.with(leader, life, |server| {
+            for (link, packets) in packets {
+                let event = LearnerEvent::Packets { link, packets };
+                server
+                    .host
+                    .inputs
+                    .push_back(Input::Learner(Port::Learners, event));
+            }
+        });
+    }
+}
+
+/// How late it is.
+const LATE: Micros = 200 * MS;

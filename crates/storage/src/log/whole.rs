@@ -1,0 +1,140 @@
+//! Whether the log holds one history from a transaction to another.
+
+use std::collections::BTreeSet;
+
+use jute::Limits;
+use proto::Zxid;
+
+use super::chain::read_txns_from;
+use crate::dirs::DataDirs;
+use crate::disk::Disk;
+use crate::error::StorageError;
+use crate::names::{list_logs, list_snapshots};
+
+/// Whether what the log has behind `from` and up to `upto` is one history.
+///
+/// Where a learner got its leader's snapshot, the log from before stays and goes on behind the
+/// snapshot: what it has in between may never have been committed. Such a place shows as a zxid that
+/// is missing, or as a snapshot whose last transaction the log does not have. (A snapshot of before
+/// the first transaction of an epoch is taken for such a place, too.)
+///
+/// `upto` is a transaction that is known to be committed.
+///
+/// # Errors
+/// If a file cannot be read, or is damaged.
+pub fn is_log_whole<D: Disk>(
+    disk: &D,
+    dirs: &DataDirs,
+    (from, upto): (Zxid, Zxid),
+    limits: Limits,
+) -> Result<bool, StorageError> {
+    let is_between = |zxid: &Zxid| *zxid > from && *zxid <= upto;
+    let snapshots = list_snapshots(disk, &dirs.snap)?.into_iter();
+    let mut awaited: BTreeSet<Zxid> = snapshots
+        .map(|snapshot| snapshot.zxid)
+        .filter(is_between)
+        .collect();
+    let logs = list_logs(disk, &dirs.log)?;
+    // What lies in one file was written by one role after the other, each behind what it knew.
+    if awaited.is_empty() && !logs.iter().any(|log| is_between(&log.zxid)) {
+        return Ok(true);
+    }
+    for txn in read_txns_from(disk, dirs, from, limits)? {
+        let zxid = match txn {
+            Ok(txn) => txn.record.header.zxid,
+            Err(StorageError::Gap { .. }) => return Ok(false),
+            Err(other) => return Err(other),
+        };
+        awaited.remove(&zxid);
+        // What is being written behind it may look like damage.
+        if zxid >= upto {
+            break;
+        }
+    }
+    Ok(awaited.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::Arc;
+
+    use jute::Encode;
+    use proto::SessionId;
+    use proto::txn::{Txn, TxnHeader, TxnRecord};
+
+    use super::*;
+    use crate::dirs::OpenOptions;
+    use crate::log::{LogSettings, LogWriter};
+    use crate::real_disk::RealDisk;
+
+    fn open(dir: &Path) -> DataDirs {
+        DataDirs::open(&RealDisk, dir, dir, OpenOptions::default()).unwrap()
+    }
+
+    /// A file of the log with these transactions.
+    fn write(dirs: &DataDirs, zxids: &[i64]) {
+        let mut log = LogWriter::new(Arc::new(RealDisk), dirs, LogSettings::default());
+        for zxid in zxids.iter().copied().map(Zxid) {
+            let txn = Txn::CreateSession { timeout_ms: 1 };
+            let header = TxnHeader {
+                session: SessionId(1),
+                cxid: 0,
+                zxid,
+                time_ms: 0,
+                op: txn.op().number(),
+            };
+            let record = TxnRecord {
+                header,
+                txn,
+                digest: None,
+            };
+            log.append(zxid, &record.to_bytes()).unwrap();
+        }
+        log.commit().unwrap();
+    }
+
+    fn is_whole(dirs: &DataDirs, from: i64, upto: i64) -> bool {
+        let between = (Zxid(from), Zxid(upto));
+        is_log_whole(&RealDisk, dirs, between, Limits::default()).unwrap()
+    }
+
+    const EPOCH_2: i64 = 0x2_0000_0000;
+
+    #[test]
+    fn a_log_of_several_files_is_one_history() {
+        let dir = tempfile::tempdir().unwrap();
+        let dirs = open(dir.path());
+        write(&dirs, &[1, 2, 3]);
+        write(&dirs, &[4, 5, EPOCH_2 + 1]);
+        std::fs::write(dirs.snap.join("snapshot.3"), b"its own").unwrap();
+        assert!(is_whole(&dirs, 1, EPOCH_2 + 1));
+        assert!(is_whole(&dirs, 4, 5));
+    }
+
+    #[test]
+    fn a_leaders_snapshot_parts_the_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let dirs = open(dir.path());
+        // 5 may never have been committed.
+        write(&dirs, &[4, 5]);
+        write(&dirs, &[EPOCH_2 + 1, EPOCH_2 + 2]);
+        assert!(is_whole(&dirs, 4, EPOCH_2 + 2));
+        let name = format!("snapshot.{:x}", EPOCH_2);
+        std::fs::write(dirs.snap.join(name), b"the leader's").unwrap();
+        assert!(!is_whole(&dirs, 4, EPOCH_2 + 2));
+        // Behind it all is well, and what comes later does not matter.
+        assert!(is_whole(&dirs, EPOCH_2, EPOCH_2 + 2));
+        assert!(is_whole(&dirs, 4, 5));
+    }
+
+    #[test]
+    fn a_missing_zxid_parts_the_log() {
+        let dir = tempfile::tempdir().unwrap();
+        let dirs = open(dir.path());
+        write(&dirs, &[4, 5]);
+        write(&dirs, &[EPOCH_2 + 7]);
+        assert!(!is_whole(&dirs, 4, EPOCH_2 + 7));
+        assert!(is_whole(&dirs, EPOCH_2 + 6, EPOCH_2 + 7));
+    }
+}

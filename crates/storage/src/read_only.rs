@@ -1,0 +1,62 @@
+//! A disk on which nothing is changed: to find out what a start would find, beside a server that runs.
+
+use std::io;
+use std::path::Path;
+
+use crate::disk::{DirEntry, Disk, DiskLock};
+
+/// Another disk, to read from.
+///
+/// To remove a file does nothing and succeeds, as does to sync a directory: that is all that
+/// [`recover()`](crate::recover()) asks for besides reading, and it goes by what it has read. Everything else that would
+/// change something fails.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct ReadOnly<D>(pub D);
+
+impl<D: Disk> Disk for ReadOnly<D> {
+    type File = D::File;
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        self.0.list(dir)
+    }
+
+    fn is_dir(&self, path: &Path) -> bool {
+        self.0.is_dir(path)
+    }
+
+    fn create_dir_all(&self, _: &Path) -> io::Result<()> {
+        refused()
+    }
+
+    fn open(&self, path: &Path) -> io::Result<D::File> {
+        self.0.open(path)
+    }
+
+    fn open_for_change(&self, _: &Path) -> io::Result<D::File> {
+        refused()
+    }
+
+    fn create(&self, _: &Path) -> io::Result<D::File> {
+        refused()
+    }
+
+    fn rename(&self, _: &Path, _: &Path) -> io::Result<()> {
+        refused()
+    }
+
+    fn remove(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn sync_dir(&self, _: &Path) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn lock(&self, _: &Path) -> io::Result<Option<Box<dyn DiskLock>>> {
+        refused()
+    }
+}
+
+fn refused<T>() -> io::Result<T> {
+    Err(io::ErrorKind::ReadOnlyFilesystem.into())
+}

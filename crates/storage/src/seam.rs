@@ -1,0 +1,204 @@
+//! Where the log is parted: a leader's snapshot took the place of what it holds before.
+//!
+//! A learner that takes its leader's snapshot keeps the log in front of it, which may hold what was
+//! never committed, and goes on behind it. The snapshot shows that for as long as it is there; it is
+//! purged one day, or replaced by the next one. So `version-2/zoarium.seam` in the snapshot
+//! directory names its transaction, from before the snapshot gets its name:
+//!
+//! ```text
+//! 1. the seam is written and synced      after a crash: it is behind the end of what is recovered,
+//!                                        and forgotten by the start (`forget_seams_behind`)
+//! 2. the snapshot gets its name          after a crash: the seam counts
+//! 3. other snapshots go                  the same
+//! ```
+//!
+//! The file holds two zxids, one a line: the newest, and the one before, which counts again if the
+//! newest is forgotten. The last line is a checksum. Recovery does not need it: it is for whoever reads the log from a
+//! transaction on that he knows (the change history). Apache ZooKeeper has no such file, and does
+//! not look at it.
+
+use std::path::{Path, PathBuf};
+
+use proto::Zxid;
+use proto::mutant::{self, Mutant};
+
+use crate::checksum::Checksum;
+use crate::dirs::DataDirs;
+use crate::disk::{Disk, DiskFile};
+use crate::error::{StorageError, io_error};
+
+/// The file's name.
+const SEAM: &str = "zoarium.seam";
+/// More than it ever holds.
+const BYTES_MAX: usize = 256;
+
+/// The last place at which the log is parted: what it holds up to there may be of another history
+/// than what it holds behind.
+///
+/// # Errors
+/// If the file cannot be read, or is damaged.
+pub fn last_seam<D: Disk>(disk: &D, dirs: &DataDirs) -> Result<Option<Zxid>, StorageError> {
+    Ok(read(disk, &path_of(dirs))?.first().copied())
+}
+
+/// A leader's snapshot of `zxid` is about to get its name.
+///
+/// # Errors
+/// If the file cannot be written; the old one stays.
+pub fn note_seam<D: Disk>(disk: &D, dirs: &DataDirs, zxid: Zxid) -> Result<(), StorageError> {
+    if mutant::is(Mutant::SeamNotNoted) {
+        return Ok(());
+    }
+    let path = path_of(dirs);
+    let before = match read(disk, &path) {
+        // This one takes its place.
+        Err(StorageError::Seam { .. }) => Vec::new(),
+        other => other?,
+    };
+    // One that is behind this is of a history that was given up.
+    let before = before.into_iter().filter(|before| *before < zxid);
+    let seams: Vec<Zxid> = [zxid].into_iter().chain(before).take(2).collect();
+    write(disk, dirs, &path, &seams)
+}
+
+/// The database ends here: a seam behind it never came to be, or was cut off. One that cannot be
+/// read is taken to be here.
+///
+/// # Errors
+/// If the file cannot be read or written.
+pub fn forget_seams_behind<D: Disk>(
+    disk: &D,
+    dirs: &DataDirs,
+    end: Zxid,
+) -> Result<(), StorageError> {
+    let path = path_of(dirs);
+    match read(disk, &path) {
+        Ok(seams) if seams.iter().all(|seam| *seam <= end) => Ok(()),
+        Ok(mut seams) => {
+            seams.retain(|seam| *seam <= end);
+            write(disk, dirs, &path, &seams)
+        }
+        Err(error @ StorageError::Seam { .. }) => {
+            tracing::warn!(err = %error, %end, "what the log holds up to here is taken for another history");
+            write(disk, dirs, &path, &[end])
+        }
+        Err(other) => Err(other),
+    }
+}
+
+fn path_of(dirs: &DataDirs) -> PathBuf {
+    dirs.snap.join(SEAM)
+}
+
+fn read<D: Disk>(disk: &D, path: &Path) -> Result<Vec<Zxid>, StorageError> {
+    let damaged = |reason: &'static str| StorageError::Seam {
+        path: path.to_path_buf(),
+        reason,
+    };
+    let content = match disk.read_small(path, BYTES_MAX) {
+        Ok(None) => return Ok(Vec::new()),
+        Ok(Some(content)) => content,
+        Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
+            return Err(damaged("it is too long"));
+        }
+        Err(error) => return Err(io_error("read", path)(error)),
+    };
+    let text = std::str::from_utf8(&content).map_err(|_| damaged("it is no text"))?;
+    let (zxids, sum) = text
+        .trim_end_matches('\n')
+        .rsplit_once('\n')
+        .ok_or_else(|| damaged("it ends too early"))?;
+    if sum != checksum(zxids) {
+        return Err(damaged("its checksum is wrong"));
+    }
+    let zxids = zxids.lines().map(|line| i64::from_str_radix(line, 16));
+    let zxids: Result<Vec<i64>, _> = zxids.collect();
+    let zxids = zxids.map_err(|_| damaged("it holds no zxid"))?;
+    Ok(zxids.into_iter().map(Zxid).collect())
+}
+
+fn write<D: Disk>(
+    disk: &D,
+    dirs: &DataDirs,
+    path: &Path,
+    seams: &[Zxid],
+) -> Result<(), StorageError> {
+    let zxids: Vec<String> = seams.iter().map(|seam| format!("{:x}", seam.0)).collect();
+    let zxids = zxids.join("\n");
+    let text = format!("{zxids}\n{}\n", checksum(&zxids));
+    let temporary = path.with_extension("seam.tmp");
+    let write = || {
+        let file = disk.create(&temporary)?;
+        file.write_all_at(0, text.as_bytes())?;
+        file.sync_data()?;
+        disk.rename(&temporary, path)?;
+        disk.sync_dir(&dirs.snap)
+    };
+    write().map_err(io_error("write", path))
+}
+
+fn checksum(zxids: &str) -> String {
+    format!("{:08x}", Checksum::of(zxids.as_bytes()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dirs::OpenOptions;
+    use crate::real_disk::RealDisk;
+
+    fn dirs() -> (tempfile::TempDir, DataDirs) {
+        let dir = tempfile::tempdir().unwrap();
+        let dirs =
+            DataDirs::open(&RealDisk, dir.path(), dir.path(), OpenOptions::default()).unwrap();
+        (dir, dirs)
+    }
+
+    #[test]
+    fn the_one_before_counts_if_the_last_never_came_to_be() {
+        let (_dir, dirs) = dirs();
+        let last = || last_seam(&RealDisk, &dirs).unwrap();
+        assert_eq!(last(), None);
+        for zxid in [3, 7, 12] {
+            note_seam(&RealDisk, &dirs, Zxid(zxid)).unwrap();
+            assert_eq!(last(), Some(Zxid(zxid)));
+        }
+        forget_seams_behind(&RealDisk, &dirs, Zxid(12)).unwrap();
+        assert_eq!(last(), Some(Zxid(12)));
+        forget_seams_behind(&RealDisk, &dirs, Zxid(11)).unwrap();
+        assert_eq!(last(), Some(Zxid(7)));
+        // Another history, that does not reach so far.
+        note_seam(&RealDisk, &dirs, Zxid(5)).unwrap();
+        assert_eq!(last(), Some(Zxid(5)));
+        forget_seams_behind(&RealDisk, &dirs, Zxid(4)).unwrap();
+        assert_eq!(last(), None);
+    }
+
+    #[test]
+    fn a_damaged_one_is_taken_to_be_at_the_end() {
+        let (_dir, dirs) = dirs();
+        note_seam(&RealDisk, &dirs, Zxid(0x1_0000_0003)).unwrap();
+        let path = path_of(&dirs);
+        let whole = std::fs::read(&path).unwrap();
+        let cut = (0..whole.len() - 1).map(|len| whole[..len].to_vec());
+        let flipped = (0..whole.len() - 1).map(|at| {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 0x11;
+            flipped
+        });
+        let long = std::iter::once(vec![b'1'; 1000]);
+        for damaged in cut.chain(flipped).chain(long) {
+            std::fs::write(&path, &damaged).unwrap();
+            let found = last_seam(&RealDisk, &dirs);
+            assert!(
+                matches!(found, Err(StorageError::Seam { .. })),
+                "{damaged:?}: {found:?}"
+            );
+            forget_seams_behind(&RealDisk, &dirs, Zxid(9)).unwrap();
+            assert_eq!(last_seam(&RealDisk, &dirs).unwrap(), Some(Zxid(9)));
+        }
+        std::fs::write(&path, b"").unwrap();
+        note_seam(&RealDisk, &dirs, Zxid(11)).unwrap();
+        assert_eq!(last_seam(&RealDisk, &dirs).unwrap(), Some(Zxid(11)));
+    }
+}

@@ -1,0 +1,173 @@
+//! The disk of this machine for a server that can be killed inside its process.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::disk::{DirEntry, Disk, DiskFile, DiskLock};
+use crate::real_disk::RealDisk;
+
+/// The disk of this machine, with a switch: when it is off, nothing is changed any more.
+///
+/// What was written before stays, synced or not, as it does when a process is killed; a power failure would take what
+/// was not synced.
+#[derive(Debug, Clone, Default)]
+pub struct SwitchedDisk {
+    switch: Arc<Switch>,
+}
+
+#[derive(Debug, Default)]
+struct Switch {
+    is_off: AtomicBool,
+    sync_delay_ms: AtomicU64,
+}
+
+/// A file of a [`SwitchedDisk`].
+#[derive(Debug)]
+pub struct SwitchedFile {
+    file: File,
+    switch: Arc<Switch>,
+}
+
+impl SwitchedDisk {
+    /// Every change is refused from here on; one that is under way may still be done.
+    pub fn switch_off(&self) {
+        self.switch.is_off.store(true, Ordering::SeqCst);
+    }
+
+    /// Every sync of a file takes so much longer; zero to end that.
+    pub fn slow_down(&self, delay: Duration) {
+        let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        self.switch.sync_delay_ms.store(delay_ms, Ordering::Relaxed);
+    }
+
+    fn keep(&self, file: File) -> SwitchedFile {
+        let switch = self.switch.clone();
+        SwitchedFile { file, switch }
+    }
+}
+
+impl Switch {
+    fn check(&self) -> io::Result<()> {
+        if self.is_off.load(Ordering::SeqCst) {
+            return Err(io::Error::other("the server was killed"));
+        }
+        Ok(())
+    }
+}
+
+impl Disk for SwitchedDisk {
+    type File = SwitchedFile;
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<DirEntry>> {
+        RealDisk.list(dir)
+    }
+
+    fn is_dir(&self, path: &Path) -> bool {
+        RealDisk.is_dir(path)
+    }
+
+    fn create_dir_all(&self, dir: &Path) -> io::Result<()> {
+        self.switch.check()?;
+        RealDisk.create_dir_all(dir)
+    }
+
+    fn open(&self, path: &Path) -> io::Result<SwitchedFile> {
+        Ok(self.keep(RealDisk.open(path)?))
+    }
+
+    fn open_for_change(&self, path: &Path) -> io::Result<SwitchedFile> {
+        self.switch.check()?;
+        Ok(self.keep(RealDisk.open_for_change(path)?))
+    }
+
+    fn create(&self, path: &Path) -> io::Result<SwitchedFile> {
+        self.switch.check()?;
+        Ok(self.keep(RealDisk.create(path)?))
+    }
+
+    fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
+        self.switch.check()?;
+        RealDisk.rename(from, to)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        self.switch.check()?;
+        RealDisk.remove(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.switch.check()?;
+        RealDisk.sync_dir(dir)
+    }
+
+    fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn DiskLock>>> {
+        RealDisk.lock(path)
+    }
+}
+
+impl DiskFile for SwitchedFile {
+    fn len(&self) -> io::Result<u64> {
+        DiskFile::len(&self.file)
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        DiskFile::read_at(&self.file, offset, buf)
+    }
+
+    fn write_all_at(&self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.switch.check()?;
+        DiskFile::write_all_at(&self.file, offset, bytes)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        let delay_ms = self.switch.sync_delay_ms.load(Ordering::Relaxed);
+        if delay_ms > 0 {
+            std::thread::sleep(Duration::from_millis(delay_ms));
+        }
+        self.switch.check()?;
+        DiskFile::sync_data(&self.file)
+    }
+
+    fn forget(&self, offset: u64, len: u64) {
+        DiskFile::forget(&self.file, offset, len);
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.switch.check()?;
+        DiskFile::set_len(&self.file, len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_that_is_off_changes_nothing_and_can_be_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let (one, two) = (directory.path().join("1"), directory.path().join("2"));
+        let disk = SwitchedDisk::default();
+        let file = disk.create(&one).unwrap();
+        file.write_all_at(0, b"before").unwrap();
+        disk.clone().switch_off();
+        for refused in [
+            file.write_all_at(0, b"after"),
+            file.sync_data(),
+            file.set_len(0),
+            disk.rename(&one, &two),
+            disk.remove(&one),
+            disk.sync_dir(directory.path()),
+            disk.create(&one).map(drop),
+            disk.open_for_change(&one).map(drop),
+            disk.create_dir_all(&two),
+        ] {
+            assert_eq!(refused.unwrap_err().to_string(), "the server was killed");
+        }
+        let content = disk.read_small(&one, 100).unwrap();
+        assert_eq!(content, Some(b"before".to_vec()));
+    }
+}

@@ -1,0 +1,182 @@
+//! Other servers that are out of reach, because this process wants it so.
+
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::stream::Stream;
+
+/// Which of the servers that this one connects to are out of reach.
+///
+/// On a connection to such a server nothing is read and nothing is written until it is in reach again: the other side
+/// hears nothing either, and what was under way goes on. A connection that is closed is closed for both.
+#[derive(Debug, Default)]
+pub struct Cuts {
+    lines: Mutex<HashMap<SocketAddr, Arc<Line>>>,
+}
+
+/// The way to one server.
+#[derive(Debug, Default)]
+struct Line {
+    is_cut: AtomicBool,
+    /// Who waits for the way to be open.
+    waiting: Mutex<Vec<Waker>>,
+}
+
+/// A stream that a cut holds up.
+#[derive(Debug)]
+pub struct CutStream {
+    inner: Stream,
+    line: Arc<Line>,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Cuts {
+    /// The server at this address is out of reach from here on, or in reach again.
+    pub fn set(&self, server: SocketAddr, is_cut: bool) {
+        let line = self.line(server);
+        line.is_cut.store(is_cut, Ordering::SeqCst);
+        if !is_cut {
+            let waiting = std::mem::take(&mut *locked(&line.waiting));
+            waiting.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    fn line(&self, server: SocketAddr) -> Arc<Line> {
+        locked(&self.lines).entry(server).or_default().clone()
+    }
+
+    /// Waits while the server is out of reach.
+    pub(crate) async fn in_reach(&self, server: SocketAddr) {
+        let line = self.line(server);
+        poll_fn(|context| line.poll_open(context)).await;
+    }
+
+    /// The stream to a server, to be held up by a cut.
+    pub(crate) fn hold(&self, inner: Stream, server: SocketAddr) -> Stream {
+        let line = self.line(server);
+        Stream::Cut(Box::new(CutStream { inner, line }))
+    }
+}
+
+impl Line {
+    fn poll_open(&self, context: &mut Context<'_>) -> Poll<()> {
+        if !self.is_cut.load(Ordering::SeqCst) {
+            return Poll::Ready(());
+        }
+        let mut waiting = locked(&self.waiting);
+        // Once more, now that nobody can take the wakers: it may have been opened in between.
+        if !self.is_cut.load(Ordering::SeqCst) {
+            return Poll::Ready(());
+        }
+        if !waiting.iter().any(|waker| waker.will_wake(context.waker())) {
+            waiting.push(context.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+impl CutStream {
+    pub(crate) fn inner(&self) -> &Stream {
+        &self.inner
+    }
+
+    fn poll_inner(&mut self, context: &mut Context<'_>) -> Poll<Pin<&mut Stream>> {
+        let open = self.line.poll_open(context);
+        open.map(|()| Pin::new(&mut self.inner))
+    }
+}
+
+/// Goes on with what is inside when the way is open.
+macro_rules! when_open {
+    ($this:ident, $context:ident) => {
+        match $this.get_mut().poll_inner($context) {
+            Poll::Ready(inner) => inner,
+            Poll::Pending => return Poll::Pending,
+        }
+    };
+}
+
+impl AsyncRead for CutStream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        when_open!(self, context).poll_read(context, into)
+    }
+}
+
+impl AsyncWrite for CutStream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        when_open!(self, context).poll_write(context, bytes)
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        when_open!(self, context).poll_flush(context)
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        when_open!(self, context).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+    use std::time::Duration;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::{TcpListener, TcpStream};
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::tls::Connector;
+
+    const LIMIT: Duration = Duration::from_secs(10);
+
+    #[tokio::test]
+    async fn a_cut_holds_both_directions_up_until_it_is_healed() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let server = listener.local_addr().unwrap();
+        let cuts = Arc::new(Cuts::default());
+        let connector = Connector::plain().with_cuts(cuts.clone());
+        let dialled = TcpStream::connect(server).await.unwrap();
+        let stream = connector.establish(dialled, &["localhost"]).await.unwrap();
+        let (mut theirs, _) = listener.accept().await.unwrap();
+        let (mut read, mut write) = stream.into_split();
+        write.write_all(b"a").await.unwrap();
+        assert_eq!(theirs.read_u8().await.unwrap(), b'a');
+        cuts.set(server, true);
+        theirs.write_all(b"bc").await.unwrap();
+        let (mut got, mut sent) = (Box::pin(read.read_u8()), Box::pin(write.write_all(b"d")));
+        let moment = Duration::from_millis(20);
+        assert!(timeout(moment, &mut got).await.is_err());
+        assert!(timeout(moment, &mut sent).await.is_err());
+        let dialled = TcpStream::connect(server).await.unwrap();
+        let mut another = Box::pin(connector.establish(dialled, &["localhost"]));
+        assert!(timeout(moment, &mut another).await.is_err());
+        cuts.set(server, false);
+        assert_eq!(timeout(LIMIT, got).await.unwrap().unwrap(), b'b');
+        timeout(LIMIT, sent).await.unwrap().unwrap();
+        assert_eq!(
+            timeout(LIMIT, theirs.read_u8()).await.unwrap().unwrap(),
+            b'd'
+        );
+        timeout(LIMIT, another).await.unwrap().unwrap();
+    }
+}

@@ -1,0 +1,116 @@
+//! The client's half.
+
+use std::fmt;
+
+use super::context::Context;
+use super::layers::choose;
+use super::library::Initiating;
+use super::{GssapiRefusal, TOKEN_BYTES_MAX};
+
+/// Tokens of a server until the context is there: Kerberos needs one.
+const TOKENS_MAX: u8 = 3;
+
+/// One login with one server.
+pub struct InitiatingExchange(Exchange<Initiating>);
+
+/// What is to be sent.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Response {
+    /// The token.
+    pub token: Vec<u8>,
+    /// Whether the server has nothing to answer any more but that the client is in.
+    pub is_last: bool,
+}
+
+impl InitiatingExchange {
+    pub(super) fn new(context: Initiating, acts_as: String) -> Self {
+        Self(Exchange::new(context, acts_as))
+    }
+
+    /// The first token. Blocks: the KDC may be asked.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn begin(&mut self) -> Result<Vec<u8>, GssapiRefusal> {
+        self.0.begin()
+    }
+
+    /// Takes a token of the server.
+    ///
+    /// # Errors
+    /// Why it is refused; the exchange is over.
+    pub fn step(&mut self, token: &[u8]) -> Result<Response, GssapiRefusal> {
+        self.0.step(token)
+    }
+}
+
+impl fmt::Debug for InitiatingExchange {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("InitiatingExchange(hidden)")
+    }
+}
+
+/// The exchange over any context.
+pub(super) struct Exchange<C> {
+    state: State<C>,
+    acts_as: String,
+    tokens: u8,
+}
+
+enum State<C> {
+    /// Nothing is sent.
+    New(C),
+    /// The context is being made, or is there.
+    Begun(C),
+    /// The choice is sent, or there will be none.
+    Over,
+}
+
+impl<C: Context> Exchange<C> {
+    pub(super) fn new(context: C, acts_as: String) -> Self {
+        Self {
+            state: State::New(context),
+            acts_as,
+            tokens: 0,
+        }
+    }
+
+    pub(super) fn begin(&mut self) -> Result<Vec<u8>, GssapiRefusal> {
+        let State::New(mut context) = std::mem::replace(&mut self.state, State::Over) else {
+            return Err(GssapiRefusal::Over);
+        };
+        let token = context.step(None)?.ok_or(GssapiRefusal::Empty)?;
+        self.state = State::Begun(context);
+        Ok(token)
+    }
+
+    pub(super) fn step(&mut self, token: &[u8]) -> Result<Response, GssapiRefusal> {
+        let State::Begun(mut context) = std::mem::replace(&mut self.state, State::Over) else {
+            return Err(GssapiRefusal::Over);
+        };
+        if token.len() > TOKEN_BYTES_MAX {
+            return Err(GssapiRefusal::TooLong {
+                len: token.len(),
+                len_max: TOKEN_BYTES_MAX,
+            });
+        }
+        if context.is_established() {
+            let offer = context.unwrap(token)?;
+            let choice = choose(&offer, &self.acts_as)?;
+            return Ok(Response {
+                token: context.wrap(&choice)?,
+                is_last: true,
+            });
+        }
+        self.tokens += 1;
+        if self.tokens > TOKENS_MAX {
+            return Err(GssapiRefusal::TooMany);
+        }
+        let answer = context.step(Some(token))?;
+        self.state = State::Begun(context);
+        Ok(Response {
+            token: answer.unwrap_or_default(),
+            is_last: false,
+        })
+    }
+}

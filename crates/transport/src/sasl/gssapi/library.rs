@@ -1,0 +1,189 @@
+//! The system's Kerberos library.
+
+use std::fmt;
+
+use libgssapi::context::{ClientCtx, CtxFlags, SecurityContext, ServerCtx};
+use libgssapi::credential::{Cred, CredUsage};
+use libgssapi::error::Error;
+use libgssapi::name::Name;
+use libgssapi::oid::{GSS_MECH_KRB5, GSS_NT_KRB5_PRINCIPAL, OidSet};
+use libgssapi::util::Buf;
+
+use super::context::Context;
+use super::{AcceptingExchange, GssapiRefusal, InitiatingExchange};
+
+/// The key of a service, from the key tab of `KRB5_KTNAME`. The file is read again for each login.
+#[derive(Clone)]
+pub struct Acceptor(Cred);
+
+/// As whom logins are begun: by a ticket that is there, or one that is got with the key tab of `KRB5_CLIENT_KTNAME`.
+#[derive(Clone)]
+pub struct Initiator {
+    credential: Cred,
+    principal: String,
+}
+
+/// One side of a login.
+pub(super) struct Side<C>(C);
+
+pub(super) type Accepting = Side<ServerCtx>;
+
+pub(super) type Initiating = Side<ClientCtx>;
+
+impl Acceptor {
+    /// Looks the key up. Blocks: a file is read.
+    ///
+    /// # Errors
+    /// Without the file, or without a key of that name in it.
+    pub fn acquire(principal: &str) -> Result<Self, GssapiRefusal> {
+        let doing = "use the key tab";
+        let name = name(principal).map_err(|error| told(doing, error))?;
+        OidSet::singleton(GSS_MECH_KRB5)
+            .and_then(|mechs| Cred::acquire(Some(&name), None, CredUsage::Accept, Some(&mechs)))
+            .map(Self)
+            .map_err(|error| told(doing, error))
+    }
+
+    /// A login.
+    pub fn exchange(&self) -> AcceptingExchange {
+        let context = ServerCtx::new(Some(self.0.clone()));
+        AcceptingExchange::new(Side(context))
+    }
+}
+
+impl Initiator {
+    /// Gets a ticket unless there is one; of whom, if nobody is named, says the cache of tickets. Blocks: the KDC may
+    /// be asked.
+    ///
+    /// # Errors
+    /// Without a ticket.
+    pub fn acquire(principal: Option<&str>) -> Result<Self, GssapiRefusal> {
+        let told = |error| told("get a Kerberos ticket", error);
+        let name = principal.map(name).transpose().map_err(told)?;
+        let mechs = OidSet::singleton(GSS_MECH_KRB5).map_err(told)?;
+        let credential =
+            Cred::acquire(name.as_ref(), None, CredUsage::Initiate, Some(&mechs)).map_err(told)?;
+        let principal = credential
+            .name()
+            .and_then(|name| text(&name))
+            .map_err(told)?;
+        Ok(Self {
+            credential,
+            principal,
+        })
+    }
+
+    /// A login with a service by its whole name; one without a realm is of the own one.
+    ///
+    /// # Errors
+    /// If the name is none.
+    pub fn exchange(&self, service: &str) -> Result<InitiatingExchange, GssapiRefusal> {
+        let realm = self.principal.rsplit_once('@').map(|(_, realm)| realm);
+        let whole = match realm.filter(|_| !service.contains('@')) {
+            Some(realm) => format!("{service}@{realm}"),
+            None => service.to_owned(),
+        };
+        let target = name(&whole).map_err(|error| told("use the name of the service", error))?;
+        // The server proves that it has its key, and no token counts twice or out of its order.
+        let flags = CtxFlags::GSS_C_MUTUAL_FLAG
+            | CtxFlags::GSS_C_INTEG_FLAG
+            | CtxFlags::GSS_C_REPLAY_FLAG
+            | CtxFlags::GSS_C_SEQUENCE_FLAG;
+        let credential = Some(self.credential.clone());
+        let context = ClientCtx::new(credential, target, flags, Some(GSS_MECH_KRB5));
+        let acts_as = self.principal.clone();
+        Ok(InitiatingExchange::new(Side(context), acts_as))
+    }
+}
+
+impl fmt::Debug for Acceptor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Acceptor(hidden)")
+    }
+}
+
+impl fmt::Debug for Initiator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Initiator({:?})", self.principal)
+    }
+}
+
+/// What the two sides do not have in common.
+pub(super) trait Stepping: SecurityContext {
+    /// What a step is to do.
+    const DOING: &'static str;
+
+    /// Takes a token of the other side; the first step of a client has none.
+    fn take(&mut self, token: Option<&[u8]>) -> Result<Option<Buf>, Error>;
+}
+
+impl Stepping for ServerCtx {
+    const DOING: &'static str = "accept the ticket";
+
+    fn take(&mut self, token: Option<&[u8]>) -> Result<Option<Buf>, Error> {
+        self.step(token.unwrap_or_default(), None)
+    }
+}
+
+impl Stepping for ClientCtx {
+    const DOING: &'static str = "log in with the Kerberos ticket";
+
+    fn take(&mut self, token: Option<&[u8]>) -> Result<Option<Buf>, Error> {
+        self.step(token, None)
+    }
+}
+
+impl<C: Stepping> Context for Side<C> {
+    fn step(&mut self, token: Option<&[u8]>) -> Result<Option<Vec<u8>>, GssapiRefusal> {
+        let answer = self.0.take(token).map_err(|error| told(C::DOING, error))?;
+        Ok(answer.map(|token| token.to_vec()))
+    }
+
+    fn is_established(&self) -> bool {
+        self.0.is_complete()
+    }
+
+    fn wrap(&mut self, plain: &[u8]) -> Result<Vec<u8>, GssapiRefusal> {
+        let token = self.0.wrap(false, plain);
+        let token = token.map_err(|error| told("sign a token", error))?;
+        Ok(token.to_vec())
+    }
+
+    fn unwrap(&mut self, token: &[u8]) -> Result<Vec<u8>, GssapiRefusal> {
+        let plain = self.0.unwrap(token);
+        let plain = plain.map_err(|error| told("read the token", error))?;
+        Ok(plain.to_vec())
+    }
+
+    fn initiator(&self) -> Result<String, GssapiRefusal> {
+        let name = self.0.source_name().and_then(|name| text(&name));
+        name.map_err(|error| told("tell who the client is", error))
+    }
+}
+
+fn name(principal: &str) -> Result<Name, Error> {
+    Name::new(principal.as_bytes(), Some(GSS_NT_KRB5_PRINCIPAL))
+}
+
+fn text(name: &Name) -> Result<String, Error> {
+    let text = name.display_name()?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// The realm of names without one; empty if krb5.conf names none. Blocks: files are read.
+pub fn default_realm() -> String {
+    let whole = name("name").and_then(|name| text(&name.canonicalize(Some(GSS_MECH_KRB5))?));
+    let whole = whole.unwrap_or_default();
+    let realm = whole.split_once('@').map(|(_, realm)| realm);
+    realm.unwrap_or_default().to_owned()
+}
+
+/// On one line. The library's words name principals and files, and no keys.
+fn told(doing: &'static str, error: Error) -> GssapiRefusal {
+    let text = error.to_string();
+    let words: Vec<&str> = text.split_whitespace().collect();
+    GssapiRefusal::Library {
+        doing,
+        reason: words.join(" "),
+    }
+}

@@ -1,0 +1,229 @@
+//! A second handshake on a connection (renegotiation, which TLS 1.2 has), known by the types of records.
+//!
+//! rustls grants none, and answers the first attempt by a warning that nobody here hears of. Java's servers end such a
+//! connection (`jdk.tls.rejectClientInitiatedRenegotiation`, which X509Util sets), and so does this, with a line.
+//!
+//! ```text
+//! type u8 (20 the cipher changes, 21 alert, 22 handshake, 23 data), version u16, length u16, so many bytes
+//! ```
+//!
+//! Behind the change of the cipher comes one record of the handshake, its end, and no other (RFC 5246, 7.3). The types
+//! are never encrypted in TLS 1.2; in TLS 1.3 there is nothing to see any more, and no second handshake either.
+
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+use super::gate::Gate;
+
+const CHANGE_CIPHER_SPEC: u8 = 20;
+const HANDSHAKE: u8 = 22;
+
+/// TCP under TLS.
+#[derive(Debug)]
+pub struct Records {
+    stream: TcpStream,
+    /// Absent where there is nothing more to look for.
+    sought: Option<Heads>,
+    /// Who is told of it; nobody but the caller on the side that connects.
+    told: Option<(SocketAddr, Arc<Gate>)>,
+}
+
+/// The heads of records as they come, in whatever pieces.
+#[derive(Debug, Default)]
+struct Heads {
+    head: [u8; 5],
+    head_len: usize,
+    body_left: usize,
+    has_changed: bool,
+    has_ended: bool,
+}
+
+impl Heads {
+    /// Whether another handshake begins in these bytes.
+    fn ask_again(&mut self, mut bytes: &[u8]) -> bool {
+        loop {
+            let skipped = self.body_left.min(bytes.len());
+            self.body_left -= skipped;
+            bytes = &bytes[skipped..];
+            let Some((byte, rest)) = bytes.split_first() else {
+                return false;
+            };
+            bytes = rest;
+            self.head[self.head_len] = *byte;
+            self.head_len += 1;
+            if self.head_len == self.head.len() {
+                let [of, _, _, high, low] = self.head;
+                self.head_len = 0;
+                self.body_left = usize::from(u16::from_be_bytes([high, low]));
+                if self.is_again(of) {
+                    return true;
+                }
+            }
+        }
+    }
+
+    fn is_again(&mut self, of: u8) -> bool {
+        match of {
+            CHANGE_CIPHER_SPEC => self.has_changed = true,
+            HANDSHAKE if self.has_ended => return true,
+            HANDSHAKE if self.has_changed => self.has_ended = true,
+            _ => {}
+        }
+        false
+    }
+}
+
+impl Records {
+    /// Of a connection that we have opened.
+    pub(super) fn dialled(stream: TcpStream) -> Self {
+        Self {
+            stream,
+            sought: Some(Heads::default()),
+            told: None,
+        }
+    }
+
+    /// Of one that came to a port.
+    pub(super) fn accepted(stream: TcpStream, peer: SocketAddr, gate: Arc<Gate>) -> Self {
+        let told = Some((peer, gate));
+        Self {
+            told,
+            ..Self::dialled(stream)
+        }
+    }
+
+    /// The protocol has no second handshake.
+    pub(crate) fn seek_no_more(&mut self) {
+        self.sought = None;
+    }
+
+    /// What carries it.
+    pub fn tcp(&self) -> &TcpStream {
+        &self.stream
+    }
+
+    fn refuse(&mut self) -> io::Error {
+        self.sought = None;
+        let reason = "it asks for another TLS handshake (renegotiation), which is never granted";
+        if let Some((peer, gate)) = &self.told
+            && let Some(left_out) = gate.log_limiter.admit()
+        {
+            let at = self.stream.local_addr().map(|at| at.to_string());
+            let at = at.unwrap_or_default();
+            tracing::warn!(%peer, %at, err = %reason, left_out, "connection closed");
+        }
+        io::Error::new(io::ErrorKind::InvalidData, reason)
+    }
+}
+
+impl AsyncRead for Records {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = into.filled().len();
+        ready!(Pin::new(&mut self.stream).poll_read(context, into))?;
+        let new = into.filled().get(before..).unwrap_or_default();
+        let asks = self
+            .sought
+            .as_mut()
+            .is_some_and(|heads| heads.ask_again(new));
+        Poll::Ready(match asks {
+            true => Err(self.refuse()),
+            false => Ok(()),
+        })
+    }
+}
+
+impl AsyncWrite for Records {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(context, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(of: u8, len: u16) -> Vec<u8> {
+        let mut bytes = vec![of, 3, 3];
+        bytes.extend(len.to_be_bytes());
+        // Bodies are encrypted: any byte may be in them.
+        bytes.resize(5 + usize::from(len), HANDSHAKE);
+        bytes
+    }
+
+    /// Which record is the first that asks, whatever the pieces.
+    fn first(types: &[u8]) -> Option<usize> {
+        let records: Vec<_> = types.iter().map(|of| record(*of, 300)).collect();
+        let found = [1, 7, 305, 4000].map(|piece| {
+            let mut heads = Heads::default();
+            let mut found = None;
+            for (at, bytes) in records.iter().enumerate() {
+                for part in bytes.chunks(piece) {
+                    if heads.ask_again(part) {
+                        found = found.or(Some(at));
+                    }
+                }
+            }
+            found
+        });
+        assert!(found.iter().all(|one| *one == found[0]), "{found:?}");
+        found[0]
+    }
+
+    #[test]
+    fn a_handshake_behind_the_first_one_is_found() {
+        // Whole; resumed; with a certificate of the client.
+        for begins in [
+            &[22, 22, 20, 22][..],
+            &[22, 20, 22],
+            &[22, 22, 22, 22, 20, 22],
+        ] {
+            assert_eq!(first(begins), None);
+            let on = [begins, &[23, 23, 21, 23]].concat();
+            assert_eq!(first(&on), None);
+            let again = [&on[..], &[22]].concat();
+            assert_eq!(first(&again), Some(on.len()));
+        }
+    }
+
+    #[test]
+    fn tls_1_3_has_none() {
+        // The second greeting comes where the server has asked for it.
+        assert_eq!(first(&[22, 20, 23, 23, 23]), None);
+        assert_eq!(first(&[22, 20, 22, 23, 23]), None);
+        assert_eq!(first(&[22, 22, 20, 23]), None);
+    }
+}

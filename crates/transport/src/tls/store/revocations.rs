@@ -1,0 +1,48 @@
+//! Lists of revoked certificates (RFC 5280, section 5), as PEM or DER.
+
+use rustls::pki_types::CertificateRevocationListDer;
+use rustls::pki_types::pem::PemObject;
+use x509_parser::prelude::{CertificateRevocationList, FromDer};
+
+use crate::tls::error::StoreFault;
+
+/// The extension of a list that is a part of what its issuer has revoked.
+const DISTRIBUTION_POINT: &str = "2.5.29.28";
+
+/// The lists in a file: one in DER, or any number in PEM.
+pub(super) fn lists(
+    bytes: &[u8],
+) -> Result<Vec<CertificateRevocationListDer<'static>>, StoreFault> {
+    let fault = |reason: &'static str| StoreFault::NoRevocations { reason };
+    // An ASN.1 sequence.
+    let lists = match bytes.first() {
+        Some(0x30) => vec![CertificateRevocationListDer::from(bytes.to_vec())],
+        _ => CertificateRevocationListDer::pem_slice_iter(bytes)
+            .collect::<Result<_, _>>()
+            .map_err(|_| fault("it is no PEM"))?,
+    };
+    if lists.is_empty() {
+        return Err(fault("it is empty, or PEM of something else"));
+    }
+    let mut whole: Vec<Vec<u8>> = Vec::new();
+    for list in &lists {
+        let (rest, parsed) = CertificateRevocationList::from_der(list)
+            .map_err(|_| fault("it is damaged, or something else"))?;
+        if !rest.is_empty() {
+            return Err(fault("bytes behind its end"));
+        }
+        // The library looks at the first one alone, and an older one would hide what a newer one says.
+        let issuer = parsed.issuer().as_raw().to_vec();
+        let mut parts = parsed.extensions().iter();
+        if !parts.any(|extension| extension.oid.to_id_string() == DISTRIBUTION_POINT) {
+            if whole.contains(&issuer) {
+                return Err(fault("two of them are by one issuer: keep the newer one"));
+            }
+            whole.push(issuer);
+        }
+        let entries = parsed.iter_revoked_certificates().count();
+        let next_update = parsed.next_update().map(|time| time.to_string());
+        tracing::info!(issuer = %parsed.issuer(), entries, next_update, "revoked certificates are known");
+    }
+    Ok(lists)
+}

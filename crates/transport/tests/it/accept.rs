@@ -1,0 +1,159 @@
+//! A server that has no open file left for a connection goes on once it has.
+//!
+//! The limit of open files holds for a process, so the server is one of its own: this test, started
+//! again.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Ipv4Addr, TcpStream};
+use std::os::fd::AsRawFd;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Resource, getrlimit, setrlimit};
+use transport::{Accepting, FilesKept, Listener, LogLimiter, SocketOptions, accept_each, bind};
+
+/// What the log says of each connection that cannot be accepted, a few times a minute at most.
+const COMPLAINT: &str = "cannot accept a connection";
+const COMPLAINTS: u32 = LogLimiter::LINES_MAX;
+/// Before it is tried again, at least.
+const PAUSE: Duration = Duration::from_millis(50);
+/// For all that has to come at once. Generous, since machines may be busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The server: it says where it listens, and greets whoever is accepted. `less` on its standard input
+/// takes the open files away, `more` gives them back.
+#[test]
+#[ignore = "a part of the test below"]
+fn server() {
+    tracing_subscriber::fmt().with_ansi(false).init();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build();
+    let runtime = runtime.unwrap();
+    let bound = {
+        let _inside = runtime.enter();
+        bind((Ipv4Addr::LOCALHOST, 0).into(), 8).unwrap()
+    };
+    println!("port {}", bound.local_addr().unwrap().port());
+    runtime.spawn(async move {
+        let accepting = Accepting {
+            of: "tests",
+            options: SocketOptions::default(),
+            files_kept: FilesKept::ByClients,
+        };
+        accept_each(&Listener::new(bound), accepting, |stream, _| {
+            let mut stream = stream.into_std().unwrap();
+            stream.set_nonblocking(false).unwrap();
+            stream.write_all(b"!").unwrap();
+        })
+        .await;
+    });
+    let before = getrlimit(Resource::Nofile);
+    for order in std::io::stdin().lines() {
+        let mut limit = before;
+        if order.unwrap() == "less" {
+            // The lowest number that is free is the next one to be given out.
+            let free = std::fs::File::open("/dev/null").unwrap().as_raw_fd();
+            limit.current = u64::try_from(free).ok();
+        }
+        setrlimit(Resource::Nofile, limit).unwrap();
+        println!("done");
+    }
+}
+
+struct Server {
+    child: Child,
+    orders: ChildStdin,
+    said: mpsc::Receiver<String>,
+    port: u16,
+}
+
+impl Server {
+    fn start() -> Self {
+        let arguments = ["accept::server", "--exact", "--ignored", "--nocapture"];
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let orders = child.stdin.take().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let (sender, said) = mpsc::channel();
+        thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        let mut server = Self {
+            child,
+            orders,
+            said,
+            port: 0,
+        };
+        let line = server.wait_for("port ");
+        server.port = line.trim().rsplit(' ').next().unwrap().parse().unwrap();
+        server
+    }
+
+    fn wait_for(&mut self, text: &str) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.said.recv_timeout(left) {
+                Ok(line) if line.contains(text) => return line,
+                Ok(_) => {}
+                Err(error) => panic!("the server does not say {text:?}: {error}"),
+            }
+        }
+    }
+
+    fn order(&mut self, order: &str) {
+        writeln!(self.orders, "{order}").unwrap();
+        self.wait_for("done");
+    }
+
+    /// A client, which the system takes on whether it is accepted or not.
+    fn connect(&self) -> TcpStream {
+        TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Reads up to the end: from then on the server's number for this connection is free again, and `less`
+/// does not count it among those that are taken.
+fn is_greeted(mut client: TcpStream) {
+    client.set_read_timeout(Some(PATIENCE)).unwrap();
+    let mut greeting = Vec::new();
+    client.read_to_end(&mut greeting).unwrap();
+    assert_eq!(greeting, b"!");
+}
+
+#[test]
+fn who_cannot_be_accepted_for_want_of_open_files_is_served_later_and_costs_little_until_then() {
+    let mut server = Server::start();
+    is_greeted(server.connect());
+    server.order("less");
+    let begun = Instant::now();
+    let waiting = server.connect();
+    // It is tried again and again, and not all the time.
+    for _ in 0..COMPLAINTS {
+        server.wait_for(COMPLAINT);
+    }
+    let took = begun.elapsed();
+    assert!(took >= PAUSE * (COMPLAINTS - 1), "{COMPLAINTS} in {took:?}");
+    server.order("more");
+    is_greeted(waiting);
+    is_greeted(server.connect());
+}

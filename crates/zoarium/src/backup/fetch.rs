@@ -1,0 +1,113 @@
+//! From a server that runs into a data directory of our own: its snapshot, and its log.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::Path;
+use std::time::Duration;
+
+use client::admin::{AdminClient, AdminError, FILE, SILENCE_LIMIT, unreachable};
+use http_body_util::BodyExt;
+use proto::Zxid;
+use storage::DataDirs;
+use tokio::time::Instant;
+
+use super::file_error;
+use crate::tool::{ToolError, parse_zxid};
+
+/// How long the disk of the server may be behind what it has committed.
+const WRITTEN_LIMIT: Duration = Duration::from_secs(60);
+/// How often it is asked.
+const ASK_EVERY: Duration = Duration::from_millis(100);
+
+/// Takes a snapshot there, and writes it here; its name says which it is.
+pub(super) async fn snapshot(client: &AdminClient, to: &DataDirs) -> Result<(), ToolError> {
+    let unfinished = to.snap.join("unfinished.snapshot");
+    let (zxid, _) = download(client, "snapshot", &[], &unfinished).await?;
+    let path = to.snap.join(format!("snapshot.{:x}", zxid.0));
+    fs::rename(&unfinished, &path).map_err(file_error("rename", &path))
+}
+
+/// The log behind a transaction, up to `least` at the least.
+pub(super) async fn log(
+    client: &AdminClient,
+    after: Zxid,
+    least: Zxid,
+    to: &DataDirs,
+) -> Result<(), ToolError> {
+    let begun = Instant::now();
+    let path = to.log.join(format!("log.{:x}", after.0));
+    let parameters = [("after".to_owned(), format!("{:#x}", after.0))];
+    loop {
+        let (upto, server) = download(client, "backup/log", &parameters, &path).await?;
+        if upto >= least {
+            return check_end(&path, upto, after, &server);
+        }
+        if begun.elapsed() > WRITTEN_LIMIT {
+            let reason = format!("its log ends at {upto}, before its snapshot does ({least})");
+            return Err(unreachable(&server, &reason).into());
+        }
+        tokio::time::sleep(ASK_EVERY).await;
+    }
+}
+
+/// An answer that breaks off is an error of the connection; this is for proxies that hide it.
+fn check_end(path: &Path, upto: Zxid, after: Zxid, server: &str) -> Result<(), ToolError> {
+    let dir = path.parent().and_then(Path::parent).unwrap_or(path);
+    let dirs = DataDirs::unlocked(dir, dir);
+    let last = storage::last_logged_zxid(
+        &storage::RealDisk,
+        &dirs,
+        jute::Limits::from_max_buffer(MAX, MAX),
+    )?;
+    if upto > after && last != Some(upto) {
+        let reason = format!("its log breaks off before {upto}");
+        return Err(unreachable(server, &reason).into());
+    }
+    Ok(())
+}
+
+/// What a server has taken as one request, this takes as one record.
+const MAX: usize = 1 << 30;
+
+/// The body of an answer as a file; the transaction that its head names, and whose it is.
+async fn download(
+    client: &AdminClient,
+    command: &str,
+    parameters: &[(String, String)],
+    path: &Path,
+) -> Result<(Zxid, String), ToolError> {
+    let (server, response) = client.open(command, parameters, FILE).await?;
+    let failed = |reason: &dyn std::fmt::Display| ToolError::Admin(unreachable(&server, reason));
+    let header = response.headers().get("last_zxid");
+    let zxid = header
+        .and_then(|value| value.to_str().ok())
+        .and_then(|text| parse_zxid(text).ok())
+        .ok_or_else(|| failed(&"does not say which its last transaction is"))?;
+    let mut file = File::create(path).map_err(file_error("create", path))?;
+    let mut body = response.into_body();
+    loop {
+        let frame = tokio::time::timeout(SILENCE_LIMIT, body.frame()).await;
+        let Some(frame) = frame.map_err(|_| failed(&"sends nothing more"))? else {
+            break;
+        };
+        let frame = frame.map_err(|error| failed(&error))?;
+        if let Ok(data) = frame.into_data() {
+            file.write_all(&data).map_err(file_error("write", path))?;
+        }
+    }
+    Ok((zxid, server))
+}
+
+/// What is to be done about an answer of a server that knows no backups.
+pub(super) fn explained(error: ToolError) -> ToolError {
+    match error {
+        ToolError::Admin(AdminError::Refused { server, text, .. })
+            if text.contains("backup/log") =>
+        {
+            ToolError::Refused(format!(
+                "{server} does not send its log, as Apache ZooKeeper does not: back up its files (--data-dir)"
+            ))
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,260 @@
+//! `backup.json`: what a backup consists of. A file that it does not name does not count, so a
+//! backup that breaks off leaves the one before.
+
+use std::fs;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
+
+use proto::Zxid;
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::file_error;
+use crate::tool::{ToolError, parse_zxid};
+
+/// The name of the file.
+pub(crate) const MANIFEST: &str = "backup.json";
+/// Written first, and renamed.
+const UNFINISHED: &str = "unfinished.json";
+/// What it says of itself.
+const FORMAT: &str = "zoarium backup 1";
+
+/// A snapshot and the log behind it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Manifest {
+    pub(crate) snapshot: Kept,
+    /// In their order, none missing.
+    pub(crate) logs: Vec<Kept>,
+    /// The last record of the log, hashed: what goes on from here has the same one. `None` if all
+    /// is in the snapshot.
+    pub(crate) last_record: Option<String>,
+    /// Of the tree after the last transaction.
+    pub(crate) digest: u64,
+    pub(crate) znodes: u64,
+    /// When it was taken, wall-clock ms.
+    pub(crate) taken_ms: i64,
+}
+
+/// A file of a backup.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Kept {
+    /// Its name here.
+    pub(crate) file: String,
+    /// Its name in a data directory.
+    pub(crate) name: String,
+    /// Of a log the first transaction; of a snapshot that which it is named after.
+    pub(crate) first: Zxid,
+    /// The last transaction of which it holds anything.
+    pub(crate) last: Zxid,
+    pub(crate) bytes: u64,
+    pub(crate) sha256: String,
+}
+
+impl Manifest {
+    /// The one of a directory; `None` if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be read or is damaged.
+    pub(crate) fn load(dir: &Path) -> Result<Option<Self>, ToolError> {
+        let path = dir.join(MANIFEST);
+        let text = match fs::read(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(file_error("read", &path)(error)),
+        };
+        let parsed = serde_json::from_slice(&text).ok().and_then(Self::parse);
+        parsed.map(Some).ok_or_else(|| {
+            let path = path.display();
+            ToolError::Refused(format!(
+                "{path} is damaged, or of another program: use another backup, or take one into another directory"
+            ))
+        })
+    }
+
+    /// Makes this the backup of a directory, whose files are on disk.
+    ///
+    /// # Errors
+    /// If it cannot be written; then the one before stays.
+    pub(crate) fn publish(&self, dir: &Path) -> Result<(), ToolError> {
+        let unfinished = dir.join(UNFINISHED);
+        let mut fields = self.fields();
+        fields["sha256"] = json!(hash_of(&fields));
+        let write = || {
+            let mut file = fs::File::create(&unfinished)?;
+            file.write_all(format!("{fields:#}\n").as_bytes())?;
+            file.sync_all()?;
+            fs::rename(&unfinished, dir.join(MANIFEST))?;
+            fs::File::open(dir)?.sync_all()
+        };
+        write().map_err(file_error("write", &dir.join(MANIFEST)))
+    }
+
+    /// All files.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Kept> {
+        std::iter::once(&self.snapshot).chain(&self.logs)
+    }
+
+    /// The last transaction.
+    pub(crate) fn last(&self) -> Zxid {
+        self.files().last().unwrap_or(&self.snapshot).last
+    }
+
+    /// The number of the next file.
+    pub(crate) fn next_number(&self) -> u64 {
+        let numbers = self.files().filter_map(|kept| number_of(&kept.file));
+        numbers.max().map_or(1, |number| number + 1)
+    }
+
+    fn fields(&self) -> Value {
+        json!({
+            "format": FORMAT,
+            "snapshot": self.snapshot.fields(),
+            "logs": self.logs.iter().map(Kept::fields).collect::<Vec<_>>(),
+            "last_zxid": hex(self.last()),
+            "last_record": self.last_record,
+            "digest": format!("{:#x}", self.digest),
+            "znodes": self.znodes,
+            "taken_ms": self.taken_ms,
+        })
+    }
+
+    /// `None` if it is no good. The hash is over the fields as they are written here.
+    fn parse(mut value: Value) -> Option<Self> {
+        let fields = value.as_object_mut()?;
+        let hash = fields.remove("sha256")?;
+        let has_format = fields.get("format")?.as_str()? == FORMAT;
+        if !has_format || hash.as_str()? != hash_of(&value) {
+            return None;
+        }
+        let digest = value["digest"].as_str()?.strip_prefix("0x")?;
+        let logs = value["logs"].as_array()?.iter().map(Kept::parse);
+        Some(Self {
+            snapshot: Kept::parse(&value["snapshot"])?,
+            logs: logs.collect::<Option<_>>()?,
+            last_record: value["last_record"].as_str().map(str::to_owned),
+            digest: u64::from_str_radix(digest, 16).ok()?,
+            znodes: value["znodes"].as_u64()?,
+            taken_ms: value["taken_ms"].as_i64()?,
+        })
+    }
+}
+
+impl Kept {
+    fn fields(&self) -> Value {
+        json!({
+            "file": self.file,
+            "name": self.name,
+            "first": hex(self.first),
+            "last": hex(self.last),
+            "bytes": self.bytes,
+            "sha256": self.sha256,
+        })
+    }
+
+    fn parse(value: &Value) -> Option<Self> {
+        let text = |key: &str| value[key].as_str().map(str::to_owned);
+        let zxid = |key: &str| parse_zxid(value[key].as_str()?).ok();
+        let kept = Self {
+            file: text("file")?,
+            name: text("name")?,
+            first: zxid("first")?,
+            last: zxid("last")?,
+            bytes: value["bytes"].as_u64()?,
+            sha256: text("sha256")?,
+        };
+        // Names of files, and not of paths that lead elsewhere.
+        let is_plain = |name: &str| !name.contains(['/', '\\']) && !name.starts_with('.');
+        (number_of(&kept.file).is_some() && is_plain(&kept.file) && is_plain(&kept.name))
+            .then_some(kept)
+    }
+}
+
+/// The number that a file of a backup begins with; `None` if it is none.
+pub(crate) fn number_of(file: &str) -> Option<u64> {
+    let (number, name) = file.split_once('-')?;
+    let is_ours = name.starts_with("snapshot.") || name.starts_with("log.");
+    number.parse().ok().filter(|_| is_ours)
+}
+
+/// SHA-256, in hex.
+pub(crate) fn sha256_hex(hash: Sha256) -> String {
+    hash.finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+fn hash_of(fields: &Value) -> String {
+    sha256_hex(Sha256::new_with_prefix(fields.to_string()))
+}
+
+fn hex(zxid: Zxid) -> String {
+    format!("{:#x}", zxid.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manifest() -> Manifest {
+        let kept = |file: &str, first, last| Kept {
+            file: file.to_owned(),
+            name: "x".to_owned(),
+            first: Zxid(first),
+            last: Zxid(last),
+            bytes: 5,
+            sha256: "00".to_owned(),
+        };
+        Manifest {
+            snapshot: kept("1-snapshot.3.gz", 3, 5),
+            logs: vec![kept("2-log.4.gz", 4, 9)],
+            last_record: None,
+            digest: u64::MAX,
+            znodes: 7,
+            taken_ms: 1,
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(Manifest::load(dir.path()).unwrap(), None);
+        manifest().publish(dir.path()).unwrap();
+        let loaded = Manifest::load(dir.path()).unwrap().unwrap();
+        assert_eq!(loaded, manifest());
+        assert_eq!((loaded.last(), loaded.next_number()), (Zxid(9), 3));
+    }
+
+    #[test]
+    fn every_changed_byte_is_noticed() {
+        let dir = tempfile::tempdir().unwrap();
+        manifest().publish(dir.path()).unwrap();
+        let path = dir.path().join(MANIFEST);
+        let good = fs::read(&path).unwrap();
+        for at in 0..good.len() {
+            let mut bad = good.clone();
+            bad[at] ^= 1;
+            fs::write(&path, bad).unwrap();
+            match Manifest::load(dir.path()) {
+                // Blanks between the fields mean nothing.
+                Ok(found) => assert_eq!(found, Some(manifest()), "byte {at}"),
+                Err(error) => assert!(error.to_string().contains("is damaged"), "{error}"),
+            }
+            fs::write(&path, &good[..at]).unwrap();
+            let cut = Manifest::load(dir.path());
+            assert!(cut.is_err() || at + 1 == good.len(), "cut at {at}");
+        }
+    }
+
+    #[test]
+    fn names_lead_nowhere_else() {
+        for file in ["../1-log.1", "1-log.1/../../x", "x-log.1", "1-other", ""] {
+            let mut evil = manifest();
+            evil.logs[0].file = file.to_owned();
+            assert_eq!(Manifest::parse(evil.fields()), None, "{file}");
+            let mut fields = evil.fields();
+            fields["sha256"] = json!(hash_of(&fields));
+            assert_eq!(Manifest::parse(fields), None, "{file}");
+        }
+    }
+}

@@ -1,0 +1,440 @@
+//! `zoarium backup`: a snapshot and the log behind it, compressed, of a server that runs or of its
+//! files; `zoarium restore --backup` is the way back.
+//!
+//! ```text
+//! backup.json               which files count, their hashes, the digest of the tree
+//! 1-snapshot.<zxid>.gz      as the server wrote it
+//! 2-log.<zxid>.gz ...       what came behind it, a file for each time
+//! unfinished/               while a backup is taken
+//! ```
+//!
+//! A backup counts once the tree was put together from it and had the digests that the server
+//! logged: then `backup.json` is replaced. Whatever breaks off before leaves the backup of before.
+
+mod fetch;
+mod manifest;
+mod pack;
+mod unpack;
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime};
+
+use clap::Args;
+use config::{Config, Nowhere, RawConfig, SystemProperties};
+use jute::Limits;
+use proto::Zxid;
+use server::RecoveredTree;
+use storage::{DataDirs, RealDisk, list_snapshots};
+use tokio::runtime::Builder;
+
+use manifest::MANIFEST;
+pub(crate) use manifest::Manifest;
+use manifest::{Kept, number_of};
+use pack::After;
+pub(crate) use unpack::unpack;
+
+use crate::history_tool::source::ServerArgs;
+use crate::restore_tool::snapshot_before;
+use crate::staging::lock;
+use crate::tool::{LimitArgs, ToolError};
+
+/// Backs up a server that runs, or the files of one, into a directory
+///
+/// The first time all of it; then what the log has behind that. The result is put together and
+/// compared with the digests in the log before it counts.
+#[derive(Debug, Args)]
+pub(crate) struct BackupArgs {
+    /// Where the backup is, or is to be: a directory of its own
+    #[arg(value_name = "BACKUP")]
+    dir: PathBuf,
+    #[command(flatten)]
+    server: ServerArgs,
+    /// The dataDir of a server, Apache ZooKeeper's too, that runs or does not
+    #[arg(
+        long,
+        value_name = "DIR",
+        required_unless_present_any = ["server", "verify"],
+        conflicts_with = "server"
+    )]
+    data_dir: Option<PathBuf>,
+    /// Its dataLogDir, if that is another one
+    #[arg(long, value_name = "DIR", requires = "data_dir")]
+    data_log_dir: Option<PathBuf>,
+    /// Begins anew with a snapshot; the backup of before goes when the new one is whole
+    #[arg(long, conflicts_with = "verify")]
+    full: bool,
+    /// Takes nothing: reads the whole backup and compares all hashes and digests
+    #[arg(long, conflicts_with_all = ["server", "data_dir"])]
+    verify: bool,
+    #[command(flatten)]
+    limits: LimitArgs,
+}
+
+/// Does what the arguments say. Exit code 1 if there is no new backup, or it is damaged.
+pub(crate) fn run(args: &BackupArgs) -> ExitCode {
+    let done = if args.verify {
+        verify(args)
+    } else {
+        take(args)
+    };
+    match done {
+        Ok(text) => {
+            println!("{}: {text}", args.dir.display());
+            ExitCode::SUCCESS
+        }
+        Err(error) => error.report("backup"),
+    }
+}
+
+fn verify(args: &BackupArgs) -> Result<String, ToolError> {
+    let manifest = load(&args.dir)?;
+    let _lock = lock(&args.dir)?;
+    let found = assemble(&args.dir, &manifest, args.limits)?;
+    if found.tree.digest() != manifest.digest {
+        return Err(ToolError::Refused(format!(
+            "{}: the tree after {} has digest {:#x}, and had {:#x} when the backup was taken: the files were changed",
+            args.dir.display(),
+            manifest.last(),
+            found.tree.digest(),
+            manifest.digest
+        )));
+    }
+    Ok(format!("good: {}", described(&manifest)))
+}
+
+fn take(args: &BackupArgs) -> Result<String, ToolError> {
+    fs::create_dir_all(&args.dir).map_err(file_error("create", &args.dir))?;
+    let _lock = lock(&args.dir)?;
+    let before = Manifest::load(&args.dir)?;
+    refuse_others(&args.dir, before.is_some())?;
+    remove_unnamed(&args.dir, before.as_ref())?;
+    let unfinished = Unfinished::begin(&args.dir)?;
+    let mut taking = Taking {
+        args,
+        unfinished,
+        number: before.as_ref().map_or(1, Manifest::next_number),
+    };
+    let base = before.clone().filter(|_| !args.full);
+    let new = match base {
+        Some(base) => taking.go_on(base)?,
+        None => Some(taking.begin()?),
+    };
+    let Some(mut new) = new else {
+        return Ok("nothing is new".to_owned());
+    };
+    // Put together from what is in the backup, not from what it was made of.
+    taking.unfinished.clear()?;
+    let found = assemble_in(&taking.unfinished, &args.dir, &new, args.limits)?;
+    new.digest = found.tree.digest();
+    new.znodes = found.tree.node_count() as u64;
+    new.taken_ms = now_ms();
+    drop(taking);
+    new.publish(&args.dir)?;
+    remove_unnamed(&args.dir, Some(&new))?;
+    Ok(described(&new))
+}
+
+fn described(manifest: &Manifest) -> String {
+    let bytes: u64 = manifest.files().map(|kept| kept.bytes).sum();
+    format!(
+        "{} znodes after {}, digest {:#x}, in {} files of {bytes} bytes; restores to any transaction from {} on",
+        manifest.znodes,
+        manifest.last(),
+        manifest.digest,
+        manifest.files().count(),
+        manifest.snapshot.last,
+    )
+}
+
+/// A backup that is being taken.
+struct Taking<'a> {
+    args: &'a BackupArgs,
+    unfinished: Unfinished,
+    number: u64,
+}
+
+impl Taking<'_> {
+    /// A snapshot, and the log from there.
+    fn begin(&mut self) -> Result<Manifest, ToolError> {
+        let args = self.args;
+        let dirs = match self.files() {
+            Some(dirs) => dirs,
+            None => {
+                let to = self.unfinished.dirs()?;
+                self.fetch(async |client, to| {
+                    fetch::snapshot(client, to).await?;
+                    let at = snapshot_before(to, Zxid(i64::MAX), args.limits.limits())?;
+                    fetch::log(client, at.0.zxid, at.1, to).await
+                })?;
+                to
+            }
+        };
+        self.patiently(|taking| {
+            let limits = args.limits.limits();
+            let last = end(&dirs, limits)?;
+            let (file, covers) = snapshot_before(&dirs, last, limits)?;
+            let snapshot = pack::snapshot(&args.dir, taking.number, &file, covers)?;
+            let after = After {
+                zxid: file.zxid,
+                record: None,
+            };
+            let packed = pack::log(&args.dir, taking.number + 1, &dirs, &after, limits)?;
+            let new = Manifest {
+                snapshot,
+                logs: packed.log.into_iter().collect(),
+                last_record: packed.last_record,
+                digest: 0,
+                znodes: 0,
+                taken_ms: 0,
+            };
+            // The newest snapshot is damaged, and the log does not make up for it.
+            if new.last() < last {
+                return Err(pack::not_kept(new.last()));
+            }
+            Ok(new)
+        })
+    }
+
+    /// The log behind a backup; `None` if there is nothing.
+    fn go_on(&mut self, mut base: Manifest) -> Result<Option<Manifest>, ToolError> {
+        let args = self.args;
+        let last = base.last();
+        let dirs = match self.files() {
+            Some(dirs) => dirs,
+            None => {
+                let to = self.unfinished.dirs()?;
+                self.fetch(async |client, to| fetch::log(client, last, last, to).await)?;
+                to
+            }
+        };
+        let after = After {
+            zxid: last,
+            record: base.last_record.as_deref(),
+        };
+        let packed = self.patiently(|taking| {
+            pack::log(
+                &args.dir,
+                taking.number,
+                &dirs,
+                &after,
+                args.limits.limits(),
+            )
+        })?;
+        let Some(log) = packed.log else {
+            return Ok(None);
+        };
+        base.logs.push(log);
+        base.last_record = packed.last_record;
+        Ok(Some(base))
+    }
+
+    /// Where the files are that are backed up; `None` if a server is asked for them.
+    fn files(&self) -> Option<DataDirs> {
+        let data = self.args.data_dir.as_ref()?;
+        let log = self.args.data_log_dir.as_ref().unwrap_or(data);
+        Some(DataDirs::unlocked(data, log))
+    }
+
+    fn fetch(
+        &self,
+        from: impl AsyncFn(&client::admin::AdminClient, &DataDirs) -> Result<(), ToolError>,
+    ) -> Result<(), ToolError> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let (client, to) = (self.args.server.client(), self.unfinished.dirs()?);
+        runtime
+            .block_on(from(&client, &to))
+            .map_err(fetch::explained)
+    }
+
+    /// Beside a server that runs, a file may be purged, or half of a record be written, while it is
+    /// read: what fails is read again a few times.
+    fn patiently<T>(
+        &mut self,
+        read: impl Fn(&mut Self) -> Result<T, ToolError>,
+    ) -> Result<T, ToolError> {
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            match read(self) {
+                Err(ToolError::Storage(_)) if self.files().is_some() && tries < TRIES => {
+                    std::thread::sleep(AGAIN_AFTER);
+                }
+                done => return done,
+            }
+        }
+    }
+}
+
+/// The last transaction of a data directory, going by the log and the names of snapshots.
+fn end(dirs: &DataDirs, limits: Limits) -> Result<Zxid, ToolError> {
+    let logged = storage::last_logged_zxid(&RealDisk, dirs, limits)?;
+    let newest = list_snapshots(&RealDisk, &dirs.snap)?.into_iter().next();
+    let ends = [logged, newest.map(|snapshot| snapshot.zxid)];
+    let missing = || {
+        let dir = dirs.snap.display();
+        ToolError::Usage(format!("{dir} holds neither snapshots nor logs"))
+    };
+    ends.into_iter().flatten().max().ok_or_else(missing)
+}
+
+const TRIES: u32 = 5;
+const AGAIN_AFTER: Duration = Duration::from_millis(200);
+
+/// The backup in a directory.
+///
+/// # Errors
+/// If there is none, or none that came to its end.
+pub(crate) fn load(dir: &Path) -> Result<Manifest, ToolError> {
+    Manifest::load(dir)?.ok_or_else(|| {
+        let dir = dir.display();
+        ToolError::Refused(format!(
+            "{dir} holds no backup that came to its end: there is no {MANIFEST} in it"
+        ))
+    })
+}
+
+/// A directory of somebody else is no place for a backup.
+fn refuse_others(dir: &Path, is_backup: bool) -> Result<(), ToolError> {
+    let entries = fs::read_dir(dir).map_err(file_error("list", dir))?;
+    for entry in entries {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        let is_ours = number_of(&name).is_some() || name.starts_with("unfinished");
+        if !is_ours && !is_backup && name != "zoarium.lock" && name != "lost+found" {
+            return Err(ToolError::Usage(format!(
+                "{} holds {name}, and is no backup: name a directory that is empty or not there",
+                dir.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Removes what a backup that broke off, or the one of before, has left.
+fn remove_unnamed(dir: &Path, manifest: Option<&Manifest>) -> Result<(), ToolError> {
+    let named: Vec<&str> = manifest.map_or(Vec::new(), |manifest| {
+        manifest
+            .files()
+            .map(|kept: &Kept| kept.file.as_str())
+            .collect()
+    });
+    for entry in fs::read_dir(dir).map_err(file_error("list", dir))? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if number_of(&name).is_some() && !named.contains(&name.as_str()) {
+            fs::remove_file(entry.path()).map_err(file_error("remove", &entry.path()))?;
+        }
+    }
+    Ok(())
+}
+
+/// The tree of a backup, from its files alone.
+fn assemble(
+    dir: &Path,
+    manifest: &Manifest,
+    limits: LimitArgs,
+) -> Result<RecoveredTree, ToolError> {
+    let unfinished = Unfinished::begin(dir)?;
+    assemble_in(&unfinished, dir, manifest, limits)
+}
+
+fn assemble_in(
+    unfinished: &Unfinished,
+    dir: &Path,
+    manifest: &Manifest,
+    limits: LimitArgs,
+) -> Result<RecoveredTree, ToolError> {
+    let dirs = unfinished.dirs()?;
+    unpack(dir, manifest, manifest.last(), &dirs)?;
+    recovered(&unfinished.0, &dirs, manifest.last(), limits)
+}
+
+/// The tree of a data directory, which ends with this transaction and is what was logged.
+///
+/// # Errors
+/// If it is not.
+pub(crate) fn recovered(
+    data_dir: &Path,
+    dirs: &DataDirs,
+    last: Zxid,
+    limits: LimitArgs,
+) -> Result<RecoveredTree, ToolError> {
+    let path = config::properties::escape_value(&data_dir.display().to_string());
+    // Znodes of any kind, whatever the server says to them.
+    let text = format!("dataDir={path}\nextendedTypesEnabled=true\n");
+    let raw = RawConfig::parse("zoo.cfg".as_ref(), text.as_bytes());
+    let mut properties = SystemProperties::new();
+    properties.define("", &format!("jute.maxbuffer={}", limits.jute_maxbuffer));
+    let odd = |error: String| ToolError::Refused(format!("{}: {error}", data_dir.display()));
+    let raw = raw.map_err(|error| odd(error.to_string()))?;
+    let config = Config::parse(raw, properties, &mut Nowhere);
+    let config = config.map_err(|error| odd(error.to_string()))?;
+    let found = server::recover_tree(&config, dirs)?;
+    let end = found.recovered.last_zxid;
+    if end != last {
+        return Err(odd(format!("the files lead to {end}, not to {last}")));
+    }
+    if found.digest_mismatches > 0 {
+        return Err(odd(format!(
+            "the tree after {last} is not the one whose digest was logged ({} times): the data was altered",
+            found.digest_mismatches
+        )));
+    }
+    Ok(found)
+}
+
+/// A data directory inside a backup, while it is worked on.
+struct Unfinished(PathBuf);
+
+impl Unfinished {
+    fn begin(dir: &Path) -> Result<Self, ToolError> {
+        let unfinished = Self(dir.join("unfinished"));
+        unfinished.clear()?;
+        Ok(unfinished)
+    }
+
+    fn dirs(&self) -> Result<DataDirs, ToolError> {
+        let dirs = DataDirs::unlocked(&self.0, &self.0);
+        fs::create_dir_all(&dirs.snap).map_err(file_error("create", &dirs.snap))?;
+        Ok(dirs)
+    }
+
+    fn clear(&self) -> Result<(), ToolError> {
+        remove_tree(&self.0)
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // The next one clears it.
+        let _ = remove_tree(&self.0);
+    }
+}
+
+/// Removes a directory of ours, if it is there.
+pub(crate) fn remove_tree(dir: &Path) -> Result<(), ToolError> {
+    match fs::remove_dir_all(dir) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(file_error("remove", dir)(error))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Says which file it was.
+pub(crate) fn file_error(
+    action: &'static str,
+    path: &Path,
+) -> impl FnOnce(io::Error) -> ToolError + use<> {
+    let path = path.display().to_string();
+    move |error| ToolError::Refused(format!("cannot {action} {path}: {error}"))
+}
+
+fn now_ms() -> i64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    now.ok()
+        .and_then(|now| i64::try_from(now.as_millis()).ok())
+        .unwrap_or(0)
+}

@@ -1,0 +1,224 @@
+//! Into a backup: files of a data directory, compressed and hashed.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression as Level;
+use flate2::write::GzEncoder;
+use jute::Limits;
+use proto::Zxid;
+use sha2::{Digest, Sha256};
+use storage::{Compression, DataDirs, RealDisk, SnapshotFile, is_log_whole, log, read_txns_from};
+
+use super::file_error;
+use super::manifest::{Kept, sha256_hex};
+use crate::tool::ToolError;
+
+/// What there is behind a transaction.
+#[derive(Debug, Default)]
+pub(super) struct Packed {
+    /// `None` if there is nothing.
+    pub(super) log: Option<Kept>,
+    /// The hash of the last record.
+    pub(super) last_record: Option<String>,
+}
+
+/// Where a backup goes on.
+pub(super) struct After<'a> {
+    pub(super) zxid: Zxid,
+    /// The hash of its record, if there is one to compare with.
+    pub(super) record: Option<&'a str>,
+}
+
+/// Takes a snapshot in.
+pub(super) fn snapshot(
+    dir: &Path,
+    number: u64,
+    file: &SnapshotFile,
+    covers: Zxid,
+) -> Result<Kept, ToolError> {
+    let is_plain = file.compression == Compression::None;
+    let name = file.path.file_name().unwrap_or_default().to_string_lossy();
+    let name = match is_plain {
+        true => format!("{name}.gz"),
+        false => name.into_owned(),
+    };
+    let (path, kept) = (
+        dir.join(format!("{number}-{name}")),
+        format!("{number}-{name}"),
+    );
+    let source = File::open(&file.path).map_err(file_error("read", &file.path))?;
+    let mut source = BufReader::with_capacity(PIECE_BYTES, source);
+    let mut writer = Writer::create(path, is_plain)?;
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        let read = source
+            .read(&mut piece)
+            .map_err(file_error("read", &file.path))?;
+        if read == 0 {
+            break;
+        }
+        writer.write(&piece[..read])?;
+    }
+    let (bytes, sha256) = writer.finish()?;
+    Ok(Kept {
+        file: kept,
+        name,
+        first: file.zxid,
+        last: covers,
+        bytes,
+        sha256,
+    })
+}
+
+/// Takes in what the log has behind a transaction.
+///
+/// # Errors
+/// If the log does not go on from there, or has another transaction in that place.
+pub(super) fn log(
+    dir: &Path,
+    number: u64,
+    dirs: &DataDirs,
+    after: &After<'_>,
+    limits: Limits,
+) -> Result<Packed, ToolError> {
+    let mut packed = Packed {
+        last_record: after.record.map(str::to_owned),
+        ..Packed::default()
+    };
+    let mut writer: Option<(Writer, Zxid)> = None;
+    let mut last = after.zxid;
+    let mut has_met = after.record.is_none();
+    for txn in read_txns_from(&RealDisk, dirs, after.zxid, limits)? {
+        let txn = txn?;
+        let zxid = txn.record.header.zxid;
+        if zxid == after.zxid {
+            let found = record_hash(&txn.payload);
+            if after.record.is_some_and(|record| record != found) {
+                return Err(foreign(after.zxid));
+            }
+            packed.last_record = Some(found);
+            has_met = true;
+            continue;
+        }
+        // Written twice, as Java may.
+        if zxid <= last {
+            continue;
+        }
+        if writer.is_none() {
+            if !has_met || !history::follows(last, zxid) {
+                return Err(not_kept(after.zxid));
+            }
+            let path = dir.join(format!("{number}-log.{:x}.gz", zxid.0));
+            let mut new = Writer::create(path, true)?;
+            new.write(&log::file_header())?;
+            writer = Some((new, zxid));
+        }
+        if let Some((writer, _)) = &mut writer {
+            let mut record = Vec::with_capacity(txn.payload.len() + 16);
+            log::put_record(&txn.payload, &mut record);
+            writer.write(&record)?;
+        }
+        packed.last_record = Some(record_hash(&txn.payload));
+        last = zxid;
+    }
+    if !has_met || !is_log_whole(&RealDisk, dirs, (after.zxid, last), limits)? {
+        return Err(not_kept(after.zxid));
+    }
+    if let Some((writer, first)) = writer {
+        let (bytes, sha256) = writer.finish()?;
+        packed.log = Some(Kept {
+            file: format!("{number}-log.{:x}.gz", first.0),
+            name: format!("log.{:x}", first.0),
+            first,
+            last,
+            bytes,
+            sha256,
+        });
+    }
+    Ok(packed)
+}
+
+pub(super) fn foreign(zxid: Zxid) -> ToolError {
+    ToolError::Refused(format!(
+        "transaction {zxid}, the last of the backup, is another one there: this is the backup of another server or ensemble, or its history was cut; take a backup into another directory, or begin anew with --full"
+    ))
+}
+
+pub(super) fn not_kept(zxid: Zxid) -> ToolError {
+    ToolError::Refused(format!(
+        "the log does not go on from {zxid}, where the backup ends: that was purged, or this is another history, or it ends before; take a backup into another directory, or begin anew with --full"
+    ))
+}
+
+fn record_hash(payload: &[u8]) -> String {
+    sha256_hex(Sha256::new_with_prefix(payload))
+}
+
+/// A file that is compressed and hashed while it is written.
+struct Writer {
+    path: PathBuf,
+    out: Out,
+}
+
+enum Out {
+    Gz(GzEncoder<Hashing>),
+    Plain(Hashing),
+}
+
+struct Hashing {
+    file: File,
+    hash: Sha256,
+    bytes: u64,
+}
+
+impl Writer {
+    fn create(path: PathBuf, compresses: bool) -> Result<Self, ToolError> {
+        let file = File::create(&path).map_err(file_error("create", &path))?;
+        let hashing = Hashing {
+            file,
+            hash: Sha256::new(),
+            bytes: 0,
+        };
+        let out = match compresses {
+            true => Out::Gz(GzEncoder::new(hashing, Level::fast())),
+            false => Out::Plain(hashing),
+        };
+        Ok(Self { path, out })
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<(), ToolError> {
+        let written = match &mut self.out {
+            Out::Gz(out) => out.write_all(bytes),
+            Out::Plain(out) => out.write_all(bytes),
+        };
+        written.map_err(file_error("write", &self.path))
+    }
+
+    /// Its length and hash, once it is on disk.
+    fn finish(self) -> Result<(u64, String), ToolError> {
+        let ended = match self.out {
+            Out::Gz(out) => out.finish(),
+            Out::Plain(out) => Ok(out),
+        };
+        let ended = ended.and_then(|out| out.file.sync_all().map(|()| out));
+        let out = ended.map_err(file_error("write", &self.path))?;
+        Ok((out.bytes, sha256_hex(out.hash)))
+    }
+}
+
+impl Write for Hashing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.file.write(bytes)?;
+        self.hash.update(&bytes[..written]);
+        self.bytes += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+const PIECE_BYTES: usize = 64 << 10;

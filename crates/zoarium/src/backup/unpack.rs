@@ -1,0 +1,128 @@
+//! Out of a backup: each file is hashed while it is read, and nothing counts before all of it is
+//! known to be whole.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::path::Path;
+
+use flate2::read::GzDecoder;
+use proto::Zxid;
+use sha2::{Digest, Sha256};
+use storage::DataDirs;
+
+use super::file_error;
+use super::manifest::{Kept, Manifest, sha256_hex};
+use crate::tool::ToolError;
+
+/// Writes the files that lead up to a transaction into a data directory that nobody uses.
+///
+/// # Errors
+/// If one is missing or damaged, with its name and the way out; if the disk is full.
+pub(crate) fn unpack(
+    dir: &Path,
+    manifest: &Manifest,
+    upto: Zxid,
+    target: &DataDirs,
+) -> Result<(), ToolError> {
+    let mut good_upto = None;
+    for kept in manifest.files().filter(|kept| kept.first <= upto) {
+        let is_log = kept.name.starts_with("log.");
+        let to = match is_log {
+            true => target.log.join(&kept.name),
+            false => target.snap.join(&kept.name),
+        };
+        let path = dir.join(&kept.file);
+        if let Some(reason) = copy(&path, kept, is_log, &to)? {
+            return Err(damaged(&path, &reason, good_upto));
+        }
+        if kept.last >= manifest.snapshot.last {
+            good_upto = Some(kept.last);
+        }
+    }
+    Ok(())
+}
+
+/// What is wrong with the file, if anything is.
+fn copy(path: &Path, kept: &Kept, is_log: bool, to: &Path) -> Result<Option<String>, ToolError> {
+    let source = match File::open(path) {
+        Ok(source) => source,
+        Err(error) => return Ok(Some(error.to_string())),
+    };
+    let mut source = Hashing {
+        file: source,
+        hash: Sha256::new(),
+        bytes: 0,
+        bytes_max: kept.bytes,
+    };
+    let mut out = File::create(to).map_err(file_error("create", to))?;
+    // A snapshot stays compressed: a server reads it so.
+    let read = if is_log {
+        pour(&mut GzDecoder::new(&mut source), &mut out)
+    } else {
+        pour(&mut source, &mut out)
+    };
+    let outcome = match read {
+        Err(Broken::Write(error)) => return Err(file_error("write", to)(error)),
+        Err(Broken::Read(error)) => Some(error.to_string()),
+        Ok(()) => match io::copy(&mut source, &mut io::sink()) {
+            Err(error) => Some(error.to_string()),
+            Ok(_) if source.bytes != kept.bytes => {
+                Some(format!("{} bytes instead of {}", source.bytes, kept.bytes))
+            }
+            Ok(_) => {
+                let is_equal = sha256_hex(source.hash) == kept.sha256;
+                (!is_equal).then(|| "its SHA-256 is another one".to_owned())
+            }
+        },
+    };
+    out.sync_all().map_err(file_error("write", to))?;
+    Ok(outcome)
+}
+
+fn damaged(path: &Path, reason: &str, good_upto: Option<Zxid>) -> ToolError {
+    let path = path.display();
+    let way_out = match good_upto {
+        Some(zxid) => format!("what is before it can be restored by --at {zxid}"),
+        None => "nothing of this backup can be restored: use another one".to_owned(),
+    };
+    ToolError::Refused(format!("{path} is damaged or missing: {reason}; {way_out}"))
+}
+
+enum Broken {
+    Read(io::Error),
+    Write(io::Error),
+}
+
+fn pour(from: &mut impl Read, to: &mut impl Write) -> Result<(), Broken> {
+    let mut piece = vec![0; PIECE_BYTES];
+    loop {
+        let read = from.read(&mut piece).map_err(Broken::Read)?;
+        if read == 0 {
+            return Ok(());
+        }
+        to.write_all(&piece[..read]).map_err(Broken::Write)?;
+    }
+}
+
+/// Hashes what is read, and no more than there should be.
+struct Hashing {
+    file: File,
+    hash: Sha256,
+    bytes: u64,
+    bytes_max: u64,
+}
+
+impl Read for Hashing {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buf)?;
+        self.hash.update(&buf[..read]);
+        self.bytes += read as u64;
+        if self.bytes > self.bytes_max {
+            let reason = format!("it is longer than {} bytes", self.bytes_max);
+            return Err(io::Error::other(reason));
+        }
+        Ok(read)
+    }
+}
+
+const PIECE_BYTES: usize = 64 << 10;

@@ -1,0 +1,215 @@
+//! `zoarium config`: checks a zoo.cfg, explains a setting, shows what is in force.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use config::explain::{Explanation, FateLine, explain};
+use config::{Effective, Origin, Place};
+use preflight::judge;
+use serde_json::{Value, json};
+
+use crate::findings::{self, DefinitionArgs, environment};
+use crate::output::{Output, write_stdout};
+use crate::server_cmd::ThisMachine;
+use crate::tool::{NO_GO, ToolError};
+
+/// Checks a zoo.cfg, explains a setting, shows what is in force
+#[derive(Debug, Args)]
+pub(crate) struct ConfigArgs {
+    #[command(subcommand)]
+    command: ConfigCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum ConfigCommand {
+    /// Says everything that is wrong with a zoo.cfg, and not only the first thing
+    ///
+    /// Neither data nor ports are looked at; `zoarium preflight` does. Exit code 0 if a server would accept it, 1 for
+    /// warnings with --strict, 3 if it would not.
+    Check {
+        #[command(flatten)]
+        file: FileArgs,
+        /// Warnings count: exit code 1
+        #[arg(long)]
+        strict: bool,
+    },
+    /// Says all that is known about a setting, by its name in zoo.cfg or as a system property
+    Explain {
+        /// The name
+        key: String,
+        /// How the answer looks
+        #[arg(long, value_enum, default_value = "text")]
+        output: Output,
+    },
+    /// Shows the value in force of every setting, and where it comes from; secrets are masked
+    Effective(FileArgs),
+}
+
+#[derive(Debug, Args)]
+struct FileArgs {
+    /// The configuration; flags of java.env and zookeeper-env.sh beside it, and of SERVER_JVMFLAGS and JVMFLAGS, count
+    #[arg(value_name = "ZOO.CFG")]
+    config: PathBuf,
+    #[command(flatten)]
+    definitions: DefinitionArgs,
+    /// How the answer looks
+    #[arg(long, value_enum, default_value = "text")]
+    output: Output,
+}
+
+/// Does what the arguments say.
+pub(crate) fn run(args: &ConfigArgs) -> ExitCode {
+    let done = match &args.command {
+        ConfigCommand::Check { file, strict } => check(file, *strict),
+        ConfigCommand::Explain { key, output } => explained(key, *output),
+        ConfigCommand::Effective(file) => effective(file),
+    };
+    done.unwrap_or_else(|error| error.report("config"))
+}
+
+fn check(file: &FileArgs, is_strict: bool) -> Result<ExitCode, ToolError> {
+    let path = &file.config;
+    let flags = preflight::gather(path, &file.definitions.definitions, &environment);
+    let examined = config::examine(path, flags.properties.clone(), &mut ThisMachine);
+    let of_config = examined.findings.into_iter().map(|one| flags.placed(one));
+    let all = flags.findings.iter().cloned().chain(of_config).collect();
+    let report = judge(path, all, None);
+    write_stdout(|out| match file.output {
+        Output::Text => findings::write_text(&report, out),
+        Output::Json => writeln!(out, "{:#}", findings::as_json(&report)),
+    })?;
+    Ok(findings::exit_code(report.verdict, is_strict))
+}
+
+fn explained(key: &str, output: Output) -> Result<ExitCode, ToolError> {
+    let found = explain(key).map_err(|unknown| {
+        ToolError::NotFound(match unknown.nearest {
+            Some(nearest) => format!("{key} is no setting; did you mean {nearest}?"),
+            None => format!("{key} is no setting, and none has a name like it"),
+        })
+    })?;
+    write_stdout(|out| match output {
+        Output::Text => write_explanation(&found, out),
+        Output::Json => writeln!(out, "{:#}", explanation_json(&found)),
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn write_explanation(found: &Explanation, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{}: {}", found.name, found.meaning)?;
+    let mut row = |name: &str, value: &str| match value {
+        "" => Ok(()),
+        value => writeln!(out, "  {name:10} {value}"),
+    };
+    row("written", found.written)?;
+    row("property", &found.properties.join(", "))?;
+    row("values", &found.values)?;
+    row("unit", found.unit)?;
+    row("default", found.default.as_deref().unwrap_or("none"))?;
+    row("since", found.since.unwrap_or_default())?;
+    for FateLine {
+        fate,
+        values,
+        reason,
+        way_out,
+    } in &found.fate
+    {
+        let mut text = (*fate).to_owned();
+        if !values.is_empty() {
+            text.push_str(&format!(" ({values})"));
+        }
+        if !reason.is_empty() {
+            text.push_str(&format!(": {reason}"));
+        }
+        row("here", &text)?;
+        row("instead", way_out)?;
+    }
+    Ok(())
+}
+
+fn explanation_json(found: &Explanation) -> Value {
+    let fate = |line: &FateLine| {
+        json!({
+            "fate": line.fate,
+            "values": line.values,
+            "reason": line.reason,
+            "way_out": line.way_out,
+        })
+    };
+    json!({
+        "name": found.name,
+        "meaning": found.meaning,
+        "written": found.written,
+        "properties": found.properties,
+        "values": found.values,
+        "unit": found.unit,
+        "default": found.default,
+        "since": found.since,
+        "fate": found.fate.iter().map(fate).collect::<Vec<_>>(),
+    })
+}
+
+fn effective(file: &FileArgs) -> Result<ExitCode, ToolError> {
+    let path: &Path = &file.config;
+    let flags = preflight::gather(path, &file.definitions.definitions, &environment);
+    let rows = match config::effective(path, flags.properties.clone(), &mut ThisMachine) {
+        Ok(rows) => rows,
+        Err(error) => {
+            eprintln!("zoarium config: nothing is in force, since a server refuses this: {error}");
+            return Ok(ExitCode::from(NO_GO));
+        }
+    };
+    write_stdout(|out| match file.output {
+        Output::Text => rows.iter().try_for_each(|row| write_row(row, out)),
+        Output::Json => {
+            let rows: Vec<Value> = rows.iter().map(row_json).collect();
+            writeln!(out, "{:#}", Value::from(rows))
+        }
+    })?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `name=value`, and behind it where that comes from.
+fn write_row(row: &Effective, out: &mut dyn Write) -> io::Result<()> {
+    let value = row.value.as_deref().unwrap_or_default();
+    write!(
+        out,
+        "{}={}  # {}",
+        row.name,
+        findings::printable(value),
+        row.place
+    )?;
+    match &row.written {
+        Some(written) => writeln!(out, ": {}", findings::printable(written)),
+        None => writeln!(out),
+    }
+}
+
+fn row_json(row: &Effective) -> Value {
+    let (place, origin) = match &row.place {
+        Place::Written(origin) => ("written", Some(origin)),
+        Place::Corrected(origin) => ("corrected", Some(origin)),
+        Place::Default => ("default", None),
+    };
+    let (file, line) = match origin {
+        Some(Origin::File { path, line }) => (Some(path.display().to_string()), *line),
+        _ => (None, None),
+    };
+    let flags = match origin {
+        Some(Origin::Flags(source)) => Some(source),
+        _ => None,
+    };
+    json!({
+        "name": row.name,
+        "section": row.section.map(config::registry::Section::title),
+        "value": row.value,
+        "unit": row.unit,
+        "place": place,
+        "file": file,
+        "line": line,
+        "flags": flags,
+        "written": row.written,
+    })
+}

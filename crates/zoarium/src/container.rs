@@ -1,0 +1,322 @@
+//! `zoarium container`: the entry point of an image, which reads the `ZOO_*` variables of the
+//! official image of Apache ZooKeeper.
+//!
+//! As there, a zoo.cfg or myid that is in its place already is taken as it is. A new zoo.cfg is
+//! judged before it is written: what is refused would otherwise stay in a volume and be refused for
+//! ever, whatever the variables say then. Source: docker-entrypoint.sh of the official image, 3.9.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use clap::Args;
+use config::{Config, RawConfig};
+
+use crate::backup::file_error;
+use crate::logging::LogArgs;
+use crate::server_cmd::{ThisMachine, flags};
+use crate::tool::ToolError;
+
+/// The entry point of an image: zoo.cfg and myid from ZOO_* variables, then a server
+///
+/// As the official image of Apache ZooKeeper: with `zkServer.sh start-foreground` or nothing a
+/// server, with `zkCli.sh ...` a shell, and anything else is run as it stands.
+#[derive(Debug, Args)]
+pub(crate) struct ContainerArgs {
+    /// What to run
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND"
+    )]
+    command: Vec<OsString>,
+}
+
+/// A line of zoo.cfg: its key, the variable that has the value, and the value without it.
+/// Source: the image's Dockerfile.
+const LINES: [(&str, &str, &str); 10] = [
+    ("dataDir", "ZOO_DATA_DIR", "/data"),
+    ("dataLogDir", "ZOO_DATA_LOG_DIR", "/datalog"),
+    ("tickTime", "ZOO_TICK_TIME", "2000"),
+    ("initLimit", "ZOO_INIT_LIMIT", "5"),
+    ("syncLimit", "ZOO_SYNC_LIMIT", "2"),
+    (
+        "autopurge.snapRetainCount",
+        "ZOO_AUTOPURGE_SNAPRETAINCOUNT",
+        "3",
+    ),
+    (
+        "autopurge.purgeInterval",
+        "ZOO_AUTOPURGE_PURGEINTERVAL",
+        "0",
+    ),
+    ("maxClientCnxns", "ZOO_MAX_CLIENT_CNXNS", "60"),
+    ("standaloneEnabled", "ZOO_STANDALONE_ENABLED", "true"),
+    ("admin.enableServer", "ZOO_ADMINSERVER_ENABLED", "true"),
+];
+const SERVERS: (&str, &str) = ("ZOO_SERVERS", "server.1=localhost:2888:3888;2181");
+const WORDS: &str = "ZOO_4LW_COMMANDS_WHITELIST";
+const EXTRA: &str = "ZOO_CFG_EXTRA";
+const CONF_DIR: (&str, &str) = ("ZOO_CONF_DIR", "/conf");
+const MY_ID: (&str, &str) = ("ZOO_MY_ID", "1");
+/// Of ours: what is added to the number at the end of the host's name, such as 1 for the pods of a
+/// StatefulSet, which count from 0.
+const ID_FROM_HOST: &str = "ZOARIUM_MY_ID_FROM_HOSTNAME";
+
+/// Does what the arguments say. Exit code 2 if variables make no sense.
+pub(crate) fn run(args: &ContainerArgs) -> ExitCode {
+    let words: Vec<_> = args
+        .command
+        .iter()
+        .map(|word| word.to_string_lossy())
+        .collect();
+    let words: Vec<&str> = words.iter().map(AsRef::as_ref).collect();
+    let rest = |skipped: usize| args.command.iter().skip(skipped).cloned();
+    let ours = |command: &str, skipped: usize| {
+        let head = [OsString::from("zoarium"), OsString::from(command)];
+        crate::cli::run(head.into_iter().chain(rest(skipped)))
+    };
+    match words.as_slice() {
+        [] | ["zkServer.sh"] | ["zkServer.sh", "start-foreground", ..] => {
+            match prepare(&|name| std::env::var(name).ok()) {
+                Ok(config) => crate::server_cmd::run(
+                    vec![match rest(2).next() {
+                        Some(named) => named,
+                        None => config.into_os_string(),
+                    }],
+                    LogArgs::default(),
+                ),
+                Err(error) => error.report("container"),
+            }
+        }
+        ["zkServer.sh", other, ..] => {
+            let reason = format!("zkServer.sh {other}: in a container there is start-foreground");
+            ToolError::Usage(reason).report("container")
+        }
+        ["zkCli.sh", ..] => ours("cli", 1),
+        ["zoarium", ..] => crate::cli::run(args.command.clone().into_iter()),
+        [program, ..] => {
+            // Comes back only if it fails.
+            let error = Command::new(program).args(rest(1)).exec();
+            ToolError::Refused(format!("cannot run {program}: {error}")).report("container")
+        }
+    }
+}
+
+/// The environment, as text.
+type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
+
+/// Makes what is missing, and gives the path of zoo.cfg.
+fn prepare(variables: Variables<'_>) -> Result<PathBuf, ToolError> {
+    let value = |(name, default): (&str, &str)| value_of(variables, name, default);
+    let config = PathBuf::from(value(CONF_DIR)?).join("zoo.cfg");
+    let my_id = my_id(variables)?;
+    let data = PathBuf::from(value(("ZOO_DATA_DIR", "/data"))?);
+    if !config.exists() {
+        let text = zoo_cfg(variables)?;
+        write_my_id(&data, &my_id)?;
+        judge(&config, &text)?;
+        write_whole(&config, &text)?;
+    } else {
+        eprintln!(
+            "{}: taken as it is, ZOO_* variables do not count",
+            config.display()
+        );
+        write_my_id(&data, &my_id)?;
+    }
+    Ok(config)
+}
+
+fn value_of(variables: Variables<'_>, name: &str, default: &str) -> Result<String, ToolError> {
+    let value = variables(name).filter(|value| !value.trim().is_empty());
+    let value = value.unwrap_or_else(|| default.to_owned());
+    if value.contains(['\n', '\r', '\0']) {
+        let reason = format!("{name}: a value of one line is expected");
+        return Err(ToolError::Usage(reason));
+    }
+    Ok(value.trim().to_owned())
+}
+
+/// The text of zoo.cfg, in the order of the official image.
+fn zoo_cfg(variables: Variables<'_>) -> Result<String, ToolError> {
+    let mut text = String::new();
+    let mut line = |line: &str| {
+        text.push_str(line);
+        text.push('\n');
+    };
+    for (key, name, default) in LINES {
+        line(&format!("{key}={}", value_of(variables, name, default)?));
+    }
+    for server in value_of(variables, SERVERS.0, SERVERS.1)?.split_ascii_whitespace() {
+        if !server.starts_with("server.") || !server.contains('=') {
+            return Err(ToolError::Usage(format!(
+                "{}: {server} is no member: server.N=HOST:2888:3888;2181 is expected, parted by blanks",
+                SERVERS.0
+            )));
+        }
+        line(server);
+    }
+    let words = value_of(variables, WORDS, "")?;
+    if !words.is_empty() {
+        line(&format!("4lw.commands.whitelist={words}"));
+    }
+    for extra in value_of(variables, EXTRA, "")?.split_ascii_whitespace() {
+        if !extra.contains('=') {
+            return Err(ToolError::Usage(format!(
+                "{EXTRA}: {extra} is no setting: key=value is expected, parted by blanks"
+            )));
+        }
+        line(extra);
+    }
+    Ok(text)
+}
+
+fn my_id(variables: Variables<'_>) -> Result<String, ToolError> {
+    let added = value_of(variables, ID_FROM_HOST, "")?;
+    let id = if added.is_empty() {
+        value_of(variables, MY_ID.0, MY_ID.1)?
+    } else {
+        let added: u64 = number(ID_FROM_HOST, &added)?;
+        let host = variables("HOSTNAME").or_else(|| {
+            let name = fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
+            Some(name.trim().to_owned())
+        });
+        let host = host.unwrap_or_default();
+        let ordinal = host.rsplit('-').next().unwrap_or_default();
+        (number(
+            &format!("the name of the host, {host}, with {ID_FROM_HOST}"),
+            ordinal,
+        )? + added)
+            .to_string()
+    };
+    // Which numbers are ids is for the server to say.
+    number(MY_ID.0, &id)?;
+    Ok(id)
+}
+
+fn number(name: &str, text: &str) -> Result<u64, ToolError> {
+    let odd = |_| ToolError::Usage(format!("{name}: a number is expected, and not {text:?}"));
+    text.parse::<u32>().map(u64::from).map_err(odd)
+}
+
+/// Once and for all: another id on the same data would be another member.
+fn write_my_id(data: &Path, id: &str) -> Result<(), ToolError> {
+    let path = data.join("myid");
+    match fs::read_to_string(&path) {
+        Ok(there) => {
+            if there.trim() != id {
+                let (path, there) = (path.display(), there.trim());
+                eprintln!("{path} holds {there}, which stays: ZOO_MY_ID is {id}");
+            }
+            Ok(())
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            write_whole(&path, &format!("{id}\n"))
+        }
+        Err(error) => Err(file_error("read", &path)(error)),
+    }
+}
+
+/// As the server will see it.
+fn judge(path: &Path, text: &str) -> Result<(), ToolError> {
+    let refused = |error: String| {
+        ToolError::Usage(format!(
+            "the zoo.cfg that ZOO_* variables make is refused: {error}\n{text}"
+        ))
+    };
+    let raw =
+        RawConfig::parse(path, text.as_bytes()).map_err(|error| refused(error.to_string()))?;
+    match Config::parse(raw, flags(), &mut ThisMachine) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(refused(error.to_string())),
+    }
+}
+
+/// Whole or not at all.
+fn write_whole(path: &Path, text: &str) -> Result<(), ToolError> {
+    let dir = path.parent().unwrap_or(path);
+    fs::create_dir_all(dir).map_err(file_error("create", dir))?;
+    let unfinished = path.with_extension("unfinished");
+    let write = || {
+        let mut file = fs::File::create(&unfinished)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&unfinished, path)
+    };
+    write().map_err(file_error("write", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(set: &[(&str, &str)]) -> Result<String, String> {
+        let variables = |name: &str| {
+            let found = set.iter().find(|(key, _)| *key == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        zoo_cfg(&variables).map_err(|error| error.to_string())
+    }
+
+    fn id(set: &[(&str, &str)]) -> Result<String, String> {
+        let variables = |name: &str| {
+            let found = set.iter().find(|(key, _)| *key == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        my_id(&variables).map_err(|error| error.to_string())
+    }
+
+    /// What the official image writes without any variable.
+    #[test]
+    fn without_variables_it_is_the_file_of_the_official_image() {
+        let wanted = "dataDir=/data\ndataLogDir=/datalog\ntickTime=2000\ninitLimit=5\nsyncLimit=2\n\
+            autopurge.snapRetainCount=3\nautopurge.purgeInterval=0\nmaxClientCnxns=60\n\
+            standaloneEnabled=true\nadmin.enableServer=true\nserver.1=localhost:2888:3888;2181\n";
+        assert_eq!(text(&[]).unwrap(), wanted);
+        assert_eq!(text(&[("ZOO_TICK_TIME", " ")]).unwrap(), wanted);
+    }
+
+    #[test]
+    fn variables_become_lines() {
+        let made = text(&[
+            ("ZOO_SERVERS", "server.1=a:1:2;3  server.2=b:1:2;3"),
+            ("ZOO_4LW_COMMANDS_WHITELIST", "srvr, mntr"),
+            ("ZOO_CFG_EXTRA", "snapCount=7 jute.x=y=z"),
+            ("ZOO_TICK_TIME", "100"),
+        ])
+        .unwrap();
+        assert!(made.contains("\ntickTime=100\n"), "{made}");
+        let end = "server.1=a:1:2;3\nserver.2=b:1:2;3\n4lw.commands.whitelist=srvr, mntr\nsnapCount=7\njute.x=y=z\n";
+        assert!(made.ends_with(end), "{made}");
+    }
+
+    #[test]
+    fn garbage_is_named() {
+        let refused = |set, name: &str| assert!(text(set).unwrap_err().contains(name));
+        refused(
+            &[("ZOO_SERVERS", "a:2888:3888")],
+            "ZOO_SERVERS: a:2888:3888",
+        );
+        refused(&[("ZOO_CFG_EXTRA", "x=1 y")], "ZOO_CFG_EXTRA: y");
+        refused(&[("ZOO_TICK_TIME", "5\nsuperUser=x")], "ZOO_TICK_TIME");
+    }
+
+    #[test]
+    fn ids_come_from_the_variable_or_the_name_of_the_host() {
+        assert_eq!(id(&[]).unwrap(), "1");
+        assert_eq!(id(&[("ZOO_MY_ID", "7")]).unwrap(), "7");
+        let pod = |host, added| id(&[("HOSTNAME", host), (ID_FROM_HOST, added)]);
+        assert_eq!(pod("zk-2", "1").unwrap(), "3");
+        assert!(
+            pod("zk", "1")
+                .unwrap_err()
+                .contains("the name of the host, zk")
+        );
+        for odd in ["x", "-1", "1\n2", "99999999999"] {
+            assert!(id(&[("ZOO_MY_ID", odd)]).unwrap_err().contains("ZOO_MY_ID"));
+        }
+    }
+}

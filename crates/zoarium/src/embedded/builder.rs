@@ -1,0 +1,134 @@
+//! What a server inside another program is made of.
+
+use std::ffi::OsString;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use config::{Config, SystemProperties};
+use server::Faults;
+
+use super::error::ServerError;
+use super::handle::Server;
+use crate::server_cmd::{ThisMachine, log_notices};
+
+/// What a server inside another program is to be.
+///
+/// Without more than a directory it listens on 127.0.0.1 at a port that the system chooses, and has no admin server.
+#[derive(Debug, Clone)]
+pub struct ServerBuilder {
+    data_dir: Option<PathBuf>,
+    address: IpAddr,
+    port: u16,
+    settings: Vec<(String, String)>,
+    properties: SystemProperties,
+    faults: Faults,
+}
+
+impl ServerBuilder {
+    pub(super) fn new() -> Self {
+        Self {
+            data_dir: None,
+            address: Ipv4Addr::LOCALHOST.into(),
+            port: 0,
+            settings: Vec::new(),
+            properties: SystemProperties::new(),
+            faults: Faults::default(),
+        }
+    }
+
+    /// The directory of the data. It is made if it is not there; what is in it is served.
+    #[must_use]
+    pub fn data_dir(mut self, directory: impl AsRef<Path>) -> Self {
+        self.data_dir = Some(directory.as_ref().to_owned());
+        self
+    }
+
+    /// The port of clients; 0, as without this call, is one that the system chooses.
+    #[must_use]
+    pub fn port(mut self, port: u16) -> Self {
+        self.port = port;
+        self
+    }
+
+    /// The address of the port of clients; 127.0.0.1 without this call.
+    #[must_use]
+    pub fn address(mut self, address: IpAddr) -> Self {
+        self.address = address;
+        self
+    }
+
+    /// A line of zoo.cfg, by its key: all of docs/CONFIG.md is there. The last one of a key counts, and beats what the
+    /// other calls say.
+    #[must_use]
+    pub fn setting(mut self, key: impl Into<String>, value: impl ToString) -> Self {
+        self.settings.push((key.into(), value.to_string()));
+        self
+    }
+
+    /// A system property, such as `jute.maxbuffer`: what `-Dname=value` is for `zoarium server`. The environment
+    /// variables of the process (`SERVER_JVMFLAGS`) mean nothing here.
+    #[must_use]
+    pub fn property(mut self, name: &str, value: impl ToString) -> Self {
+        let definition = format!("{name}={}", value.to_string());
+        self.properties.define("the properties", &definition);
+        self
+    }
+
+    /// With what tests may do to it.
+    pub(crate) fn faults(mut self, faults: Faults) -> Self {
+        self.faults = faults;
+        self
+    }
+
+    /// Starts the server and waits until it serves: a member of an ensemble does so when there is a leader, so members
+    /// of one ensemble are started at the same time.
+    ///
+    /// Dropping the future stops what it has started.
+    ///
+    /// # Errors
+    /// The settings are refused, the data does not recover, an address cannot be bound; for a member also that it could
+    /// not go on. Nothing is left running then.
+    pub async fn start(self) -> Result<Server, ServerError> {
+        let server = self.begin().await?;
+        server.wait_until_serving().await?;
+        Ok(server)
+    }
+
+    /// Starts the server and waits until it listens.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub(crate) async fn begin(self) -> Result<Server, ServerError> {
+        let config = Arc::new(self.config()?);
+        Server::host(config, self.faults).await
+    }
+
+    fn config(&self) -> Result<Config, ServerError> {
+        let data_dir = self.data_dir.as_ref().ok_or(ServerError::NoDataDir)?;
+        let data_dir = std::path::absolute(data_dir).map_err(ServerError::Directory)?;
+        let own = [
+            ("dataDir", data_dir.display().to_string()),
+            ("clientPort", self.port.to_string()),
+            ("clientPortAddress", self.address.to_string()),
+            ("admin.enableServer", false.to_string()),
+        ];
+        let own = own.map(|(key, value)| (key.to_owned(), value));
+        let settings: Vec<_> = own.into_iter().chain(self.settings.clone()).collect();
+        let config = Config::from_settings(&settings, self.properties.clone(), &mut ThisMachine)
+            .inspect_err(|error| log_notices(error.notices()))?;
+        log_notices(&config.notices);
+        let wanted = server::kerberos_environment(&config);
+        let is_set = |name: &str, value: &OsString| std::env::var_os(name).as_ref() == Some(value);
+        match wanted
+            .into_iter()
+            .find(|(name, value)| !is_set(name, value))
+        {
+            Some((name, value)) => Err(ServerError::Environment {
+                name,
+                value: value.to_string_lossy().into_owned(),
+            }),
+            None => Ok(config),
+        }
+    }
+}

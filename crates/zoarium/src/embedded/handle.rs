@@ -1,0 +1,181 @@
+//! A running server inside another program.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use config::Config;
+use server::{Faults, Started};
+use tokio::sync::{oneshot, watch};
+
+use super::builder::ServerBuilder;
+use super::error::ServerError;
+use super::host::{Ending, Host, State};
+
+/// A server inside this program.
+///
+/// Dropping it stops it as [`Server::stop`] does, and waits for that on the calling thread: some milliseconds, or
+/// longer where the disk is slow. Several may be in one process.
+#[derive(Debug)]
+pub struct Server {
+    started: Started,
+    data_dir: PathBuf,
+    running: Running,
+}
+
+/// Stops the server when it is dropped, and waits until nothing of it is left.
+#[derive(Debug)]
+struct Running {
+    thread: Option<JoinHandle<()>>,
+    stop: Option<oneshot::Sender<Ending>>,
+    state: watch::Receiver<State>,
+}
+
+impl Server {
+    /// A server to be.
+    pub fn builder() -> ServerBuilder {
+        ServerBuilder::new()
+    }
+
+    pub(super) async fn host(config: Arc<Config>, faults: Faults) -> Result<Self, ServerError> {
+        let data_dir = config.data_dir.clone();
+        let host = Host::spawn(config, faults).map_err(ServerError::Threads)?;
+        let running = Running {
+            thread: Some(host.thread),
+            stop: Some(host.stop),
+            state: host.state,
+        };
+        match host.started.await {
+            Ok(started) => Ok(Self {
+                started: started?,
+                data_dir,
+                running,
+            }),
+            // Its thread has ended by a panic.
+            Err(_) => Err(ServerError::Stopped),
+        }
+    }
+
+    /// Where clients connect; `None` without a port of clients.
+    pub fn client_address(&self) -> Option<SocketAddr> {
+        self.started.client_address
+    }
+
+    /// Where clients connect with TLS; `None` without a `secureClientPort`.
+    pub fn secure_client_address(&self) -> Option<SocketAddr> {
+        self.started.secure_client_address
+    }
+
+    /// What clients are given to connect without TLS, `127.0.0.1:2181`; empty without such a port.
+    pub fn connect_string(&self) -> String {
+        let address = self.started.client_address;
+        address.map(|at| at.to_string()).unwrap_or_default()
+    }
+
+    /// The directory of the data.
+    pub fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// Whether it takes reads and writes now.
+    pub fn is_serving(&self) -> bool {
+        matches!(*self.running.state.borrow(), State::Serving { .. })
+    }
+
+    /// Whether it takes reads and writes, and is the leader of an ensemble or stands alone.
+    pub fn is_leading(&self) -> bool {
+        *self.running.state.borrow() == State::Serving { leads: true }
+    }
+
+    /// Waits until it takes reads and writes, which a member does while there is a leader.
+    ///
+    /// # Errors
+    /// It could not go on.
+    pub async fn wait_until_serving(&self) -> Result<(), ServerError> {
+        let mut state = self.running.state.clone();
+        let found = state.wait_for(|state| *state != State::Waiting).await;
+        match found.map(|state| *state) {
+            Ok(State::Ended(exit_code)) => Err(ended(exit_code)),
+            Ok(_) => Ok(()),
+            Err(_) => Err(ServerError::Stopped),
+        }
+    }
+
+    /// Why it has ended; `None` while it runs.
+    pub(crate) fn failure(&self) -> Option<ServerError> {
+        match *self.running.state.borrow() {
+            State::Ended(exit_code) => Some(ended(exit_code)),
+            State::Waiting | State::Serving { .. } => None,
+        }
+    }
+
+    /// Waits until the server could not go on, and has stopped: its disk is full, a sync failed. `zoarium server` would
+    /// end its process then.
+    pub async fn failed(&self) -> ServerError {
+        self.running
+            .ended()
+            .await
+            .err()
+            .unwrap_or(ServerError::Stopped)
+    }
+
+    /// Stops the server, and waits until nothing of it is left: no thread, no socket, no lock on its directory.
+    /// What was proposed is on disk and answered before, sessions live on in the data.
+    ///
+    /// # Errors
+    /// [`ServerError::Failed`] if it could not go on before.
+    pub async fn stop(mut self) -> Result<(), ServerError> {
+        self.running.tell(Ending::Stop);
+        self.running.ended().await
+    }
+
+    /// Tells it to stop; dropping it waits for that.
+    pub(crate) fn begin_to_stop(&mut self) {
+        self.running.tell(Ending::Stop);
+    }
+
+    /// Ends the server as if its process had been killed, and waits until nothing of it is left.
+    pub(crate) async fn kill(mut self) {
+        self.running.tell(Ending::Kill);
+        // That it could not go on does not matter any more.
+        let _ = self.running.ended().await;
+    }
+}
+
+impl Running {
+    fn tell(&mut self, ending: Ending) {
+        // Fails if it has ended already.
+        let _ = self.stop.take().map(|stop| stop.send(ending));
+    }
+
+    async fn ended(&self) -> Result<(), ServerError> {
+        let mut state = self.state.clone();
+        let found = state.wait_for(|state| matches!(state, State::Ended(_)));
+        match found.await.map(|state| *state) {
+            Ok(State::Ended(Some(exit_code))) => Err(ended(Some(exit_code))),
+            Ok(_) => Ok(()),
+            Err(_) => Err(ServerError::Stopped),
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.tell(Ending::Stop);
+        if self
+            .thread
+            .take()
+            .is_some_and(|thread| thread.join().is_err())
+        {
+            tracing::error!("the thread of a server ended by a panic");
+        }
+    }
+}
+
+fn ended(exit_code: Option<u8>) -> ServerError {
+    match exit_code {
+        Some(exit_code) => ServerError::Failed { exit_code },
+        None => ServerError::Stopped,
+    }
+}

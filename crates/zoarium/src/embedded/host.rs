@@ -1,0 +1,173 @@
+//! The thread that a server inside another program has its runtime on.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use config::Config;
+use server::{Faults, Service, Started};
+use tokio::runtime::Builder;
+use tokio::sync::{oneshot, watch};
+
+use super::error::ServerError;
+
+/// Tasks of a server do no long work, and a program may have many servers.
+const WORKERS: usize = 2;
+
+/// Time for what still runs when the server has stopped, such as a question to a name server that does not answer.
+/// Nothing of it matters any more.
+const LEFT_BEHIND_MAX: Duration = Duration::from_secs(1);
+
+/// What has become of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// It has no leader.
+    Waiting,
+    /// It takes reads and writes.
+    Serving {
+        /// Others pass writes on to it.
+        leads: bool,
+    },
+    /// It has stopped: told to, or with this exit code because it could not go on. Nothing of it is left but the
+    /// thread that says so.
+    Ended(Option<u8>),
+}
+
+/// How a server is to end.
+#[derive(Debug)]
+pub(super) enum Ending {
+    /// What was proposed is on disk and answered before.
+    Stop,
+    /// As if its process had been killed.
+    Kill,
+}
+
+/// A running thread, and the ways to it.
+pub(super) struct Host {
+    pub(super) thread: JoinHandle<()>,
+    pub(super) stop: oneshot::Sender<Ending>,
+    pub(super) state: watch::Receiver<State>,
+    pub(super) started: oneshot::Receiver<Result<Started, ServerError>>,
+}
+
+/// What the thread has of the same.
+struct Ends {
+    stop: oneshot::Receiver<Ending>,
+    state: watch::Sender<State>,
+    started: oneshot::Sender<Result<Started, ServerError>>,
+}
+
+impl Host {
+    pub(super) fn spawn(config: Arc<Config>, faults: Faults) -> io::Result<Self> {
+        // A number, so that the threads of several servers can be told apart.
+        static NEXT: AtomicU32 = AtomicU32::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("zoarium-{number}");
+        let (stop, told) = oneshot::channel();
+        let (shown, state) = watch::channel(State::Waiting);
+        let (start, started) = oneshot::channel();
+        let ends = Ends {
+            stop: told,
+            state: shown,
+            started: start,
+        };
+        let thread = std::thread::Builder::new()
+            .name(name.clone())
+            .spawn(move || host(&name, (config, faults), ends))?;
+        Ok(Self {
+            thread,
+            stop,
+            state,
+            started,
+        })
+    }
+}
+
+fn host(name: &str, server: (Arc<Config>, Faults), ends: Ends) {
+    let Ends {
+        stop,
+        state,
+        started,
+    } = ends;
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .thread_name(name)
+        .enable_all()
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let _ = started.send(Err(ServerError::Threads(error)));
+            return;
+        }
+    };
+    let end = runtime.block_on(run(server, stop, &state, started));
+    // Closes all connections.
+    runtime.shutdown_timeout(LEFT_BEHIND_MAX);
+    let failed = match end {
+        End::Stopped => None,
+        End::Failed(exit_code) => Some(exit_code),
+        End::Killed(server) => {
+            server.abandon();
+            None
+        }
+    };
+    state.send_replace(State::Ended(failed));
+}
+
+/// How a server has ended.
+enum End {
+    Stopped,
+    /// It could not go on: an exit code.
+    Failed(u8),
+    /// Its threads are still there.
+    Killed(Box<server::Server>),
+}
+
+async fn run(
+    (config, faults): (Arc<Config>, Faults),
+    mut stop: oneshot::Receiver<Ending>,
+    state: &watch::Sender<State>,
+    started: oneshot::Sender<Result<Started, ServerError>>,
+) -> End {
+    let server = match server::Server::start_with(config, faults.clone()).await {
+        Ok(server) => server,
+        Err(error) => {
+            // Nobody waits for it if the start was given up.
+            let _ = started.send(Err(error.into()));
+            return End::Stopped;
+        }
+    };
+    let mut serving = server.serving();
+    show(state, *serving.borrow_and_update());
+    let _ = started.send(Ok(server.started().clone()));
+    let end = loop {
+        tokio::select! {
+            told = &mut stop => match told {
+                Ok(Ending::Kill) => {
+                    faults.switch_disk_off();
+                    return End::Killed(Box::new(server));
+                }
+                // Told to stop, or the handle is gone.
+                Ok(Ending::Stop) | Err(_) => break End::Stopped,
+            },
+            exit_code = server.failed() => break End::Failed(exit_code),
+            changed = serving.changed() => match changed {
+                Ok(()) => show(state, *serving.borrow_and_update()),
+                Err(_) => break End::Stopped,
+            },
+        }
+    };
+    server.stop().await;
+    end
+}
+
+fn show(state: &watch::Sender<State>, service: Service) {
+    state.send_replace(match service {
+        Service::Deciding => State::Serving { leads: true },
+        Service::Forwarding => State::Serving { leads: false },
+        Service::None | Service::ReadOnly => State::Waiting,
+    });
+}

@@ -1,0 +1,147 @@
+//! What `preflight` and `config` say: findings as text and as JSON, and the flags that both take.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Args;
+use config::Origin;
+use config::finding::{Finding, Severity};
+use preflight::{Report, Verdict};
+use serde_json::{Map, Value, json};
+
+use crate::tool::NO_GO;
+
+/// System properties on the command line.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct DefinitionArgs {
+    /// A system property, as for `zoarium server`
+    #[arg(short = 'D', value_name = "NAME=VALUE")]
+    pub(crate) definitions: Vec<String>,
+}
+
+/// A variable of the environment, if it is text.
+pub(crate) fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+/// 0 for go, also with warnings unless these count; 1 for warnings that count; 3 for no-go.
+pub(crate) fn exit_code(verdict: Verdict, is_strict: bool) -> ExitCode {
+    match verdict {
+        Verdict::Go => ExitCode::SUCCESS,
+        Verdict::GoWithWarnings if is_strict => ExitCode::FAILURE,
+        Verdict::GoWithWarnings => ExitCode::SUCCESS,
+        Verdict::NoGo => ExitCode::from(NO_GO),
+    }
+}
+
+/// A paragraph for each finding, and the verdict.
+pub(crate) fn write_text(report: &Report, out: &mut dyn Write) -> io::Result<()> {
+    for finding in &report.findings {
+        let mut text = format!("{:8} {}: ", finding.severity, finding.id);
+        if let Some(origin) = &finding.origin {
+            text.push_str(&format!("{origin}: "));
+        }
+        if let Some(key) = &finding.key {
+            text.push_str(&format!("{key}: "));
+        }
+        text.push_str(&finding.problem);
+        write_wrapped("", &text, out)?;
+        if let Some(way_out) = &finding.way_out {
+            write_wrapped(INDENT, &format!("-> {way_out}"), out)?;
+        }
+    }
+    let count = |severity: Severity| {
+        let of_it = |finding: &&Finding| finding.severity == severity;
+        let count = report.findings.iter().filter(of_it).count();
+        let plural = if count == 1 { "" } else { "s" };
+        format!("{count} {severity}{plural}")
+    };
+    writeln!(
+        out,
+        "{}: {}, {}, {}",
+        report.verdict.name(),
+        count(Severity::Blocker),
+        count(Severity::Warning),
+        count(Severity::Note)
+    )
+}
+
+/// What stands in front of all lines of a finding but the first.
+const INDENT: &str = "         ";
+/// Where a line ends; a path or a word that is longer stands by itself.
+const COLUMNS: usize = 100;
+
+fn write_wrapped(beginning: &str, text: &str, out: &mut dyn Write) -> io::Result<()> {
+    let mut line = beginning.to_owned();
+    let mut has_word = false;
+    for word in printable(text).split(' ') {
+        let is_full = line.chars().count() + 1 + word.chars().count() > COLUMNS;
+        if is_full && has_word {
+            writeln!(out, "{}", line.trim_end())?;
+            line = INDENT.to_owned();
+        } else if has_word {
+            line.push(' ');
+        }
+        line.push_str(word);
+        has_word = true;
+    }
+    writeln!(out, "{}", line.trim_end())
+}
+
+/// Names and values come from files: what a terminal would act on is shown as an escape.
+pub(crate) fn printable(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character.is_control() {
+            true => shown.extend(character.escape_default()),
+            false => shown.push(character),
+        }
+    }
+    shown
+}
+
+/// One object: `verdict`, `config`, `findings`, and what there is of `data`.
+pub(crate) fn as_json(report: &Report) -> Value {
+    let mut object = Map::new();
+    object.insert("verdict".to_owned(), report.verdict.name().into());
+    let config = report.config.display().to_string();
+    object.insert("config".to_owned(), config.into());
+    let findings: Vec<Value> = report.findings.iter().map(finding_json).collect();
+    object.insert("findings".to_owned(), findings.into());
+    if let Some(data) = &report.data {
+        let data = json!({
+            "snapshots": data.snapshots,
+            "logs": data.logs,
+            "bytes": data.bytes,
+            "newest_snapshot_bytes": data.newest_snapshot_bytes,
+            "memory_bytes": data.memory_bytes,
+            "last_zxid": data.last_zxid.map(|zxid| zxid.to_string()),
+            "current_epoch": data.current_epoch,
+            "accepted_epoch": data.accepted_epoch,
+            "znodes": data.znodes,
+            "sessions": data.sessions,
+            "newest_ms": data.newest_ms,
+            "is_loaded": data.is_loaded,
+        });
+        object.insert("data".to_owned(), data);
+    }
+    object.into()
+}
+
+fn finding_json(finding: &Finding) -> Value {
+    let (file, line, flags) = match &finding.origin {
+        Some(Origin::File { path, line }) => (Some(path.display().to_string()), *line, None),
+        Some(Origin::Flags(source)) => (None, None, Some(source)),
+        None => (None, None, None),
+    };
+    json!({
+        "id": finding.id,
+        "severity": finding.severity.name(),
+        "file": file,
+        "line": line,
+        "flags": flags,
+        "key": finding.key,
+        "problem": finding.problem,
+        "way_out": finding.way_out,
+    })
+}

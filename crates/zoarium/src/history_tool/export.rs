@@ -1,0 +1,120 @@
+//! `zoarium history export`: changes as protobuf, for other languages.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use bytes::Bytes;
+use clap::Args;
+use client::admin::{AdminClient, AdminError, PROTOBUF, SILENCE_LIMIT, unreachable};
+use history::{FileOwner, HistoryQuery, Reader};
+use http_body_util::{BodyExt, Limited};
+use prost::Message;
+
+use super::source::{Parameters, Source, SourceArgs};
+use crate::tool::ToolError;
+
+/// The command of the admin server.
+const EXPORT: &str = "history/export";
+/// The header of a page that says where the next one begins.
+const NEXT: &str = "x-history-next";
+/// Bytes of a page that are taken: one change always fits, with the znode before and after it.
+const PAGE_BYTES_MAX: usize = 256 << 20;
+
+/// Writes changes as protobuf: each ExportedChange of history.proto behind its length, a varint
+///
+/// The oldest comes first. Reads the files of a server that does not run, or asks one that does; of
+/// several, the one that answers first is asked to the end, since others may keep less.
+#[derive(Debug, Args)]
+pub(crate) struct ExportArgs {
+    /// The znode; all below it are exported too
+    #[arg(default_value = "/")]
+    path: String,
+    #[command(flatten)]
+    source: SourceArgs,
+    /// The file to write, instead of standard output; it gets its name when it is whole
+    #[arg(long, value_name = "FILE")]
+    to: Option<PathBuf>,
+    /// Prints history.proto instead
+    #[arg(long)]
+    definition: bool,
+}
+
+pub(super) fn export(args: &ExportArgs, out: &mut dyn Write) -> Result<(), ToolError> {
+    if args.definition {
+        return Ok(out.write_all(history::record::DEFINITION.as_bytes())?);
+    }
+    match &args.to {
+        None => write(args, out),
+        Some(path) => {
+            let mut unfinished = path.clone().into_os_string();
+            unfinished.push(".unfinished");
+            let mut file = std::io::BufWriter::new(std::fs::File::create(&unfinished)?);
+            write(args, &mut file)?;
+            let file = file.into_inner().map_err(std::io::Error::from)?;
+            file.sync_all()?;
+            Ok(std::fs::rename(&unfinished, path)?)
+        }
+    }
+}
+
+fn write(args: &ExportArgs, out: &mut dyn Write) -> Result<(), ToolError> {
+    match args.source.open()? {
+        Source::Files(reader, owner) => write_files(args, (&reader, owner), out),
+        Source::Servers(client, runtime) => runtime.block_on(write_answers(args, client, out)),
+    }
+}
+
+fn write_files(
+    args: &ExportArgs,
+    (reader, owner): (&Reader, FileOwner),
+    out: &mut dyn Write,
+) -> Result<(), ToolError> {
+    let mut query = HistoryQuery::of(&args.path);
+    (query.recursive, query.with_states) = (true, true);
+    loop {
+        let page = reader.history(&query, &owner)?;
+        for change in &page.results {
+            out.write_all(&change.encode_length_delimited_to_vec())?;
+        }
+        match page.next {
+            Some(next) => query.after = Some(next),
+            None => return Ok(()),
+        }
+    }
+}
+
+async fn write_answers(
+    args: &ExportArgs,
+    mut client: AdminClient,
+    out: &mut dyn Write,
+) -> Result<(), ToolError> {
+    let mut after = None;
+    loop {
+        let parameters = Parameters::default()
+            .with("path", Some(&args.path))
+            .with("limit", Some(history::PAGE_RESULTS_MAX))
+            .with("after", after.as_ref());
+        let opened = client.open(EXPORT, &parameters.0, PROTOBUF);
+        let (server, response) = opened.await?;
+        let next = response.headers().get(NEXT);
+        let next = next.and_then(|next| next.to_str().ok()).map(str::to_owned);
+        out.write_all(&page(&server, response.into_body()).await?)?;
+        if next.is_none() {
+            return Ok(());
+        }
+        client.servers = vec![server];
+        after = next;
+    }
+}
+
+async fn page<B>(server: &str, body: B) -> Result<Bytes, AdminError>
+where
+    B: hyper::body::Body,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    let collected = Limited::new(body, PAGE_BYTES_MAX).collect();
+    let collected = tokio::time::timeout(SILENCE_LIMIT, collected).await;
+    let collected = collected.map_err(|_| unreachable(server, &"the page does not end"))?;
+    let collected = collected.map_err(|error| unreachable(server, &error))?;
+    Ok(collected.to_bytes())
+}

@@ -1,0 +1,276 @@
+//! `zoarium history`, `cat`, `tree` and `diff`: who changed what, and the tree as it was.
+
+mod export;
+pub(crate) mod source;
+pub(crate) mod text;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use history::ask::Question;
+use history::parse_session;
+use history::record::Operation;
+use history::{Moment, json::hex};
+
+use self::source::{Parameters, SourceArgs};
+use crate::output::{Output, write_stdout};
+use crate::tool::ToolError;
+
+/// Says who changed a znode and when
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct HistoryArgs {
+    #[command(subcommand)]
+    command: Option<HistoryCommand>,
+    #[command(flatten)]
+    list: ListArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum HistoryCommand {
+    /// Says who last changed data, ACL and each child of a znode
+    Blame(BlameArgs),
+    Export(export::ExportArgs),
+}
+
+#[derive(Debug, Args)]
+struct BlameArgs {
+    /// The znode
+    path: String,
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+#[derive(Debug, Args)]
+struct ListArgs {
+    /// The znode
+    #[arg(required = true)]
+    path: Option<String>,
+    #[command(flatten)]
+    source: SourceArgs,
+    /// Not before this
+    #[arg(long, value_name = "ZXID|TIME", value_parser = parse_moment)]
+    since: Option<String>,
+    /// Not after this
+    #[arg(long, value_name = "ZXID|TIME", value_parser = parse_moment)]
+    until: Option<String>,
+    #[command(flatten)]
+    filter: FilterArgs,
+    /// And of all znodes below
+    #[arg(long, short)]
+    recursive: bool,
+    /// The oldest first
+    #[arg(long)]
+    reverse: bool,
+    /// So many at most
+    #[arg(long, default_value_t = 100)]
+    limit: usize,
+}
+
+/// Which changes are shown, and how much of them.
+#[derive(Debug, Args)]
+pub(crate) struct FilterArgs {
+    /// By this identity (scheme:id) or from this host
+    #[arg(long, value_name = "WHO")]
+    pub(crate) by: Option<String>,
+    /// In this session
+    #[arg(long, value_name = "0xID", value_parser = parse_session)]
+    pub(crate) session: Option<i64>,
+    /// By this operation: create, set, setAcl, delete, deleteByServer, closeSession, reconfig
+    #[arg(long, value_name = "OPERATION", value_parser = parse_operation)]
+    pub(crate) op: Vec<Operation>,
+    /// Shows data and ACL before and after
+    #[arg(long)]
+    pub(crate) diff: bool,
+}
+
+/// Prints the data of a znode as it was
+#[derive(Debug, Args)]
+pub(crate) struct CatArgs {
+    /// The znode
+    path: String,
+    /// After this transaction, or the last change not later than this time
+    #[arg(long, value_name = "ZXID|TIME", value_parser = parse_moment)]
+    at: String,
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+/// Prints the tree as it was
+#[derive(Debug, Args)]
+pub(crate) struct TreeArgs {
+    /// The top of it
+    #[arg(default_value = "/")]
+    path: String,
+    /// After this transaction, or the last change not later than this time
+    #[arg(long, value_name = "ZXID|TIME", value_parser = parse_moment)]
+    at: String,
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+/// Says which znodes differ between two moments
+#[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// The top of the tree
+    #[arg(default_value = "/")]
+    path: String,
+    /// The earlier moment
+    #[arg(long, value_name = "ZXID|TIME", value_parser = parse_moment)]
+    from: String,
+    /// The later one
+    #[arg(long, value_name = "ZXID|TIME", value_parser = parse_moment)]
+    to: String,
+    #[command(flatten)]
+    source: SourceArgs,
+}
+
+/// A moment as it was given: a server reads it as this does.
+pub(crate) fn parse_moment(text: &str) -> Result<String, String> {
+    Moment::parse(text).map(|_| text.to_owned())
+}
+
+fn parse_operation(text: &str) -> Result<Operation, String> {
+    let names = || Operation::ALL.map(Operation::name).join(", ");
+    Operation::parse(text).ok_or_else(|| format!("no operation; there are {}", names()))
+}
+
+/// Does what the arguments say.
+pub(crate) fn run_history(args: &HistoryArgs) -> ExitCode {
+    report("history", |out| match (&args.command, &args.list.path) {
+        (Some(HistoryCommand::Blame(args)), _) => blame(args, out),
+        (Some(HistoryCommand::Export(args)), _) => export::export(args, out),
+        (None, Some(path)) => list(path, &args.list, out),
+        (None, None) => Err(ToolError::Usage("name a znode".to_owned())),
+    })
+}
+
+/// Does what the arguments say.
+pub(crate) fn run_cat(args: &CatArgs) -> ExitCode {
+    report("cat", |out| cat(args, out))
+}
+
+/// Does what the arguments say.
+pub(crate) fn run_tree(args: &TreeArgs) -> ExitCode {
+    report("tree", |out| tree(args, out))
+}
+
+/// Does what the arguments say.
+pub(crate) fn run_diff(args: &DiffArgs) -> ExitCode {
+    report("diff", |out| diff(args, out))
+}
+
+fn report(tool: &str, write: impl FnOnce(&mut dyn Write) -> Result<(), ToolError>) -> ExitCode {
+    match write_stdout(write) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => error.report(tool),
+    }
+}
+
+impl FilterArgs {
+    /// The parameters that changes are chosen by.
+    pub(crate) fn parameters(&self) -> Parameters {
+        let parameters = Parameters::default()
+            .with("by", self.by.as_ref())
+            .with("session", self.session.map(hex))
+            .with("diff", self.diff.then_some(true));
+        self.op.iter().fold(parameters, |parameters, op| {
+            parameters.with("op", Some(op.name()))
+        })
+    }
+}
+
+fn list(path: &str, args: &ListArgs, out: &mut dyn Write) -> Result<(), ToolError> {
+    let parameters = args
+        .filter
+        .parameters()
+        .with("path", Some(path))
+        .with("recursive", args.recursive.then_some(true))
+        .with("since", args.since.as_ref())
+        .with("until", args.until.as_ref())
+        .with("oldest_first", args.reverse.then_some(true));
+    let (source, output) = (args.source.open()?, args.source.output);
+    if args.limit == 0 {
+        return Ok(());
+    }
+    let write = |result: &_| match output {
+        Output::Json => Ok(writeln!(out, "{result}")?),
+        Output::Text => text::write_change(result, out),
+    };
+    let last = source.pages(Question::Changes, parameters, args.limit, write)?;
+    match output {
+        Output::Text if last["next"].is_null() => text::write_extent(&last, out),
+        _ => Ok(()),
+    }
+}
+
+fn blame(args: &BlameArgs, out: &mut dyn Write) -> Result<(), ToolError> {
+    let parameters = Parameters::default().with("path", Some(&args.path));
+    let output = args.source.output;
+    let mut is_first = true;
+    let write = |result: &_| match output {
+        Output::Json => Ok(writeln!(out, "{result}")?),
+        Output::Text => text::write_blame(result, std::mem::take(&mut is_first), out),
+    };
+    let source = args.source.open()?;
+    source.pages(Question::Blame, parameters, usize::MAX, write)?;
+    Ok(())
+}
+
+fn cat(args: &CatArgs, out: &mut dyn Write) -> Result<(), ToolError> {
+    let parameters = Parameters::default()
+        .with("path", Some(&args.path))
+        .with("at", Some(&args.at));
+    let output = args.source.output;
+    let write = |znode: &serde_json::Value| {
+        if output == Output::Json {
+            return Ok(writeln!(out, "{znode}")?);
+        }
+        match text::data_bytes(&znode["data"]) {
+            Some(bytes) => Ok(out.write_all(&bytes)?),
+            None if znode["data"].is_null() => Ok(()),
+            None => Err(ToolError::NotFound(format!(
+                "the {} bytes of {} were not kept",
+                znode["data"]["size"], args.path
+            ))),
+        }
+    };
+    args.source
+        .open()?
+        .pages(Question::Cat, parameters, 1, write)?;
+    Ok(())
+}
+
+fn tree(args: &TreeArgs, out: &mut dyn Write) -> Result<(), ToolError> {
+    let parameters = Parameters::default()
+        .with("path", Some(&args.path))
+        .with("at", Some(&args.at));
+    let output = args.source.output;
+    let write = |znode: &serde_json::Value| match output {
+        Output::Json => Ok(writeln!(out, "{znode}")?),
+        Output::Text => Ok(writeln!(
+            out,
+            "{}",
+            znode["path"].as_str().unwrap_or_default()
+        )?),
+    };
+    let source = args.source.open()?;
+    source.pages(Question::Tree, parameters, usize::MAX, write)?;
+    Ok(())
+}
+
+fn diff(args: &DiffArgs, out: &mut dyn Write) -> Result<(), ToolError> {
+    let parameters = Parameters::default()
+        .with("path", Some(&args.path))
+        .with("from", Some(&args.from))
+        .with("to", Some(&args.to));
+    let output = args.source.output;
+    let write = |one: &_| match output {
+        Output::Json => Ok(writeln!(out, "{one}")?),
+        Output::Text => text::write_difference(one, out),
+    };
+    let source = args.source.open()?;
+    source.pages(Question::Diff, parameters, usize::MAX, write)?;
+    Ok(())
+}

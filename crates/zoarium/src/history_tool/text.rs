@@ -1,0 +1,132 @@
+//! Answers for people, from those for programs.
+
+use std::io::Write;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::Value;
+
+use crate::tool::ToolError;
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// A change, with the znode before and after it if the answer has them.
+pub(crate) fn write_change(result: &Value, out: &mut dyn Write) -> Result<(), ToolError> {
+    writeln!(out, "{}", change_text(result))?;
+    write_states(result, out)?;
+    if result["is_before_unknown"] == true {
+        writeln!(out, "  (what it was before is no longer kept)")?;
+    }
+    Ok(())
+}
+
+/// A znode that differs between two moments.
+pub(crate) fn write_difference(one: &Value, out: &mut dyn Write) -> Result<(), ToolError> {
+    writeln!(out, "{} {}", text(&one["kind"]), text(&one["path"]))?;
+    write_states(one, out)
+}
+
+fn write_states(result: &Value, out: &mut dyn Write) -> Result<(), ToolError> {
+    for (sign, znode) in [("-", &result["before"]), ("+", &result["after"])] {
+        if !znode.is_null() {
+            let (data, acl) = (data_text(&znode["data"]), acl_text(&znode["acl"]));
+            writeln!(out, "  {sign} version {} {data} {acl}", znode["version"])?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn change_text(change: &Value) -> String {
+    let mut line = ["time", "zxid", "operation", "path"]
+        .map(|name| text(&change[name]))
+        .join(" ");
+    line.push_str(&format!(" session {}", text(&change["session"])));
+    if !text(&change["client"]).is_empty() {
+        line.push_str(&format!(" from {}", text(&change["client"])));
+    }
+    for identity in list(&change["identities"]) {
+        line.push_str(&format!(" as {}", text(identity)));
+    }
+    line
+}
+
+/// The bytes of a data, if they are kept; `None` if it is null or they are not.
+pub(crate) fn data_bytes(data: &Value) -> Option<Vec<u8>> {
+    BASE64.decode(data["base64"].as_str()?).ok()
+}
+
+/// Data in a few words.
+pub(crate) fn data_text(data: &Value) -> String {
+    if data.is_null() {
+        return "null".to_owned();
+    }
+    match data_bytes(data).map(String::from_utf8) {
+        Some(Ok(text)) => format!("{text:?}"),
+        Some(Err(_)) => format!("base64 {}", text(&data["base64"])),
+        None => format!("({} bytes, not kept)", data["size"]),
+    }
+}
+
+fn acl_text(acl: &Value) -> String {
+    if acl.is_null() {
+        return "(ACL not kept)".to_owned();
+    }
+    let entries = list(acl)
+        .iter()
+        .map(|e| format!("{}:{}:{}", text(&e["scheme"]), text(&e["id"]), e["perms"]));
+    entries.collect::<Vec<_>>().join(",")
+}
+
+/// What is not known is said, so that no answer is taken for the whole.
+pub(crate) fn write_extent(page: &Value, out: &mut dyn Write) -> Result<(), ToolError> {
+    let extent = &page["extent"];
+    if let Some(hidden @ 1..) = page["hidden"].as_u64() {
+        writeln!(out, "({hidden} more on this page may not be seen)")?;
+    }
+    for hole in list(&extent["holes"]) {
+        writeln!(
+            out,
+            "(nothing is known of what changed after {} up to {})",
+            text(&hole["after"]),
+            text(&hole["recorded_after"])
+        )?;
+    }
+    let (after, head) = (text(&extent["recorded_after"]), text(&extent["head"]));
+    writeln!(out, "(changes after {after} are kept, up to {head})")?;
+    Ok(())
+}
+
+/// Who last changed what of a znode.
+pub(crate) fn write_blame(
+    blame: &Value,
+    is_first: bool,
+    out: &mut dyn Write,
+) -> Result<(), ToolError> {
+    let text_of = |change: &Value| match change.is_null() {
+        true => "not known: older than what is kept, or in a gap".to_owned(),
+        false => change_text(change),
+    };
+    if is_first {
+        writeln!(out, "created  {}", text_of(&blame["created"]))?;
+        writeln!(out, "data     {}", text_of(&blame["data"]))?;
+        writeln!(out, "acl      {}", text_of(&blame["acl"]))?;
+        if !blame["deleted"].is_null() {
+            writeln!(out, "deleted  {}", text_of(&blame["deleted"]))?;
+        }
+    }
+    for child in list(&blame["children"]) {
+        let state = match child["exists"] == true {
+            true => "child",
+            false => "gone ",
+        };
+        let name = text(&child["name"]);
+        writeln!(out, "{state}    {name}  {}", text_of(&child["last"]))?;
+    }
+    Ok(())
+}

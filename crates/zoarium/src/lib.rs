@@ -1,0 +1,50 @@
+//! A coordination server that speaks ZooKeeper, inside another program; and all that the executable `zoarium` does.
+//!
+//! ```
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! # let directory = tempfile::tempdir()?;
+//! # let data_dir = directory.path();
+//! let server = zoarium::Server::builder().data_dir(data_dir).port(0).start().await?;
+//! println!("clients connect to {}", server.connect_string());
+//! server.stop().await?;
+//! # Ok(())
+//! # }
+//! # tokio::runtime::Runtime::new()?.block_on(example())?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! docs/EMBEDDING.md has more of it.
+
+mod backup;
+mod cli;
+mod config_tool;
+mod container;
+mod embedded;
+mod findings;
+mod history_tool;
+mod log_tool;
+mod logging;
+mod notify;
+mod output;
+mod preflight_tool;
+mod purge_tool;
+mod restore_path;
+mod restore_tool;
+mod server_cmd;
+mod snapshot_tool;
+mod staging;
+mod test_server;
+pub mod testing;
+mod tool;
+mod watch_tool;
+mod word;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+pub use embedded::{Server, ServerBuilder, ServerError};
+
+/// Runs the command line, the name of the program first.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> ExitCode {
+    cli::run(args.into_iter())
+}

@@ -1,0 +1,150 @@
+//! The log of a server: lines on stderr, as text or JSON, by levels that can be changed while it runs.
+
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use monitoring::log_levels::{LEVELS_BYTES_MAX, LOG_LEVELS};
+use monitoring::recent_log::RECENT_LOG;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+use tracing_subscriber::fmt::writer::MakeWriterExt;
+use tracing_subscriber::reload::Handle;
+
+/// The levels where nobody has said anything.
+pub(crate) const DEFAULT_LEVELS: &str = "info";
+
+/// Where the form of the lines is, if no option says it.
+const FORMAT_VARIABLE: &str = "ZOARIUM_LOG_FORMAT";
+
+/// What the log looks like.
+#[derive(Debug, Clone, Default, Args)]
+pub(crate) struct LogArgs {
+    /// Form of the log's lines; ZOARIUM_LOG_FORMAT says it, too
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<LogFormat>,
+    /// File with the log's levels (`info,server::client=debug`), read at the start and at each SIGHUP
+    #[arg(long, value_name = "FILE")]
+    log_levels: Option<PathBuf>,
+}
+
+/// The form of a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum LogFormat {
+    /// For people
+    Text,
+    /// One JSON object a line
+    Json,
+}
+
+/// How the log was begun, for when it is told to be so again.
+#[derive(Debug)]
+pub(crate) struct Logging {
+    file: Option<PathBuf>,
+    /// The levels without a file.
+    levels: String,
+}
+
+/// Begins the log. Levels come from the file, from `ZOARIUM_LOG` or from `RUST_LOG`, in tracing's syntax;
+/// they are `default` without any of these.
+///
+/// # Errors
+/// If the file or the form makes no sense.
+pub(crate) fn start(args: LogArgs, default: &str) -> Result<Logging, String> {
+    let format = match args.log_format {
+        Some(format) => format,
+        None => format_of_environment()?,
+    };
+    let chosen = std::env::var("ZOARIUM_LOG").or_else(|_| std::env::var("RUST_LOG"));
+    let logging = Logging {
+        file: args.log_levels,
+        levels: chosen.unwrap_or_else(|_| default.to_owned()),
+    };
+    let (levels, filter) = match &logging.file {
+        Some(file) => {
+            let levels = read(file)?;
+            let filter = EnvFilter::try_new(&levels);
+            let filter = filter.map_err(|error| format!("{}: {error}", file.display()))?;
+            (levels, filter)
+        }
+        None => (logging.levels.clone(), EnvFilter::new(&logging.levels)),
+    };
+    let subscriber = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(io::stderr.and(|| &RECENT_LOG))
+        .with_ansi(io::stderr().is_terminal());
+    // Setting it fails only if the process logs already, and then all is well.
+    match format {
+        LogFormat::Text => {
+            let subscriber = subscriber.with_filter_reloading();
+            begin(&levels, subscriber.reload_handle());
+            let _ = tracing::subscriber::set_global_default(subscriber.finish());
+        }
+        LogFormat::Json => {
+            let subscriber = subscriber.json().with_ansi(false).with_filter_reloading();
+            begin(&levels, subscriber.reload_handle());
+            let _ = tracing::subscriber::set_global_default(subscriber.finish());
+        }
+    }
+    Ok(logging)
+}
+
+fn format_of_environment() -> Result<LogFormat, String> {
+    match std::env::var(FORMAT_VARIABLE) {
+        Ok(text) if !text.is_empty() => LogFormat::from_str(&text, false)
+            .map_err(|_| format!("{FORMAT_VARIABLE} is `{text}`, and not `text` or `json`")),
+        _ => Ok(LogFormat::Text),
+    }
+}
+
+fn begin<S: 'static>(levels: &str, handle: Handle<EnvFilter, S>) {
+    let apply = move |levels: &str| {
+        let filter = EnvFilter::try_new(levels).map_err(|error| error.to_string())?;
+        handle.reload(filter).map_err(|error| error.to_string())
+    };
+    LOG_LEVELS.begin(levels, Box::new(apply));
+}
+
+fn read(file: &Path) -> Result<String, String> {
+    let mut text = String::new();
+    let limit = u64::try_from(LEVELS_BYTES_MAX).unwrap_or(u64::MAX);
+    // One byte more than allowed tells that there is more.
+    let found = File::open(file).and_then(|open| open.take(limit + 1).read_to_string(&mut text));
+    match found {
+        Ok(_) if text.len() > LEVELS_BYTES_MAX => Err(format!(
+            "{}: more than {LEVELS_BYTES_MAX} bytes are no levels of a log",
+            file.display()
+        )),
+        Ok(_) if text.trim().is_empty() => Err(format!("{}: no levels of a log", file.display())),
+        Ok(_) => Ok(text.trim().to_owned()),
+        Err(error) => Err(format!("{}: {error}", file.display())),
+    }
+}
+
+impl Logging {
+    /// Puts the levels of the file into force at each SIGHUP, or those of the start without a file. Never ends.
+    pub(crate) async fn follow_signals(self) {
+        let Ok(mut hang_up) = signal(SignalKind::hangup()) else {
+            tracing::warn!("cannot listen for SIGHUP: it will stop this server");
+            return std::future::pending().await;
+        };
+        while hang_up.recv().await.is_some() {
+            let levels = match &self.file {
+                Some(file) => read(file),
+                None => Ok(self.levels.clone()),
+            };
+            let changed = levels.and_then(|levels| {
+                let changed = LOG_LEVELS.change(&levels);
+                changed.map_err(|error| error.to_string())
+            });
+            match changed {
+                Ok(()) => tracing::info!(
+                    levels = LOG_LEVELS.current(),
+                    "levels of the log, by SIGHUP"
+                ),
+                Err(error) => tracing::error!(err = error, "levels of the log stay as they are"),
+            }
+        }
+    }
+}

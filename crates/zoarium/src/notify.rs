@@ -1,0 +1,35 @@
+//! What systemd is told, if it started this process (`Type=notify`, `WatchdogSec`).
+//!
+//! A member of an ensemble is ready once its ports are open: it serves when there is a leader, and
+//! the unit of the next member must not wait for that.
+
+use std::time::Duration;
+
+use sd_notify::NotifyState;
+
+/// It has started. What keeps the watchdog quiet, if there is one: for as long as this makes
+/// progress, so do the tasks of clients.
+pub(crate) fn ready() -> Option<impl Future<Output = ()> + Send + 'static> {
+    tell(NotifyState::Ready);
+    let limit = sd_notify::watchdog_enabled()?;
+    Some(keep_alive(limit / 3))
+}
+
+/// It is about to end.
+pub(crate) fn stopping() {
+    tell(NotifyState::Stopping);
+}
+
+async fn keep_alive(every: Duration) {
+    let mut ticks = tokio::time::interval(every);
+    loop {
+        ticks.tick().await;
+        tell(NotifyState::Watchdog);
+    }
+}
+
+fn tell(state: NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        tracing::warn!(err = %error, "systemd is not told");
+    }
+}

@@ -1,0 +1,67 @@
+//! `zoarium purge`: removes snapshots and logs that no recovery needs, for cron. Source: PurgeTxnLog.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use storage::{DataDirs, RealDisk, purge};
+
+use crate::tool::{LimitArgs, ToolError};
+
+/// Fewer snapshots are not kept, as by Apache ZooKeeper.
+const KEPT_MIN: usize = 3;
+
+/// Removes old snapshots, and the logs that only they need
+///
+/// Beside a server that runs as well. `autopurge.purgeInterval` has a server do it by itself.
+#[derive(Debug, Args)]
+pub(crate) struct PurgeArgs {
+    /// The dataDir
+    #[arg(long, value_name = "DIR")]
+    data_dir: PathBuf,
+    /// The dataLogDir, if that is another one
+    #[arg(long, value_name = "DIR")]
+    data_log_dir: Option<PathBuf>,
+    /// Snapshots that stay; 3 or more
+    #[arg(short = 'n', long = "keep", value_name = "COUNT")]
+    keep: usize,
+    #[command(flatten)]
+    limits: LimitArgs,
+}
+
+/// Does what the arguments say, and names each file that it has removed.
+pub(crate) fn run(args: &PurgeArgs) -> ExitCode {
+    match remove(args) {
+        Ok(removed) => {
+            for file in removed {
+                println!("Removing file: {}", file.display());
+            }
+            ExitCode::SUCCESS
+        }
+        Err(error) => error.report("purge"),
+    }
+}
+
+fn remove(args: &PurgeArgs) -> Result<Vec<PathBuf>, ToolError> {
+    if args.keep < KEPT_MIN {
+        // Exit code 1, as there.
+        let reason = "count should be greater than or equal to 3";
+        return Err(ToolError::Refused(reason.to_owned()));
+    }
+    let log_dir = args.data_log_dir.as_ref().unwrap_or(&args.data_dir);
+    let dirs = DataDirs::unlocked(&args.data_dir, log_dir);
+    for dir in [&dirs.snap, &dirs.log] {
+        refuse_missing(dir)?;
+    }
+    dirs.check_places(&RealDisk)?;
+    Ok(purge(&RealDisk, &dirs, args.keep, args.limits.limits())?)
+}
+
+/// A wrong directory is not taken for one in which there is nothing to remove.
+fn refuse_missing(dir: &Path) -> Result<(), ToolError> {
+    if dir.is_dir() {
+        return Ok(());
+    }
+    let reason = format!("{} is not there: is that the dataDir?", dir.display());
+    Err(ToolError::Refused(reason))
+}

@@ -1,0 +1,140 @@
+//! Carries a plan out: multis within the limits of servers, then ACLs one by one.
+
+use bytes::Bytes;
+use client::{Client, Create, Error, MultiOp};
+use history::record::Kind;
+use proto::Acl;
+
+use super::plan::{Plan, Step};
+use crate::tool::ToolError;
+
+/// Bytes of a multi: half of what a server with default settings takes.
+const MULTI_BYTES_MAX: usize = client::limits::REQUEST_BYTES_MAX / 2;
+/// Steps of a multi: it is one transaction, which holds all others up.
+const MULTI_STEPS_MAX: usize = 500;
+/// A step besides its path, data and ACL.
+const STEP_BYTES: usize = 64;
+
+/// How many steps were carried out.
+///
+/// # Errors
+/// If one is refused; it says how much was done before.
+pub(super) async fn carry_out(
+    client: &Client,
+    plan: &Plan,
+    force: bool,
+) -> Result<usize, ToolError> {
+    let mut done = 0;
+    let mut rest = plan.steps.as_slice();
+    while !rest.is_empty() {
+        let (now, later) = rest.split_at(multi_len(rest));
+        let ops: Vec<MultiOp> = now.iter().filter_map(|step| op(step, force)).collect();
+        if let Err(error) = client.multi(&ops).await {
+            let step = match error {
+                Error::Multi { index, .. } => now.get(index),
+                _ => now.first(),
+            };
+            return Err(stopped(&error, step, done));
+        }
+        done += now.len();
+        rest = later;
+    }
+    for step in &plan.acls {
+        if let Step::SetAcl {
+            path,
+            acl,
+            aversion,
+        } = step
+        {
+            let version = if force { -1 } else { *aversion };
+            let set = client.set_acl(path, acl.clone(), version).await;
+            set.map_err(|error| stopped(&error, Some(step), done))?;
+            done += 1;
+        }
+    }
+    Ok(done)
+}
+
+/// Of a multi all is done or nothing; of one whose answer was lost nobody knows.
+fn stopped(error: &Error, step: Option<&Step>, done: usize) -> ToolError {
+    let at = step.map(Step::path).unwrap_or_default();
+    let known = match error {
+        Error::Multi { .. } => "nothing of its multi was done",
+        _ if error.code().is_some() => "it was not done",
+        _ => "nobody knows whether it was done",
+    };
+    ToolError::Refused(format!(
+        "{at}: {error}; {known}, {done} steps before it were; the same command makes a new plan"
+    ))
+}
+
+/// How many steps go together.
+fn multi_len(steps: &[Step]) -> usize {
+    let mut bytes = 0;
+    let fitting = steps.iter().take(MULTI_STEPS_MAX).take_while(|step| {
+        bytes += step.bytes();
+        bytes <= MULTI_BYTES_MAX
+    });
+    // A large one goes alone.
+    fitting.count().max(1)
+}
+
+fn op(step: &Step, force: bool) -> Option<MultiOp> {
+    let if_version = |version: i32| if force { -1 } else { version };
+    match step {
+        Step::Create {
+            path,
+            data,
+            acl,
+            kind,
+            ttl_ms,
+        } => {
+            let create = match kind {
+                Kind::Container => Create::container(),
+                Kind::Ttl => Create::ttl(*ttl_ms),
+                Kind::Persistent | Kind::Ephemeral => Create::persistent(),
+            };
+            let create = create.with_acl(acl.clone());
+            Some(match data {
+                Some(data) => MultiOp::create(path, data.clone(), &create),
+                None => MultiOp::create_without_data(path, &create),
+            })
+        }
+        Step::SetData {
+            path,
+            data,
+            version,
+        } => Some(match data {
+            Some(data) => MultiOp::set_data(path, data.clone(), if_version(*version)),
+            None => MultiOp::set_data_to_null(path, if_version(*version)),
+        }),
+        Step::Delete { path, version } => Some(MultiOp::delete(path, if_version(*version))),
+        Step::SetAcl { .. } => None,
+    }
+}
+
+impl Step {
+    fn path(&self) -> &str {
+        match self {
+            Self::Create { path, .. }
+            | Self::SetData { path, .. }
+            | Self::SetAcl { path, .. }
+            | Self::Delete { path, .. } => path,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let (data, acl): (&Option<Bytes>, &[Acl]) = match self {
+            Self::Create { data, acl, .. } => (data, acl),
+            Self::SetData { data, .. } => (data, &[]),
+            Self::SetAcl { acl, .. } => (&None, acl),
+            Self::Delete { .. } => (&None, &[]),
+        };
+        let entries = acl.iter();
+        let acl: usize = entries
+            .map(|e| e.id.scheme.len() + e.id.id.len() + STEP_BYTES)
+            .sum();
+        let data = data.as_ref().map_or(0, Bytes::len);
+        STEP_BYTES + self.path().len() + data + acl
+    }
+}

@@ -1,0 +1,419 @@
+//! What is to be done, worked out from the subtree as it was and as it is.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Write;
+
+use bytes::Bytes;
+use history::PathFilter;
+use history::record::Kind;
+use proto::{Acl, Zxid};
+use serde_json::Value;
+
+use super::present::Present;
+use crate::history_tool::text::data_bytes;
+use crate::tool::ToolError;
+
+/// Znodes that servers look after themselves.
+const SYSTEM: &str = "/zookeeper";
+const CONFIG: &str = "/zookeeper/config";
+
+/// How the hash of a password ends in an answer to somebody who may not see it.
+const MASKED: &str = ":***";
+
+/// A znode as it was.
+#[derive(Debug)]
+pub(super) struct WantedZnode {
+    data: Option<Bytes>,
+    acl: Vec<Acl>,
+    kind: Kind,
+    ttl_ms: i64,
+    owner: String,
+    /// Why it cannot be made again.
+    obstacle: Option<&'static str>,
+}
+
+/// The subtree as it was.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    pub(super) zxid: Option<Zxid>,
+    znodes: BTreeMap<String, WantedZnode>,
+    filter: PathFilter,
+}
+
+impl Wanted {
+    /// Takes a znode of an answer.
+    pub(super) fn take(&mut self, znode: &Value) {
+        let data = data_bytes(&znode["data"]).map(Bytes::from);
+        let entries = znode["acl"].as_array();
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let acl = entries.into_iter().flatten().map(|entry| {
+            let perms = entry["perms"].as_i64().and_then(|p| i32::try_from(p).ok());
+            let (scheme, id) = (text(&entry["scheme"]), text(&entry["id"]));
+            Acl::new(perms.unwrap_or_default(), &scheme, &id)
+        });
+        let acl: Vec<Acl> = acl.collect();
+        let is_masked = acl.iter().any(|entry| entry.id.id.ends_with(MASKED));
+        let obstacle = if znode["data"]["omitted"] == true {
+            Some("its data was not kept, or may not be seen")
+        } else if entries.is_none() {
+            Some("its ACL was not kept")
+        } else if is_masked {
+            Some("the hashes of passwords in its ACL may not be seen: ask as a super user (--auth)")
+        } else {
+            None
+        };
+        let kind = Kind::from_str_name(&text(&znode["kind"])).unwrap_or_default();
+        let wanted = WantedZnode {
+            data,
+            acl,
+            kind,
+            ttl_ms: znode["ttl_ms"].as_i64().unwrap_or_default(),
+            owner: text(&znode["owner"]),
+            obstacle,
+        };
+        self.znodes.insert(text(&znode["path"]), wanted);
+    }
+
+    /// Takes which paths are recorded at all.
+    pub(super) fn read_filter(&mut self, extent: &Value) -> Result<(), ToolError> {
+        let list = |value: &Value| -> Vec<String> {
+            let patterns = value.as_array().into_iter().flatten();
+            patterns
+                .filter_map(|p| p.as_str().map(str::to_owned))
+                .collect()
+        };
+        self.filter = PathFilter::new(list(&extent["include"]), list(&extent["exclude"]))?;
+        Ok(())
+    }
+}
+
+/// A step.
+#[derive(Debug, Clone)]
+pub(super) enum Step {
+    Create {
+        path: String,
+        data: Option<Bytes>,
+        acl: Vec<Acl>,
+        kind: Kind,
+        ttl_ms: i64,
+    },
+    SetData {
+        path: String,
+        data: Option<Bytes>,
+        version: i32,
+    },
+    SetAcl {
+        path: String,
+        acl: Vec<Acl>,
+        aversion: i32,
+    },
+    Delete {
+        path: String,
+        version: i32,
+    },
+}
+
+/// All steps, and what is to be known about them.
+#[derive(Debug, Default)]
+pub(super) struct Plan {
+    zxid: Option<Zxid>,
+    /// In their order, for multis: deletes of what is in the place of something else, creates and
+    /// sets, parents first, and deletes, children first.
+    pub(super) steps: Vec<Step>,
+    /// No multi takes these.
+    pub(super) acls: Vec<Step>,
+    /// What is left as it is, and why; what will not stay.
+    notes: Vec<String>,
+    /// Why nothing is done.
+    pub(super) obstacles: Vec<String>,
+}
+
+/// Works a plan out.
+struct Planner<'a> {
+    wanted: &'a Wanted,
+    present: &'a BTreeMap<String, Present>,
+    force: bool,
+    /// Znodes that stay although they were not there.
+    kept: BTreeSet<&'a str>,
+    /// Tops of subtrees that go since something else was there.
+    replaced: Vec<&'a str>,
+    plan: Plan,
+}
+
+impl Plan {
+    pub(super) fn make(
+        top: &str,
+        wanted: &Wanted,
+        present: &BTreeMap<String, Present>,
+        force: bool,
+    ) -> Self {
+        let mut planner = Planner {
+            wanted,
+            present,
+            force,
+            kept: BTreeSet::new(),
+            replaced: Vec::new(),
+            plan: Self {
+                zxid: wanted.zxid,
+                ..Self::default()
+            },
+        };
+        planner.find_kept(top);
+        planner.replace();
+        planner.make_and_set(top);
+        planner.delete();
+        planner.plan
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.steps.is_empty() && self.acls.is_empty()
+    }
+
+    /// The plan for people.
+    pub(super) fn write(&self, force: bool, out: &mut dyn Write) -> Result<(), ToolError> {
+        for step in self.steps.iter().chain(&self.acls) {
+            writeln!(out, "{}", step.text(force))?;
+        }
+        for note in &self.notes {
+            writeln!(out, "note: {note}")?;
+        }
+        for obstacle in &self.obstacles {
+            writeln!(out, "obstacle: {obstacle}")?;
+        }
+        let at = self.zxid.unwrap_or_default();
+        match self.steps.len() + self.acls.len() {
+            0 => writeln!(out, "all is as it was after {at}")?,
+            steps => writeln!(out, "{steps} steps to what was there after {at}")?,
+        }
+        Ok(())
+    }
+}
+
+impl Planner<'_> {
+    fn note(&mut self, note: String) {
+        self.plan.notes.push(note);
+    }
+
+    /// Finds what is not touched: ephemerals, what is not recorded, what servers look after; and
+    /// what is above these.
+    fn find_kept(&mut self, top: &str) {
+        let is_within_system = is_below(SYSTEM, top);
+        for (path, present) in self.present {
+            let kind = present.kind;
+            let is_wanted = self.wanted.znodes.contains_key(path);
+            let reason = if path == CONFIG || (is_below(SYSTEM, path) && !is_within_system) {
+                (path == SYSTEM).then_some("servers look after it and what is below it")
+            } else if !self.wanted.filter.takes(path) {
+                Some("the history does not record it")
+            } else if kind == Kind::Ephemeral && !self.force {
+                Some("it is an ephemeral, and goes with its session")
+            } else {
+                continue;
+            };
+            if let Some(reason) = reason
+                && (!is_wanted || kind != Kind::Ephemeral)
+            {
+                self.plan
+                    .notes
+                    .push(format!("{path} is left as it is: {reason}"));
+            }
+            let mut above = Some(path.as_str());
+            while let Some(path) = above {
+                if !self.kept.insert(path) {
+                    break;
+                }
+                above = parent(path);
+            }
+        }
+    }
+
+    /// Deletes what is in the place of a znode of another kind, with all below it.
+    fn replace(&mut self) {
+        let mut tops: Vec<&str> = Vec::new();
+        for (path, present) in self.present {
+            let Some(wanted) = self.wanted.znodes.get(path) else {
+                continue;
+            };
+            let kind = present.kind;
+            let is_same =
+                kind == wanted.kind && (kind != Kind::Ttl || present.ttl_ms == wanted.ttl_ms);
+            let is_inside = tops.iter().any(|top| is_below(top, path));
+            if is_same || is_inside || wanted.kind == Kind::Ephemeral {
+                continue;
+            }
+            if self.kept.contains(path.as_str()) {
+                let text = format!("{path} is of another kind now, and is left as it is");
+                self.plan.obstacles.push(text);
+                continue;
+            }
+            tops.push(path);
+        }
+        for (path, present) in self.present.iter().rev() {
+            if tops.iter().any(|top| is_below(top, path)) {
+                let version = present.stat.version;
+                let path = path.clone();
+                self.plan.steps.push(Step::Delete { path, version });
+            }
+        }
+        self.replaced = tops
+            .into_iter()
+            .filter_map(|top| self.present.get_key_value(top))
+            .map(|(path, _)| path.as_str())
+            .collect();
+    }
+
+    fn make_and_set(&mut self, top: &str) {
+        let is_within_system = is_below(SYSTEM, top);
+        for (path, wanted) in &self.wanted.znodes {
+            if path == CONFIG || (is_below(SYSTEM, path) && !is_within_system) {
+                continue;
+            }
+            if wanted.kind == Kind::Ephemeral {
+                let present = self.present.get(path);
+                if !present.is_some_and(is_ephemeral) {
+                    self.note(format!(
+                        "{path} was an ephemeral of session {}: its client makes it, nobody else",
+                        wanted.owner
+                    ));
+                }
+                continue;
+            }
+            let is_replaced = self.replaced.iter().any(|top| is_below(top, path));
+            match self.present.get(path).filter(|_| !is_replaced) {
+                None => self.make(path, wanted),
+                Some(present) => self.set(path, wanted, present),
+            }
+        }
+    }
+
+    fn is_possible(&mut self, path: &str, wanted: &WantedZnode) -> bool {
+        if let Some(obstacle) = wanted.obstacle {
+            self.plan.obstacles.push(format!("{path}: {obstacle}"));
+        }
+        wanted.obstacle.is_none()
+    }
+
+    fn make(&mut self, path: &str, wanted: &WantedZnode) {
+        if !self.is_possible(path, wanted) {
+            return;
+        }
+        match wanted.kind {
+            Kind::Container => {
+                self.note(format!(
+                    "{path} is a container: it goes when its last child has gone"
+                ));
+            }
+            Kind::Ttl => self.note(format!(
+                "{path} goes when it is unchanged and without children for {} ms from now on",
+                wanted.ttl_ms
+            )),
+            Kind::Persistent | Kind::Ephemeral => {}
+        }
+        self.plan.steps.push(Step::Create {
+            path: path.to_owned(),
+            data: wanted.data.clone(),
+            acl: wanted.acl.clone(),
+            kind: wanted.kind,
+            ttl_ms: wanted.ttl_ms,
+        });
+    }
+
+    fn set(&mut self, path: &str, wanted: &WantedZnode, present: &Present) {
+        if !self.wanted.filter.takes(path) || !self.is_possible(path, wanted) {
+            return;
+        }
+        if present.data != wanted.data {
+            self.plan.steps.push(Step::SetData {
+                path: path.to_owned(),
+                data: wanted.data.clone(),
+                version: present.stat.version,
+            });
+        }
+        if present.acl != wanted.acl {
+            self.plan.acls.push(Step::SetAcl {
+                path: path.to_owned(),
+                acl: wanted.acl.clone(),
+                aversion: present.stat.aversion,
+            });
+        }
+    }
+
+    /// What was not there goes, children first.
+    fn delete(&mut self) {
+        for (path, present) in self.present.iter().rev() {
+            let was_there = match self.wanted.znodes.get(path) {
+                Some(wanted) => wanted.kind != Kind::Ephemeral || is_ephemeral(present),
+                None => false,
+            };
+            let is_replaced = self.replaced.iter().any(|top| is_below(top, path));
+            if was_there || is_replaced || self.kept.contains(path.as_str()) || path == "/" {
+                continue;
+            }
+            self.plan.steps.push(Step::Delete {
+                path: path.clone(),
+                version: present.stat.version,
+            });
+        }
+    }
+}
+
+fn is_ephemeral(present: &Present) -> bool {
+    present.kind == Kind::Ephemeral
+}
+
+impl Step {
+    fn text(&self, force: bool) -> String {
+        let if_version = |version: &i32| match force {
+            true => String::new(),
+            false => format!(", if its version is {version}"),
+        };
+        let len = |data: &Option<Bytes>| match data {
+            Some(data) => format!("{} bytes", data.len()),
+            None => "null".to_owned(),
+        };
+        match self {
+            Self::Create {
+                path, data, kind, ..
+            } => {
+                let kind = match kind {
+                    Kind::Container => " container",
+                    Kind::Ttl => " TTL znode",
+                    Kind::Persistent | Kind::Ephemeral => "",
+                };
+                format!("create{kind} {path} ({})", len(data))
+            }
+            Self::SetData {
+                path,
+                data,
+                version,
+            } => format!("set {path} ({}){}", len(data), if_version(version)),
+            Self::SetAcl {
+                path,
+                acl,
+                aversion,
+            } => {
+                let entries = acl.iter();
+                let entries = entries.map(|e| format!("{}:{}:{}", e.id.scheme, e.id.id, e.perms));
+                let list = entries.collect::<Vec<_>>().join(",");
+                format!("setAcl {path} {list}{}", if_version(aversion))
+            }
+            Self::Delete { path, version } => format!("delete {path}{}", if_version(version)),
+        }
+    }
+}
+
+/// Whether `path` is `top` or lies below it.
+fn is_below(top: &str, path: &str) -> bool {
+    match path.strip_prefix(top) {
+        Some(rest) => top == "/" || rest.is_empty() || rest.starts_with('/'),
+        None => false,
+    }
+}
+
+fn parent(path: &str) -> Option<&str> {
+    match path.rsplit_once('/')? {
+        ("", "") => None,
+        ("", _) => Some("/"),
+        (parent, _) => Some(parent),
+    }
+}

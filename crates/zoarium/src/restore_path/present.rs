@@ -1,0 +1,98 @@
+//! The subtree as it is.
+
+use std::collections::{BTreeMap, HashMap};
+
+use bytes::Bytes;
+use client::{Client, Error};
+use history::record::Kind;
+use history::{kind_of_owner, parse_zxid};
+use proto::{Acl, ErrorCode, Stat};
+use serde_json::Value;
+
+use crate::tool::ToolError;
+
+/// A znode as it is.
+#[derive(Debug, Clone)]
+pub(super) struct Present {
+    pub(super) data: Option<Bytes>,
+    pub(super) acl: Vec<Acl>,
+    pub(super) stat: Stat,
+    /// What it is besides: a Stat tells ephemerals only, so the history has to know it.
+    pub(super) kind: Kind,
+    pub(super) ttl_ms: i64,
+}
+
+/// Kinds of znodes, as the history knows them: by path, of the znode that this transaction created.
+#[derive(Debug, Default)]
+pub(super) struct Kinds(HashMap<String, (i64, Kind, i64)>);
+
+impl Kinds {
+    /// Takes a znode of an answer.
+    pub(super) fn take(&mut self, znode: &Value) {
+        let kind = Kind::from_str_name(znode["kind"].as_str().unwrap_or_default());
+        let czxid = znode["czxid"]
+            .as_str()
+            .and_then(|czxid| parse_zxid(czxid).ok());
+        let ttl_ms = znode["ttl_ms"].as_i64().unwrap_or_default();
+        if let (Some(path), Some(czxid), Some(kind)) = (znode["path"].as_str(), czxid, kind)
+            && matches!(kind, Kind::Container | Kind::Ttl)
+        {
+            self.0.insert(path.to_owned(), (czxid.0, kind, ttl_ms));
+        }
+    }
+
+    fn of(&self, path: &str, stat: &Stat) -> (Kind, i64) {
+        if stat.ephemeral_owner != 0 {
+            let (kind, _, ttl_ms) = kind_of_owner(stat.ephemeral_owner);
+            return (kind, ttl_ms);
+        }
+        let known = self.0.get(path).filter(|(czxid, ..)| *czxid == stat.czxid);
+        known.map_or((Kind::Persistent, 0), |(_, kind, ttl_ms)| (*kind, *ttl_ms))
+    }
+}
+
+/// All znodes of a subtree by their paths. One that goes meanwhile is not there.
+pub(super) async fn read(
+    client: &Client,
+    path: &str,
+    kinds: &Kinds,
+) -> Result<BTreeMap<String, Present>, ToolError> {
+    let mut found = BTreeMap::new();
+    let mut left = vec![path.to_owned()];
+    while let Some(path) = left.pop() {
+        let Some((present, children)) = if_there(read_one(client, &path, kinds).await)? else {
+            continue;
+        };
+        let below = if path == "/" { "" } else { &path };
+        left.extend(children.iter().map(|name| format!("{below}/{name}")));
+        found.insert(path, present);
+    }
+    Ok(found)
+}
+
+async fn read_one(
+    client: &Client,
+    path: &str,
+    kinds: &Kinds,
+) -> Result<(Present, Vec<jute::Str>), Error> {
+    let (data, stat) = client.get_data(path).await?;
+    let (acl, _) = client.get_acl(path).await?;
+    let children = client.get_children(path).await?;
+    let (kind, ttl_ms) = kinds.of(path, &stat);
+    let present = Present {
+        data,
+        acl,
+        stat,
+        kind,
+        ttl_ms,
+    };
+    Ok((present, children))
+}
+
+fn if_there<T>(read: Result<T, Error>) -> Result<Option<T>, ToolError> {
+    match read {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.code() == Some(ErrorCode::NoNode) => Ok(None),
+        Err(other) => Err(other.into()),
+    }
+}

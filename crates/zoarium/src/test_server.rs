@@ -1,0 +1,94 @@
+//! `zoarium test-server`: servers for tests of programs in any language.
+
+use std::io::{self, Read, Write};
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::json;
+
+use crate::ServerError;
+use crate::logging::{self, LogArgs};
+use crate::testing::TestEnsemble;
+
+/// Starts a server, or an ensemble, for a test
+///
+/// Prints one line of JSON when it serves: `connectString` for all members, `members` with one for each. Ends when its
+/// standard input is closed, which the end of whoever started it does, too; its data goes with it.
+#[derive(Debug, Args)]
+pub(crate) struct TestServerArgs {
+    /// Members that vote; 1 is an ensemble of one
+    #[arg(long, value_name = "COUNT", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=31))]
+    members: u32,
+    /// Members that do not vote
+    #[arg(long, value_name = "COUNT", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=31))]
+    observers: u32,
+    /// A line of zoo.cfg for all members; may be repeated
+    #[arg(long = "set", value_name = "KEY=VALUE", value_parser = setting)]
+    settings: Vec<(String, String)>,
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("it is to be KEY=VALUE")?;
+    Ok((key.trim().to_owned(), value.to_owned()))
+}
+
+/// Runs the servers until standard input is closed.
+pub(crate) fn run(args: TestServerArgs) -> ExitCode {
+    if let Err(error) = logging::start(LogArgs::default(), "warn") {
+        eprintln!("zoarium: {error}");
+        return ExitCode::from(2);
+    }
+    let runtime = match tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => return refuse(&ServerError::Threads(error)),
+    };
+    let mut builder = TestEnsemble::builder().members(args.members);
+    builder = builder.observers(args.observers);
+    for (key, value) in args.settings {
+        builder = builder.setting(key, value);
+    }
+    let ensemble = match runtime.block_on(builder.start()) {
+        Ok(ensemble) => ensemble,
+        Err(error) => return refuse(&error),
+    };
+    let connect_string = ensemble.connect_string();
+    let members: Vec<_> = connect_string.split(',').collect();
+    let line = json!({ "connectString": connect_string, "members": members });
+    let mut stdout = io::stdout();
+    // Whoever does not read it any more has gone.
+    if writeln!(stdout, "{line}")
+        .and_then(|()| stdout.flush())
+        .is_ok()
+    {
+        wait_for_the_end(&mut io::stdin());
+    }
+    match runtime.block_on(ensemble.stop()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => refuse(&error),
+    }
+}
+
+/// What is read means nothing.
+fn wait_for_the_end(stdin: &mut impl Read) {
+    let mut buffer = [0; 1024];
+    loop {
+        match stdin.read(&mut buffer) {
+            Ok(0) => return,
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return,
+        }
+    }
+}
+
+fn refuse(error: &ServerError) -> ExitCode {
+    eprintln!("zoarium: {error}");
+    ExitCode::from(match error {
+        ServerError::Start { exit_code, .. } | ServerError::Failed { exit_code } => *exit_code,
+        ServerError::Settings(_) => 2,
+        _ => 1,
+    })
+}

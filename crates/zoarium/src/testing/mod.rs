@@ -1,0 +1,29 @@
+//! Servers and ensembles for tests, inside the process of the test.
+//!
+//! They have their data in directories of their own, listen on 127.0.0.1, and are gone when they are dropped: threads,
+//! ports and directories, also when the test panics.
+//!
+//! ```
+//! use zoarium::testing::TestEnsemble;
+//!
+//! # async fn example() -> Result<(), zoarium::ServerError> {
+//! let mut ensemble = TestEnsemble::start(3).await?;
+//! println!("clients connect to {}", ensemble.connect_string());
+//! let leader = ensemble.leader().expect("it serves");
+//! ensemble.kill(leader).await?;
+//! ensemble.wait_until_serving().await?;
+//! ensemble.restart(leader).await?;
+//! # ensemble.stop().await
+//! # }
+//! # tokio::runtime::Runtime::new()?.block_on(example())?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod ensemble;
+mod expiry;
+mod ports;
+mod reach;
+mod server;
+
+pub use ensemble::{TestEnsemble, TestEnsembleBuilder};
+pub use server::TestServer;

@@ -1,0 +1,38 @@
+//! Ports of the loopback address that nobody listens on.
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::atomic::{AtomicU16, Ordering};
+
+use crate::ServerError;
+
+/// Below the ports that the kernel hands to outgoing connections, so that no client takes one while its server is down.
+const FIRST: u16 = 10_100;
+const COUNT: u16 = 10_800;
+
+/// So many ports, all different. None of them is held: another process may take one before it is used.
+pub(super) fn free(count: usize) -> Result<Vec<SocketAddr>, ServerError> {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Processes begin at different places.
+    let start = u16::try_from(u64::from(std::process::id()) * 97 % u64::from(COUNT)).unwrap_or(0);
+    let mut held = Vec::with_capacity(count);
+    for _ in 0..COUNT {
+        if held.len() == count {
+            break;
+        }
+        let step = NEXT.fetch_add(1, Ordering::Relaxed) % COUNT;
+        let port = FIRST + (start + step) % COUNT;
+        held.extend(TcpListener::bind((Ipv4Addr::LOCALHOST, port)));
+    }
+    let addresses = held.iter().map(TcpListener::local_addr);
+    let addresses: Result<Vec<_>, _> = addresses.collect();
+    match addresses {
+        Ok(addresses) if addresses.len() == count => Ok(addresses),
+        _ => Err(ServerError::Test {
+            what: "no free ports",
+            why: format!(
+                "{count} are needed between {FIRST} and {}",
+                FIRST + COUNT - 1
+            ),
+        }),
+    }
+}

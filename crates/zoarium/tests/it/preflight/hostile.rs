@@ -1,0 +1,210 @@
+//! Preflight on what no configuration and no data directory is.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::site::{Said, Site};
+
+/// The user `nobody`: no test belongs to it.
+const NOBODY: u32 = 65_534;
+
+/// Whether this test may become another user.
+fn is_root() -> bool {
+    let id = Command::new("id").arg("-u").output();
+    let is_root = id.is_ok_and(|id| id.stdout == b"0\n");
+    if !is_root {
+        eprintln!("SKIPPED a test of another user: only root can become one");
+    }
+    is_root
+}
+
+/// As [`Site::preflight`], by the user `nobody`. What root made stays root's.
+fn as_nobody(site: &Site) -> Said {
+    for dir in ["", "conf"] {
+        let open = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(site.path(dir), open).unwrap();
+    }
+    let config = site.config();
+    let words = ["preflight", config.to_str().unwrap(), "--output", "json"];
+    // The executable may lie where nobody may go.
+    let zoarium = site.path("zoarium");
+    fs::copy(env!("CARGO_BIN_EXE_zoarium"), &zoarium).unwrap();
+    let mut command = Command::new(&zoarium);
+    command
+        .args(words)
+        .env_clear()
+        .current_dir("/")
+        .uid(NOBODY)
+        .gid(NOBODY);
+    Said::of(&command.output().unwrap(), site.home())
+}
+
+#[test]
+fn what_is_no_file_is_no_configuration() {
+    let site = Site::new();
+    assert_eq!(site.preflight(&[]).told("blocker"), ["config-file"]);
+    fs::create_dir(site.config()).unwrap();
+    assert_eq!(site.preflight(&[]).told("blocker"), ["config-file"]);
+    fs::remove_dir(site.config()).unwrap();
+    symlink("zoo.cfg", site.config()).unwrap();
+    let said = site.preflight(&[]);
+    assert_eq!(said.told("blocker"), ["config-file"]);
+    assert!(
+        said.json.to_string().contains("symbolic links"),
+        "{:#}",
+        said.json
+    );
+    fs::remove_file(site.config()).unwrap();
+    // A pipe that nobody writes to must not hold it up.
+    let pipe = Command::new("mkfifo").arg(site.config()).status();
+    assert!(pipe.is_ok_and(|status| status.success()));
+    assert_eq!(site.preflight(&[]).told("blocker"), ["config-file"]);
+}
+
+#[test]
+fn a_hundred_megabytes_are_no_configuration() {
+    let site = Site::new();
+    File::create(site.config())
+        .unwrap()
+        .set_len(100 << 20)
+        .unwrap();
+    let begun = Instant::now();
+    assert_eq!(
+        site.preflight(&[]).told("blocker"),
+        ["config-file conf/zoo.cfg"]
+    );
+    assert!(begun.elapsed() < Duration::from_secs(60));
+    // Beside a good one neither.
+    fs::create_dir(site.path("data")).unwrap();
+    site.alone("");
+    File::create(site.path("conf/java.env"))
+        .unwrap()
+        .set_len(100 << 20)
+        .unwrap();
+    let said = site.preflight(&[]);
+    assert_eq!(
+        said.told("warning"),
+        ["env-file conf/java.env", "data-new data"]
+    );
+}
+
+#[test]
+fn bytes_of_any_kind_are_told_without_control_characters() {
+    let site = Site::new();
+    let bytes: Vec<u8> = (0..=255).cycle().take(100_000).collect();
+    fs::write(site.config(), bytes).unwrap();
+    let said = site.preflight(&[]);
+    assert_eq!(said.verdict, "no-go");
+    let config = site.config();
+    for words in [
+        ["preflight", config.to_str().unwrap()],
+        ["preflight", env!("CARGO_BIN_EXE_zoarium")],
+    ] {
+        let output = site.run(&words);
+        assert_eq!(output.status.code(), Some(3));
+        let is_shown = |byte: &u8| *byte >= b' ' || *byte == b'\n';
+        assert!(output.stdout.iter().all(is_shown));
+    }
+}
+
+#[test]
+fn a_directory_that_leads_to_itself_is_told() {
+    let site = Site::new();
+    symlink("data", site.path("data")).unwrap();
+    site.alone("");
+    let said = site.preflight(&[]);
+    assert_eq!(
+        said.told("blocker"),
+        ["myid-invalid data/myid", "data-directory data"],
+        "{:#}",
+        said.json
+    );
+    fs::remove_file(site.path("data")).unwrap();
+    fs::create_dir(site.path("data")).unwrap();
+    symlink(".", site.path("data/version-2")).unwrap();
+    let said = site.preflight(&[]);
+    assert_eq!(said.told("blocker"), ["data-foreign data/version-2"]);
+    fs::remove_file(site.path("data/version-2")).unwrap();
+    fs::create_dir(site.path("data/version-2")).unwrap();
+    symlink("log.1", site.path("data/version-2/log.1")).unwrap();
+    let said = site.preflight(&[]);
+    assert_ne!(said.verdict, "go", "{:#}", said.json);
+}
+
+#[test]
+fn a_file_in_the_place_of_a_directory_is_told() {
+    let site = Site::new();
+    site.write("data", "x");
+    site.alone("");
+    let said = site.preflight(&[]);
+    assert_eq!(said.told("blocker"), ["data-directory conf/zoo.cfg:1"]);
+}
+
+#[test]
+fn who_may_not_read_or_write_is_told() {
+    let Some(data) = testkit::recordings::find("vectors/storage/rolled/data") else {
+        return;
+    };
+    if !is_root() {
+        return;
+    }
+    let site = Site::new();
+    site.copy(&data, "data");
+    site.alone("");
+    let mode = |name: &str, mode: u32| {
+        fs::set_permissions(site.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode("data", 0o755);
+    mode("data/version-2", 0o755);
+    // Others may look and not write, as Java leaves it.
+    let said = as_nobody(&site);
+    assert_eq!(
+        said.told("blocker"),
+        ["data-permissions data", "data-permissions data/version-2"]
+    );
+    assert!(
+        said.told("note")
+            .iter()
+            .any(|note| note.starts_with("data-owner")),
+        "{:#}",
+        said.json
+    );
+    mode("data/version-2", 0o700);
+    let said = as_nobody(&site);
+    assert_eq!(
+        said.told("blocker"),
+        ["data-permissions data/version-2"],
+        "{:#}",
+        said.json
+    );
+    mode("data", 0o700);
+    let said = as_nobody(&site);
+    assert_eq!(
+        said.told("blocker"),
+        ["myid-invalid data/myid", "data-permissions data"],
+        "{:#}",
+        said.json
+    );
+    fs::set_permissions(site.config(), fs::Permissions::from_mode(0o600)).unwrap();
+    let said = as_nobody(&site);
+    assert_eq!(said.told("blocker"), ["config-file"], "{:#}", said.json);
+}
+
+#[test]
+fn files_that_everybody_may_change_are_told() {
+    let Some(data) = testkit::recordings::find("vectors/storage/rolled/data") else {
+        return;
+    };
+    let site = Site::new();
+    site.copy(&data, "data");
+    site.alone("");
+    let open = fs::Permissions::from_mode(0o777);
+    fs::set_permissions(site.path("data/version-2"), open).unwrap();
+    assert_eq!(
+        site.preflight(&[]).told("warning"),
+        ["data-open data/version-2"]
+    );
+}

@@ -1,0 +1,274 @@
+//! Counters: no acknowledged addition is lost, and none is done twice.
+//!
+//! | f | invoke | ok |
+//! |---|---|---|
+//! | `add` | what is added | the sum afterwards |
+//! | `read`, `final-read` | null | the sum |
+//!
+//! A sum lies between what must have been added when the read began and what may have been when it
+//! ended. With additions above zero the sums that they answer grow, in the order of time as well.
+
+use super::ops::{Op, Outcome, calls};
+use super::set::FINAL_READ;
+use super::{Broken, Gathered};
+use crate::history::Event;
+use crate::verdict::Verdict;
+
+/// Judges a history of a counter that begins with `start`.
+pub fn check(start: i64, events: &[Event]) -> Verdict {
+    judge(start, events).unwrap_or_else(Verdict::from)
+}
+
+fn judge(start: i64, events: &[Event]) -> Result<Verdict, Broken> {
+    let mut gathered = Gathered::default();
+    let mut bounds = Bounds::new(start);
+    let mut reads = Vec::new();
+    let mut additions = Vec::new();
+    for op in calls(events)? {
+        match op.f() {
+            "add" => {
+                let by = op.call.value.as_i64();
+                let by = by.ok_or_else(|| op.broken("an addition without a number"))?;
+                bounds.add(&op, by);
+                if op.outcome() == Outcome::Ok {
+                    additions.push((op, sum(&op)?, by));
+                }
+            }
+            "read" | FINAL_READ if op.outcome() == Outcome::Ok => reads.push((op, sum(&op)?)),
+            "read" | FINAL_READ => {}
+            other => return Err(op.broken(format!("a counter has no {other:?}"))),
+        }
+    }
+    bounds.seal();
+    gathered.count("acknowledged", additions.len() as u64);
+    gathered.count("reads", reads.len() as u64);
+    for (op, sum) in &reads {
+        within(&bounds, op, *sum, "reads", &mut gathered);
+    }
+    for (op, sum, _) in &additions {
+        within(&bounds, op, *sum, "makes", &mut gathered);
+    }
+    if additions.iter().all(|(_, _, by)| *by > 0) {
+        in_order(&additions, &mut gathered);
+    }
+    if !reads.iter().any(|(op, _)| op.f() == FINAL_READ) {
+        gathered.doubt("nothing was read at the end", []);
+    }
+    Ok(gathered.verdict())
+}
+
+fn sum(op: &Op<'_>) -> Result<i64, Broken> {
+    let sum = op.answer().and_then(serde_json::Value::as_i64);
+    sum.ok_or_else(|| op.broken("a sum that is no whole number"))
+}
+
+/// The least and the greatest that a sum can be at each moment.
+pub(super) struct Bounds {
+    /// What changes the least sum, and at which index.
+    least: Changes,
+    /// What changes the greatest.
+    most: Changes,
+    start: i64,
+}
+
+impl Bounds {
+    pub(super) fn new(start: i64) -> Bounds {
+        Bounds {
+            least: Changes::default(),
+            most: Changes::default(),
+            start,
+        }
+    }
+
+    /// Takes an addition in: it may be done once it begins, and is once it is acknowledged.
+    pub(super) fn add(&mut self, op: &Op<'_>, by: i64) {
+        if op.outcome() == Outcome::Fail {
+            return;
+        }
+        let (early, late) = match by > 0 {
+            true => (&mut self.most, &mut self.least),
+            false => (&mut self.least, &mut self.most),
+        };
+        early.0.push((op.first(), by, 0));
+        if op.outcome() == Outcome::Ok {
+            late.0.push((op.last(), by, 0));
+        }
+    }
+
+    /// To be called once, between the last addition and the first question.
+    pub(super) fn seal(&mut self) {
+        self.least.seal();
+        self.most.seal();
+    }
+
+    /// What a sum can be that is taken between the beginning and the end of the call: whatever may
+    /// lower or raise it meanwhile counts.
+    pub(super) fn of(&self, op: &Op<'_>) -> (i64, i64) {
+        (
+            self.start + self.least.sum(op, |by| by < 0),
+            self.start + self.most.sum(op, |by| by > 0),
+        )
+    }
+}
+
+/// Index, change, and the sum of it and all before.
+#[derive(Default)]
+struct Changes(Vec<(u64, i64, i64)>);
+
+impl Changes {
+    fn seal(&mut self) {
+        self.0.sort_unstable();
+        let mut sum = 0_i64;
+        for (_, by, so_far) in &mut self.0 {
+            sum = sum.saturating_add(*by);
+            *so_far = sum;
+        }
+    }
+
+    /// All changes before the call, and those of one sign while it is open.
+    fn sum(&self, op: &Op<'_>, keep: fn(i64) -> bool) -> i64 {
+        let (before, after) = self
+            .0
+            .split_at(self.0.partition_point(|(at, _, _)| *at < op.first()));
+        let while_open = after.iter().take_while(|(at, _, _)| *at < op.last());
+        let kept = while_open.map(|(_, by, _)| *by).filter(|by| keep(*by));
+        before.last().map_or(0, |(_, _, sum)| *sum) + kept.sum::<i64>()
+    }
+}
+
+fn within(bounds: &Bounds, op: &Op<'_>, sum: i64, verb: &str, gathered: &mut Gathered) {
+    let (least, most) = bounds.of(op);
+    if least <= sum && sum <= most {
+        return;
+    }
+    let figure = if sum < least {
+        "too_little"
+    } else {
+        "too_much"
+    };
+    gathered.count(figure, 1);
+    gathered.find(
+        format!(
+            "process {} {verb} {sum}, but it is at least {least} and at most {most}",
+            op.process
+        ),
+        op.events(),
+    );
+}
+
+fn in_order(additions: &[(Op<'_>, i64, i64)], gathered: &mut Gathered) {
+    let mut by_sum: Vec<_> = additions.iter().collect();
+    by_sum.sort_by_key(|(op, sum, _)| (*sum, op.last()));
+    for pair in by_sum.windows(2) {
+        let [(first, sum, _), (second, next, by)] = pair else {
+            continue;
+        };
+        let events = || first.events().chain(second.events());
+        if sum + by > *next {
+            let what = format!("additions make {sum} and, with {by} more, {next}: one is lost");
+            gathered.find(what, events());
+        }
+    }
+    // By the time of their end, later ones make more than all that ended before they began.
+    let mut ended: Vec<_> = additions.iter().collect();
+    ended.sort_by_key(|(op, _, _)| op.last());
+    let mut begun: Vec<_> = additions.iter().collect();
+    begun.sort_by_key(|(op, _, _)| op.first());
+    let mut most: Option<&(Op<'_>, i64, i64)> = None;
+    let mut ended = ended.into_iter().peekable();
+    for (op, sum, _) in begun {
+        while let Some(next) = ended.next_if(|(other, _, _)| other.last() < op.first()) {
+            if most.is_none_or(|(_, most, _)| *most < next.1) {
+                most = Some(next);
+            }
+        }
+        if let Some((other, before, _)) = most.filter(|(_, most, _)| most >= sum) {
+            let what = format!("an addition makes {sum} after another had made {before}");
+            gathered.find(what, other.events().chain(op.events()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::testing::{History, assert_found, assert_valid};
+    use crate::history::Kind;
+    use crate::verdict::Validity;
+    use serde_json::{Value, json};
+
+    fn good() -> History {
+        let mut history = History::default();
+        history.call(1, "add", "", json!(5), json!(5));
+        history.invoke(2, "add", "", json!(2));
+        history.call(3, "read", "", Value::Null, json!(7));
+        history.end(Kind::Info, 2, Value::Null);
+        history.call(1, "add", "", json!(1), json!(8));
+        history.invoke(4, "add", "", json!(9));
+        history.end(Kind::Fail, 4, Value::Null);
+        history.call(3, FINAL_READ, "", Value::Null, json!(8));
+        history
+    }
+
+    #[test]
+    fn an_unknown_addition_may_count() {
+        assert_valid(&check(0, &good().events));
+    }
+
+    #[test]
+    fn a_lost_addition_is_found() {
+        let mut history = good();
+        history.events[11].value = json!(5);
+        assert_found(
+            &check(0, &history.events),
+            "reads 5, but it is at least 6 and at most 8",
+        );
+    }
+
+    #[test]
+    fn a_refused_addition_that_was_done_is_found() {
+        let mut history = good();
+        history.events[11].value = json!(17);
+        assert_found(&check(0, &history.events), "reads 17");
+    }
+
+    #[test]
+    fn two_additions_of_one_sum_are_found() {
+        let mut history = good();
+        history.events[7].value = json!(5);
+        let verdict = check(0, &history.events);
+        assert_found(&verdict, "one is lost");
+        assert_found(&verdict, "an addition makes 5 after another had made 5");
+    }
+
+    #[test]
+    fn sums_that_are_swapped_are_found() {
+        let mut history = good();
+        history.events[1].value = json!(8);
+        history.events[7].value = json!(5);
+        assert_found(
+            &check(0, &history.events),
+            "makes 5 after another had made 8",
+        );
+    }
+
+    #[test]
+    fn without_a_final_read_nobody_knows() {
+        let mut history = good();
+        history.events.truncate(10);
+        assert_eq!(check(0, &history.events).validity, Validity::Unknown);
+    }
+
+    #[test]
+    fn subtractions_have_their_bounds_too() {
+        let mut history = History::default();
+        history.invoke(1, "add", "", json!(-3));
+        history.call(2, "read", "", Value::Null, json!(7));
+        history.call(2, "read", "", Value::Null, json!(10));
+        history.end(Kind::Ok, 1, json!(7));
+        history.call(2, FINAL_READ, "", Value::Null, json!(7));
+        assert_valid(&check(10, &history.events));
+        history.events.last_mut().expect("an event").value = json!(10);
+        assert_found(&check(10, &history.events), "at most 7");
+    }
+}

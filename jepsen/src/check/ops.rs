@@ -1,0 +1,197 @@
+//! Events of a history, paired to calls.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::Value;
+
+use super::Broken;
+use crate::history::{Event, Kind, Process};
+
+/// What became of a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It happened.
+    Ok,
+    /// It did not happen.
+    Fail,
+    /// Nobody knows, and it may happen at any time from its invocation on.
+    Unknown,
+}
+
+/// A call and its end.
+#[derive(Debug, Clone, Copy)]
+pub struct Op<'a> {
+    /// Who calls.
+    pub process: u64,
+    /// Where it begins.
+    pub call: &'a Event,
+    /// Where it ends; a history can end before a call does.
+    pub end: Option<&'a Event>,
+}
+
+impl<'a> Op<'a> {
+    /// The operation's name.
+    pub fn f(&self) -> &'a str {
+        &self.call.f
+    }
+
+    /// What it is about; the empty string where the workload has one thing only.
+    pub fn key(&self) -> &'a str {
+        self.call.key.as_deref().unwrap_or_default()
+    }
+
+    /// What became of it.
+    pub fn outcome(&self) -> Outcome {
+        match self.end.map(|end| end.kind) {
+            Some(Kind::Ok) => Outcome::Ok,
+            Some(Kind::Fail) => Outcome::Fail,
+            Some(Kind::Info | Kind::Invoke) | None => Outcome::Unknown,
+        }
+    }
+
+    /// The answer, if it is known to have happened.
+    pub fn answer(&self) -> Option<&'a Value> {
+        let end = self.end.filter(|end| end.kind == Kind::Ok);
+        end.map(|end| &end.value)
+    }
+
+    /// Index of its beginning.
+    pub fn first(&self) -> u64 {
+        self.call.index
+    }
+
+    /// Index of its end; of what has no known outcome, the greatest of all: it may still happen.
+    pub fn last(&self) -> u64 {
+        match (self.outcome(), self.end) {
+            (Outcome::Ok | Outcome::Fail, Some(end)) => end.index,
+            _ => u64::MAX,
+        }
+    }
+
+    /// Indexes of its events.
+    pub fn events(&self) -> impl Iterator<Item = u64> + use<> {
+        let end = self.end.map(|end| end.index);
+        std::iter::once(self.call.index).chain(end)
+    }
+
+    /// A fault in the form of its answer, or of its arguments if there is none.
+    pub fn broken(&self, what: impl Into<String>) -> Broken {
+        Broken {
+            event: self.end.unwrap_or(self.call).index,
+            what: what.into(),
+        }
+    }
+
+    /// A whole number of the answer.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn number(&self, name: &str) -> Result<i64, Broken> {
+        let value = self.answer().and_then(|answer| answer.get(name));
+        let number = value.and_then(Value::as_i64);
+        number.ok_or_else(|| self.broken(format!("no whole number \"{name}\" in the answer")))
+    }
+
+    /// A text of the answer.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn text(&self, name: &str) -> Result<&'a str, Broken> {
+        let value = self.answer().and_then(|answer| answer.get(name));
+        let text = value.and_then(Value::as_str);
+        text.ok_or_else(|| self.broken(format!("no text \"{name}\" in the answer")))
+    }
+}
+
+/// All calls of clients, in the order of their invocations.
+///
+/// # Errors
+/// The indexes do not grow, a process calls while it has a call open or after an unknown outcome,
+/// or something ends that did not begin.
+pub fn calls(events: &[Event]) -> Result<Vec<Op<'_>>, Broken> {
+    let mut calls: Vec<Op<'_>> = Vec::new();
+    let mut open: HashMap<u64, usize> = HashMap::new();
+    let mut last = None;
+    for event in events {
+        let broken = |what: &str| Broken {
+            event: event.index,
+            what: what.to_owned(),
+        };
+        if last >= Some(event.index) {
+            return Err(broken("its index is not greater than the one before"));
+        }
+        last = Some(event.index);
+        let Process::Client(process) = event.process else {
+            continue;
+        };
+        if event.kind == Kind::Invoke {
+            if open.insert(process, calls.len()).is_some() {
+                return Err(broken("its process has another call open, or not known"));
+            }
+            calls.push(Op {
+                process,
+                call: event,
+                end: None,
+            });
+            continue;
+        }
+        let position = open.get(&process).copied();
+        let call = position.and_then(|position| calls.get_mut(position));
+        let Some(call) = call.filter(|call| call.end.is_none() && call.call.f == event.f) else {
+            return Err(broken("it ends a call that did not begin"));
+        };
+        call.end = Some(event);
+        if event.kind != Kind::Info {
+            open.remove(&process);
+        }
+    }
+    Ok(calls)
+}
+
+/// The calls of each key, in their order.
+pub fn by_key<'a>(calls: Vec<Op<'a>>) -> BTreeMap<&'a str, Vec<Op<'a>>> {
+    let mut keys: BTreeMap<&str, Vec<Op<'_>>> = BTreeMap::new();
+    for op in calls {
+        keys.entry(op.key()).or_default().push(op);
+    }
+    keys
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::testing::History;
+
+    #[test]
+    fn a_call_has_the_end_of_its_own_process() {
+        let mut history = History::default();
+        history.invoke(1, "read", "", Value::Null);
+        history.invoke(2, "write", "", Value::from(5));
+        history.end(Kind::Ok, 2, Value::from(5));
+        history.end(Kind::Info, 1, Value::Null);
+        let calls = calls(&history.events).expect("whole");
+        assert_eq!(calls[0].outcome(), Outcome::Unknown);
+        assert_eq!((calls[1].first(), calls[1].last()), (1, 2));
+        assert_eq!(calls[0].last(), u64::MAX);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let mut history = History::default();
+        history.invoke(1, "read", "", Value::Null);
+        history.invoke(1, "read", "", Value::Null);
+        assert_eq!(calls(&history.events).expect_err("two at once").event, 1);
+
+        let mut history = History::default();
+        history.invoke(1, "read", "", Value::Null);
+        history.end(Kind::Info, 1, Value::Null);
+        history.invoke(1, "read", "", Value::Null);
+        assert_eq!(calls(&history.events).expect_err("goes on").event, 2);
+
+        let mut history = History::default();
+        history.invoke(1, "read", "", Value::Null);
+        history.end(Kind::Ok, 1, Value::Null);
+        history.events[1].process = Process::Client(2);
+        assert_eq!(calls(&history.events).expect_err("no beginning").event, 1);
+    }
+}

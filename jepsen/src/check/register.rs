@@ -1,0 +1,134 @@
+//! A register with a version: the data of one znode.
+//!
+//! | f | invoke | ok |
+//! |---|---|---|
+//! | `read` | null | `[version, value]` |
+//! | `write` | value | `[version, value]` |
+//! | `cas` | `[expected version, value]` | `[version, value]` |
+//!
+//! A `cas` that fails with `BadVersion` says something, too: at some moment the version
+//! was another. Any other `fail` says nothing.
+
+use serde_json::Value;
+
+use super::Broken;
+use super::linearizable::Model;
+use super::ops::{Op, Outcome};
+
+/// What [`Event::error`](crate::history::Event::error) has in it if the version was another: the
+/// number of KeeperException's `BadVersion`, as the client writes it behind the name.
+pub const BAD_VERSION: &str = "(-103)";
+
+/// The model: every write makes the version one more.
+#[derive(Debug, Clone, Copy)]
+pub struct Register {
+    /// Version and value at first.
+    pub start: (i64, i64),
+}
+
+/// A call of a register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    /// A read and what it shows.
+    Read {
+        /// Version.
+        version: i64,
+        /// Value.
+        value: i64,
+    },
+    /// A write, and the version that it says it made.
+    Write {
+        /// The new value.
+        value: i64,
+        /// `None` if there is no answer.
+        version: Option<i64>,
+    },
+    /// A write that is done at one version only.
+    Cas {
+        /// That version.
+        expected: i64,
+        /// The new value.
+        value: i64,
+        /// `None` if there is no answer.
+        version: Option<i64>,
+    },
+    /// A compare-and-set that met another version.
+    Refused {
+        /// The version that was not there.
+        expected: i64,
+    },
+}
+
+impl Model for Register {
+    type State = (i64, i64);
+    type Call = Call;
+
+    fn start(&self) -> Self::State {
+        self.start
+    }
+
+    fn call(&self, op: &Op<'_>) -> Result<Option<Call>, Broken> {
+        let asked = &op.call.value;
+        let answer = op.answer().map(|answer| pair(op, answer)).transpose()?;
+        let version = answer.map(|(version, _)| version);
+        let is_refused = op.outcome() == Outcome::Fail;
+        Ok(match op.f() {
+            "read" => answer.map(|(version, value)| Call::Read { version, value }),
+            "write" if is_refused => None,
+            "write" => {
+                let value = asked.as_i64();
+                let value = value.ok_or_else(|| op.broken("a write without a number"))?;
+                Some(Call::Write { value, version })
+            }
+            "cas" => {
+                let (expected, value) = pair(op, asked)?;
+                let error = op.end.and_then(|end| end.error.as_deref());
+                let was_other = error.is_some_and(|error| error.contains(BAD_VERSION));
+                match (is_refused, was_other) {
+                    (true, true) => Some(Call::Refused { expected }),
+                    (true, false) => None,
+                    (false, _) => Some(Call::Cas {
+                        expected,
+                        value,
+                        version,
+                    }),
+                }
+            }
+            other => return Err(op.broken(format!("a register has no {other:?}"))),
+        })
+    }
+
+    fn step(&self, &(now, held): &Self::State, call: &Call) -> Option<Self::State> {
+        let next = now + 1;
+        let may_be = |version: &Option<i64>| version.is_none_or(|version| version == next);
+        match call {
+            Call::Read { version, value } => {
+                ((*version, *value) == (now, held)).then_some((now, held))
+            }
+            Call::Write { value, version } => may_be(version).then_some((next, *value)),
+            Call::Cas {
+                expected,
+                value,
+                version,
+            } => (*expected == now && may_be(version)).then_some((next, *value)),
+            Call::Refused { expected } => (*expected != now).then_some((now, held)),
+        }
+    }
+
+    fn is_past(&self, &(now, _): &Self::State, call: &Call) -> bool {
+        match call {
+            Call::Read { version, .. } => now > *version,
+            Call::Write { version, .. } => version.is_some_and(|version| now >= version),
+            Call::Cas { expected, .. } => now > *expected,
+            Call::Refused { .. } => false,
+        }
+    }
+}
+
+fn pair(op: &Op<'_>, value: &Value) -> Result<(i64, i64), Broken> {
+    let number = |at: usize| value.get(at).and_then(Value::as_i64);
+    match (number(0), number(1)) {
+        (Some(first), Some(second)) => Ok((first, second)),
+        _ => Err(op.broken(format!("{value} is no pair of numbers"))),
+    }
+}

@@ -1,0 +1,360 @@
+//! The members of a run: real processes, and what can be done to them.
+//!
+//! Members die with the thread that started them (`setpriv --pdeathsig`), also when this process is
+//! killed; their network namespaces end then, too.
+
+mod machine;
+mod registered;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use tests::ensemble::{Duty, Ensemble, EnsembleBuilder, Role};
+use tests::{Faults, Flavour, wait_until};
+
+pub use machine::{Machine, Need};
+pub use registered::{Registered, kill_all};
+
+/// How long all members may take to serve, at the beginning and at the end of a run: five of them
+/// with a busy disk on two processors, of which some have to be sent all data.
+pub const SERVE_LIMIT: Duration = Duration::from_secs(120);
+/// Lines of a log that an error shows.
+const LOG_LINES: usize = 25;
+/// Places in a network of its own: all members and one that joins.
+const SPARE_PLACES: usize = 1;
+
+/// What is in the paths of logs and snapshots of both kinds of servers.
+pub(crate) const DATA: &str = "/version-2/";
+
+/// Why something cannot be done to a cluster.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ClusterError {
+    /// The machine lacks what it takes.
+    #[error("cannot run here: {0}")]
+    Missing(String),
+    /// A server ended before it served.
+    #[error("member {id} ended ({status}) before it served; the end of its log:\n{log}")]
+    Ended {
+        /// Which.
+        id: u64,
+        /// How.
+        status: String,
+        /// The last lines.
+        log: String,
+    },
+    /// Some do not serve in time.
+    #[error("after {} s these do not serve: {}", limit.as_secs(), waiting.join("\n"))]
+    NotServing {
+        /// How long was waited.
+        limit: Duration,
+        /// Each with the end of its log.
+        waiting: Vec<String>,
+    },
+    /// A change of the members, or of the machine for them, failed.
+    #[error("{0}")]
+    Change(String),
+}
+
+/// A letter's server, as `--members` has it.
+pub fn flavour(letter: char) -> Option<Flavour> {
+    match letter {
+        'z' => Some(Flavour::Zoarium),
+        'j' => Some(Flavour::Apache),
+        _ => None,
+    }
+}
+
+/// What a cluster is made of.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// One for each voter.
+    pub members: Vec<Flavour>,
+    /// Keys of zoo.cfg besides those that every run has.
+    pub settings: Vec<(String, String)>,
+    /// Whether it is noted what is not synced, for power cuts.
+    pub notes_unsynced: bool,
+    /// Whether syncs say that they are done and are not: no promise can be kept over a power cut.
+    pub fakes_syncs: bool,
+}
+
+/// Running members.
+#[derive(Debug)]
+pub struct Cluster {
+    ensemble: Ensemble,
+    faults: Option<Faults>,
+    has_network: bool,
+    dies_with_us: bool,
+    registered: Registered,
+}
+
+impl Cluster {
+    /// Starts all members and waits until they serve.
+    ///
+    /// # Errors
+    /// The machine lacks a server's needs, or one does not come to serve.
+    pub fn start(
+        plan: &Plan,
+        machine: Machine,
+        registered: Registered,
+    ) -> Result<Cluster, ClusterError> {
+        let mut builder = EnsembleBuilder::new(&plan.members)
+            .dynamic()
+            // Small, so that there are old logs and snapshots, and members are sent whole ones.
+            .setting("snapCount", "1000")
+            .setting("preAllocSize", "1024");
+        for (key, value) in &plan.settings {
+            builder = builder.setting(key, value);
+        }
+        let has_network = machine.lack(Need::Network).is_none();
+        if has_network {
+            let places = u8::try_from(plan.members.len() + SPARE_PLACES);
+            builder = builder.in_network(places.unwrap_or(u8::MAX));
+        }
+        let ensemble = builder
+            .prepare()
+            .map_err(|missing| ClusterError::Missing(missing.0))?;
+        let mut cluster = Cluster {
+            ensemble,
+            dies_with_us: machine.lack(Need::DeathSignal).is_none(),
+            faults: machine.into_faults(),
+            has_network,
+            registered,
+        };
+        for id in cluster.ids() {
+            if plan.notes_unsynced {
+                cluster.faults()?.note_unsynced(id);
+            }
+            if plan.fakes_syncs {
+                cluster.faults()?.fake_syncs(id, DATA);
+            }
+            cluster.start_member(id);
+        }
+        cluster.wait_until_all_serve(SERVE_LIMIT)?;
+        Ok(cluster)
+    }
+
+    /// All ids.
+    pub fn ids(&self) -> Vec<u64> {
+        self.ensemble.ids()
+    }
+
+    /// Those whose processes are there and not paused.
+    pub fn up(&self) -> Vec<u64> {
+        self.ensemble.up()
+    }
+
+    /// One that says that it leads; during an election there may be none, or two.
+    pub fn leader(&self) -> Option<u64> {
+        self.ensemble.leaders().first().copied()
+    }
+
+    /// Whose server it is at present.
+    pub fn flavour(&self, id: u64) -> Flavour {
+        self.ensemble.member(id).flavour()
+    }
+
+    /// Client addresses, in the order of ids.
+    pub fn addresses(&self) -> Vec<String> {
+        self.ensemble.addresses(&self.ids())
+    }
+
+    /// Whether all have addresses of their own.
+    pub fn has_network(&self) -> bool {
+        self.has_network
+    }
+
+    /// The ensemble itself.
+    pub fn ensemble(&mut self) -> &mut Ensemble {
+        &mut self.ensemble
+    }
+
+    /// Orders for the library before a member's system calls.
+    ///
+    /// # Errors
+    /// There is none on this machine.
+    pub fn faults(&self) -> Result<&Faults, ClusterError> {
+        let without = || ClusterError::Missing("no library before the system calls".to_owned());
+        self.faults.as_ref().ok_or_else(without)
+    }
+
+    /// Starts a member's process; nothing happens if it runs.
+    pub fn start_member(&mut self, id: u64) {
+        if self.ensemble.member(id).is_running() {
+            return;
+        }
+        let mut commands = match &self.faults {
+            Some(faults) => faults.commands(id),
+            None => String::new(),
+        };
+        if self.dies_with_us {
+            // It replaces the shell, and the server replaces it; the signal stays set.
+            commands.push_str("\nexec setpriv --pdeathsig KILL \"$0\" \"$@\"");
+        }
+        let mut registered = self.registered.lock();
+        self.ensemble.start_after(id, &commands);
+        registered.extend(
+            self.ensemble
+                .member(id)
+                .process_id()
+                .map(|process| (id, process)),
+        );
+    }
+
+    /// Kills a member's process; `false` if it did not run.
+    pub fn kill_member(&mut self, id: u64) -> bool {
+        if !self.ensemble.member(id).is_running() {
+            return false;
+        }
+        let mut registered = self.registered.lock();
+        self.ensemble.member_mut(id).kill();
+        registered.remove(&id);
+        true
+    }
+
+    /// Asks it to end (SIGTERM), and kills it if it does not.
+    pub fn stop_member(&mut self, id: u64, limit: Duration) {
+        self.ensemble.member_mut(id).ask_to_end();
+        wait_until(limit, || self.ensemble.member_mut(id).ended());
+        self.kill_member(id);
+    }
+
+    /// Lets a member stand still; `false` if it is not up.
+    pub fn pause_member(&mut self, id: u64) -> bool {
+        let is_up = self.ensemble.member(id).is_up();
+        if is_up {
+            self.ensemble.member_mut(id).pause();
+        }
+        is_up
+    }
+
+    /// Lets a paused member go on.
+    pub fn resume_member(&mut self, id: u64) {
+        self.ensemble.member_mut(id).resume();
+    }
+
+    /// Members whose processes ended by themselves since the last look, and how. They count as
+    /// stopped then.
+    pub fn take_ended(&mut self) -> Vec<(u64, String)> {
+        let mut ended = Vec::new();
+        for id in self.ids() {
+            if let Some(status) = self.ensemble.member_mut(id).ended() {
+                self.kill_member(id);
+                ended.push((id, status.to_string()));
+            }
+        }
+        ended
+    }
+
+    /// Ends all that holds members up, whoever made it: cuts, pauses, stopped processes.
+    pub fn repair(&mut self) {
+        if self.has_network {
+            self.ensemble.network().heal();
+        }
+        for id in self.ids() {
+            self.resume_member(id);
+            self.start_member(id);
+        }
+    }
+
+    /// Waits until every member serves, one of them as the leader.
+    ///
+    /// # Errors
+    /// One ended, or the time is over.
+    pub fn wait_until_all_serve(&mut self, limit: Duration) -> Result<(), ClusterError> {
+        let ids = self.ids();
+        self.wait_until_these_serve(&ids, limit)
+    }
+
+    /// The same for some of them.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn wait_until_these_serve(
+        &mut self,
+        ids: &[u64],
+        limit: Duration,
+    ) -> Result<(), ClusterError> {
+        let deadline = Instant::now() + limit;
+        loop {
+            if let Some((id, status)) = self.take_ended().into_iter().next() {
+                let log = self.end_of_log(id);
+                return Err(ClusterError::Ended { id, status, log });
+            }
+            let roles: Vec<_> = ids.iter().map(|&id| (id, self.role(id))).collect();
+            let serves = |role: &Option<Role>| role.is_some_and(|role| role != Role::ReadOnly);
+            let leaders = roles.iter().filter(|(_, role)| *role == Some(Role::Leader));
+            if leaders.count() == 1 && roles.iter().all(|(_, role)| serves(role)) {
+                return Ok(());
+            }
+            if Instant::now() >= deadline {
+                let waiting = roles.iter().filter(|(_, role)| !serves(role));
+                let text = |(id, _): &(u64, _)| format!("member {id}:\n{}", self.end_of_log(*id));
+                return Err(ClusterError::NotServing {
+                    limit,
+                    waiting: waiting.map(text).collect(),
+                });
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
+    fn role(&self, id: u64) -> Option<Role> {
+        self.ensemble.member(id).role()
+    }
+
+    /// What each member says is its version.
+    pub fn versions(&self) -> Vec<String> {
+        let version = |&id: &u64| {
+            let answer = self.ensemble.member(id).word("srvr").unwrap_or_default();
+            let line = answer.lines().next().unwrap_or_default();
+            let version = line.trim_start_matches("Zookeeper version: ");
+            format!("{:?} {version}", self.flavour(id))
+        };
+        self.ids().iter().map(version).collect()
+    }
+
+    /// The data directory of a member.
+    pub fn data_dir(&self, id: u64) -> PathBuf {
+        self.ensemble.member(id).data_dir()
+    }
+
+    /// From its next start the member is another's server on the same directory.
+    pub fn replace(&mut self, id: u64, flavour: Flavour) {
+        self.kill_member(id);
+        self.ensemble.replace(id, flavour);
+    }
+
+    /// A member's line in the list of servers, as a voter.
+    pub fn line(&self, id: u64) -> String {
+        self.ensemble.member(id).line_as(Duty::Participant, true)
+    }
+
+    /// Writes the member's zoo.cfg anew, with all members in it.
+    pub fn list_all(&self, id: u64) {
+        let voters: Vec<_> = self
+            .ids()
+            .into_iter()
+            .map(|id| (id, Duty::Participant))
+            .collect();
+        self.ensemble.configure(id, &voters);
+    }
+
+    fn end_of_log(&self, id: u64) -> String {
+        let log = self.ensemble.member(id).log();
+        let lines: Vec<&str> = log.lines().collect();
+        let from = lines.len().saturating_sub(LOG_LINES);
+        lines.get(from..).unwrap_or_default().join("\n")
+    }
+}
+
+/// Copies the logs of all members whose directories lie in `scratch`.
+pub fn save_logs(scratch: &Path, out: &Path) {
+    let homes = std::fs::read_dir(scratch).into_iter().flatten().flatten();
+    for home in homes.map(|entry| entry.path()) {
+        let Ok(id) = std::fs::read_to_string(home.join("data/myid")) else {
+            continue;
+        };
+        let log = out.join(format!("member-{}.log", id.trim()));
+        std::fs::copy(home.join("server.log"), log).ok();
+    }
+}

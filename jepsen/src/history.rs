@@ -1,0 +1,256 @@
+//! What happened in a run, as its clients saw it: one JSON object a line, in the order of the
+//! clock that all of them share.
+//!
+//! ```text
+//! {"index":7,"time":1203441,"process":3,"type":"invoke","f":"cas","key":"r1","value":[4,17]}
+//! {"index":9,"time":1811200,"process":3,"type":"ok","f":"cas","key":"r1","value":[5,17]}
+//! {"index":12,"time":2000000,"process":"nemesis","type":"info","f":"kill","value":{"members":[2]}}
+//! ```
+//!
+//! An `invoke` is followed by at most one event of the same process. `ok` says that it happened and
+//! what was answered, `fail` that it certainly did *not* happen, `info` that nobody knows. A process
+//! with an `info` never calls again: its thread of control goes on under another number.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Longest line that is read, bytes.
+const LINE_BYTES_MAX: u64 = 16 << 20;
+
+/// What an event says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// A call begins.
+    Invoke,
+    /// It happened.
+    Ok,
+    /// It did not happen.
+    Fail,
+    /// It may have happened, or it is no call at all.
+    Info,
+}
+
+/// Who acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Process {
+    /// A client; it has at most one call open.
+    Client(u64),
+    /// Who makes the faults.
+    Other(Name),
+}
+
+/// Those that are no clients.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Name {
+    /// Who makes the faults.
+    Nemesis,
+}
+
+/// One line of a history.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Its number, from 0 without a gap.
+    pub index: u64,
+    /// Nanoseconds since the run began, by a clock that never goes back.
+    #[serde(rename = "time")]
+    pub time_ns: u64,
+    /// Who acts.
+    pub process: Process,
+    /// What it says.
+    #[serde(rename = "type")]
+    pub kind: Kind,
+    /// Name of the operation, as the workload has it.
+    pub f: String,
+    /// What it is about, where a workload has several things that are checked apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// Arguments or answer; its form belongs to the workload.
+    #[serde(default)]
+    pub value: Value,
+    /// Why it failed or is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// Writes a history while it happens. Clones write to the same one.
+#[derive(Debug, Clone)]
+pub struct Recorder(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    start: Instant,
+    written: Mutex<Written>,
+}
+
+#[derive(Debug)]
+struct Written {
+    file: BufWriter<File>,
+    next: u64,
+    failure: Option<io::Error>,
+}
+
+impl Recorder {
+    /// Makes the file.
+    ///
+    /// # Errors
+    /// It cannot be made.
+    pub fn create(path: &Path) -> io::Result<Recorder> {
+        let written = Written {
+            file: BufWriter::new(File::create(path)?),
+            next: 0,
+            failure: None,
+        };
+        Ok(Recorder(Arc::new(Shared {
+            start: Instant::now(),
+            written: Mutex::new(written),
+        })))
+    }
+
+    /// Writes one event and gives its index.
+    pub fn record(
+        &self,
+        process: Process,
+        kind: Kind,
+        f: &str,
+        key: Option<&str>,
+        value: Value,
+        error: Option<String>,
+    ) -> u64 {
+        let mut written = self
+            .0
+            .written
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        // The clock is read under the lock, so that times and indexes have the same order.
+        let time_ns = u64::try_from(self.0.start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        let event = Event {
+            index: written.next,
+            time_ns,
+            process,
+            kind,
+            f: f.to_owned(),
+            key: key.map(str::to_owned),
+            value,
+            error,
+        };
+        written.next += 1;
+        let result = serde_json::to_writer(&mut written.file, &event)
+            .map_err(io::Error::from)
+            .and_then(|()| written.file.write_all(b"\n"));
+        if let Err(failure) = result {
+            written.failure.get_or_insert(failure);
+        }
+        event.index
+    }
+
+    /// Has all of it in the file.
+    ///
+    /// # Errors
+    /// The first failure since the beginning: a history with a gap proves nothing.
+    pub fn flush(&self) -> io::Result<()> {
+        let mut written = self
+            .0
+            .written
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        match written.failure.take() {
+            Some(failure) => Err(failure),
+            None => written.file.flush(),
+        }
+    }
+}
+
+/// Events of a file, one after the other.
+///
+/// # Errors
+/// The file cannot be opened. The items have an error for a line that is too long or no event.
+pub fn read(path: &Path) -> io::Result<impl Iterator<Item = io::Result<Event>>> {
+    let mut file = BufReader::new(File::open(path)?);
+    let mut number = 0_u64;
+    Ok(std::iter::from_fn(move || {
+        let mut line = Vec::new();
+        let mut bounded = io::Read::take(&mut file, LINE_BYTES_MAX);
+        number += 1;
+        match bounded.read_until(b'\n', &mut line) {
+            Err(error) => Some(Err(error)),
+            Ok(0) => None,
+            Ok(_) => Some(serde_json::from_slice(&line).map_err(|error| {
+                let text = format!("line {number} is no event of a history: {error}");
+                io::Error::new(io::ErrorKind::InvalidData, text)
+            })),
+        }
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_recorded_is_read_again() {
+        let dir = tempfile::tempdir().expect("directory");
+        let path = dir.path().join("history.jsonl");
+        let recorder = Recorder::create(&path).expect("create");
+        let client = Process::Client(3);
+        recorder.record(
+            client,
+            Kind::Invoke,
+            "cas",
+            Some("r1"),
+            json!([4, 17]),
+            None,
+        );
+        recorder.record(
+            client,
+            Kind::Info,
+            "cas",
+            Some("r1"),
+            Value::Null,
+            Some("lost".into()),
+        );
+        let nemesis = Process::Other(Name::Nemesis);
+        recorder.record(
+            nemesis,
+            Kind::Info,
+            "kill",
+            None,
+            json!({"members": [2]}),
+            None,
+        );
+        recorder.flush().expect("flush");
+        let events: Vec<_> = read(&path)
+            .expect("open")
+            .map(|event| event.expect("event"))
+            .collect();
+        assert_eq!(
+            events.iter().map(|event| event.index).collect::<Vec<_>>(),
+            [0, 1, 2]
+        );
+        assert_eq!((events[0].process, events[2].process), (client, nemesis));
+        assert_eq!(events[1].error.as_deref(), Some("lost"));
+        assert!(events.is_sorted_by_key(|event| event.time_ns));
+    }
+
+    #[test]
+    fn a_line_that_is_no_event_is_named() {
+        let dir = tempfile::tempdir().expect("directory");
+        let path = dir.path().join("history.jsonl");
+        std::fs::write(&path, "{\"index\":0}\n").expect("write");
+        let error = read(&path)
+            .expect("open")
+            .next()
+            .expect("a line")
+            .expect_err("no event");
+        assert!(error.to_string().contains("line 1"), "{error}");
+    }
+}

@@ -1,0 +1,246 @@
+//! Runs ensembles of real servers under faults, and judges what their clients saw.
+//!
+//! Exit code: 0 valid, 1 invalid, 2 unknown, 3 nothing could be run or judged.
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+use jepsen::list;
+use jepsen::nemesis::{self, Kind};
+use jepsen::report;
+use jepsen::run::{
+    EXIT_CANNOT_RUN, EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, HISTORY, Options, Record,
+    read_history, run,
+};
+use jepsen::verdict::{Validity, Verdict};
+use jepsen::workload::{self, Workload};
+
+/// Findings that are shown; the record has all of them.
+const FINDINGS_SHOWN: usize = 5;
+
+#[derive(Debug, Parser)]
+#[command(
+    version,
+    about = "Runs ensembles of real servers under faults and judges what their clients saw"
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Run a workload under faults and check its history
+    Run(RunArguments),
+    /// Check a history again
+    Check {
+        /// `history.jsonl` of a run
+        history: PathBuf,
+        /// Whose history it is; without it `run.json` beside it says so
+        #[arg(long)]
+        workload: Option<String>,
+        /// Budget of the checker
+        #[arg(long, default_value_t = STEPS_MAX)]
+        steps: u64,
+    },
+    /// Write the report of a run, one page of HTML, and its history in Jepsen's form
+    Report {
+        /// The directory of the run
+        dir: PathBuf,
+    },
+    /// List all workloads and faults
+    List,
+}
+
+/// Enough for minutes of search.
+const STEPS_MAX: u64 = 200_000_000;
+
+#[derive(Debug, Args)]
+struct RunArguments {
+    /// What clients do
+    #[arg(long)]
+    workload: String,
+    /// Faults, with commas between them; `all` for all of them
+    #[arg(long, value_delimiter = ',')]
+    nemesis: Vec<String>,
+    /// A letter for each member: z is Zoarium, j is Apache ZooKeeper 3.9.5
+    #[arg(long, default_value = "zzz")]
+    members: String,
+    /// How long clients call
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=7 * 86_400))]
+    seconds: u64,
+    /// Repeats the choices of a run, though not their exact moments
+    #[arg(long)]
+    seed: Option<u64>,
+    /// How many clients
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    clients: u64,
+    /// A directory for the files, which must be new or empty
+    #[arg(long)]
+    out: Option<PathBuf>,
+    /// KEY=VALUE for every zoo.cfg
+    #[arg(long, value_parser = setting)]
+    setting: Vec<(String, String)>,
+    /// Let all disks say that they have synced and not do it: with power cuts that must be found
+    #[arg(long)]
+    fake_syncs: bool,
+    /// Budget of the checker
+    #[arg(long, default_value_t = STEPS_MAX)]
+    steps: u64,
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').filter(|(key, _)| !key.is_empty());
+    let (key, value) = pair.ok_or("it takes KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
+}
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(usage) => {
+            // Help and version are no errors.
+            let code = if usage.use_stderr() {
+                EXIT_CANNOT_RUN
+            } else {
+                EXIT_VALID
+            };
+            usage.print().ok();
+            return exit(code);
+        }
+    };
+    let done = match cli.command {
+        Command::Run(arguments) => run_one(arguments),
+        Command::Check {
+            history,
+            workload,
+            steps,
+        } => check(&history, workload.as_deref(), steps),
+        Command::Report { dir } => report(&dir),
+        Command::List => {
+            print!("{}", list::all());
+            Ok(EXIT_VALID)
+        }
+    };
+    exit(done.unwrap_or_else(|error| {
+        eprintln!("jepsen: {error}");
+        EXIT_CANNOT_RUN
+    }))
+}
+
+fn exit(code: i32) -> ExitCode {
+    ExitCode::from(u8::try_from(code).unwrap_or(u8::MAX))
+}
+
+fn run_one(arguments: RunArguments) -> Result<i32, String> {
+    let workload = workload_by_name(&arguments.workload)?;
+    let nemeses = kinds(&arguments.nemesis)?;
+    let seed = arguments.seed.unwrap_or_else(|| fastrand::u64(..));
+    let out = arguments.out.unwrap_or_else(|| {
+        let name = format!("{}-{}-{seed}", workload.name(), arguments.members);
+        Path::new("target/jepsen").join(name)
+    });
+    let options = Options {
+        workload,
+        nemeses,
+        members: arguments.members,
+        length: Duration::from_secs(arguments.seconds),
+        seed,
+        clients: arguments.clients,
+        settings: arguments.setting,
+        fakes_syncs: arguments.fake_syncs,
+        out,
+        steps_max: arguments.steps,
+    };
+    println!("seed {seed}; files in {}", options.out.display());
+    let record = run(&options).map_err(|error| error.to_string())?;
+    show(&record);
+    report(&options.out)?;
+    Ok(code(record.validity))
+}
+
+fn workload_by_name(name: &str) -> Result<&'static dyn Workload, String> {
+    let unknown = || format!("there is no workload {name:?}\n{}", list::all());
+    workload::by_name(name).ok_or_else(unknown)
+}
+
+fn kinds(names: &[String]) -> Result<Vec<&'static Kind>, String> {
+    if names == ["all"] {
+        return Ok(nemesis::ALL.iter().collect());
+    }
+    let mut kinds: Vec<&'static Kind> = Vec::new();
+    for name in names {
+        let unknown = || format!("there is no nemesis {name:?}\n{}", list::all());
+        let kind = nemesis::by_name(name).ok_or_else(unknown)?;
+        if !kinds.iter().any(|other| other.name == kind.name) {
+            kinds.push(kind);
+        }
+    }
+    Ok(kinds)
+}
+
+fn check(history: &Path, workload: Option<&str>, steps: u64) -> Result<i32, String> {
+    let name = match workload {
+        Some(name) => name.to_owned(),
+        None => {
+            let dir = history.parent().unwrap_or(Path::new(""));
+            let record = Record::load(dir);
+            let record = record.map_err(|error| {
+                format!(
+                    "whose history is it? --workload says so, or run.json beside {HISTORY}: {error}"
+                )
+            })?;
+            record.workload
+        }
+    };
+    let workload = workload_by_name(&name)?;
+    let events = read_history(history).map_err(|error| error.to_string())?;
+    let verdict = workload.check(&events, steps);
+    show_verdict(&verdict);
+    Ok(code(verdict.validity))
+}
+
+fn report(dir: &Path) -> Result<i32, String> {
+    let failed = |error| format!("no report of {}: {error}", dir.display());
+    let path = report::write(dir).map_err(failed)?;
+    println!("report: {}", path.display());
+    Ok(EXIT_VALID)
+}
+
+fn code(validity: Validity) -> i32 {
+    match validity {
+        Validity::Valid => EXIT_VALID,
+        Validity::Invalid => EXIT_INVALID,
+        Validity::Unknown => EXIT_UNKNOWN,
+    }
+}
+
+fn show(record: &Record) {
+    println!("events: {}", counts(&record.events));
+    println!("faults: {}", counts(&record.faults));
+    for note in &record.notes {
+        println!("note: {note}");
+    }
+    if let Some(verdict) = &record.verdict {
+        show_verdict(verdict);
+    }
+    println!("again: {}", record.command);
+}
+
+fn show_verdict(verdict: &Verdict) {
+    for finding in verdict.findings.iter().take(FINDINGS_SHOWN) {
+        println!("finding: {} (events {:?})", finding.what, finding.events);
+    }
+    println!("figures: {}", counts(&verdict.figures));
+    println!("{:?}", verdict.validity);
+}
+
+fn counts(map: &std::collections::BTreeMap<String, u64>) -> String {
+    let entries: Vec<_> = map
+        .iter()
+        .map(|(name, count)| format!("{name} {count}"))
+        .collect();
+    entries.join(", ")
+}

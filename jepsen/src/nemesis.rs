@@ -1,0 +1,184 @@
+//! Faults, each with a name, what it takes of the machine, a beginning and an end.
+//!
+//! Both are events of the history, of the process `nemesis` and of the type `info`, with the fault's
+//! name as `f`:
+//!
+//! ```text
+//! {"f":"kill","value":{"fault":3,"event":"begin","members":[2]}, ...}
+//! {"f":"kill","value":{"fault":3,"event":"end","members":[2]}, ...}
+//! ```
+//!
+//! `fault` is the same number in both. What else there is depends on the fault. A fault that found
+//! nothing to do has `"event":"none"` and no end.
+
+mod clock;
+mod disk;
+mod members;
+mod partition;
+mod processes;
+mod rot;
+
+use std::ops::Range;
+
+use fastrand::Rng;
+use serde_json::{Map, Value};
+
+use crate::cluster::{Cluster, ClusterError, Machine, Need};
+
+/// What an event says about a fault.
+pub type Facts = Map<String, Value>;
+
+/// One kind of fault. It has at most one under way.
+pub trait Nemesis {
+    /// Makes the fault, and says what it did; `None` if there is nothing to do it to now.
+    ///
+    /// # Errors
+    /// It was not possible. What was done of it, [`end`](Self::end) takes back.
+    fn begin(
+        &mut self,
+        cluster: &mut Cluster,
+        rng: &mut Rng,
+    ) -> Result<Option<Facts>, ClusterError>;
+
+    /// Takes it back.
+    ///
+    /// # Errors
+    /// It was not possible; it is tried again when all other faults are over.
+    fn end(&mut self, cluster: &mut Cluster) -> Result<Facts, ClusterError>;
+}
+
+/// A nemesis of the table.
+#[derive(Debug)]
+pub struct Kind {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub what: &'static str,
+    /// What it takes.
+    pub needs: &'static [Need],
+    /// How long a fault lasts, ms.
+    pub lasts_ms: Range<u64>,
+    make: fn() -> Box<dyn Nemesis>,
+}
+
+impl Kind {
+    /// One without a fault under way.
+    pub fn make(&self) -> Box<dyn Nemesis> {
+        (self.make)()
+    }
+
+    /// Why this machine cannot do it, if it cannot.
+    pub fn lack(&self, machine: &Machine) -> Option<String> {
+        self.needs.iter().find_map(|&need| machine.lack(need))
+    }
+}
+
+/// All of them, in the order in which they are listed.
+pub const ALL: &[Kind] = &[
+    Kind {
+        name: "kill",
+        what: "kill -9 of one member, a majority or all, and their start",
+        needs: &[],
+        lasts_ms: 300..5000,
+        make: || Box::<processes::Kill>::default(),
+    },
+    Kind {
+        name: "pause",
+        what: "SIGSTOP of one member or a majority, and SIGCONT",
+        needs: &[],
+        lasts_ms: 300..8000,
+        make: || Box::<processes::Pause>::default(),
+    },
+    Kind {
+        name: "partition",
+        what: "cuts: halves, a bridge, a ring, one way, the leader alone",
+        needs: &[Need::Network],
+        lasts_ms: 1000..10_000,
+        make: || Box::<partition::Partition>::default(),
+    },
+    Kind {
+        name: "links",
+        what: "links that are slow, lose or repeat packets, or give them out of order",
+        needs: &[Need::Network, Need::LinkShaping],
+        lasts_ms: 1000..10_000,
+        make: || Box::<partition::Links>::default(),
+    },
+    Kind {
+        name: "clock",
+        what: "wall clocks of some members that jump, or stand still",
+        needs: &[Need::Preload],
+        lasts_ms: 500..6000,
+        make: || Box::<clock::Clock>::default(),
+    },
+    Kind {
+        name: "fsync",
+        what: "syncs of one member that are slow, held, or fail",
+        needs: &[Need::Preload],
+        lasts_ms: 500..5000,
+        make: || Box::<disk::Fsync>::default(),
+    },
+    Kind {
+        name: "power",
+        what: "kill -9 of one member, a majority or all, whose writes without a sync are gone",
+        needs: &[Need::UnsyncedNotes],
+        lasts_ms: 300..5000,
+        make: || Box::<disk::Power>::default(),
+    },
+    Kind {
+        name: "disk-full",
+        what: "no room for the log and snapshots of one member",
+        needs: &[Need::Preload],
+        lasts_ms: 500..5000,
+        make: || Box::<disk::Full>::default(),
+    },
+    Kind {
+        name: "rot",
+        what: "changed bytes in an old log or snapshot of one member that was stopped",
+        needs: &[],
+        lasts_ms: 2000..8000,
+        make: || Box::<rot::Rot>::default(),
+    },
+    Kind {
+        name: "membership",
+        what: "one member leaves by reconfig, and joins again",
+        needs: &[],
+        lasts_ms: 1000..8000,
+        make: || Box::<members::Membership>::default(),
+    },
+    Kind {
+        name: "upgrade",
+        what: "one member goes on as the other kind of server on the same directory, and back",
+        needs: &[Need::Java],
+        lasts_ms: 4000..12_000,
+        make: || Box::<members::Upgrade>::default(),
+    },
+];
+
+/// The one of this name.
+pub fn by_name(name: &str) -> Option<&'static Kind> {
+    ALL.iter().find(|kind| kind.name == name)
+}
+
+/// Some members, chosen by chance: one (the leader every other time), or a majority.
+fn one_or_majority(cluster: &Cluster, rng: &mut Rng) -> Vec<u64> {
+    match rng.u8(..3) {
+        0 => {
+            let ids = cluster.ids();
+            let mut some = rng.choose_multiple(ids.iter().copied(), ids.len() / 2 + 1);
+            some.sort_unstable();
+            some
+        }
+        _ => one(cluster, rng).into_iter().collect(),
+    }
+}
+
+/// One member that is up, the leader every other time.
+fn one(cluster: &Cluster, rng: &mut Rng) -> Option<u64> {
+    let leader = if rng.bool() { cluster.leader() } else { None };
+    leader.or_else(|| rng.choice(cluster.up()))
+}
+
+fn facts<const N: usize>(entries: [(&str, Value); N]) -> Facts {
+    let owned = entries.map(|(key, value)| (key.to_owned(), value));
+    owned.into_iter().collect()
+}

@@ -1,0 +1,145 @@
+//! Bytes that change while a disk keeps them.
+
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use fastrand::Rng;
+use serde_json::json;
+
+use super::{Facts, Nemesis, facts};
+use crate::cluster::{Cluster, ClusterError};
+
+/// Bytes that are changed in one file.
+const BYTES: std::ops::RangeInclusive<usize> = 1..=8;
+
+/// One member stops, a file of its past loses some bytes, and it starts again, if it will. The bytes
+/// come back at the end, as an operator's backup would: a server that refuses to start on them can.
+#[derive(Debug, Default)]
+pub(super) struct Rot(Option<Rotten>);
+
+#[derive(Debug)]
+struct Rotten {
+    id: u64,
+    path: PathBuf,
+    /// Positions, with the bytes that were there.
+    before: Vec<(u64, u8)>,
+}
+
+impl Nemesis for Rot {
+    fn begin(
+        &mut self,
+        cluster: &mut Cluster,
+        rng: &mut Rng,
+    ) -> Result<Option<Facts>, ClusterError> {
+        let Some(id) = rng.choice(cluster.up()) else {
+            return Ok(None);
+        };
+        let failed = |error: io::Error| ClusterError::Change(format!("rot: {error}"));
+        let files = past(&cluster.data_dir(id).join("version-2")).map_err(failed)?;
+        let Some(path) = rng.choice(files) else {
+            return Ok(None);
+        };
+        cluster.kill_member(id);
+        let before = flip(&path, rng);
+        cluster.start_member(id);
+        let before = before.map_err(failed)?;
+        let event = facts([
+            ("members", json!([id])),
+            (
+                "file",
+                json!(path.file_name().map(|name| name.to_string_lossy())),
+            ),
+            (
+                "positions",
+                json!(before.iter().map(|(at, _)| at).collect::<Vec<_>>()),
+            ),
+        ]);
+        self.0 = Some(Rotten { id, path, before });
+        Ok(Some(event))
+    }
+
+    fn end(&mut self, cluster: &mut Cluster) -> Result<Facts, ClusterError> {
+        let Some(Rotten { id, path, before }) = self.0.take() else {
+            return Ok(Facts::new());
+        };
+        cluster.kill_member(id);
+        // The server may have set it aside, or deleted it.
+        let restored = restore(&path, &before).is_ok();
+        cluster.start_member(id);
+        Ok(facts([
+            ("members", json!([id])),
+            ("restored", json!(restored)),
+        ]))
+    }
+}
+
+/// Logs and snapshots but for the newest of each, whose loss would be one of what was acknowledged.
+fn past(dir: &Path) -> io::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for prefix in ["log.", "snapshot."] {
+        let mut files = Vec::new();
+        for entry in fs::read_dir(dir)? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let number = name.strip_prefix(prefix);
+            let zxid = number.and_then(|number| u64::from_str_radix(number, 16).ok());
+            files.extend(zxid.map(|zxid| (zxid, path.clone())));
+        }
+        files.sort_unstable();
+        files.pop();
+        found.extend(files.into_iter().map(|(_, path)| path));
+    }
+    Ok(found)
+}
+
+fn flip(path: &Path, rng: &mut Rng) -> io::Result<Vec<(u64, u8)>> {
+    let bytes = fs::read(path)?;
+    // Behind the last byte that says something a log is filled up.
+    let used = bytes
+        .iter()
+        .rposition(|&byte| byte != 0)
+        .map_or(0, |last| last + 1);
+    let file = File::options().write(true).open(path)?;
+    let mut before = Vec::new();
+    for _ in 0..rng.usize(BYTES).min(used) {
+        let at = rng.usize(..used);
+        if before.iter().any(|&(other, _)| other == at as u64) {
+            continue;
+        }
+        before.push((at as u64, bytes[at]));
+        file.write_all_at(&[bytes[at] ^ rng.u8(1..)], at as u64)?;
+    }
+    Ok(before)
+}
+
+fn restore(path: &Path, before: &[(u64, u8)]) -> io::Result<()> {
+    let file = File::options().write(true).open(path)?;
+    for &(at, byte) in before {
+        file.write_all_at(&[byte], at)?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_of_old_files_change_and_come_back() {
+        let dir = tempfile::tempdir().expect("directory");
+        for name in ["log.1", "log.9", "log.1f", "snapshot.a", "currentEpoch"] {
+            fs::write(dir.path().join(name), b"something\0\0\0\0").expect("write");
+        }
+        let mut files = past(dir.path()).expect("list");
+        files.sort();
+        assert_eq!(files, [dir.path().join("log.1"), dir.path().join("log.9")]);
+        let before = flip(&files[0], &mut Rng::with_seed(3)).expect("flip");
+        let rotten = fs::read(&files[0]).expect("read");
+        assert_ne!(rotten, b"something\0\0\0\0");
+        assert_eq!(rotten[9..], [0, 0, 0, 0], "what is filled up says nothing");
+        restore(&files[0], &before).expect("restore");
+        assert_eq!(fs::read(&files[0]).expect("read"), b"something\0\0\0\0");
+    }
+}

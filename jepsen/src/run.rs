@@ -1,0 +1,395 @@
+//! One run: an ensemble, clients, faults, and the judgement of what the clients saw.
+//!
+//! ```text
+//! main thread     start members | faults by the schedule | repair, wait for service | check
+//! runtime         prepare       | clients (Running)      | clients end (Healing)    | finish (Final)
+//! ```
+//!
+//! The main thread alone touches members: they end when it does.
+
+mod cleanup;
+mod faults;
+mod record;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use tokio::runtime::Runtime;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::cluster::{Cluster, ClusterError, Machine, Need, Plan, SERVE_LIMIT, flavour};
+use crate::history::{self, Event, Kind as EventKind, Process, Recorder};
+use crate::nemesis::Kind;
+use crate::verdict::{Finding, Validity};
+use crate::workload::{Context, Phase, Workload};
+use cleanup::Remains;
+use faults::Faults;
+pub use record::{FILE, Record};
+
+/// The history keeps its promises.
+pub const EXIT_VALID: i32 = 0;
+/// It does not.
+pub const EXIT_INVALID: i32 = 1;
+/// Nobody knows.
+pub const EXIT_UNKNOWN: i32 = 2;
+/// There is no run.
+pub const EXIT_CANNOT_RUN: i32 = 3;
+
+/// Name of the history in a run's directory.
+pub const HISTORY: &str = "history.jsonl";
+/// How long what comes before and after the load may take.
+const PART_LIMIT: Duration = Duration::from_secs(60);
+/// Fewest voters: with two of them no fault leaves a quorum.
+const MEMBERS_MIN: usize = 3;
+/// Most voters.
+const MEMBERS_MAX: usize = 9;
+
+/// Why there is no run, or no end of it.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// `--members` is no list of members.
+    #[error(
+        "{0:?} is no list of members: it takes 3 to 9 letters, z for Zoarium and j for Apache ZooKeeper 3.9.5"
+    )]
+    Members(String),
+    /// The directory has something in it.
+    #[error("{0} is not empty")]
+    NotEmpty(PathBuf),
+    /// The directory, or one for the members, cannot be made.
+    #[error("make a directory for the run: {0}")]
+    Directory(io::Error),
+    /// The history cannot be written or read.
+    #[error("the history: {0}")]
+    History(io::Error),
+    /// The record cannot be written.
+    #[error("write {FILE}: {0}")]
+    Record(io::Error),
+    /// There is no runtime for the clients.
+    #[error("start the clients' runtime: {0}")]
+    Runtime(io::Error),
+    /// The ensemble.
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    /// The harness gave up.
+    #[error("the harness gave up: {0}")]
+    Harness(String),
+    /// What goes before the load did not end, or a client of it failed.
+    #[error("{0}")]
+    Workload(String),
+}
+
+/// What to run.
+pub struct Options {
+    /// What clients do.
+    pub workload: &'static dyn Workload,
+    /// Which faults.
+    pub nemeses: Vec<&'static Kind>,
+    /// A letter for each member.
+    pub members: String,
+    /// How long clients call.
+    pub length: Duration,
+    /// Of all choices.
+    pub seed: u64,
+    /// How many clients.
+    pub clients: u64,
+    /// Keys of zoo.cfg besides.
+    pub settings: Vec<(String, String)>,
+    /// Whether all disks say that they have synced when they have not, to see that it is found.
+    pub fakes_syncs: bool,
+    /// Where the files go.
+    pub out: PathBuf,
+    /// Budget of the checker.
+    pub steps_max: u64,
+}
+
+impl Options {
+    /// The command that makes the same choices.
+    pub fn command(&self) -> String {
+        let names: Vec<_> = self.nemeses.iter().map(|kind| kind.name).collect();
+        let settings = self.settings.iter();
+        let settings: String = settings
+            .map(|(key, value)| format!(" --setting {key}={value}"))
+            .collect();
+        let nemeses = match names.is_empty() {
+            true => String::new(),
+            false => format!(" --nemesis {}", names.join(",")),
+        };
+        let fake = if self.fakes_syncs {
+            " --fake-syncs"
+        } else {
+            ""
+        };
+        format!(
+            "cargo run --release -p jepsen -- run --workload {}{nemeses} --members {} --seconds {} \
+             --clients {} --seed {}{settings}{fake}",
+            self.workload.name(),
+            self.members,
+            self.length.as_secs(),
+            self.clients,
+            self.seed,
+        )
+    }
+
+    fn plan(&self) -> Result<Plan, RunError> {
+        let members: Option<Vec<_>> = self.members.chars().map(flavour).collect();
+        let members = members.filter(|some| (MEMBERS_MIN..=MEMBERS_MAX).contains(&some.len()));
+        let members = members.ok_or_else(|| RunError::Members(self.members.clone()))?;
+        let needed = self.workload.settings().iter();
+        let needed = needed.map(|&(key, value)| (key.to_owned(), value.to_owned()));
+        Ok(Plan {
+            members,
+            settings: needed.chain(self.settings.iter().cloned()).collect(),
+            notes_unsynced: false,
+            fakes_syncs: self.fakes_syncs,
+        })
+    }
+}
+
+/// Runs it and gives its record, which is in the directory as well.
+///
+/// # Errors
+/// There is no run, or it broke off. If it had begun, the directory has what there is of it.
+pub fn run(options: &Options) -> Result<Record, RunError> {
+    let plan = options.plan()?;
+    make_empty(&options.out)?;
+    let prefix = format!("jepsen-{}-", std::process::id());
+    let scratch = tempfile::Builder::new().prefix(&prefix).tempdir();
+    let scratch = scratch.map_err(RunError::Directory)?;
+    // Members make their directories in this one, so that it is enough to take it away.
+    tempfile::env::override_temp_dir(scratch.path()).ok();
+    let recorder = Recorder::create(&options.out.join(HISTORY)).map_err(RunError::History)?;
+    let remains = Remains::new(
+        &options.out,
+        &scratch,
+        recorder.clone(),
+        Record::new(options),
+    );
+    let runtime = Runtime::new().map_err(RunError::Runtime)?;
+    remains.end_on_signals(&runtime);
+    let mut running = Running {
+        options,
+        runtime,
+        recorder,
+        remains: remains.clone(),
+        progress: progress(options),
+    };
+    let outcome = remains.guard(|| running.run(plan));
+    running.progress.finish_and_clear();
+    if let Err(error) = &outcome {
+        remains.record().error = Some(error.to_string());
+    }
+    remains.save()?;
+    outcome?;
+    let record = remains.record().clone();
+    Ok(record)
+}
+
+fn make_empty(dir: &Path) -> Result<(), RunError> {
+    std::fs::create_dir_all(dir).map_err(RunError::Directory)?;
+    let mut entries = std::fs::read_dir(dir).map_err(RunError::Directory)?;
+    match entries.next() {
+        None => Ok(()),
+        Some(_) => Err(RunError::NotEmpty(dir.to_path_buf())),
+    }
+}
+
+fn progress(options: &Options) -> ProgressBar {
+    let bar = ProgressBar::new(options.length.as_secs());
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} s  {msg}");
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+struct Running<'a> {
+    options: &'a Options,
+    runtime: Runtime,
+    recorder: Recorder,
+    remains: Remains,
+    progress: ProgressBar,
+}
+
+impl Running<'_> {
+    fn run(&mut self, mut plan: Plan) -> Result<(), RunError> {
+        let (machine, kinds) = self.look_at_machine(&mut plan);
+        self.progress.set_message("members start");
+        let mut cluster = Cluster::start(&plan, machine, self.remains.registered())?;
+        self.remains.record().versions = cluster.versions();
+        let (phase, phases) = watch::channel(Phase::Running);
+        let context = self.context(&cluster, phases);
+        self.part("preparation", |workload| {
+            workload.prepare(context(self.options.clients))
+        })?;
+        let mut clients = JoinSet::new();
+        for client in 0..self.options.clients {
+            let work = self.options.workload.run(context(client));
+            clients.spawn_on(work, self.runtime.handle());
+        }
+        let mut faults = Faults::new(kinds, self.options.seed, self.recorder.clone());
+        faults.run(&mut cluster, self.options, &self.progress);
+        phase.send_replace(Phase::Healing);
+        self.progress.set_message("members come back");
+        let healed = faults.heal(&mut cluster, SERVE_LIMIT);
+        self.note(&faults);
+        self.end_clients(clients)?;
+        if healed.is_ok() {
+            phase.send_replace(Phase::Final);
+            let last = context(self.options.clients + 1);
+            self.part("final reads", |workload| workload.finish(last))?;
+        }
+        self.remains.save_logs();
+        drop(cluster);
+        self.judge(healed.err())
+    }
+
+    /// Which faults can be made; the others are said and left out.
+    fn look_at_machine(&self, plan: &mut Plan) -> (Machine, Vec<&'static Kind>) {
+        let nemeses = &self.options.nemeses;
+        let needs: Vec<Need> = nemeses
+            .iter()
+            .flat_map(|kind| kind.needs)
+            .copied()
+            .collect();
+        let machine = Machine::look(&needs);
+        let mut left_out = Vec::new();
+        let mut kinds = Vec::new();
+        for &kind in nemeses {
+            match kind.lack(&machine) {
+                Some(lack) => left_out.push((kind.name.to_owned(), lack)),
+                None => kinds.push(kind),
+            }
+        }
+        let wanted = [
+            (Need::Network, "a network for each member"),
+            (
+                Need::DeathSignal,
+                "the end of members when this program is killed",
+            ),
+        ];
+        for (need, what) in wanted {
+            left_out.extend(machine.lack(need).map(|lack| (what.to_owned(), lack)));
+        }
+        for (what, lack) in &left_out {
+            self.progress
+                .suspend(|| eprintln!("left out: {what}: {lack}"));
+        }
+        let notes = |kind: &&Kind| kind.needs.contains(&Need::UnsyncedNotes);
+        plan.notes_unsynced = kinds.iter().any(notes);
+        let mut record = self.remains.record();
+        record.left_out = left_out.into_iter().collect();
+        record.nemeses = kinds.iter().map(|kind| kind.name.to_owned()).collect();
+        record.settings.clone_from(&plan.settings);
+        (machine, kinds)
+    }
+
+    /// What a client of this number is given. Two numbers more than there are clients: one prepares
+    /// and one reads at the end.
+    fn context(
+        &self,
+        cluster: &Cluster,
+        phase: watch::Receiver<Phase>,
+    ) -> impl Fn(u64) -> Context + use<> {
+        let members: Arc<[String]> = cluster.addresses().into();
+        let (recorder, seed) = (self.recorder.clone(), self.options.seed);
+        let processes = self.options.clients + 2;
+        move |process| Context {
+            process,
+            processes,
+            members: Arc::clone(&members),
+            recorder: recorder.clone(),
+            // Any two clients, and any two runs, have different choices.
+            seed: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ process,
+            phase: phase.clone(),
+        }
+    }
+
+    fn part<'w>(
+        &self,
+        what: &str,
+        work: impl FnOnce(&'static dyn Workload) -> crate::workload::Work<'w>,
+    ) -> Result<(), RunError> {
+        self.progress.set_message(what.to_owned());
+        let work = work(self.options.workload);
+        let done = self
+            .runtime
+            .block_on(async { timeout(PART_LIMIT, work).await });
+        done.map_err(|_| RunError::Workload(format!("no end of {what} within {PART_LIMIT:?}")))
+    }
+
+    /// Waits for what clients have open.
+    fn end_clients(&self, mut clients: JoinSet<()>) -> Result<(), RunError> {
+        let ended = async {
+            while let Some(ended) = clients.join_next().await {
+                ended.map_err(|error| RunError::Workload(format!("a client failed: {error}")))?;
+            }
+            Ok(())
+        };
+        let ended = self
+            .runtime
+            .block_on(async { timeout(PART_LIMIT, ended).await });
+        ended.unwrap_or_else(|_| {
+            let text = format!("clients go on {PART_LIMIT:?} after the end of the load");
+            Err(RunError::Workload(text))
+        })
+    }
+
+    fn note(&self, faults: &Faults) {
+        let mut record = self.remains.record();
+        record.faults.clone_from(&faults.counts);
+        record.notes.extend(faults.notes.iter().cloned());
+    }
+
+    fn judge(&self, not_serving: Option<ClusterError>) -> Result<(), RunError> {
+        self.progress.set_message("check");
+        self.recorder.flush().map_err(RunError::History)?;
+        let events = read_history(&self.options.out.join(HISTORY))?;
+        let mut verdict = self.options.workload.check(&events, self.options.steps_max);
+        if let Some(error) = not_serving {
+            verdict.validity = Validity::Invalid;
+            verdict.findings.push(Finding {
+                what: format!("the ensemble does not come back after all faults: {error}"),
+                events: Vec::new(),
+            });
+        }
+        let mut record = self.remains.record();
+        for event in events
+            .iter()
+            .filter(|event| matches!(event.process, Process::Client(_)))
+        {
+            *record
+                .events
+                .entry(name(event.kind).to_owned())
+                .or_default() += 1;
+        }
+        record.validity = verdict.validity;
+        if verdict.validity == Validity::Valid && !record.events.contains_key("ok") {
+            record.validity = Validity::Unknown;
+            record
+                .notes
+                .push("no call succeeded: that proves nothing".to_owned());
+        }
+        record.verdict = Some(verdict);
+        Ok(())
+    }
+}
+
+fn name(kind: EventKind) -> &'static str {
+    match kind {
+        EventKind::Invoke => "invoke",
+        EventKind::Ok => "ok",
+        EventKind::Fail => "fail",
+        EventKind::Info => "info",
+    }
+}
+
+/// All events of a file.
+///
+/// # Errors
+/// It cannot be read, or is no history.
+pub fn read_history(path: &Path) -> Result<Vec<Event>, RunError> {
+    let events = history::read(path).map_err(RunError::History)?;
+    events.collect::<Result<_, _>>().map_err(RunError::History)
+}

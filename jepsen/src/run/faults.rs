@@ -1,0 +1,203 @@
+//! The faults of one run, by its schedule.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use fastrand::Rng;
+use indicatif::ProgressBar;
+use serde_json::{Value, json};
+
+use super::Options;
+use crate::cluster::{Cluster, ClusterError};
+use crate::history::{Kind as EventKind, Name, Process, Recorder};
+use crate::nemesis::{Facts, Kind, Nemesis};
+use crate::schedule::{Step, plan};
+
+/// Between two looks at the clock and at the members.
+const LOOK: Duration = Duration::from_millis(50);
+/// How long a member that ended by itself stays away.
+const STARTS_AFTER: Duration = Duration::from_secs(2);
+/// How many remarks about one run are kept.
+const NOTES_MAX: usize = 200;
+
+/// All kinds that this run has.
+pub(super) struct Faults {
+    kinds: Vec<&'static Kind>,
+    nemeses: Vec<Box<dyn Nemesis>>,
+    /// The number of the fault that is under way, of each kind.
+    open: Vec<Option<u64>>,
+    /// Members that ended by themselves, and when.
+    ended: Vec<(u64, Instant)>,
+    seed: u64,
+    rng: Rng,
+    recorder: Recorder,
+    /// How often each was made.
+    pub(super) counts: BTreeMap<String, u64>,
+    /// What went otherwise than planned.
+    pub(super) notes: Vec<String>,
+}
+
+impl Faults {
+    pub(super) fn new(kinds: Vec<&'static Kind>, seed: u64, recorder: Recorder) -> Faults {
+        Faults {
+            nemeses: kinds.iter().map(|kind| kind.make()).collect(),
+            open: vec![None; kinds.len()],
+            kinds,
+            ended: Vec::new(),
+            seed,
+            // Not that of the schedule: what a fault does is chosen when it comes.
+            rng: Rng::with_seed(!seed),
+            recorder,
+            counts: BTreeMap::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// Makes them until the load's time is over.
+    pub(super) fn run(&mut self, cluster: &mut Cluster, options: &Options, progress: &ProgressBar) {
+        let begun = Instant::now();
+        let mut steps = plan(&self.kinds, options.length, self.seed)
+            .into_iter()
+            .peekable();
+        while begun.elapsed() < options.length {
+            progress.set_position(begun.elapsed().as_secs());
+            self.look_for_ended(cluster);
+            match steps.next_if(|step| step.at <= begun.elapsed()) {
+                Some(step) => {
+                    self.take(step, cluster);
+                    progress.set_message(self.under_way());
+                }
+                None => std::thread::sleep(LOOK),
+            }
+        }
+    }
+
+    fn under_way(&self) -> String {
+        let open = self.kinds.iter().zip(&self.open);
+        let names: Vec<_> = open
+            .filter(|(_, open)| open.is_some())
+            .map(|(kind, _)| kind.name)
+            .collect();
+        let made: u64 = self.counts.values().sum();
+        match names.is_empty() {
+            true => format!("{made} faults"),
+            false => format!("{made} faults, now {}", names.join(", ")),
+        }
+    }
+
+    fn take(&mut self, step: Step, cluster: &mut Cluster) {
+        if !step.is_begin {
+            self.end(step.kind, cluster);
+            return;
+        }
+        let name = self.kinds[step.kind].name;
+        // One that could not be taken back yet is still under way.
+        self.end(step.kind, cluster);
+        if self.open[step.kind].is_some() {
+            return;
+        }
+        match self.nemeses[step.kind].begin(cluster, &mut self.rng) {
+            Ok(Some(facts)) => {
+                self.open[step.kind] = Some(step.fault);
+                *self.counts.entry(name.to_owned()).or_default() += 1;
+                self.record(name, step.fault, "begin", facts, None);
+            }
+            Ok(None) => self.record(name, step.fault, "none", Facts::new(), None),
+            Err(error) => {
+                self.open[step.kind] = Some(step.fault);
+                self.note(format!("{name} {}: {error}", step.fault));
+                self.record(name, step.fault, "begin", Facts::new(), Some(error));
+            }
+        }
+    }
+
+    fn end(&mut self, kind: usize, cluster: &mut Cluster) {
+        let Some(fault) = self.open[kind] else {
+            return;
+        };
+        let name = self.kinds[kind].name;
+        match self.nemeses[kind].end(cluster) {
+            Ok(facts) => {
+                self.open[kind] = None;
+                self.record(name, fault, "end", facts, None);
+            }
+            Err(error) => self.note(format!("the end of {name} {fault} waits: {error}")),
+        }
+    }
+
+    /// Ends all that is under way and waits until all members serve.
+    ///
+    /// # Errors
+    /// They don't.
+    pub(super) fn heal(
+        &mut self,
+        cluster: &mut Cluster,
+        limit: Duration,
+    ) -> Result<(), ClusterError> {
+        let deadline = Instant::now() + limit;
+        loop {
+            cluster.repair();
+            for kind in (0..self.kinds.len()).rev() {
+                self.end(kind, cluster);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            let is_open = self.open.iter().any(Option::is_some);
+            if !is_open {
+                match cluster.wait_until_all_serve(left) {
+                    // It is started again.
+                    Err(ClusterError::Ended { id, status, .. }) if !left.is_zero() => {
+                        self.note(format!("member {id} ended by itself: {status}"));
+                        std::thread::sleep(LOOK);
+                    }
+                    other => return other,
+                }
+            } else if left.is_zero() {
+                let text = "a fault could not be taken back; see the notes".to_owned();
+                return Err(ClusterError::Change(text));
+            }
+        }
+    }
+
+    /// A server may end by itself when its disk fails. Whoever does is started again, a while later.
+    fn look_for_ended(&mut self, cluster: &mut Cluster) {
+        for (id, status) in cluster.take_ended() {
+            self.note(format!("member {id} ended by itself: {status}"));
+            let value = json!({"event": "ended", "members": [id], "status": status});
+            self.write("ended", value, None);
+            self.ended.push((id, Instant::now()));
+        }
+        self.ended.retain(|&(id, when)| {
+            let is_time = when.elapsed() >= STARTS_AFTER;
+            if is_time {
+                cluster.start_member(id);
+            }
+            !is_time
+        });
+    }
+
+    fn note(&mut self, note: String) {
+        if self.notes.len() < NOTES_MAX {
+            self.notes.push(note);
+        }
+    }
+
+    fn record(
+        &self,
+        name: &str,
+        fault: u64,
+        event: &str,
+        mut facts: Facts,
+        error: Option<ClusterError>,
+    ) {
+        facts.insert("fault".to_owned(), json!(fault));
+        facts.insert("event".to_owned(), json!(event));
+        self.write(name, Value::Object(facts), error);
+    }
+
+    fn write(&self, name: &str, value: Value, error: Option<ClusterError>) {
+        let process = Process::Other(Name::Nemesis);
+        let error = error.map(|error| error.to_string());
+        self.recorder
+            .record(process, EventKind::Info, name, None, value, error);
+    }
+}

@@ -1,0 +1,102 @@
+//! A lock by the recipe, and writes that are guarded by it.
+
+use std::time::Duration;
+
+use client::{MultiOp, MultiResult};
+use recipes::Mutex;
+use serde_json::json;
+
+use super::caller::{Caller, Outcome};
+use super::steps::{Steps, drive, make};
+use super::{Context, Work, Workload};
+use crate::history::Event;
+use crate::verdict::Verdict;
+
+const TOP: &str = "/jepsen-lock";
+const LOCK: &str = "/jepsen-lock/lock";
+const GUARDED: &str = "/jepsen-lock/guarded";
+/// How long a client waits for the lock before it goes on, so that a run ends in time.
+const WAIT_MAX: Duration = Duration::from_secs(5);
+/// Most guarded writes under one token.
+const USES_MAX: u32 = 5;
+
+/// A lock with tokens.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Lock;
+
+impl Workload for Lock {
+    fn name(&self) -> &'static str {
+        "lock"
+    }
+
+    fn promise(&self) -> &'static str {
+        "of a lock by the recipe no holder writes, guarded by its znode, once a later one has"
+    }
+
+    fn prepare(&self, context: Context) -> Work<'_> {
+        Box::pin(async move { make(context, TOP, &[(GUARDED.into(), String::new())]).await })
+    }
+
+    fn run(&self, context: Context) -> Work<'_> {
+        drive(Client(Caller::new(context)))
+    }
+
+    fn finish(&self, context: Context) -> Work<'_> {
+        Box::pin(async move {
+            let mut client = Client(Caller::new(context));
+            client.step().await;
+            client.0.close().await;
+        })
+    }
+
+    fn check(&self, events: &[Event], _steps_max: u64) -> Verdict {
+        crate::check::exclusion::lock(events)
+    }
+}
+
+struct Client(Caller);
+
+impl Steps for Client {
+    fn caller(&mut self) -> &mut Caller {
+        &mut self.0
+    }
+
+    async fn step(&mut self) {
+        let Some(session) = self.0.session().await else {
+            return;
+        };
+        let Ok(mutex) = Mutex::new(&session, LOCK) else {
+            return;
+        };
+        // Whoever stops waiting leaves the queue behind the scenes.
+        let Ok(Ok(guard)) = tokio::time::timeout(WAIT_MAX, mutex.acquire()).await else {
+            return;
+        };
+        let token = guard.token().0;
+        for _ in 0..self.0.rng.u32(1..=USES_MAX) {
+            let ops = [
+                guard.check(),
+                MultiOp::set_data(GUARDED, token.to_string(), -1),
+            ];
+            self.0.invoke("use", None, json!(token));
+            let call = session.multi(&ops);
+            let outcome = self.0.conclude(
+                "use",
+                None,
+                call,
+                |results| json!({"zxid": results.iter().find_map(zxid)}),
+            );
+            if !matches!(outcome.await, Outcome::Done(_)) {
+                return;
+            }
+        }
+        tokio::time::timeout(WAIT_MAX, guard.release()).await.ok();
+    }
+}
+
+fn zxid(result: &MultiResult) -> Option<i64> {
+    match result {
+        MultiResult::Set(stat) => Some(stat.mzxid),
+        _ => None,
+    }
+}

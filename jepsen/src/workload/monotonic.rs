@@ -1,0 +1,110 @@
+//! Sessions that read and write several znodes, over whatever servers they come to.
+
+use client::Client as Session;
+use serde_json::{Value, json};
+
+use super::caller::Caller;
+use super::steps::{Steps, drive, make};
+use super::{Context, Work, Workload};
+use crate::history::Event;
+use crate::verdict::Verdict;
+
+const TOP: &str = "/jepsen-monotonic";
+const KEYS: usize = 4;
+
+/// Sessions' own order.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Monotonic;
+
+impl Workload for Monotonic {
+    fn name(&self) -> &'static str {
+        "monotonic"
+    }
+
+    fn promise(&self) -> &'static str {
+        "what a session sees never goes back, over fail-over and several znodes, its own writes too"
+    }
+
+    fn prepare(&self, context: Context) -> Work<'_> {
+        let znodes: Vec<_> = (0..KEYS).map(|key| (path(key), String::new())).collect();
+        Box::pin(async move { make(context, TOP, &znodes).await })
+    }
+
+    fn run(&self, context: Context) -> Work<'_> {
+        drive(Client(Caller::new(context)))
+    }
+
+    fn finish(&self, context: Context) -> Work<'_> {
+        Box::pin(async move {
+            let mut client = Client(Caller::new(context));
+            for key in 0..KEYS {
+                client.read(key).await;
+            }
+            client.0.close().await;
+        })
+    }
+
+    fn check(&self, events: &[Event], _steps_max: u64) -> Verdict {
+        crate::check::sessions::check(events)
+    }
+}
+
+fn path(key: usize) -> String {
+    format!("{TOP}/{}", name(key))
+}
+
+fn name(key: usize) -> String {
+    format!("m{key}")
+}
+
+/// What the history has of a znode.
+fn seen(session: &Session, zxid: i64, version: i32) -> Value {
+    let session = session.session_id().to_string();
+    json!({"session": session, "zxid": zxid, "version": version})
+}
+
+struct Client(Caller);
+
+impl Client {
+    async fn read(&mut self, key: usize) {
+        let Some(session) = self.0.session().await else {
+            return;
+        };
+        let (path, name) = (path(key), name(key));
+        self.0.invoke("read", Some(&name), Value::Null);
+        let call = session.get_data(&path);
+        self.0
+            .conclude("read", Some(&name), call, |(_, stat)| {
+                seen(&session, stat.mzxid, stat.version)
+            })
+            .await;
+    }
+
+    async fn write(&mut self, key: usize) {
+        let Some(session) = self.0.session().await else {
+            return;
+        };
+        let (path, name) = (path(key), name(key));
+        self.0.invoke("write", Some(&name), Value::Null);
+        let call = session.set_data(&path, "", -1);
+        self.0
+            .conclude("write", Some(&name), call, |stat| {
+                seen(&session, stat.mzxid, stat.version)
+            })
+            .await;
+    }
+}
+
+impl Steps for Client {
+    fn caller(&mut self) -> &mut Caller {
+        &mut self.0
+    }
+
+    async fn step(&mut self) {
+        let key = self.0.rng.usize(..KEYS);
+        match self.0.rng.u8(..5) {
+            0 => self.write(key).await,
+            _ => self.read(key).await,
+        }
+    }
+}

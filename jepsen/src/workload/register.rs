@@ -1,0 +1,194 @@
+//! Registers, each a znode: read, write, and compare-and-set by version.
+//!
+//! | `f` | `value` of `invoke` | of `ok` |
+//! |---|---|---|
+//! | `read` | null | `[version, data]` |
+//! | `write` | data | `[version, data]` |
+//! | `cas` | `[version expected, data]` | `[version after it, data]` |
+//!
+//! A plain read may be old by what ZooKeeper promises, and one after `sync` as well when the leader
+//! has lost its quorum unseen. So a read writes first, into a znode of the client's own: the server
+//! that answers has applied that write, and with it all that was committed before.
+
+use client::{Create, MultiOp};
+use serde_json::{Value, json};
+
+use super::caller::{Caller, Outcome};
+use super::{Context, Work, Workload};
+use crate::history::Event;
+use crate::verdict::Verdict;
+
+/// Where the registers are.
+const TOP: &str = "/jepsen-register";
+/// How many there are.
+const KEYS: usize = 5;
+
+/// Linearizable registers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Register;
+
+impl Workload for Register {
+    fn name(&self) -> &'static str {
+        "register"
+    }
+
+    fn promise(&self) -> &'static str {
+        "reads, writes and compare-and-set by version of a znode are linearizable"
+    }
+
+    fn prepare(&self, context: Context) -> Work<'_> {
+        Box::pin(prepare(context))
+    }
+
+    fn run(&self, context: Context) -> Work<'_> {
+        Box::pin(async move {
+            let mut client = Client {
+                newest: [0; KEYS],
+                next: 1,
+                first: context.process,
+                caller: Caller::new(context),
+            };
+            while client.caller.is_running() {
+                client.step().await;
+            }
+            client.caller.close().await;
+        })
+    }
+
+    fn finish(&self, context: Context) -> Work<'_> {
+        Box::pin(async move {
+            let mut client = Client {
+                newest: [0; KEYS],
+                next: 1,
+                first: context.process,
+                caller: Caller::new(context),
+            };
+            for key in 0..KEYS {
+                client.read(key).await;
+            }
+            client.caller.close().await;
+        })
+    }
+
+    fn check(&self, events: &[Event], steps_max: u64) -> Verdict {
+        let model = crate::check::register::Register { start: (0, 0) };
+        crate::check::linearizable::check(&model, events, steps_max)
+    }
+}
+
+async fn prepare(context: Context) {
+    let clients = context.processes;
+    let mut caller = Caller::new(context);
+    let Some(session) = caller.session().await else {
+        return;
+    };
+    let persistent = Create::persistent();
+    session.create(TOP, "", &persistent).await.ok();
+    for key in 0..KEYS {
+        session.create(&path(key), "0", &persistent).await.ok();
+    }
+    for client in 0..clients {
+        session.create(&scratch(client), "", &persistent).await.ok();
+    }
+    caller.close().await;
+}
+
+fn path(key: usize) -> String {
+    format!("{TOP}/{}", name(key))
+}
+
+fn name(key: usize) -> String {
+    format!("r{key}")
+}
+
+/// Where a client writes before it reads.
+fn scratch(client: u64) -> String {
+    format!("{TOP}/scratch-{client}")
+}
+
+struct Client {
+    caller: Caller,
+    /// The newest version of each register that it has seen.
+    newest: [i32; KEYS],
+    /// No two writes of a run have the same data.
+    next: u64,
+    first: u64,
+}
+
+impl Client {
+    async fn step(&mut self) {
+        let key = self.caller.rng.usize(..KEYS);
+        match self.caller.rng.u8(..4) {
+            0 => self.read(key).await,
+            1 => self.write(key).await,
+            _ => self.cas(key).await,
+        }
+    }
+
+    async fn read(&mut self, key: usize) {
+        let Some(session) = self.caller.session().await else {
+            return;
+        };
+        let (path, name) = (path(key), name(key));
+        let first = MultiOp::set_data(&scratch(self.first), "", -1);
+        self.caller.invoke("read", Some(&name), Value::Null);
+        let call = async {
+            session.multi(std::slice::from_ref(&first)).await?;
+            session.get_data(&path).await
+        };
+        let call = async {
+            call.await
+                .map(|(data, stat)| (stat.version, number(data.as_deref())))
+        };
+        let outcome = self
+            .caller
+            .conclude("read", Some(&name), call, |answer| json!(answer))
+            .await;
+        if let Outcome::Done((version, _)) = outcome {
+            self.newest[key] = version;
+        }
+    }
+
+    async fn write(&mut self, key: usize) {
+        let data = self.fresh();
+        self.set("write", key, -1, json!(data), data).await;
+    }
+
+    async fn cas(&mut self, key: usize) {
+        let (data, expected) = (self.fresh(), self.newest[key]);
+        self.set("cas", key, expected, json!([expected, data]), data)
+            .await;
+    }
+
+    async fn set(&mut self, f: &str, key: usize, expected: i32, arguments: Value, data: u64) {
+        let Some(session) = self.caller.session().await else {
+            return;
+        };
+        let (path, name) = (path(key), name(key));
+        self.caller.invoke(f, Some(&name), arguments);
+        let call = session.set_data(&path, data.to_string(), expected);
+        let call = async { call.await.map(|stat| stat.version) };
+        let outcome = self
+            .caller
+            .conclude(f, Some(&name), call, |version| json!([version, data]))
+            .await;
+        match outcome {
+            Outcome::Done(version) => self.newest[key] = version,
+            // What the next one expects is read first.
+            Outcome::Refused(_) => self.read(key).await,
+            Outcome::Unknown(_) => {}
+        }
+    }
+
+    /// Data that nobody else writes in the run.
+    fn fresh(&mut self) -> u64 {
+        let data = self.next * self.caller.context().processes + self.first;
+        self.next += 1;
+        data
+    }
+}
+
+/// What a register holds; whatever nobody writes is null in the history, and wrong there.
+fn number(data: Option<&[u8]>) -> Option<u64> {
+    std::str::from_utf8(data?).ok()?.parse().ok()
+}

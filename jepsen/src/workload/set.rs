@@ -1,0 +1,137 @@
+//! Sets: every element is a znode, and no acknowledged creation is ever missing.
+
+use client::{Create, Error};
+use serde_json::{Value, json};
+
+use super::caller::Caller;
+use super::steps::{SCRATCH, Steps, drive, fresh, make};
+use super::{Context, Work, Workload};
+use crate::check::set::FINAL_READ;
+use crate::history::Event;
+use crate::verdict::Verdict;
+
+const TOP: &str = "/jepsen-set";
+/// Elements that one client adds to a set before it goes on to the next: reads stay short.
+const ELEMENTS: u64 = 200;
+/// One call in so many is a read.
+const READ_EVERY: u32 = 40;
+/// `NoNode` of KeeperException.
+const NO_NODE: i32 = -101;
+
+/// Sets of znodes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Set;
+
+impl Workload for Set {
+    fn name(&self) -> &'static str {
+        "set"
+    }
+
+    fn promise(&self) -> &'static str {
+        "every acknowledged create is in all reads that begin afterwards, and no refused one is"
+    }
+
+    fn prepare(&self, context: Context) -> Work<'_> {
+        Box::pin(make(context, TOP, &[]))
+    }
+
+    fn run(&self, context: Context) -> Work<'_> {
+        drive(Client::new(context))
+    }
+
+    fn finish(&self, context: Context) -> Work<'_> {
+        Box::pin(async move {
+            let mut client = Client::new(context);
+            let Some(session) = client.caller.session().await else {
+                return;
+            };
+            fresh(&session, TOP, client.first).await.ok();
+            let sets = session.get_children(TOP).await.unwrap_or_default();
+            for set in sets.iter().filter(|set| !set.starts_with(SCRATCH)) {
+                client.read(FINAL_READ, set).await;
+            }
+            client.caller.close().await;
+        })
+    }
+
+    fn check(&self, events: &[Event], _steps_max: u64) -> Verdict {
+        crate::check::set::check(events)
+    }
+}
+
+struct Client {
+    caller: Caller,
+    first: u64,
+    added: u64,
+}
+
+impl Client {
+    fn new(context: Context) -> Client {
+        Client {
+            first: context.process,
+            caller: Caller::new(context),
+            added: 0,
+        }
+    }
+
+    async fn read(&mut self, f: &str, set: &str) {
+        let Some(session) = self.caller.session().await else {
+            return;
+        };
+        let path = format!("{TOP}/{set}");
+        self.caller.invoke(f, Some(set), Value::Null);
+        let first = self.first;
+        let call = async {
+            fresh(&session, TOP, first).await?;
+            match session.get_children(&path).await {
+                Err(Error::Op { code: NO_NODE, .. }) => Ok(Vec::new()),
+                names => names,
+            }
+        };
+        self.caller
+            .conclude(f, Some(set), call, |names| {
+                let numbers = names.iter().map(|name| match name.parse::<i64>() {
+                    Ok(number) => json!(number),
+                    Err(_) => json!(&**name),
+                });
+                numbers.collect()
+            })
+            .await;
+    }
+
+    async fn add(&mut self, set: &str) {
+        let Some(session) = self.caller.session().await else {
+            return;
+        };
+        let element = self.added * self.caller.context().processes + self.first;
+        self.added += 1;
+        let (directory, path) = (format!("{TOP}/{set}"), format!("{TOP}/{set}/{element}"));
+        let persistent = Create::persistent();
+        if self.added % ELEMENTS == 1 {
+            session.create(&directory, "", &persistent).await.ok();
+        }
+        self.caller.invoke("add", Some(set), json!(element));
+        let call = session.create(&path, "", &persistent);
+        let outcome = self
+            .caller
+            .conclude("add", Some(set), call, |_| Value::Null);
+        if let super::caller::Outcome::Refused(_) = outcome.await {
+            // The set itself may be missing, if its creation got lost.
+            session.create(&directory, "", &persistent).await.ok();
+        }
+    }
+}
+
+impl Steps for Client {
+    fn caller(&mut self) -> &mut Caller {
+        &mut self.caller
+    }
+
+    async fn step(&mut self) {
+        let set = format!("s{}", self.added / ELEMENTS);
+        match self.caller.rng.u32(..READ_EVERY) {
+            0 => self.read("read", &set).await,
+            _ => self.add(&set).await,
+        }
+    }
+}

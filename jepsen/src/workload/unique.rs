@@ -1,0 +1,86 @@
+//! Unique ids: the numbers of sequential znodes.
+
+use client::Create;
+use serde_json::{Value, json};
+
+use super::caller::{Caller, Outcome};
+use super::steps::{Steps, drive, make};
+use super::{Context, Work, Workload};
+use crate::history::Event;
+use crate::verdict::Verdict;
+
+const TOP: &str = "/jepsen-unique";
+const DIRECTORY: &str = "/jepsen-unique/ids";
+/// Digits behind the name of a sequential znode.
+const DIGITS: usize = 10;
+
+/// Numbers of sequential znodes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Unique;
+
+impl Workload for Unique {
+    fn name(&self) -> &'static str {
+        "unique"
+    }
+
+    fn promise(&self) -> &'static str {
+        "no two sequential znodes of a directory have one number, and later ones have greater ones"
+    }
+
+    fn prepare(&self, context: Context) -> Work<'_> {
+        Box::pin(async move { make(context, TOP, &[(DIRECTORY.into(), String::new())]).await })
+    }
+
+    fn run(&self, context: Context) -> Work<'_> {
+        drive(Client(Caller::new(context)))
+    }
+
+    fn finish(&self, context: Context) -> Work<'_> {
+        Box::pin(async move {
+            let mut client = Client(Caller::new(context));
+            client.step().await;
+            client.0.close().await;
+        })
+    }
+
+    fn check(&self, events: &[Event], _steps_max: u64) -> Verdict {
+        crate::check::unique::check(events)
+    }
+}
+
+struct Client(Caller);
+
+impl Steps for Client {
+    fn caller(&mut self) -> &mut Caller {
+        &mut self.0
+    }
+
+    async fn step(&mut self) {
+        let Some(session) = self.0.session().await else {
+            return;
+        };
+        self.0.invoke("take", None, Value::Null);
+        let create = Create::persistent().sequential();
+        let path = format!("{DIRECTORY}/id-");
+        let call = session.create(&path, "", &create);
+        let outcome = self.0.conclude("take", None, call, |path| json!(id(path)));
+        if let Outcome::Done(path) = outcome.await {
+            // Numbers are never used again, so the directory need not grow.
+            session.delete(&path, -1).await.ok();
+        }
+    }
+}
+
+/// The number at the end of a path.
+fn id(path: &str) -> Option<i64> {
+    path.get(path.len().checked_sub(DIGITS)?..)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_number_is_at_the_end() {
+        assert_eq!(super::id("/a/id-0000000017"), Some(17));
+        assert_eq!(super::id("/a"), None);
+    }
+}

@@ -1,0 +1,241 @@
+//! The command line, with real ensembles under it.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use jepsen::history::{Event, Kind, Name, Process as Who};
+use jepsen::run::{EXIT_CANNOT_RUN, EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, HISTORY, Record};
+use rustix::process::Signal;
+use tempfile::TempDir;
+use tests::{Process, wait_for, zoarium_binary};
+
+/// From the start of a command to its end, with what has to be built before.
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// How a command ended.
+struct Ended {
+    code: Option<i32>,
+    printed: String,
+    /// Its process id, which is in the names of what it leaves behind.
+    id: u32,
+}
+
+fn jepsen(dir: &TempDir, words: &str) -> Command {
+    // Otherwise it is built within the time of a run.
+    zoarium_binary();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_jepsen"));
+    command.args(words.split_whitespace());
+    command.current_dir(dir.path()).stdin(Stdio::null());
+    command
+}
+
+fn ended(dir: &TempDir, command: &mut Command) -> Ended {
+    let log = dir.path().join("printed");
+    let mut process = Process::spawn(command, &log).expect("start jepsen");
+    let id = process.id();
+    let status = process.wait(LIMIT);
+    let printed = process.log();
+    let status = status.unwrap_or_else(|| panic!("no end within {LIMIT:?}: {printed}"));
+    Ended {
+        code: status.code(),
+        printed,
+        id,
+    }
+}
+
+fn dir() -> TempDir {
+    tempfile::tempdir().expect("make a directory")
+}
+
+fn history(dir: &Path) -> Vec<Event> {
+    jepsen::run::read_history(&dir.join(HISTORY)).expect("read the history")
+}
+
+/// What a run with this process id has left in the temporary directory, and its processes.
+fn left_behind(id: u32) -> (Vec<PathBuf>, Vec<String>) {
+    let mine = format!("jepsen-{id}-");
+    let entries = std::fs::read_dir(std::env::temp_dir())
+        .expect("list")
+        .flatten();
+    let named = |path: &PathBuf| path.to_string_lossy().contains(&mine);
+    let files = entries.map(|entry| entry.path()).filter(named).collect();
+    let processes = std::fs::read_dir("/proc").expect("list").flatten();
+    let lines = processes.filter_map(|entry| std::fs::read(entry.path().join("cmdline")).ok());
+    let lines = lines.map(|line| String::from_utf8_lossy(&line).replace('\0', " "));
+    (files, lines.filter(|line| line.contains(&mine)).collect())
+}
+
+#[test]
+fn a_short_run_under_faults_finds_nothing() {
+    let seed = fastrand::u64(..);
+    println!("seed {seed}");
+    let dir = dir();
+    let words = format!(
+        "run --workload register --nemesis kill,partition,pause --members zzz --seconds 15 \
+         --seed {seed} --out out"
+    );
+    let Ended { code, printed, id } = ended(&dir, &mut jepsen(&dir, &words));
+    assert_eq!(code, Some(EXIT_VALID), "{printed}");
+    let out = dir.path().join("out");
+    let record = Record::load(&out).expect("the record");
+    assert_eq!(
+        (record.seed, record.error, record.versions.len()),
+        (seed, None, 3)
+    );
+    assert!(record.events["ok"] > 100, "{:?}", record.events);
+    assert!(
+        record.command.contains(&seed.to_string()),
+        "{}",
+        record.command
+    );
+    assert!((1..=3).all(|id| out.join(format!("member-{id}.log")).is_file()));
+    assert!(out.join("report.html").is_file() && out.join("history.edn").is_file());
+    let events = history(&out);
+    every_fault_ends(&events, &record.faults);
+    calls_are_well_formed(&events);
+    assert_eq!(left_behind(id), (vec![], vec![]));
+}
+
+fn every_fault_ends(events: &[Event], counts: &BTreeMap<String, u64>) {
+    let mut open = BTreeMap::new();
+    let mut begun = BTreeMap::new();
+    let by_nemesis = |event: &&Event| event.process == Who::Other(Name::Nemesis);
+    for Event { f, value, .. } in events.iter().filter(by_nemesis) {
+        match value["event"].as_str() {
+            Some("begin") => {
+                *begun.entry(f.clone()).or_default() += 1;
+                assert_eq!(open.insert(f, &value["fault"]), None, "{f} began twice");
+            }
+            Some("end") => assert_eq!(open.remove(f), Some(&value["fault"]), "{f}"),
+            _ => {}
+        }
+    }
+    assert!(!begun.is_empty() && open.is_empty(), "{begun:?} {open:?}");
+    assert_eq!(&begun, counts);
+}
+
+/// A process has one call open at most, and none after an unknown outcome.
+fn calls_are_well_formed(events: &[Event]) {
+    let mut open: BTreeMap<Who, Option<&str>> = BTreeMap::new();
+    for event in events
+        .iter()
+        .filter(|event| matches!(event.process, Who::Client(_)))
+    {
+        let before = open.get(&event.process).copied();
+        let after = match event.kind {
+            Kind::Invoke => {
+                assert_ne!(before, Some(None), "it never calls again: {event:?}");
+                assert!(
+                    before.is_none_or(|f| f == Some("")),
+                    "one at a time: {event:?}"
+                );
+                Some(event.f.as_str())
+            }
+            Kind::Ok | Kind::Fail => {
+                assert_eq!(before, Some(Some(event.f.as_str())), "{event:?}");
+                Some("")
+            }
+            Kind::Info => {
+                assert_eq!(before, Some(Some(event.f.as_str())), "{event:?}");
+                None
+            }
+        };
+        open.insert(event.process, after);
+    }
+}
+
+#[test]
+fn what_is_not_there_is_answered_with_the_list() {
+    for (words, named) in [
+        ("run --workload registers", "registers"),
+        ("run --workload register --nemesis kill,flood", "flood"),
+    ] {
+        let dir = dir();
+        let Ended { code, printed, .. } = ended(&dir, &mut jepsen(&dir, words));
+        assert_eq!(code, Some(EXIT_CANNOT_RUN), "{printed}");
+        for text in [named, "workloads:", "nemeses:", "partition"] {
+            assert!(printed.contains(text), "no {text} in {printed}");
+        }
+    }
+}
+
+#[test]
+fn bad_words_are_refused_before_anything_starts() {
+    for (words, why) in [
+        ("run --workload register --members zz", "3 to 9 letters"),
+        ("run --workload register --members zzq", "3 to 9 letters"),
+        ("run --workload register --seconds 0", "seconds"),
+        ("run --workload register --setting tickTime", "KEY=VALUE"),
+        ("run --workload register --out .", "not empty"),
+        ("check nowhere.jsonl", "whose history"),
+        ("check nowhere.jsonl --workload register", "No such file"),
+    ] {
+        let dir = dir();
+        let Ended { code, printed, .. } = ended(&dir, &mut jepsen(&dir, words));
+        assert_eq!(code, Some(EXIT_CANNOT_RUN), "{words}: {printed}");
+        assert!(printed.contains(why), "{words}: {printed}");
+    }
+}
+
+#[test]
+fn a_member_that_does_not_start_shows_the_end_of_its_log() {
+    let dir = dir();
+    let words = "run --workload register --seconds 5 --setting tickTime=soon --out out";
+    let Ended { code, printed, id } = ended(&dir, &mut jepsen(&dir, words));
+    assert_eq!(code, Some(EXIT_CANNOT_RUN), "{printed}");
+    for text in ["ended (exit status", "end of its log", "tickTime"] {
+        assert!(printed.contains(text), "no {text} in {printed}");
+    }
+    let record = Record::load(&dir.path().join("out")).expect("the record");
+    assert!(record.error.is_some_and(|error| error.contains("tickTime")));
+    assert_eq!(left_behind(id), (vec![], vec![]));
+}
+
+#[test]
+fn what_the_machine_cannot_do_is_said_and_the_rest_runs() {
+    let (dir, tools) = (dir(), dir());
+    std::os::unix::fs::symlink("/bin/sh", tools.path().join("sh")).expect("link");
+    let words = "run --workload register --nemesis partition,clock,kill --seconds 6 --out out";
+    let mut command = jepsen(&dir, words);
+    command
+        .env("PATH", tools.path())
+        .env("ZOARIUM_BIN", zoarium_binary());
+    let Ended { code, printed, id } = ended(&dir, &mut command);
+    assert_ne!(code, Some(EXIT_CANNOT_RUN), "{printed}");
+    assert_ne!(code, Some(EXIT_INVALID), "{printed}");
+    let record = Record::load(&dir.path().join("out")).expect("the record");
+    assert_eq!(record.nemeses, ["kill"]);
+    for (what, tool) in [("partition", "ip"), ("clock", "cc")] {
+        let why = &record.left_out[what];
+        assert!(why.contains(&format!("{tool} is not on PATH")), "{why}");
+        assert!(printed.contains(&format!("left out: {what}")), "{printed}");
+    }
+    assert!(record.faults["kill"] > 0);
+    assert_eq!(left_behind(id), (vec![], vec![]));
+}
+
+#[test]
+fn a_signal_ends_the_run_and_its_members() {
+    let dir = dir();
+    let words = "run --workload register --nemesis kill,pause --seconds 600 --out out";
+    let log = dir.path().join("printed");
+    let mut process = Process::spawn(&mut jepsen(&dir, words), &log).expect("start jepsen");
+    let out = dir.path().join("out");
+    wait_for("some of the history", LIMIT, || {
+        let length = std::fs::metadata(out.join(HISTORY)).ok()?.len();
+        (length > 0).then_some(())
+    });
+    process.signal(Signal::INT);
+    let status = process.wait(Duration::from_secs(60)).expect("an end");
+    assert_eq!(status.code(), Some(EXIT_UNKNOWN), "{}", process.log());
+    let record = Record::load(&out).expect("the record");
+    assert_eq!(record.error.as_deref(), Some("interrupted"));
+    assert!(history(&out).len() > 10);
+    wait_for(
+        "end of all that it started",
+        Duration::from_secs(20),
+        || (left_behind(process.id()) == (vec![], vec![])).then_some(()),
+    );
+}

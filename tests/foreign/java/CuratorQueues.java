@@ -1,0 +1,98 @@
+import java.nio.charset.StandardCharsets;
+import java.util.concurrent.atomic.AtomicReference;
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.framework.recipes.queue.DistributedPriorityQueue;
+import org.apache.curator.framework.recipes.queue.DistributedQueue;
+import org.apache.curator.framework.recipes.queue.QueueBuilder;
+import org.apache.curator.framework.recipes.queue.QueueConsumer;
+import org.apache.curator.framework.recipes.queue.QueueSerializer;
+import org.apache.curator.framework.state.ConnectionState;
+import org.apache.curator.retry.RetryNTimes;
+
+/**
+ * Puts items in Curator's DistributedQueue and DistributedPriorityQueue, and takes them, too, both
+ * with a lock path.
+ *
+ * <p>Arguments: address, directory, items. Each item that is taken is noted as a znode of its name,
+ * which must not be there. It ends when the znode {@code end} is made in the directory.
+ */
+public final class CuratorQueues {
+
+    private static final int PAUSE_MS = 20;
+
+    private CuratorQueues() {}
+
+    public static void main(String[] args) throws Exception {
+        CuratorFramework client = CuratorFrameworkFactory.builder()
+                .connectString(args[0])
+                .sessionTimeoutMs(10_000)
+                .connectionTimeoutMs(60_000)
+                .retryPolicy(new RetryNTimes(100, 100))
+                .build();
+        client.start();
+        String directory = args[1];
+        AtomicReference<Exception> failure = new AtomicReference<>();
+        DistributedQueue<String> queue = QueueBuilder.builder(
+                        client, new Notes(client, directory + "/seen", failure), new Text(), directory + "/queue")
+                .lockPath(directory + "/locks")
+                .buildQueue();
+        DistributedPriorityQueue<String> jobs = QueueBuilder.builder(
+                        client, new Notes(client, directory + "/seen-priority", failure), new Text(), directory + "/jobs")
+                .lockPath(directory + "/job-locks")
+                .buildPriorityQueue(0);
+        queue.start();
+        jobs.start();
+        for (int number = 0; number < Integer.parseInt(args[2]); number++) {
+            queue.put("curator-" + number);
+            jobs.put("curator-" + number, number % 2 == 0 ? 5 : -1);
+        }
+        while (failure.get() == null && client.checkExists().forPath(directory + "/end") == null) {
+            Thread.sleep(PAUSE_MS);
+        }
+        queue.close();
+        jobs.close();
+        client.close();
+        if (failure.get() != null) {
+            throw failure.get();
+        }
+        System.out.println("done");
+    }
+
+    private static final class Notes implements QueueConsumer<String> {
+        private final CuratorFramework client;
+        private final String seen;
+        private final AtomicReference<Exception> failure;
+
+        Notes(CuratorFramework client, String seen, AtomicReference<Exception> failure) {
+            this.client = client;
+            this.seen = seen;
+            this.failure = failure;
+        }
+
+        @Override
+        public void consumeMessage(String message) throws Exception {
+            try {
+                client.create().forPath(seen + "/" + message);
+            } catch (Exception e) {
+                failure.set(e);
+                throw e;
+            }
+        }
+
+        @Override
+        public void stateChanged(CuratorFramework client, ConnectionState state) {}
+    }
+
+    private static final class Text implements QueueSerializer<String> {
+        @Override
+        public byte[] serialize(String item) {
+            return item.getBytes(StandardCharsets.UTF_8);
+        }
+
+        @Override
+        public String deserialize(byte[] bytes) {
+            return new String(bytes, StandardCharsets.UTF_8);
+        }
+    }
+}

@@ -1,0 +1,28 @@
+"""Logs in with a Kerberos ticket that is there and tells how that went: address, user, znode."""
+
+import sys
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import AuthFailedError, KazooException
+from kazoo.security import make_acl
+
+address, user, path = sys.argv[1:]
+client = KazooClient(
+    hosts=address,
+    timeout=30,
+    sasl_options={"mechanism": "GSSAPI", "service": "zookeeper", "principal": user},
+)
+try:
+    # start() takes a connection whose login fails right away for one that never came.
+    client.start_async().wait(30)
+    client.exists("/")
+    print("login SaslAuthenticated")
+    client.create(path, b"", acl=[make_acl("sasl", user, all=True)])
+    print("create ok")
+    client.get(path)
+    print("read ok")
+except AuthFailedError:
+    print("login AuthFailed")
+except KazooException as error:
+    print("failed", type(error).__name__)
+client.stop()

@@ -1,0 +1,254 @@
+//! A real browser without a screen, driven by the WebDriver protocol (W3C): JSON over HTTP.
+
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::{Value, json};
+
+use crate::command::{fetch, find_tool};
+use crate::foreign::prepare;
+use crate::layout::source_dir;
+use crate::port::Port;
+use crate::skip::Missing;
+use crate::wait::{wait_for, wait_until};
+
+/// How long the driver and the browser may take to start on a busy machine.
+const START_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long the driver may take for one command.
+const ANSWER_LIMIT: Duration = Duration::from_secs(60);
+
+/// How long a page may take to show something.
+const PAGE_LIMIT: Duration = Duration::from_secs(30);
+
+/// What the browser is started with: no screen, no sandbox (root has none), nothing of the network but
+/// this machine.
+const ARGUMENTS: [&str; 7] = [
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--window-size=1360,860",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+];
+
+/// Chromium with one window. It ends with this.
+#[derive(Debug)]
+pub struct Browser {
+    driver: Child,
+    port: Port,
+    session: String,
+}
+
+impl Browser {
+    /// Starts one.
+    ///
+    /// # Errors
+    /// [`Missing`] where Chromium or its driver is not installed.
+    pub fn start() -> Result<Self, Missing> {
+        let driver = find_tool("chromedriver")?;
+        find_tool("chromium")?;
+        let port = Port::take();
+        let child = Command::new(driver)
+            .arg(format!("--port={}", port.number()))
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .expect("start the driver of the browser");
+        let mut browser = Self {
+            driver: child,
+            port,
+            session: String::new(),
+        };
+        wait_for("driver of the browser", START_LIMIT, || {
+            let status = browser.ask("GET", "/status", None)?;
+            (status["ready"] == true).then_some(())
+        });
+        let wanted = json!({ "capabilities": { "alwaysMatch": {
+            "browserName": "chrome",
+            "goog:loggingPrefs": { "browser": "ALL" },
+            "goog:chromeOptions": { "args": ARGUMENTS },
+        } } });
+        let begun = wait_for("browser", START_LIMIT, || {
+            browser.ask("POST", "/session", Some(&wanted))
+        });
+        let id = begun["sessionId"]
+            .as_str()
+            .expect("a session of the driver");
+        browser.session = format!("/session/{id}");
+        Ok(browser)
+    }
+
+    /// One command; `None` if it fails or nobody answers.
+    fn ask(&self, method: &str, target: &str, body: Option<&Value>) -> Option<Value> {
+        let body = body.map_or_else(String::new, Value::to_string);
+        let head = format!(
+            "{method} {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {}\r\n\r\n",
+            body.len()
+        );
+        let mut stream = TcpStream::connect(("127.0.0.1", self.port.number())).ok()?;
+        stream.set_read_timeout(Some(ANSWER_LIMIT)).ok()?;
+        stream.set_write_timeout(Some(ANSWER_LIMIT)).ok()?;
+        stream.write_all(head.as_bytes()).ok()?;
+        stream.write_all(body.as_bytes()).ok()?;
+        let (is_good, answer) = read_answer(BufReader::new(stream)).ok()?;
+        let mut answered: Value = serde_json::from_slice(&answer).ok()?;
+        is_good.then(|| answered["value"].take())
+    }
+
+    fn order(&self, what: &str, body: &Value) -> Value {
+        let target = format!("{}/{what}", self.session);
+        let done = self.ask("POST", &target, Some(body));
+        done.unwrap_or_else(|| panic!("the browser does not do {what} {body:.300}"))
+    }
+
+    /// Goes to an address.
+    pub fn go(&self, url: &str) {
+        self.order("url", &json!({ "url": url }));
+    }
+
+    /// Runs the body of a function in the page and takes what it returns.
+    pub fn run(&self, script: &str, arguments: &[Value]) -> Value {
+        let body = json!({ "script": script, "args": arguments });
+        self.order("execute/sync", &body)
+    }
+
+    /// The same of one that calls its last argument when it is done.
+    pub fn run_to_its_end(&self, script: &str) -> Value {
+        let body = json!({ "script": script, "args": [] });
+        self.order("execute/async", &body)
+    }
+
+    /// Waits until an expression gives something in the page, and takes it.
+    pub fn wait(&self, expression: &str) -> Value {
+        let script = format!("return {expression};");
+        let found = wait_until(PAGE_LIMIT, || {
+            let value = self.run(&script, &[]);
+            let is_there = !matches!(value, Value::Null | Value::Bool(false));
+            is_there.then_some(value)
+        });
+        found.unwrap_or_else(|| {
+            let text = self.run("return document.body.innerText", &[]);
+            panic!("the page never shows {expression}; it is {text}")
+        })
+    }
+
+    /// Clicks on the first visible button or link with this text.
+    pub fn click(&self, text: &str) {
+        let script = "const named = [...document.querySelectorAll('button, a')]\
+            .filter((one) => one.textContent.trim() === arguments[0] && one.checkVisibility());\
+            const open = document.querySelector('dialog[open]');\
+            const one = named.find((one) => !open || open.contains(one));\
+            one?.click(); return Boolean(one);";
+        wait_for(&format!("button {text}"), PAGE_LIMIT, || {
+            (self.run(script, &[json!(text)]) == true).then_some(())
+        });
+    }
+
+    /// Presses keys one after the other, wherever the focus is.
+    pub fn press(&self, keys: &[&str]) {
+        let strokes = keys
+            .iter()
+            .flat_map(|key| ["keyDown", "keyUp"].map(|kind| json!({ "type": kind, "value": key })));
+        let keyboard = json!({
+            "type": "key", "id": "keyboard", "actions": strokes.collect::<Vec<_>>(),
+        });
+        self.order("actions", &json!({ "actions": [keyboard] }));
+    }
+
+    /// Types a text.
+    pub fn type_text(&self, text: &str) {
+        let keys: Vec<String> = text.chars().map(String::from).collect();
+        self.press(&keys.iter().map(String::as_str).collect::<Vec<_>>());
+    }
+
+    /// What the reader likes: `dark` or `light`.
+    pub fn prefer(&self, scheme: &str) {
+        let feature = json!({ "name": "prefers-color-scheme", "value": scheme });
+        let parameters = json!({ "features": [feature] });
+        let body = json!({ "cmd": "Emulation.setEmulatedMedia", "params": parameters });
+        self.order("goog/cdp/execute", &body);
+    }
+
+    /// What the browser has complained about since it was asked last.
+    pub fn complaints(&self) -> Vec<String> {
+        let lines = self.order("se/log", &json!({ "type": "browser" }));
+        let lines = lines.as_array().cloned().unwrap_or_default();
+        lines
+            .iter()
+            .filter_map(|line| Some(line["message"].as_str()?.to_owned()))
+            .collect()
+    }
+
+    /// The window as a PNG.
+    pub fn screenshot(&self) -> Vec<u8> {
+        let target = format!("{}/screenshot", self.session);
+        let shot = self.ask("GET", &target, None).expect("a screenshot");
+        let text = shot.as_str().expect("base64");
+        STANDARD.decode(text).expect("base64")
+    }
+}
+
+/// Whether the status is 200, and the body. The driver keeps connections open whatever it is asked.
+fn read_answer(mut stream: BufReader<TcpStream>) -> io::Result<(bool, Vec<u8>)> {
+    let mut status = String::new();
+    stream.read_line(&mut status)?;
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        stream.read_line(&mut line)?;
+        let Some((name, value)) = line.split_once(':') else {
+            break;
+        };
+        if name.eq_ignore_ascii_case("content-length") {
+            length = value.trim().parse().map_err(io::Error::other)?;
+        }
+    }
+    let mut body = vec![0; length];
+    stream.read_exact(&mut body)?;
+    Ok((status.starts_with("HTTP/1.1 200"), body))
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        if !self.session.is_empty() {
+            // The browser removes its directory.
+            self.ask("DELETE", &self.session, None);
+        }
+        if let Some(group) = i32::try_from(self.driver.id()).ok().and_then(Pid::from_raw) {
+            kill_process_group(group, Signal::KILL).ok();
+        }
+        self.driver.wait().ok();
+    }
+}
+
+/// The source of axe-core, which finds what people with a screen reader or a keyboard stumble over.
+///
+/// # Errors
+/// What the machine lacks for it.
+pub fn axe() -> Result<String, Missing> {
+    let npm = find_tool("npm")?;
+    let sources = ["package.json", "package-lock.json"].map(|f| source_dir("browser").join(f));
+    let dir = prepare("browser", &sources, |dir| {
+        for source in &sources {
+            let copy = dir.join(source.file_name().unwrap_or_default());
+            std::fs::copy(source, &copy).expect("copy a list of packages");
+        }
+        let mut install = Command::new(&npm);
+        install
+            .current_dir(dir)
+            .args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"]);
+        fetch(&mut install)
+    })?;
+    let file = dir.join("node_modules/axe-core/axe.min.js");
+    Ok(std::fs::read_to_string(file).expect("read axe-core"))
+}

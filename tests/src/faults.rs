@@ -1,0 +1,150 @@
+//! Orders for the library that stands between a server and its system, `faults.c`.
+
+mod power;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::command::{find_tool, run};
+use crate::foreign::prepare;
+use crate::skip::Missing;
+use tempfile::TempDir;
+
+const COMPILE_LIMIT: Duration = Duration::from_secs(60);
+
+/// The library, and a directory of orders for each server.
+#[derive(Debug)]
+pub struct Faults {
+    library: PathBuf,
+    orders: TempDir,
+}
+
+impl Faults {
+    /// Makes the library.
+    ///
+    /// # Errors
+    /// [`Missing`] without a C compiler.
+    pub fn new() -> Result<Faults, Missing> {
+        let compiler = find_tool("cc")?;
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/faults.c");
+        let dir = prepare("faults", std::slice::from_ref(&source), |dir| {
+            let mut command = Command::new(&compiler);
+            command.args(["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-O1"]);
+            command.args(["-shared", "-fPIC"]).arg(&source);
+            command.arg("-o").arg(dir.join("faults.so"));
+            if let Err(failure) = run(&mut command, COMPILE_LIMIT) {
+                panic!("the library does not compile: {failure}");
+            }
+            Ok(())
+        })?;
+        let orders = tempfile::tempdir().expect("make a directory for orders");
+        Ok(Faults {
+            library: dir.join("faults.so"),
+            orders,
+        })
+    }
+
+    /// What a shell has to do before a server, so that it takes orders under this number.
+    pub fn commands(&self, server: u64) -> String {
+        let orders = self.orders_of(server);
+        fs::create_dir_all(&orders).expect("make a directory for orders");
+        let (library, orders) = (self.library.display(), orders.display());
+        format!("export LD_PRELOAD='{library}' FAULTS='{orders}'")
+    }
+
+    /// From now on syncs of files whose paths contain this fail.
+    pub fn fail_syncs(&self, server: u64, of: &str) {
+        self.order(server, "fail-sync", of);
+    }
+
+    /// From now on syncs of files whose paths contain this wait for [`release`](Self::release).
+    pub fn hold_syncs(&self, server: u64, of: &str) {
+        self.order(server, "hold-sync", of);
+    }
+
+    /// From now on a disk writes so many bytes in a millisecond to files whose paths contain this.
+    pub fn slow_syncs(&self, server: u64, of: &str, bytes_per_ms: u64) {
+        self.order(server, "sync-rate", &bytes_per_ms.to_string());
+        self.order(server, "slow-sync", of);
+    }
+
+    /// From now on syncs of files whose paths contain this succeed and do nothing.
+    pub fn fake_syncs(&self, server: u64, of: &str) {
+        self.order(server, "lie-sync", of);
+    }
+
+    /// Whether a sync has waited, or does.
+    pub fn has_held(&self, server: u64) -> bool {
+        self.orders_of(server).join("held").exists()
+    }
+
+    /// Lets all syncs go on.
+    pub fn release(&self, server: u64) {
+        let order = self.orders_of(server).join("hold-sync");
+        fs::remove_file(order).expect("take back an order");
+    }
+
+    /// Ends whatever was ordered about syncs.
+    pub fn end_sync_faults(&self, server: u64) {
+        for order in ["fail-sync", "hold-sync", "slow-sync"] {
+            // Most of them were not given.
+            fs::remove_file(self.orders_of(server).join(order)).ok();
+        }
+    }
+
+    /// From now on there is no room for writes to files whose paths contain this, until
+    /// [`end_full_disk`](Self::end_full_disk).
+    pub fn fill_disk(&self, server: u64, of: &str) {
+        self.order(server, "full", of);
+    }
+
+    /// There is room again.
+    pub fn end_full_disk(&self, server: u64) {
+        fs::remove_file(self.orders_of(server).join("full")).ok();
+    }
+
+    /// From the next start on it is noted what writes replace, so that
+    /// [`drop_unsynced`](Self::drop_unsynced) can take them back.
+    pub fn note_unsynced(&self, server: u64) {
+        fs::create_dir_all(self.undo_of(server)).expect("make a directory for what is replaced");
+    }
+
+    /// Takes back writes to the files below `dir` that no sync has made safe, as a power cut does.
+    /// Nothing may run there now. Of each file some of the first such writes stay: `kept` says how
+    /// many of that number. Names of files stay as they are. Gives the bytes that went.
+    ///
+    /// # Errors
+    /// The files cannot be read or written.
+    pub fn drop_unsynced(
+        &self,
+        server: u64,
+        dir: &Path,
+        kept: impl FnMut(usize) -> usize,
+    ) -> std::io::Result<u64> {
+        power::drop_unsynced(&self.undo_of(server), dir, kept)
+    }
+
+    fn undo_of(&self, server: u64) -> PathBuf {
+        self.orders_of(server).join("undo")
+    }
+
+    /// Lets the wall clock jump to what `faults.c` makes of this.
+    pub fn set_clock(&self, server: u64, clock: &str) {
+        self.order(server, "clock", clock);
+    }
+
+    fn orders_of(&self, server: u64) -> PathBuf {
+        self.orders.path().join(server.to_string())
+    }
+
+    /// In one step: nobody reads half an order.
+    fn order(&self, server: u64, name: &str, text: &str) {
+        let orders = self.orders_of(server);
+        fs::create_dir_all(&orders).expect("make a directory for orders");
+        let unfinished = orders.join("unfinished");
+        fs::write(&unfinished, text).expect("write an order");
+        fs::rename(&unfinished, orders.join(name)).expect("give an order");
+    }
+}

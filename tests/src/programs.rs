@@ -1,0 +1,217 @@
+//! The programs of `tests/foreign`, built where they have to be.
+//!
+//! How one is to reach its server, other than plain, it is told by its environment:
+//!
+//! | Variable | Meaning |
+//! |---|---|
+//! | `ZOARIUM_TEST_TLS` | over TLS; a directory with `authority.pem`, which is trusted |
+//! | `ZOARIUM_TEST_KEY` | and showing the certificate of `<this>.pem` there |
+//! | `ZOARIUM_TEST_LOGIN` | logging in by DIGEST-MD5, as `USER:PASSWORD` |
+//!
+//! Java has properties for all of it.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use crate::apache::{apache_class_path, java_tool};
+use crate::command::{fetch, find_tool, run};
+use crate::foreign::{prepare, python_with_kazoo};
+use crate::layout::source_dir;
+use crate::skip::Missing;
+
+/// How long a compiler may take on a busy machine.
+const COMPILE_LIMIT: Duration = Duration::from_secs(15 * 60);
+
+/// A main class of `tests/foreign/java` with other classes that it needs, and properties of the JVM.
+///
+/// # Errors
+/// What the machine lacks for it.
+pub fn java_program(
+    main: &str,
+    beside: &[&str],
+    properties: &[(String, String)],
+) -> Result<Vec<PathBuf>, Missing> {
+    let class_path = apache_class_path()?;
+    let compiler = java_tool("javac")?;
+    let sources: Vec<PathBuf> = beside
+        .iter()
+        .chain([&main])
+        .map(|class| source_dir("java").join(class).with_extension("java"))
+        .collect();
+    let classes = prepare(main, &sources, |dir| {
+        let mut compile = Command::new(&compiler);
+        compile.args(["-nowarn", "-cp", &class_path, "-d"]);
+        built(compile.arg(dir).args(&sources));
+        Ok(())
+    })?;
+    let logging = source_dir("java").join("logback.xml");
+    let mut program = vec![
+        java_tool("java")?,
+        "-XX:+UseSerialGC".into(),
+        "-XX:TieredStopAtLevel=1".into(),
+        format!("-Dlogback.configurationFile={}", logging.display()).into(),
+    ];
+    let properties = properties.iter();
+    program.extend(properties.map(|(key, value)| format!("-D{key}={value}").into()));
+    program.extend([
+        "-cp".into(),
+        format!("{class_path}:{}", classes.display()).into(),
+        main.into(),
+    ]);
+    Ok(program)
+}
+
+/// The scenario with kazoo.
+///
+/// # Errors
+/// What the machine lacks for it.
+pub fn kazoo_program() -> Result<Vec<PathBuf>, Missing> {
+    Ok(vec![
+        python_with_kazoo()?,
+        source_dir("python").join("scenario.py"),
+    ])
+}
+
+/// The scenario with the C client (Debian's `libzookeeper-mt-dev`), compiled and linked with it.
+///
+/// # Errors
+/// What the machine lacks for it.
+pub fn c_program() -> Result<Vec<PathBuf>, Missing> {
+    let compiler = find_tool("cc")?;
+    let source = source_dir("c").join("scenario.c");
+    let dir = prepare("c", std::slice::from_ref(&source), |dir| {
+        // Whether header and library are there is found out apart from our own faults.
+        let probe = dir.join("probe.c");
+        std::fs::write(
+            &probe,
+            "#include <zookeeper/zookeeper.h>\nint main(void){return 0;}\n",
+        )
+        .map_err(|error| Missing(format!("{}: {error}", probe.display())))?;
+        let build = |source: &Path| {
+            let mut command = Command::new(&compiler);
+            command.args([
+                "-std=gnu11",
+                "-Wall",
+                "-Wextra",
+                "-Werror",
+                "-O1",
+                "-DTHREADED",
+            ]);
+            command.arg(source).arg("-o").arg(dir.join("scenario"));
+            command.args(["-lzookeeper_mt", "-lpthread"]);
+            command
+        };
+        run(&mut build(&probe), COMPILE_LIMIT)
+            .map_err(|failure| Missing(format!("no libzookeeper-mt-dev: {failure}")))?;
+        built(&mut build(&source));
+        Ok(())
+    })?;
+    Ok(vec![dir.join("scenario")])
+}
+
+/// The scenario with go-zookeeper/zk, built with the module that `go.mod` names.
+///
+/// # Errors
+/// What the machine lacks for it.
+pub fn go_program() -> Result<Vec<PathBuf>, Missing> {
+    let files = ["go.mod", "go.sum", "main.go", "secured.go", "talk.go"];
+    Ok(vec![built_with_go("go", &files)?])
+}
+
+/// What renders and judges the chart of `conf/helm` as `helm` does.
+///
+/// # Errors
+/// What the machine lacks for it.
+pub fn chart_renderer() -> Result<PathBuf, Missing> {
+    built_with_go("helm", &["go.mod", "go.sum", "main.go"])
+}
+
+/// The program of a folder, a Go module of its own with its own list of modules.
+fn built_with_go(name: &str, files: &[&str]) -> Result<PathBuf, Missing> {
+    let go = find_tool("go")?;
+    let sources: Vec<PathBuf> = files
+        .iter()
+        .map(|file| source_dir(name).join(file))
+        .collect();
+    let dir = prepare(name, &sources, |dir| {
+        let go = |arguments: &[&str]| {
+            let mut command = Command::new(&go);
+            command
+                .current_dir(source_dir(name))
+                .env("GOMODCACHE", dir.join("modules"))
+                .env("GOCACHE", dir.join("cache"))
+                // No other toolchain is fetched, and what is fetched can be removed again.
+                .env("GOTOOLCHAIN", "local")
+                .env("GOFLAGS", "-modcacherw")
+                .args(arguments);
+            command
+        };
+        fetch(&mut go(&["mod", "download"]))?;
+        let output = dir.join("scenario");
+        built(&mut go(&[
+            "build",
+            "-buildvcs=false",
+            "-o",
+            &output.to_string_lossy(),
+        ]));
+        Ok(())
+    })?;
+    Ok(dir.join("scenario"))
+}
+
+/// The scenario with `zookeeper-client`, a Cargo project of its own with its own lock file.
+///
+/// # Errors
+/// What the machine lacks for it.
+pub fn rust_program() -> Result<Vec<PathBuf>, Missing> {
+    let cargo =
+        std::env::var_os("CARGO").map_or_else(|| find_tool("cargo"), |cargo| Ok(cargo.into()))?;
+    let source = source_dir("rust");
+    let inputs: Vec<PathBuf> = [
+        "Cargo.toml",
+        "Cargo.lock",
+        "src/main.rs",
+        "src/talk.rs",
+        "src/secured.rs",
+        "src/steps.rs",
+    ]
+    .map(|file| source.join(file))
+    .to_vec();
+    let dir = prepare("rust", &inputs, |dir| {
+        let cargo = |arguments: &[&str]| {
+            let mut command = Command::new(&cargo);
+            command
+                .current_dir(&source)
+                .args(arguments)
+                .env("CARGO_TARGET_DIR", dir);
+            command
+        };
+        fetch(&mut cargo(&["fetch", "--quiet", "--locked"]))?;
+        built(&mut cargo(&["build", "--quiet", "--locked", "--offline"]));
+        Ok(())
+    })?;
+    Ok(vec![dir.join("debug/scenario")])
+}
+
+/// The same program, told these things by its environment.
+///
+/// # Errors
+/// What the machine lacks for it.
+pub fn told(program: Vec<PathBuf>, variables: &[(&str, String)]) -> Result<Vec<PathBuf>, Missing> {
+    if variables.is_empty() {
+        return Ok(program);
+    }
+    let mut whole = vec![find_tool("env")?];
+    let variables = variables.iter();
+    whole.extend(variables.map(|(name, value)| format!("{name}={value}").into()));
+    whole.extend(program);
+    Ok(whole)
+}
+
+/// Runs a compiler, whose failure is a fault of our own.
+fn built(command: &mut Command) {
+    if let Err(failure) = run(command, COMPILE_LIMIT) {
+        panic!("the scenario does not compile: {failure}");
+    }
+}

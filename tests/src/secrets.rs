@@ -1,0 +1,261 @@
+//! The secrets of all tests in one table, and the search for them in whatever a server shows.
+//!
+//! A server's output and its other logs are searched when its process ends ([`crate::Process`]), answers when they
+//! come: to four-letter words, over HTTP, to clients. A secret that is found, also as an escaped text, in hexadecimal,
+//! in base64 or as a list of numbers, fails the test with the place. Tests may not use these texts for anything but
+//! secrets, nor secrets that are not here, but for those that are made while they run: see [`learn`].
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::Mutex;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+
+/// Password of all stores that have one.
+pub const STORE: &str = "changeit-so-long";
+/// User and password of the superuser of digest.
+pub const SUPER: &str = "super:secret";
+/// The setting that makes it the superuser.
+pub const SUPER_DIGEST: &str = "super:lK75jTNcA+U9vtVEw5vB51mj/w4=";
+/// User and password by which carol authenticates.
+pub const CAROL: &str = "carol:d1gestsecret";
+/// Passwords of users of SASL.
+pub const SASL_SUPER: &str = "adm1nsecret";
+/// bob's.
+pub const SASL_BOB: &str = "b0bsecret";
+/// One that has to be quoted.
+pub const SASL_QUOTED: &str = "quot\"3d,secret\\";
+/// One with a letter that is in Latin 1.
+pub const SASL_LATIN: &str = "\u{fc}ml4utsecret";
+/// One with a letter that is not.
+pub const SASL_WIDE: &str = "\u{6587}w1desecret";
+/// By which members log in with each other.
+pub const MEMBER: &str = "m3mbersecret";
+/// One that is nobody's.
+pub const WRONG: &str = "wr0ngsecret";
+/// What znodes hold that nobody may read in a log.
+pub const ZNODE_DATA: &str = "zn0ded4tasecret";
+
+/// Names, and what must not be shown. The last ones are made of passwords that recordings are made with, and too short
+/// to be looked for alone.
+const TABLE: &[(&str, &str)] = &[
+    ("the password of a store", STORE),
+    ("the superuser's credentials", SUPER),
+    (DIGEST, "lK75jTNcA+U9vtVEw5vB51mj/w4="),
+    ("carol's password", "d1gestsecret"),
+    ("the SASL password of super", SASL_SUPER),
+    ("the SASL password of bob", SASL_BOB),
+    ("a quoted SASL password", SASL_QUOTED),
+    ("a SASL password in Latin 1", SASL_LATIN),
+    ("a wide SASL password", SASL_WIDE),
+    ("the members' SASL password", MEMBER),
+    ("a wrong password", WRONG),
+    (DATA, ZNODE_DATA),
+    ("bob's credentials", "bob:pw"),
+    ("bob's other credentials", "bob:secret"),
+    ("carol's short credentials", "carol:pw"),
+    ("the admin's credentials", "admin:pw"),
+    ("the owner's credentials", "owner:pw"),
+];
+
+const DATA: &str = "the data of a znode";
+const DIGEST: &str = "the superuser's digest";
+
+/// Secrets that are learnt beyond so many are not looked for: a storm of sessions has many alike.
+const LEARNT_MAX: usize = 256;
+
+/// Shorter ones would be found everywhere.
+const BYTES_MIN: usize = 6;
+
+/// Who gets to see something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Seen {
+    /// Whoever reads what a server prints and logs, or asks its ports for operators.
+    ByAnybody,
+    /// A client: data and ACLs of znodes are for it.
+    ByClient,
+}
+
+/// A form of a secret.
+struct Needle {
+    name: String,
+    form: &'static str,
+    bytes: Vec<u8>,
+}
+
+/// All forms, by their first two bytes.
+#[derive(Default)]
+struct Needles {
+    by_pair: HashMap<[u8; 2], Vec<Needle>>,
+    learnt: usize,
+}
+
+static NEEDLES: Mutex<Option<Needles>> = Mutex::new(None);
+
+/// Looks for this, too, from here on: a secret that a test has made.
+pub fn learn(name: &str, secret: &[u8]) {
+    with_needles(|needles| {
+        if needles.learnt < LEARNT_MAX {
+            needles.learnt += 1;
+            needles.add(name, secret);
+        }
+    });
+}
+
+/// Panics if `shown` holds a secret: with its name, in which form it is there, and where. Does nothing in a test that
+/// fails already.
+pub fn search(place: &str, shown: &[u8]) {
+    search_seen(place, Seen::ByAnybody, shown);
+}
+
+/// The same, for what a client is answered.
+pub(crate) fn search_answer(shown: &[u8]) {
+    search_seen("an answer to a client", Seen::ByClient, shown);
+}
+
+fn search_seen(place: &str, seen: Seen, shown: &[u8]) {
+    if std::thread::panicking() {
+        return;
+    }
+    let found = with_needles(|needles| needles.find(seen, shown));
+    assert!(found.is_empty(), "{place} shows {}", found.join("; "));
+}
+
+fn with_needles<T>(task: impl FnOnce(&mut Needles) -> T) -> T {
+    // A thread that has panicked has left it whole.
+    let mut needles = NEEDLES.lock().unwrap_or_else(|error| error.into_inner());
+    task(needles.get_or_insert_with(Needles::of_table))
+}
+
+impl Needles {
+    fn of_table() -> Needles {
+        let mut needles = Needles::default();
+        for (name, secret) in TABLE {
+            needles.add(name, secret.as_bytes());
+        }
+        needles
+    }
+
+    fn add(&mut self, name: &str, secret: &[u8]) {
+        let mut forms = vec![("in clear", secret.to_vec())];
+        let mut push = |form, text: String| {
+            let bytes = text.into_bytes();
+            if forms.iter().all(|(_, known)| *known != bytes) {
+                forms.push((form, bytes));
+            }
+        };
+        push("escaped", secret.escape_ascii().to_string());
+        if let Ok(text) = std::str::from_utf8(secret) {
+            push("escaped as text", text.escape_debug().to_string());
+            push("escaped as ASCII", text.escape_default().to_string());
+        }
+        push("in base64", BASE64_STANDARD.encode(secret));
+        let (mut hexadecimal, mut numbers) = (String::new(), String::new());
+        for byte in secret {
+            write!(hexadecimal, "{byte:02x}").expect("a string takes everything");
+            write!(numbers, "{byte}, ").expect("a string takes everything");
+        }
+        push("in hexadecimal", hexadecimal.clone());
+        push("in upper hexadecimal", hexadecimal.to_uppercase());
+        push(
+            "as numbers",
+            numbers.trim_end_matches([',', ' ']).to_owned(),
+        );
+        for (form, bytes) in forms {
+            let Some(pair) = bytes.first_chunk().filter(|_| secret.len() >= BYTES_MIN) else {
+                continue;
+            };
+            let name = name.to_owned();
+            let needle = Needle {
+                name,
+                form,
+                bytes: bytes.clone(),
+            };
+            self.by_pair.entry(*pair).or_default().push(needle);
+        }
+    }
+
+    fn find(&self, seen: Seen, shown: &[u8]) -> Vec<String> {
+        // A hash for each byte of a log would take long.
+        let mut begins = vec![false; 1 << 16];
+        for pair in self.by_pair.keys() {
+            begins[usize::from(u16::from_be_bytes(*pair))] = true;
+        }
+        let mut found: Vec<String> = Vec::new();
+        let mut line = 1;
+        for (at, pair) in shown.windows(2).enumerate() {
+            line += usize::from(pair[0] == b'\n');
+            let pair = [pair[0], pair[1]];
+            if !begins[usize::from(u16::from_be_bytes(pair))] {
+                continue;
+            }
+            let needles = self.by_pair.get(&pair).map_or(&[][..], Vec::as_slice);
+            for needle in needles {
+                let is_theirs = seen == Seen::ByClient && [DATA, DIGEST].contains(&&*needle.name);
+                if shown[at..].starts_with(&needle.bytes) && !is_theirs {
+                    found.push(format!("{} {} in line {line}", needle.name, needle.form));
+                }
+            }
+        }
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(shown: &[u8]) -> Vec<String> {
+        Needles::of_table().find(Seen::ByAnybody, shown)
+    }
+
+    #[test]
+    fn every_form_of_a_secret_is_found_with_its_line() {
+        for (shown, form) in [
+            ("b0bsecret".to_owned(), "in clear"),
+            ("YjBic2VjcmV0".to_owned(), "in base64"),
+            ("623062736563726574".to_owned(), "in hexadecimal"),
+            (format!("{:?}", SASL_BOB.as_bytes()), "as numbers"),
+        ] {
+            let text = format!("one\ntwo password={shown}!\nthree");
+            let expected = format!("the SASL password of bob {form} in line 2");
+            assert_eq!(found(text.as_bytes()), [expected]);
+        }
+        let escaped = format!("{SASL_QUOTED:?}");
+        assert_eq!(found(escaped.as_bytes()).len(), 1, "{escaped}");
+        let escaped = format!("{:?}", bytes::Bytes::from(SASL_LATIN));
+        assert_eq!(found(escaped.as_bytes()).len(), 1, "{escaped}");
+        let twice = "b0bsecret\nwr0ngsecret";
+        assert_eq!(found(twice.as_bytes()).len(), 2);
+    }
+
+    #[test]
+    fn what_is_no_secret_is_not_found() {
+        let text = "b0bsecre b0bSecret bob session=0x1000060 62306273 wr0ng\0secret";
+        assert!(found(text.as_bytes()).is_empty());
+        assert!(found(b"").is_empty());
+    }
+
+    #[test]
+    fn data_of_znodes_is_for_clients() {
+        let needles = Needles::of_table();
+        let shown = ZNODE_DATA.as_bytes();
+        assert_eq!(needles.find(Seen::ByAnybody, shown).len(), 1);
+        assert!(needles.find(Seen::ByClient, shown).is_empty());
+    }
+
+    #[test]
+    fn secrets_that_a_test_has_made_are_looked_for() {
+        learn("a session's password", &[1, 2, 0xfe, 4, 5, 6, 7]);
+        let shown = std::panic::catch_unwind(|| {
+            search("the log", b"a\npassword 0102fe04050607\n");
+        });
+        let said = *shown.unwrap_err().downcast::<String>().unwrap();
+        assert_eq!(
+            said,
+            "the log shows a session's password in hexadecimal in line 2"
+        );
+        search("the log", b"password 0102fe04050608");
+    }
+}

@@ -1,0 +1,242 @@
+//! The web console in a real browser.
+
+use proto::request::{PathWatchRequest, ReadRequest, Request, flags};
+use proto::response::GetDataResponse;
+use proto::{Acl, data::perms};
+use serde_json::{Value, json};
+use tests::requests::{create, get_data, set_acl, set_data};
+use tests::{Browser, RawSession, axe, or_skip};
+
+use crate::site::Site;
+
+/// Markup that would run, if it were ever taken for markup.
+const MARKUP: &str = "<img src=x onerror=\"window.injected=1\"><script>window.injected=1</script>";
+
+/// A name that a child of `/app` has.
+const MARKED_NAME: &str = "<script>window.injected=1<\u{200b}script>";
+
+fn write(session: &mut RawSession, write: proto::request::WriteRequest) {
+    let answer = session.call(&Request::Write(write)).expect("an answer");
+    assert_eq!(answer.err, 0);
+}
+
+fn data_of(session: &mut RawSession, path: &str) -> Vec<u8> {
+    let answer = session.call(&get_data(path)).expect("an answer");
+    let read: GetDataResponse = answer.record();
+    read.data.unwrap_or_default().to_vec()
+}
+
+/// What the pane shows as data.
+fn shows(text: &str) -> String {
+    let text = Value::from(text);
+    format!("document.querySelector('pre.data')?.textContent === {text}")
+}
+
+/// What axe finds that keeps somebody from using the page.
+fn check(browser: &Browser, axe: &str, view: &str) {
+    for scheme in ["light", "dark"] {
+        browser.prefer(scheme);
+        browser.run(axe, &[]);
+        let found = browser.run_to_its_end(
+            "const done = arguments[0];\
+             axe.run(document, { resultTypes: ['violations'] }).then((all) => done(all.violations\
+             .filter((one) => ['serious', 'critical'].includes(one.impact))\
+             .map((one) => [one.id, one.nodes.map((node) => [node.html, node.failureSummary])])),\
+             (error) => done(String(error)));",
+        );
+        assert_eq!(found, json!([]), "{view} in {scheme}");
+    }
+}
+
+/// Looks around without an identity, by keys alone; and sees what another client changes.
+fn browse(browser: &Browser, session: &mut RawSession, base: &str) {
+    browser.go(base);
+    browser.wait("document.getElementById('role').textContent === 'standalone'");
+    browser.wait("document.querySelectorAll('svg.chart').length === 4");
+    browser.click("Znodes");
+    browser.wait("document.querySelectorAll('[role=treeitem]').length >= 3");
+    browser.run("document.querySelector('[role=treeitem]').focus()", &[]);
+    // Down to /app, which is the first child.
+    browser.press(&["\u{e015}", "\u{e007}"]);
+    browser.wait("document.querySelector('.crumbs')?.textContent.endsWith('app')");
+    browser.wait(&shows("v1"));
+    write(session, set_data("/app", "v2", -1));
+    browser.wait(&shows("v2"));
+    // A new child appears as well.
+    browser.press(&["\u{e014}"]);
+    write(session, create("/app/late", Vec::new(), flags::PERSISTENT));
+    browser.wait("document.querySelector('[role=treeitem][aria-label=late]') !== null");
+    let has_edit = "return [...document.querySelectorAll('button')].some((one) => /^Edit/.test(one.textContent))";
+    assert_eq!(browser.run(has_edit, &[]), false);
+}
+
+fn log_in(browser: &Browser) {
+    browser.click("Read only · Log in");
+    browser.wait("document.querySelector('dialog[open] input[name=user]') !== null");
+    browser.type_text("ann");
+    // To the password.
+    browser.press(&["\u{e004}"]);
+    browser.type_text("pw");
+    browser.press(&["\u{e007}"]);
+    browser.wait("document.getElementById('identity').textContent === 'ann'");
+}
+
+/// Puts a text into the open editor and saves.
+fn save(browser: &Browser, text: &str) {
+    browser.wait("document.querySelector('dialog[open] textarea') !== null");
+    let set = "document.querySelector('dialog[open] textarea').value = arguments[0]";
+    browser.run(set, &[json!(text)]);
+    browser.click("Save");
+}
+
+fn edit(browser: &Browser, session: &mut RawSession, base: &str) {
+    browser.click("Edit data");
+    save(browser, "v3 ä\n");
+    browser.wait(&shows("v3 ä\n"));
+    assert_eq!(data_of(session, "/app"), "v3 ä\n".as_bytes());
+
+    // Somebody else was faster.
+    browser.click("Edit data");
+    browser.wait("document.querySelector('dialog[open] textarea') !== null");
+    write(session, set_data("/app", "theirs", -1));
+    save(browser, "mine");
+    let wrong = "document.querySelector('dialog[open] .wrong:not([hidden])')?.textContent";
+    assert_eq!(
+        browser.wait(wrong),
+        "somebody has changed it meanwhile: look at it again"
+    );
+    browser.click("Cancel");
+    assert_eq!(data_of(session, "/app"), b"theirs");
+
+    // And here the ACL is against it.
+    browser.go(&format!("{base}#/tree/guarded"));
+    browser.wait(&shows("keep"));
+    browser.click("Edit data");
+    save(browser, "lost");
+    assert_eq!(
+        browser.wait(wrong),
+        "the ACL does not let this identity do that"
+    );
+    browser.click("Cancel");
+    assert_eq!(data_of(session, "/guarded"), b"keep");
+}
+
+fn markup_is_text(browser: &Browser, base: &str) {
+    browser.go(&format!("{base}#/tree/app/marked"));
+    browser.wait(&shows(MARKUP));
+    let label = "[...document.querySelectorAll('.tree .name')].find((one) => one.textContent.startsWith('<script>'))";
+    let name = browser.wait(&format!("{label}?.textContent"));
+    assert_eq!(name, "<script>window.injected=1<⟨U+200B⟩script>");
+    let nothing = "return window.injected === undefined && document.scripts.length === 1 \
+                   && document.querySelector('main img') === null";
+    assert_eq!(browser.run(nothing, &[]), true);
+}
+
+fn sessions(browser: &Browser, session: &RawSession, base: &str) {
+    browser.go(&format!("{base}#/sessions"));
+    let id = format!("0x{:x}", session.session().id.0);
+    let row = format!(
+        "[...document.querySelectorAll('main tbody tr')].find((row) => row.textContent.includes('{id}'))"
+    );
+    let cells = browser.wait(&format!(
+        "{row} && [...{row}.cells].slice(6).map((one) => one.textContent)"
+    ));
+    assert_eq!(cells, json!(["1 ephemerals/mine", "2 watches/app/missing"]));
+}
+
+/// The sliders compare two moments.
+fn history(browser: &Browser, base: &str) {
+    browser.go(&format!("{base}#/history/app"));
+    let row = |name: &str| {
+        format!(
+            "[...document.querySelectorAll('[aria-label=\"{name}\"] tbody tr')]\
+             .find((row) => row.cells[0].textContent === '/app')"
+        )
+    };
+    // The history comes a moment behind the writes.
+    browser.wait("document.querySelector('[aria-label=Changes]')?.textContent.includes('theirs')");
+    let slide = "const [from, to] = document.querySelectorAll('input[type=range]');\
+        const all = Number(to.max);\
+        const set = (one, at) => { one.value = at; one.dispatchEvent(new Event('input')); };\
+        set(from, 1); set(to, all); return all;";
+    let all = browser.run(slide, &[]);
+    assert!(all.as_u64().is_some_and(|all| all >= 6), "{all}");
+    let changed = row("Differences");
+    let cells = format!("{changed} && [...{changed}.cells].map((one) => one.textContent)");
+    let cells = browser.wait(&format!("({cells})?.[2] === 'v1' && {cells}"));
+    assert_eq!(cells, json!(["/app", "changed", "v1", "theirs"]));
+    browser.run(
+        "document.querySelectorAll('input[type=range]')[1].focus()",
+        &[],
+    );
+    // All the way back: /app as it was created.
+    browser.press(&["\u{e011}", "\u{e014}"]);
+    browser.wait(&format!(
+        "{}?.cells[3].textContent === 'v1'",
+        row("The tree then")
+    ));
+}
+
+#[test]
+fn people_look_and_change_in_a_browser() {
+    let Some(axe) = or_skip("the console in a browser", axe()) else {
+        return;
+    };
+    let Some(browser) = or_skip("the console in a browser", Browser::start()) else {
+        return;
+    };
+    let Some(site) = Site::start(&[("history.enabled", "true")]) else {
+        return;
+    };
+    let mut session = RawSession::open(&site.server.address(), None, 60_000).expect("a session");
+    write(&mut session, create("/app", "v1", flags::PERSISTENT));
+    write(
+        &mut session,
+        create("/app/marked", MARKUP, flags::PERSISTENT),
+    );
+    write(
+        &mut session,
+        create(&format!("/app/{MARKED_NAME}"), "", flags::PERSISTENT),
+    );
+    write(&mut session, create("/guarded", "keep", flags::PERSISTENT));
+    write(
+        &mut session,
+        set_acl("/guarded", &[Acl::new(perms::READ, "world", "anyone")], -1),
+    );
+    write(&mut session, create("/mine", "", flags::EPHEMERAL));
+
+    let base = format!("http://127.0.0.1:{}/", site.port);
+    browse(&browser, &mut session, &base);
+    log_in(&browser);
+    check(&browser, &axe, "a znode");
+    edit(&browser, &mut session, &base);
+    markup_is_text(&browser, &base);
+    for path in ["/app", "/missing"] {
+        let watch = PathWatchRequest {
+            path: Some(path.into()),
+            watch: true,
+        };
+        let exists = Request::Read(ReadRequest::Exists(watch));
+        session.call(&exists).expect("an answer");
+    }
+    sessions(&browser, &session, &base);
+    check(&browser, &axe, "sessions");
+    history(&browser, &base);
+    check(&browser, &axe, "the history");
+    browser.click("Log");
+    browser.wait("document.querySelector('.log')?.textContent.includes('console: a visitor')");
+    check(&browser, &axe, "the log");
+    browser.click("Ensemble");
+    browser.wait("document.querySelectorAll('.facts dd').length > 5");
+    check(&browser, &axe, "the ensemble");
+    // Refused edits are answered 4xx, and the browser mentions that; nothing else is to complain of.
+    let complaints: Vec<String> = browser
+        .complaints()
+        .into_iter()
+        .filter(|line| !line.contains("status of 4"))
+        .collect();
+    assert!(complaints.is_empty(), "{complaints:?}");
+    if let Some(file) = std::env::var_os("ZOARIUM_SCREENSHOT") {
+        std::fs::write(file, browser.screenshot()).expect("write the screenshot");
+    }
+}

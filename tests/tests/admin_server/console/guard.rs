@@ -1,0 +1,327 @@
+//! Who may ask, what is refused, what other pages cannot do.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, TcpStream, UdpSocket};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tests::http_get;
+
+use super::{Visit, found, is, send};
+use crate::site::Site;
+
+/// A head written by hand, and whatever comes back.
+fn raw(address: (IpAddr, u16), text: &str) -> String {
+    let mut stream = TcpStream::connect(address).expect("connect");
+    let patience = Some(Duration::from_secs(60));
+    stream.set_read_timeout(patience).expect("set a timeout");
+    stream.write_all(text.as_bytes()).expect("send");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("an answer");
+    answer
+}
+
+#[test]
+fn every_answer_tells_browsers_what_the_page_may_do() {
+    let Some(site) = Site::start::<&str>(&[]) else {
+        return;
+    };
+    let visit = Visit::begin(site.port);
+    let answers = [
+        http_get(site.port, "/"),
+        http_get(site.port, "/console/main.js"),
+        http_get(site.port, "/console/node?path=/"),
+        visit.ask("GET", "/console/node?path=/", None),
+        visit.ask("GET", "/console/data?path=/", None),
+        visit.ask("GET", "/console/nothing?path=/", None),
+    ];
+    for answer in &answers {
+        let policy = answer.header("content-security-policy").expect("a policy");
+        assert!(policy.starts_with("default-src 'none'; script-src 'self'; style-src 'self'"));
+        assert!(!policy.contains("unsafe") && policy.contains("frame-ancestors 'none'"));
+        assert_eq!(answer.header("x-content-type-options"), Some("nosniff"));
+        assert_eq!(answer.header("x-frame-options"), Some("DENY"));
+        assert_eq!(answer.header("referrer-policy"), Some("no-referrer"));
+        assert_eq!(answer.header("connection"), Some("close"));
+        assert_eq!(answer.header("access-control-allow-origin"), None);
+        assert_eq!(answer.header("set-cookie"), None);
+    }
+    let page = answers[0].text();
+    assert_eq!(
+        answers[0].header("content-type"),
+        Some("text/html; charset=utf-8")
+    );
+    assert!(
+        !page.contains("<style") && !page.contains(" style=") && !page.contains("http:"),
+        "{page}"
+    );
+    assert_eq!(page.matches("<script").count(), 1, "one, from a file");
+    assert_eq!(
+        answers[4].header("content-type"),
+        Some("application/octet-stream")
+    );
+}
+
+/// DNS rebinding, and pages of other sites.
+#[test]
+fn strange_names_and_strange_pages_are_refused() {
+    let Some(site) = Site::start(&[("admin.console.hosts", "zk.example.com, other.example.com")])
+    else {
+        return;
+    };
+    let here = (IpAddr::from([127, 0, 0, 1]), site.port);
+    let host = |host: &str| {
+        raw(
+            here,
+            &format!("GET / HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"),
+        )
+    };
+    for name in [
+        "127.0.0.1",
+        "localhost:80",
+        "[::1]:80",
+        "zk.example.com",
+        "OTHER.example.com.:8080",
+    ] {
+        assert!(host(name).starts_with("HTTP/1.1 200"), "{name}");
+    }
+    for name in [
+        "evil.example",
+        "127.0.0.1.evil.example",
+        "zk.example.com.evil",
+        "",
+    ] {
+        assert!(host(name).starts_with("HTTP/1.1 421"), "{name}");
+    }
+    let none = raw(here, "GET / HTTP/1.0\r\n\r\n");
+    assert!(none.starts_with("HTTP/1.0 421"), "{none}");
+    // The commands are Java's: who asks them by whatever name goes on.
+    let words = raw(
+        here,
+        "GET /commands/ruok HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n",
+    );
+    assert!(words.starts_with("HTTP/1.1 200"), "{words}");
+}
+
+/// Whoever does not know the token of a visit changes nothing, and no other page can send it.
+#[test]
+fn changes_take_the_token_of_a_visit() {
+    let Some(site) = Site::start::<&str>(&[]) else {
+        return;
+    };
+    let visit = Visit::begin(site.port);
+    visit.log_in("ann", "pw");
+    let own = format!("http://127.0.0.1:{}", site.port);
+    let put = |headers: &[(&str, &str)]| {
+        send(
+            site.port,
+            "PUT",
+            "/console/data?path=/zookeeper&version=0",
+            headers,
+            Some(b"x"),
+        )
+    };
+    is(&put(&[]), 403, "NoVisit");
+    is(
+        &put(&[("X-Zoarium-Visit", "0123456789abcdef0123456789abcdef")]),
+        403,
+        "NoVisit",
+    );
+    let token = ("X-Zoarium-Visit", visit.token.as_str());
+    is(
+        &put(&[token, ("Origin", "http://evil.example")]),
+        403,
+        "Origin",
+    );
+    is(&put(&[token, ("Origin", "null")]), 403, "Origin");
+    is(
+        &put(&[token, ("Sec-Fetch-Site", "cross-site")]),
+        403,
+        "Origin",
+    );
+    let begin = send(
+        site.port,
+        "POST",
+        "/console/visit",
+        &[("Sec-Fetch-Site", "cross-site")],
+        Some(b""),
+    );
+    is(&begin, 403, "Origin");
+    let good = put(&[token, ("Origin", &own), ("Sec-Fetch-Site", "same-origin")]);
+    assert_eq!(found(&good)["stat"]["version"], 1);
+    // The browser asks first whether a page may send such a header, and is given no permission.
+    let preflight = send(
+        site.port,
+        "OPTIONS",
+        "/console/data?path=/",
+        &[
+            ("Origin", "http://evil.example"),
+            ("Access-Control-Request-Headers", "x-zoarium-visit"),
+        ],
+        None,
+    );
+    assert_eq!(preflight.status, 403);
+    assert_eq!(preflight.header("access-control-allow-headers"), None);
+}
+
+/// Who comes over the network in the clear gives no password away for nothing.
+#[test]
+fn credentials_are_taken_from_near_or_by_tls_only() {
+    let Some(site) = Site::start(&[("admin.serverAddress", "0.0.0.0")]) else {
+        return;
+    };
+    let visit = Visit::begin(site.port);
+    let form = json!({ "user": "ann", "password": "pw" }).to_string();
+    let token = ("X-Zoarium-Visit", visit.token.as_str());
+    for proxy in ["X-Forwarded-For", "Forwarded"] {
+        let headers = [token, (proxy, "for=10.0.0.1")];
+        let answer = send(
+            site.port,
+            "POST",
+            "/console/login",
+            &headers,
+            Some(form.as_bytes()),
+        );
+        is(&answer, 403, "NotSecure");
+    }
+    assert_eq!(visit.log_in("ann", "pw").status, 200);
+
+    // Nothing is sent by this: it tells the address that others see.
+    let probe = UdpSocket::bind("0.0.0.0:0").and_then(|socket| {
+        socket.connect("192.0.2.1:9")?;
+        socket.local_addr()
+    });
+    let Some(own) = probe
+        .ok()
+        .map(|address| address.ip())
+        .filter(|ip| !ip.is_loopback())
+    else {
+        return;
+    };
+    let ask = |what: &str, token: &str, body: &str| {
+        let length = body.len();
+        let text = format!(
+            "POST /console/{what} HTTP/1.1\r\nHost: {own}\r\nConnection: close\r\n\
+             X-Zoarium-Visit: {token}\r\nContent-Length: {length}\r\n\r\n{body}"
+        );
+        raw((own, site.port), &text)
+    };
+    let begun = ask("visit", "", "");
+    let begun: Value =
+        serde_json::from_str(begun.split("\r\n\r\n").nth(1).expect("a body")).expect("JSON");
+    assert_eq!(begun["may_log_in"], false);
+    let far = ask("login", begun["token"].as_str().expect("a token"), &form);
+    assert!(
+        far.starts_with("HTTP/1.1 403") && far.contains("NotSecure"),
+        "{far}"
+    );
+    // A token counts where it was given.
+    let stolen = ask("login", &visit.token, &form);
+    assert!(stolen.contains("NoVisit"), "{stolen}");
+    // Clients of this server come from this machine: so do those who look at its znodes.
+    let token = begun["token"].as_str().expect("a token");
+    let text = format!(
+        "GET /console/node?path=/ HTTP/1.1\r\nHost: {own}\r\nConnection: close\r\nX-Zoarium-Visit: {token}\r\n\r\n"
+    );
+    let far = raw((own, site.port), &text);
+    assert!(
+        far.starts_with("HTTP/1.1 503") && far.contains("clientPortAddress"),
+        "{far}"
+    );
+}
+
+#[test]
+fn bodies_and_paths_have_bounds() {
+    let Some(site) = Site::start::<&str>(&[]) else {
+        return;
+    };
+    let visit = Visit::begin(site.port);
+    visit.log_in("ann", "pw");
+    is(
+        &visit.ask("POST", "/console/login", Some(&[b' '; 20_000])),
+        413,
+        "TooLarge",
+    );
+    is(
+        &visit.ask(
+            "PUT",
+            "/console/data?path=/&version=-1",
+            Some(&vec![0; 1 << 20]),
+        ),
+        413,
+        "TooLarge",
+    );
+    is(
+        &visit.ask("POST", "/console/login", Some(b"{")),
+        400,
+        "BadArguments",
+    );
+    is(
+        &visit.ask("PUT", "/console/acl?path=/&version=0", Some(b"[1]")),
+        400,
+        "BadArguments",
+    );
+    is(
+        &visit.ask("PUT", "/console/data?path=/", Some(b"")),
+        400,
+        "BadArguments",
+    );
+    is(
+        &visit.ask("GET", "/console/data?path=/&offset=-1", None),
+        400,
+        "BadArguments",
+    );
+    is(
+        &visit.ask("GET", "/console/sessions?after=x", None),
+        400,
+        "BadArguments",
+    );
+    is(
+        &visit.ask("PATCH", "/console/data?path=/", Some(b"")),
+        405,
+        "Method",
+    );
+    for target in [
+        "/console/../Cargo.toml",
+        "/console/%2e%2e/%2e%2e/etc/passwd",
+        "/console/..%2f..%2fetc%2fpasswd",
+        "/console//etc/passwd",
+        "/console/",
+    ] {
+        is(&visit.ask("GET", target, None), 404, "NotFound");
+    }
+    // A promise of a body that never ends is refused before it is read.
+    let here = (IpAddr::from([127, 0, 0, 1]), site.port);
+    let text = format!(
+        "POST /console/login HTTP/1.1\r\nHost: localhost\r\nX-Zoarium-Visit: {}\r\n\
+         Content-Length: 99999999999\r\n\r\n",
+        visit.token
+    );
+    let answer = raw(here, &text);
+    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+}
+
+/// Switched off, and where the commands are at `/`, everything is as in Java.
+#[test]
+fn it_can_be_switched_off() {
+    let Some(site) = Site::start(&[("admin.console.enabled", "false")]) else {
+        return;
+    };
+    for target in ["/", "/console/main.js"] {
+        let answer = http_get(site.port, target);
+        assert_eq!(answer.status, 404);
+        assert!(answer.text().contains("<h2>HTTP ERROR 404 Not Found</h2>"));
+    }
+    let begin = send(site.port, "POST", "/console/visit", &[], Some(b""));
+    assert_eq!(begin.status, 404);
+    let Some(site) = Site::start(&[("admin.commandURL", "/")]) else {
+        return;
+    };
+    assert_eq!(http_get(site.port, "/ruok").status, 200);
+    assert_eq!(
+        http_get(site.port, "/console/main.js").status,
+        200,
+        "an unknown command, as in Java"
+    );
+    assert!(!http_get(site.port, "/").text().contains("<script"));
+}

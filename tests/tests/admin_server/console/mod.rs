@@ -1,0 +1,64 @@
+//! The web console: who may ask, what a visitor may, and how it is used in a browser.
+
+mod browser;
+mod guard;
+mod znodes;
+
+use serde_json::{Value, json};
+use tests::{HttpAnswer, HttpRequest};
+
+/// An open page, as far as the server knows.
+pub(crate) struct Visit {
+    port: u16,
+    token: String,
+}
+
+impl Visit {
+    pub(crate) fn begin(port: u16) -> Self {
+        let answer = send(port, "POST", "/console/visit", &[], Some(b""));
+        let begun: Value = serde_json::from_slice(&answer.body).expect("JSON");
+        let token = begun["token"].as_str().expect("a token").to_owned();
+        Self { port, token }
+    }
+
+    pub(crate) fn ask(&self, method: &str, target: &str, body: Option<&[u8]>) -> HttpAnswer {
+        let headers = [("X-Zoarium-Visit", self.token.as_str())];
+        send(self.port, method, target, &headers, body)
+    }
+
+    pub(crate) fn log_in(&self, user: &str, password: &str) -> HttpAnswer {
+        let form = json!({ "user": user, "password": password }).to_string();
+        self.ask("POST", "/console/login", Some(form.as_bytes()))
+    }
+}
+
+fn send(
+    port: u16,
+    method: &str,
+    target: &str,
+    headers: &[(&str, &str)],
+    body: Option<&[u8]>,
+) -> HttpAnswer {
+    let request = HttpRequest {
+        method,
+        target,
+        headers,
+        body,
+    };
+    request.send(port).expect("an answer")
+}
+
+fn code(answer: &HttpAnswer) -> (u16, String) {
+    let refusal: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+    let code = refusal["error"]["code"].as_str().unwrap_or_default();
+    (answer.status, code.to_owned())
+}
+
+fn found(answer: &HttpAnswer) -> Value {
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    serde_json::from_slice(&answer.body).expect("JSON")
+}
+
+fn is(answer: &HttpAnswer, status: u16, name: &str) {
+    assert_eq!(code(answer), (status, name.to_owned()), "{}", answer.text());
+}

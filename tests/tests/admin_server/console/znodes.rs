@@ -1,0 +1,266 @@
+//! What a visitor sees and changes, with an identity and without.
+
+use std::path::Path;
+use std::time::Duration;
+
+use proto::Acl;
+use proto::data::perms;
+use proto::request::{Request, flags};
+use serde_json::{Value, json};
+use tests::RawSession;
+use tests::requests::{create, set_acl};
+
+use super::{Visit, found, is};
+use crate::site::Site;
+
+/// `/open` for everybody, `/near` for an address that nobody has.
+fn open_and_near(session: &mut RawSession) {
+    let mut write = |write| session.call(&Request::Write(write)).expect("an answer").err;
+    assert_eq!(write(create("/open", b"1".to_vec(), flags::PERSISTENT)), 0);
+    assert_eq!(write(create("/near", b"2".to_vec(), flags::PERSISTENT)), 0);
+    assert_eq!(
+        write(set_acl(
+            "/near",
+            &[Acl::new(perms::READ, "ip", "10.0.0.1")],
+            -1
+        )),
+        0
+    );
+}
+
+/// The ACL decides, whoever asks; nobody without an identity changes anything.
+#[test]
+fn the_console_may_what_its_visitor_may() {
+    let Some(site) = Site::start::<&str>(&[]) else {
+        return;
+    };
+    let mut session = RawSession::open(&site.server.address(), None, 30_000).expect("a session");
+    open_and_near(&mut session);
+    let nobody = Visit::begin(site.port);
+    let node = found(&nobody.ask("GET", "/console/node?path=/open", None));
+    assert_eq!(
+        (&node["data"], &node["may_read"]),
+        (&json!("MQ=="), &json!(true))
+    );
+    let near = nobody.ask("GET", "/console/node?path=/near", None);
+    is(&near, 403, "NoAuth");
+    let root = found(&nobody.ask("GET", "/console/children?path=/", None));
+    assert_eq!(root["children"][0]["name"], "near");
+    is(
+        &nobody.ask("GET", "/console/data?path=/near", None),
+        403,
+        "NoAuth",
+    );
+    is(
+        &nobody.ask("GET", "/console/children?path=/near", None),
+        403,
+        "NoAuth",
+    );
+    is(&nobody.ask("GET", "/console/log", None), 403, "ReadOnly");
+    is(
+        &nobody.ask("GET", "/console/node?path=/gone", None),
+        404,
+        "NoNode",
+    );
+    is(
+        &nobody.ask("GET", "/console/node?path=no", None),
+        404,
+        "NoNode",
+    );
+    let open = "/console/data?path=/open&version=0";
+    is(&nobody.ask("PUT", open, Some(b"x")), 403, "ReadOnly");
+    is(
+        &nobody.ask("POST", "/console/node?path=/x", Some(b"")),
+        403,
+        "ReadOnly",
+    );
+    is(
+        &nobody.ask("DELETE", "/console/node?path=/open&version=0", None),
+        403,
+        "ReadOnly",
+    );
+}
+
+/// The line of a file that holds this, once it is there.
+fn line_of(file: &Path, what: &str) -> String {
+    let found = tests::wait_until(Duration::from_secs(30), || {
+        let text = std::fs::read_to_string(file).ok()?;
+        text.lines()
+            .find(|line| line.contains(what))
+            .map(str::to_owned)
+    });
+    found.expect("a line")
+}
+
+/// And the audit log names who it was.
+#[test]
+fn who_has_an_identity_changes_what_it_may() {
+    let Some(site) = Site::start(&[("audit.enable", "true")]) else {
+        return;
+    };
+    let audit = site
+        .server
+        .config_file()
+        .with_file_name("zookeeper_audit.log");
+    let mut session = RawSession::open(&site.server.address(), None, 30_000).expect("a session");
+    open_and_near(&mut session);
+    let nobody = Visit::begin(site.port);
+    let open = "/console/data?path=/open&version=0";
+    let ann = Visit::begin(site.port);
+    let who = found(&ann.log_in("ann", "pw"));
+    assert_eq!(
+        who["identities"][0],
+        json!({ "scheme": "digest", "id": "ann" })
+    );
+    is(&ann.log_in("", "pw"), 400, "BadArguments");
+    assert_eq!(
+        found(&ann.ask("PUT", open, Some(b"new")))["stat"]["version"],
+        1
+    );
+    is(&ann.ask("PUT", open, Some(b"late")), 409, "BadVersion");
+    is(
+        &ann.ask("PUT", "/console/data?path=/near&version=0", Some(b"x")),
+        403,
+        "NoAuth",
+    );
+    found(&ann.ask(
+        "POST",
+        "/console/node?path=/mine&acl=creator",
+        Some(b"secret"),
+    ));
+    let mine = "/console/node?path=/mine";
+    is(&nobody.ask("GET", mine, None), 403, "NoAuth");
+    let node = found(&ann.ask("GET", mine, None));
+    assert_eq!(node["acl"][0]["perms"], "cdrwa");
+    let acl = json!([{ "scheme": "world", "id": "anyone", "perms": "r" }]).to_string();
+    let target = "/console/acl?path=/mine&version=0";
+    is(
+        &nobody.ask("PUT", target, Some(acl.as_bytes())),
+        403,
+        "ReadOnly",
+    );
+    found(&ann.ask("PUT", target, Some(acl.as_bytes())));
+    assert_eq!(found(&nobody.ask("GET", mine, None))["data"], "c2VjcmV0");
+    found(&ann.ask("DELETE", "/console/node?path=/open&version=1", None));
+    let lines = found(&ann.ask("GET", "/console/log", None));
+    assert!(
+        lines["lines"]
+            .as_array()
+            .is_some_and(|lines| !lines.is_empty())
+    );
+
+    found(&ann.ask("POST", "/console/logout", Some(b"")));
+    is(
+        &ann.ask("DELETE", "/console/node?path=/mine&version=0", None),
+        403,
+        "ReadOnly",
+    );
+
+    let deleted = line_of(&audit, "operation=delete");
+    assert!(
+        deleted.contains("ip=127.0.0.1") && deleted.contains("ann"),
+        "{deleted}"
+    );
+}
+
+/// Children come by pages, data by pieces.
+#[test]
+fn long_answers_come_in_parts() {
+    let Some(site) = Site::start::<&str>(&[]) else {
+        return;
+    };
+    let mut session = RawSession::open(&site.server.address(), None, 30_000).expect("a session");
+    let data: Vec<u8> = (0..200_000u32).map(|at| (at % 251) as u8).collect();
+    session.put(&Request::Write(create(
+        "/many",
+        data.clone(),
+        flags::PERSISTENT,
+    )));
+    for number in 0..450 {
+        let child = create(&format!("/many/{number:04}"), Vec::new(), flags::PERSISTENT);
+        session.put(&Request::Write(child));
+    }
+    session.flush().expect("sent");
+    for _ in 0..451 {
+        assert_eq!(session.take().expect("an answer").err, 0);
+    }
+    let visit = Visit::begin(site.port);
+    let (mut names, mut after) = (Vec::new(), String::new());
+    loop {
+        let target = format!("/console/children?path=/many&after={after}");
+        let page = found(&visit.ask("GET", &target, None));
+        assert_eq!(page["total"], 450);
+        let children = page["children"].as_array().expect("children");
+        assert!(children.len() <= 200);
+        let some = children
+            .iter()
+            .map(|child| child["name"].as_str().expect("a name").to_owned());
+        names.extend(some);
+        after = names.last().expect("a name").clone();
+        if page["has_more"] == false {
+            break;
+        }
+    }
+    let all: Vec<String> = (0..450).map(|number| format!("{number:04}")).collect();
+    assert_eq!(names, all);
+    let node = found(&visit.ask("GET", "/console/node?path=/many", None));
+    assert_eq!(
+        (&node["data_is_cut"], &node["stat"]["data_length"]),
+        (&json!(true), &json!(200_000))
+    );
+    let piece = visit.ask("GET", "/console/data?path=/many&offset=1000", None);
+    assert_eq!(piece.header("x-znode-length"), Some("200000"));
+    assert_eq!(piece.body, data[1000..]);
+    assert!(
+        visit
+            .ask("GET", "/console/data?path=/many&offset=99999999", None)
+            .body
+            .is_empty()
+    );
+}
+
+/// The history says to a visitor what the commands say to who has the same identity.
+#[test]
+fn the_history_is_shown_as_far_as_the_visitor_may_read() {
+    let Some(site) = Site::start(&[("history.enabled", "true")]) else {
+        return;
+    };
+    let (nobody, ann) = (Visit::begin(site.port), Visit::begin(site.port));
+    found(&ann.log_in("ann", "pw"));
+    found(&ann.ask(
+        "POST",
+        "/console/node?path=/mine&acl=creator",
+        Some(b"secret"),
+    ));
+    let target = "/console/history/changes?path=/mine";
+    let seen = tests::wait_until(Duration::from_secs(30), || {
+        let answer = ann.ask("GET", target, None);
+        let seen: Value = serde_json::from_slice(&answer.body).ok()?;
+        let data = seen["results"][0]["data"]["base64"].as_str()?;
+        let zxid = seen["results"][0]["zxid"].as_str()?;
+        Some((data.to_owned(), zxid.to_owned(), answer))
+    });
+    let (data, zxid, answer) = seen.expect("a change");
+    assert_eq!(data, "c2VjcmV0");
+    assert!(answer.header("content-security-policy").is_some());
+    assert_eq!(answer.header("cache-control"), Some("no-store"));
+    let tree = format!("tree?at={zxid}&");
+    let diff = format!("diff?from=0x0&to={zxid}&");
+    for what in ["changes?", &tree, &diff] {
+        let target = format!("/console/history/{what}path=/mine");
+        let told = ann.ask("GET", &target, None).text();
+        assert!(told.contains("c2VjcmV0"), "{told}");
+        let untold = nobody.ask("GET", &target, None).text();
+        assert!(!untold.contains("c2VjcmV0"), "{untold}");
+    }
+    is(
+        &nobody.ask("GET", "/console/history/export?path=/", None),
+        404,
+        "NotFound",
+    );
+    let Some(site) = Site::start::<&str>(&[]) else {
+        return;
+    };
+    let without = Visit::begin(site.port).ask("GET", target, None);
+    assert_eq!(without.status, 404);
+}

@@ -1,0 +1,177 @@
+//! What zkCli.sh does not have.
+
+use std::process::Output;
+
+use client::{Client, Create, Options};
+use tests::{Flavour, Server, or_skip};
+
+use super::run;
+
+fn server() -> Option<Server> {
+    or_skip("cli", Server::start(Flavour::Zoarium))
+}
+
+fn ask(server: &Server, words: &[&str], stdin: Option<&str>) -> Output {
+    let address = server.address();
+    let words = ["-server", &address]
+        .into_iter()
+        .chain(words.iter().copied());
+    let words: Vec<String> = words.map(str::to_owned).collect();
+    run(&words, stdin)
+}
+
+/// What it printed: nothing about its connection, so that others can read it.
+fn printed(output: &Output) -> Vec<String> {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    text.lines().map(str::to_owned).collect()
+}
+
+async fn make(server: &Server, znodes: &[(&str, &str)]) -> Client {
+    let client = Client::connect(Options::new(&server.address()))
+        .await
+        .expect("connect");
+    for (path, data) in znodes {
+        let created = client
+            .create(path, data.to_string(), &Create::persistent())
+            .await;
+        created.expect("create a znode");
+    }
+    client
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_subtree_is_shown_searched_and_added_up() {
+    let Some(server) = server() else { return };
+    let znodes = [
+        ("/app", "top"),
+        ("/app/a", "one\ntwo needle\n"),
+        ("/app/b", ""),
+        ("/app/b/lock-1", "needle"),
+    ];
+    let client = make(&server, &znodes).await;
+    let ephemeral = client.create("/app/b/me", "", &Create::ephemeral()).await;
+    ephemeral.expect("create a znode");
+    let show = |words: &[&str]| printed(&ask(&server, words, None));
+    let tree = ["/app", "  a", "  b", "    lock-1", "    me *"];
+    assert_eq!(show(&["tree", "/app"]), tree);
+    assert_eq!(
+        show(&["tree", "-d", "1", "/app"]),
+        ["/app", "  a", "  b (2 children)"]
+    );
+    assert_eq!(
+        show(&["find", "-name", "lock-*", "/app"]),
+        ["/app/b/lock-1"]
+    );
+    let lines = ["/app/a: two needle", "/app/b/lock-1: needle"];
+    assert_eq!(show(&["grep", "needle", "/app"]), lines);
+    assert_eq!(
+        show(&["grep", "-l", "needle", "/app"]),
+        ["/app/a", "/app/b/lock-1"]
+    );
+    assert_eq!(
+        ask(&server, &["grep", "straw", "/app"], None).status.code(),
+        Some(1)
+    );
+    let sums: Vec<String> = show(&["du", "/app"])
+        .iter()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
+        .collect();
+    let wanted = [
+        "15 bytes 1 znodes /app/a",
+        "6 bytes 3 znodes /app/b",
+        "24 bytes 5 znodes /app",
+    ];
+    assert_eq!(sums, wanted);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_exported_is_imported_elsewhere() {
+    let Some(server) = server() else { return };
+    let client = make(
+        &server,
+        &[("/from", "top"), ("/from/a", "\u{1}ü\n"), ("/to", "")],
+    )
+    .await;
+    client
+        .create_without_data("/from/null", &Create::persistent())
+        .await
+        .expect("create");
+    let ephemeral = client.create("/from/me", "", &Create::ephemeral()).await;
+    ephemeral.expect("create a znode");
+    let exported = ask(&server, &["export", "/from"], None);
+    let told = String::from_utf8_lossy(&exported.stderr).into_owned();
+    assert!(
+        told.contains("3 znodes exported, 1 ephemerals left out"),
+        "{told}"
+    );
+    let lines = printed(&exported).join("\n");
+    let imported = ask(&server, &["import", "/to"], Some(&lines));
+    let told = String::from_utf8_lossy(&imported.stderr).into_owned();
+    assert!(
+        told.contains("3 znodes created, 0 replaced, 0 kept"),
+        "{told}"
+    );
+    let data = |path: &'static str| async {
+        let answer = client.get_data(path).await;
+        answer.expect("it is there").0
+    };
+    assert_eq!(data("/to/from/a").await, data("/from/a").await);
+    assert_eq!(data("/to/from/null").await, None);
+    assert_eq!(client.exists("/to/from/me").await.expect("ask"), None);
+
+    // What is there stays, unless it is to be replaced.
+    client.set_data("/to/from/a", "new", -1).await.expect("set");
+    ask(&server, &["import", "/to"], Some(&lines));
+    assert_eq!(data("/to/from/a").await.as_deref(), Some(&b"new"[..]));
+    ask(&server, &["import", "-f", "/to"], Some(&lines));
+    assert_eq!(data("/to/from/a").await, data("/from/a").await);
+
+    let refused = ask(
+        &server,
+        &["import", "/to"],
+        Some("{\"path\":\"/x\",\"data\":5}\n"),
+    );
+    assert_eq!(refused.status.code(), Some(1));
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        told.contains("line 1: data is neither a text nor null"),
+        "{told}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn data_comes_from_standard_input_and_a_name_cannot_drive_the_terminal() {
+    let Some(server) = server() else { return };
+    let client = make(&server, &[]).await;
+    let made = ask(&server, &["create", "-i", "/data"], Some("a\nb\n"));
+    assert!(made.status.success());
+    let (data, _) = client.get_data("/data").await.expect("it is there");
+    assert_eq!(data.as_deref(), Some(&b"a\nb\n"[..]));
+    client
+        .set_data("/data", "\u{1b}]0;owned\u{7} needle", -1)
+        .await
+        .expect("set");
+    let found = ask(&server, &["grep", "needle", "/"], None);
+    let text = String::from_utf8_lossy(&found.stdout).into_owned();
+    assert!(
+        text.contains("needle") && !text.contains('\u{1b}'),
+        "{text:?}"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_session_without_ephemerals_does_not_outlive_its_command() {
+    let Some(server) = server() else { return };
+    assert!(ask(&server, &["ls", "/"], None).status.success());
+    let sessions = server.metric("global_sessions");
+    assert_eq!(sessions.as_deref(), Some("0"));
+    assert!(
+        ask(&server, &["create", "-e", "/mine"], None)
+            .status
+            .success()
+    );
+    assert!(
+        server.word("dump").contains("/mine"),
+        "it stays until its session expires"
+    );
+}

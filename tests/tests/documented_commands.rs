@@ -1,0 +1,309 @@
+//! Every block of commands in README.md and docs is run here as it stands, unless a comment in front
+//! of it says why not:
+//!
+//! ```text
+//! <!-- test: NAME -->                the test of this name shows it
+//! <!-- another machine: WHY -->      it needs what a test has not
+//! <!-- no commands -->               settings, or what something prints
+//! ```
+//!
+//! A document's blocks run one after the other in a directory with `zoo.cfg`, `conf` and a server on
+//! port 2181, in network and mount namespaces of their own: ports and paths are those of the text.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use tests::{Missing, find_tool, or_skip, run, workspace_root, zoarium_binary};
+
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// A block of lines, without their indentation.
+#[derive(Debug)]
+struct Block {
+    /// Of its first line, from 1.
+    line: usize,
+    lines: Vec<String>,
+    /// What the comment in front of it says.
+    mark: Option<String>,
+}
+
+/// Blocks that are indented, and those between fences.
+fn blocks(text: &str) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let (mut mark, mut is_open, mut is_fenced, mut before) = (None, false, false, "");
+    for (number, line) in text.lines().enumerate() {
+        let is_fence = line.starts_with("```");
+        let indented = line
+            .strip_prefix("    ")
+            .filter(|_| !is_fenced && (is_open || before.is_empty()));
+        if is_fence {
+            is_fenced = !is_fenced;
+        }
+        let content = match indented {
+            Some(content) => Some(content),
+            None if is_fenced && !is_fence => Some(line),
+            None => None,
+        };
+        match content {
+            Some(content) if is_open => {
+                let block = blocks.last_mut().expect("a block is open");
+                block.lines.push(content.to_owned());
+            }
+            Some(content) => {
+                let lines = vec![content.to_owned()];
+                blocks.push(Block {
+                    line: number + 1,
+                    lines,
+                    mark: mark.take(),
+                });
+                is_open = true;
+            }
+            None => {
+                is_open = is_open && line.is_empty() && is_fenced;
+                if let Some(comment) = line.trim_start().strip_prefix("<!-- ") {
+                    mark = comment.strip_suffix(" -->").map(str::to_owned);
+                } else if !line.is_empty() && !is_fence {
+                    mark = None;
+                }
+            }
+        }
+        before = line.trim();
+        if before.starts_with("<!--") {
+            before = "";
+        }
+    }
+    blocks
+}
+
+/// Commands with the number of their lines: continued lines are one, and comments go.
+fn commands(block: &Block) -> Vec<(usize, String)> {
+    let mut commands: Vec<(usize, String)> = Vec::new();
+    let mut is_continued = false;
+    for (number, line) in block.lines.iter().enumerate() {
+        let code = line.find("  #").map_or(line.as_str(), |at| &line[..at]);
+        let (code, continues) = match code.trim().strip_suffix('\\') {
+            Some(code) => (code, true),
+            None => (code.trim(), false),
+        };
+        match commands.last_mut().filter(|_| is_continued) {
+            Some((_, command)) => command.push_str(code),
+            None if code.is_empty() => {}
+            None => commands.push((block.line + number, code.to_owned())),
+        }
+        is_continued = continues;
+    }
+    commands
+}
+
+/// How a command is run: servers in the background until they answer.
+fn step(place: &str, command: &str) -> String {
+    // Without a name a server is started with built-in settings; the release build is the same.
+    let command = command
+        .strip_prefix("cargo run --release")
+        .map_or(command.to_owned(), |rest| format!("zoarium{rest}"));
+    let quoted = command.replace('\'', "'\\''");
+    let is_server = command == "zoarium" || command.starts_with("zoarium server");
+    if is_server && command.contains("conf/three-servers/") && !command.contains("/1/") {
+        format!("member '{place}' '{quoted}'\n")
+    } else if is_server {
+        format!("serve '{place}' '{quoted}'\n")
+    } else if command.starts_with("conf/zkServer.sh start") {
+        format!("stop_servers\ndo_it '{place}' '{quoted}'\nwait_for_server '{place}'\n")
+    } else {
+        format!("step '{place}' '{quoted}'\n")
+    }
+}
+
+/// What the steps are made of.
+const PRELUDE: &str = r#"
+set -u
+pids=()
+stop_servers() {
+    [ ! -e data/zookeeper_server.pid ] || pids+=("$(cat data/zookeeper_server.pid)")
+    rm -f data/zookeeper_server.pid
+    for pid in "${pids[@]+"${pids[@]}"}"; do kill "$pid" 2>/dev/null; done
+    for pid in "${pids[@]+"${pids[@]}"}"; do
+        while kill -0 "$pid" 2>/dev/null; do sleep 0.05; done
+    done
+    pids=()
+}
+trap stop_servers EXIT
+failed() { echo "$1: $2 (exit code $3)" >&2; tail -n 30 output >&2; exit 1; }
+answers() { zoarium word localhost:2181 srvr >/dev/null 2>&1; }
+wait_for_server() {
+    for _ in $(seq 600); do answers && return; sleep 0.1; done
+    failed "$1" 'no server' 1
+}
+member() {
+    bash -c "exec $2" >>output 2>&1 </dev/null &
+    pids+=($!)
+}
+serve() { stop_servers; member "$@"; wait_for_server "$1"; }
+step() {
+    if ! answers; then
+        serve "$1" 'zoarium server zoo.cfg'
+        zoarium cli create /app >>output 2>&1 </dev/null
+    fi
+    do_it "$@"
+}
+do_it() {
+    timeout 120 bash -c "set -o pipefail; $2" >output 2>&1 </dev/null
+    local code=$?
+    case "$2 $code" in *' 0' | *--strict*' 1') ;; *) failed "$1" "$2" "$code" ;; esac
+    steps=$((${steps:-0} + 1))
+}
+ip link set lo up
+for place in /var/lib /var/backups; do mount -t tmpfs tmpfs "$place"; done
+ln -s "$PWD/data" /var/lib/zookeeper
+"#;
+
+fn tools() -> Result<(), Missing> {
+    for tool in [
+        "bash", "unshare", "ip", "mount", "curl", "openssl", "timeout",
+    ] {
+        find_tool(tool)?;
+    }
+    if rustix::process::geteuid().is_root() {
+        Ok(())
+    } else {
+        Err(Missing("root, for namespaces".to_owned()))
+    }
+}
+
+/// A directory as somebody has it who follows the text.
+fn place() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path();
+    let mut copy = Command::new("cp");
+    copy.arg("-r").arg(workspace_root().join("conf")).arg(path);
+    run(&mut copy, LIMIT).unwrap_or_else(|failure| panic!("{failure}"));
+    for made in ["bin", "data"] {
+        fs::create_dir(path.join(made)).expect("a directory");
+    }
+    std::os::unix::fs::symlink(zoarium_binary(), path.join("bin/zoarium")).expect("a link");
+    let config = format!(
+        "dataDir={}/data\nclientPort=2181\ntickTime=2000\nadmin.rateLimiterIntervalInMS=0\n",
+        path.display()
+    );
+    for file in ["zoo.cfg", "conf/zoo.cfg"] {
+        fs::write(path.join(file), &config).expect("write zoo.cfg");
+    }
+    dir
+}
+
+fn documents() -> Vec<String> {
+    let docs = fs::read_dir(workspace_root().join("docs")).expect("docs");
+    let names = docs.map(|entry| {
+        entry
+            .expect("a file")
+            .file_name()
+            .to_string_lossy()
+            .into_owned()
+    });
+    let mut documents: Vec<String> = names
+        .filter(|name| name.ends_with(".md"))
+        .map(|name| format!("docs/{name}"))
+        .collect();
+    documents.sort();
+    documents.insert(0, "README.md".to_owned());
+    documents
+}
+
+fn read(document: &str) -> Vec<Block> {
+    let text = fs::read_to_string(workspace_root().join(document));
+    blocks(&text.unwrap_or_else(|error| panic!("{document}: {error}")))
+}
+
+#[test]
+fn the_commands_of_all_documents_do_what_they_are_there_for() {
+    if or_skip("the commands of documents", tools()).is_none() {
+        return;
+    }
+    let mut count = 0;
+    for document in documents() {
+        let mut script = PRELUDE.to_owned();
+        let mut has_steps = false;
+        for block in read(&document).iter().filter(|block| block.mark.is_none()) {
+            // The servers of one block are not those of the next.
+            script.push_str("stop_servers\n");
+            for (line, command) in commands(block) {
+                write!(script, "{}", step(&format!("{document}:{line}"), &command))
+                    .expect("a string");
+                (has_steps, count) = (true, count + 1);
+            }
+        }
+        if has_steps {
+            follow(&document, &script);
+        }
+    }
+    println!("{count} commands");
+    assert!(count > 40, "only {count}");
+}
+
+fn follow(document: &str, script: &str) {
+    let place = place();
+    let file = place.path().join("steps.sh");
+    fs::write(&file, script).expect("write a script");
+    let path = format!(
+        "{}:{}",
+        place.path().join("bin").display(),
+        std::env::var("PATH").unwrap_or_default()
+    );
+    let mut command = Command::new("unshare");
+    command
+        .args(["--net", "--mount", "--", "bash"])
+        .arg(&file)
+        .current_dir(place.path())
+        .env("PATH", path)
+        .env("HOME", place.path())
+        .env("ZOO_LOG_DIR", place.path())
+        .env("ZOARIUM", place.path().join("bin/zoarium"))
+        .env("ZOARIUM_AUTH", "");
+    command.env_remove("ZOARIUM_AUTH");
+    run(&mut command, LIMIT).unwrap_or_else(|failure| panic!("{document}: {failure}"));
+}
+
+/// Tests that are named are there, and a block that is not run says why.
+#[test]
+fn marks_name_what_is_there() {
+    let mut marked = 0;
+    for document in documents() {
+        for block in read(&document) {
+            let Some(mark) = &block.mark else {
+                continue;
+            };
+            marked += 1;
+            let place = format!("{document}:{}: {mark}", block.line);
+            if let Some(test) = mark.strip_prefix("test: ") {
+                let folder = workspace_root().join("tests/tests").join(test);
+                let file = folder.with_extension("rs");
+                assert!(Path::new(&file).exists() || folder.is_dir(), "{place}");
+            } else {
+                let reason = mark.strip_prefix("another machine: ");
+                assert!(
+                    mark == "no commands" || reason.is_some_and(|why| !why.is_empty()),
+                    "{place}"
+                );
+            }
+        }
+    }
+    assert!(marked > 10);
+}
+
+#[test]
+fn blocks_are_found_with_their_marks() {
+    let text = "Text.\n\n    one \\\n      two   # why\n    three\n\nMore\n    no block\n\n\
+        <!-- test: x -->\n\n    four\n\n```text\nfive\n```\n";
+    let found = blocks(text);
+    assert_eq!(found.len(), 3, "{found:?}");
+    let first = commands(&found[0]);
+    assert_eq!(first, [(3, "one two".to_owned()), (5, "three".to_owned())]);
+    assert_eq!(found[1].mark.as_deref(), Some("test: x"));
+    assert_eq!(
+        (found[2].lines.as_slice(), found[2].mark.is_none()),
+        (&["five".to_owned()][..], true)
+    );
+}

@@ -1,0 +1,163 @@
+//! Disks that are slower than what greedy clients write.
+
+use proto::request::{Request, flags};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use tests::ensemble::Ensemble;
+use tests::requests::{create, set_data};
+use tests::{Faults, Flavour, Missing, Server, ServerBuilder, or_skip, wait_until};
+
+use crate::attacker::{LONG, attacker, create_long};
+use crate::crowd::{connections_to, frame_of, push, take_frame, with_sessions};
+use crate::crowds::multi_read_of;
+use crate::{FOLLOWER, LEADER, started_withstands, three};
+
+/// Longer than anything takes that has to come.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// What every path of a transaction log contains.
+const LOGS: &str = "log.";
+/// What such a disk writes in a millisecond: 10 MB/s.
+const BYTES_PER_MS: u64 = 10_000;
+/// Long writes of each of the greedy.
+const WRITES: usize = 25;
+
+/// Three voters of which the last leads; the logs of one can be made slow.
+fn with_slow_disk_at(id: u64, faults: &Faults) -> Result<Ensemble, Missing> {
+    let mut ensemble = three().prepare()?;
+    let commands = faults.commands(id);
+    let start = |ensemble: &mut Ensemble, other| match other == id {
+        true => ensemble.start_after(id, &commands),
+        false => ensemble.start(other),
+    };
+    for member in [FOLLOWER, LEADER] {
+        start(&mut ensemble, member);
+    }
+    assert_eq!(ensemble.wait_until_all_serve(), LEADER);
+    start(&mut ensemble, 2);
+    assert_eq!(ensemble.wait_until_all_serve(), LEADER);
+    Ok(ensemble)
+}
+
+/// Clients of every member write what they can.
+fn write_greedily(ensemble: &Ensemble) {
+    std::thread::scope(|scope| {
+        for member in ensemble.ids() {
+            scope.spawn(move || {
+                let mut session = attacker(ensemble, member);
+                let write = Request::Write(set_data("/long", vec![b'x'; LONG], -1));
+                for _ in 0..WRITES {
+                    session.put(&write);
+                }
+                for _ in 0..WRITES {
+                    assert_eq!(session.take().expect("an answer").err, 0);
+                }
+            });
+        }
+    });
+}
+
+fn bystanders_go_on_while_the_disk_is_slow_of(id: u64, what: &str) {
+    let Some(faults) = or_skip(what, Faults::new()) else {
+        return;
+    };
+    let start = || with_slow_disk_at(id, &faults);
+    let attack = |ensemble: &Ensemble| {
+        faults.slow_syncs(id, LOGS, BYTES_PER_MS);
+        write_greedily(ensemble);
+    };
+    started_withstands(what, start, create_long, attack);
+}
+
+/// It commits by its followers' disks, and would have to keep what its own has not.
+#[test]
+fn greedy_writers_wait_for_the_slow_disk_of_their_leader() {
+    bystanders_go_on_while_the_disk_is_slow_of(LEADER, "greedy writers and a leader's slow disk");
+}
+
+/// It would have to keep what is committed without it, and would be dropped.
+#[test]
+fn greedy_writers_wait_for_the_slow_disk_of_a_follower() {
+    bystanders_go_on_while_the_disk_is_slow_of(FOLLOWER, "greedy writers and a slow follower");
+}
+
+/// While too much of a client waits for the disk, the server does not read the rest of the long request
+/// that has begun to come in. It must not hold that against the client, as it does against one that sends
+/// half a long request and leaves it at that.
+#[test]
+fn a_client_that_is_not_read_from_is_not_too_slow() {
+    /// Longer than a client may take to send a long request while others wait for the memory.
+    const STILL_MS: &str = "14000";
+    const WHAT: &str = "a disk that stands still";
+    /// Connections whose requests take all the memory for requests that wait.
+    const FILLING: usize = 40;
+    /// Requests of each, none of which needs room of its own.
+    const SHORT: usize = 40;
+    /// Those of the client: more than is free when the others have theirs.
+    const OWN: usize = 100;
+    /// What waits when no more of them is read: 15 KiB each, of 16 MiB.
+    const FULL: usize = 1030;
+    let Some(faults) = or_skip(WHAT, Faults::new()) else {
+        return;
+    };
+    let builder = ServerBuilder::new(Flavour::Zoarium)
+        .after(&faults.commands(1))
+        .setting("maxSessionTimeout", "120000")
+        .property("zookeeper.nio.sessionlessCnxnTimeout", STILL_MS);
+    let Some(server) = or_skip(WHAT, builder.start()) else {
+        return;
+    };
+    let address = server.address().parse().expect("an address");
+    let mut streams = with_sessions(connections_to(address, 2));
+    let (client, others) = streams.split_first_mut().expect("connections");
+    let (filling, halves) = others.split_at_mut(FILLING);
+    let first = create("/short", "", flags::PERSISTENT);
+    ask(client, &frame_of(1, &Request::Write(first)));
+    take_frame(client).expect("an answer");
+
+    let write = frame_of(2, &Request::Write(set_data("/short", "", -1)));
+    let long = frame_of(4, &multi_read_of(10_000));
+    let (half, rest) = long.split_at(long.len() / 2);
+    faults.hold_syncs(1, LOGS);
+    let short = frame_of(3, &multi_read_of(800));
+    ask(client, &[&write, &short.repeat(OWN)[..], half].concat());
+    wait_until(LIMIT, || faults.has_held(1).then_some(())).expect("a sync that waits");
+    for stream in &mut *filling {
+        ask(stream, &[&write[..], &short.repeat(SHORT)].concat());
+    }
+    let is_full = || (queued(&server) >= FULL).then_some(());
+    wait_until(LIMIT, is_full).expect("as many requests as the server takes in");
+    // With this it looks whether it may go on reading.
+    let (next, rest) = rest.split_at(1);
+    ask(client, next);
+    push(halves, half);
+    ask(client, rest);
+    // The server measures the time: it ends who says nothing for so long.
+    let mut silent = TcpStream::connect(address).expect("a connection");
+    let ended = silent.read(&mut [0]).expect("the end of the connection");
+    assert_eq!(ended, 0, "the server has said something");
+    faults.release(1);
+    for answer in 1..=OWN + 2 {
+        let frame = take_frame(client);
+        assert!(frame.is_some(), "no answer to request {answer}");
+    }
+    for stream in filling {
+        for _ in 0..=SHORT {
+            take_frame(stream).expect("an answer");
+        }
+    }
+}
+
+/// Requests that wait for an answer.
+fn queued(server: &Server) -> usize {
+    let cons = server.word("cons");
+    let numbers = cons.split("queued=").skip(1);
+    let numbers = numbers.filter_map(|rest| rest.split(',').next()?.parse::<usize>().ok());
+    numbers.sum()
+}
+
+fn ask(stream: &mut TcpStream, requests: &[u8]) {
+    stream.write_all(requests).expect("the requests are taken");
+}

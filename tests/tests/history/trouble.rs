@@ -1,0 +1,254 @@
+//! Whatever becomes of the files of a history: the server goes on, and what can be made again is.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use client::Create;
+use serde_json::Value;
+use tests::{Faults, or_skip, wait_for};
+
+use crate::site::{LIMIT, SUPER, Site};
+
+/// Creates so many znodes below `/t`, and waits until that is recorded.
+async fn write(site: &Site, top: &str, count: u32) -> i64 {
+    let client = site.client().await;
+    let persistent = Create::persistent();
+    client.create(top, "", &persistent).await.expect("create");
+    for number in 0..count {
+        // Long enough to lie by itself.
+        let data = format!("{number}").repeat(300);
+        let path = format!("{top}/{number:03}");
+        client
+            .create(&path, data, &persistent)
+            .await
+            .expect("create");
+    }
+    let last = client.set_data(top, "end", 0).await.expect("set");
+    site.wait_until_recorded(last.mzxid);
+    last.mzxid
+}
+
+/// All changes below a path, as one text.
+fn told(site: &Site, top: &str) -> String {
+    let target = format!("history/changes?path={top}&recursive=true&limit=1000&diff=true");
+    let mut page = site.json(&target, Some(SUPER));
+    // What was read from the log has no client.
+    for change in page["results"].as_array_mut().expect("results") {
+        change["client"].take();
+        change["identities"].take();
+    }
+    page["results"].to_string()
+}
+
+fn history_of(site: &Site) -> PathBuf {
+    site.server.data_dir().join("history")
+}
+
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(dir).expect("a directory").flatten() {
+        match entry.path() {
+            path if path.is_dir() => found.extend(files(&path)),
+            path => found.push(path),
+        }
+    }
+    found
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a directory");
+    for entry in fs::read_dir(from).expect("a directory").flatten() {
+        let target = to.join(entry.file_name());
+        match entry.path() {
+            path if path.is_dir() => copy(&path, &target),
+            path => drop(fs::copy(path, target).expect("copy")),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_damaged_history_is_moved_aside_and_made_again() {
+    let Some(mut site) = Site::start(&[]) else {
+        return;
+    };
+    let last = write(&site, "/t", 200).await;
+    let wanted = told(&site, "/t");
+    site.server.terminate();
+    let dir = history_of(&site);
+    for file in files(&dir) {
+        let mut bytes = fs::read(&file).expect("read");
+        for at in (0..bytes.len()).step_by(64) {
+            bytes[at] ^= 0x55;
+        }
+        fs::write(&file, bytes).expect("write");
+    }
+    site.server.launch().expect("it starts all the same");
+    let client = site.client().await;
+    client.set_data("/t", "again", -1).await.expect("set");
+    site.wait_until_recorded(last + 1);
+    let aside = dir.with_extension("aside");
+    assert!(aside.is_dir(), "nothing was moved aside");
+    assert!(
+        site.server
+            .log()
+            .contains("it is moved aside and made again")
+    );
+    let found = told(&site, "/t");
+    let found: Vec<Value> = serde_json::from_str(&found).expect("JSON");
+    let wanted: Vec<Value> = serde_json::from_str(&wanted).expect("JSON");
+    // The newest comes first.
+    assert_eq!(found[1..], wanted);
+}
+
+#[tokio::test]
+async fn a_history_that_is_removed_beneath_a_server_is_made_again() {
+    let Some(site) = Site::start(&[]) else { return };
+    write(&site, "/t", 60).await;
+    let wanted = told(&site, "/t");
+    fs::remove_dir_all(history_of(&site)).expect("remove");
+    write(&site, "/other", 60).await;
+    wait_for("history of before", LIMIT, || {
+        let answer = site.get("history/changes?path=/t&recursive=true", Some(SUPER));
+        (answer.status == 200).then_some(())
+    });
+    assert_eq!(told(&site, "/t"), wanted);
+    // It is there, and not only in memory.
+    wait_for("directory of the history", LIMIT, || {
+        history_of(&site).join("index").is_dir().then_some(())
+    });
+}
+
+#[tokio::test]
+async fn the_history_of_another_server_is_not_taken_for_the_own() {
+    let (Some(mut one), Some(mut other)) = (Site::start(&[]), Site::start(&[])) else {
+        return;
+    };
+    write(&one, "/mine", 20).await;
+    let last = write(&other, "/theirs", 30).await;
+    let wanted = told(&one, "/mine");
+    one.server.terminate();
+    other.server.terminate();
+    let dir = history_of(&one);
+    fs::remove_dir_all(&dir).expect("remove");
+    copy(&history_of(&other), &dir);
+    one.server.launch().expect("it starts all the same");
+    let client = one.client().await;
+    let mut zxid = 0;
+    while zxid <= last {
+        zxid = client.set_data("/", "", -1).await.expect("set").mzxid;
+    }
+    one.wait_until_recorded(zxid);
+    wait_for("own history", LIMIT, || {
+        (told(&one, "/mine") == wanted).then_some(())
+    });
+    assert_eq!(told(&one, "/theirs"), "[]");
+}
+
+#[tokio::test]
+async fn a_disk_that_is_nearly_full_drops_the_history_first() {
+    let Some(mut site) = Site::start(&[]) else {
+        return;
+    };
+    write(&site, "/t", 5).await;
+    site.server.terminate();
+    // More than any disk has.
+    let config = site.server.config_file();
+    let text = fs::read_to_string(&config).expect("zoo.cfg");
+    let full = text.replace(
+        "history.minFreeMegabytes=0",
+        "history.minFreeMegabytes=1000000000",
+    );
+    assert_ne!(full, text);
+    fs::write(&config, full).expect("write zoo.cfg");
+    site.server.launch().expect("it starts all the same");
+    let client = site.client().await;
+    client.set_data("/t", "goes on", -1).await.expect("set");
+    wait_for("removal", LIMIT, || {
+        (!history_of(&site).exists()).then_some(())
+    });
+    let answer = site.get("history/changes?path=/t", Some(SUPER));
+    assert_eq!(answer.status, 503, "{}", answer.text());
+    assert!(answer.text().contains("not open"), "{}", answer.text());
+    assert_eq!(site.get("history/feed", Some(SUPER)).status, 503);
+    assert!(site.server.log().contains("the change history was removed"));
+    // With room, it is made again of the files.
+    site.server.terminate();
+    fs::write(&config, text).expect("write zoo.cfg");
+    site.server.launch().expect("a start");
+    let client = site.client().await;
+    let last = client.set_data("/t", "end", -1).await.expect("set");
+    site.wait_until_recorded(last.mzxid);
+    let page = site.json(
+        "history/changes?path=/t&op=set&oldest_first=true",
+        Some(SUPER),
+    );
+    assert_eq!(page["results"].as_array().expect("results").len(), 3);
+}
+
+/// Not what is free is small, but writes fail: a quota of the file system, say.
+#[tokio::test]
+async fn a_full_disk_takes_the_history_and_nothing_else() {
+    let Some(faults) = or_skip("a full disk", Faults::new()) else {
+        return;
+    };
+    let Some(site) = Site::start_after(&[], Some(&faults.commands(1))) else {
+        return;
+    };
+    write(&site, "/t", 20).await;
+    let dir = history_of(&site);
+    faults.fill_disk(1, "/history/");
+    let client = site.client().await;
+    let mut number = 0_u32;
+    let deadline = Instant::now() + LIMIT;
+    while !site
+        .server
+        .log()
+        .contains("the disk is full: the change history was removed")
+    {
+        assert!(Instant::now() < deadline, "{}", site.server.log());
+        // All of them are acknowledged.
+        let path = format!("/t/more-{number}");
+        let data = format!("{number}").repeat(2000);
+        let created = client.create(&path, data, &Create::persistent()).await;
+        created.expect("create");
+        number += 1;
+    }
+    faults.end_full_disk(1);
+    let last = client.set_data("/t", "end", -1).await.expect("set");
+    // It is made again of the files.
+    site.wait_until_recorded(last.mzxid);
+    assert!(dir.is_dir());
+    let target = "history/changes?path=/t&recursive=true&op=create&limit=1000";
+    let page = site.json(target, Some(SUPER));
+    let found = page["results"].as_array().expect("results").len();
+    assert_eq!(
+        found,
+        21 + usize::try_from(number).expect("few").min(1000 - 21)
+    );
+}
+
+#[tokio::test]
+async fn patterns_that_leave_out_everything_record_nothing() {
+    let Some(site) = Site::start(&[("history.exclude", "/")]) else {
+        return;
+    };
+    let client = site.client().await;
+    let last = client.create2("/t", "", &Create::persistent()).await;
+    let last = last.expect("create").1.czxid;
+    let all = wait_for("word of the last transaction", LIMIT, || {
+        let target = "history/changes?path=/&recursive=true";
+        let answer = site.get(target, Some(SUPER));
+        let found: Value = serde_json::from_slice(&answer.body).ok()?;
+        let head = found["extent"]["head"].as_str()?.strip_prefix("0x")?;
+        (i64::from_str_radix(head, 16).ok()? >= last).then_some(found)
+    });
+    assert_eq!(all["results"].as_array().expect("results").len(), 0);
+    let answer = site.get("history/changes?path=/t", Some(SUPER));
+    assert_eq!(answer.status, 404);
+    assert!(
+        answer.text().contains("history.exclude"),
+        "{}",
+        answer.text()
+    );
+}

@@ -1,0 +1,199 @@
+//! The Debian package: it is built, installed into a root of its own, serves, and goes.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use tests::{
+    Missing, Port, Process, find_tool, four_letter_word, or_skip, run, wait_for, workspace_root,
+    zoarium_binary,
+};
+
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// A root with the data base of dpkg and nothing else.
+struct Root {
+    dir: tempfile::TempDir,
+}
+
+impl Root {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        // Others walk through it.
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("rights");
+        for made in ["var/lib/dpkg/info", "var/lib/dpkg/updates", "etc"] {
+            fs::create_dir_all(dir.path().join(made)).expect("a directory");
+        }
+        fs::write(dir.path().join("var/lib/dpkg/status"), "").expect("a file");
+        Self { dir }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    /// What a package of this root depends on is on the machine that the scripts run on.
+    fn dpkg(&self, arguments: &[&str]) -> String {
+        let mut command = Command::new("dpkg");
+        command
+            .arg(format!("--root={}", self.dir.path().display()))
+            .args([
+                "--force-script-chrootless",
+                "--force-depends",
+                "--force-confold",
+            ])
+            .args(arguments);
+        run(&mut command, LIMIT).unwrap_or_else(|failure| panic!("{arguments:?}: {failure}"))
+    }
+}
+
+fn tools() -> Result<(), Missing> {
+    for tool in [
+        "dpkg",
+        "dpkg-deb",
+        "strip",
+        "systemd-sysusers",
+        "systemd-tmpfiles",
+    ] {
+        find_tool(tool)?;
+    }
+    if rustix::process::geteuid().is_root() {
+        Ok(())
+    } else {
+        Err(Missing("root, to install a package".to_owned()))
+    }
+}
+
+fn build(dir: &Path, version: &str) -> PathBuf {
+    let output = dir.join(format!("zoarium_{version}.deb"));
+    let mut command = Command::new(workspace_root().join("conf/deb/build.sh"));
+    command.arg(zoarium_binary()).arg(version).arg(&output);
+    run(&mut command, LIMIT).unwrap_or_else(|failure| panic!("no package: {failure}"));
+    output
+}
+
+#[test]
+fn a_package_is_installed_serves_is_upgraded_and_goes() {
+    if or_skip("the Debian package", tools()).is_none() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let (first, second) = (build(dir.path(), "0.1.0"), build(dir.path(), "0.1.1"));
+    let root = Root::new();
+    root.dpkg(&["--install", first.to_str().expect("text")]);
+    let users = fs::read_to_string(root.path("etc/passwd")).expect("users");
+    let user = users.lines().find(|line| line.starts_with("zookeeper:"));
+    let id: u32 = user
+        .and_then(|line| line.split(':').nth(2)?.parse().ok())
+        .expect("a user");
+    let data = root.path("var/lib/zookeeper");
+    let found = fs::metadata(&data).expect("a data directory");
+    assert_eq!((found.uid(), found.mode() & 0o777), (id, 0o750));
+    let unit = fs::read_to_string(root.path("lib/systemd/system/zoarium.service")).expect("a unit");
+    assert!(unit.contains("\nExecStart=/usr/bin/zoarium server /etc/zookeeper/conf/zoo.cfg\n"));
+
+    // What an operator changes: here, where the root and the ports are.
+    let config = root.path("etc/zookeeper/conf/zoo.cfg");
+    let (port, admin) = (Port::take(), Port::take());
+    let text = fs::read_to_string(&config).expect("zoo.cfg");
+    let mine =
+        text.replace(
+            "dataDir=/var",
+            &format!("dataDir={}/var", root.dir.path().display()),
+        )
+        .replace(
+            "clientPort=2181",
+            &format!("clientPort={}\nclientPortAddress=127.0.0.1", port.number()),
+        ) + &format!("admin.serverPort={}\n", admin.number());
+    assert_ne!(mine, text);
+    fs::write(&config, &mine).expect("write zoo.cfg");
+    serves(&root, port.number());
+
+    root.dpkg(&["--install", second.to_str().expect("text")]);
+    assert_eq!(fs::read_to_string(&config).expect("zoo.cfg"), mine);
+    let listed = root.dpkg(&["--status", "zoarium"]);
+    assert!(listed.contains("Version: 0.1.1"), "{listed}");
+    serves(&root, port.number());
+
+    root.dpkg(&["--remove", "zoarium"]);
+    assert!(!root.path("usr/bin/zoarium").exists());
+    assert_eq!(fs::read_to_string(&config).expect("zoo.cfg"), mine);
+    root.dpkg(&["--purge", "zoarium"]);
+    assert!(!config.exists());
+    assert!(data.join("version-2").is_dir(), "the data is gone");
+}
+
+/// As the unit starts it, but for the root: it tells systemd that it is ready, and ends when it is
+/// told to. Then the wrapper that the package brings looks at it.
+fn serves(root: &Root, port: u16) {
+    let socket_path = root.path("notify");
+    fs::remove_file(&socket_path).ok();
+    let socket = std::os::unix::net::UnixDatagram::bind(&socket_path).expect("a socket");
+    socket.set_read_timeout(Some(LIMIT)).expect("a limit");
+    let mut command = Command::new(root.path("usr/bin/zoarium"));
+    command
+        .arg("server")
+        .arg(root.path("etc/zookeeper/conf/zoo.cfg"))
+        .env("NOTIFY_SOCKET", &socket_path)
+        .env("WATCHDOG_USEC", "3000000")
+        .stdin(Stdio::null());
+    let mut process = Process::spawn(&mut command, &root.path("log")).expect("start it");
+    let told = || {
+        let mut buffer = [0; 256];
+        let len = socket.recv(&mut buffer).expect("a word to systemd");
+        String::from_utf8_lossy(&buffer[..len]).trim().to_owned()
+    };
+    assert_eq!(told(), "READY=1", "{}", process.log());
+    assert!(
+        four_letter_word(port, "srvr")
+            .expect("an answer")
+            .contains("Mode: standalone")
+    );
+    // The watchdog is told again and again.
+    assert_eq!(
+        (told(), told()),
+        ("WATCHDOG=1".to_owned(), "WATCHDOG=1".to_owned())
+    );
+    let mut status = Command::new(root.path("usr/share/zoarium/bin/zkServer.sh"));
+    status
+        .arg("--config")
+        .arg(root.path("etc/zookeeper/conf"))
+        .arg("status")
+        .env("ZOARIUM", root.path("usr/bin/zoarium"));
+    let printed = run(&mut status, LIMIT).unwrap_or_else(|failure| panic!("{failure}"));
+    assert!(printed.contains("Mode: standalone"), "{printed}");
+    process.signal(rustix::process::Signal::TERM);
+    let status = process.wait(LIMIT).expect("an end");
+    assert_eq!(status.code(), Some(0));
+    let last = wait_for("the end is told", LIMIT, || {
+        let word = told();
+        (word != "WATCHDOG=1").then_some(word)
+    });
+    assert_eq!(last, "STOPPING=1");
+}
+
+/// systemd's own judgement of the unit.
+#[test]
+fn the_unit_is_one_that_systemd_takes() {
+    let Some(tool) = or_skip("the unit", find_tool("systemd-analyze")) else {
+        return;
+    };
+    let dir = tempfile::tempdir().expect("a directory");
+    let unit = workspace_root().join("conf/systemd/zoarium.service");
+    let text = fs::read_to_string(unit).expect("a unit");
+    let copy = dir.path().join("zoarium.service");
+    let binary = zoarium_binary().display().to_string();
+    // The program is looked for where the unit says.
+    fs::write(&copy, text.replace("/usr/bin/zoarium", &binary)).expect("a file");
+    let mut command = Command::new(tool);
+    command.args(["verify", "--man=no"]).arg(&copy);
+    let output = command.output().expect("run systemd-analyze");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let about_it: Vec<&str> = said
+        .lines()
+        .filter(|line| line.contains("zoarium"))
+        .collect();
+    assert!(about_it.is_empty() && output.status.success(), "{said}");
+}

@@ -1,0 +1,176 @@
+//! No server shows a secret: the search that every test does, with servers that are made to say much, and with one that
+//! is made to show something.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
+
+use proto::request::{Request, flags};
+use tests::requests::{create, delete, get_data, set_data};
+use tests::secrets::{CAROL, SASL_BOB, STORE, SUPER, SUPER_DIGEST, WRONG, ZNODE_DATA};
+use tests::{
+    Flavour, HttpRequest, Port, RawSession, Server, ServerBuilder, four_letter_word, http_get,
+    or_skip, wait_for,
+};
+
+/// With secrets in its file and on its command line, an audit log and an admin port.
+fn builder(admin: &Port) -> ServerBuilder {
+    ServerBuilder::new(Flavour::Zoarium)
+        .setting("audit.enable", "true")
+        .setting("admin.enableServer", "true")
+        .setting("admin.serverAddress", "127.0.0.1")
+        .setting("admin.serverPort", &admin.number().to_string())
+        .setting("ssl.keyStore.password", STORE)
+        .setting("SASLAuthenticationProvider.superPassword", SASL_BOB)
+        .property(
+            "zookeeper.DigestAuthenticationProvider.superDigest",
+            SUPER_DIGEST,
+        )
+        .property("zookeeper.ssl.quorum.trustStore.password", STORE)
+        .property("my.own.Password", WRONG)
+}
+
+fn start(admin: &Port) -> Option<Server> {
+    or_skip("secrets", builder(admin).start())
+}
+
+fn open(server: &Server) -> RawSession {
+    RawSession::open(&server.address(), None, 10_000).expect("a session")
+}
+
+/// Makes a znode whose path is a secret. The answer, which has the path, is not taken.
+fn create_by_its_secret(server: &Server, flags: i32) -> RawSession {
+    let mut session = open(server);
+    session.put(&Request::Write(create(&format!("/{WRONG}"), "", flags)));
+    session.flush().expect("a connection");
+    let log = server.data_dir().join("../zookeeper_audit.log");
+    wait_for("the line of the audit log", Duration::from_secs(60), || {
+        let lines = std::fs::read_to_string(&log).unwrap_or_default();
+        lines.contains(WRONG).then_some(())
+    });
+    session
+}
+
+/// What the panic says.
+fn said(task: impl FnOnce()) -> String {
+    let refused = catch_unwind(AssertUnwindSafe(task)).expect_err("nothing was found");
+    *refused.downcast::<String>().expect("a text")
+}
+
+#[test]
+fn commands_words_and_refusals_show_none() {
+    let admin = Port::take();
+    let Some(mut server) = start(&admin) else {
+        return;
+    };
+    let mut session = open(&server);
+    let data = || ZNODE_DATA.as_bytes().to_vec();
+    for credentials in [SUPER, CAROL] {
+        let answer = session.authenticate("digest", credentials);
+        assert_eq!(answer.expect("an answer").err, 0);
+    }
+    for request in [
+        Request::Write(create("/a", data(), flags::PERSISTENT)),
+        Request::Write(create("/a", data(), flags::PERSISTENT)),
+        Request::Write(create("//bad", data(), flags::PERSISTENT)),
+        Request::Write(set_data("/a", data(), 7)),
+        Request::Write(set_data("/a", data(), -1)),
+        Request::Write(delete("/missing", -1)),
+    ] {
+        session.call(&request).expect("an answer");
+    }
+    let read = session.call(&get_data("/a")).expect("an answer");
+    let is_there = read
+        .body
+        .windows(ZNODE_DATA.len())
+        .any(|part| part == data());
+    assert!(is_there, "a client gets its data");
+    for word in ["conf", "envi", "cons", "dump", "mntr", "srvr", "wchp"] {
+        assert!(!server.word(word).is_empty(), "{word}");
+    }
+    for command in [
+        "",
+        "/system_properties",
+        "/initial_configuration",
+        "/configuration",
+        "/environment",
+    ] {
+        let answer = http_get(admin.number(), &format!("/commands{command}"));
+        assert_eq!(answer.status, 200, "{command}");
+    }
+    let shown = http_get(admin.number(), "/commands/initial_configuration").text();
+    assert!(shown.contains("ssl.keyStore.password=*****"), "{shown}");
+    for credentials in [WRONG, CAROL, SUPER] {
+        let request = HttpRequest {
+            method: "POST",
+            target: "/commands/restore",
+            headers: &[("Authorization", &format!("digest {credentials}"))],
+            body: Some(b""),
+        };
+        request.send(admin.number()).expect("an answer");
+    }
+    drop(session);
+    server.terminate();
+    let audited = server.data_dir().join("../zookeeper_audit.log");
+    let audited = std::fs::read_to_string(audited).expect("an audit log");
+    assert!(audited.contains("operation=setData"), "{audited}");
+}
+
+#[test]
+fn a_store_that_cannot_be_opened_is_refused_without_its_password() {
+    let admin = Port::take();
+    let builder = builder(&admin)
+        .setting("secureClientPort", &Port::take().number().to_string())
+        .setting("ssl.keyStore.location", "/proc/self/comm")
+        .setting("ssl.keyStore.type", "PKCS12");
+    let refused = builder.try_start().expect("ours is there");
+    let log = refused.expect_err("no key store").log;
+    assert!(
+        log.contains("/proc/self/comm: it is no PKCS12 store"),
+        "{log}"
+    );
+}
+
+/// The search is in force: a secret in a name is in the audit log.
+#[test]
+fn a_log_that_shows_a_secret_fails_the_test() {
+    let admin = Port::take();
+    let Some(mut server) = start(&admin) else {
+        return;
+    };
+    let _session = create_by_its_secret(&server, flags::PERSISTENT);
+    let said = said(|| {
+        server.terminate();
+    });
+    assert!(
+        said.contains("zookeeper_audit.log shows a wrong password in clear in line"),
+        "{said}"
+    );
+    assert!(!said.contains(WRONG), "{said}");
+}
+
+/// The same for what operators are answered.
+#[test]
+fn an_answer_that_shows_a_secret_fails_the_test() {
+    let admin = Port::take();
+    let Some(server) = start(&admin) else {
+        return;
+    };
+    let mut session = create_by_its_secret(&server, flags::EPHEMERAL);
+    let by_word = said(|| drop(four_letter_word(server.port(), "dump")));
+    assert!(
+        by_word.contains("to dump shows a wrong password in clear"),
+        "{by_word}"
+    );
+    let by_command = said(|| drop(http_get(admin.number(), "/commands/dump")));
+    assert!(
+        by_command.contains("to /commands/dump shows a wrong password"),
+        "{by_command}"
+    );
+    let by_client = said(|| drop(session.take()));
+    assert!(
+        by_client.contains("an answer to a client shows a wrong password"),
+        "{by_client}"
+    );
+    let at_the_end = said(|| drop(server));
+    assert!(at_the_end.contains("zookeeper_audit.log"), "{at_the_end}");
+}
