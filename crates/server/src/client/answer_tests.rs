@@ -108,7 +108,8 @@ fn drain(
     served.note_changed(&mut state);
     assert_eq!(connection.has_left_over(), state.client.waiting() > 0);
     let mut replies = Vec::new();
-    let mut out = &*state.take_outbox();
+    let taken = state.take_outbox();
+    let mut out = &*taken.frames;
     while let Some((len, rest)) = out.split_first_chunk() {
         let (frame, rest) = rest.split_at(u32::from_be_bytes(*len) as usize);
         let err = i32::from_be_bytes(frame[12..16].try_into().unwrap());

@@ -18,6 +18,7 @@ use tokio::sync::Notify;
 use tree::WatcherId;
 
 use super::held::{Held, HeldBytes};
+use super::outgoing::{EventFrame, LongEvent, Outgoing, bytes_of};
 use super::room::Room;
 use super::sasl::Login;
 use crate::metrics::ConnectionStats;
@@ -39,7 +40,9 @@ pub(crate) struct ConnectionState {
     /// Requests without a reply, and the frames for the socket. Of a long read that waits, its frame's
     /// room.
     pub(crate) client: ClientConnection<Option<Room>>,
-    /// Bytes of events in the outbox.
+    /// Long events, with their places in the outbox.
+    long_events: Vec<LongEvent>,
+    /// Bytes of events in the outbox and beside it.
     event_bytes: usize,
     /// Bytes of a long reply among them, which has room of its own.
     roomy_bytes: usize,
@@ -72,6 +75,7 @@ impl Connection {
             left_over: AtomicBool::new(false),
             state: Mutex::new(ConnectionState {
                 client: ClientConnection::new(identities),
+                long_events: Vec::new(),
                 event_bytes: 0,
                 roomy_bytes: 0,
                 writing: Writing::default(),
@@ -112,12 +116,12 @@ impl Connection {
         self.wake.notified().await;
     }
 
-    /// Appends an already encoded event frame for a watch that fired.
+    /// Appends an already encoded event for a watch that fired.
     ///
     /// A client that does not read cannot make the server hold its events for ever: beyond
     /// [`limits::UNREAD_EVENT_BYTES_MAX`], or less if all connections together hold a lot, the
     /// connection is given up.
-    pub(crate) fn push_event(&self, frame: &[u8]) {
+    pub(crate) fn push_event(&self, frame: EventFrame<'_>) {
         let mut state = self.lock();
         if self.is_closed() {
             return;
@@ -132,7 +136,13 @@ impl Connection {
             return;
         }
         state.event_bytes += frame.len();
-        state.client.outbox.extend_from_slice(frame);
+        match frame {
+            EventFrame::Short(frame) => state.client.outbox.extend_from_slice(frame),
+            EventFrame::Long(frame) => {
+                let place = state.client.outbox.len();
+                state.long_events.push((place, frame));
+            }
+        }
         state.note_held();
         self.stats.packets_sent(1);
     }
@@ -165,10 +175,14 @@ impl Deref for Connection {
 
 impl ConnectionState {
     /// Takes what is to be written, once what was taken before is.
-    pub(crate) fn take_outbox(&mut self) -> Vec<u8> {
-        let taken = std::mem::take(&mut self.client.outbox);
+    pub(crate) fn take_outbox(&mut self) -> Outgoing {
+        let taken = Outgoing {
+            frames: std::mem::take(&mut self.client.outbox),
+            long_events: std::mem::take(&mut self.long_events),
+        };
+        let frame_bytes = taken.frames.len() - std::mem::take(&mut self.roomy_bytes);
         self.writing = Writing {
-            bytes: taken.len() - std::mem::take(&mut self.roomy_bytes),
+            bytes: frame_bytes + bytes_of(&taken.long_events),
             event_bytes: std::mem::take(&mut self.event_bytes),
         };
         self.note_held();
@@ -180,7 +194,9 @@ impl ConnectionState {
         let client = &self.client;
         let queued = client.queued_bytes() + client.waiting() * size_of::<Queued<Option<Room>>>();
         let unsent = client.outbox.len() - self.roomy_bytes + self.writing.bytes;
-        self.held.set(queued + unsent);
+        // Whoever shares an event is counted with all of it: it may be the last who holds it.
+        let long_events = bytes_of(&self.long_events);
+        self.held.set(queued + unsent + long_events);
     }
 
     /// Bytes that it may hold, as long as it is not more than `max`.

@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use hosting::{Answered, Connected, Delivering, ToAnswer, answer_sync, deliver};
 use replica::connection::WriteAnswer;
 use replica::{Applied, LargeBytes, Service};
 use tree::{Event, Tree};
 
+use super::outgoing::{EventFrame, LONG_EVENT_BYTES};
 use crate::client::answer::{Served, pace_before_write, pace_of_core};
 use crate::client::clients::Clients;
 use crate::client::connection::Connection;
@@ -155,6 +157,7 @@ impl Delivery {
             delivery: self,
             clients,
             now_ms,
+            long_event: Bytes::new(),
         }
     }
 }
@@ -164,6 +167,21 @@ struct Answering<'a> {
     delivery: &'a mut Delivery,
     clients: &'a Clients,
     now_ms: u64,
+    /// The last one: most often the next watcher gets the same.
+    long_event: Bytes,
+}
+
+impl Answering<'_> {
+    /// Copied once for all watchers in a row, if it is long.
+    fn shared<'f>(&mut self, frame: &'f [u8]) -> EventFrame<'f> {
+        if frame.len() < LONG_EVENT_BYTES {
+            return EventFrame::Short(frame);
+        }
+        if self.long_event != frame {
+            self.long_event = Bytes::copy_from_slice(frame);
+        }
+        EventFrame::Long(self.long_event.clone())
+    }
 }
 
 impl Delivering for Answering<'_> {
@@ -179,7 +197,7 @@ impl Delivering for Answering<'_> {
     }
 
     fn push_event(&mut self, connection: &Arc<Connection>, frame: &[u8]) {
-        connection.push_event(frame);
+        connection.push_event(self.shared(frame));
         let replies = &mut self.delivery.replies;
         replies.event(frame.len().saturating_sub(4));
         self.touched(connection);

@@ -12,6 +12,7 @@ mod held;
 pub(crate) mod inbox;
 pub(crate) mod large;
 pub(crate) mod listener;
+mod outgoing;
 mod permits;
 pub(crate) mod registry;
 pub(crate) mod request_throttle;

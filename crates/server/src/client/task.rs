@@ -353,12 +353,12 @@ pub(super) async fn flush<S: Stream>(
     socket: &mut Socket<S>,
 ) -> io::Result<ControlFlow<()>> {
     loop {
-        let (frames, ends) = {
+        let (outgoing, ends) = {
             let mut state = connection.lock();
             let ends = state.client.ends_after_flush;
             (state.take_outbox(), ends)
         };
-        if frames.is_empty() {
+        if outgoing.is_empty() {
             return Ok(if ends {
                 ControlFlow::Break(())
             } else {
@@ -366,7 +366,7 @@ pub(super) async fn flush<S: Stream>(
             });
         }
         let write = async {
-            socket.stream.write_all(&frames).await?;
+            outgoing.write_to(&mut socket.stream).await?;
             // TLS keeps what the socket did not take; TCP has nothing to flush.
             socket.stream.flush().await
         };
