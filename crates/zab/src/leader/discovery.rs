@@ -162,24 +162,49 @@ impl Leader {
             return Err(unexpected(&packet));
         };
         let sid = self.links.get(&link).and_then(|link| link.sid);
-        let Phase::CollectingEpochAcks { acked } = &mut self.phase else {
+        if !matches!(self.phase, Phase::CollectingEpochAcks { .. }) {
             self.synchronise(link, last_logged, now_ms, out);
             return Ok(());
-        };
+        }
         if let (Some(current_epoch), Some(sid)) = (current_epoch, sid) {
-            if (current_epoch, last_logged) > (self.current_epoch, self.last) {
+            let is_ahead = (current_epoch, last_logged) > (self.current_epoch, self.last);
+            if is_ahead && !self.has_all_committed_in(current_epoch) {
                 return Err(LinkFault::HistoryAhead {
                     current_epoch,
                     last_logged,
                 });
             }
-            if last_logged != Zxid(-1) {
+            if let Phase::CollectingEpochAcks { acked } = &mut self.phase
+                && last_logged != Zxid(-1)
+            {
                 acked.insert(sid);
             }
         }
         self.set_state(link, LinkState::AwaitingEpochAcks { last_logged });
         self.check_epoch_acks(now_ms, out);
         Ok(())
+    }
+
+    /// Whether nothing beyond this server's history can have been committed in that epoch, though a
+    /// learner has logged more of it, so that the learner may be led, and cut.
+    ///
+    /// Without this no leader could ever come about where a reconfiguration removes a voter, that voter
+    /// alone has logged something behind it, and the list in force needs its vote.
+    ///
+    /// Both servers have had the same leader last, so what the learner has more comes behind the proposed
+    /// list in one order, and nothing of it was committed without a quorum of that list. Whoever has
+    /// acknowledged the new epoch without being ahead has not logged it and takes no more of it.
+    fn has_all_committed_in(&self, epoch: Epoch) -> bool {
+        let (Some(next), Some(config)) = (&self.next, &self.epoch_config) else {
+            return false;
+        };
+        let Phase::CollectingEpochAcks { acked } = &self.phase else {
+            return false;
+        };
+        let may_have_more = |sid| next.quorum.is_voter(sid) && !acked.contains(&sid);
+        epoch == self.current_epoch
+            && config.version <= self.last.0
+            && !next.quorum.is_quorum(&may_have_more)
     }
 
     pub(super) fn check_epoch_acks(&mut self, now_ms: i64, out: &mut Vec<Action>) {
