@@ -6,7 +6,9 @@
 //! * [`role`] is what a member is in its ensemble, written by whoever drives the role,
 //! * [`view`] is the server as they see it: the server implements [`view::View`],
 //! * [`fourlw`] answers the four-letter words from such a view.
-//! * [`admin`] has the commands of the admin server.
+//! * [`admin`] has the commands of the admin server,
+//! * [`threads`] are those of the process,
+//! * [`usage`] sums up who has asked for what, [`slow`] keeps the requests that took long.
 //!
 //! Nothing here decides what a server does, and nothing reads a clock: whoever calls says what
 //! time it is.
@@ -20,5 +22,8 @@ pub mod log_levels;
 pub mod metrics;
 pub mod recent_log;
 pub mod role;
+pub mod slow;
+pub mod threads;
+pub mod usage;
 pub mod version;
 pub mod view;

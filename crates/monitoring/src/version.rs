@@ -12,9 +12,27 @@ pub const FULL: &str = concat!(
     env!("ZOARIUM_BUILT")
 );
 
+/// What this program is itself: its own version, the commit and when it was made, and which release it speaks.
+pub const PRODUCT: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    " (commit ",
+    env!("ZOARIUM_COMMIT"),
+    ", built on ",
+    env!("ZOARIUM_BUILT"),
+    ", speaks ZooKeeper 3.9.5)"
+);
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_texts_name_one_release_and_one_commit() {
+        let (release, rest) = FULL.split_once('-').expect("release and commit");
+        let (commit, _) = rest.split_once(',').expect("a commit");
+        assert!(PRODUCT.contains(&format!("(commit {commit}, built on ")));
+        assert!(PRODUCT.ends_with(&format!("speaks ZooKeeper {release})")));
+    }
 
     #[test]
     fn version_has_the_shape_that_tools_split() {

@@ -24,6 +24,9 @@ pub(crate) const LARGE_REPLIES_BYTES: usize = 16 << 20;
 /// made at a time. Those that are come to [`LARGE_REPLIES_BYTES`].
 pub(crate) const LONG_WORDS_AT_A_TIME: usize = 1;
 
+/// Sessions that are listed when the log is told what the server does (SIGQUIT): some 200 bytes each.
+pub(crate) const REPORTED_SESSIONS_MAX: usize = 1000;
+
 /// How long a client may take for each started MiB of a large reply, or of a large request, if other
 /// connections wait for the room. Then it is cut off.
 pub(crate) const ROOM_PATIENCE: Duration = Duration::from_secs(10);

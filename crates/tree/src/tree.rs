@@ -225,6 +225,12 @@ impl Tree {
             .map(|(owner, owned)| (*owner, owned.ids.iter().map(|id| self.path_of(*id))))
     }
 
+    /// Each owner of ephemerals with their number.
+    pub fn ephemeral_counts(&self) -> impl Iterator<Item = (SessionId, usize)> {
+        let owners = self.ephemerals.iter();
+        owners.map(|(owner, owned)| (*owner, owned.ids.len()))
+    }
+
     /// Owners of ephemerals that are no session: a server that serves alone or leads kills them
     /// after loading.
     ///

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use config::{Config, ConfigError, Notice, NoticeLevel, Surroundings, SystemProperties};
 use server::{Server, StartError, Started};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::logging::{self, DEFAULT_LEVELS, LogArgs, Logging};
 use crate::notify;
@@ -39,6 +39,8 @@ pub(crate) fn run(args: Vec<OsString>, log: LogArgs) -> ExitCode {
             return ExitCode::from(2);
         }
     };
+    let (version, pid) = (monitoring::version::PRODUCT, std::process::id());
+    tracing::info!(version, pid, "zoarium");
     match configure(args) {
         Ok(config) => {
             if let Err(error) = enter_environment(&config) {
@@ -165,6 +167,8 @@ fn serve(config: Arc<Config>, logging: Logging) -> ExitCode {
 }
 
 async fn serve_until_told(config: Arc<Config>) -> ExitCode {
+    // From here on it does not end the process, also while the data is loaded.
+    let asked = signal(SignalKind::quit());
     let server = match Server::start(config.clone()).await {
         Ok(server) => server,
         Err(StartError::Unsupported(error)) => return refuse(&error),
@@ -182,6 +186,7 @@ async fn serve_until_told(config: Arc<Config>) -> ExitCode {
             0
         }
         code = server.failed() => code,
+        () = log_state_when_asked(&server, asked) => 0,
     };
     notify::stopping();
     if let Some(watchdog) = watchdog {
@@ -222,6 +227,21 @@ fn ready_line(started: &Started, config: &Config) -> String {
         "zoarium: {listens}; data in {}: zxid {zxid}, {znodes} znodes, {sessions} sessions, {replayed} transactions replayed",
         config.data_dir.display(),
     )
+}
+
+/// Writes to the log what the server does, at each SIGQUIT, as a JVM does with its threads. Never ends.
+async fn log_state_when_asked(server: &Server, asked: io::Result<Signal>) {
+    match asked {
+        Ok(mut asked) => {
+            while asked.recv().await.is_some() {
+                server.log_state().await;
+            }
+        }
+        Err(error) => {
+            tracing::warn!(err = %error, "cannot listen for SIGQUIT: it will stop this server")
+        }
+    }
+    std::future::pending().await
 }
 
 async fn told_to_stop() -> &'static str {

@@ -1,6 +1,7 @@
 //! The admin server over HTTP, as probes, scripts and exporters meet it: compared with what Apache
 //! ZooKeeper 3.9.5 answered in each role, and with what nobody should send.
 
+mod clients;
 mod console;
 mod documented;
 mod hostile;
@@ -11,3 +12,4 @@ mod secure;
 mod shape;
 mod site;
 mod snapshots;
+mod told;

@@ -26,6 +26,8 @@ pub struct Limits {
     pub request_throttle: RequestThrottle,
     /// Large requests.
     pub large_requests: LargeRequests,
+    /// Time from which on a request is slow, in milliseconds; absent is never.
+    pub slow_request_threshold_ms: Option<u32>,
     /// New sessions.
     pub connection_throttle: ConnectionThrottle,
 }
@@ -99,6 +101,7 @@ impl Limits {
         Ok(Self {
             max_client_cnxns: settings.positive(&keys::MAX_CLIENT_CNXNS)?,
             max_cnxns: settings.positive(&keys::MAX_CNXNS)?,
+            slow_request_threshold_ms: settings.positive(&keys::SLOW_REQUEST_THRESHOLD)?,
             global_outstanding_limit: settings.int(&keys::GLOBAL_OUTSTANDING_LIMIT)?,
             jute_max_buffer,
             jute_extra_size: extra_size.unwrap_or(jute_max_buffer).max(MIN_EXTRA_SIZE),

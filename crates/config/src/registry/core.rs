@@ -19,6 +19,7 @@ keys! {
     SERVER_CNXN_FACTORY = Key::prefixed("serverCnxnFactory", Class, "Java's choice between its NIO and Netty networking.").no_effect(Asks::Any, "there is one network layer here");
     CLIENT_TCP_KEEP_ALIVE = Key::prefixed("clientTcpKeepAlive", Flag, "TCP keep-alive on client connections.").default("false").should();
     GLOBAL_OUTSTANDING_LIMIT = Key::prefixed("globalOutstandingLimit", Int, "Requests in progress beyond which the server stops reading from clients that have one in progress.").default("1000").unit("requests");
+    SLOW_REQUEST_THRESHOLD = Key::file_or_property("zoarium.slowRequestThresholdMs", "zoarium.slowRequestThresholdMs", Int, "Time to a reply from which on a request is slow: it has a line in the log, and is listed by the admin command `slow_requests`; 0 is never. Ours, not ZooKeeper's.").default("0").unit("ms").at_least(0, Outside::Refused).strict().should();
     JUTE_MAXBUFFER = Key::property("jute.maxbuffer", Int, "Largest packet taken from a client; a larger one ends the connection.").default("1048575").unit("bytes").at_least(1, Outside::Default);
     JUTE_MAXBUFFER_EXTRASIZE = Key::prefixed("jute.maxbuffer.extrasize", Int, "What a transaction may need beyond `jute.maxbuffer` when it is read back.").derived("`jute.maxbuffer`").unit("bytes").at_least(1024, Outside::Nearest).should();
     STANDALONE_ENABLED = Key::file("standaloneEnabled", Flag, "Whether a single participant runs as a standalone server; if not, as an ensemble of one.").default("true");

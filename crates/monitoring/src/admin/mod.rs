@@ -12,6 +12,7 @@
 
 mod answer;
 mod authorization;
+mod clients;
 mod command;
 mod figures;
 mod health;

@@ -5,7 +5,7 @@ use http::Method;
 use super::answer::Answer;
 use super::command::{Access, Call, Command, Task};
 use super::view::AdminView;
-use super::{figures, listings, quorum};
+use super::{clients, figures, listings, quorum};
 
 /// The commands, and the path that they are below.
 #[derive(Debug)]
@@ -127,6 +127,14 @@ fn our_own() -> Vec<Command> {
             access: Access::Administrator,
             is_listed: false,
             ..look("log_levels", &[], |_, call| listings::log_levels(call))
+        },
+        Command {
+            is_listed: false,
+            ..look("clients", &[], clients::clients).for_the_caller()
+        },
+        Command {
+            is_listed: false,
+            ..look("slow_requests", &[], clients::slow_requests).for_the_caller()
         },
     ]
 }

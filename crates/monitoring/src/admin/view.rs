@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 
 use proto::{Acl, Id, Sid, Zxid};
 
+use crate::slow::SlowRequests;
+use crate::usage::{ClientInfo, Sums};
 use crate::view::View;
 
 /// The server as admin commands see it.
@@ -36,6 +38,15 @@ pub trait AdminView: View {
     /// Whether these may read a znode that had this ACL, by it and by that of the znode as it is, if
     /// it still is.
     fn may_read(&self, path: &str, then: &[Acl], identities: &[Id]) -> bool;
+
+    /// Connections with a session, and what belongs to them.
+    fn clients(&self) -> Vec<ClientInfo>;
+
+    /// What connections had asked for that have ended.
+    fn departed(&self) -> Sums;
+
+    /// The newest requests that took long.
+    fn slow_requests(&self) -> &SlowRequests;
 
     /// Whether one of these passes every check.
     fn is_super(&self, identities: &[Id]) -> bool;

@@ -122,8 +122,8 @@ fn failure_of_multi(caller: &Caller) -> Line {
     line(caller, "multiOperation", None, None, None, true)
 }
 
-/// The path that a transaction changed.
-fn path_of(txn: &Txn) -> Option<&Str> {
+/// The path that a transaction changed; `None` if there is none, or several.
+pub fn path_of(txn: &Txn) -> Option<&Str> {
     match txn {
         Txn::Create(txn) | Txn::CreateV0(txn) | Txn::Create2(txn) => Some(&txn.path),
         Txn::CreateContainer(txn) => Some(&txn.path),

@@ -25,6 +25,10 @@ pub struct ConnectionStats {
     max_latency_ms: AtomicU64,
     answered: AtomicU64,
     total_latency_ms: AtomicU64,
+    reads: AtomicU64,
+    writes: AtomicU64,
+    received_bytes: AtomicU64,
+    sent_bytes: AtomicU64,
 }
 
 /// No operation has this number.
@@ -56,6 +60,14 @@ pub struct ConnectionFigures {
     pub avg_latency_ms: u64,
     /// Longest time to a reply, ms.
     pub max_latency_ms: u64,
+    /// Reads that were answered; no pings.
+    pub reads: u64,
+    /// Writes that were answered.
+    pub writes: u64,
+    /// Bytes of frames from the client.
+    pub received_bytes: u64,
+    /// Bytes of frames to the client.
+    pub sent_bytes: u64,
 }
 
 impl ConnectionStats {
@@ -77,6 +89,10 @@ impl ConnectionStats {
             max_latency_ms: AtomicU64::new(0),
             answered: AtomicU64::new(0),
             total_latency_ms: AtomicU64::new(0),
+            reads: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
+            received_bytes: AtomicU64::new(0),
+            sent_bytes: AtomicU64::new(0),
         }
     }
 
@@ -88,6 +104,25 @@ impl ConnectionStats {
     /// Notes `n` packets to the client.
     pub fn packets_sent(&self, n: u64) {
         add(&self.sent, n);
+    }
+
+    /// Notes so many bytes from the client.
+    pub fn bytes_received(&self, n: u64) {
+        add(&self.received_bytes, n);
+    }
+
+    /// Notes so many bytes to the client.
+    pub fn bytes_sent(&self, n: u64) {
+        add(&self.sent_bytes, n);
+    }
+
+    /// Notes that a read, or a write, is answered.
+    pub fn asked(&self, is_write: bool) {
+        let cell = match is_write {
+            true => &self.writes,
+            false => &self.reads,
+        };
+        add(cell, 1);
     }
 
     /// Notes the reply to a request that came at `received_ms` and was answered at
@@ -128,6 +163,10 @@ impl ConnectionStats {
             &self.sent,
             &self.answered,
             &self.total_latency_ms,
+            &self.reads,
+            &self.writes,
+            &self.received_bytes,
+            &self.sent_bytes,
         ];
         zeros.into_iter().for_each(|cell| cell.store(0, Relaxed));
         let zeros = [
@@ -159,6 +198,10 @@ impl ConnectionStats {
             min_latency_ms: if min == u64::MAX { 0 } else { min },
             avg_latency_ms: total.checked_div(self.answered.load(Relaxed)).unwrap_or(0),
             max_latency_ms: self.max_latency_ms.load(Relaxed),
+            reads: self.reads.load(Relaxed),
+            writes: self.writes.load(Relaxed),
+            received_bytes: self.received_bytes.load(Relaxed),
+            sent_bytes: self.sent_bytes.load(Relaxed),
         }
     }
 }

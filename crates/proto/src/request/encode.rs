@@ -74,6 +74,23 @@ impl WriteRequest {
 }
 
 impl ReadRequest {
+    /// The znode that it is about; `None` if there is none, or several.
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Self::Exists(request)
+            | Self::GetData(request)
+            | Self::GetChildren(request)
+            | Self::GetChildren2(request) => request.path.as_deref(),
+            Self::GetAcl(request)
+            | Self::GetAllChildrenNumber(request)
+            | Self::GetEphemerals(request) => request.path.as_deref(),
+            Self::CheckWatches(request)
+            | Self::RemoveWatches(request)
+            | Self::AddWatch(request) => request.path.as_deref(),
+            Self::SetWatches(_) | Self::MultiRead(_) | Self::WhoAmI | Self::Ping => None,
+        }
+    }
+
     /// The opcode it goes with.
     pub fn op(&self) -> OpCode {
         match self {

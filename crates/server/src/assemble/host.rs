@@ -266,7 +266,7 @@ impl Host for ServerHost {
             history.released();
         }
         self.delivery.settle(&self.clients);
-        self.delivery.wake();
+        self.delivery.wake(&self.clients);
     }
 
     fn note(&mut self, note: Note<'_>) {

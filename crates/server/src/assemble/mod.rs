@@ -22,6 +22,7 @@ mod inbox;
 mod measure;
 mod member;
 mod pauses;
+mod report;
 pub(crate) mod server;
 mod start;
 mod tls;

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use config::{AuditSettings, Config};
 use proto::{Sid, Zxid};
+use recovery::LogEnd;
 use replica::{Input, Service};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use super::inbox::ToCore;
-use super::start;
+use super::{report, start};
 use crate::client::clients::Clients;
 use crate::disk::SnapshotEnd;
 use crate::error::StartError;
@@ -33,6 +34,8 @@ pub struct Server {
     pub(crate) snapshot_end: SnapshotEnd,
     pub(crate) started: Started,
     pub(crate) readers: Readers,
+    /// Up to where the log is on disk.
+    pub(crate) log_end: Arc<LogEnd>,
 }
 
 /// What a server found and where it listens.
@@ -87,6 +90,16 @@ impl Server {
     /// takes writes while there is a leader.
     pub fn serving(&self) -> watch::Receiver<Service> {
         self.clients.serving()
+    }
+
+    /// Writes to the log what the server does at the moment: its threads, queues and sessions.
+    pub async fn log_state(&self) {
+        let (clients, inbox) = (self.clients.clone(), self.core.len());
+        let on_disk = self.log_end.get();
+        let logging = tokio::task::spawn_blocking(move || report::log(&clients, inbox, on_disk));
+        if let Err(error) = logging.await {
+            tracing::error!(err = %error, "cannot say what the server does");
+        }
     }
 
     /// Waits until the server cannot go on (disk full, failed fsync): the exit code.

@@ -185,8 +185,8 @@ async fn start_audited(
         spawn("log", move || log.run())?,
         spawn("snapshot", move || snapshotter.run())?,
     ]);
-    common.tell_operators(for_admin, links, log_end);
-    Ok(common.into_server(threads, snapshot_end, started))
+    common.tell_operators(for_admin, links, log_end.clone());
+    Ok(common.into_server(threads, (snapshot_end, log_end), started))
 }
 
 /// The socket is bound before the data is loaded: a second server fails at once, and what clients
@@ -367,7 +367,7 @@ impl Common {
     fn into_server(
         self,
         threads: Vec<JoinHandle<()>>,
-        snapshot_end: SnapshotEnd,
+        (snapshot_end, log_end): (SnapshotEnd, Arc<LogEnd>),
         started: Started,
     ) -> Server {
         let config = &self.config;
@@ -409,6 +409,7 @@ impl Common {
             snapshot_end,
             started,
             readers: self.readers,
+            log_end,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ops::DerefMut;
 
+use monitoring::slow::SlowRequest;
 use proto::request::ReadRequest;
 use proto::{ErrorCode, OpCode, OpKind, Zxid};
 use replica::connection::{Asked, Identities, Pace, Replying, Responder};
@@ -11,8 +12,8 @@ use tree::Tree;
 use super::connection::{Connection, ConnectionState};
 use super::room::Room;
 use crate::client::clients::Clients;
-use crate::limits;
 use crate::metrics::Replies;
+use crate::{clock, limits};
 
 /// What the task of a connection has found for one of its reads.
 #[derive(Debug, Clone, Copy, Default)]
@@ -71,6 +72,8 @@ pub(crate) struct Served<'a> {
 pub(crate) struct Noting<'a> {
     pub(crate) served: Served<'a>,
     pub(crate) replies: &'a mut Replies,
+    /// A read that took long and was just answered.
+    slow_read: Option<(Asked, Zxid)>,
 }
 
 impl<'a> Served<'a> {
@@ -91,7 +94,27 @@ impl<'a> Served<'a> {
         Noting {
             served: self,
             replies,
+            slow_read: None,
         }
+    }
+
+    /// A request took long. Locks are held: its line in the log comes later.
+    pub(crate) fn note_slow(self, asked: Asked, zxid: Zxid, path: Option<&str>) {
+        let Self {
+            clients,
+            connection,
+            now_ms,
+        } = self;
+        clients.slow.note(SlowRequest {
+            at_ms: clock::wall_ms(),
+            took_ms: now_ms.saturating_sub(asked.received_ms),
+            peer: connection.peer,
+            session: connection.session(),
+            op: asked.op,
+            path: path.map(str::to_owned),
+            xid: asked.xid,
+            zxid,
+        });
     }
 
     /// Requests were queued or answered under this hold of the tree.
@@ -121,6 +144,7 @@ impl Replying for Noting<'_> {
         self.replies.reply(bytes.saturating_sub(4));
         let stats = &self.served.connection.stats;
         stats.packets_sent(1);
+        stats.bytes_sent(bytes as u64);
         let is_write = op.kind() == OpKind::Write;
         if op.kind() == OpKind::Connection || op == OpCode::Error {
             return;
@@ -132,6 +156,18 @@ impl Replying for Noting<'_> {
             self.replies.update(latency_ms);
         } else {
             self.replies.read(latency_ms);
+            // A read that is answered says below which znode it was.
+            let is_told_below = op.kind() == OpKind::Read && err == ErrorCode::Ok;
+            self.slow_read = None;
+            if self.served.clients.slow.is_slow(latency_ms) {
+                match is_told_below {
+                    true => self.slow_read = Some((asked, zxid)),
+                    false => self.served.note_slow(asked, zxid, None),
+                }
+            }
+        }
+        if !matches!(op, OpCode::Ping | OpCode::CreateSession) {
+            stats.asked(is_write);
         }
         // What fails before it is carried out has no operation to show.
         let is_refused = is_throttled || (is_write && err != ErrorCode::Ok);
@@ -144,6 +180,9 @@ impl Replying for Noting<'_> {
 
     fn has_read(&mut self, request: &ReadRequest, body: &[u8]) {
         self.replies.read_from(request, body);
+        if let Some((asked, zxid)) = self.slow_read.take() {
+            self.served.note_slow(asked, zxid, request.path());
+        }
     }
 
     fn refuses(&mut self, op: OpCode, err: ErrorCode, identities: &Identities) {

@@ -9,6 +9,8 @@ use hosting::{Connected, ServerState};
 use monitoring::audit::{Caller, line_of_undecodable};
 use monitoring::environment::Environment;
 use monitoring::role::RoleCell;
+use monitoring::slow::SlowRequests;
+use monitoring::usage::Departed;
 use monitoring::view::DEFAULT_TRACE_MASK;
 use parking_lot::{Mutex, MutexGuard};
 use proto::{ErrorCode, OpCode};
@@ -64,6 +66,10 @@ pub(crate) struct Clients {
     pub(crate) left_over: AtomicUsize,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) stats: Arc<ServerStats>,
+    /// What connections had asked for that have ended.
+    pub(crate) departed: Departed,
+    /// Requests that took long.
+    pub(crate) slow: SlowRequests,
     auth_failures: AuthFailures,
     pub(crate) environment: Environment,
     pub(crate) trace_mask: AtomicI64,
@@ -134,6 +140,8 @@ impl Clients {
             left_over: AtomicUsize::new(0),
             stats: Arc::new(ServerStats::new(metrics.clone(), clock::monotonic_ms())),
             metrics,
+            departed: Departed::default(),
+            slow: SlowRequests::new(settings.config.limits.slow_request_threshold_ms),
             environment: Environment::of_this_process(),
             trace_mask: AtomicI64::new(DEFAULT_TRACE_MASK),
             auth_failures: AuthFailures::new(settings.config.auth.failures_per_minute_max),
@@ -274,7 +282,10 @@ impl Clients {
         self.audit_refusals_of(connection, &state);
         state.drop_requests();
         connection.note_left_over(&state, &self.left_over);
+        let (address, figures) = (connection.peer.ip(), connection.stats.get());
+        let identities = state.client.identities.clone();
         drop(state);
+        self.departed.note(address, &identities, &figures);
         self.admissions.remove(&self.registry, connection);
         self.remove_watches(connection.id);
         self.tell(ClientMessage::Gone(connection.ticket()));

@@ -135,7 +135,8 @@ impl Connection {
             self.close();
             return;
         }
-        state.event_bytes += frame.len();
+        let bytes = frame.len();
+        state.event_bytes += bytes;
         match frame {
             EventFrame::Short(frame) => state.client.outbox.extend_from_slice(frame),
             EventFrame::Long(frame) => {
@@ -145,6 +146,7 @@ impl Connection {
         }
         state.note_held();
         self.stats.packets_sent(1);
+        self.stats.bytes_sent(bytes as u64);
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hosting::{Answered, Connected, Delivering, ToAnswer, answer_sync, deliver};
+use monitoring::audit::path_of;
 use replica::connection::WriteAnswer;
 use replica::{Applied, LargeBytes, Service};
 use tree::{Event, Tree};
@@ -86,10 +87,11 @@ impl Delivery {
     }
 
     /// Wakes the tasks of all connections that got something. Called without the tree's lock.
-    pub(crate) fn wake(&mut self) {
+    pub(crate) fn wake(&mut self, clients: &Clients) {
         for connection in self.woken.drain(..) {
             connection.wake();
         }
+        clients.slow.write();
     }
 
     /// Counts what was answered since the last call, and gives the permits of it back.
@@ -226,6 +228,7 @@ impl Delivering for Answering<'_> {
         served.note_changed(&mut state);
         match (what, &answered) {
             (ToAnswer::Write(applied), Answered::Write(answer)) => {
+                note_if_slow(served, applied, answer);
                 self.note(applied, answer);
                 drop(state);
                 tell(connection, applied, answer);
@@ -265,6 +268,19 @@ impl Answering<'_> {
         if applied.is_last && !matches!(answer, WriteAnswer::Moved(_)) {
             self.delivery.settle(self.clients);
         }
+    }
+}
+
+/// Keeps a write that took long.
+fn note_if_slow(served: Served<'_>, applied: &Applied<'_>, answer: &WriteAnswer) {
+    let WriteAnswer::Replied { asked, .. } = answer else {
+        return;
+    };
+    let took_ms = served.now_ms.saturating_sub(asked.received_ms);
+    if served.clients.slow.is_slow(took_ms) {
+        let record = applied.record;
+        let path = path_of(&record.txn).map(|path| &**path);
+        served.note_slow(*asked, record.header.zxid, path);
     }
 }
 

@@ -79,6 +79,8 @@ pub(crate) fn handle_batch(
         state.client.ends_after_flush = true;
     }
     connection.stats.packets_received(handled);
+    let bytes = std::mem::take(&mut batch.bytes) as u64;
+    connection.stats.bytes_received(bytes);
     served.note_changed(&mut state);
     state.note_roomy(grant.room.unwrap_or(0));
     drop(state);
@@ -87,10 +89,7 @@ pub(crate) fn handle_batch(
         connection.close();
     }
     clients.stats.packets_received(handled);
-    clients
-        .metrics
-        .bytes_received_count
-        .add(std::mem::take(&mut batch.bytes) as u64);
+    clients.metrics.bytes_received_count.add(bytes);
     let reads = replies.reads();
     if reads > 0 {
         let took_ms = clock::monotonic_ms().saturating_sub(now_ms);
@@ -98,6 +97,7 @@ pub(crate) fn handle_batch(
     }
     clients.metrics.batch_answered(reads);
     clients.stats.replied(&replies);
+    clients.slow.write();
     next
 }
 

@@ -1,10 +1,11 @@
 //! The live server as operators see it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use monitoring::environment::Environment;
 use monitoring::role::{LeaderFigures, RoleView};
+use monitoring::usage::{self, ClientInfo};
 use monitoring::view::{
     Configuration, ConnectionId, ConnectionInfo, DirectorySizes, ExpirySets, GlobalSessions,
     Interest, Now, Sessions, View,
@@ -29,6 +30,28 @@ impl LiveView {
 
     fn has_local_sessions(&self) -> bool {
         self.clients.handshake_rules().makes_local_sessions()
+    }
+
+    /// Connections with a session, and what belongs to them.
+    pub(crate) fn clients(&self) -> Vec<ClientInfo> {
+        let watches: HashMap<_, _> = {
+            let watches = self.clients.state.watches.lock();
+            watches.counts_by_watcher().collect()
+        };
+        let ephemerals: HashMap<_, _> = {
+            let tree = self.clients.state.tree.read();
+            tree.ephemeral_counts().collect()
+        };
+        let count = |found: Option<&usize>| found.copied().unwrap_or(0) as u64;
+        let all = self.clients.registry.all().into_iter();
+        all.filter(|connection| connection.session() != SessionId::NONE)
+            .map(|connection| ClientInfo {
+                connection: describe(&connection),
+                names: usage::names(&connection.lock().client.identities),
+                watches: count(watches.get(&connection.id)),
+                ephemerals: count(ephemerals.get(&connection.session())),
+            })
+            .collect()
     }
 
     fn sessions_by_connection(&self) -> BTreeMap<tree::WatcherId, SessionId> {
@@ -108,6 +131,7 @@ impl View for LiveView {
             let _writers_wait = connection.lock();
             connection.stats.reset();
         }
+        self.clients.departed.reset();
     }
 
     fn reset_proposal_sizes(&self) {

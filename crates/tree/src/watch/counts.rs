@@ -49,6 +49,8 @@ impl Counts {
         let count = |kinds: Kinds, table| usize::from(kinds.meets(table));
         self.child_watches += count(to, Kinds::CHILD_TABLE);
         self.child_watches -= count(from, Kinds::CHILD_TABLE);
+        watcher.child_watches += u32::from(to.meets(Kinds::CHILD_TABLE));
+        watcher.child_watches -= u32::from(from.meets(Kinds::CHILD_TABLE));
         self.recursive += count(to, Kinds::RECURSIVE);
         self.recursive -= count(from, Kinds::RECURSIVE);
     }
@@ -67,6 +69,15 @@ impl Watches {
             paths: self.counts.data_paths,
             watches: self.counts.data_watches,
         }
+    }
+
+    /// Each connection with its watches of both tables, counted as [`Self::count`] does.
+    pub fn counts_by_watcher(&self) -> impl Iterator<Item = (WatcherId, usize)> {
+        let entries = self.watchers.iter();
+        entries.map(|(_, entry)| {
+            let watches = entry.data_watches as usize + entry.child_watches as usize;
+            (entry.id, watches)
+        })
     }
 
     /// Each connection with the paths it watches in the data table (`wchc`); null is `None`.

@@ -39,6 +39,8 @@ pub(super) struct WatcherEntry {
     pub(super) first: u32,
     /// Watches of the data table.
     pub(super) data_watches: u32,
+    /// Watches of the table of children.
+    pub(super) child_watches: u32,
 }
 
 /// All watches of a server, as connections share them.
@@ -217,6 +219,7 @@ impl Watches {
                 id,
                 first: NIL,
                 data_watches: 0,
+                child_watches: 0,
             }))
         })
     }

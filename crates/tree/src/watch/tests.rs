@@ -195,6 +195,8 @@ proptest! {
             let data = in_table(Kinds::DATA_TABLE);
             prop_assert_eq!(watches.count(), data.len() + in_table(Kinds::CHILD_TABLE).len());
             prop_assert_eq!(watches.summary().watches, data.len());
+        let of_each: usize = watches.counts_by_watcher().map(|(_, count)| count).sum();
+        prop_assert_eq!(of_each, watches.count());
             let listed: usize = watches.by_watcher().map(|(_, paths)| paths.count()).sum();
             prop_assert_eq!(listed, data.len());
         }

@@ -8,6 +8,8 @@ use monitoring::admin::{AdminView, LastSnapshot, ObserverInfo};
 use monitoring::environment::Environment;
 use monitoring::metrics::{Memory, Metrics, NamespaceQuota, ServerStats, State};
 use monitoring::role::{LeaderFigures, RoleView};
+use monitoring::slow::SlowRequests;
+use monitoring::usage::{ClientInfo, Sums};
 use monitoring::view::{
     Configuration, ConnectionId, ConnectionInfo, DirectorySizes, ExpirySets, Now, Sessions, View,
 };
@@ -99,6 +101,18 @@ impl AdminView for LiveAdminView {
     fn may_read(&self, path: &str, then: &[Acl], identities: &[Id]) -> bool {
         let tree = self.clients.state.tree.read();
         tree.may_see(Some(then), identities) && tree.may_read(path, identities) != Some(false)
+    }
+
+    fn clients(&self) -> Vec<ClientInfo> {
+        self.live.clients()
+    }
+
+    fn departed(&self) -> Sums {
+        self.clients.departed.get()
+    }
+
+    fn slow_requests(&self) -> &SlowRequests {
+        &self.clients.slow
     }
 
     fn is_super(&self, identities: &[Id]) -> bool {

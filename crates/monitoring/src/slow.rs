@@ -1,0 +1,202 @@
+//! Requests that took long: the newest of them, and their lines in the log.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+
+use parking_lot::Mutex;
+use proto::{OpCode, SessionId, Xid, Zxid};
+
+/// Requests that are kept.
+const KEPT_MAX: usize = 200;
+
+/// Lines in the log within a second. What comes beyond them is counted.
+const LINES_PER_SECOND: u32 = 20;
+
+/// Bytes of a path that are kept.
+const PATH_BYTES_MAX: usize = 512;
+
+/// A request that took long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SlowRequest {
+    /// When it was answered, wall-clock ms.
+    pub at_ms: i64,
+    /// From its arrival to its reply, ms.
+    pub took_ms: u64,
+    /// The client's end.
+    pub peer: SocketAddr,
+    /// Its session.
+    pub session: SessionId,
+    /// What was asked for.
+    pub op: OpCode,
+    /// Which znode; `None` if there is none, or several, or the request failed.
+    pub path: Option<String>,
+    /// The client's number of it.
+    pub xid: Xid,
+    /// The zxid of the reply.
+    pub zxid: Zxid,
+}
+
+/// The newest requests that took long.
+#[derive(Debug)]
+pub struct SlowRequests {
+    /// From when on one is slow, ms; [`u64::MAX`] if none is.
+    threshold_ms: u64,
+    has_unwritten: AtomicBool,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    newest: VecDeque<SlowRequest>,
+    count: u64,
+    /// Those that have no line in the log yet.
+    due: Vec<SlowRequest>,
+    /// Those that will have none.
+    left_out: u64,
+    second: i64,
+    lines: u32,
+}
+
+impl SlowRequests {
+    /// Those that take so long, or none at all.
+    pub fn new(threshold_ms: Option<u32>) -> Self {
+        Self {
+            threshold_ms: threshold_ms.map_or(u64::MAX, u64::from),
+            has_unwritten: AtomicBool::new(false),
+            kept: Mutex::default(),
+        }
+    }
+
+    /// From when on a request is slow, ms; `None` if none is.
+    pub fn threshold_ms(&self) -> Option<u64> {
+        (self.threshold_ms < u64::MAX).then_some(self.threshold_ms)
+    }
+
+    /// Whether a request is slow.
+    pub fn is_slow(&self, took_ms: u64) -> bool {
+        took_ms >= self.threshold_ms
+    }
+
+    /// Keeps one. It has its line with the next [`Self::write`]: locks may be held here.
+    pub fn note(&self, mut request: SlowRequest) {
+        if let Some(path) = request
+            .path
+            .as_mut()
+            .filter(|path| path.len() > PATH_BYTES_MAX)
+        {
+            let fits = |place: &usize| path.is_char_boundary(*place);
+            let end = (0..=PATH_BYTES_MAX).rev().find(fits).unwrap_or(0);
+            path.truncate(end);
+            path.push('…');
+        }
+        let mut kept = self.kept.lock();
+        kept.count += 1;
+        let second = request.at_ms.div_euclid(1000);
+        if kept.second != second {
+            (kept.second, kept.lines) = (second, 0);
+        }
+        if kept.lines < LINES_PER_SECOND {
+            kept.lines += 1;
+            kept.due.push(request.clone());
+        } else {
+            kept.left_out += 1;
+        }
+        kept.newest.push_front(request);
+        kept.newest.truncate(KEPT_MAX);
+        self.has_unwritten.store(true, Relaxed);
+    }
+
+    /// Writes the lines that are due. To be called without locks.
+    pub fn write(&self) {
+        if !self.has_unwritten.load(Relaxed) {
+            return;
+        }
+        let (due, left_out) = {
+            let mut kept = self.kept.lock();
+            self.has_unwritten.store(false, Relaxed);
+            let due = std::mem::take(&mut kept.due);
+            (due, std::mem::take(&mut kept.left_out))
+        };
+        for request in due {
+            let SlowRequest {
+                took_ms,
+                peer,
+                session,
+                path,
+                xid,
+                zxid,
+                ..
+            } = &request;
+            let (op, xid) = (request.op.name(), xid.0);
+            tracing::warn!(took_ms, op, path = path.as_deref(), %peer, %session, xid, %zxid, "slow request");
+        }
+        if left_out > 0 {
+            tracing::warn!(
+                left_out,
+                "further slow requests within a second are not told"
+            );
+        }
+    }
+
+    /// The newest first, and how many there were.
+    pub fn newest(&self) -> (Vec<SlowRequest>, u64) {
+        let kept = self.kept.lock();
+        (kept.newest.iter().cloned().collect(), kept.count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(took_ms: u64, at_ms: i64, path: &str) -> SlowRequest {
+        SlowRequest {
+            at_ms,
+            took_ms,
+            peer: ([127, 0, 0, 1], 1).into(),
+            session: SessionId(7),
+            op: OpCode::GetData,
+            path: Some(path.to_owned()),
+            xid: Xid(1),
+            zxid: Zxid(2),
+        }
+    }
+
+    #[test]
+    fn none_is_slow_without_a_threshold() {
+        assert!(!SlowRequests::new(None).is_slow(u64::MAX - 1));
+        let slow = SlowRequests::new(Some(5));
+        assert_eq!((slow.is_slow(4), slow.is_slow(5)), (false, true));
+    }
+
+    #[test]
+    fn the_newest_are_kept_and_lines_are_few() {
+        let slow = SlowRequests::new(Some(1));
+        let count = i64::try_from(KEPT_MAX).expect("small") + 50;
+        for number in 0..count {
+            slow.note(request(10, number, "/a"));
+        }
+        let due = slow.kept.lock().due.len();
+        assert_eq!(due, LINES_PER_SECOND as usize);
+        slow.write();
+        // Another second has lines of its own.
+        slow.note(request(10, 1500, "/b"));
+        assert_eq!(slow.kept.lock().due.len(), 1);
+        let (newest, all) = slow.newest();
+        assert_eq!((newest.len(), all), (KEPT_MAX, count.unsigned_abs() + 1));
+        assert_eq!(newest[0].path.as_deref(), Some("/b"));
+    }
+
+    #[test]
+    fn long_paths_are_cut_between_characters() {
+        let slow = SlowRequests::new(Some(1));
+        slow.note(request(10, 0, &format!("/a{}", "é".repeat(PATH_BYTES_MAX))));
+        let (newest, _) = slow.newest();
+        let path = newest[0].path.as_deref().unwrap_or_default();
+        assert!(
+            path.len() <= PATH_BYTES_MAX + 3 && path.ends_with("é…"),
+            "{path}"
+        );
+    }
+}

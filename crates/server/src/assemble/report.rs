@@ -1,0 +1,79 @@
+//! What a server does at the moment, written to its log: threads, queues, sessions.
+//!
+//! For the worst night: no port has to answer for it. Java prints its threads at the same signal.
+
+use std::sync::Arc;
+
+use monitoring::threads;
+use monitoring::view::View as _;
+use proto::Zxid;
+
+use crate::client::clients::Clients;
+use crate::client::view::LiveView;
+use crate::limits::REPORTED_SESSIONS_MAX;
+
+/// Writes it. `inbox` is how many messages wait for the core, `on_disk` up to where the log is.
+pub(super) fn log(clients: &Arc<Clients>, inbox: usize, on_disk: Zxid) {
+    let view = LiveView::new(clients.clone());
+    log_server(clients, &view, (inbox, on_disk));
+    for thread in threads::of_this_process() {
+        let (id, state, cpu_ms) = (thread.id, thread.state.name(), thread.cpu_ms);
+        tracing::info!(thread = thread.name, id, state, cpu_ms, "thread");
+    }
+    log_sessions(&view);
+}
+
+fn log_server(clients: &Clients, view: &LiveView, (inbox, on_disk): (usize, Zxid)) {
+    let (role, state) = (view.role(), view.state());
+    tracing::info!(
+        mode = role.mode.name(),
+        serves = role.is_serving,
+        zxid = %view.last_zxid(),
+        %on_disk,
+        znodes = state.znode_count,
+        watches = state.watch_count,
+        sessions = state.global_sessions,
+        local_sessions = state.local_sessions,
+        connections = state.connections,
+        "state of the server"
+    );
+    let waiting: usize = {
+        let all = clients.registry.all();
+        all.iter().map(|one| one.lock().client.waiting()).sum()
+    };
+    tracing::info!(
+        core = inbox,
+        outstanding = state.outstanding_requests,
+        unanswered = waiting,
+        tls_handshakes = state.outstanding_tls_handshakes,
+        free_bytes_of_connections = clients.held.free(),
+        "queues"
+    );
+}
+
+/// Sessions with a connection here, those with the most requests under way first.
+fn log_sessions(view: &LiveView) {
+    let mut connected = view.clients();
+    connected.sort_by_key(|client| {
+        let connection = &client.connection;
+        (std::cmp::Reverse(connection.queued), connection.session)
+    });
+    let more = connected.len().saturating_sub(REPORTED_SESSIONS_MAX);
+    for client in connected.into_iter().take(REPORTED_SESSIONS_MAX) {
+        let connection = &client.connection;
+        tracing::info!(
+            session = %connection.session,
+            peer = %connection.peer,
+            timeout_ms = connection.timeout_ms,
+            unanswered = connection.queued,
+            watches = client.watches,
+            ephemerals = client.ephemerals,
+            last_op = connection.figures.last_op,
+            max_latency_ms = connection.figures.max_latency_ms,
+            "session"
+        );
+    }
+    if more > 0 {
+        tracing::info!(more, "further sessions are not listed");
+    }
+}
