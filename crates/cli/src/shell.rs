@@ -73,6 +73,11 @@ impl Shell {
         }
     }
 
+    /// `host:port[,...][/chroot]` of the current session.
+    pub(crate) fn server(&self) -> &str {
+        &self.server
+    }
+
     pub(crate) fn exit_code(&self) -> u8 {
         self.exit_code
     }

@@ -5,6 +5,7 @@ mod beyond;
 mod json;
 mod recorded;
 mod terminal;
+mod top;
 mod two_places;
 
 use std::io::Write;

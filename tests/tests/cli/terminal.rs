@@ -3,8 +3,8 @@
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
-use std::os::unix::ffi::OsStrExt;
-use std::process::{Child, Command};
+use std::os::unix::ffi::OsStringExt;
+use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -21,24 +21,37 @@ struct Terminal {
     _home: tempfile::TempDir,
 }
 
+/// A terminal: the end of whoever looks at it, and what opens the other.
+fn terminal_pair() -> (File, impl Fn() -> File) {
+    let pty: OwnedFd =
+        openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).expect("a terminal");
+    grantpt(&pty)
+        .and_then(|()| unlockpt(&pty))
+        .expect("a terminal");
+    let name = ptsname(&pty, Vec::new()).expect("a terminal has a name");
+    let name = std::ffi::OsString::from_vec(name.into_bytes());
+    let open = move || {
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(&name)
+            .expect("open it")
+    };
+    (File::from(pty), open)
+}
+
 impl Terminal {
     fn start(server: &Server) -> Terminal {
-        let pty: OwnedFd = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).expect("a terminal");
-        grantpt(&pty)
-            .and_then(|()| unlockpt(&pty))
-            .expect("a terminal");
-        let name = ptsname(&pty, Vec::new()).expect("a terminal has a name");
-        let name = std::ffi::OsStr::from_bytes(name.as_bytes());
-        let open = || {
-            OpenOptions::new()
-                .read(true)
-                .write(true)
-                .open(name)
-                .expect("open it")
-        };
+        Terminal::start_with(server, &[])
+    }
+
+    /// With a command.
+    fn start_with(server: &Server, words: &[&str]) -> Terminal {
+        let (keys, open) = terminal_pair();
         let home = tempfile::tempdir().expect("a home");
         let child = Command::new(zoarium_binary())
             .args(["cli", "-server", &server.address()])
+            .args(words)
             .env("TERM", "xterm")
             .env("HOME", home.path())
             .stdin(open())
@@ -46,7 +59,6 @@ impl Terminal {
             .stderr(open())
             .spawn()
             .expect("start the shell");
-        let keys = File::from(pty);
         let mut reader = keys.try_clone().expect("a second handle");
         let screen = Arc::new(Mutex::new(String::new()));
         let shown = Arc::clone(&screen);
@@ -136,5 +148,49 @@ async fn tab_completes_and_events_are_shown_while_a_person_types() {
     terminal.press("quit\r");
     wait_for("end of the shell", Duration::from_secs(30), || {
         terminal.child.try_wait().ok().flatten()
+    });
+}
+
+#[test]
+fn top_goes_on_until_it_is_interrupted_or_its_terminal_is_gone() {
+    let Some(server) = or_skip("cli", Server::start(Flavour::Zoarium)) else {
+        return;
+    };
+    let ended = |terminal: &mut Terminal| {
+        wait_for("end of top", Duration::from_secs(30), || {
+            terminal.child.try_wait().ok().flatten()
+        })
+    };
+    let top = || {
+        let terminal = Terminal::start_with(&server, &["top", "-d", "0.2"]);
+        for _ in 0..2 {
+            // Each look takes the place of the one before.
+            terminal.wait_to_see("\u{1b}[H\u{1b}[2J");
+            terminal.wait_to_see("standalone");
+        }
+        terminal
+    };
+    let mut terminal = top();
+    let pid = Pid::from_child(&terminal.child);
+    rustix::process::kill_process(pid, Signal::INT).expect("interrupt it");
+    assert_eq!(ended(&mut terminal).code(), Some(0));
+
+    // Nobody else holds this one: with its file it is gone.
+    let (mut screen, slave) = terminal_pair();
+    let mut child = Command::new(zoarium_binary())
+        .args(["cli", "-server", &server.address(), "top", "-d", "0.2"])
+        .stdin(Stdio::null())
+        .stdout(slave())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("start top");
+    let (mut seen, mut bytes) = (Vec::new(), [0; 4096]);
+    while !String::from_utf8_lossy(&seen).contains("standalone") {
+        let count = screen.read(&mut bytes).expect("top shows something");
+        seen.extend_from_slice(&bytes[..count]);
+    }
+    drop((screen, slave));
+    wait_for("end of top", Duration::from_secs(30), || {
+        child.try_wait().ok().flatten()
     });
 }

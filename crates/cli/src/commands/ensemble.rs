@@ -38,8 +38,32 @@ pub(super) async fn config(shell: &mut Shell, given: &Given) -> Result<(), Failu
     Ok(())
 }
 
+/// The client addresses of all members; none if the list is empty, or may not be read.
+pub(super) async fn client_addresses(shell: &mut Shell) -> Result<Vec<String>, Failure> {
+    let client = shell.client("").await?;
+    let data = match client.get_data(CONFIG).await {
+        Ok((data, _)) => data,
+        Err(_) => None,
+    };
+    let members = String::from_utf8_lossy(data.as_deref().unwrap_or_default()).into_owned();
+    let addresses = version_and_addresses(&members).1.into_iter();
+    // All addresses of a machine are none to connect to.
+    let reachable = |(host, address): (&str, String)| match address.strip_prefix("0.0.0.0:") {
+        Some(port) => format!("{host}:{port}"),
+        None => address,
+    };
+    Ok(addresses.map(reachable).collect())
+}
+
 /// The version and the client addresses of all members: `100000000 a:2181,b:2181`.
 fn for_clients(members: &str) -> String {
+    let (version, addresses) = version_and_addresses(members);
+    let addresses: Vec<String> = addresses.into_iter().map(|(_, address)| address).collect();
+    format!("{version} {}", addresses.join(","))
+}
+
+/// The version, and the host and the client address of each member.
+fn version_and_addresses(members: &str) -> (&str, Vec<(&str, String)>) {
     let mut version = "";
     let mut addresses = Vec::new();
     for line in members.lines() {
@@ -51,13 +75,14 @@ fn for_clients(members: &str) -> String {
         {
             let host = member.split(':').next().unwrap_or_default();
             // A port alone is at the member's own address.
-            addresses.push(match client.contains(':') {
+            let address = match client.contains(':') {
                 true => client.to_owned(),
                 false => format!("{host}:{client}"),
-            });
+            };
+            addresses.push((host, address));
         }
     }
-    format!("{version} {}", addresses.join(","))
+    (version, addresses)
 }
 
 pub(super) async fn reconfig(

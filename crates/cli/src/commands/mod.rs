@@ -11,6 +11,7 @@ mod own;
 mod place;
 mod quota;
 mod read;
+mod top;
 mod watches;
 mod write;
 
@@ -82,6 +83,7 @@ commands! {
     Grep, "grep", "[-l] text path", [flag("l")], true;
     Help, "help", "", [], true;
     Import, "import", "[-f] path < lines", [flag("f")], true;
+    Top, "top", "[-d seconds] [-n count] [-by address|identity] [-a adminhost:port,...] [-auth scheme:auth]", [value("d"), value("n"), value("by"), value("a"), value("auth")], true;
     Tree, "tree", "[-d depth] path", [value("d")], true;
     Watch, "watch", "path", [], true;
 }
@@ -156,6 +158,7 @@ pub(crate) async fn execute(
         Kind::Find => look::find(shell, command, &given).await,
         Kind::Grep => look::grep(shell, command, &given).await,
         Kind::Import => look::import(shell, command, &given).await,
+        Kind::Top => top::top(shell, command, &given).await,
         Kind::Tree => look::tree(shell, command, &given).await,
         Kind::Watch => watches::follow(shell, command, &given).await,
         Kind::Help | Kind::History | Kind::Version => {

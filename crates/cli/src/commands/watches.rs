@@ -2,6 +2,8 @@
 //!
 //! Source: AddWatchCommand, RemoveWatchesCommand, ZooKeeper.removeWatches.
 
+use std::pin::pin;
+
 use client::{AddWatchMode, WatchKind};
 use proto::ErrorCode;
 use tokio::sync::broadcast::error::RecvError;
@@ -93,10 +95,12 @@ pub(super) async fn follow(
     added.map_err(|error| Failure::of(&error, path))?;
     shell.print(&format!("watching {path}, end with Ctrl-C"));
     let quiet = std::mem::replace(&mut shell.prints_watches, false);
+    // One for all events: it must not be lost between two.
+    let mut interrupted = pin!(tokio::signal::ctrl_c());
     let done = loop {
         let event = tokio::select! {
             event = events.recv() => event,
-            _ = tokio::signal::ctrl_c() => break Ok(()),
+            _ = &mut interrupted => break Ok(()),
         };
         match event {
             Ok(event) => {

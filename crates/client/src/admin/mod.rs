@@ -181,8 +181,7 @@ impl AdminClient {
         let (mut sender, connection) = shaken.map_err(|error| unreachable(server, &error))?;
         // Ends with the connection; what breaks it shows in the body.
         tokio::spawn(connection);
-        let mut query = form_urlencoded::Serializer::new(String::new());
-        let query = query.extend_pairs(parameters).finish();
+        let query = encoded(parameters);
         let mut request = Request::get(format!("/commands/{command}?{query}")).header(HOST, server);
         if let Some(authorization) = &self.authorization {
             request = request.header(AUTHORIZATION, authorization.as_bytes());
@@ -199,6 +198,11 @@ impl AdminClient {
         let host = host.trim_start_matches('[').trim_end_matches(']');
         self.connector.establish(stream, &[host]).await
     }
+}
+
+fn encoded(parameters: &[(String, String)]) -> String {
+    let mut query = form_urlencoded::Serializer::new(String::new());
+    query.extend_pairs(parameters).finish()
 }
 
 fn nobody() -> AdminError {

@@ -1,0 +1,106 @@
+//! `top`: a live view of the ensemble, and of who keeps it busy.
+//!
+//! Members are found in the member list and asked the word `srvr`, which Apache ZooKeeper answers as well. Clients and
+//! slow requests come from the admin ports of those members that are Zoarium.
+
+mod sample;
+mod table;
+
+use std::io::IsTerminal;
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use super::{Command, ensemble};
+use crate::failure::Failure;
+use crate::json;
+use crate::options::Given;
+use crate::shell::Shell;
+use sample::{Asking, Sample};
+
+/// The pause between two looks, unless another one is asked for.
+const INTERVAL: Duration = Duration::from_secs(2);
+/// Until the first figures are there: rates need two looks.
+const FIRST: Duration = Duration::from_secs(1);
+
+/// Looks again and again, until it was often enough, it is interrupted, or nobody looks any more.
+pub(super) async fn top(
+    shell: &mut Shell,
+    command: &Command,
+    given: &Given,
+) -> Result<(), Failure> {
+    let rounds: Option<u64> = given
+        .value("n")
+        .map(str::parse)
+        .transpose()
+        .map_err(|_| command.misused())?;
+    let seconds = given.value("d").and_then(|text| text.parse::<f64>().ok());
+    let interval = seconds.filter(|seconds| (0.1..=3600.0).contains(seconds));
+    if given.has("d") && interval.is_none() {
+        return Err(command.misused());
+    }
+    let interval = interval.map_or(INTERVAL, Duration::from_secs_f64);
+    let asking = asking(shell, given).await?;
+    let is_live = rounds.is_none() && !shell.start.is_json && std::io::stdout().is_terminal();
+    let quiet = std::mem::replace(&mut shell.prints_watches, false);
+    // One for all rounds: it must not be lost between two.
+    let mut interrupted = pin!(tokio::signal::ctrl_c());
+    let mut before = (Instant::now(), asking.sample().await);
+    let mut round = 0;
+    while rounds.is_none_or(|rounds| round < rounds) && !shell.is_unheard() {
+        let pause = if round == 0 {
+            interval.min(FIRST)
+        } else {
+            interval
+        };
+        let look = async {
+            tokio::time::sleep(pause).await;
+            asking.sample().await
+        };
+        let sample = tokio::select! {
+            sample = look => sample,
+            _ = &mut interrupted => break,
+        };
+        let now = Instant::now();
+        let seconds = now.duration_since(before.0).as_secs_f64();
+        show(shell, (&before.1, &sample), seconds, is_live);
+        before = (now, sample);
+        round += 1;
+    }
+    shell.prints_watches = quiet;
+    Ok(())
+}
+
+/// Whom to ask, by the member list or, of a server that stands alone, by where this session is.
+async fn asking(shell: &mut Shell, given: &Given) -> Result<Asking, Failure> {
+    let by = given.value("by").unwrap_or("address");
+    if !["address", "identity"].contains(&by) {
+        return Err(Failure::new("-by is address or identity"));
+    }
+    let listed = ensemble::client_addresses(shell).await?;
+    let (options, _) = shell.start.options(shell.server())?;
+    let members = match listed.is_empty() {
+        true => options.servers.iter().map(ToString::to_string).collect(),
+        false => listed,
+    };
+    let admins = given
+        .value("a")
+        .map(|admins| admins.split(',').map(str::to_owned).collect());
+    let authorization = given.value("auth").map(|auth| auth.replacen(':', " ", 1));
+    Ok(Asking::new(
+        members,
+        admins,
+        by,
+        authorization,
+        options.connector,
+    ))
+}
+
+fn show(shell: &mut Shell, samples: (&Sample, &Sample), seconds: f64, is_live: bool) {
+    let text = match shell.start.is_json {
+        true => json::line(&table::json(samples, seconds)),
+        false => table::text(samples, seconds),
+    };
+    // Home, and whatever stands there goes.
+    let clear = if is_live { "\u{1b}[H\u{1b}[2J" } else { "" };
+    shell.print(&format!("{clear}{text}"));
+}

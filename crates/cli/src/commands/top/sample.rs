@@ -1,0 +1,244 @@
+//! One look at the ensemble.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::time::Duration;
+
+use client::admin::AdminClient;
+use client::tls::Connector;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// How long a member may take: a look must not wait for one that is gone.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Bytes of an answer to `srvr`, which has a few hundred.
+const SRVR_BYTES_MAX: u64 = 64 << 10;
+/// Where the admin port is, if nobody says it.
+const ADMIN_PORT: u16 = 8080;
+/// Clients, and slow requests, that each member is asked for.
+const CLIENTS: usize = 200;
+const SLOW: usize = 5;
+
+/// Whom to ask, and for what.
+pub(super) struct Asking {
+    /// `host:port` for clients.
+    members: Vec<String>,
+    admins: Vec<String>,
+    /// Whether the admin ports were named.
+    are_named: bool,
+    by: &'static str,
+    authorization: Option<String>,
+    connector: Connector,
+}
+
+/// What was seen.
+#[derive(Debug, Default)]
+pub(super) struct Sample {
+    /// What members say by `srvr`, by name; none of one that does not answer.
+    pub(super) members: BTreeMap<String, BTreeMap<String, String>>,
+    /// What clients are told apart by.
+    pub(super) by: &'static str,
+    /// Clients by name, with the sums of their figures; `None` if no admin port answers.
+    pub(super) clients: Option<BTreeMap<String, Client>>,
+    /// The newest slow requests.
+    pub(super) slow: Vec<Value>,
+    /// Admin ports that did not answer, and why; those that were named only.
+    pub(super) silent: Vec<String>,
+}
+
+/// Figures of a client by their names.
+pub(super) type Client = BTreeMap<String, u64>;
+
+impl Asking {
+    pub(super) fn new(
+        members: Vec<String>,
+        admins: Option<Vec<String>>,
+        by: &str,
+        authorization: Option<String>,
+        connector: Connector,
+    ) -> Self {
+        let are_named = admins.is_some();
+        let guessed = || {
+            let hosts = members.iter().filter_map(|member| member.rsplit_once(':'));
+            let mut ports: Vec<String> = hosts
+                .map(|(host, _)| format!("{host}:{ADMIN_PORT}"))
+                .collect();
+            ports.dedup();
+            ports
+        };
+        Self {
+            admins: admins.unwrap_or_else(guessed),
+            members,
+            are_named,
+            by: if by == "identity" {
+                "identity"
+            } else {
+                "address"
+            },
+            authorization,
+            connector,
+        }
+    }
+
+    /// Asks all of them at once.
+    pub(super) async fn sample(&self) -> Sample {
+        let mut words = tokio::task::JoinSet::new();
+        for member in &self.members {
+            let (member, connector) = (member.clone(), self.connector.clone());
+            words.spawn(async move {
+                let asked = tokio::time::timeout(PATIENCE, srvr(&member, &connector)).await;
+                let answer = asked.map_or_else(|_| String::new(), Result::unwrap_or_default);
+                (member, fields(&answer))
+            });
+        }
+        let mut answers = tokio::task::JoinSet::new();
+        for admin in &self.admins {
+            let client = AdminClient {
+                servers: vec![admin.clone()],
+                authorization: self.authorization.clone(),
+                ..AdminClient::default()
+            };
+            let (admin, by) = (admin.clone(), self.by);
+            answers.spawn(async move { (admin, ask(&client, by).await) });
+        }
+        let mut sample = Sample {
+            members: words.join_all().await.into_iter().collect(),
+            by: self.by,
+            ..Sample::default()
+        };
+        let mut answers = answers.join_all().await;
+        answers.sort_by(|one, other| one.0.cmp(&other.0));
+        for (admin, answer) in answers {
+            match answer {
+                Ok(answer) => sample.add(&answer),
+                // Apache ZooKeeper has no such command, and an admin port may be anywhere.
+                Err(reason) if self.are_named => sample.silent.push(format!("{admin}: {reason}")),
+                Err(_) => {}
+            }
+        }
+        sample
+            .slow
+            .sort_by_key(|request| std::cmp::Reverse(request["at"].as_i64()));
+        sample.slow.truncate(SLOW);
+        sample
+    }
+}
+
+/// What an admin server says of clients and of slow requests.
+struct Answer {
+    clients: Value,
+    /// Null if they are not for who asks.
+    slow: Value,
+}
+
+async fn ask(client: &AdminClient, by: &str) -> Result<Answer, String> {
+    let parameter = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let wanted = [
+        parameter("by", by),
+        parameter("limit", &CLIENTS.to_string()),
+    ];
+    let newest = [parameter("limit", &SLOW.to_string())];
+    let asking = async {
+        let clients = client.ask("clients", &wanted).await;
+        let clients = clients.map_err(|error| error.to_string())?;
+        let slow = client.ask("slow_requests", &newest).await;
+        Ok(Answer {
+            clients,
+            slow: slow.unwrap_or_default(),
+        })
+    };
+    let answer = tokio::time::timeout(PATIENCE, asking).await;
+    answer.unwrap_or_else(|_| Err("no answer in time".to_owned()))
+}
+
+impl Sample {
+    fn add(&mut self, answer: &Answer) {
+        let clients = self.clients.get_or_insert_default();
+        for row in answer.clients["clients"].as_array().into_iter().flatten() {
+            let name = row[self.by].as_str().unwrap_or_default().to_owned();
+            let sums = clients.entry(name).or_default();
+            for (figure, value) in row.as_object().into_iter().flatten() {
+                let Some(value) = value.as_u64() else {
+                    continue;
+                };
+                let sum = sums.entry(figure.clone()).or_default();
+                // Of two members the longest time holds, all else adds up.
+                *sum = match figure.as_str() {
+                    "max_latency" => value.max(*sum),
+                    _ => sum.saturating_add(value),
+                };
+            }
+        }
+        let slow = answer.slow["requests"].as_array();
+        self.slow.extend(slow.into_iter().flatten().cloned());
+    }
+}
+
+/// The word by the way that clients take, through TLS where they do.
+async fn srvr(member: &str, connector: &Connector) -> io::Result<String> {
+    let stream = TcpStream::connect(member).await?;
+    let host = member.rsplit_once(':').map_or(member, |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let mut stream = connector.establish(stream, &[host]).await?;
+    stream.write_all(b"srvr").await?;
+    stream.flush().await?;
+    let mut answer = Vec::new();
+    stream.take(SRVR_BYTES_MAX).read_to_end(&mut answer).await?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}
+
+/// The lines `name: value` of an answer.
+fn fields(answer: &str) -> BTreeMap<String, String> {
+    let pairs = answer.lines().filter_map(|line| line.split_once(": "));
+    pairs
+        .map(|(name, value)| (name.to_owned(), value.trim().to_owned()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn figures_of_one_client_at_two_members_add_up() {
+        let mut sample = Sample {
+            by: "address",
+            ..Sample::default()
+        };
+        let answer = |requests: u64, max: u64| Answer {
+            clients: json!({"clients": [{"address": "10.0.0.1", "requests": requests, "max_latency": max}]}),
+            slow: Value::Null,
+        };
+        sample.add(&answer(5, 9));
+        sample.add(&answer(7, 3));
+        let clients = sample.clients.expect("answers");
+        assert_eq!(
+            (
+                clients["10.0.0.1"]["requests"],
+                clients["10.0.0.1"]["max_latency"]
+            ),
+            (12, 9)
+        );
+        assert!(sample.slow.is_empty());
+    }
+
+    #[test]
+    fn admin_ports_are_guessed_from_members_once_for_each_host() {
+        let members = ["a:2181", "a:2182", "[::1]:2181"]
+            .map(str::to_owned)
+            .to_vec();
+        let asking = Asking::new(members, None, "address", None, Connector::plain());
+        assert_eq!(asking.admins, ["a:8080", "[::1]:8080"]);
+    }
+
+    #[test]
+    fn srvr_is_taken_apart() {
+        let found =
+            fields("Zookeeper version: 3.9.5\nLatency min/avg/max: 0/0.5/7\nMode: leader\n");
+        assert_eq!((found["Mode"].as_str(), found.len()), ("leader", 3));
+        assert!(fields("This ZooKeeper instance is not currently serving requests\n").is_empty());
+    }
+}
