@@ -4,7 +4,8 @@
 #
 #   conf/deb/build.sh EXECUTABLE VERSION OUTPUT.deb
 #
-# The executable should be a release build. Needs dpkg-deb, which every Debian has, and strip.
+# The executable should be a release build that runs here: it makes its manual pages and completions. Needs dpkg-deb,
+# which every Debian has, and strip.
 
 set -euo pipefail
 
@@ -27,6 +28,14 @@ strip --strip-unneeded "$root/usr/bin/zoarium"
 for script in "$conf"/*.sh; do
     install -D -m 0755 "$script" "$root/usr/share/zoarium/bin/$(basename "$script")"
 done
+pages=$root/usr/share/man/man1
+"$executable" man "$pages" >/dev/null
+gzip -9n "$pages"/*
+install -d "$root/usr/share/bash-completion/completions" "$root/usr/share/zsh/vendor-completions" \
+    "$root/usr/share/fish/vendor_completions.d"
+"$executable" completions bash >"$root/usr/share/bash-completion/completions/zoarium"
+"$executable" completions zsh >"$root/usr/share/zsh/vendor-completions/_zoarium"
+"$executable" completions fish >"$root/usr/share/fish/vendor_completions.d/zoarium.fish"
 # Where the scripts look for a configuration if none is named.
 ln -s /etc/zookeeper/conf "$root/usr/share/zoarium/conf"
 install -D -m 0644 "$conf/deb/zoo.cfg" "$root/etc/zookeeper/conf/zoo.cfg"

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use bench::BenchArgs;
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory, Parser, Subcommand};
 
 use crate::backup::{self, BackupArgs};
 use crate::config_tool::{self, ConfigArgs};
@@ -12,6 +12,7 @@ use crate::container::{self, ContainerArgs};
 use crate::history_tool::{self, CatArgs, DiffArgs, HistoryArgs, TreeArgs};
 use crate::log_tool::{self, LogArgs as LogToolArgs};
 use crate::logging::LogArgs;
+use crate::pages::{self, CompletionsArgs, ManArgs};
 use crate::preflight_tool::{self, PreflightArgs};
 use crate::purge_tool::{self, PurgeArgs};
 use crate::restore_path::{self, RestorePathArgs};
@@ -26,7 +27,7 @@ use crate::word::{self, WordArgs};
 ///
 /// Without a command it serves with built-in settings: port 2181, data in ./zoarium-data.
 #[derive(Debug, Parser)]
-#[command(name = "zoarium", version, max_term_width = 100)]
+#[command(name = "zoarium", version = monitoring::version::PRODUCT, max_term_width = 100)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -58,6 +59,8 @@ enum Command {
     Word(WordArgs),
     Container(ContainerArgs),
     TestServer(TestServerArgs),
+    Completions(CompletionsArgs),
+    Man(ManArgs),
     /// A shell with the commands of zkCli.sh, or one of them
     #[command(disable_help_flag = true)]
     Cli(ShellArgs),
@@ -116,6 +119,8 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
         Some(Command::Watch(args)) => watch_tool::run(&args),
         Some(Command::Word(args)) => word::run(&args),
         Some(Command::TestServer(args)) => test_server::run(args),
+        Some(Command::Completions(args)) => pages::run_completions(&args, Cli::command()),
+        Some(Command::Man(args)) => pages::run_man(&args, Cli::command()),
         Some(Command::Container(args)) => container::run(&args),
         Some(Command::Cli(args)) => ::cli::run(args.args, monitoring::version::FULL),
     }
@@ -123,8 +128,6 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     fn server_args(line: &str) -> Vec<String> {

@@ -26,6 +26,7 @@ mod log_tool;
 mod logging;
 mod notify;
 mod output;
+mod pages;
 mod preflight_tool;
 mod purge_tool;
 mod restore_path;

@@ -26,8 +26,8 @@ use history::Moment;
 /// a new ensemble.
 #[derive(Debug, Args)]
 pub(crate) struct RestoreArgs {
-    /// A directory that `zoarium backup` made
-    #[arg(long, value_name = "DIR", required_unless_present = "data_dir")]
+    /// A directory, or a file, that `zoarium backup` made
+    #[arg(long, value_name = "BACKUP", required_unless_present = "data_dir")]
     backup: Option<PathBuf>,
     /// The dataDir to read
     #[arg(long, value_name = "DIR", conflicts_with = "backup", requires = "at")]
@@ -77,7 +77,12 @@ fn restore(args: &RestoreArgs) -> Result<Made, ToolError> {
     let limits = args.limits.limits();
     let staging = Staging::begin(&args.to, args.to_log.as_deref())?;
     let made = match &args.backup {
-        Some(backup) => from_backup(args, backup, &staging)?,
+        Some(archive) if backup::is_archive(archive) => {
+            let dir = staging.place("backup")?;
+            backup::unpack_archive(archive, &dir)?;
+            from_backup(args, (&dir, archive), &staging)?
+        }
+        Some(backup) => from_backup(args, (backup, backup), &staging)?,
         None => from_files(args, &staging)?,
     };
     if made.snapshot_zxid < made.wanted {
@@ -138,7 +143,12 @@ fn from_files(args: &RestoreArgs, staging: &Staging) -> Result<Staged, ToolError
     })
 }
 
-fn from_backup(args: &RestoreArgs, dir: &Path, staging: &Staging) -> Result<Staged, ToolError> {
+/// Out of the directory of a backup, which is called otherwise if it is one file.
+fn from_backup(
+    args: &RestoreArgs,
+    (dir, called): (&Path, &Path),
+    staging: &Staging,
+) -> Result<Staged, ToolError> {
     let manifest = backup::load(dir)?;
     let (first, last) = (manifest.snapshot.last, manifest.last());
     let upto = match args.at {
@@ -148,7 +158,7 @@ fn from_backup(args: &RestoreArgs, dir: &Path, staging: &Staging) -> Result<Stag
     if upto < first || upto > last {
         return Err(ToolError::Usage(format!(
             "the backup {} goes from {first} to {last}, and has no {upto}",
-            dir.display()
+            called.display()
         )));
     }
     backup::unpack(dir, &manifest, upto, staging.dirs())?;
@@ -159,12 +169,12 @@ fn from_backup(args: &RestoreArgs, dir: &Path, staging: &Staging) -> Result<Stag
     if wanted < first {
         return Err(ToolError::Usage(format!(
             "the backup {} begins with {first}, and that is later",
-            dir.display()
+            called.display()
         )));
     }
     Ok(Staged {
         wanted,
-        snapshot: dir.join(&manifest.snapshot.file),
+        snapshot: called.join(&manifest.snapshot.file),
         snapshot_zxid: manifest.snapshot.first,
         digest: (wanted == last).then_some(manifest.digest),
     })

@@ -67,6 +67,17 @@ impl Staging {
         &self.dirs
     }
 
+    /// A directory for something else that is needed meanwhile. It goes when this is dropped.
+    ///
+    /// # Errors
+    /// If it cannot be created.
+    pub(crate) fn place(&self, name: &str) -> Result<PathBuf, ToolError> {
+        let base = self.targets.last().map(|target| target.join(STAGING));
+        let dir = base.unwrap_or_default().join(name);
+        fs::create_dir_all(&dir).map_err(file_error("create", &dir))?;
+        Ok(dir)
+    }
+
     /// Makes them those of the server.
     ///
     /// # Errors

@@ -62,10 +62,10 @@ fn follow(args: &WatchArgs) -> Result<(), ToolError> {
     runtime.block_on(write_changes(args, io::BufWriter::new(io::stdout())))
 }
 
-fn options(args: &WatchArgs) -> ChangeOptions {
+fn options(args: &WatchArgs) -> Result<ChangeOptions, ToolError> {
     let filter = &args.filter;
     let start = args.from.map_or(Start::Now, Start::From);
-    ChangeOptions {
+    Ok(ChangeOptions {
         servers: args.servers.server.clone(),
         start: args.after.map_or(start, Start::After),
         by: filter.by.clone(),
@@ -73,12 +73,13 @@ fn options(args: &WatchArgs) -> ChangeOptions {
         operations: filter.op.iter().map(|op| op.name().to_owned()).collect(),
         with_states: filter.diff,
         authorization: args.servers.authorization(),
+        connector: args.servers.connector()?,
         ..ChangeOptions::new("", &args.path)
-    }
+    })
 }
 
 async fn write_changes(args: &WatchArgs, mut out: impl Write) -> Result<(), ToolError> {
-    let mut changes = Changes::new(options(args));
+    let mut changes = Changes::new(options(args)?);
     let mut left = args.limit.unwrap_or(u64::MAX);
     while left > 0 {
         // Whoever reads sees at once what came, and what comes at once is written at once.

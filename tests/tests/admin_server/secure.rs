@@ -9,7 +9,7 @@ use tests::certificates::{Certificates, Flaw};
 use tests::requests::create;
 use tests::{
     Bystander, Flavour, HttpAnswer, HttpRequest, Port, RawSession, find_tool, or_skip, run,
-    wait_for,
+    wait_for, zoarium_binary,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use transport::tls::certificate;
@@ -109,6 +109,34 @@ fn a_port_that_is_forced_takes_https_alone_and_says_who_was_refused() {
             .status,
         200
     );
+}
+
+/// The tools that ask the admin port do so by HTTPS.
+#[test]
+fn a_backup_is_taken_by_https_from_who_can_be_trusted() {
+    let certificates = certificates();
+    let forced = settings(&certificates, "pem", &[("admin.forceHttps", "true")]);
+    let Some(site) = Site::start(&forced) else {
+        return;
+    };
+    let mut session = RawSession::open(&site.server.address(), None, 30_000).expect("a session");
+    let created = session.call(&Request::Write(create("/kept", "x", 0)));
+    assert_eq!(created.expect("an answer").err, 0);
+    let home = tempfile::tempdir().expect("a directory");
+    let file = home.path().join("zk.tar");
+    let server = format!("localhost:{}", site.port);
+    let trust = certificates.path("authority.pem");
+    let backup = |more: &[&std::ffi::OsStr]| {
+        let mut command = Command::new(zoarium_binary());
+        command.arg("backup").arg(&file).args(["--server", &server]);
+        command.args(["--auth", "digest super:secret"]).args(more);
+        run(&mut command, LIMIT)
+    };
+    let tls = ["--tls".as_ref(), "--tls-trust".as_ref(), trust.as_os_str()];
+    let said = backup(&tls).expect("a backup");
+    assert!(said.contains("znodes after 0x"), "{said}");
+    // In the clear nobody answers, and whom nobody trusts gets no secret.
+    assert!(backup(&[]).is_err() && backup(&tls[..1]).is_err());
 }
 
 /// A password of who comes from afar is taken by TLS, and in the clear it is not.

@@ -93,6 +93,18 @@ fn a_package_is_installed_serves_is_upgraded_and_goes() {
     assert_eq!((found.uid(), found.mode() & 0o777), (id, 0o750));
     let unit = fs::read_to_string(root.path("lib/systemd/system/zoarium.service")).expect("a unit");
     assert!(unit.contains("\nExecStart=/usr/bin/zoarium server /etc/zookeeper/conf/zoo.cfg\n"));
+    for page in ["man/man1/zoarium.1.gz", "man/man1/zoarium-backup.1.gz"] {
+        assert!(root.path("usr/share").join(page).is_file(), "no {page}");
+    }
+    let completions = [
+        "bash-completion/completions/zoarium",
+        "zsh/vendor-completions/_zoarium",
+        "fish/vendor_completions.d/zoarium.fish",
+    ];
+    for script in completions {
+        let text = fs::read_to_string(root.path("usr/share").join(script)).expect("completions");
+        assert!(text.contains("preflight"), "{script}");
+    }
 
     // What an operator changes: here, where the root and the ports are.
     let config = root.path("etc/zookeeper/conf/zoo.cfg");

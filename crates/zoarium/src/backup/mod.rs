@@ -8,9 +8,12 @@
 //! unfinished/               while a backup is taken
 //! ```
 //!
+//! As one file it is an archive of these ([`archive`]).
+//!
 //! A backup counts once the tree was put together from it and had the digests that the server
 //! logged: then `backup.json` is replaced. Whatever breaks off before leaves the backup of before.
 
+mod archive;
 mod fetch;
 mod manifest;
 mod pack;
@@ -30,6 +33,9 @@ use server::RecoveredTree;
 use storage::{DataDirs, RealDisk, list_snapshots};
 use tokio::runtime::Builder;
 
+use archive::Workplace;
+pub(crate) use archive::is_archive;
+pub(crate) use archive::unpack as unpack_archive;
 use manifest::MANIFEST;
 pub(crate) use manifest::Manifest;
 use manifest::{Kept, number_of};
@@ -41,13 +47,13 @@ use crate::restore_tool::snapshot_before;
 use crate::staging::lock;
 use crate::tool::{LimitArgs, ToolError};
 
-/// Backs up a server that runs, or the files of one, into a directory
+/// Backs up a server that runs, or the files of one, into a directory or one file
 ///
 /// The first time all of it; then what the log has behind that. The result is put together and
 /// compared with the digests in the log before it counts.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(crate) struct BackupArgs {
-    /// Where the backup is, or is to be: a directory of its own
+    /// Where the backup is, or is to be: a directory of its own, or one file, whose name ends with .tar
     #[arg(value_name = "BACKUP")]
     dir: PathBuf,
     #[command(flatten)]
@@ -75,10 +81,9 @@ pub(crate) struct BackupArgs {
 
 /// Does what the arguments say. Exit code 1 if there is no new backup, or it is damaged.
 pub(crate) fn run(args: &BackupArgs) -> ExitCode {
-    let done = if args.verify {
-        verify(args)
-    } else {
-        take(args)
+    let done = match is_archive(&args.dir) {
+        true => in_archive(args),
+        false => done(args),
     };
     match done {
         Ok(text) => {
@@ -87,6 +92,36 @@ pub(crate) fn run(args: &BackupArgs) -> ExitCode {
         }
         Err(error) => error.report("backup"),
     }
+}
+
+fn done(args: &BackupArgs) -> Result<String, ToolError> {
+    match args.verify {
+        true => verify(args),
+        false => take(args),
+    }
+}
+
+/// The same with a backup that is one file.
+fn in_archive(args: &BackupArgs) -> Result<String, ToolError> {
+    let archive = &args.dir;
+    let workplace = Workplace::beside(archive)?;
+    let inside = BackupArgs {
+        dir: workplace.dir.clone(),
+        ..args.clone()
+    };
+    let before = match args.verify || (!args.full && archive.exists()) {
+        true => {
+            archive::unpack(archive, &inside.dir)?;
+            Some(load(&inside.dir)?)
+        }
+        false => None,
+    };
+    let text = done(&inside)?;
+    let after = load(&inside.dir)?;
+    if before.as_ref() != Some(&after) {
+        archive::pack(&inside.dir, &after, archive)?;
+    }
+    Ok(text)
 }
 
 fn verify(args: &BackupArgs) -> Result<String, ToolError> {
@@ -243,7 +278,7 @@ impl Taking<'_> {
         from: impl AsyncFn(&client::admin::AdminClient, &DataDirs) -> Result<(), ToolError>,
     ) -> Result<(), ToolError> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let (client, to) = (self.args.server.client(), self.unfinished.dirs()?);
+        let (client, to) = (self.args.server.client()?, self.unfinished.dirs()?);
         runtime
             .block_on(from(&client, &to))
             .map_err(fetch::explained)

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use client::admin::AdminClient;
+use client::tls::{ClientStores, Connector, Store};
 use history::ask::Question;
 use history::{FileOwner, Reader};
 use serde_json::Value;
@@ -56,6 +57,21 @@ pub(crate) struct ServerArgs {
     /// Who asks, such as `digest user:password`; ZOARIUM_AUTH in the environment does as well
     #[arg(long, value_name = "SCHEME DATA")]
     auth: Option<String>,
+    /// Speaks HTTPS with admin ports
+    #[arg(long, requires = "server")]
+    tls: bool,
+    /// Certificates to trust (.pem, .p12 or .jks), instead of the platform's
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    tls_trust: Option<PathBuf>,
+    /// Own key and certificate (.pem, .p12 or .jks), for servers that ask for them
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    tls_key: Option<PathBuf>,
+    /// File with the password of both
+    #[arg(long, value_name = "FILE", requires = "tls")]
+    tls_password_file: Option<PathBuf>,
+    /// Takes a certificate for whatever host
+    #[arg(long, requires = "tls")]
+    tls_any_host: bool,
 }
 
 impl ServerArgs {
@@ -65,12 +81,38 @@ impl ServerArgs {
         named.or_else(|| std::env::var(AUTH_VARIABLE).ok())
     }
 
-    pub(crate) fn client(&self) -> AdminClient {
-        AdminClient {
+    /// Asks them.
+    ///
+    /// # Errors
+    /// If a file of `--tls-...` cannot be used.
+    pub(crate) fn client(&self) -> Result<AdminClient, ToolError> {
+        Ok(AdminClient {
             servers: self.server.clone(),
             authorization: self.authorization(),
-            ..AdminClient::default()
+            connector: self.connector()?,
+        })
+    }
+
+    /// How connections to them are made.
+    ///
+    /// # Errors
+    /// If a file of `--tls-...` cannot be used.
+    pub(crate) fn connector(&self) -> Result<Connector, ToolError> {
+        if !self.tls {
+            return Ok(Connector::plain());
         }
+        let store = |location: &PathBuf| Store {
+            location: Some(location.clone()),
+            password_path: self.tls_password_file.clone(),
+            ..Store::default()
+        };
+        let stores = ClientStores {
+            key: self.tls_key.as_ref().map(store),
+            trust: self.tls_trust.as_ref().map(store),
+            checks_hosts: !self.tls_any_host,
+            resumes_sessions: true,
+        };
+        Connector::of_client(&stores).map_err(|error| ToolError::Refused(format!("--tls: {error}")))
     }
 }
 
@@ -90,7 +132,7 @@ impl PlaceArgs {
     pub(crate) fn open(&self, shows_secrets: bool) -> Result<Source, ToolError> {
         if !self.server.server.is_empty() {
             let runtime = Builder::new_current_thread().enable_all().build()?;
-            return Ok(Source::Servers(self.server.client(), runtime));
+            return Ok(Source::Servers(self.server.client()?, runtime));
         }
         let (reader, owner) = self.open_files(shows_secrets)?;
         Ok(Source::Files(Box::new(reader), owner))

@@ -11,16 +11,16 @@ use storage::{Disk, RealDisk};
 use crate::history::start;
 use crate::support::{stderr, stdout, vector, zoarium};
 
-fn text(path: &Path) -> &str {
+pub(crate) fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-fn backup(data: &Path, dir: &Path, more: &[&str]) -> Output {
+pub(crate) fn backup(data: &Path, dir: &Path, more: &[&str]) -> Output {
     let arguments = ["backup", text(dir), "--data-dir", text(data)];
     zoarium(arguments.iter().chain(more))
 }
 
-fn restore(dir: &Path, to: &Path, more: &[&str]) -> Output {
+pub(crate) fn restore(dir: &Path, to: &Path, more: &[&str]) -> Output {
     let arguments = ["restore", "--backup", text(dir), "--to", text(to)];
     zoarium(arguments.iter().chain(more))
 }
@@ -29,7 +29,7 @@ fn manifest(dir: &Path) -> Value {
     serde_json::from_slice(&fs::read(dir.join("backup.json")).unwrap()).unwrap()
 }
 
-fn refused(output: &Output, code: i32, reasons: &[&str]) {
+pub(crate) fn refused(output: &Output, code: i32, reasons: &[&str]) {
     let complaint = stderr(output);
     assert_eq!(
         output.status.code(),
@@ -45,12 +45,12 @@ fn refused(output: &Output, code: i32, reasons: &[&str]) {
     }
 }
 
-fn good(output: &Output) -> String {
+pub(crate) fn good(output: &Output) -> String {
     assert!(output.status.success(), "{}", stderr(output));
     stdout(output)
 }
 
-async fn write(client: &Client, count: usize, content: &str) {
+pub(crate) async fn write(client: &Client, count: usize, content: &str) {
     let content = content.to_owned();
     let persistent = Create::persistent();
     for _ in 0..count {
@@ -65,7 +65,7 @@ async fn write(client: &Client, count: usize, content: &str) {
 }
 
 /// A data directory, and a backup of it with a snapshot and two logs.
-async fn site() -> (tempfile::TempDir, PathBuf, PathBuf) {
+pub(crate) async fn site() -> (tempfile::TempDir, PathBuf, PathBuf) {
     let home = tempfile::tempdir().unwrap();
     let (data, dir) = (home.path().join("data"), home.path().join("backup"));
     fs::create_dir(&data).unwrap();

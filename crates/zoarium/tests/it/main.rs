@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
 
 mod backup;
+mod backup_archive;
 mod bench;
 mod client;
 mod config_tool;
@@ -10,6 +11,7 @@ mod embedding;
 mod history;
 mod history_tool;
 mod log_tool;
+mod pages;
 mod preflight;
 mod restore_tool;
 mod snapshot_tool;

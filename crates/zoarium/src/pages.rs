@@ -1,0 +1,71 @@
+//! `zoarium completions` and `zoarium man`: what shells and `man` want to know of the command line, made from it.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Command};
+use clap_complete::Shell;
+use clap_mangen::Man;
+
+use crate::tool::ToolError;
+
+/// Prints a script that completes commands and options of zoarium in a shell
+///
+/// For bash: `zoarium completions bash > ~/.local/share/bash-completion/completions/zoarium`
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    shell: Shell,
+}
+
+/// Writes the manual pages, one for each command, into a directory
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// Such as ~/.local/share/man/man1
+    #[arg(value_name = "DIR")]
+    dir: PathBuf,
+}
+
+/// Prints the script for this command line.
+pub(crate) fn run_completions(args: &CompletionsArgs, mut command: Command) -> ExitCode {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut command, "zoarium", &mut script);
+    match io::stdout().write_all(&script) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => ToolError::Output(error).report("completions"),
+    }
+}
+
+/// Writes the pages of this command line.
+pub(crate) fn run_man(args: &ManArgs, mut command: Command) -> ExitCode {
+    command.build();
+    match write_pages(&args.dir, &command) {
+        Ok(count) => {
+            println!("{}: {count} pages", args.dir.display());
+            ExitCode::SUCCESS
+        }
+        Err(error) => ToolError::Refused(format!("{}: {error}", args.dir.display())).report("man"),
+    }
+}
+
+/// How many there are: of the whole, and of each command and what is below it.
+fn write_pages(dir: &Path, command: &Command) -> io::Result<usize> {
+    fs::create_dir_all(dir)?;
+    let mut count = 0;
+    let mut left = vec![command.clone()];
+    while let Some(command) = left.pop() {
+        let commands = command.get_subcommands();
+        left.extend(
+            commands
+                .filter(|command| command.get_name() != "help")
+                .cloned(),
+        );
+        let man = Man::new(command).manual("Zoarium").source("Zoarium");
+        let mut page = Vec::new();
+        man.render(&mut page)?;
+        fs::write(dir.join(man.get_filename()), page)?;
+        count += 1;
+    }
+    Ok(count)
+}
