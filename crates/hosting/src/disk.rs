@@ -8,9 +8,11 @@ use std::io;
 
 use proto::Zxid;
 use recovery::{History, RecoveredTree, Reloaded};
-use replica::{DiskOrder, Input, MemberFile, State, Synchronised};
+use replica::{DiskOrder, Input, MemberFile, State};
 use storage::{Committed, Disk, StorageError};
 use zab::Record;
+
+use crate::Wanted;
 
 /// Records that go to the log together.
 pub trait Group: Default {
@@ -121,12 +123,12 @@ impl<F: FnMut(&MemberFile) -> io::Result<()>> Beside for F {
 pub struct Done {
     /// What the replica is told.
     pub told: Option<Input>,
-    /// A snapshot is to be written, in the place of all others.
-    pub snapshot: Option<Synchronised>,
+    /// A snapshot is to be written.
+    pub snapshot: Option<Wanted>,
 }
 
-impl Done {
-    fn told(input: Input) -> Self {
+impl From<Input> for Done {
+    fn from(input: Input) -> Self {
         Self {
             told: Some(input),
             snapshot: None,
@@ -185,11 +187,11 @@ pub fn carry_out<D: Disk>(
     Ok(match order {
         DiskOrder::SaveAcceptedEpoch(epoch) => {
             history.save_accepted_epoch(epoch)?;
-            Done::told(Input::AcceptedEpochSaved(epoch))
+            Done::from(Input::AcceptedEpochSaved(epoch))
         }
         DiskOrder::SaveCurrentEpoch(epoch) => {
             history.save_current_epoch(epoch)?;
-            Done::told(Input::CurrentEpochSaved(epoch))
+            Done::from(Input::CurrentEpochSaved(epoch))
         }
         DiskOrder::SaveMembers { file, is_required } => match beside.write_members(&file) {
             Ok(()) => Done::default(),
@@ -201,7 +203,7 @@ pub fn carry_out<D: Disk>(
                 Done::default()
             }
         },
-        DiskOrder::Reload { keep } => Done::told(match history.reload(keep)? {
+        DiskOrder::Reload { keep } => Done::from(match history.reload(keep)? {
             Reloaded::NotCut(error) => {
                 tracing::error!(zxid = ?keep, err = %error, "the log cannot be cut as the leader wants it");
                 let end = state.tree().last_zxid();
@@ -217,7 +219,7 @@ pub fn carry_out<D: Disk>(
             history.cut_for_snapshot(last)?;
             Done {
                 told: None,
-                snapshot: Some(of),
+                snapshot: Some(Wanted::Synchronised(of)),
             }
         }
     })

@@ -7,23 +7,31 @@ use std::sync::Arc;
 use jute::Limits;
 use proto::Zxid;
 use recovery::Restore;
-use storage::{Disk, LogCursor, LogPages, Unusable, read_body};
+use replica::LearnerEvent;
+use storage::{Disk, LogCursor, LogPages, read_body};
 use tree::{Tree, TreeSettings};
 use zab::Record;
+use zab::leader::LinkId;
 
-/// A page of the log, see [`LogPages::page`].
-///
-/// # Errors
-/// If there is no such record, they are too many, or the log is damaged.
-pub fn log_records<'d, D: Disk>(
+/// Reads a page of the log for a learner, see [`LogPages::page`]: what the replica is told of it.
+pub fn read_log<'d, D: Disk>(
     pages: &LogPages<'d, D>,
     cursor: &mut Option<LogCursor<'d, D>>,
-    from: Zxid,
-    upto: Zxid,
-) -> Result<Vec<Record>, Unusable> {
-    let page = pages.page(cursor, from, upto)?;
-    let records = page.into_iter();
-    Ok(records.map(|(zxid, txn)| Record::new(zxid, txn)).collect())
+    link: LinkId,
+    (from, upto): (Zxid, Zxid),
+) -> LearnerEvent {
+    match pages.page(cursor, from, upto) {
+        Ok(page) => {
+            let records = page.into_iter();
+            let records = records.map(|(zxid, txn)| Record::new(zxid, txn));
+            let records = records.collect();
+            LearnerEvent::LogRecords { link, records }
+        }
+        Err(error) => {
+            tracing::info!(link = link.0, %from, err = %error, "log not used for a learner");
+            LearnerEvent::LogUnusable { link }
+        }
+    }
 }
 
 /// Reads the tree that a leader sends behind a SNAP packet with `zxid`: a tree that nobody else sees

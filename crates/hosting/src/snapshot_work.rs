@@ -48,6 +48,11 @@ impl<D: Disk> SnapshotWork<D> {
         }
     }
 
+    /// When a snapshot is due.
+    pub fn due(&self) -> &Arc<Mutex<DueSnapshots>> {
+        &self.due
+    }
+
     /// Has a snapshot written, of the tree as it is when its turn comes.
     pub fn ask(&mut self, wanted: Wanted) {
         self.waiting.push_back(wanted);
@@ -69,6 +74,23 @@ impl<D: Disk> SnapshotWork<D> {
         self.snapshot = None;
         self.waiting.clear();
         self.due.lock().end();
+    }
+
+    /// Writes a snapshot, while nothing waits for the tree and nobody else has the files.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub(super) fn write_at_once(
+        &mut self,
+        state: &impl State,
+        now_ms: impl Fn() -> i64,
+    ) -> Result<Option<Written>, StorageError> {
+        let mut written = None;
+        self.ask(Wanted::Asked);
+        while self.next().is_some() {
+            written = self.step(state, BYTES_AT_ONCE, &now_ms, || ())?;
+        }
+        Ok(written)
     }
 
     /// Begins the next one if none is being written, and writes about `bytes` bytes of it, read under a
@@ -122,6 +144,9 @@ impl<D: Disk> SnapshotWork<D> {
         Ok(written)
     }
 }
+
+/// Bytes of a piece where nobody waits for the tree.
+const BYTES_AT_ONCE: usize = 1 << 20;
 
 /// When a snapshot is begun because enough was logged since the last one.
 ///

@@ -1,15 +1,126 @@
-//! What a member begins with.
+//! The start of a server: from its files to what its replica begins with.
 
-use recovery::OwnHistory;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use recovery::{
+    History, HistorySettings, OwnHistory, RecoveredTree, SnapshotSettings, complete_start,
+};
 use replica::members::MemberLists;
 use replica::{Epochs, MemberStart};
-use storage::{DataDirs, Disk, Recovered, StorageError};
+use session::SessionIds;
+use storage::{DataDirs, Disk, Recovered, RecoverySettings, SnapTrigger, StorageError};
+use tree::TreeSettings;
 
-/// What a member begins with, whose start is [complete](recovery::complete_start).
-///
-/// # Errors
-/// As [`OwnHistory::load`].
-pub fn member_start<D: Disk>(
+use crate::{ServerState, SnapshotWork, Written};
+
+/// The files of a server that starts, and how they are read and written.
+#[derive(Debug)]
+pub struct StartFiles<D: Disk> {
+    /// Where they are.
+    pub disk: Arc<D>,
+    /// Where on it.
+    pub dirs: DataDirs,
+    /// How the log is read and written.
+    pub history: HistorySettings,
+    /// How snapshots are written.
+    pub snapshots: SnapshotSettings,
+}
+
+/// How the files become a tree: [`recovery::recover_tree`], or [`recovery::recover_member`] for one that
+/// can have its leader's data.
+pub type Recover<D> =
+    fn(&D, &DataDirs, &RecoverySettings, Arc<TreeSettings>) -> Result<RecoveredTree, StorageError>;
+
+/// What a server is told beside its files.
+#[derive(Debug)]
+pub struct StartSettings {
+    /// `tickTime`, ms.
+    pub tick_ms: i64,
+    /// Ids for new sessions.
+    pub session_ids: SessionIds,
+    /// The members; `None` if there is no ensemble.
+    pub lists: Option<MemberLists>,
+}
+
+/// What a server begins with.
+#[derive(Debug)]
+pub struct Started<D: Disk> {
+    /// The tree, and what belongs to it.
+    pub state: Arc<ServerState>,
+    /// Where its tree comes from.
+    pub recovered: Recovered,
+    /// The log, to be written on.
+    pub history: History<D>,
+    /// The snapshots to come.
+    pub snapshots: SnapshotWork<D>,
+    /// The first snapshot, if there was none.
+    pub first: Option<Written>,
+    /// Whether one is due, so that the next start is shorter.
+    pub is_due: bool,
+    /// What its replica begins with; `None` if there is no ensemble.
+    pub member: Option<MemberStart>,
+}
+
+impl<D: Disk> StartFiles<D> {
+    /// Loads what is there, and changes nothing that was.
+    ///
+    /// # Errors
+    /// As `recover`.
+    pub fn recover(&self, recover: Recover<D>) -> Result<RecoveredTree, StorageError> {
+        let (recovery, tree) = (&self.history.recovery, self.history.tree.clone());
+        recover(&self.disk, &self.dirs, recovery, tree)
+    }
+
+    /// Begins with what was found. What an earlier process wrote and did not sync counts from here on, so
+    /// it is made durable before anything else.
+    ///
+    /// # Errors
+    /// If files cannot be read or written.
+    pub fn begin(
+        self,
+        found: RecoveredTree,
+        settings: StartSettings,
+        trigger: impl FnOnce() -> SnapTrigger,
+        now_ms: impl Fn() -> i64,
+    ) -> Result<Started<D>, StorageError> {
+        let Self {
+            disk,
+            dirs,
+            history,
+            snapshots,
+        } = self;
+        let (tree, recovered) = (found.tree, found.recovered);
+        storage::make_durable(&*disk, &dirs, &recovered)?;
+        let end = tree.last_zxid();
+        let ids = settings.session_ids;
+        let state = Arc::new(ServerState::new(tree, settings.tick_ms, ids));
+        let (place, due) = ((disk.clone(), dirs.clone()), Arc::<Mutex<_>>::default());
+        let mut snapshots = SnapshotWork::<D>::new(place, snapshots, due);
+        let mut first = None;
+        let write_first = || {
+            first = snapshots.write_at_once(&*state, now_ms)?;
+            Ok(())
+        };
+        let is_due = complete_start(&*disk, &dirs, &recovered, write_first)?;
+        let member = match settings.lists {
+            Some(lists) => Some(member_start(&*disk, &dirs, &recovered, lists)?),
+            None => None,
+        };
+        Ok(Started {
+            state,
+            history: History::new(disk, dirs, history, trigger(), end),
+            recovered,
+            snapshots,
+            first,
+            is_due,
+            member,
+        })
+    }
+}
+
+/// What a member begins with, whose start is [complete](complete_start).
+fn member_start<D: Disk>(
     disk: &D,
     dirs: &DataDirs,
     recovered: &Recovered,
@@ -31,4 +142,79 @@ pub fn member_start<D: Disk>(
         log_whole_from,
         is_trusted,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use jute::Encode;
+    use proto::txn::{Txn, TxnHeader, TxnRecord};
+    use proto::{SessionId, Zxid};
+    use recovery::recover_tree;
+    use replica::State;
+    use storage::{Compression, LogSettings, OpenOptions, RealDisk};
+
+    use super::*;
+
+    const TICK_MS: i64 = 2000;
+
+    fn start(dir: &std::path::Path) -> Started<RealDisk> {
+        let disk = Arc::new(RealDisk);
+        let options = OpenOptions { autocreate: true };
+        let files = StartFiles {
+            dirs: DataDirs::open(&*disk, dir, dir, options).unwrap(),
+            disk,
+            history: HistorySettings {
+                log: LogSettings::default(),
+                recovery: RecoverySettings::default(),
+                tree: Arc::default(),
+            },
+            snapshots: SnapshotSettings {
+                compression: Compression::None,
+                force_sync: true,
+                digest_enabled: true,
+                serialize_last_zxid: true,
+            },
+        };
+        let found = files.recover(recover_tree).unwrap();
+        let settings = StartSettings {
+            tick_ms: TICK_MS,
+            session_ids: SessionIds::new(1, 1),
+            lists: None,
+        };
+        let trigger = || SnapTrigger::new(100, 0, 1);
+        files.begin(found, settings, trigger, || 0).unwrap()
+    }
+
+    #[test]
+    fn a_server_goes_on_behind_what_is_logged_and_has_a_snapshot_to_begin_with() {
+        let dir = tempfile::tempdir().unwrap();
+        let (session, zxid) = (SessionId(7), Zxid(1));
+        {
+            let mut first = start(dir.path());
+            let written = first.first.take().map(|written| written.zxid);
+            assert_eq!((written, first.is_due), (Some(Zxid::ZERO), false));
+            let txn = Txn::CreateSession { timeout_ms: 4000 };
+            let record = TxnRecord {
+                header: TxnHeader {
+                    session,
+                    cxid: 0,
+                    zxid,
+                    time_ms: 0,
+                    op: txn.op().number(),
+                },
+                txn,
+                digest: None,
+            };
+            let mut logged = Vec::new();
+            record.encode(&mut logged);
+            first.history.append(zxid, &logged, || 1).unwrap();
+            first.history.commit().unwrap();
+        }
+        let again = start(dir.path());
+        // The next start is shorter with another snapshot, which the server writes while it serves.
+        assert_eq!((again.first.is_none(), again.is_due), (true, true));
+        assert_eq!(again.history.appended(), zxid);
+        assert!(again.state.tree().session_timeout_ms(session).is_some());
+        assert_eq!(again.snapshots.next(), None);
+    }
 }

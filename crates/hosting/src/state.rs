@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use jute::Limits;
 use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
 use proto::SessionId;
-use replica::connection::Responder;
+use replica::connection::{Next, Responder};
 use replica::sessions::Sessions;
 use replica::{NewSession, State};
 use session::SessionIds;
-use tree::{SharedWatches, Tree, WatcherId, Watches};
+use tree::{SharedWatches, Tree, Watches};
 
-use crate::Serving;
+use crate::{Connected, Serving};
 
 /// The tree, and what belongs to it.
 ///
@@ -62,19 +62,38 @@ impl ServerState {
         self.sessions.lock().touch(session, timeout_ms, now_ms)
     }
 
-    /// What answers requests of a connection from this tree, of a session once it has one.
+    /// Takes requests of a connection under one shared hold of the tree, unless the connection has ended:
+    /// its server's role may be over, and the tree hold by now what was never committed.
+    pub fn take_requests(
+        &self,
+        connection: &impl Connected,
+        take: impl FnOnce(&Tree) -> Next,
+    ) -> Option<Next> {
+        let tree = self.tree.read();
+        if connection.serving().is_closed() {
+            return None;
+        }
+        let next = take(&tree);
+        drop(tree);
+        if next == Next::Close {
+            connection.close();
+        }
+        Some(next)
+    }
+
+    /// What answers requests of a connection from this tree, of its session once it has one.
     pub fn responder<'a>(
         &'a self,
         tree: &'a Tree,
-        (watcher, session): (WatcherId, SessionId),
+        serving: &Serving,
         now_ms: u64,
         field_limits: Limits,
     ) -> Responder<'a> {
         Responder {
             tree,
             watches: &self.watches,
-            session,
-            watcher,
+            session: serving.session(),
+            watcher: serving.id,
             now_ms,
             field_limits,
         }

@@ -74,6 +74,16 @@ impl<D: Disk> History<D> {
         }
     }
 
+    /// Where it is.
+    pub fn disk(&self) -> &Arc<D> {
+        &self.disk
+    }
+
+    /// Where on the disk.
+    pub fn dirs(&self) -> &DataDirs {
+        &self.dirs
+    }
+
     /// How far it is written, for whoever reads the log beside it.
     pub fn end(&self) -> &Arc<LogEnd> {
         &self.end

@@ -71,7 +71,7 @@ pub trait Host {
 
     /// The tree was let go after some calls of [`Host::applied`] or [`Host::answer_sync`]: whoever
     /// got something can be woken.
-    fn tree_released(&mut self);
+    fn tree_released(&mut self) {}
 
     /// Something worth counting.
     fn note(&mut self, note: Note<'_>);

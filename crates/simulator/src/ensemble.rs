@@ -11,10 +11,10 @@ use crate::client::Client;
 use crate::history_check::Counts;
 use crate::member_files::{self, LostList};
 use crate::members;
-use crate::network::{End, Heard, Message, Place};
+use crate::network::{End, Heard, Message, Place, Process};
 use crate::plan::{MS, Plan, SECOND};
 use crate::queue::{Event, Micros};
-use crate::server::{Birth, Server};
+use crate::server::Server;
 use crate::world::World;
 use replica::Input;
 use testkit::{INJECTED, SimDisk};
@@ -128,16 +128,14 @@ impl Ensemble {
             Event::Arrival { connection, lane } => self.arrive(connection, lane),
             Event::Dialled { connection } => self.dialled(connection),
             Event::Broken { connection, end } => self.broken(connection, end),
-            Event::Wake { server, life } => {
-                self.with(server, life, Server::handle_wake);
+            Event::Wake { process } => self.with(process, Server::handle_wake),
+            Event::JobDone { process, then } | Event::DiskDone { process, then } => {
+                self.with(process, |server| then(&mut server.host));
             }
-            Event::JobDone { server, life, job } => {
-                self.with(server, life, |server| server.handle_job(job));
-            }
-            Event::Oracle { server, life } => {
-                let grants = self.world.oracle.named == Some(server);
+            Event::Oracle { process } => {
+                let grants = self.world.oracle.named == Some(process.server);
                 let answer = Input::Oracle { grants };
-                self.with(server, life, |server| server.host.inputs.push_back(answer));
+                self.with(process, |server| server.host.inputs.push_back(answer));
             }
             Event::ClientWake { client } => {
                 if let Some(client) = self.clients.get_mut(client) {
@@ -151,7 +149,8 @@ impl Ensemble {
     }
 
     /// Lets a process do something, if it is still there.
-    pub(crate) fn with(&mut self, index: usize, life: u64, step: impl FnOnce(&mut Server)) {
+    pub(crate) fn with(&mut self, lent_to: Process, step: impl FnOnce(&mut Server)) {
+        let index = lent_to.server;
         let Some(process) = self
             .machines
             .get_mut(index)
@@ -159,7 +158,7 @@ impl Ensemble {
         else {
             return;
         };
-        if process.host.world.life != life {
+        if process.host.process != lent_to {
             return;
         }
         process.with(&mut self.world, |process| {
@@ -181,9 +180,9 @@ impl Ensemble {
     }
 
     /// Tells a process what has happened at its end of a connection.
-    fn tell(&mut self, index: usize, life: u64, end: Option<End>, heard: Heard) {
+    fn tell(&mut self, process: Process, end: Option<End>, heard: Heard) {
         if let Some(end) = end {
-            self.with(index, life, |server| server.hear(end, heard));
+            self.with(process, |server| server.hear(end, heard));
         }
     }
 
@@ -194,7 +193,7 @@ impl Ensemble {
         let to = connection.ends[1 - lane];
         let end = self.world.network.end(number);
         let may_take = match to {
-            Place::Server { server, .. } => {
+            Place::Server(Process { server, .. }) => {
                 let process = self
                     .machines
                     .get(server)
@@ -208,7 +207,7 @@ impl Ensemble {
             return;
         };
         match to {
-            Place::Server { server, life } => {
+            Place::Server(process) => {
                 let heard = match message {
                     Message::End => {
                         let World { network, queue, .. } = &mut self.world;
@@ -217,7 +216,7 @@ impl Ensemble {
                     }
                     message => Heard::Message(message),
                 };
-                self.tell(server, life, end, heard);
+                self.tell(process, end, heard);
             }
             Place::Client(client) => {
                 if let Some(client) = self.clients.get_mut(client) {
@@ -235,7 +234,7 @@ impl Ensemble {
         let end = self.world.network.end(number);
         let target = to.server().and_then(|to| {
             let process = self.machines.get(to)?.process.as_ref()?;
-            process.listens(port).then_some(process.host.world.place())
+            process.listens(port).then_some(process.host.process)
         });
         let is_cut = match (from.server(), to.server()) {
             (Some(from), Some(to)) => {
@@ -245,11 +244,9 @@ impl Ensemble {
             _ => false,
         };
         let target = target.filter(|_| !is_cut);
-        if let Some(Place::Server { server, life }) = target {
-            self.world
-                .network
-                .open(number, Place::Server { server, life });
-            self.tell(server, life, end, Heard::Accepted);
+        if let Some(process) = target {
+            self.world.network.open(number, process.into());
+            self.tell(process, end, Heard::Accepted);
         }
         let is_open = target.is_some();
         let World { network, queue, .. } = &mut self.world;
@@ -257,7 +254,7 @@ impl Ensemble {
             return;
         }
         match from {
-            Place::Server { server, life } => {
+            Place::Server(process) => {
                 let heard = match to.server() {
                     Some(server) if is_open => Heard::Reached(server),
                     Some(server) => Heard::NotReached {
@@ -266,7 +263,7 @@ impl Ensemble {
                     },
                     None => Heard::Closed,
                 };
-                self.tell(server, life, end, heard);
+                self.tell(process, end, heard);
             }
             Place::Client(client) => {
                 if let Some(client) = self.clients.get_mut(client) {
@@ -289,7 +286,7 @@ impl Ensemble {
         let (place, at) = (connection.ends[end], self.world.network.end(number));
         self.world.network.vanish(number, end);
         match place {
-            Place::Server { server, life } => self.tell(server, life, at, Heard::Closed),
+            Place::Server(process) => self.tell(process, at, Heard::Closed),
             Place::Client(client) => {
                 if let Some(client) = self.clients.get_mut(client) {
                     client.handle_closed(number, &mut self.world);
@@ -308,13 +305,13 @@ impl Ensemble {
         }
         machine.lives += 1;
         machine.stands_until = 0;
-        let birth = Birth {
-            index,
+        let process = Process {
+            server: index,
             life: machine.lives,
-            may_be_empty: !machine.was_wiped,
         };
+        let may_be_empty = !machine.was_wiped;
         let name = format!("server {}", index + 1);
-        match Server::boot(birth, &machine.disk, &mut self.world) {
+        match Server::boot(process, may_be_empty, &machine.disk, &mut self.world) {
             Ok(server) => {
                 self.world.say(&name, || {
                     format!("starts at {}", server.replica.last_zxid())
@@ -322,12 +319,11 @@ impl Ensemble {
                 if !server.replica.is_trusted() {
                     self.world.say(&name, || "has no vote".into());
                 }
-                let work = &server.host.disk;
-                let files = (work.disk.clone(), work.dirs.clone());
-                self.world.histories.begin(index, files, work.history.end());
-                let life = server.host.world.life;
+                let history = &server.host.disk.history;
+                let files = (history.disk().clone(), history.dirs().clone());
+                self.world.histories.begin(index, files, history.end());
                 machine.process = Some(Box::new(server));
-                self.with(index, life, Server::begin);
+                self.with(process, Server::begin);
             }
             Err(error) if machine.disk.is_full() || error.contains(INJECTED) => {
                 self.world.say(&name, || format!("cannot start: {error}"));
@@ -387,7 +383,7 @@ impl Ensemble {
         };
         self.world
             .say(format!("server {}", index + 1), || "is killed".into());
-        for (connection, end) in self.world.network.of(process.host.world.place()) {
+        for (connection, end) in self.world.network.of(process.host.process.into()) {
             let World { network, queue, .. } = &mut self.world;
             network.close(connection, end, queue);
         }
@@ -413,7 +409,7 @@ impl Ensemble {
             disk.die_after(changes, self.world.random.below(300));
             process.with(&mut self.world, |process| process.host.finish_disk_jobs());
         }
-        for (connection, end) in self.world.network.of(process.host.world.place()) {
+        for (connection, end) in self.world.network.of(process.host.process.into()) {
             let other = 1 - end;
             self.world.network.vanish(connection, end);
             let delay = self.world.random.range(MS, 800 * MS);

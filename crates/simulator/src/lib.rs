@@ -26,7 +26,6 @@ mod ensemble;
 mod history;
 mod history_check;
 mod invariants;
-mod lent;
 mod member_files;
 mod members;
 mod mutant;

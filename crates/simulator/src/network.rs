@@ -14,19 +14,32 @@ use crate::plan::MS;
 use crate::queue::{Event, Micros, Queue};
 use testkit::Random;
 
+/// A process of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Process {
+    pub(crate) server: usize,
+    /// Which of the server's processes, one after the other.
+    pub(crate) life: u64,
+}
+
 /// One end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
-    /// A process of a server.
-    Server { server: usize, life: u64 },
+    Server(Process),
     /// A client.
     Client(usize),
+}
+
+impl From<Process> for Place {
+    fn from(process: Process) -> Self {
+        Self::Server(process)
+    }
 }
 
 impl Place {
     pub(crate) fn server(self) -> Option<usize> {
         match self {
-            Self::Server { server, .. } => Some(server),
+            Self::Server(Process { server, .. }) => Some(server),
             Self::Client(_) => None,
         }
     }

@@ -202,7 +202,7 @@ impl Server {
 impl SimHost {
     /// The replica wants this.
     pub(crate) fn show_effect(&mut self, effect: &Effect) {
-        let (tree, disk) = (self.state.tree(), &self.disk.disk);
+        let (tree, disk) = (self.state.tree(), self.disk.history.disk());
         self.observed.effect(effect, &tree, disk, &mut self.world);
     }
 
@@ -222,7 +222,7 @@ impl SimHost {
                 clients.iter().map(|client| of(&client.lock())).sum()
             },
         };
-        let sid = sid_of(self.world.server);
+        let sid = sid_of(self.process.server);
         self.world.checks.holds_back(sid, held_back);
     }
 }

@@ -3,13 +3,16 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use crate::server::Job;
+use crate::network::Process;
+use crate::server::SimHost;
 
 /// Microseconds since the beginning.
 pub(crate) type Micros = i64;
 
+/// What a process does next with what took its time.
+pub(crate) type Then = Box<dyn FnOnce(&mut SimHost)>;
+
 /// Something that happens at a moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Event {
     /// The oldest message of a lane may have arrived.
     Arrival { connection: u64, lane: usize },
@@ -18,11 +21,13 @@ pub(crate) enum Event {
     /// One end learns that the connection is gone.
     Broken { connection: u64, end: usize },
     /// A server looks at its deadlines.
-    Wake { server: usize, life: u64 },
+    Wake { process: Process },
     /// What a server has asked for has come further.
-    JobDone { server: usize, life: u64, job: Job },
+    JobDone { process: Process, then: Then },
+    /// The same of what its disk does.
+    DiskDone { process: Process, then: Then },
     /// A server looks whom the oracle of two names.
-    Oracle { server: usize, life: u64 },
+    Oracle { process: Process },
     /// A client looks at its deadlines.
     ClientWake { client: usize },
     /// The weather does something.
@@ -31,12 +36,19 @@ pub(crate) enum Event {
     Start { server: usize },
 }
 
-#[derive(Debug, PartialEq, Eq)]
 struct Entry {
     at: Micros,
     number: u64,
     event: Event,
 }
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.number == other.number
+    }
+}
+
+impl Eq for Entry {}
 
 impl Ord for Entry {
     /// Reversed: the heap gives the greatest first.
@@ -52,7 +64,7 @@ impl PartialOrd for Entry {
 }
 
 /// Events in the order of their times; of equal times in the order they were put in.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct Queue {
     entries: BinaryHeap<Entry>,
     number: u64,

@@ -187,7 +187,7 @@ impl Ensemble {
 
     /// The leader proposes so many transactions.
     fn propose(&mut self, leader: usize, count: usize) {
-        let Some(life) = self.process(leader).map(|process| process.host.world.life) else {
+        let Some(process) = self.process(leader).map(|server| server.host.process) else {
             return self.wrong(format!("server {} does not run", leader + 1));
         };
         for _ in 0..count {
@@ -205,7 +205,7 @@ impl Ensemble {
                 },
                 ttl: -1,
             };
-            self.with(leader, life, |server| {
+            self.with(process, |server| {
                 if server.state.tree().session_timeout_ms(WRITER).is_none() {
                     propose(server, open);
                 }

@@ -1,31 +1,24 @@
 //! One process of a server: hosts the replica that ships, and decides nothing.
 //!
-//! * `boot` starts it from its disk, `host` carries out effects, `disk` is the log thread and the
-//!   snapshot thread, `members` the connections to other servers, `clients` those of clients,
-//!   `finding` those of elections. They move bytes and time; what they move is decided by the crates
-//!   that ship.
+//! * `host` starts it from its disk and carries out effects, `disk` is the log thread and the snapshot
+//!   thread, `members` the connections to other servers, `clients` those of clients. They move bytes and
+//!   time; what they move is decided by the crates that ship.
 
-mod boot;
 mod clients;
 mod disk;
-mod finding;
 mod host;
 mod members;
 
 use std::sync::Arc;
 
 use hosting::ServerState;
-use proto::Zxid;
-use replica::{Replica, Ticket, Turn};
-use zab::leader::LinkId;
+use replica::{Replica, Turn};
 
-pub(crate) use boot::Birth;
 pub(crate) use clients::Waiting;
 pub(crate) use host::SimHost;
 
 use crate::network::{End, Heard, Port};
-use crate::pace::BACKLOG_MAX;
-use crate::queue::Micros;
+use crate::queue::{Event, Micros};
 use crate::world::World;
 
 pub(crate) struct Server {
@@ -35,35 +28,17 @@ pub(crate) struct Server {
     wake_at: Option<Micros>,
 }
 
-/// What takes time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Job {
-    /// What the log thread does.
-    Log,
-    /// The next piece of a snapshot.
-    Snapshot,
-    /// The next piece of a snapshot for a learner.
-    SendSnapshot(u64),
-    /// What a client's connection has left over.
-    Client(u64),
-    ReadLog {
-        to: LinkId,
-        from: Zxid,
-        upto: Zxid,
-    },
-}
-
 impl Server {
     /// Lends the world to this server for a step.
     pub(crate) fn with(&mut self, world: &mut World, step: impl FnOnce(&mut Self)) {
-        self.host.world.swap(world);
+        std::mem::swap(&mut self.host.world, world);
         step(self);
-        self.host.world.swap(world);
+        std::mem::swap(&mut self.host.world, world);
     }
 
     fn turn(&mut self, step: impl FnOnce(&mut Replica<SimHost>, &mut Turn<'_, SimHost>)) {
         let mut turn = Turn {
-            now: self.host.world.clocks(),
+            now: self.host.world.clocks_of(self.host.process.server),
             state: &*self.state,
             host: &mut self.host,
         };
@@ -73,21 +48,6 @@ impl Server {
     /// The process has started.
     pub(crate) fn begin(&mut self) {
         self.turn(|replica, turn| replica.begin(turn));
-    }
-
-    /// Something that takes time has come further.
-    pub(crate) fn handle_job(&mut self, job: Job) {
-        match job {
-            Job::Log => self.host.continue_log(),
-            Job::Snapshot => self.host.continue_snapshot(),
-            Job::SendSnapshot(link) => self.host.continue_sending(link, BACKLOG_MAX),
-            Job::Client(connection) => {
-                if let Some(connection) = self.host.clients.of(Ticket(connection)) {
-                    self.host.continue_client(&connection);
-                }
-            }
-            Job::ReadLog { to, from, upto } => self.host.read_page(to, from, upto),
-        }
     }
 
     /// Whether somebody listens there.
@@ -133,7 +93,8 @@ impl Server {
         let at = self.replica.deadline_ms().map(at_deadline);
         if let Some(at) = at.filter(|at| self.wake_at.is_none_or(|before| *at < before)) {
             self.wake_at = Some(at);
-            self.host.world.wake_at(at);
+            let process = self.host.process;
+            self.host.world.queue.at(at, Event::Wake { process });
         }
     }
 }

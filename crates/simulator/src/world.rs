@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use crate::checks::Checks;
 use crate::ensemble::Oracle;
 use crate::history_check::Histories;
-use crate::network::{Message, Network, Place};
+use crate::network::{Message, Network, Patience, Place, Port, Process};
 use crate::plan::Plan;
 use crate::queue::{Event, Micros, Queue};
+use crate::server::SimHost;
 use hosting::ToDisk;
 use replica::{DiskOrder, Now};
 use testkit::Random;
@@ -114,21 +115,70 @@ impl World {
         }
     }
 
-    /// A server asks the oracle; it is told what the oracle says when the answer comes.
-    pub(crate) fn ask_oracle(&mut self, server: usize, life: u64) {
+    /// A process asks the oracle; it is told what the oracle says when the answer comes.
+    pub(crate) fn ask_oracle(&mut self, process: Process) {
         let delay = self.random.range(100, 5000);
-        self.queue.after(delay, Event::Oracle { server, life });
+        self.queue.after(delay, Event::Oracle { process });
+    }
+
+    /// Something takes a process so long.
+    pub(crate) fn start(
+        &mut self,
+        process: Process,
+        delay: Micros,
+        then: impl FnOnce(&mut SimHost) + 'static,
+    ) {
+        let then = Box::new(then);
+        self.queue.after(delay, Event::JobDone { process, then });
+    }
+
+    /// Something takes its disk so long.
+    pub(crate) fn start_on_disk(
+        &mut self,
+        process: Process,
+        delay: Micros,
+        then: impl FnOnce(&mut SimHost) + 'static,
+    ) {
+        let then = Box::new(then);
+        self.queue.after(delay, Event::DiskDone { process, then });
+    }
+
+    /// Dials a server; the answer comes as an event.
+    pub(crate) fn dial(
+        &mut self,
+        from: Process,
+        port: Port,
+        server: usize,
+        patience: Patience,
+    ) -> u64 {
+        let ends = [from.into(), Process { server, life: 0 }.into()];
+        self.network.dial(port, ends, patience, &mut self.queue)
+    }
+
+    /// How long a disk takes to read something.
+    pub(crate) fn read_delay(&mut self) -> Micros {
+        let longest = self.plan.sync;
+        self.random.range(100, longest + 101)
+    }
+
+    /// How long a disk takes for a sync.
+    pub(crate) fn sync_delay(&mut self) -> Micros {
+        let longest = self.plan.sync;
+        if !self.is_healed && self.random.percent(2) {
+            return longest * self.random.range(5, 40);
+        }
+        self.read_delay()
     }
 
     /// Sends from this place.
-    pub(crate) fn send(&mut self, from: Place, connection: u64, message: Message) {
-        if let Some(end) = self.end(connection, from) {
+    pub(crate) fn send(&mut self, from: impl Into<Place>, connection: u64, message: Message) {
+        if let Some(end) = self.end(connection, from.into()) {
             self.network.send(connection, end, message, &mut self.queue);
         }
     }
 
-    pub(crate) fn close(&mut self, at: Place, connection: u64) {
-        if let Some(end) = self.end(connection, at) {
+    pub(crate) fn close(&mut self, at: impl Into<Place>, connection: u64) {
+        if let Some(end) = self.end(connection, at.into()) {
             self.network.close(connection, end, &mut self.queue);
         }
     }

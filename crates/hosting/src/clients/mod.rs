@@ -3,6 +3,7 @@
 //! What a connection waits for, and in which order its replies leave, is `replica::connection`. A host
 //! moves the bytes and counts.
 
+mod connection;
 mod delivery;
 mod handshake;
 mod registry;
@@ -11,6 +12,7 @@ mod serving;
 #[cfg(test)]
 mod tests;
 
+pub use connection::{Connection, Guarded};
 pub use delivery::{Answered, Delivering, ToAnswer, answer_sync, deliver};
 pub use handshake::{Begun, answer_handshake, begin_session, judge_handshake};
 pub use registry::Registry;

@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use config::{Config, Ensemble};
 use crossbeam_channel::Sender;
-use hosting::member_start;
-use replica::members::MemberLists;
 use replica::{MemberStart, Port};
-use storage::{DataDirs, Recovered, SwitchedDisk};
+use storage::DataDirs;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use transport::Patience;
@@ -37,9 +35,7 @@ pub(crate) struct MemberParts {
 pub(crate) struct MemberContext<'a> {
     pub(crate) config: &'a Config,
     pub(crate) clients: &'a Arc<Clients>,
-    pub(crate) disk: &'a SwitchedDisk,
     pub(crate) dirs: &'a DataDirs,
-    pub(crate) recovered: &'a Recovered,
     pub(crate) core: &'a Sender<ToCore>,
     pub(crate) inputs: &'a InputSink,
     pub(crate) failure: &'a Failure,
@@ -47,9 +43,12 @@ pub(crate) struct MemberContext<'a> {
 }
 
 /// The member; `None` if there is no ensemble.
-pub(crate) fn start(context: &MemberContext<'_>) -> Result<Option<MemberParts>, StartError> {
+pub(crate) fn start(
+    context: &MemberContext<'_>,
+    start: MemberStart,
+) -> Result<Option<MemberParts>, StartError> {
     let config = context.config;
-    let (Some(ensemble), Some(lists)) = (&config.ensemble, MemberLists::new(config)) else {
+    let Some(ensemble) = &config.ensemble else {
         return Ok(None);
     };
     let files = MembershipFiles::new(config.source.clone(), ensemble.dynamic_file.is_some());
@@ -59,7 +58,6 @@ pub(crate) fn start(context: &MemberContext<'_>) -> Result<Option<MemberParts>, 
             .back_up()
             .map_err(|source| StartError::Backup { source })?;
     }
-    let start = member_start(context.disk, context.dirs, context.recovered, lists)?;
     let ports = ports(context, ensemble);
     Ok(Some(MemberParts {
         start,

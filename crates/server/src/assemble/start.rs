@@ -7,11 +7,12 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use config::{AuditSettings, ClientAddress, Config};
 use crossbeam_channel::Sender;
-use hosting::ServerState;
+use hosting::{ServerState, SnapshotWork, StartFiles, StartSettings, Started as StartedFiles};
 use monitoring::admin::LastSnapshot;
 use parking_lot::Mutex;
-use proto::Zxid;
-use recovery::{History, HistorySettings, LogEnd, complete_start};
+use recovery::{History, HistorySettings, LogEnd};
+use replica::MemberStart;
+use replica::members::MemberLists;
 use session::SessionIds;
 use storage::{
     DataDirs, Empty, LogSettings, OpenOptions, Recovered, SnapTrigger, SnapshotFile, SwitchedDisk,
@@ -125,14 +126,14 @@ async fn start_audited(
     let opened = open(&config, faults, &metrics, &readers).await?;
     let found = recover(&config, &opened)?;
     let started = started(&config, &opened, &found);
-    let recovered = found.recovered;
     // What comes in is bounded where it comes from: clients by permits, members by what their
     // connections may send ahead.
     let (core_sender, inbox) = crossbeam_channel::unbounded();
     metrics.digest_mismatches_count.add(found.digest_mismatches);
-    metrics.loaded(&database_load(&recovered));
     let settings = Settings::new(config.clone());
-    let state = server_state(&settings, found.tree);
+    let files = begin_files(&settings, &opened, found)?;
+    metrics.loaded(&database_load(&files.recovered));
+    let state = files.state;
     let clients = Clients::new(
         settings,
         state.clone(),
@@ -152,19 +153,19 @@ async fn start_audited(
         core: core_sender,
         readers,
     };
-    let (mut snapshotter, snapshots, snapshot_end) = common.snapshotter();
-    if let Some(loaded) = recovered.snapshot.as_ref().and_then(loaded_snapshot) {
-        snapshots.note_loaded(loaded);
+    let (snapshotter, snapshots, snapshot_end) = common.snapshotter(files.snapshots);
+    if let Some(first) = &files.first {
+        snapshotter.note_written(first);
     }
-    common.take_first_snapshot(&recovered, &mut snapshotter, &snapshots)?;
-    let member = common.member(&recovered)?;
+    begin_snapshots(&snapshots, &files.recovered, files.is_due);
+    let member = common.member(files.member)?;
     let (member_start, ports, member_files) = match member {
         Some(member) => (Some(member.start), Some(member.ports), Some(member.files)),
         None => (None, None, None),
     };
     let for_admin = snapshots.clone();
     let links = ports.as_ref().map(MemberPorts::links).unwrap_or_default();
-    let (log, on_disk) = common.log(snapshots, member_files, started.zxid);
+    let (log, on_disk) = common.log(snapshots, member_files, files.history);
     let log_end = log.file.lock().history.end().clone();
     // A server that stands alone serves when this returns; a member looks for a leader.
     let (feed, recorder) = common.recorder(log_end.clone())?.unzip();
@@ -217,21 +218,38 @@ async fn open(
     })
 }
 
-fn server_state(settings: &Settings, tree: Tree) -> Arc<ServerState> {
-    let session_ids = SessionIds::new(settings.session_server_id, clock::wall_ms());
-    let tick_ms = i64::from(settings.config.tick_time_ms);
-    Arc::new(ServerState::new(tree, tick_ms, session_ids))
-}
-
 fn recover(config: &Config, opened: &Opened) -> Result<RecoveredTree, StartError> {
-    let found = recover_at_start(config, &opened.dirs)?;
+    let found = recover_at_start(config, &start_files(config, opened))?;
     refuse_unrecognised(&found.tree)?;
     if config.ensemble.is_none() {
         refuse_untrusted(config, &found.recovered)?;
     }
-    // What an earlier process wrote and did not sync counts from here on.
-    storage::make_durable(&*opened.disk, &opened.dirs, &found.recovered)?;
     Ok(found)
+}
+
+fn start_files(config: &Config, opened: &Opened) -> StartFiles<SwitchedDisk> {
+    StartFiles {
+        disk: opened.disk.clone(),
+        dirs: opened.dirs.clone(),
+        history: history_settings(config),
+        snapshots: snapshot_settings(&config.storage),
+    }
+}
+
+fn begin_files(
+    settings: &Settings,
+    opened: &Opened,
+    found: RecoveredTree,
+) -> Result<StartedFiles<SwitchedDisk>, StartError> {
+    let config = &settings.config;
+    let start = StartSettings {
+        tick_ms: i64::from(config.tick_time_ms),
+        session_ids: SessionIds::new(settings.session_server_id, clock::wall_ms()),
+        lists: MemberLists::new(config),
+    };
+    let trigger = || snap_trigger(config);
+    let begun = start_files(config, opened).begin(found, start, trigger, clock::session_ms)?;
+    Ok(begun)
 }
 
 fn started(config: &Config, opened: &Opened, found: &RecoveredTree) -> Started {
@@ -248,29 +266,16 @@ fn started(config: &Config, opened: &Opened, found: &RecoveredTree) -> Started {
 }
 
 impl Common {
-    fn snapshotter(&self) -> (Snapshotter, SnapshotRequests, SnapshotEnd) {
+    fn snapshotter(
+        &self,
+        work: SnapshotWork<SwitchedDisk>,
+    ) -> (Snapshotter, SnapshotRequests, SnapshotEnd) {
         let parts = SnapshotParts {
             state: self.state.clone(),
-            settings: snapshot_settings(&self.config.storage),
             metrics: self.metrics.clone(),
-            disk: self.opened.disk.clone(),
-            dirs: self.opened.dirs.clone(),
+            work,
         };
         Snapshotter::new(parts, self.failure.clone(), self.inputs.clone())
-    }
-
-    fn take_first_snapshot(
-        &self,
-        recovered: &Recovered,
-        snapshotter: &mut Snapshotter,
-        snapshots: &SnapshotRequests,
-    ) -> Result<(), StartError> {
-        let Opened { disk, dirs, .. } = &self.opened;
-        let write_first = || snapshotter.take().map(drop);
-        if complete_start(&**disk, dirs, recovered, write_first)? {
-            snapshots.request();
-        }
-        Ok(())
     }
 
     /// The history thread, if there is to be a change history, and the way to it. It ends with the
@@ -286,39 +291,32 @@ impl Common {
         Ok(Some((feed, thread)))
     }
 
-    fn member(&self, recovered: &Recovered) -> Result<Option<MemberParts>, StartError> {
-        member::start(&MemberContext {
+    fn member(&self, start: Option<MemberStart>) -> Result<Option<MemberParts>, StartError> {
+        let context = MemberContext {
             config: &self.config,
             clients: &self.clients,
-            disk: &self.opened.disk,
             dirs: &self.opened.dirs,
-            recovered,
             core: &self.core,
             inputs: &self.inputs,
             failure: &self.failure,
             tls: &self.opened.tls,
-        })
+        };
+        start.map_or(Ok(None), |start| member::start(&context, start))
     }
 
     fn log(
         &self,
         snapshots: SnapshotRequests,
         members: Option<MembershipFiles>,
-        end: Zxid,
+        history: History<SwitchedDisk>,
     ) -> (LogThread, Disk) {
-        let (config, Opened { disk, dirs, .. }) = (&self.config, &self.opened);
+        let (config, end) = (&self.config, history.appended());
         let file = Arc::new(Mutex::new(LogFile {
             state: self.state.clone(),
             metrics: self.metrics.clone(),
             stats: self.clients.stats.clone(),
             core: self.inputs.clone(),
-            history: History::new(
-                disk.clone(),
-                dirs.clone(),
-                history_settings(config),
-                snap_trigger(config),
-                end,
-            ),
+            history,
             snapshots,
             members,
             failure: self.failure.clone(),
@@ -411,6 +409,16 @@ impl Common {
             readers: self.readers,
             log_end,
         }
+    }
+}
+
+/// What is known of snapshots from the start.
+fn begin_snapshots(snapshots: &SnapshotRequests, recovered: &Recovered, is_due: bool) {
+    if let Some(loaded) = recovered.snapshot.as_ref().and_then(loaded_snapshot) {
+        snapshots.note_loaded(loaded);
+    }
+    if is_due {
+        snapshots.request();
     }
 }
 

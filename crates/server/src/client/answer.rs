@@ -84,9 +84,8 @@ impl<'a> Served<'a> {
             connection,
             now_ms,
         } = self;
-        let of = (connection.id, connection.session());
         let limits = clients.settings.field_limits;
-        clients.state.responder(tree, of, now_ms, limits)
+        clients.state.responder(tree, connection, now_ms, limits)
     }
 
     /// Notes what is answered.

@@ -12,7 +12,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use hosting::{Connected, Serving};
-use parking_lot::{Mutex, MutexGuard};
 use replica::connection::{ClientConnection, Identities, Queued, Work};
 use tokio::sync::Notify;
 use tree::WatcherId;
@@ -28,10 +27,9 @@ use crate::{clock, limits};
 pub(crate) struct Connection {
     pub(crate) peer: SocketAddr,
     pub(crate) stats: ConnectionStats,
-    serving: Serving,
+    shared: hosting::Connection<ConnectionState>,
     /// Whether the queue begins with what its task has to answer. Changed under a hold of the tree.
     left_over: AtomicBool,
-    state: Mutex<ConnectionState>,
     wake: Notify,
 }
 
@@ -68,20 +66,20 @@ impl Connection {
         identities: Identities,
         held: Arc<HeldBytes>,
     ) -> Self {
+        let state = ConnectionState {
+            client: ClientConnection::new(identities),
+            long_events: Vec::new(),
+            event_bytes: 0,
+            roomy_bytes: 0,
+            writing: Writing::default(),
+            held: Held::nothing(held),
+            sasl: None,
+        };
         Self {
-            serving: Serving::new(id),
+            shared: hosting::Connection::new(id, state),
             peer,
             stats: ConnectionStats::new(clock::wall_ms()),
             left_over: AtomicBool::new(false),
-            state: Mutex::new(ConnectionState {
-                client: ClientConnection::new(identities),
-                long_events: Vec::new(),
-                event_bytes: 0,
-                roomy_bytes: 0,
-                writing: Writing::default(),
-                held: Held::nothing(held),
-                sasl: None,
-            }),
             wake: Notify::new(),
         }
     }
@@ -104,11 +102,6 @@ impl Connection {
         } else {
             count.fetch_sub(1, Ordering::Relaxed);
         }
-    }
-
-    /// Takes the state's lock; the tree's lock, if needed, must be held already.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, ConnectionState> {
-        self.state.lock()
     }
 
     /// Waits for [`Connected::wake`] or [`Connected::close`]; one made earlier counts.
@@ -154,7 +147,7 @@ impl Connected for Connection {
     type Note = Option<Room>;
 
     fn serving(&self) -> &Serving {
-        &self.serving
+        self
     }
 
     fn with_client<T>(&self, step: impl FnOnce(&mut ClientConnection<Self::Note>) -> T) -> T {
@@ -166,12 +159,12 @@ impl Connected for Connection {
     }
 }
 
-/// What is seen of it without its lock.
+/// What every host has of it.
 impl Deref for Connection {
-    type Target = Serving;
+    type Target = hosting::Connection<ConnectionState>;
 
-    fn deref(&self) -> &Serving {
-        &self.serving
+    fn deref(&self) -> &hosting::Connection<ConnectionState> {
+        &self.shared
     }
 }
 

@@ -1,7 +1,6 @@
 //! From decoded requests to answered, queued or submitted ones: batches, permits and figures around
 //! `replica::connection`.
 
-use hosting::Connected as _;
 use std::ops::DerefMut;
 use std::sync::Arc;
 
@@ -14,6 +13,7 @@ use replica::connection::{
 };
 use replica::sessions::Sessions;
 use replica::{ClientRequest, SyncRequest};
+use tree::Tree;
 
 use super::answer::{Grant, Noting, Served, pace_of_task};
 use super::batch::{Batch, Extra};
@@ -40,26 +40,54 @@ pub(crate) fn handle_batch(
     now_ms: u64,
     grant: Grant,
 ) -> Next {
-    let tree = clients.state.tree.read();
-    if connection.is_closed() {
-        // The server's role may have ended: the tree may hold by now what was never committed.
-        batch.requests.clear();
-        batch.broken = None;
-        return Next::GoOn;
-    }
-    let mut state = connection.lock();
-    let mut replies = Replies::default();
     let served = Served {
         clients,
         connection,
         now_ms,
     };
-    let responder = served.responder(&tree);
-    let rules = clients.connection_rules(connection, batch.is_late);
+    let (mut replies, mut handled) = (Replies::default(), 0);
+    let next = clients.state.take_requests(&**connection, |tree| {
+        let (next, count) = take_batch(served, (connection, tree), batch, grant, &mut replies);
+        handled = count;
+        next
+    });
+    let Some(next) = next else {
+        // It has ended.
+        batch.requests.clear();
+        batch.broken = None;
+        return Next::GoOn;
+    };
+    clients.stats.packets_received(handled);
+    clients
+        .metrics
+        .bytes_received_count
+        .add(std::mem::take(&mut batch.bytes) as u64);
+    let reads = replies.reads();
+    if reads > 0 {
+        let took_ms = clock::monotonic_ms().saturating_sub(now_ms);
+        clients.metrics.reads_took(reads, took_ms);
+    }
+    clients.metrics.batch_answered(reads);
+    clients.stats.replied(&replies);
+    clients.slow.write();
+    next
+}
+
+/// Takes a batch while the tree is held; how many requests were handled.
+fn take_batch(
+    served: Served<'_>,
+    (connection, tree): (&Arc<Connection>, &Tree),
+    batch: &mut Batch,
+    grant: Grant,
+    replies: &mut Replies,
+) -> (Next, u64) {
+    let mut state = connection.lock();
+    let responder = served.responder(tree);
+    let rules = served.clients.connection_rules(connection, batch.is_late);
     let pace = pace_of_task(&state, grant);
     let ConnectionState { client, sasl, .. } = &mut *state;
     let mut sorter = Sorter {
-        noting: served.noting(&mut replies),
+        noting: served.noting(replies),
         connection,
         sasl,
         handled: 0,
@@ -79,26 +107,10 @@ pub(crate) fn handle_batch(
         state.client.ends_after_flush = true;
     }
     connection.stats.packets_received(handled);
-    let bytes = std::mem::take(&mut batch.bytes) as u64;
-    connection.stats.bytes_received(bytes);
+    connection.stats.bytes_received(batch.bytes as u64);
     served.note_changed(&mut state);
     state.note_roomy(grant.room.unwrap_or(0));
-    drop(state);
-    drop(tree);
-    if next == Next::Close {
-        connection.close();
-    }
-    clients.stats.packets_received(handled);
-    clients.metrics.bytes_received_count.add(bytes);
-    let reads = replies.reads();
-    if reads > 0 {
-        let took_ms = clock::monotonic_ms().saturating_sub(now_ms);
-        clients.metrics.reads_took(reads, took_ms);
-    }
-    clients.metrics.batch_answered(reads);
-    clients.stats.replied(&replies);
-    clients.slow.write();
-    next
+    (next, handled)
 }
 
 /// Hands on what requests of one connection want.

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender};
-use hosting::{Beside, DiskFailure, Group, ServerState, ToDisk, carry_out, sync, write_group};
+use hosting::{
+    Beside, DiskFailure, Group, ServerState, ToDisk, Wanted, carry_out, sync, write_group,
+};
 use parking_lot::Mutex;
 use proto::Zxid;
 use recovery::{History, RecoveredTree};
@@ -249,8 +251,10 @@ impl LogFile {
         if let Some(input) = done.told {
             self.tell(input);
         }
-        if let Some(of) = done.snapshot {
-            self.snapshots.request_for_core(of);
+        match done.snapshot {
+            Some(Wanted::Synchronised(of)) => self.snapshots.request_for_core(of),
+            Some(Wanted::Due | Wanted::Asked) => self.snapshots.request(),
+            None => {}
         }
         Ok(())
     }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use config::Config;
-use storage::{DataDirs, RealDisk, Recovered, RecoverySettings, StorageError};
-use tree::TreeSettings;
+use hosting::{Recover, StartFiles};
+use storage::{DataDirs, Disk, RealDisk, Recovered, StorageError};
 
 pub use recovery::RecoveredTree;
 
@@ -17,23 +17,31 @@ use crate::settings::{recovery_settings, tree_settings};
 /// # Errors
 /// If data is damaged or missing; see [`storage::recover`].
 pub fn recover_tree(config: &Config, dirs: &DataDirs) -> Result<RecoveredTree, StorageError> {
-    recover_by(recovery::recover_tree, config, dirs)
+    let begun = Instant::now();
+    let settings = Arc::new(tree_settings(config));
+    let found = recovery::recover_tree(&RealDisk, dirs, &recovery_settings(config), settings)?;
+    log_recovered(&found, begun);
+    Ok(found)
 }
 
 /// What a server does when it starts. A member goes on without what is damaged, and without a vote;
 /// a server that has nobody to get it from does not.
-pub(crate) fn recover_at_start(
+pub(crate) fn recover_at_start<D: Disk>(
     config: &Config,
-    dirs: &DataDirs,
+    files: &StartFiles<D>,
 ) -> Result<RecoveredTree, StorageError> {
-    if has_other_voters(config) {
-        return recover_by(recovery::recover_member, config, dirs);
-    }
-    if storage::is_untrusted(&RealDisk, dirs)? {
-        let marker = storage::untrusted_marker(dirs);
+    let recover: Recover<D> = if has_other_voters(config) {
+        recovery::recover_member
+    } else if storage::is_untrusted(&*files.disk, &files.dirs)? {
+        let marker = storage::untrusted_marker(&files.dirs);
         return Err(StorageError::Untrusted { marker });
-    }
-    recover_tree(config, dirs)
+    } else {
+        recovery::recover_tree
+    };
+    let begun = Instant::now();
+    let found = files.recover(recover)?;
+    log_recovered(&found, begun);
+    Ok(found)
 }
 
 pub(crate) fn has_other_voters(config: &Config) -> bool {
@@ -41,25 +49,6 @@ pub(crate) fn has_other_voters(config: &Config) -> bool {
         let mut voters = ensemble.membership.participants();
         voters.any(|voter| voter.sid != ensemble.my_id)
     })
-}
-
-type Recover = fn(
-    &RealDisk,
-    &DataDirs,
-    &RecoverySettings,
-    Arc<TreeSettings>,
-) -> Result<RecoveredTree, StorageError>;
-
-fn recover_by(
-    recover: Recover,
-    config: &Config,
-    dirs: &DataDirs,
-) -> Result<RecoveredTree, StorageError> {
-    let begun = Instant::now();
-    let settings = Arc::new(tree_settings(config));
-    let found = recover(&RealDisk, dirs, &recovery_settings(config), settings)?;
-    log_recovered(&found, begun);
-    Ok(found)
 }
 
 /// Says what was recovered, and how long it took since `begun`.

@@ -12,7 +12,7 @@ use parking_lot::{Mutex, MutexGuard};
 use proto::Zxid;
 use recovery::SnapshotSettings;
 use replica::Synchronised;
-use storage::{Compression, DataDirs, StorageError, SwitchedDisk};
+use storage::{Compression, StorageError, SwitchedDisk};
 use tokio::sync::oneshot;
 
 use crate::failure::Failure;
@@ -138,10 +138,8 @@ pub(crate) fn snapshot_settings(storage: &config::Storage) -> SnapshotSettings {
 /// What snapshots are made of, and where they go.
 pub(crate) struct SnapshotParts {
     pub(crate) state: Arc<ServerState>,
-    pub(crate) settings: SnapshotSettings,
     pub(crate) metrics: Arc<Metrics>,
-    pub(crate) disk: Arc<SwitchedDisk>,
-    pub(crate) dirs: DataDirs,
+    pub(crate) work: SnapshotWork<SwitchedDisk>,
 }
 
 /// Writes a snapshot whenever one is asked for.
@@ -164,14 +162,13 @@ impl Snapshotter {
         failure: Failure,
         core: InputSink,
     ) -> (Self, SnapshotRequests, SnapshotEnd) {
-        let due = Arc::new(Mutex::new(DueSnapshots::default()));
         let files = Arc::new(Mutex::new(()));
         let abandoned = Arc::new(AtomicBool::new(false));
         let (sender, requests) = crossbeam_channel::bounded(REQUESTS_MAX);
         let (end, ended) = crossbeam_channel::bounded(0);
         let latest = Arc::new(Mutex::new(None));
         let asking = SnapshotRequests {
-            due: due.clone(),
+            due: parts.work.due().clone(),
             files: files.clone(),
             requests: sender,
             latest: latest.clone(),
@@ -181,7 +178,7 @@ impl Snapshotter {
                 state: parts.state,
                 metrics: parts.metrics,
                 failure,
-                work: SnapshotWork::new((parts.disk, parts.dirs), parts.settings, due),
+                work: parts.work,
                 files,
                 abandoned: abandoned.clone(),
                 requests,
@@ -221,12 +218,6 @@ impl Snapshotter {
         tracing::debug!("snapshot thread ends");
     }
 
-    /// Writes a snapshot of the tree as it is: fuzzy, since changes go on meanwhile. None if the
-    /// server is told to stop and cannot wait for it, or the tree is about to hold another history.
-    pub(crate) fn take(&mut self) -> Result<Option<Zxid>, StorageError> {
-        Ok(self.write(Wanted::Asked)?.map(|written| written.zxid))
-    }
-
     fn take_for_operator(&mut self) -> Result<Taken, String> {
         let written = self
             .write(Wanted::Asked)
@@ -242,6 +233,8 @@ impl Snapshotter {
         open().map_err(|error: std::io::Error| format!("{}: {error}", path.display()))
     }
 
+    /// Writes a snapshot of the tree as it is: fuzzy, since changes go on meanwhile. None if the
+    /// server is told to stop and cannot wait for it, or the tree is about to hold another history.
     fn write(&mut self, wanted: Wanted) -> Result<Option<Written>, StorageError> {
         let mut written = None;
         self.work.ask(wanted);
@@ -266,7 +259,8 @@ impl Snapshotter {
         Ok(written)
     }
 
-    fn note_written(&self, written: &Written) {
+    /// Counts it, and says so.
+    pub(crate) fn note_written(&self, written: &Written) {
         let (zxid, now_ms) = (written.zxid, clock::session_ms());
         *self.latest.lock() = Some(LastSnapshot {
             zxid,

@@ -3,19 +3,23 @@
 use std::path::Path;
 
 use replica::State as _;
+use storage::DataDirs;
 
 use super::*;
 use crate::assemble::server::{Server, test_server};
 
 /// A further snapshot thread's, of this server.
 fn snapshotter(server: &Server, dir: &Path) -> (Snapshotter, SnapshotRequests, SnapshotEnd) {
+    let place = (
+        Arc::new(SwitchedDisk::default()),
+        DataDirs::unlocked(dir, dir),
+    );
+    let settings = snapshot_settings(&server.clients.settings.config.storage);
     Snapshotter::new(
         SnapshotParts {
             state: server.clients.state.clone(),
-            settings: snapshot_settings(&server.clients.settings.config.storage),
             metrics: server.clients.metrics.clone(),
-            disk: Arc::new(SwitchedDisk::default()),
-            dirs: DataDirs::unlocked(dir, dir),
+            work: SnapshotWork::new(place, settings, Arc::default()),
         },
         Failure::default(),
         Arc::new(|_| {}),
@@ -117,11 +121,12 @@ async fn a_snapshot_under_way_does_not_outlast_its_grace() {
     let abandoned = end.abandoned.clone();
     let thread = std::thread::spawn(move || {
         // Someone can still ask: the thread does not end by itself.
-        let mut taken = (snapshotter.take(), snapshotter);
+        let mut take = || snapshotter.write(Wanted::Asked).unwrap();
+        let first = take().map(|written| written.zxid);
         while !abandoned.load(Ordering::Acquire) {
             std::thread::yield_now();
         }
-        (taken.0.unwrap(), taken.1.take().unwrap())
+        (first, take().map(|written| written.zxid))
     });
     tokio::task::spawn_blocking(move || end.wait(Duration::from_millis(50)))
         .await

@@ -18,7 +18,7 @@ pub(crate) use crate::invariants::access::Identity;
 use crate::invariants::reads::Told;
 use crate::invariants::watches;
 use crate::members::{self, Restoration};
-use crate::network::{Message, Patience, Place, Port};
+use crate::network::{Message, Patience, Place, Port, Process};
 use crate::plan::{MS, Plan, SECOND};
 use crate::queue::{Event, Micros};
 use crate::wire::{self, ToClient};
@@ -168,7 +168,7 @@ impl Client {
     fn dial(&mut self, world: &mut World) {
         let drawn = world.random.below(world.plan.servers());
         let server = self.goes_to.take().unwrap_or(drawn);
-        let to = Place::Server { server, life: 0 };
+        let to = Process { server, life: 0 }.into();
         let (network, queue) = (&mut world.network, &mut world.queue);
         self.connection =
             Some(network.dial(Port::Client, [self.place(), to], Patience::Once, queue));

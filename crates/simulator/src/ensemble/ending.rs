@@ -254,7 +254,7 @@ impl Ensemble {
             .iter()
             .filter_map(|machine| machine.process.as_deref())
         {
-            let (sid, tree) = (sid_of(process.host.world.server), process.state.tree());
+            let (sid, tree) = (sid_of(process.host.process.server), process.state.tree());
             checks.serves(sid, tree.last_zxid(), &tree);
             let held = ephemerals::at_the_end(sid, &tree, &checks.history);
             checks.hold(ephemerals::NAME, held);

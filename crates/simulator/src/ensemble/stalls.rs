@@ -3,22 +3,19 @@
 use super::Ensemble;
 use crate::plan::{MS, SECOND};
 use crate::queue::{Event, Micros};
-use crate::server::Job;
 use crate::world::Clock;
 
 impl Ensemble {
     /// Until when an event has to wait, because nobody is there to notice it.
     pub(super) fn stalled_until(&self, event: &Event) -> Option<Micros> {
         let until = match *event {
-            Event::Wake { server, .. } | Event::Oracle { server, .. } => self.stands_until(server),
-            Event::JobDone { server, job, .. } => {
-                let machine = self.machines.get(server)?;
-                match job {
-                    Job::Log | Job::Snapshot | Job::ReadLog { .. } => {
-                        machine.stands_until.max(machine.hangs_until)
-                    }
-                    Job::SendSnapshot(_) | Job::Client(_) => machine.stands_until,
-                }
+            Event::Wake { process } | Event::Oracle { process } => {
+                self.stands_until(process.server)
+            }
+            Event::JobDone { process, .. } => self.machines.get(process.server)?.stands_until,
+            Event::DiskDone { process, .. } => {
+                let machine = self.machines.get(process.server)?;
+                machine.stands_until.max(machine.hangs_until)
             }
             Event::Arrival { connection, lane } => self.end_stands_until(connection, 1 - lane),
             Event::Broken { connection, end } => self.end_stands_until(connection, end),

@@ -342,10 +342,10 @@ impl Ensemble {
 
     /// These packets come to a leader all at once.
     fn tell_leader(&mut self, leader: usize, packets: [(LinkId, Vec<LearnerPacket>); 2]) {
-        let life = self
-            .process(leader)
-            .map_or(0, |process| process.host.world.life);
-        self.with(leader, life, |server| {
+        let Some(process) = self.process(leader).map(|server| server.host.process) else {
+            return;
+        };
+        self.with(process, |server| {
             for (link, packets) in packets {
                 let event = LearnerEvent::Packets { link, packets };
                 server

@@ -7,32 +7,25 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hosting::{
-    Answered, Begun, Connected, Delivering, Registry, ServerState, Serving, ToAnswer,
+    Answered, Begun, Connected as _, Delivering, Guarded, Registry, ServerState, ToAnswer,
     begin_session, judge_handshake,
 };
 use jute::{Decode, Limits, Reader};
-use parking_lot::Mutex;
 use proto::connect::ConnectRequest;
 use replica::connection::{
-    ClientConnection, Incoming, Next, Replying, RequestKind, Responder, Taking, decode_into,
+    ClientConnection, Incoming, Next, Replying, RequestKind, Taking, decode_into,
 };
 use replica::sessions::Sessions;
 use replica::{ClientRequest, Input, State, SyncRequest, Ticket};
-use testkit::Random;
 use tree::auth::ip_id;
 use tree::{Tree, WatcherId};
 
-use super::Job;
 use super::host::SimHost;
 use crate::configured::{CLIENT_ADDRESS, connection_rules, handshake_rules};
 use crate::network::{Heard, Message};
 use crate::pace;
 
-#[derive(Debug)]
-pub(crate) struct Connection {
-    serving: Serving,
-    of: Mutex<Waiting>,
-}
+pub(crate) type Connection = hosting::Connection<Waiting>;
 
 /// What a connection waits for.
 #[derive(Debug)]
@@ -45,36 +38,24 @@ pub(crate) struct Waiting {
     is_scheduled: bool,
 }
 
-impl Connection {
-    fn new(number: u64) -> Self {
+impl Waiting {
+    fn new() -> Self {
         Self {
-            serving: Serving::new(WatcherId(number)),
-            of: Mutex::new(Waiting {
-                client: ClientConnection::new([ip_id(CLIENT_ADDRESS)].into()),
-                incoming: VecDeque::new(),
-                is_greeted: false,
-                is_scheduled: false,
-            }),
+            client: ClientConnection::new([ip_id(CLIENT_ADDRESS)].into()),
+            incoming: VecDeque::new(),
+            is_greeted: false,
+            is_scheduled: false,
         }
-    }
-
-    pub(crate) fn lock(&self) -> impl DerefMut<Target = Waiting> {
-        self.of.lock()
     }
 }
 
-impl Connected for Connection {
+/// All are looked at behind each turn.
+impl Guarded for Waiting {
     type Note = ();
 
-    fn serving(&self) -> &Serving {
-        &self.serving
+    fn client(&mut self) -> &mut ClientConnection<()> {
+        &mut self.client
     }
-
-    fn with_client<T>(&self, step: impl FnOnce(&mut ClientConnection<()>) -> T) -> T {
-        step(&mut self.lock().client)
-    }
-
-    fn wake(&self) {} // All are looked at behind each turn.
 }
 
 /// What requests of a connection bring about.
@@ -113,7 +94,10 @@ impl SimHost {
     /// Something happened on a client's connection.
     pub(super) fn hear_client(&mut self, number: u64, heard: Heard) {
         match (heard, self.clients.of(Ticket(number))) {
-            (Heard::Accepted, _) => self.clients.insert(Arc::new(Connection::new(number))),
+            (Heard::Accepted, _) => {
+                let connection = Connection::new(WatcherId(number), Waiting::new());
+                self.clients.insert(Arc::new(connection));
+            }
             (Heard::Closed, Some(connection)) => self.forget_client(&connection),
             (Heard::Message(Message::ToServer(frame)), Some(connection)) => {
                 self.take_frame(&connection, frame);
@@ -124,20 +108,21 @@ impl SimHost {
 
     fn forget_client(&mut self, connection: &Connection) {
         self.clients.remove(connection);
-        self.state.watches().remove_watcher(connection.serving.id);
+        self.state.watches().remove_watcher(connection.id);
     }
 
     /// Sends what waits in outboxes, and ends the connections that are closed.
     pub(super) fn flush_clients(&mut self) {
         for connection in self.clients.all() {
-            let number = connection.serving.id.0;
+            let number = connection.id.0;
             let client = &mut connection.lock().client;
-            if !client.outbox.is_empty() && !connection.serving.is_closed() {
+            if !client.outbox.is_empty() && !connection.is_closed() {
                 let frames = std::mem::take(&mut client.outbox);
-                self.world.send(number, Message::ToClient(frames.into()));
+                self.world
+                    .send(self.process, number, Message::ToClient(frames.into()));
             }
-            if client.ends_after_flush || connection.serving.is_closed() {
-                self.world.close(number);
+            if client.ends_after_flush || connection.is_closed() {
+                self.world.close(self.process, number);
                 self.forget_client(&connection);
             }
         }
@@ -164,7 +149,7 @@ impl SimHost {
             decode_into(incoming, frame, Limits::default(), ())
         };
         let now_ms = self.world.now_ms();
-        let goes_on = self.state.touch(&connection.serving, now_ms) && decoded.is_ok();
+        let goes_on = self.state.touch(connection, now_ms) && decoded.is_ok();
         if goes_on {
             self.continue_client(connection);
         }
@@ -175,35 +160,19 @@ impl SimHost {
     pub(super) fn continue_client(&mut self, connection: &Connection) {
         let pace = pace::of_task(&mut self.world.random);
         let mut rules = connection_rules(&self.world.plan, self.clients.service());
-        rules.sessions.is_read_only = connection.serving.is_read_only();
-        let state = self.state.clone();
-        let next = self.lend(&state.tree(), connection, |responder, of, requests, _| {
+        rules.sessions.is_read_only = connection.is_read_only();
+        let (state, inputs) = (&*self.state, &mut self.inputs);
+        let next = state.take_requests(connection, |tree| {
+            let of = &mut *connection.lock();
             of.is_scheduled = false;
+            let responder = state.responder(tree, connection, 0, Limits::default());
+            let requests = &mut Requests { state, inputs };
             responder.take(&mut of.client, &mut of.incoming, rules, pace, requests)
         });
-        match next {
-            // It goes on when something is answered.
-            Next::Wait => {}
-            Next::Close => connection.close(),
-            _ => self.schedule_client(connection),
+        // It goes on when something is answered.
+        if !matches!(next, None | Some(Next::Wait | Next::Close)) {
+            self.schedule_client(connection);
         }
-    }
-
-    /// Lends a connection, with what answers its requests.
-    fn lend<T>(
-        &mut self,
-        tree: &Tree,
-        connection: &Connection,
-        step: impl FnOnce(&Responder<'_>, &mut Waiting, &mut Requests<'_>, &mut Random) -> T,
-    ) -> T {
-        let of = (connection.serving.id, connection.serving.session());
-        let responder = self.state.responder(tree, of, 0, Limits::default());
-        let requests = &mut Requests {
-            state: &self.state,
-            inputs: &mut self.inputs,
-        };
-        let random = &mut self.world.random;
-        step(&responder, &mut connection.lock(), requests, random)
     }
 
     /// It goes on in a moment, if there is anything to go on with.
@@ -212,8 +181,12 @@ impl SimHost {
         let is_due = of.client.has_left_over() || !of.incoming.is_empty();
         if is_due && !std::mem::replace(&mut of.is_scheduled, true) {
             let delay = self.world.random.range(10, 2000);
-            self.world
-                .start(Job::Client(connection.serving.id.0), delay);
+            let ticket = connection.ticket();
+            self.world.start(self.process, delay, move |host| {
+                if let Some(connection) = host.clients.of(ticket) {
+                    host.continue_client(&connection);
+                }
+            });
         }
     }
 
@@ -246,12 +219,15 @@ impl Delivering for SimHost {
         connection: &Arc<Connection>,
         what: ToAnswer<'_, '_>,
     ) -> Answered {
-        let answered = self.lend(tree, connection, |responder, of, requests, random| {
-            let paces = (pace::BEFORE_WRITE, || pace::behind_write(random));
-            what.carry_out(responder, &mut of.client, paces, requests)
+        let (state, inputs) = (&*self.state, &mut self.inputs);
+        let responder = state.responder(tree, connection, 0, Limits::default());
+        let paces = (pace::BEFORE_WRITE, || {
+            pace::behind_write(&mut self.world.random)
         });
+        let requests = &mut Requests { state, inputs };
+        let answered = what.carry_out(&responder, &mut connection.lock().client, paces, requests);
         if let Answered::Sync(Some(asked)) = &answered {
-            let by = (connection.serving.session(), asked.xid.0);
+            let by = (connection.session(), asked.xid.0);
             let checks = &mut self.world.checks;
             self.observed.syncs(by, tree.last_zxid(), checks);
         }

@@ -1,49 +1,24 @@
 //! The log thread and the snapshot thread of a server, as jobs that take time.
 
-use std::sync::Arc;
-
-use hosting::{
-    DiskFailure, DiskQueue, DueSnapshots, SnapshotWork, ToDisk, Wanted, carry_out, sync,
-    write_group,
-};
+use hosting::{DiskFailure, DiskQueue, SnapshotWork, ToDisk, Wanted, carry_out, sync, write_group};
 use jute::Limits;
-use parking_lot::Mutex;
 use recovery::History;
 use replica::MemberFile;
-use storage::{DataDirs, StorageError, purge};
+use storage::{StorageError, purge};
 use testkit::SimDisk;
 use zab::Record;
 
-use super::Job;
 use super::host::SimHost;
-use crate::configured::{SNAPSHOTS, SNAPSHOTS_KEPT};
+use crate::configured::SNAPSHOTS_KEPT;
 use crate::member_files;
 use crate::world::Held;
 
-/// The disk of a server, and what it was asked for.
+/// The files of a server, and what its disk was asked for.
 pub(crate) struct DiskWork {
-    pub(crate) disk: Arc<SimDisk>,
-    pub(crate) dirs: DataDirs,
     pub(crate) history: History<SimDisk>,
     pub(crate) queue: DiskQueue<Vec<Record>>,
     pub(crate) at_work: Option<ToDisk<Vec<Record>>>,
-    due: Arc<Mutex<DueSnapshots>>,
-    snapshots: SnapshotWork<SimDisk>,
-}
-
-impl DiskWork {
-    pub(super) fn new(disk: Arc<SimDisk>, dirs: DataDirs, history: History<SimDisk>) -> Self {
-        let (place, due) = ((disk.clone(), dirs.clone()), Arc::<Mutex<_>>::default());
-        Self {
-            snapshots: SnapshotWork::new(place, SNAPSHOTS, due.clone()),
-            disk,
-            dirs,
-            history,
-            queue: DiskQueue::default(),
-            at_work: None,
-            due,
-        }
-    }
+    pub(super) snapshots: SnapshotWork<SimDisk>,
 }
 
 impl SimHost {
@@ -63,7 +38,8 @@ impl SimHost {
             }
         }
         let delay = self.world.sync_delay();
-        self.world.start(Job::Log, delay);
+        self.world
+            .start_on_disk(self.process, delay, Self::continue_log);
     }
 
     /// The process ends, and nothing of what failed is acknowledged: whether its bytes are on disk is
@@ -76,8 +52,10 @@ impl SimHost {
 
     pub(super) fn continue_log(&mut self) {
         let held = self.disk.at_work.as_ref().and_then(Held::of);
-        if held.is_some_and(|held| self.world.holds(held)) {
-            return self.world.start(Job::Log, 1000);
+        if held.is_some_and(|held| self.is_held(held)) {
+            return self
+                .world
+                .start_on_disk(self.process, 1000, Self::continue_log);
         }
         let done = self.carry_out();
         self.or_exit(done);
@@ -85,39 +63,43 @@ impl SimHost {
     }
 
     fn carry_out(&mut self) -> Result<(), DiskFailure> {
-        let work = &mut self.disk;
-        let (history, disk) = (&mut work.history, &work.disk);
-        let members = &mut |file: &MemberFile| member_files::write(disk, file);
-        let (told, snapshot) = match work.at_work.take() {
+        let history = &mut self.disk.history;
+        let disk = history.disk().clone();
+        let members = &mut |file: &MemberFile| member_files::write(&disk, file);
+        let done = match self.disk.at_work.take() {
             None => return Ok(()),
-            Some(ToDisk::Group(_)) => (Some(sync(history)?.1), None),
-            Some(ToDisk::Order(order)) => {
-                let done = carry_out(history, order, &*self.state, members)?;
-                (done.told, done.snapshot)
-            }
+            Some(ToDisk::Group(_)) => sync(history)?.1.into(),
+            Some(ToDisk::Order(order)) => carry_out(history, order, &*self.state, members)?,
         };
-        self.inputs.extend(told);
-        if let Some(of) = snapshot {
-            self.request_snapshot(Wanted::Synchronised(of));
+        self.inputs.extend(done.told);
+        if let Some(wanted) = done.snapshot {
+            self.request_snapshot(wanted);
         }
         Ok(())
     }
 
+    /// Whether a script keeps back this kind of work.
+    fn is_held(&self, work: Held) -> bool {
+        self.world.held.contains(&(self.process.server, work))
+    }
+
     /// Asks for a snapshot, or says that one is due.
     pub(super) fn request_snapshot(&mut self, wanted: Wanted) {
-        if wanted == Wanted::Due && !self.disk.due.lock().begin(self.world.now_ms()) {
+        let snapshots = &mut self.disk.snapshots;
+        if wanted == Wanted::Due && !snapshots.due().lock().begin(self.world.now_ms()) {
             return;
         }
-        let is_idle = self.disk.snapshots.next().is_none();
-        self.disk.snapshots.ask(wanted);
+        let is_idle = snapshots.next().is_none();
+        snapshots.ask(wanted);
         if is_idle {
             let delay = self.world.sync_delay();
-            self.world.start(Job::Snapshot, delay);
+            self.world
+                .start_on_disk(self.process, delay, Self::continue_snapshot);
         }
     }
 
     pub(super) fn continue_snapshot(&mut self) {
-        let is_held = self.world.holds(Held::AdoptSnapshot);
+        let is_held = self.is_held(Held::AdoptSnapshot);
         if !is_held || self.disk.snapshots.next() == Some(Wanted::Due) {
             let done = self.step_snapshot();
             self.or_exit(done);
@@ -128,7 +110,8 @@ impl SimHost {
             Some(Wanted::Due) => self.world.sync_delay(),
             Some(_) => self.world.random.range(20, 500),
         };
-        self.world.start(Job::Snapshot, delay);
+        self.world
+            .start_on_disk(self.process, delay, Self::continue_snapshot);
     }
 
     fn step_snapshot(&mut self) -> Result<(), StorageError> {
@@ -137,13 +120,10 @@ impl SimHost {
         let stepped = disk.snapshots.step(&*self.state, bytes, || now_ms, || ());
         if let Some(written) = stepped? {
             if written.told.is_none() && self.world.random.percent(50) {
+                let (history, limits) = (&disk.history, Limits::default());
+                let purged = purge(&**history.disk(), history.dirs(), SNAPSHOTS_KEPT, limits);
                 // Damage of an old file is no reason to stop.
-                drop(purge(
-                    &*disk.disk,
-                    &disk.dirs,
-                    SNAPSHOTS_KEPT,
-                    Limits::default(),
-                ));
+                drop(purged);
             }
             self.inputs.extend(written.told);
         }

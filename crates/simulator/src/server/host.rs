@@ -1,27 +1,35 @@
-//! Carries out what the replica decides, on the simulated world.
+//! From the disk to a host, which carries out what the replica decides, on the simulated world.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use hosting::{
-    CarryingOut, Delivering, Registry, ServerState, ToAnswer, answer_sync, carry_out_effect,
-    deliver,
+    CarryingOut, Delivering, DiskQueue, Registry, ServerState, StartFiles, StartSettings, ToAnswer,
+    Wanted, answer_sync, carry_out_effect, deliver,
 };
 use proto::Zxid;
-use replica::{Applied, DiskOrder, Effect, Host, Input, Note, State, Ticket};
+use recovery::recover_member;
+use replica::members::MemberLists;
+use replica::{Applied, DiskOrder, Effect, Host, Input, Note, Replica, Start, Ticket};
+use session::SessionIds;
+use storage::{DataDirs, OpenOptions, SnapTrigger, StorageError};
+use testkit::SimDisk;
 use tree::Tree;
 use zab::Record;
 
-use super::boot::Birth;
+use super::Server;
 use super::clients::Connection;
 use super::disk::DiskWork;
 use super::members::Members;
-use crate::lent::LentWorld;
+use crate::configured::{SNAPSHOTS, config_of, dirs_of, history_settings, settings, sid_of};
+use crate::network::Process;
 use crate::observed::Observed;
 use crate::world::World;
 
 pub(crate) struct SimHost {
-    pub(crate) world: LentWorld,
+    pub(crate) process: Process,
+    /// While it is lent to this process; a blank one otherwise.
+    pub(crate) world: World,
     pub(crate) state: Arc<ServerState>,
     /// What the replica is told next.
     pub(crate) inputs: VecDeque<Input>,
@@ -33,24 +41,69 @@ pub(crate) struct SimHost {
     pub(crate) ended: Option<String>,
 }
 
-impl SimHost {
-    pub(super) fn new(
-        birth: Birth,
-        state: Arc<ServerState>,
-        disk: DiskWork,
-        world: &World,
-    ) -> Self {
-        let end = state.tree().last_zxid();
-        Self {
-            world: LentWorld::new(birth.index, birth.life, &world.plan),
+impl Server {
+    /// Starts a process on this disk; it does nothing before [`Server::begin`]. `may_be_empty`: an empty
+    /// directory is a new member's (`initialize`, or a first start).
+    pub(crate) fn boot(
+        process: Process,
+        may_be_empty: bool,
+        disk: &SimDisk,
+        world: &mut World,
+    ) -> Result<Self, String> {
+        let say = |error: StorageError| error.to_string();
+        let (server, plan) = (process.server, &world.plan);
+        let config = config_of(server, plan, disk)?;
+        let lists = MemberLists::new(&config).ok_or("no ensemble is configured")?;
+        let [data, log] = dirs_of(plan);
+        let files = StartFiles {
+            dirs: DataDirs::open(disk, data, log, OpenOptions::default()).map_err(say)?,
+            disk: Arc::new(disk.clone()),
+            history: history_settings(may_be_empty, plan),
+            snapshots: SNAPSHOTS,
+        };
+        let found = files.recover(recover_member).map_err(say)?;
+        let now_ms = world.now_ms();
+        let start = StartSettings {
+            tick_ms: plan.tick_ms,
+            // The clock must be later at each start of a server.
+            session_ids: SessionIds::new(sid_of(server).0.to_be_bytes()[7], now_ms),
+            lists: Some(lists),
+        };
+        let random = &mut world.random;
+        let trigger = || SnapTrigger::new(plan.snap_count, 0, random.any());
+        let started = files.begin(found, start, trigger, || now_ms).map_err(say)?;
+        let start = Start {
+            settings: settings(&config, plan),
+            member: started.member,
+            seed: world.random.any(),
+        };
+        let state = started.state;
+        let replica = Replica::new(start, &*state, world.clocks_of(server));
+        let mut server = Self {
+            replica: replica.map_err(|error| error.to_string())?,
+            host: SimHost {
+                process,
+                world: World::new(0, world.plan.clone(), false),
+                state: state.clone(),
+                inputs: VecDeque::new(),
+                observed: Observed::new(server, started.history.appended(), &world.plan),
+                disk: DiskWork {
+                    history: started.history,
+                    queue: DiskQueue::default(),
+                    at_work: None,
+                    snapshots: started.snapshots,
+                },
+                members: Members::default(),
+                clients: Registry::default(),
+                ended: None,
+            },
             state,
-            inputs: VecDeque::new(),
-            disk,
-            members: Members::default(),
-            clients: Registry::default(),
-            observed: Observed::new(birth.index, end, &world.plan),
-            ended: None,
+            wake_at: None,
+        };
+        if started.is_due {
+            server.with(world, |server| server.host.request_snapshot(Wanted::Due));
         }
+        Ok(server)
     }
 }
 
@@ -85,8 +138,6 @@ impl Host for SimHost {
             answer_sync(self, tree, &connection);
         }
     }
-
-    fn tree_released(&mut self) {}
 
     fn note(&mut self, note: Note<'_>) {
         self.observed.note(&note, &mut self.world);

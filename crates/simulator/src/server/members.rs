@@ -1,28 +1,31 @@
-//! The connections of a leader to its learners, and of a learner to its leader.
+//! The connections to other members: those of elections, of a leader to its learners, and of a learner to
+//! its leader.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use config::members::HostPort;
+use election::links::ConnectionId;
 use hosting::{
     LinkName, LinkReader, LinkWriter, MemberLinks, PacketBatch, PacketBuffer, PacketQueue, Piece,
-    log_records,
+    read_log,
 };
 use jute::Limits;
 use proto::Zxid;
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
 use proto::packet::QuorumPacket;
-use replica::elections::ElectionEffect;
-use replica::{Input, LearnerEvent};
+use replica::Input;
+use replica::elections::{ElectionEffect, ElectionInput};
 use storage::LogPages;
 use zab::leader::{LinkFault, LinkId};
 
-use super::Job;
 use super::host::SimHost;
-use crate::configured::{server_at, tree_settings};
+use crate::configured::{hello_of, index_of, server_at, sid_of, tree_settings};
 use crate::network::{Heard, Message, Patience, Port};
 use crate::pace::{self, BACKLOG_MAX, LINK_BOUNDS};
 use crate::plan::MS;
+use crate::queue::Micros;
+use crate::world::World;
 
 /// The connections to other members.
 #[derive(Default)]
@@ -66,7 +69,32 @@ impl Members {
 }
 
 impl SimHost {
-    /// Something happened on a connection to another member.
+    /// Something happened on a connection of elections.
+    pub(super) fn hear_election(&mut self, number: u64, heard: Heard) {
+        let connection = ConnectionId(number);
+        let input = match heard {
+            Heard::Reached(server) => {
+                let hello = Message::Hello(hello_of(self.process.server));
+                self.world.send(self.process, number, hello);
+                let sid = sid_of(server);
+                ElectionInput::Dialled { sid, connection }
+            }
+            Heard::NotReached { server, is_refusal } => {
+                let sid = sid_of(server);
+                ElectionInput::NotReached { sid, is_refusal }
+            }
+            Heard::Message(Message::Hello(hello)) => ElectionInput::Hello { connection, hello },
+            Heard::Message(Message::Vote(notification)) => ElectionInput::Heard {
+                connection,
+                notification: *notification,
+            },
+            Heard::Closed => ElectionInput::Closed { connection },
+            Heard::Accepted | Heard::Message(_) => return,
+        };
+        self.inputs.push_back(Input::Election(input));
+    }
+
+    /// Something happened on a connection to a learner, or to the leader.
     pub(super) fn hear_member(&mut self, port: replica::Port, number: u64, heard: Heard) {
         if matches!(heard, Heard::Accepted) {
             let of = LinkName::Learner(port, LinkId(number));
@@ -111,7 +139,7 @@ impl SimHost {
 
     fn drop_link(&mut self, number: u64) {
         self.members.links.remove(&number);
-        self.world.close(number);
+        self.world.close(self.process, number);
     }
 
     fn send_packet(&mut self, to: u64, packet: QuorumPacket) {
@@ -133,6 +161,11 @@ impl SimHost {
         }
     }
 
+    fn continue_after(&mut self, delay: Micros, to: u64) {
+        let go_on = move |host: &mut Self| host.continue_sending(to, BACKLOG_MAX);
+        self.world.start(self.process, delay, go_on);
+    }
+
     /// Writes what waits, as long as no more than so many messages are under way.
     fn write_to(&mut self, to: u64, backlog_max: usize) {
         while let Some(link) = self.members.links.get_mut(&to)
@@ -141,7 +174,7 @@ impl SimHost {
         {
             if self.world.network.backlog(to, end) >= backlog_max {
                 link.is_reading = true;
-                return self.world.start(Job::SendSnapshot(to), MS);
+                return self.continue_after(MS, to);
             }
             let (mut bytes, tree_bytes) = (Vec::new(), self.world.plan.chunk_bytes);
             let Link {
@@ -169,25 +202,22 @@ impl SimHost {
             let delay = pace::behind_piece(&piece, &mut self.world.random);
             link.is_reading = delay.is_some();
             if let Some(delay) = delay {
-                self.world.start(Job::SendSnapshot(to), delay);
+                self.continue_after(delay, to);
             }
-            self.world.send(to, message);
+            self.world.send(self.process, to, message);
         }
     }
 
     /// Some records for a learner: few or many at once.
     pub(super) fn read_page(&mut self, link: LinkId, from: Zxid, upto: Zxid) {
         let pages = LogPages {
-            disk: &*self.disk.disk,
-            dirs: self.disk.dirs.clone(),
+            disk: &**self.disk.history.disk(),
+            dirs: self.disk.history.dirs().clone(),
             limits: Limits::default(),
             size_factor: 0.0,
             page_bytes: pace::page_bytes(&mut self.world.random),
         };
-        let event = match log_records(&pages, &mut None, from, upto) {
-            Ok(records) => LearnerEvent::LogRecords { link, records },
-            Err(_) => LearnerEvent::LogUnusable { link },
-        };
+        let event = read_log(&pages, &mut None, link, (from, upto));
         let port = replica::Port::Learners;
         self.inputs.push_back(Input::Learner(port, event));
     }
@@ -226,7 +256,8 @@ impl MemberLinks for SimHost {
 
     fn read_log(&mut self, to: LinkId, from: Zxid, upto: Zxid) {
         let delay = self.world.read_delay();
-        self.world.start(Job::ReadLog { to, from, upto }, delay);
+        let read = move |host: &mut Self| host.read_page(to, from, upto);
+        self.world.start_on_disk(self.process, delay, read);
     }
 
     fn close_link(&mut self, _: replica::Port, LinkId(link): LinkId, _: &LinkFault) {
@@ -237,7 +268,8 @@ impl MemberLinks for SimHost {
         self.hang_up();
         if let Some((server, port)) = addresses.first().and_then(server_at) {
             let patience = Patience::Tries(i64::try_from(pause_ms).unwrap_or(0) * MS);
-            let number = self.world.dial(Port::Members(port), server, patience);
+            let port = Port::Members(port);
+            let number = self.world.dial(self.process, port, server, patience);
             let queue = PacketQueue::of_leader(LINK_BOUNDS);
             let link = Link::new(LinkName::Leader(attempt), queue);
             self.members.links.insert(number, link);
@@ -253,7 +285,8 @@ impl MemberLinks for SimHost {
         let leader = self.members.leader;
         if let Some(link) = self.members.links.get_mut(&leader) {
             link.is_waiting = false;
-            self.world.resume(leader);
+            let World { network, queue, .. } = &mut self.world;
+            network.resume(leader, 1, queue);
         }
     }
 
@@ -262,10 +295,28 @@ impl MemberLinks for SimHost {
     }
 
     fn elect(&mut self, effect: ElectionEffect) {
-        self.carry_out_election(effect);
+        match effect {
+            ElectionEffect::Listen(_) | ElectionEffect::AskOracle | ElectionEffect::Keep { .. } => {
+            }
+            ElectionEffect::Dial { sid, .. } => {
+                let (port, patience) = (Port::Election, Patience::Once);
+                let server = index_of(sid);
+                self.world.dial(self.process, port, server, patience);
+            }
+            ElectionEffect::Close { connection, .. } => {
+                self.world.close(self.process, connection.0);
+            }
+            ElectionEffect::Write {
+                connection,
+                notification,
+            } => {
+                let vote = Message::Vote(Box::new(notification));
+                self.world.send(self.process, connection.0, vote);
+            }
+        }
     }
 
     fn ask_oracle(&mut self) {
-        self.world.ask_oracle();
+        self.world.ask_oracle(self.process);
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use hosting::ServerState;
+use hosting::{ServerState, read_log};
 use jute::Limits;
 use monitoring::admin::ObserverInfo;
 use parking_lot::Mutex;
@@ -26,7 +26,7 @@ use transport::tls::Acceptor;
 use transport::{Accepting, FilesKept, Listener, LogLimiter, SocketOptions, Stream, accept_each};
 use zab::leader::{LinkFault, LinkId};
 
-use super::catch_up::LogAccess;
+use super::catch_up::log_pages;
 use super::event::ReadAhead;
 use super::link::{Link, discard};
 use super::listen::{self, ListenSettings, Resolved};
@@ -466,23 +466,14 @@ impl Port {
             return LearnerEvent::LogUnusable { link };
         };
         to.outbox.drained_below(limits::LOG_PAGE_BYTES).await;
-        let access = LogAccess {
-            dirs: self.settings.dirs.clone(),
-            limits: self.settings.limits,
-            size_factor,
-        };
+        let (dirs, limits) = (self.settings.dirs.clone(), self.settings.limits);
+        let pages = log_pages(dirs, limits, size_factor);
         let of = to.clone();
-        let page = move || access.page(&mut of.cursor.lock(), from, upto);
-        match tokio::task::spawn_blocking(page).await {
-            Ok(Ok(records)) => LearnerEvent::LogRecords { link, records },
-            Ok(Err(error)) => {
-                tracing::info!(link = link.0, %from, err = %error, "log not used for a learner");
-                LearnerEvent::LogUnusable { link }
-            }
-            Err(error) => {
-                tracing::error!(link = link.0, err = %error, "cannot read the log for a learner");
-                LearnerEvent::LogUnusable { link }
-            }
-        }
+        let reading = move || read_log(&pages, &mut of.cursor.lock(), link, (from, upto));
+        let read = tokio::task::spawn_blocking(reading).await;
+        read.unwrap_or_else(|error| {
+            tracing::error!(link = link.0, err = %error, "cannot read the log for a learner");
+            LearnerEvent::LogUnusable { link }
+        })
     }
 }

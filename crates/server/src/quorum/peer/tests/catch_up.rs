@@ -9,13 +9,13 @@ use proto::leader::LeaderPacket;
 use proto::txn::{SetDataTxn, Txn, TxnHeader, TxnRecord};
 use proto::{OpCode, SessionId, Zxid};
 use replica::{Input, LearnerEvent};
-use storage::{DataDirs, LogSettings, LogWriter, RealDisk};
+use storage::{DataDirs, LogPages, LogSettings, LogWriter, RealDisk, Unusable};
 use zab::Record;
 use zab::leader::LinkId;
 
 use super::support::{Site, bytes_of, raw_learner};
 use crate::limits;
-use crate::quorum::peer::catch_up::{LogAccess, LogCursor};
+use crate::quorum::peer::catch_up::{LogCursor, log_pages};
 
 fn zxid(epoch: i64, counter: i64) -> Zxid {
     Zxid(epoch << 32 | counter)
@@ -67,12 +67,8 @@ impl Log {
         DataDirs::unlocked(self.dir.path(), self.dir.path())
     }
 
-    fn access(&self, size_factor: f64) -> LogAccess {
-        LogAccess {
-            dirs: self.dirs(),
-            limits: Limits::default(),
-            size_factor,
-        }
+    fn access(&self, size_factor: f64) -> Access {
+        log_pages(self.dirs(), Limits::default(), size_factor)
     }
 }
 
@@ -94,9 +90,21 @@ fn zxids(records: &[Record]) -> Vec<Zxid> {
     records.iter().map(|record| record.zxid).collect()
 }
 
-fn page(access: &LogAccess, from: Zxid, upto: Zxid) -> Result<Vec<Zxid>, String> {
+type Access = LogPages<'static, RealDisk>;
+
+fn read_page(
+    access: &Access,
+    cursor: &mut Option<LogCursor>,
+    from: Zxid,
+    upto: Zxid,
+) -> Result<Vec<Record>, Unusable> {
+    let page = access.page(cursor, from, upto)?.into_iter();
+    Ok(page.map(|(zxid, txn)| Record::new(zxid, txn)).collect())
+}
+
+fn page(access: &Access, from: Zxid, upto: Zxid) -> Result<Vec<Zxid>, String> {
     let mut cursor = None;
-    let page = access.page(&mut cursor, from, upto);
+    let page = read_page(access, &mut cursor, from, upto);
     page.map(|records| zxids(&records))
         .map_err(|error| error.to_string())
 }
@@ -149,7 +157,7 @@ fn a_long_log_comes_in_pages_that_go_on_where_the_last_one_ended() {
     let mut pages = 0;
     while read.last() != Some(&end) {
         let from = *read.last().unwrap();
-        let records = access.page(&mut cursor, from, end).unwrap();
+        let records = read_page(&access, &mut cursor, from, end).unwrap();
         let bytes: usize = records.iter().map(|record| record.txn.len()).sum();
         assert!(bytes < limits::LOG_PAGE_BYTES + (64 << 10), "{bytes}");
         assert_eq!(records[0].zxid, from);
@@ -160,14 +168,14 @@ fn a_long_log_comes_in_pages_that_go_on_where_the_last_one_ended() {
     assert_eq!(read, all[9..]);
     assert!(pages > 3, "{pages}");
     // At the end there is the last one and nothing more.
-    let last = access.page(&mut cursor, end, zxid(1, 999)).unwrap();
+    let last = read_page(&access, &mut cursor, end, zxid(1, 999)).unwrap();
     assert_eq!(zxids(&last), [end]);
     // What is logged meanwhile is found.
     write_log(&log.dirs(), &[&[zxid(1, 301)]], 10);
-    let more = access.page(&mut cursor, end, zxid(1, 301)).unwrap();
+    let more = read_page(&access, &mut cursor, end, zxid(1, 301)).unwrap();
     assert_eq!(zxids(&more), [end, zxid(1, 301)]);
     // Somewhere else the place is looked for again.
-    let again = access.page(&mut cursor, all[2], all[4]).unwrap();
+    let again = read_page(&access, &mut cursor, all[2], all[4]).unwrap();
     assert_eq!(zxids(&again), all[2..5]);
 }
 
@@ -189,12 +197,12 @@ fn a_file_that_is_written_to_is_read_on_where_the_last_page_ended() {
     let access = log.access(0.0);
     let mut cursor: Option<LogCursor> = None;
     write(1..=8);
-    let first = access.page(&mut cursor, zxid(1, 1), zxid(1, 5)).unwrap();
+    let first = read_page(&access, &mut cursor, zxid(1, 1), zxid(1, 5)).unwrap();
     assert_eq!(first.len(), 5);
     assert!(cursor.is_some());
     // What comes now was zeros when the page before was read.
     write(9..=20);
-    let second = access.page(&mut cursor, zxid(1, 5), zxid(1, 20)).unwrap();
+    let second = read_page(&access, &mut cursor, zxid(1, 5), zxid(1, 20)).unwrap();
     let expected: Vec<Zxid> = (5..=20).map(|counter| zxid(1, counter)).collect();
     assert_eq!(zxids(&second), expected);
     assert!(cursor.is_some());
