@@ -1,7 +1,8 @@
-//! Figures of the history: `cargo bench -p zoarium-history --bench measure -- [CHANGES] [PATHS]`.
+//! Figures of the history: `cargo bench -p zoarium-history --bench measure -- [CHANGES] [PATHS] [create]`.
 //!
 //! Records sets of 100 random bytes in random order of the paths, merges, and asks. Prints what
-//! docs/HISTORY.md has in its table.
+//! docs/HISTORY.md has in its table. With `create` it records creates, each of a path of its own, of
+//! 16 sessions with an address each, as a server tells of them.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use history::{
     SnapshotAt, Step, Viewer,
 };
 use jute::Encode;
-use proto::txn::{SetDataTxn, Txn, TxnHeader, TxnRecord};
+use proto::txn::{CreateTxn, SetDataTxn, Txn, TxnHeader, TxnRecord};
 use proto::{Acl, SessionId, StatPersisted, Zxid};
 
 fn main() {
@@ -18,35 +19,28 @@ fn main() {
     let numbers: Vec<u64> = numbers.collect();
     let changes = numbers.first().copied().unwrap_or(1_000_000);
     let paths = numbers.get(1).copied().unwrap_or(100_000);
+    let creates = std::env::args().any(|arg| arg == "create");
+    let origins: Vec<Origin> = (0..16).map(origin).collect();
     let dir = tempfile::tempdir().expect("a directory");
     let settings = Settings::new(dir.path());
-    let mut baseline = Baseline::new(&settings).expect("a baseline");
     let begun = Instant::now();
-    baseline.acl(1, &[Acl::open()]);
-    for n in 0..paths {
-        let stat = StatPersisted::default();
-        baseline
-            .znode(&path(n), Some(b"x"), 1, &stat)
-            .expect("a znode");
-    }
-    let at = SnapshotAt {
-        zxid: Zxid(0),
-        covers: None,
-    };
-    let mut index = Index::create(settings.clone(), baseline, at).expect("a history");
+    let mut index = begin(settings.clone(), paths);
     report("baseline, znodes/s", rate(paths, begun.elapsed()));
     let (written_before, processor_before) = (written(), processor_time());
     let begun = Instant::now();
     let (mut logical, mut alone) = (0_u64, 0_u64);
     for n in 1..=changes {
-        let record = set(n, paths);
+        let (record, origin) = match creates {
+            true => (create(n), &origins[(n % 16) as usize]),
+            false => (set(n, paths), &Origin::default()),
+        };
         logical += 40 + 100;
         // What a record is by itself, compressed as it lies in blocks.
         if n % 1000 == 0 {
             let packed = snap::raw::Encoder::new().compress_vec(&record.to_bytes());
             alone += packed.expect("a record").len() as u64;
         }
-        index.append(&record, &Origin::default()).expect("a change");
+        index.append(&record, origin).expect("a change");
         if n % 8192 == 0 {
             index.checkpoint().expect("a checkpoint");
             while index.step(0).expect("a step") == Step::Worked {}
@@ -75,6 +69,9 @@ fn main() {
     report("bytes written a change", wrote / changes as f64);
     report("write amplification", wrote / logical as f64);
     report("memory, MiB", resident_mib());
+    if creates {
+        return;
+    }
     ask(&index, changes, paths);
     feed(&index, changes);
     drop(index);
@@ -83,6 +80,23 @@ fn main() {
     report("open again, ms", begun.elapsed().as_secs_f64() * 1e3);
     ask(&index, changes, paths);
     report("memory, MiB", resident_mib());
+}
+
+/// A history that begins with all paths.
+fn begin(settings: Settings, paths: u64) -> Index {
+    let mut baseline = Baseline::new(&settings).expect("a baseline");
+    baseline.acl(1, &[Acl::open()]);
+    for n in 0..paths {
+        let stat = StatPersisted::default();
+        baseline
+            .znode(&path(n), Some(b"x"), 1, &stat)
+            .expect("a znode");
+    }
+    let at = SnapshotAt {
+        zxid: Zxid(0),
+        covers: None,
+    };
+    Index::create(settings, baseline, at).expect("a history")
 }
 
 fn ask(index: &Index, changes: u64, paths: u64) {
@@ -179,16 +193,43 @@ fn path(n: u64) -> String {
     format!("/app/service-{:03}/node-{n:07}", n % 97)
 }
 
-fn set(n: u64, paths: u64) -> TxnRecord {
+fn data(n: u64) -> Vec<u8> {
     let mut random = fastrand::Rng::with_seed(n);
-    let data: Vec<u8> = (0..100).map(|_| random.u8(..)).collect();
+    (0..100).map(|_| random.u8(..)).collect()
+}
+
+fn origin(session: u16) -> Origin {
+    Origin {
+        client: format!("127.0.0.1:{}", 40_000 + session),
+        identities: Vec::new(),
+    }
+}
+
+fn create(n: u64) -> TxnRecord {
+    let session = n % 16;
+    let txn = Txn::Create(CreateTxn {
+        path: format!("/bench-0123456789/create-0-{session}/{:010}", n / 16).into(),
+        data: Some(data(n).into()),
+        acl: vec![Acl::open()],
+        ephemeral: false,
+        parent_cversion: 1,
+    });
+    record(n, session, txn)
+}
+
+fn set(n: u64, paths: u64) -> TxnRecord {
+    let mut random = fastrand::Rng::with_seed(!n);
     let txn = Txn::SetData(SetDataTxn {
         path: path(random.u64(..paths)).into(),
-        data: Some(data.into()),
+        data: Some(data(n).into()),
         version: 1,
     });
+    record(n, random.u64(..16), txn)
+}
+
+fn record(n: u64, session: u64, txn: Txn) -> TxnRecord {
     let header = TxnHeader {
-        session: SessionId(0x100_0000_0000 + i64::from(random.u8(..16))),
+        session: SessionId(0x100_0000_0000 + i64::try_from(session).unwrap_or(0)),
         cxid: i32::try_from(n & 0xff_ffff).unwrap_or(0),
         zxid: Zxid(i64::try_from(n).unwrap_or(0)),
         time_ms: 1_700_000_000_000 + i64::try_from(n / 100).unwrap_or(0),

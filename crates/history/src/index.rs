@@ -26,8 +26,9 @@ use crate::filter::PathFilter;
 use crate::limits::{BLOCK_BYTES, FORMAT, INLINE_BYTES, KNOWN_CONTENTS, Shape};
 use crate::load::{Loaded, Use, remove_strays};
 use crate::maintain::Task;
-use crate::postings::{RecentKeys, encode};
+use crate::postings::encode;
 use crate::read::Reader;
+use crate::recent::RecentKeys;
 use crate::record::{BlockRow, Change, Content, IndexRow, Kind, RunRow};
 use crate::view::{Run, Shared};
 
@@ -347,11 +348,15 @@ impl Index {
         let number = self.take_file_number();
         let mut writer = SortedWriter::create(run_path(&self.settings.dir, number))?;
         let mut value = Vec::new();
-        for (key, postings) in self.recent.read().sorted() {
+        let recent = self.recent.read();
+        let mut sorted = recent.sorted();
+        while let Some((key, postings)) = sorted.next() {
             value.clear();
             encode(postings, &mut value);
             writer.push(key, &value)?;
         }
+        drop(sorted);
+        drop(recent);
         let (file, unsynced) = writer.finish_unsynced()?;
         let run = Run {
             number,

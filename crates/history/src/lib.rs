@@ -42,6 +42,7 @@ mod moment;
 mod postings;
 mod query;
 mod read;
+mod recent;
 pub mod record;
 mod view;
 

@@ -19,8 +19,8 @@ use crate::filling::Filling;
 use crate::filter::PathFilter;
 use crate::index::{Index, ROWS_DIR, Settings, base_path, run_path};
 use crate::limits::FORMAT;
-use crate::postings::RecentKeys;
 use crate::read::Reader;
+use crate::recent::RecentKeys;
 use crate::record::{Block, BlockRow, Change, Era, IndexRow, RunRow};
 use crate::view::{BlockCache, EraView, Look, Run, Shared, View};
 

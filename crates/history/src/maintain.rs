@@ -42,25 +42,77 @@ pub(crate) struct Merge {
     cursor: MergedCursor,
     writer: SortedWriter,
     pending: Pending,
-    /// Of the entry that is being taken.
-    found: Vec<Posting>,
 }
 
 /// An entry that is not written yet: the next input may have more of its key.
+///
+/// Most keys come once, and their entries are written as they were read.
 #[derive(Default)]
 struct Pending {
     key: Vec<u8>,
-    postings: Vec<Posting>,
+    /// As it is read and written.
     value: Vec<u8>,
+    /// What `value` says, if it had to be looked at; it is out of date then.
+    postings: Option<Vec<Posting>>,
 }
 
 impl Pending {
+    fn is_of(&self, key: &[u8]) -> bool {
+        self.key == key && (self.postings.is_some() || !self.value.is_empty())
+    }
+
+    fn set(&mut self, key: &[u8], value: &[u8]) {
+        self.key.clear();
+        self.key.extend_from_slice(key);
+        self.value.clear();
+        self.value.extend_from_slice(value);
+        self.postings = None;
+    }
+
+    /// Its postings, to be changed. `None` if they do not decode.
+    fn postings(&mut self) -> Option<&mut Vec<Posting>> {
+        if self.postings.is_none() {
+            let mut found = Vec::new();
+            decode(&self.value, &mut found)?;
+            self.postings = Some(found);
+        }
+        self.postings.as_mut()
+    }
+
+    /// Whether it decodes.
+    fn drop_before(&mut self, first_block: u64) -> bool {
+        let postings = self.postings();
+        let kept = postings.map(|all| all.retain(|posting| posting.block >= first_block));
+        kept.is_some()
+    }
+
+    /// More of the same key; whether all decodes.
+    fn add(&mut self, value: &[u8], first_block: u64, out: &mut SortedWriter) -> Result<bool> {
+        let mut more = Vec::new();
+        let is_whole = decode(value, &mut more).is_some();
+        let Some(postings) = self.postings().filter(|_| is_whole) else {
+            return Ok(false);
+        };
+        more.retain(|posting| posting.block >= first_block);
+        if postings.len() + more.len() <= POSTINGS_CHUNK {
+            postings.extend(more);
+        } else {
+            self.flush(out)?;
+            self.postings = Some(more);
+        }
+        Ok(true)
+    }
+
     fn flush(&mut self, writer: &mut SortedWriter) -> Result<()> {
-        if !self.postings.is_empty() {
+        if let Some(postings) = self.postings.take() {
             self.value.clear();
-            encode(&self.postings, &mut self.value);
+            if !postings.is_empty() {
+                encode(&postings, &mut self.value);
+            }
+        }
+        if !self.value.is_empty() {
             writer.push(&self.key, &self.value)?;
-            self.postings.clear();
+            self.value.clear();
         }
         Ok(())
     }
@@ -72,25 +124,19 @@ impl Merge {
         let Some((key, value)) = self.cursor.entry() else {
             return Ok(None);
         };
-        let mut found = std::mem::take(&mut self.found);
-        found.clear();
-        let is_whole = decode(value, &mut found).is_some();
-        let is_full = self.pending.postings.len() + found.len() > POSTINGS_CHUNK;
-        if self.pending.key != key || is_full {
+        let has_old = self.inputs[0].first_block < first_block;
+        let is_whole = if self.pending.is_of(key) {
+            self.pending.add(value, first_block, &mut self.writer)?
+        } else {
             self.pending.flush(&mut self.writer)?;
-            self.pending.key.clear();
-            self.pending.key.extend_from_slice(key);
-        }
+            self.pending.set(key, value);
+            !has_old || self.pending.drop_before(first_block)
+        };
         if !is_whole {
             let path = self.inputs[0].file.path();
-            return Err(HistoryError::damaged(
-                path,
-                "a list of blocks does not decode",
-            ));
+            let reason = "a list of blocks does not decode";
+            return Err(HistoryError::damaged(path, reason));
         }
-        let kept = found.iter().filter(|posting| posting.block >= first_block);
-        self.pending.postings.extend(kept.copied());
-        self.found = found;
         self.cursor.advance().map(Some)
     }
 }
@@ -167,7 +213,6 @@ impl Index {
             writer: SortedWriter::create(run_path(&self.settings.dir, number))?,
             inputs,
             pending: Pending::default(),
-            found: Vec::new(),
         }))))
     }
 

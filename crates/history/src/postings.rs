@@ -11,10 +11,6 @@
 //! their number. An entry of a run is a key and up to a few thousand blocks:
 //! `count varint | (block, or what it is more than the one before, varint | kinds u8)...`.
 
-use hashbrown::HashMap;
-use hashbrown::hash_map::EntryRef;
-use smallvec::{SmallVec, smallvec};
-
 use crate::files::sorted::{put_varint, take_varint};
 use crate::record::{Change, Operation};
 
@@ -102,116 +98,6 @@ pub(crate) fn decode(mut value: &[u8], out: &mut Vec<Posting>) -> Option<()> {
         });
     }
     value.is_empty().then_some(())
-}
-
-/// Keys of the blocks that are not in a run yet.
-#[derive(Debug, Default)]
-pub(crate) struct RecentKeys {
-    /// Not in order: each change looks for some, and they are sorted once for many.
-    by_key: HashMap<Box<[u8]>, SmallVec<[Posting; 1]>>,
-    /// The session of the last change: it is often that of the next, too.
-    last_session: Option<(u64, i64)>,
-    /// Who made the last change, likewise.
-    last_client: LastClient,
-    key: Vec<u8>,
-}
-
-/// A block, and who made a change in it.
-#[derive(Debug, Default)]
-struct LastClient {
-    block: Option<u64>,
-    client: String,
-    identities: Vec<String>,
-}
-
-impl LastClient {
-    /// Whether another one made the change.
-    fn replace(&mut self, block: u64, change: &Change) -> bool {
-        let is_same = self.block == Some(block)
-            && self.client == change.client
-            && self.identities == change.identities;
-        if !is_same {
-            self.block = Some(block);
-            self.client.clone_from(&change.client);
-            self.identities.clone_from(&change.identities);
-        }
-        !is_same
-    }
-}
-
-impl RecentKeys {
-    /// Notes all keys of a change.
-    pub(crate) fn note(&mut self, block: u64, change: &Change) {
-        let kinds = kinds_of(change);
-        self.key.clear();
-        self.key.push(b'p');
-        self.key.extend_from_slice(change.path.as_bytes());
-        self.add(block, kinds);
-        if self.last_session != Some((block, change.session)) {
-            self.last_session = Some((block, change.session));
-            self.key.clear();
-            self.key.push(b's');
-            self.key.extend_from_slice(&change.session.to_be_bytes());
-            self.add(block, 0);
-        }
-        if !self.last_client.replace(block, change) {
-            return;
-        }
-        for who in change
-            .identities
-            .iter()
-            .map(String::as_str)
-            .chain(host(&change.client))
-        {
-            self.key.clear();
-            self.key.push(b'i');
-            self.key.extend_from_slice(who.as_bytes());
-            self.add(block, 0);
-        }
-    }
-
-    fn add(&mut self, block: u64, kinds: u8) {
-        let posting = Posting { block, kinds };
-        match self.by_key.entry_ref(&*self.key) {
-            EntryRef::Occupied(mut entry) => match entry.get_mut().last_mut() {
-                Some(last) if last.block == block => last.kinds |= kinds,
-                _ => entry.get_mut().push(posting),
-            },
-            EntryRef::Vacant(entry) => {
-                entry.insert(smallvec![posting]);
-            }
-        }
-    }
-
-    /// The postings of a key.
-    pub(crate) fn get(&self, key: &[u8]) -> &[Posting] {
-        self.by_key.get(key).map_or(&[], SmallVec::as_slice)
-    }
-
-    /// Keys between `from` and `to` (excluded) in order.
-    pub(crate) fn between(&self, from: &[u8], to: &[u8]) -> Vec<(&[u8], &[Posting])> {
-        let all = self.by_key.iter();
-        let all = all.map(|(key, postings)| (&**key, &**postings));
-        let mut found: Vec<_> = all.filter(|(key, _)| from <= *key && *key < to).collect();
-        found.sort_unstable_by_key(|(key, _)| *key);
-        found
-    }
-
-    /// All keys in order.
-    pub(crate) fn sorted(&self) -> Vec<(&[u8], &[Posting])> {
-        let all = self.by_key.iter();
-        let mut all: Vec<_> = all.map(|(key, postings)| (&**key, &**postings)).collect();
-        all.sort_unstable_by_key(|(key, _)| *key);
-        all
-    }
-
-    /// None, with room for as many as these are: what comes next is often like what came before.
-    pub(crate) fn emptied(&self) -> Self {
-        Self {
-            by_key: HashMap::with_capacity(self.by_key.len()),
-            ..Self::default()
-        }
-    }
 }
 
 #[cfg(test)]

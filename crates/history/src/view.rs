@@ -13,7 +13,8 @@ use crate::files::segment::Segment;
 use crate::files::sorted::SortedFile;
 use crate::filter::PathFilter;
 use crate::limits::CACHED_BLOCKS;
-use crate::postings::{Posting, RecentKeys, decode};
+use crate::postings::{Posting, decode};
+use crate::recent::RecentKeys;
 use crate::record::{Block, BlockRow, Change, Content, Era};
 
 /// Changes of a block, shared with whoever reads them.
@@ -209,7 +210,8 @@ impl Look {
                 cursor.advance()?;
             }
         }
-        self.append_recent(self.recent.read().get(key), &mut found);
+        let recent = self.recent.read().get(key);
+        self.append_recent(&recent, &mut found);
         found.retain(|posting| posting.block >= self.first_block);
         Ok(found)
     }
@@ -228,13 +230,7 @@ impl Look {
 
     /// Keys between `from` and `to` (excluded) and their blocks.
     pub(crate) fn keys(&self, from: &[u8], to: &[u8]) -> Result<KeyCursor> {
-        let recent: RecentCopy = {
-            let recent = self.recent.read();
-            let between = recent.between(from, to).into_iter();
-            between
-                .map(|(key, postings)| (key.to_vec(), postings.to_vec()))
-                .collect()
-        };
+        let recent: RecentCopy = self.recent.read().between(from, to);
         let runs = self.runs.iter().cloned();
         let runs = runs.map(|run| Ok((run.file.seek(from)?, run)));
         let bases = self.eras.iter().map(|era| era.base.seek(from));

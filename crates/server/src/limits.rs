@@ -87,6 +87,9 @@ pub(crate) const HISTORY_QUEUE_BYTES: usize = 16 << 20;
 /// Groups of them.
 pub(crate) const HISTORY_GROUPS_MAX: usize = 4096;
 
+/// Bytes of paths and data up to which a transaction is copied for the history; longer ones are shared.
+pub(crate) const HISTORY_COPIED_MAX: usize = 4 << 10;
+
 /// Transactions of one group: the tree is let go at least every 128.
 pub(crate) const HISTORY_GROUP_MAX: usize = 4096;
 

@@ -55,21 +55,20 @@ impl SortedWriter {
         if self.page.len() + key.len() + value.len() > PAGE_BYTES {
             self.end_page()?;
         }
-        let shared = if self.page.is_empty() {
+        let kept = if self.page.is_empty() {
             self.first_key.clear();
             self.first_key.extend_from_slice(key);
             0
         } else {
-            let pairs = self.last_key.iter().zip(key);
-            pairs.take_while(|(a, b)| a == b).count()
+            shared(&self.last_key, key)
         };
-        put_varint(shared as u64, &mut self.page);
-        put_varint((key.len() - shared) as u64, &mut self.page);
-        self.page.extend_from_slice(&key[shared..]);
+        put_varint(kept as u64, &mut self.page);
+        put_varint((key.len() - kept) as u64, &mut self.page);
+        self.page.extend_from_slice(&key[kept..]);
         put_varint(value.len() as u64, &mut self.page);
         self.page.extend_from_slice(value);
-        self.last_key.truncate(shared);
-        self.last_key.extend_from_slice(&key[shared..]);
+        self.last_key.truncate(kept);
+        self.last_key.extend_from_slice(&key[kept..]);
         Ok(())
     }
 
@@ -303,6 +302,15 @@ fn take_bytes<'a>(input: &mut &'a [u8]) -> Option<&'a [u8]> {
     Some(bytes)
 }
 
+/// How many bytes both begin with.
+pub(crate) fn shared(a: &[u8], b: &[u8]) -> usize {
+    const STEP: usize = 8;
+    let steps = a.chunks_exact(STEP).zip(b.chunks_exact(STEP));
+    let whole = STEP * steps.take_while(|(a, b)| a == b).count();
+    let rest = a[whole..].iter().zip(&b[whole..]);
+    whole + rest.take_while(|(a, b)| a == b).count()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -373,5 +381,17 @@ mod tests {
                 "byte {at}: {read:?}"
             );
         }
+    }
+
+    #[test]
+    fn what_two_begin_with_is_counted_in_bytes() {
+        let long = [7; 40];
+        for at in 0..40 {
+            let mut other = long;
+            other[at] = 8;
+            assert_eq!(shared(&long, &other), at);
+            assert_eq!(shared(&long[..at], &long), at);
+        }
+        assert_eq!(shared(&long, &long), 40);
     }
 }

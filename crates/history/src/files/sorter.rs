@@ -68,53 +68,51 @@ impl Sorter {
 
 /// Walks over several sorted files at once. Of equal keys, that of the first file comes first.
 pub(crate) struct MergedCursor {
+    inputs: Vec<SortedCursor>,
     /// Those that are not at their end, in the order of their entries, the last one first: the next
-    /// entry is at the end. The number says which file it is.
-    inputs: Vec<(usize, SortedCursor)>,
+    /// entry is at the end.
+    order: Vec<usize>,
 }
 
 impl MergedCursor {
     pub(crate) fn seek(files: &[Arc<SortedFile>], key: &[u8]) -> Result<Self> {
-        let mut cursor = Self { inputs: Vec::new() };
-        for (number, file) in files.iter().enumerate() {
-            cursor.put((number, file.seek(key)?));
+        let inputs: Result<_> = files.iter().map(|file| file.seek(key)).collect();
+        let mut cursor = Self {
+            inputs: inputs?,
+            order: Vec::with_capacity(files.len()),
+        };
+        for number in 0..files.len() {
+            cursor.put(number);
         }
         Ok(cursor)
     }
 
     /// Puts an input where it belongs. Few are compared with: neighbours in a file are often
     /// neighbours in all of them.
-    fn put(&mut self, (number, input): (usize, SortedCursor)) {
-        let Some((key, _)) = input.entry() else {
+    fn put(&mut self, number: usize) {
+        let key_of = |input: usize| self.inputs[input].entry().map(|(key, _)| key);
+        let Some(key) = key_of(number) else {
             return;
         };
-        let comes_before = |other: &(usize, SortedCursor)| {
-            let (at, other) = other;
-            other
-                .entry()
-                .is_some_and(|(other, _)| (other, *at) < (key, number))
-        };
-        let behind = self
-            .inputs
-            .iter()
-            .rev()
-            .take_while(|other| comes_before(other));
-        let at = self.inputs.len() - behind.count();
-        self.inputs.insert(at, (number, input));
+        let comes_before =
+            |other: &&usize| key_of(**other).is_some_and(|at| (at, **other) < (key, number));
+        let behind = self.order.iter().rev().take_while(comes_before);
+        let at = self.order.len() - behind.count();
+        self.order.insert(at, number);
     }
 
     /// The entry that it stands before; `None` at the end.
     pub(crate) fn entry(&self) -> Option<(&[u8], &[u8])> {
-        self.inputs.last()?.1.entry()
+        self.inputs[*self.order.last()?].entry()
     }
 
     /// Goes to the next entry; whether a page had to be read for it.
     pub(crate) fn advance(&mut self) -> Result<bool> {
-        let Some((number, mut input)) = self.inputs.pop() else {
+        let Some(number) = self.order.pop() else {
             return Ok(false);
         };
-        let has_read = input.advance()?;
-        self.put((number, input));
+        let has_read = self.inputs[number].advance()?;
+        self.put(number);
         Ok(has_read)
     }
 }

@@ -1,10 +1,13 @@
 //! From the core to the history thread.
 
+use std::borrow::Cow;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
+use bytes::Bytes;
 use crossbeam_channel::Sender;
+use jute::{Decode, Encode, Limits, Reader};
 use proto::txn::{Txn, TxnRecord};
 use proto::{Id, Zxid};
 
@@ -13,17 +16,83 @@ use crate::limits;
 /// Whose transaction it is, if a client of this server has asked for it.
 pub(crate) type Client = (SocketAddr, Arc<[Id]>);
 
-/// A committed transaction on its way.
-pub(super) struct Fed {
-    pub(super) record: TxnRecord,
-    pub(super) client: Option<Client>,
-}
-
 /// Transactions that were applied together.
+///
+/// They lie one behind the other, as a log has them: what the core has in memory stays with the core,
+/// and the other thread reads on where it is, instead of following pointers into the core's cache.
+#[derive(Default)]
 pub(super) struct Group {
-    pub(super) txns: Vec<Fed>,
+    records: Vec<u8>,
+    txns: Vec<Fed>,
+    /// Who asked for some of them.
+    pub(super) clients: Vec<Client>,
     pub(super) bytes: usize,
 }
+
+/// A committed transaction on its way.
+struct Fed {
+    /// Where its record ends; it begins where the one before it ends.
+    end: usize,
+    /// The place of its client.
+    client: Option<usize>,
+    /// The transaction itself, if copying it would take longer than sharing it.
+    large: Option<Box<TxnRecord>>,
+}
+
+impl Group {
+    fn push(&mut self, record: &TxnRecord, client: Option<Client>) {
+        let client = client.map(|client| self.place(client));
+        let body = body_bytes(&record.txn);
+        self.bytes += FIXED_BYTES;
+        let large = if body > limits::HISTORY_COPIED_MAX {
+            self.bytes += body;
+            Some(Box::new(record.clone()))
+        } else {
+            let start = self.records.len();
+            record.encode(&mut self.records);
+            self.bytes += self.records.len() - start;
+            None
+        };
+        let end = self.records.len();
+        self.txns.push(Fed { end, client, large });
+    }
+
+    /// A few clients ask for most of a group.
+    fn place(&mut self, (address, ids): Client) -> usize {
+        let is_it = |(other, known): &Client| *other == address && Arc::ptr_eq(known, &ids);
+        let known = self.clients.iter().rposition(is_it);
+        known.unwrap_or_else(|| {
+            self.clients.push((address, ids));
+            self.clients.len() - 1
+        })
+    }
+
+    /// The transactions, and for each the place of its client.
+    pub(super) fn txns(&mut self) -> impl Iterator<Item = (Cow<'_, TxnRecord>, Option<usize>)> {
+        let records = Bytes::from(std::mem::take(&mut self.records));
+        let mut start = 0;
+        self.txns.iter().map_while(move |txn| {
+            let record = records.slice(start..txn.end);
+            start = txn.end;
+            if let Some(large) = &txn.large {
+                return Some((Cow::Borrowed(&**large), txn.client));
+            }
+            match TxnRecord::decode(&mut Reader::with_limits(record, ANY_LENGTH)) {
+                Ok(record) => Some((Cow::Owned(record), txn.client)),
+                // It is missed, and read from the log.
+                Err(error) => {
+                    tracing::error!(err = %error, "a transaction on its way to the history does not decode");
+                    None
+                }
+            }
+        })
+    }
+}
+
+/// What was applied is not too long for the history.
+const ANY_LENGTH: Limits = Limits {
+    field_bytes_max: usize::MAX,
+};
 
 /// What core and history thread both see.
 #[derive(Default)]
@@ -51,26 +120,29 @@ impl Progress {
 
 /// Hands committed transactions over.
 pub(crate) struct Feed {
-    pub(super) progress: Arc<Progress>,
-    pub(super) queue: Sender<Group>,
-    pub(super) gathered: Vec<Fed>,
-    pub(super) bytes: usize,
+    progress: Arc<Progress>,
+    queue: Sender<Group>,
+    gathered: Group,
     /// The last one that was applied.
-    pub(super) last: Zxid,
+    last: Zxid,
 }
 
 impl Feed {
+    pub(super) fn new(progress: Arc<Progress>, queue: Sender<Group>) -> Self {
+        Self {
+            progress,
+            queue,
+            gathered: Group::default(),
+            last: Zxid::ZERO,
+        }
+    }
+
     /// A committed transaction was applied. The tree is held.
     pub(crate) fn applied(&mut self, record: &TxnRecord, client: impl FnOnce() -> Option<Client>) {
         self.last = record.header.zxid;
-        if self.gathered.len() == limits::HISTORY_GROUP_MAX {
-            return;
+        if self.gathered.txns.len() < limits::HISTORY_GROUP_MAX {
+            self.gathered.push(record, client());
         }
-        self.bytes += FIXED_BYTES + body_bytes(&record.txn);
-        self.gathered.push(Fed {
-            record: record.clone(),
-            client: client(),
-        });
     }
 
     /// Everything up to here is committed.
@@ -81,39 +153,122 @@ impl Feed {
     /// The tree was let go: what was gathered leaves, if there is room for it. What is left out is
     /// read from the log.
     pub(crate) fn released(&mut self) {
-        if self.gathered.is_empty() {
+        if self.gathered.txns.is_empty() {
             return;
         }
         self.committed(self.last);
-        let bytes = std::mem::take(&mut self.bytes);
-        let usual = Vec::with_capacity(self.gathered.len());
-        let txns = std::mem::replace(&mut self.gathered, usual);
+        // The next one is likely to be as long.
+        let usual = Group {
+            records: Vec::with_capacity(self.gathered.records.len()),
+            txns: Vec::with_capacity(self.gathered.txns.len()),
+            ..Group::default()
+        };
+        let group = std::mem::replace(&mut self.gathered, usual);
+        let bytes = group.bytes;
         let queued = self.progress.queued.load(Ordering::Relaxed);
         if queued + bytes > limits::HISTORY_QUEUE_BYTES {
             return;
         }
         self.progress.queued.fetch_add(bytes, Ordering::Relaxed);
-        if self.queue.try_send(Group { txns, bytes }).is_err() {
+        if self.queue.try_send(group).is_err() {
             self.progress.taken(bytes);
         }
     }
 }
 
-/// A record without its body, as it lies in the queue.
-const FIXED_BYTES: usize = 256;
+/// What a transaction takes up in the queue besides its record.
+const FIXED_BYTES: usize = size_of::<Fed>() + 8;
 
+/// Bytes of paths and data, about.
 fn body_bytes(txn: &Txn) -> usize {
     match txn {
         Txn::Create(txn) | Txn::CreateV0(txn) | Txn::Create2(txn) => {
-            txn.path.len() + txn.data.as_ref().map_or(0, bytes::Bytes::len)
+            txn.path.len() + txn.data.as_ref().map_or(0, Bytes::len)
         }
-        Txn::CreateContainer(txn) => txn.data.as_ref().map_or(0, bytes::Bytes::len),
-        Txn::CreateTtl(txn) => txn.data.as_ref().map_or(0, bytes::Bytes::len),
+        Txn::CreateContainer(txn) => txn.data.as_ref().map_or(0, Bytes::len),
+        Txn::CreateTtl(txn) => txn.data.as_ref().map_or(0, Bytes::len),
         Txn::SetData(txn) | Txn::Reconfig(txn) => {
-            txn.path.len() + txn.data.as_ref().map_or(0, bytes::Bytes::len)
+            txn.path.len() + txn.data.as_ref().map_or(0, Bytes::len)
         }
-        Txn::Multi(txns) => txns.iter().map(|txn| FIXED_BYTES + body_bytes(txn)).sum(),
+        Txn::Multi(txns) => txns.iter().map(|txn| PART_BYTES + body_bytes(txn)).sum(),
         Txn::CloseSession { paths: Some(paths) } => paths.iter().map(|path| path.len()).sum(),
         _ => 0,
+    }
+}
+
+/// A part of a multi, without its body.
+const PART_BYTES: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use proto::txn::{SetDataTxn, TxnHeader};
+    use proto::{Acl, SessionId};
+
+    use super::*;
+
+    fn record(zxid: i64, data: usize) -> TxnRecord {
+        let set = SetDataTxn {
+            path: "/a".into(),
+            data: Some(vec![7; data].into()),
+            version: 3,
+        };
+        let txn = match zxid % 3 {
+            0 => Txn::SetData(set),
+            1 => Txn::Multi(vec![Txn::SetData(set), Txn::Delete { path: "/b".into() }]),
+            _ => Txn::SetAcl(proto::txn::SetAclTxn {
+                path: "/a".into(),
+                acl: vec![Acl::open()],
+                version: 1,
+            }),
+        };
+        TxnRecord {
+            header: TxnHeader {
+                session: SessionId(5),
+                cxid: 1,
+                zxid: Zxid(zxid),
+                time_ms: 9,
+                op: txn.op().number(),
+            },
+            txn,
+            digest: None,
+        }
+    }
+
+    #[test]
+    fn transactions_arrive_as_they_were_with_their_clients() {
+        let client = |port: u16, ids: &Arc<[Id]>| -> Client {
+            (SocketAddr::from(([127, 0, 0, 1], port)), ids.clone())
+        };
+        let (ids, others): (Arc<[Id]>, Arc<[Id]>) = (Arc::new([]), Arc::new([]));
+        let sent = [
+            (record(1, 10), Some(client(1, &ids))),
+            (record(2, 10), None),
+            (
+                record(3, limits::HISTORY_COPIED_MAX + 1),
+                Some(client(2, &ids)),
+            ),
+            (record(4, 0), Some(client(1, &ids))),
+            (record(5, 3), Some(client(1, &others))),
+        ];
+        let (queue, groups) = crossbeam_channel::bounded(1);
+        let progress = Arc::<Progress>::default();
+        let mut feed = Feed::new(progress.clone(), queue);
+        for (record, client) in &sent {
+            feed.applied(record, || client.clone());
+        }
+        feed.released();
+        assert_eq!(progress.committed(), Zxid(5));
+        let mut group = groups.try_recv().unwrap();
+        assert!(group.bytes > limits::HISTORY_COPIED_MAX);
+        assert_eq!(group.clients.len(), 3);
+        let clients = group.clients.clone();
+        let got: Vec<_> = group
+            .txns()
+            .map(|(record, client)| (record.into_owned(), client.map(|at| clients[at].0)))
+            .collect();
+        let sent: Vec<_> = sent
+            .map(|(record, client)| (record, client.map(|client| client.0)))
+            .into();
+        assert_eq!(got, sent);
     }
 }

@@ -18,7 +18,7 @@ use rustix::process::{Pid, setpriority_process};
 use storage::SwitchedDisk;
 
 use super::Readers;
-use super::feed::{Client, Fed, Feed, Group, Progress};
+use super::feed::{Client, Feed, Group, Progress};
 use crate::{clock, limits};
 
 /// What of a member's files it reads.
@@ -58,14 +58,7 @@ pub(crate) fn start(
     };
     let builder = std::thread::Builder::new().name("history".to_owned());
     let thread = builder.spawn(move || recorder.run(&groups))?;
-    let feed = Feed {
-        progress,
-        queue,
-        gathered: Vec::new(),
-        bytes: 0,
-        last: Zxid::ZERO,
-    };
-    Ok((feed, thread))
+    Ok((Feed::new(progress, queue), thread))
 }
 
 /// Why there is no history thread.
@@ -136,10 +129,9 @@ impl Recorder {
         if self.progress.has_room() && groups.len() < limits::HISTORY_GROUPS_MAX / 4 {
             std::thread::sleep(GATHER);
         }
-        let gathered: Vec<Group> = std::iter::once(first).chain(groups.try_iter()).collect();
+        let mut gathered: Vec<Group> = std::iter::once(first).chain(groups.try_iter()).collect();
         let bytes = gathered.iter().map(|group| group.bytes).sum();
-        let txns = gathered.iter().flat_map(|group| &group.txns);
-        self.turn(|recorder, index| recorder.take(index, txns));
+        self.turn(|recorder, index| recorder.take(index, &mut gathered));
         self.progress.taken(bytes);
     }
 
@@ -262,18 +254,24 @@ impl Recorder {
     }
 
     /// Records transactions that follow the last one; others are found in the log later.
-    fn take<'a>(
-        &mut self,
-        index: &mut Index,
-        txns: impl Iterator<Item = &'a Fed>,
-    ) -> Result<(), FillError> {
+    fn take(&mut self, index: &mut Index, groups: &mut [Group]) -> Result<(), FillError> {
         let mut origins = Origins::default();
+        let unknown = Arc::<Origin>::default();
+        let txns = groups.iter_mut().flat_map(|group| {
+            let clients = group.clients.iter().map(|client| origins.of(client));
+            let clients: Vec<_> = clients.collect();
+            let unknown = unknown.clone();
+            group.txns().map(move |(record, client)| {
+                let origin = client.map_or(&unknown, |place| &clients[place]);
+                (record, origin.clone())
+            })
+        });
         let progress = self.progress.clone();
-        let txns = txns.enumerate().map(move |(at, Fed { record, client })| {
+        let txns = txns.enumerate().map(move |(at, txn)| {
             if at % YIELD_EVERY == 0 && progress.has_room() {
                 std::thread::yield_now();
             }
-            (record, origins.of(client.as_ref()))
+            txn
         });
         self.sources.take(index, txns)
     }
@@ -315,15 +313,11 @@ fn free_bytes(dir: &Path) -> Option<u64> {
 /// Clients in the words of the history; those of one group are often the same few.
 #[derive(Default)]
 struct Origins {
-    unknown: Arc<Origin>,
     known: HashMap<SocketAddr, (Arc<[Id]>, Arc<Origin>)>,
 }
 
 impl Origins {
-    fn of(&mut self, client: Option<&Client>) -> Arc<Origin> {
-        let Some((address, ids)) = client else {
-            return self.unknown.clone();
-        };
+    fn of(&mut self, (address, ids): &Client) -> Arc<Origin> {
         if let Some((known, origin)) = self.known.get(address)
             && Arc::ptr_eq(known, ids)
         {

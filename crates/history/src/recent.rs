@@ -1,0 +1,312 @@
+//! Keys of the blocks that are in no run yet.
+//!
+//! A busy history brings most keys once: each create has a path of its own. What it costs to note one
+//! counts, so they are put one behind the other, and sorted once for a run. Whoever looks for one of
+//! them goes through the hashes of all, which are some hundred kilobytes at most.
+
+use std::cmp::Ordering;
+use std::hash::{BuildHasher, Hasher};
+
+use hashbrown::DefaultHashBuilder;
+
+use crate::files::sorted::shared;
+use crate::postings::{Posting, host, kinds_of};
+use crate::record::Change;
+
+/// Keys noted one behind the other.
+#[derive(Debug)]
+pub(crate) struct RecentKeys {
+    hasher: DefaultHashBuilder,
+    /// Of each entry the hash of its key.
+    hashes: Vec<u64>,
+    entries: Vec<Entry>,
+    /// The keys.
+    bytes: Vec<u8>,
+    /// Entries by the ends of their hashes, the last one of each: what comes again in a block is noted
+    /// once, mostly.
+    latest: Vec<usize>,
+}
+
+/// A key in a block. The same may be there more than once.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    /// Where its key begins; it ends where the next one begins.
+    start: usize,
+    posting: Posting,
+}
+
+/// Entries that are remembered to find equal ones: more than a block has.
+const LATEST: usize = 512;
+
+impl Default for RecentKeys {
+    fn default() -> Self {
+        Self {
+            hasher: DefaultHashBuilder::default(),
+            hashes: Vec::new(),
+            entries: Vec::new(),
+            bytes: Vec::new(),
+            latest: vec![usize::MAX; LATEST],
+        }
+    }
+}
+
+impl RecentKeys {
+    /// Notes all keys of a change.
+    pub(crate) fn note(&mut self, block: u64, change: &Change) {
+        let of_path = Posting {
+            block,
+            kinds: kinds_of(change),
+        };
+        self.add(b'p', change.path.as_bytes(), of_path);
+        let by_whom = Posting { block, kinds: 0 };
+        self.add(b's', &change.session.to_be_bytes(), by_whom);
+        let identities = change.identities.iter().map(String::as_str);
+        for who in identities.chain(host(&change.client)) {
+            self.add(b'i', who.as_bytes(), by_whom);
+        }
+    }
+
+    fn add(&mut self, class: u8, key: &[u8], posting: Posting) {
+        let hash = self.hash(class, key);
+        let slot = slot(hash);
+        let latest = self.latest[slot];
+        if let Some(entry) = self.entries.get(latest)
+            && entry.posting.block == posting.block
+            && self.hashes[latest] == hash
+            && self.key(latest).split_first() == Some((&class, key))
+        {
+            self.entries[latest].posting.kinds |= posting.kinds;
+            return;
+        }
+        self.latest[slot] = self.entries.len();
+        let start = self.bytes.len();
+        self.bytes.push(class);
+        self.bytes.extend_from_slice(key);
+        self.hashes.push(hash);
+        self.entries.push(Entry { start, posting });
+    }
+
+    fn hash(&self, class: u8, key: &[u8]) -> u64 {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write_u8(class);
+        hasher.write(key);
+        hasher.finish()
+    }
+
+    fn key(&self, entry: usize) -> &[u8] {
+        let end = self.entries.get(entry + 1).map(|next| next.start);
+        &self.bytes[self.entries[entry].start..end.unwrap_or(self.bytes.len())]
+    }
+
+    /// The postings of a key.
+    pub(crate) fn get(&self, key: &[u8]) -> Vec<Posting> {
+        let mut found = Vec::new();
+        let Some((class, rest)) = key.split_first() else {
+            return found;
+        };
+        let wanted = self.hash(*class, rest);
+        let with_hash = self.hashes.iter().enumerate();
+        for (at, _) in with_hash.filter(|(_, hash)| **hash == wanted) {
+            if self.key(at) == key {
+                add_to(&mut found, self.entries[at].posting);
+            }
+        }
+        found
+    }
+
+    /// Keys between `from` and `to` (excluded) in order.
+    pub(crate) fn between(&self, from: &[u8], to: &[u8]) -> Vec<(Vec<u8>, Vec<Posting>)> {
+        let all = 0..self.entries.len();
+        let within = all.filter(|at| (from..to).contains(&self.key(*at)));
+        let mut sorted = Sorted::new(self, within.collect());
+        let mut found = Vec::new();
+        while let Some((key, postings)) = sorted.next() {
+            found.push((key.to_vec(), postings.to_vec()));
+        }
+        found
+    }
+
+    /// All keys in order.
+    pub(crate) fn sorted(&self) -> Sorted<'_> {
+        Sorted::new(self, (0..self.entries.len()).collect())
+    }
+
+    /// None, with room for as many as these are: what comes next is often like what came before.
+    pub(crate) fn emptied(&self) -> Self {
+        Self {
+            hashes: Vec::with_capacity(self.hashes.len()),
+            entries: Vec::with_capacity(self.entries.len()),
+            bytes: Vec::with_capacity(self.bytes.len()),
+            ..Self::default()
+        }
+    }
+}
+
+fn slot(hash: u64) -> usize {
+    usize::try_from(hash % LATEST as u64).unwrap_or(0)
+}
+
+/// Appends a posting; what happens in one block is one.
+fn add_to(postings: &mut Vec<Posting>, posting: Posting) {
+    match postings.last_mut() {
+        Some(last) if last.block == posting.block => last.kinds |= posting.kinds,
+        _ => postings.push(posting),
+    }
+}
+
+/// Keys in order, each with its postings.
+pub(crate) struct Sorted<'a> {
+    keys: &'a RecentKeys,
+    order: Vec<(Prefix, usize)>,
+    next: usize,
+    postings: Vec<Posting>,
+}
+
+/// What tells most keys from each other without a look at them: the class, and what comes behind the
+/// bytes that all keys of the class begin with.
+type Prefix = [u64; 2];
+
+impl<'a> Sorted<'a> {
+    fn new(keys: &'a RecentKeys, entries: Vec<usize>) -> Self {
+        let common = Common::of(keys, &entries);
+        let order = entries.into_iter();
+        let mut order: Vec<_> = order.map(|at| (common.prefix(keys.key(at)), at)).collect();
+        order.sort_unstable_by(|(a, a_at), (b, b_at)| match a.cmp(b) {
+            // Entries of one key stay in the order of their blocks.
+            Ordering::Equal => (keys.key(*a_at), a_at).cmp(&(keys.key(*b_at), b_at)),
+            other => other,
+        });
+        Self {
+            keys,
+            order,
+            next: 0,
+            postings: Vec::new(),
+        }
+    }
+
+    /// The next key.
+    pub(crate) fn next(&mut self) -> Option<(&[u8], &[Posting])> {
+        let (_, first) = *self.order.get(self.next)?;
+        let key = self.keys.key(first);
+        self.postings.clear();
+        while let Some((_, at)) = self.order.get(self.next)
+            && self.keys.key(*at) == key
+        {
+            add_to(&mut self.postings, self.keys.entries[*at].posting);
+            self.next += 1;
+        }
+        Some((key, &self.postings))
+    }
+}
+
+/// How many bytes all keys of a class begin with, by the class.
+struct Common([usize; 256]);
+
+impl Common {
+    fn of(keys: &RecentKeys, entries: &[usize]) -> Self {
+        let mut common = [0; 256];
+        let mut firsts: [Option<&[u8]>; 256] = [None; 256];
+        for key in entries.iter().map(|at| keys.key(*at)) {
+            let Some(class) = key.first().map(|class| usize::from(*class)) else {
+                continue;
+            };
+            match firsts[class] {
+                None => (firsts[class], common[class]) = (Some(key), key.len()),
+                Some(first) => {
+                    common[class] = shared(&first[..common[class]], key);
+                }
+            }
+        }
+        Self(common)
+    }
+
+    fn prefix(&self, key: &[u8]) -> Prefix {
+        let Some(class) = key.first() else {
+            return [0; 2];
+        };
+        let behind = &key[self.0[usize::from(*class)]..];
+        let mut bytes = [0; 16];
+        bytes[0] = *class;
+        let taken = behind.len().min(15);
+        bytes[1..=taken].copy_from_slice(&behind[..taken]);
+        let (high, low) = bytes.split_at(8);
+        [high, low].map(|half| u64::from_be_bytes(half.try_into().expect("eight bytes")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::postings::{identity_key, path_key, session_key};
+    use crate::record::Operation;
+
+    fn change(path: &str, operation: Operation, session: i64) -> Change {
+        Change {
+            path: path.to_owned(),
+            operation: operation.into(),
+            session,
+            client: format!("10.0.0.{}:{session}", session % 3),
+            identities: vec![format!("digest:user-{}", session % 2)],
+            ..Change::default()
+        }
+    }
+
+    /// What a plain map of all keys has.
+    fn plain(changes: &[(u64, Change)]) -> BTreeMap<Vec<u8>, Vec<Posting>> {
+        let mut plain = BTreeMap::<Vec<u8>, Vec<Posting>>::new();
+        for (block, change) in changes {
+            let block = *block;
+            let mut add = |key: Vec<u8>, kinds| {
+                add_to(plain.entry(key).or_default(), Posting { block, kinds });
+            };
+            add(path_key(&change.path), kinds_of(change));
+            add(session_key(change.session), 0);
+            add(identity_key(&change.identities[0]), 0);
+            add(identity_key(host(&change.client).unwrap()), 0);
+        }
+        plain
+    }
+
+    #[test]
+    fn keys_are_found_and_come_in_order_whatever_they_begin_with() {
+        let mut random = fastrand::Rng::with_seed(11);
+        for round in 0..20_u32 {
+            // More paths than are remembered in a block, and such as differ late, or end early.
+            let paths: Vec<String> = (0..[3, 40, 5000][round as usize % 3])
+                .map(|n: u32| match n % 4 {
+                    0 => format!("/{}", "a".repeat(n as usize % 40)),
+                    1 => format!("/a/very/long/way/to/what/differs/{n:09}"),
+                    2 => format!("/a/very/long/way/to/what/differs/{n}"),
+                    _ => format!("/a/very/long/way/to/what/differs/{:09}/b", n / 8),
+                })
+                .collect();
+            let operations = [Operation::Create, Operation::SetData, Operation::Delete];
+            let mut keys = RecentKeys::default().emptied();
+            let changes: Vec<_> = (0..4000_u64)
+                .map(|n| {
+                    let path = &paths[random.usize(..paths.len())];
+                    let operation = operations[random.usize(..operations.len())];
+                    (n / 1000, change(path, operation, random.i64(0..40)))
+                })
+                .collect();
+            for (block, change) in &changes {
+                keys.note(*block, change);
+            }
+            let plain = plain(&changes);
+            for (key, postings) in &plain {
+                assert_eq!(keys.get(key), *postings);
+            }
+            assert!(keys.get(b"p/nowhere").is_empty());
+            let mut sorted = keys.sorted();
+            for (key, postings) in &plain {
+                assert_eq!(sorted.next(), Some((&**key, &**postings)));
+            }
+            assert_eq!(sorted.next(), None);
+            let within = |key: &[u8]| key >= &b"p/a"[..] && key < &b"p/a/very/m"[..];
+            let wanted: Vec<_> = plain.into_iter().filter(|(key, _)| within(key)).collect();
+            assert_eq!(keys.between(b"p/a", b"p/a/very/m"), wanted);
+        }
+    }
+}
