@@ -23,6 +23,9 @@ const LOG_LINES: usize = 25;
 /// Places in a network of its own: all members and one that joins.
 const SPARE_PLACES: usize = 1;
 
+/// Where an admin server listens unless told otherwise.
+const ADMIN_PORT: u16 = 8080;
+
 /// What is in the paths of logs and snapshots of both kinds of servers.
 pub(crate) const DATA: &str = "/version-2/";
 
@@ -75,7 +78,14 @@ pub struct Plan {
     pub notes_unsynced: bool,
     /// Whether syncs say that they are done and are not: no promise can be kept over a power cut.
     pub fakes_syncs: bool,
+    /// Whether the first three have a list of themselves alone, and the others one of all.
+    pub grows: bool,
 }
+
+/// Members before a growth, from 1.
+const BEFORE_GROWTH: u64 = 3;
+/// Members after it.
+pub const AFTER_GROWTH: usize = 5;
 
 /// Running members.
 #[derive(Debug)]
@@ -98,10 +108,12 @@ impl Cluster {
         registered: Registered,
     ) -> Result<Cluster, ClusterError> {
         let mut builder = EnsembleBuilder::new(&plan.members)
-            .dynamic()
             // Small, so that there are old logs and snapshots, and members are sent whole ones.
             .setting("snapCount", "1000")
             .setting("preAllocSize", "1024");
+        if !plan.grows {
+            builder = builder.dynamic();
+        }
         for (key, value) in &plan.settings {
             builder = builder.setting(key, value);
         }
@@ -127,10 +139,37 @@ impl Cluster {
             if plan.fakes_syncs {
                 cluster.faults()?.fake_syncs(id, DATA);
             }
-            cluster.start_member(id);
         }
-        cluster.wait_until_all_serve(SERVE_LIMIT)?;
+        let first = match plan.grows {
+            true => Cluster::before_growth(),
+            false => cluster.ids(),
+        };
+        for id in Cluster::before_growth().into_iter().filter(|_| plan.grows) {
+            cluster.list_before_growth(id);
+        }
+        // Those who were there before lead; the others follow them.
+        for ids in [first, cluster.ids()] {
+            for &id in &ids {
+                cluster.start_member(id);
+            }
+            cluster.wait_until_these_serve(&ids, SERVE_LIMIT)?;
+        }
         Ok(cluster)
+    }
+
+    /// Ids of the members that there are before a growth.
+    pub fn before_growth() -> Vec<u64> {
+        (1..=BEFORE_GROWTH).collect()
+    }
+
+    /// Writes the member's zoo.cfg anew, with the list that it had before the growth.
+    pub fn list_before_growth(&self, id: u64) {
+        self.list(id, Cluster::before_growth());
+    }
+
+    /// All that say that they lead.
+    pub fn leaders(&self) -> Vec<u64> {
+        self.ensemble.leaders()
     }
 
     /// All ids.
@@ -156,6 +195,27 @@ impl Cluster {
     /// Client addresses, in the order of ids.
     pub fn addresses(&self) -> Vec<String> {
         self.ensemble.addresses(&self.ids())
+    }
+
+    /// Admin servers of the members of Zoarium, at their usual port.
+    ///
+    /// # Errors
+    /// There are none, or members share an address, and with it that port.
+    pub fn admin_addresses(&self) -> Result<Vec<String>, ClusterError> {
+        let lack = |what: &str| Err(ClusterError::Missing(what.to_owned()));
+        if !self.has_network {
+            return lack("admin servers take a network for each member");
+        }
+        let ids = self.ids().into_iter();
+        let ours: Vec<_> = ids
+            .filter(|&id| self.flavour(id) == Flavour::Zoarium)
+            .map(|id| self.ensemble.member(id).client_address().ip())
+            .map(|host| format!("{host}:{ADMIN_PORT}"))
+            .collect();
+        match ours.is_empty() {
+            true => lack("no member of Zoarium, whose history could be followed"),
+            false => Ok(ours),
+        }
     }
 
     /// Whether all have addresses of their own.
@@ -331,12 +391,12 @@ impl Cluster {
 
     /// Writes the member's zoo.cfg anew, with all members in it.
     pub fn list_all(&self, id: u64) {
-        let voters: Vec<_> = self
-            .ids()
-            .into_iter()
-            .map(|id| (id, Duty::Participant))
-            .collect();
-        self.ensemble.configure(id, &voters);
+        self.list(id, self.ids());
+    }
+
+    fn list(&self, id: u64, ids: Vec<u64>) {
+        let voters = ids.into_iter().map(|id| (id, Duty::Participant));
+        self.ensemble.configure(id, &voters.collect::<Vec<_>>());
     }
 
     fn end_of_log(&self, id: u64) -> String {

@@ -9,6 +9,7 @@
 //! * [`cluster`]: the members, and what can be done to them; [`nemesis`]: the faults; [`schedule`]:
 //!   when which of them comes.
 //! * [`run`]: all of it together; [`list`]: what there is to choose from.
+//! * [`matrix`]: many runs and a table of them; [`switches`]: runs that must find something.
 //!
 //! A checker sees the history alone. It knows nothing of how a server works, of the faults that
 //! were made, or of the servers' own logs.
@@ -18,9 +19,11 @@ pub mod cluster;
 pub mod edn;
 pub mod history;
 pub mod list;
+pub mod matrix;
 pub mod nemesis;
 pub mod report;
 pub mod run;
 pub mod schedule;
+pub mod switches;
 pub mod verdict;
 pub mod workload;

@@ -8,12 +8,14 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 use jepsen::list;
+use jepsen::matrix;
 use jepsen::nemesis::{self, Kind};
 use jepsen::report;
 use jepsen::run::{
     EXIT_CANNOT_RUN, EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, HISTORY, Options, Record,
     read_history, run,
 };
+use jepsen::switches;
 use jepsen::verdict::{Validity, Verdict};
 use jepsen::workload::{self, Workload};
 
@@ -50,10 +52,26 @@ enum Command {
         /// The directory of the run
         dir: PathBuf,
     },
+    /// Run each workload under each fault, several at a time, and write a table of the results;
+    /// what is there already is not run again
+    Matrix(MatrixArguments),
+    /// Run members that do not do one of their duties, and see that each is found in time
+    Switches {
+        /// Which; all of them if none is named
+        names: Vec<String>,
+        /// A directory for the files
+        #[arg(long, default_value = "target/jepsen/switches")]
+        dir: PathBuf,
+        /// Only list them
+        #[arg(long)]
+        list: bool,
+    },
     /// List all workloads and faults
     List,
 }
 
+/// The pace of a client that is alone on its machine, ms.
+const PACE_MS: u64 = 5;
 /// Enough for minutes of search.
 const STEPS_MAX: u64 = 200_000_000;
 
@@ -77,6 +95,12 @@ struct RunArguments {
     /// How many clients
     #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
     clients: u64,
+    /// Between two calls of a client, ms
+    #[arg(long, default_value_t = PACE_MS, value_parser = clap::value_parser!(u64).range(0..=60_000))]
+    pace: u64,
+    /// A duty that members of Zoarium do not do; `switches` lists those whose absence must be found
+    #[arg(long)]
+    switch: Option<String>,
     /// A directory for the files, which must be new or empty
     #[arg(long)]
     out: Option<PathBuf>,
@@ -89,6 +113,35 @@ struct RunArguments {
     /// Budget of the checker
     #[arg(long, default_value_t = STEPS_MAX)]
     steps: u64,
+}
+
+#[derive(Debug, Args)]
+struct MatrixArguments {
+    /// Workloads, with commas between them; all of them if none is named
+    #[arg(long, value_delimiter = ',')]
+    workload: Vec<String>,
+    /// Faults, with commas between them and a plus between those of one run; without it each alone,
+    /// but for growth, and some together
+    #[arg(long, value_delimiter = ',')]
+    nemesis: Vec<String>,
+    /// Lists of members, with commas between them
+    #[arg(long, value_delimiter = ',', default_value = "zzz,zzzzz")]
+    members: Vec<String>,
+    /// How long clients call in each run
+    #[arg(long, default_value_t = 60, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    seconds: u64,
+    /// How many clients each run has
+    #[arg(long, default_value_t = 4, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    clients: u64,
+    /// Between two calls of a client, ms
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u64).range(0..=60_000))]
+    pace: u64,
+    /// How many runs there are at a time
+    #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=64))]
+    jobs: u64,
+    /// Where the runs and the table are
+    #[arg(long, default_value = "target/jepsen/matrix")]
+    dir: PathBuf,
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {
@@ -119,6 +172,8 @@ fn main() -> ExitCode {
             steps,
         } => check(&history, workload.as_deref(), steps),
         Command::Report { dir } => report(&dir),
+        Command::Matrix(arguments) => matrix(arguments),
+        Command::Switches { names, dir, list } => switches(&names, &dir, list),
         Command::List => {
             print!("{}", list::all());
             Ok(EXIT_VALID)
@@ -135,6 +190,9 @@ fn exit(code: i32) -> ExitCode {
 }
 
 fn run_one(arguments: RunArguments) -> Result<i32, String> {
+    if let Some(name) = &arguments.switch {
+        switches::switch_off(name)?;
+    }
     let workload = workload_by_name(&arguments.workload)?;
     let nemeses = kinds(&arguments.nemesis)?;
     let seed = arguments.seed.unwrap_or_else(|| fastrand::u64(..));
@@ -149,6 +207,8 @@ fn run_one(arguments: RunArguments) -> Result<i32, String> {
         length: Duration::from_secs(arguments.seconds),
         seed,
         clients: arguments.clients,
+        pace: Duration::from_millis(arguments.pace),
+        switch: arguments.switch,
         settings: arguments.setting,
         fakes_syncs: arguments.fake_syncs,
         out,
@@ -159,6 +219,52 @@ fn run_one(arguments: RunArguments) -> Result<i32, String> {
     show(&record);
     report(&options.out)?;
     Ok(code(record.validity))
+}
+
+fn matrix(arguments: MatrixArguments) -> Result<i32, String> {
+    let mut workloads = Vec::new();
+    for name in &arguments.workload {
+        workloads.push(workload_by_name(name)?);
+    }
+    if workloads.is_empty() {
+        workloads = workload::all().to_vec();
+    }
+    for together in &arguments.nemesis {
+        kinds(&together.split('+').map(str::to_owned).collect::<Vec<_>>())?;
+    }
+    let nemeses = match arguments.nemesis.is_empty() {
+        true => matrix::every_nemesis(),
+        false => arguments.nemesis,
+    };
+    let plan = matrix::Plan {
+        workloads: workloads.iter().map(|one| one.name().to_owned()).collect(),
+        nemeses,
+        members: arguments.members,
+        seconds: arguments.seconds,
+        clients: arguments.clients,
+        pace_ms: arguments.pace,
+        jobs: arguments.jobs,
+        dir: arguments.dir,
+    };
+    let results = matrix::run(&plan)?;
+    println!("table: {}", plan.table_file().display());
+    println!("{}", results.summary());
+    Ok(code(results.validity()))
+}
+
+fn switches(names: &[String], dir: &Path, only_list: bool) -> Result<i32, String> {
+    if only_list {
+        print!("{}", switches::listed());
+        return Ok(EXIT_VALID);
+    }
+    let chosen = switches::chosen(names)?;
+    let mut all_found = true;
+    for switch in chosen {
+        let found = switches::run(switch, dir)?;
+        all_found &= found.is_some();
+        println!("{}", switches::line(switch, found.as_ref()));
+    }
+    Ok(if all_found { EXIT_VALID } else { EXIT_INVALID })
 }
 
 fn workload_by_name(name: &str) -> Result<&'static dyn Workload, String> {

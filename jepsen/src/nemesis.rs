@@ -13,6 +13,7 @@
 
 mod clock;
 mod disk;
+pub mod growth;
 mod members;
 mod partition;
 mod processes;
@@ -65,6 +66,11 @@ impl Kind {
     /// One without a fault under way.
     pub fn make(&self) -> Box<dyn Nemesis> {
         (self.make)()
+    }
+
+    /// Whether the members begin with two lists, for a growth by files.
+    pub fn grows(&self) -> bool {
+        self.name == growth::NAME
     }
 
     /// Why this machine cannot do it, if it cannot.
@@ -151,6 +157,13 @@ pub const ALL: &[Kind] = &[
         needs: &[Need::Java],
         lasts_ms: 4000..12_000,
         make: || Box::<members::Upgrade>::default(),
+    },
+    Kind {
+        name: growth::NAME,
+        what: "growth from three to five members by files in the wrong order; takes five members",
+        needs: &[],
+        lasts_ms: 5000..12_000,
+        make: || Box::<growth::Growth>::default(),
     },
 ];
 

@@ -22,7 +22,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use crate::cluster::{Cluster, ClusterError, Machine, Need, Plan, SERVE_LIMIT, flavour};
+use crate::cluster::{
+    AFTER_GROWTH, Cluster, ClusterError, Machine, Need, Plan, SERVE_LIMIT, flavour,
+};
 use crate::history::{self, Event, Kind as EventKind, Process, Recorder};
 use crate::nemesis::Kind;
 use crate::verdict::{Finding, Validity};
@@ -97,10 +99,14 @@ pub struct Options {
     pub seed: u64,
     /// How many clients.
     pub clients: u64,
+    /// Between two calls of a client.
+    pub pace: Duration,
     /// Keys of zoo.cfg besides.
     pub settings: Vec<(String, String)>,
     /// Whether all disks say that they have synced when they have not, to see that it is found.
     pub fakes_syncs: bool,
+    /// Duty that the members of Zoarium do not do: this process was started for it.
+    pub switch: Option<String>,
     /// Where the files go.
     pub out: PathBuf,
     /// Budget of the checker.
@@ -124,13 +130,16 @@ impl Options {
         } else {
             ""
         };
+        let switch = self.switch.iter();
+        let switch: String = switch.map(|name| format!(" --switch {name}")).collect();
         format!(
             "cargo run --release -p jepsen -- run --workload {}{nemeses} --members {} --seconds {} \
-             --clients {} --seed {}{settings}{fake}",
+             --clients {} --pace {} --seed {}{settings}{fake}{switch}",
             self.workload.name(),
             self.members,
             self.length.as_secs(),
             self.clients,
+            self.pace.as_millis(),
             self.seed,
         )
     }
@@ -146,6 +155,7 @@ impl Options {
             settings: needed.chain(self.settings.iter().cloned()).collect(),
             notes_unsynced: false,
             fakes_syncs: self.fakes_syncs,
+            grows: false,
         })
     }
 }
@@ -219,7 +229,7 @@ impl Running<'_> {
         let mut cluster = Cluster::start(&plan, machine, self.remains.registered())?;
         self.remains.record().versions = cluster.versions();
         let (phase, phases) = watch::channel(Phase::Running);
-        let context = self.context(&cluster, phases);
+        let context = self.context(&cluster, phases)?;
         self.part("preparation", |workload| {
             workload.prepare(context(self.options.clients))
         })?;
@@ -256,8 +266,12 @@ impl Running<'_> {
         let machine = Machine::look(&needs);
         let mut left_out = Vec::new();
         let mut kinds = Vec::new();
+        let grows = nemeses.iter().any(|kind| kind.grows());
         for &kind in nemeses {
-            match kind.lack(&machine) {
+            match kind
+                .lack(&machine)
+                .or_else(|| lack_of_members(kind, plan, grows))
+            {
                 Some(lack) => left_out.push((kind.name.to_owned(), lack)),
                 None => kinds.push(kind),
             }
@@ -278,6 +292,7 @@ impl Running<'_> {
         }
         let notes = |kind: &&Kind| kind.needs.contains(&Need::UnsyncedNotes);
         plan.notes_unsynced = kinds.iter().any(notes);
+        plan.grows = kinds.iter().any(|kind| kind.grows());
         let mut record = self.remains.record();
         record.left_out = left_out.into_iter().collect();
         record.nemeses = kinds.iter().map(|kind| kind.name.to_owned()).collect();
@@ -291,19 +306,25 @@ impl Running<'_> {
         &self,
         cluster: &Cluster,
         phase: watch::Receiver<Phase>,
-    ) -> impl Fn(u64) -> Context + use<> {
+    ) -> Result<impl Fn(u64) -> Context + use<>, ClusterError> {
         let members: Arc<[String]> = cluster.addresses().into();
+        let admin: Arc<[String]> = match self.options.workload.asks_admin() {
+            true => cluster.admin_addresses()?.into(),
+            false => Arc::default(),
+        };
         let (recorder, seed) = (self.recorder.clone(), self.options.seed);
-        let processes = self.options.clients + 2;
-        move |process| Context {
+        let (processes, pace) = (self.options.clients + 2, self.options.pace);
+        Ok(move |process| Context {
             process,
             processes,
             members: Arc::clone(&members),
+            admin: Arc::clone(&admin),
+            pace,
             recorder: recorder.clone(),
             // Any two clients, and any two runs, have different choices.
             seed: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ process,
             phase: phase.clone(),
-        }
+        })
     }
 
     fn part<'w>(
@@ -374,6 +395,16 @@ impl Running<'_> {
         record.verdict = Some(verdict);
         Ok(())
     }
+}
+
+/// Why a fault does not fit these members, if it does not.
+fn lack_of_members(kind: &Kind, plan: &Plan, grows: bool) -> Option<String> {
+    if kind.grows() {
+        let fits = plan.members.len() == AFTER_GROWTH;
+        return (!fits).then(|| format!("it takes {AFTER_GROWTH} members"));
+    }
+    let reconfigures = kind.name == "membership" && grows && plan.members.len() == AFTER_GROWTH;
+    reconfigures.then(|| "members that grow by files are not changed by reconfig".to_owned())
 }
 
 fn name(kind: EventKind) -> &'static str {

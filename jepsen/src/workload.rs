@@ -3,18 +3,26 @@
 mod bank;
 pub mod caller;
 mod counter;
+mod ephemeral;
+mod feed;
 mod lock;
 mod monotonic;
+mod owner;
 mod queue;
+mod quota;
+mod reconfig;
 mod register;
 mod set;
 mod steps;
+mod sync;
 mod unique;
+mod watch;
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use tokio::sync::watch;
+use tokio::sync::watch::Receiver;
 
 use crate::history::{Event, Recorder};
 use crate::verdict::Verdict;
@@ -43,12 +51,16 @@ pub struct Context {
     pub processes: u64,
     /// Client addresses of all members, in the order of their ids.
     pub members: Arc<[String]>,
+    /// Admin servers of the members of Zoarium, for workloads that [ask them](Workload::asks_admin).
+    pub admin: Arc<[String]>,
+    /// Between two calls of a client: a history of hours must fit into the memory of its checker.
+    pub pace: Duration,
     /// Where every call is recorded.
     pub recorder: Recorder,
     /// Seed of this client's choices.
     pub seed: u64,
     /// How far the run is.
-    pub phase: watch::Receiver<Phase>,
+    pub phase: Receiver<Phase>,
 }
 
 /// One kind of load with its checker.
@@ -62,6 +74,11 @@ pub trait Workload: Send + Sync {
     /// Settings of zoo.cfg that it needs, key and value.
     fn settings(&self) -> &'static [(&'static str, &'static str)] {
         &[]
+    }
+
+    /// Whether it asks admin servers, which takes an address of its own for each member.
+    fn asks_admin(&self) -> bool {
+        false
     }
 
     /// Prepares znodes, once, while all members serve and before any fault.
@@ -89,6 +106,14 @@ pub fn all() -> &'static [&'static dyn Workload] {
         &monotonic::Monotonic,
         &lock::Lock,
         &queue::Queue,
+        &ephemeral::GLOBAL,
+        &ephemeral::LOCAL,
+        &owner::Owner,
+        &watch::Watches,
+        &sync::Synced,
+        &reconfig::Reconfig,
+        &quota::Quota,
+        &feed::Feed,
     ]
 }
 

@@ -63,4 +63,4 @@ pub use server::{Server, ServerBuilder, StartFailure};
 pub use skip::{Missing, or_skip};
 pub use wait::{wait_for, wait_until};
 pub use words::four_letter_word;
-pub use zoarium::{kerberos_client, zoarium_binary};
+pub use zoarium::{kerberos_client, zoarium_binary, zoarium_with_switches};

@@ -1,6 +1,6 @@
 //! The `zoarium` executable under test.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -42,6 +42,22 @@ pub(crate) fn zoarium_gssapi_binary() -> Result<PathBuf, Missing> {
 /// As for the executable with Kerberos.
 pub fn kerberos_client() -> Result<PathBuf, Missing> {
     gssapi_programs().map(|(_, client)| client)
+}
+
+/// The executable in which a duty can be switched off by its name in `ZOARIUM_SWITCH`, see `proto::mutant`. It is
+/// built by the dev profile, whatever the running program's: no other has it.
+///
+/// # Errors
+/// It does not build.
+pub fn zoarium_with_switches() -> Result<PathBuf, String> {
+    let target = profile_dir();
+    let target = target.parent().unwrap_or(&target);
+    let mut command = cargo_build_as("dev", target);
+    command
+        .args(["--package", "zoarium", "--example", "zoarium-switched"])
+        .args(["--features", "proto/mutants"]);
+    run(&mut command, BUILD_LIMIT)?;
+    Ok(target.join("debug/examples/zoarium-switched"))
 }
 
 fn gssapi_programs() -> Result<(PathBuf, PathBuf), Missing> {
@@ -93,6 +109,10 @@ fn cargo_build() -> Command {
     let target = profile_dir
         .parent()
         .expect("a profile lies in the target directory");
+    cargo_build_as(profile, target)
+}
+
+fn cargo_build_as(profile: &str, target: &Path) -> Command {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
     command

@@ -113,7 +113,10 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ),
     // Drives real processes from outside: clients on one side, the harness that starts servers on the
     // other, and nothing of a server's own.
-    ("jepsen", &["client", "recipes", "testkit", "tests"]),
+    (
+        "jepsen",
+        &["client", "jute", "proto", "recipes", "testkit", "tests"],
+    ),
 ];
 
 /// How the names of packages begin that a registry can hold.

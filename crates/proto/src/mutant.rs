@@ -1,4 +1,5 @@
-//! Deliberate bugs in the code that ships, for a simulator that must catch each of them.
+//! Deliberate bugs in the code that ships, for a simulator that must catch each of them, and for real
+//! servers under faults (`jepsen switches`).
 //!
 //! Without the feature `mutants`, which only tests turn on, none can be chosen and nothing of this is
 //! left in the code. With it, nothing changes until one is chosen.
@@ -18,6 +19,14 @@ macro_rules! mutants {
         impl Mutant {
             /// All of them.
             pub const ALL: &'static [Self] = &[$( Self::$name, )+];
+
+            /// The one that is named so above.
+            pub fn by_name(name: &str) -> Option<Self> {
+                match name {
+                    $( stringify!($name) => Some(Self::$name), )+
+                    _ => None,
+                }
+            }
         }
     };
 }
@@ -200,10 +209,21 @@ pub const fn choose(_: Option<Mutant>) -> bool {
     false
 }
 
+/// The bug of a whole process, for servers that are run by tests.
+#[cfg(feature = "mutants")]
+static OF_PROCESS: std::sync::OnceLock<Mutant> = std::sync::OnceLock::new();
+
+/// Chooses the bug of all threads, for the rest of the process. `false`: there are none in this build,
+/// or another one was chosen.
+#[cfg(feature = "mutants")]
+pub fn choose_for_process(mutant: Mutant) -> bool {
+    *OF_PROCESS.get_or_init(|| mutant) == mutant
+}
+
 /// Whether this bug is chosen.
 #[cfg(feature = "mutants")]
 pub fn is(mutant: Mutant) -> bool {
-    CHOSEN.get() == Some(mutant)
+    CHOSEN.get() == Some(mutant) || OF_PROCESS.get() == Some(&mutant)
 }
 
 /// Whether this bug is chosen.

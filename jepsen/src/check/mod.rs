@@ -6,20 +6,29 @@
 //!   or by half.
 //! * [`sessions`]: what a session sees never goes back. [`recency`]: a fresh read is fresh.
 //! * [`exclusion`]: holders of a lock follow each other, and a queue gives each item once.
+//! * [`ephemeral`]: no session lives behind its end; [`owner`]: one connection at a time has it.
+//! * [`watch`]: events come before what they tell of, each once; [`feed`] the same for changes.
+//! * [`config`]: one list of members follows the other; [`quota`]: usage is what is there.
 //! * [`ops`]: events of a history, paired to calls.
 //!
 //! Unknown outcomes are unknown: a checker asks whether *some* fate of theirs explains the rest.
 
 pub mod bank;
+pub mod config;
 pub mod counter;
+pub mod ephemeral;
 pub mod exclusion;
+pub mod feed;
 pub mod linearizable;
 pub mod ops;
+pub mod owner;
+pub mod quota;
 pub mod recency;
 pub mod register;
 pub mod sessions;
 pub mod set;
 pub mod unique;
+pub mod watch;
 
 use std::collections::BTreeMap;
 use std::io;

@@ -25,6 +25,9 @@ pub struct Record {
     pub members: String,
     /// Keys of zoo.cfg on top of what every run has.
     pub settings: Vec<(String, String)>,
+    /// The duty that the members of Zoarium did not do.
+    #[serde(default)]
+    pub switch: Option<String>,
     /// How long clients called, s.
     pub seconds: u64,
     /// How many clients.
@@ -59,6 +62,7 @@ impl Record {
             left_out: BTreeMap::new(),
             members: options.members.clone(),
             settings: options.settings.clone(),
+            switch: options.switch.clone(),
             seconds: options.length.as_secs(),
             clients: options.clients,
             seed: options.seed,

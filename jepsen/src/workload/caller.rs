@@ -14,7 +14,7 @@ const CONNECT_LIMIT: Duration = Duration::from_secs(1);
 /// How long a session lives without its client.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(6);
 /// How long a call may take before its outcome counts as unknown.
-const CALL_LIMIT: Duration = Duration::from_secs(5);
+pub(super) const CALL_LIMIT: Duration = Duration::from_secs(5);
 /// Between two attempts to get a session.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -35,6 +35,9 @@ pub struct Caller {
     context: Context,
     process: u64,
     client: Option<Client>,
+    session_timeout: Duration,
+    /// Whether a session goes on after a call whose outcome nobody knows.
+    keeps_session: bool,
     /// For the client's choices.
     pub rng: Rng,
 }
@@ -45,9 +48,26 @@ impl Caller {
         Caller {
             process: context.process,
             client: None,
+            session_timeout: SESSION_TIMEOUT,
+            keeps_session: false,
             rng: Rng::with_seed(context.seed),
             context,
         }
+    }
+
+    /// The same with sessions that live so long without their client.
+    #[must_use]
+    pub fn with_session_timeout(mut self, timeout: Duration) -> Caller {
+        self.session_timeout = timeout;
+        self
+    }
+
+    /// The same, with a session that goes on when a connection was lost in the middle of a call: what
+    /// it sees afterwards is judged, too.
+    #[must_use]
+    pub fn keeping_session(mut self) -> Caller {
+        self.keeps_session = true;
+        self
     }
 
     /// What it was given.
@@ -87,12 +107,31 @@ impl Caller {
     fn options(&self) -> Options {
         let mut options = Options::new(&self.context.members.join(","));
         options.connect_timeout = CONNECT_LIMIT;
-        options.with_session_timeout(SESSION_TIMEOUT)
+        options.with_session_timeout(self.session_timeout)
     }
 
     /// Leaves the session to its timeout: the next call has another one.
     pub fn forget_session(&mut self) {
         self.client = None;
+    }
+
+    /// The session that there is now.
+    pub fn take_session(&mut self) -> Option<Client> {
+        self.client.take()
+    }
+
+    /// Leaves the session without a word for so long, and goes on with it if that is not too late.
+    pub async fn rest(&mut self, time: Duration) {
+        let Some(client) = self.client.take() else {
+            return;
+        };
+        let session = client.hand_over().await;
+        drop(client);
+        tokio::time::sleep(time).await;
+        let options = self.options().with_session(session);
+        if let Ok(Ok(client)) = tokio::time::timeout(CALL_LIMIT, Client::connect(options)).await {
+            self.client = Some(client);
+        }
     }
 
     /// Closes the session, if there is one.
@@ -119,7 +158,19 @@ impl Caller {
         value: impl FnOnce(&T) -> Value,
     ) -> Outcome<T> {
         let outcome = outcome_of(tokio::time::timeout(CALL_LIMIT, call).await);
-        match &outcome {
+        self.end(f, key, &outcome, value);
+        outcome
+    }
+
+    /// Records how a call ended; `value` makes what is written of an answer.
+    pub fn end<T>(
+        &mut self,
+        f: &str,
+        key: Option<&str>,
+        outcome: &Outcome<T>,
+        value: impl FnOnce(&T) -> Value,
+    ) {
+        match outcome {
             Outcome::Done(answer) => self.record(Kind::Ok, f, key, value(answer), None),
             Outcome::Refused(error) => {
                 self.record(Kind::Fail, f, key, Value::Null, Some(error.to_string()));
@@ -127,10 +178,11 @@ impl Caller {
             Outcome::Unknown(why) => {
                 self.record(Kind::Info, f, key, Value::Null, Some(why.clone()));
                 self.process += self.context.processes;
-                self.client = None;
+                if !self.keeps_session {
+                    self.client = None;
+                }
             }
         }
-        outcome
     }
 
     fn record(&self, kind: Kind, f: &str, key: Option<&str>, value: Value, error: Option<String>) {

@@ -31,7 +31,7 @@ impl Workload for Monotonic {
     }
 
     fn run(&self, context: Context) -> Work<'_> {
-        drive(Client(Caller::new(context)))
+        drive(Client(Caller::new(context).keeping_session()))
     }
 
     fn finish(&self, context: Context) -> Work<'_> {

@@ -1,14 +1,9 @@
 //! What the clients of several workloads have in common.
 
-use std::time::Duration;
-
 use client::{Client, Create, MultiOp, Result};
 
 use super::caller::Caller;
 use super::{Context, Work};
-
-/// Between two calls of a client: a history of hours must fit into the memory of its checker.
-const PACE: Duration = Duration::from_millis(5);
 
 /// A client that does one thing after the other.
 pub(super) trait Steps: Send {
@@ -24,7 +19,8 @@ pub(super) fn drive<'a>(mut client: impl Steps + 'a) -> Work<'a> {
     Box::pin(async move {
         while client.caller().is_running() {
             client.step().await;
-            tokio::time::sleep(PACE).await;
+            let pace = client.caller().context().pace;
+            tokio::time::sleep(pace).await;
         }
         client.caller().close().await;
     })
@@ -52,8 +48,14 @@ pub(super) async fn make(context: Context, top: &str, znodes: &[(String, String)
 /// Name of a client's own znode begins with this.
 pub(super) const SCRATCH: &str = "scratch-";
 
-fn scratch(top: &str, client: u64) -> String {
+/// The path of a client's own znode.
+pub(super) fn scratch(top: &str, client: u64) -> String {
     format!("{top}/{SCRATCH}{client}")
+}
+
+/// A session's id as histories have it.
+pub(super) fn session_name(session: &Client) -> String {
+    session.session_id().to_string()
 }
 
 /// Has the session's server apply all that is committed so far, by a write of the client's own: a

@@ -218,3 +218,12 @@ fn nobody_reads_a_password_in_a_debug_line() {
     let text = format!("{options:?} {:?}", Changes::new(options.clone()));
     assert!(!text.contains("secret"), "{text}");
 }
+
+/// What waits for a change may move to another thread: a task of a runtime with several does.
+#[tokio::test]
+async fn a_feed_may_be_followed_by_a_task() {
+    let options = ChangeOptions::new("", "/");
+    let task = tokio::spawn(async move { Changes::new(options).next().await });
+    let told = timeout(LIMIT, task).await.unwrap().unwrap();
+    assert!(matches!(told, Err(ChangesError::NoServers)), "{told:?}");
+}

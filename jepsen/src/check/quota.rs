@@ -1,0 +1,224 @@
+//! A hard quota of znodes.
+//!
+//! | f | invoke | ok |
+//! |---|---|---|
+//! | `add`, `remove` | the name | null |
+//! | `read`, `final-read` | null | `{"names", "usage"}` at one moment: what is there, and what is counted |
+//!
+//! The usage is the number of names, and one for the directory. The limit is judged by what is
+//! applied, so as many may be let in beyond it as are asked for at once; an addition of an unknown
+//! outcome may come at any time. An acknowledged name is there until somebody removes it, a refused
+//! one never is.
+//!
+//! Source: ZooKeeperServer.checkQuota.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde_json::Value;
+
+use super::ops::{Op, Outcome, calls};
+use super::{Broken, Gathered};
+use crate::check::set::FINAL_READ;
+use crate::history::Event;
+use crate::verdict::Verdict;
+
+/// The hard limit of znodes, the directory included.
+pub const LIMIT: u64 = 20;
+
+/// Judges a history.
+pub fn check(events: &[Event]) -> Verdict {
+    judge(events).unwrap_or_else(Verdict::from)
+}
+
+fn judge(events: &[Event]) -> Result<Verdict, Broken> {
+    let mut gathered = Gathered::default();
+    let (mut adds, mut removes): (HashMap<&str, Op<'_>>, Removes<'_>) = Default::default();
+    let mut reads = Vec::new();
+    let mut processes = BTreeSet::new();
+    let mut unknown = 0;
+    for op in calls(events)? {
+        let name = op.call.value.as_str();
+        let by_outcome = match op.outcome() {
+            Outcome::Ok => "",
+            Outcome::Fail => "_refused",
+            Outcome::Unknown => "_unknown",
+        };
+        gathered.count(&format!("{}{by_outcome}", op.f()), 1);
+        match (op.f(), name) {
+            ("add", Some(name)) => {
+                unknown += u64::from(op.outcome() == Outcome::Unknown);
+                processes.insert(op.process);
+                if adds.insert(name, op).is_some() {
+                    return Err(op.broken(format!("{name} is added twice")));
+                }
+            }
+            ("remove", Some(name)) => {
+                if op.outcome() != Outcome::Fail {
+                    removes.entry(name).or_default().push(op);
+                }
+            }
+            ("read" | FINAL_READ, _) => reads.extend((op.outcome() == Outcome::Ok).then_some(op)),
+            (other, _) => return Err(op.broken(format!("a quota has no {other:?} of this form"))),
+        }
+    }
+    // A process has one call open; after an unknown outcome it is another one that goes on.
+    let at_once = (processes.len() as u64).saturating_sub(unknown);
+    let most = LIMIT + at_once + unknown;
+    let mut expected = Expected::new(&adds, &removes);
+    let mut greatest = 0;
+    for op in &reads {
+        let names = names(op)?;
+        let usage = op.number("usage")?;
+        let there = names.len() as u64 + 1;
+        greatest = greatest.max(there);
+        if u64::try_from(usage) != Ok(there) {
+            let what = format!("there are {there} znodes, and the usage is {usage}");
+            gathered.find(what, op.events());
+        }
+        if there > most {
+            let what = format!(
+                "there are {there} znodes: the limit is {LIMIT}, and {} more could come at once",
+                at_once + unknown
+            );
+            gathered.find(what, op.events());
+        }
+        for name in &names {
+            let add: Option<&Op<'_>> = adds.get(name);
+            if add.is_none_or(|add| add.outcome() == Outcome::Fail) {
+                gathered.find(format!("{name} is there, but was not added"), op.events());
+            }
+            let mut removed = removes.get(name).into_iter().flatten();
+            if let Some(remove) = removed.find(|remove| remove.last() < op.first()) {
+                let what = format!("{name} is there, but was removed");
+                gathered.find(what, remove.events().chain(op.events()));
+            }
+        }
+        expected.missing(op, &names, &mut gathered);
+    }
+    gathered.count("greatest", greatest);
+    Ok(gathered.verdict())
+}
+
+/// Removals that were done, or may have been.
+type Removes<'a> = HashMap<&'a str, Vec<Op<'a>>>;
+
+/// Names that must be there, read after read.
+struct Expected<'a> {
+    /// Acknowledged additions, the latest first.
+    added: Vec<(&'a str, Op<'a>)>,
+    there: Vec<(&'a str, Op<'a>)>,
+    removes: &'a Removes<'a>,
+}
+
+impl<'a> Expected<'a> {
+    fn new(adds: &HashMap<&'a str, Op<'a>>, removes: &'a Removes<'a>) -> Expected<'a> {
+        let added = adds.iter().map(|(name, add)| (*name, *add));
+        let mut added: Vec<_> = added
+            .filter(|(_, add)| add.outcome() == Outcome::Ok)
+            .collect();
+        added.sort_by_key(|(_, add)| std::cmp::Reverse(add.last()));
+        Expected {
+            added,
+            there: Vec::new(),
+            removes,
+        }
+    }
+
+    /// Looks for what was added before a read and is not there. Reads come in the order in which
+    /// they begin.
+    fn missing(&mut self, read: &Op<'_>, names: &BTreeSet<&str>, gathered: &mut Gathered) {
+        while let Some(next) = self.added.pop_if(|(_, add)| add.last() < read.first()) {
+            self.there.push(next);
+        }
+        let removes = self.removes;
+        let begun_before = |name: &str, index: u64| {
+            let removes = removes.get(name).into_iter().flatten();
+            removes.into_iter().any(|remove| remove.first() < index)
+        };
+        self.there
+            .retain(|(name, _)| !begun_before(name, read.first()));
+        for (name, add) in &self.there {
+            if !names.contains(name) && !begun_before(name, read.last()) {
+                let what = format!("{name} was added, and is not there");
+                gathered.find(what, add.events().chain(read.events()));
+            }
+        }
+    }
+}
+
+fn names<'a>(op: &Op<'a>) -> Result<BTreeSet<&'a str>, Broken> {
+    let list = op.answer().and_then(|answer| answer["names"].as_array());
+    let list = list.ok_or_else(|| op.broken("a read without names"))?;
+    Ok(list.iter().filter_map(Value::as_str).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::testing::{History, assert_found, assert_valid};
+    use crate::history::Kind;
+    use serde_json::json;
+
+    fn read(names: &[&str], usage: i64) -> Value {
+        json!({"names": names, "usage": usage})
+    }
+
+    fn good() -> History {
+        let mut history = History::default();
+        history.call(1, "add", "", json!("a"), Value::Null);
+        history.call(1, "add", "", json!("b"), Value::Null);
+        history.invoke(2, "add", "", json!("c"));
+        history.end(Kind::Fail, 2, Value::Null);
+        history.call(1, "remove", "", json!("a"), Value::Null);
+        history.call(2, "read", "", Value::Null, read(&["b"], 2));
+        history
+    }
+
+    fn shown(names: &[&str], usage: i64) -> Verdict {
+        let mut history = good();
+        history.events[9].value = read(names, usage);
+        check(&history.events)
+    }
+
+    #[test]
+    fn what_is_there_is_what_is_counted() {
+        let verdict = check(&good().events);
+        assert_valid(&verdict);
+        assert_eq!(
+            (verdict.figures["greatest"], verdict.figures["add_refused"]),
+            (2, 1)
+        );
+    }
+
+    #[test]
+    fn a_wrong_usage_is_found() {
+        assert_found(&shown(&["b"], 3), "there are 2 znodes, and the usage is 3");
+    }
+
+    #[test]
+    fn names_that_came_back_or_were_lost_or_refused_are_found() {
+        assert_found(&shown(&["a", "b"], 3), "a is there, but was removed");
+        assert_found(&shown(&["b", "c"], 3), "c is there, but was not added");
+        assert_found(&shown(&[], 1), "b was added, and is not there");
+    }
+
+    #[test]
+    fn more_than_could_come_at_once_is_found() {
+        let mut history = History::default();
+        let names: Vec<String> = (0..LIMIT + 1).map(|number| number.to_string()).collect();
+        for name in &names {
+            history.call(1, "add", "", json!(name), Value::Null);
+        }
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        // One client can be one beyond the limit, the directory included.
+        let full = usize::try_from(LIMIT).expect("small");
+        history.call(2, "read", "", Value::Null, read(&names, 22));
+        assert_found(
+            &check(&history.events),
+            "there are 22 znodes: the limit is 20, and 1 more",
+        );
+        history.events.truncate(2 * full);
+        history.call(2, "read", "", Value::Null, read(&names[..full], 21));
+        assert_valid(&check(&history.events));
+    }
+}

@@ -1,0 +1,419 @@
+//! Many runs, each a process of its own, several at a time, and a table of what came out.
+//!
+//! Each run has a directory, named after its workload, faults and members. A run whose directory has
+//! a verdict for the same time is not made again, so a matrix that was interrupted goes on.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+
+use ::tests::find_tool;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::nemesis;
+use crate::run::Record;
+use crate::verdict::Validity;
+
+/// Faults that are made together besides each alone.
+const TOGETHER: &[&str] = &[
+    "kill+partition+pause",
+    "power+clock+fsync",
+    "rot+disk-full+kill",
+];
+
+/// What is run.
+#[derive(Debug)]
+pub struct Plan {
+    /// Names of workloads.
+    pub workloads: Vec<String>,
+    /// Names of faults; a plus stands between those of one run.
+    pub nemeses: Vec<String>,
+    /// Lists of members.
+    pub members: Vec<String>,
+    /// How long clients call in each.
+    pub seconds: u64,
+    /// Clients of each.
+    pub clients: u64,
+    /// Between two calls of a client, ms.
+    pub pace_ms: u64,
+    /// Runs at a time.
+    pub jobs: u64,
+    /// Where everything goes.
+    pub dir: PathBuf,
+}
+
+/// Every fault alone that needs no certain members, and some together.
+pub fn every_nemesis() -> Vec<String> {
+    let alone = nemesis::ALL.iter().filter(|kind| !kind.grows());
+    let alone = alone.map(|kind| kind.name);
+    alone
+        .chain(TOGETHER.iter().copied())
+        .map(str::to_owned)
+        .collect()
+}
+
+/// One run.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cell {
+    /// The list of members.
+    pub members: String,
+    /// Name of the workload.
+    pub workload: String,
+    /// Names of the faults.
+    pub nemesis: String,
+}
+
+impl Cell {
+    /// Name of its directory.
+    pub fn name(&self) -> String {
+        format!("{}-{}-{}", self.workload, self.nemesis, self.members)
+    }
+}
+
+impl Plan {
+    /// All runs, in the order of the table.
+    pub fn cells(&self) -> Vec<Cell> {
+        let mut cells = Vec::new();
+        for members in &self.members {
+            for workload in &self.workloads {
+                for nemesis in &self.nemeses {
+                    cells.push(Cell {
+                        members: members.clone(),
+                        workload: workload.clone(),
+                        nemesis: nemesis.clone(),
+                    });
+                }
+            }
+        }
+        cells
+    }
+
+    /// Where the table is.
+    pub fn table_file(&self) -> PathBuf {
+        self.dir.join("table.md")
+    }
+
+    /// The record of a run that came to a verdict.
+    fn done(&self, cell: &Cell) -> Option<Record> {
+        let record = Record::load(&self.dir.join(cell.name())).ok()?;
+        let is_done = record.verdict.is_some()
+            && record.error.is_none()
+            && record.seconds == self.seconds
+            && record.validity != Validity::Unknown;
+        is_done.then_some(record)
+    }
+}
+
+/// What is there of a matrix.
+#[derive(Debug, Default)]
+pub struct Results(BTreeMap<Cell, Result<Record, String>>);
+
+impl Results {
+    /// The worst of all.
+    pub fn validity(&self) -> Validity {
+        let each = self.0.values().map(|result| match result {
+            Ok(record) => record.validity,
+            Err(_) => Validity::Unknown,
+        });
+        each.max().unwrap_or(Validity::Unknown)
+    }
+
+    /// How many there are of each kind, and the time in which faults were made.
+    pub fn summary(&self) -> String {
+        let records = || self.0.values().filter_map(|result| result.as_ref().ok());
+        let of = |validity| {
+            records()
+                .filter(|record| record.validity == validity)
+                .count()
+        };
+        let seconds: u64 = records().map(|record| record.seconds).sum();
+        let faults: u64 = records().flat_map(|record| record.faults.values()).sum();
+        let calls = records().map(|record| record.events.get("ok").copied().unwrap_or_default());
+        format!(
+            "{} runs: {} valid, {} invalid, {} unknown, {} without a verdict; {}:{:02} h of load \
+             under faults, {faults} faults, {} acknowledged calls",
+            self.0.len(),
+            of(Validity::Valid),
+            of(Validity::Invalid),
+            of(Validity::Unknown),
+            self.0.len() - records().count(),
+            seconds / 3600,
+            seconds % 3600 / 60,
+            calls.sum::<u64>(),
+        )
+    }
+
+    /// One table for each list of members: a row for each workload, a column for each fault.
+    pub fn table(&self, plan: &Plan) -> String {
+        let mut text = format!(
+            "{} s each, {} clients with {} ms between two calls, commit {}.\n\nIn each field: the \
+             verdict, faults / acknowledged calls.\n\n{}.\n",
+            plan.seconds,
+            plan.clients,
+            plan.pace_ms,
+            commit(),
+            self.summary(),
+        );
+        for members in &plan.members {
+            write!(text, "\n`{members}`:\n\n| workload |").ok();
+            for nemesis in &plan.nemeses {
+                write!(text, " {nemesis} |").ok();
+            }
+            writeln!(text, "\n|---{}|", "|---".repeat(plan.nemeses.len())).ok();
+            for workload in &plan.workloads {
+                write!(text, "| `{workload}` |").ok();
+                for nemesis in &plan.nemeses {
+                    let cell = Cell {
+                        members: members.clone(),
+                        workload: workload.clone(),
+                        nemesis: nemesis.clone(),
+                    };
+                    write!(text, " {} |", self.field(&cell)).ok();
+                }
+                text.push('\n');
+            }
+        }
+        text
+    }
+
+    fn field(&self, cell: &Cell) -> String {
+        match self.0.get(cell) {
+            None => String::new(),
+            Some(Err(_)) => "no verdict".to_owned(),
+            Some(Ok(record)) => {
+                let verdict = match record.validity {
+                    Validity::Valid => "valid",
+                    Validity::Unknown => "unknown",
+                    Validity::Invalid => "**invalid**",
+                };
+                let faults: u64 = record.faults.values().sum();
+                let calls = record.events.get("ok").copied().unwrap_or_default();
+                let wanted = cell.nemesis.split('+').count();
+                match record.nemeses.len() < wanted {
+                    true if record.nemeses.is_empty() => "left out".to_owned(),
+                    true => format!("{verdict} {faults}/{calls}, some left out"),
+                    false => format!("{verdict} {faults}/{calls}"),
+                }
+            }
+        }
+    }
+}
+
+/// Makes all runs that are not there yet. The table is written behind each.
+///
+/// # Errors
+/// The directory or the table cannot be written.
+pub fn run(plan: &Plan) -> Result<Results, String> {
+    let failed = |error| format!("{}: {error}", plan.dir.display());
+    std::fs::create_dir_all(&plan.dir).map_err(failed)?;
+    let mut results = Results::default();
+    let mut waiting = Vec::new();
+    for cell in plan.cells() {
+        match plan.done(&cell) {
+            Some(record) => drop(results.0.insert(cell, Ok(record))),
+            None => waiting.push(cell),
+        }
+    }
+    let progress = progress(plan.cells().len(), results.0.len());
+    // The first is taken first.
+    waiting.reverse();
+    let (waiting, results) = (Mutex::new(waiting), Mutex::new(results));
+    let failure = Mutex::new(None);
+    std::thread::scope(|scope| {
+        for _ in 0..plan.jobs {
+            scope.spawn(|| {
+                while let Some(cell) = lock(&waiting).pop() {
+                    progress.set_message(cell.name());
+                    let result = run_cell(plan, &cell);
+                    let mut results = lock(&results);
+                    let text = shown(&result);
+                    progress.suspend(|| println!("{}: {text}", cell.name()));
+                    results.0.insert(cell, result);
+                    let written = std::fs::write(plan.table_file(), results.table(plan));
+                    if let Err(error) = written {
+                        *lock(&failure) = Some(failed(error));
+                        lock(&waiting).clear();
+                    }
+                    progress.inc(1);
+                }
+            });
+        }
+    });
+    progress.finish_and_clear();
+    if let Some(failure) = lock(&failure).take() {
+        return Err(failure);
+    }
+    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    std::fs::write(plan.table_file(), results.table(plan)).map_err(failed)?;
+    Ok(results)
+}
+
+fn lock<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn progress(all: usize, done: usize) -> ProgressBar {
+    let bar = ProgressBar::new(all as u64);
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} runs  {eta} left  {msg}");
+    bar.set_position(done as u64);
+    bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+fn shown(result: &Result<Record, String>) -> String {
+    match result {
+        Ok(record) => format!("{:?}", record.validity),
+        Err(why) => format!("no verdict: {why}"),
+    }
+}
+
+fn run_cell(plan: &Plan, cell: &Cell) -> Result<Record, String> {
+    let dir = plan.dir.join(cell.name());
+    // Of an earlier attempt.
+    std::fs::remove_dir_all(&dir).ok();
+    let log = plan.dir.join(format!("{}.log", cell.name()));
+    let mut command = this_program("run")?;
+    command
+        .args(["--workload", &cell.workload, "--members", &cell.members])
+        .args(["--nemesis", &cell.nemesis.replace('+', ",")])
+        .args(["--seconds", &plan.seconds.to_string()])
+        .args(["--clients", &plan.clients.to_string()])
+        .args(["--pace", &plan.pace_ms.to_string()])
+        .arg("--out")
+        .arg(&dir);
+    to_its_end(&mut command, &log)?;
+    let record = Record::load(&dir);
+    let record = record.map_err(|error| format!("{}: {error}", log.display()))?;
+    match &record.error {
+        Some(error) => Err(error.clone()),
+        None => Ok(record),
+    }
+}
+
+/// This program with a subcommand. It ends when the thread that starts it does, where the machine has
+/// the tool for it.
+pub(crate) fn this_program(subcommand: &str) -> Result<Command, String> {
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut command = match find_tool("setpriv") {
+        Ok(tool) => {
+            let mut command = Command::new(tool);
+            command.args(["--pdeathsig", "TERM", "--"]).arg(program);
+            command
+        }
+        Err(_) => Command::new(program),
+    };
+    command.arg(subcommand).stdin(Stdio::null());
+    Ok(command)
+}
+
+/// Runs it with its output in a file. How it ends is in its record.
+pub(crate) fn to_its_end(command: &mut Command, log: &Path) -> Result<(), String> {
+    let failed = |error| format!("{}: {error}", log.display());
+    let out = std::fs::File::create(log).map_err(failed)?;
+    let errors = out.try_clone().map_err(failed)?;
+    let status = command.stdout(out).stderr(errors).status();
+    status.map(drop).map_err(failed)
+}
+
+/// Of the sources that lie where this runs, if they are a repository.
+fn commit() -> String {
+    let mut git = Command::new("git");
+    git.args(["rev-parse", "--short", "HEAD"])
+        .stderr(Stdio::null());
+    let printed = git.output().ok().filter(|output| output.status.success());
+    let commit = printed.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
+    commit.unwrap_or_else(|| "unknown".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn plan(dir: &Path) -> Plan {
+        Plan {
+            workloads: vec!["set".to_owned(), "bank".to_owned()],
+            nemeses: vec!["kill".to_owned(), "kill+pause".to_owned()],
+            members: vec!["zzz".to_owned()],
+            seconds: 60,
+            clients: 4,
+            pace_ms: 50,
+            jobs: 1,
+            dir: dir.to_path_buf(),
+        }
+    }
+
+    fn record(validity: Validity, seconds: u64) -> Record {
+        let text = format!(
+            r#"{{"workload":"set","nemeses":["kill"],"left_out":{{}},"members":"zzz",
+            "settings":[],"seconds":{seconds},"clients":4,"seed":1,"command":"","versions":[],
+            "faults":{{"kill":7}},"events":{{"ok":100}},"notes":[],"error":null,
+            "validity":{},"verdict":{{"validity":"valid","findings":[],"figures":{{}}}}}}"#,
+            serde_json::to_string(&validity).expect("a text")
+        );
+        serde_json::from_str(&text).expect("a record")
+    }
+
+    fn cell(workload: &str, nemesis: &str) -> Cell {
+        Cell {
+            members: "zzz".to_owned(),
+            workload: workload.to_owned(),
+            nemesis: nemesis.to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_verdict_for_the_same_time_is_not_asked_for_again() {
+        let dir = tempfile::tempdir().expect("directory");
+        let plan = plan(dir.path());
+        let cell = cell("set", "kill");
+        assert!(plan.done(&cell).is_none());
+        let home = dir.path().join("set-kill-zzz");
+        std::fs::create_dir(&home).expect("make");
+        for (validity, seconds, is_done) in [
+            (Validity::Valid, 60, true),
+            (Validity::Invalid, 60, true),
+            (Validity::Unknown, 60, false),
+            (Validity::Valid, 10, false),
+        ] {
+            record(validity, seconds).save(&home).expect("save");
+            assert_eq!(
+                plan.done(&cell).is_some(),
+                is_done,
+                "{validity:?} {seconds}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_table_has_each_verdict_in_its_place_and_the_worst_counts() {
+        let dir = tempfile::tempdir().expect("directory");
+        let plan = plan(dir.path());
+        let mut results = Results::default();
+        results
+            .0
+            .insert(cell("set", "kill"), Ok(record(Validity::Valid, 60)));
+        assert_eq!(results.validity(), Validity::Valid);
+        results
+            .0
+            .insert(cell("set", "kill+pause"), Ok(record(Validity::Invalid, 60)));
+        results
+            .0
+            .insert(cell("bank", "kill"), Err("ended".to_owned()));
+        let table = results.table(&plan);
+        for line in [
+            "| workload | kill | kill+pause |",
+            "| `set` | valid 7/100 | **invalid** 7/100, some left out |",
+            "| `bank` | no verdict |  |",
+        ] {
+            assert!(table.lines().any(|found| found == line), "{line}: {table}");
+        }
+        assert_eq!(results.validity(), Validity::Invalid);
+        let summary = results.summary();
+        assert!(
+            summary.contains("3 runs: 1 valid, 1 invalid, 0 unknown, 1 without"),
+            "{summary}"
+        );
+        assert!(summary.contains("0:02 h"), "{summary}");
+    }
+}

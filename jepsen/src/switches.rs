@@ -1,0 +1,386 @@
+//! Members that do not do one of their duties, and the workload that must notice.
+//!
+//! A switch is a deliberate bug of `proto::mutant`. The executable that has them
+//! (`crates/zoarium/examples/zoarium-switched.rs`) is built by the dev profile alone: the server does
+//! not compile for release with them. The guard against two member lists is a setting instead.
+
+use std::fmt::Write as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use ::tests::zoarium_with_switches;
+
+use crate::matrix::{this_program, to_its_end};
+use crate::run::{HISTORY, Record, read_history};
+use crate::verdict::Validity;
+
+/// Names the executable that members are started with.
+const EXECUTABLE: &str = "ZOARIUM_BIN";
+/// Names what it does not do.
+const SWITCH: &str = "ZOARIUM_SWITCH";
+
+/// One duty, and who must notice that it is not done.
+#[derive(Debug)]
+pub struct Switch {
+    /// Its name on the command line: that in `proto::mutant`, if it is one.
+    pub name: &'static str,
+    /// What members do then, in one line.
+    pub what: &'static str,
+    /// Who must notice.
+    pub workload: &'static str,
+    /// Under which faults; with commas.
+    pub nemesis: &'static str,
+    /// With which members.
+    pub members: &'static str,
+    /// Within how much time, s.
+    pub seconds: u64,
+    /// A setting that switches it off; without it, it is a deliberate bug.
+    pub setting: Option<&'static str>,
+    /// Whether the members are not ours: then nothing is switched off at all.
+    pub is_foreign: bool,
+}
+
+const fn bug(
+    name: &'static str,
+    what: &'static str,
+    workload: &'static str,
+    nemesis: &'static str,
+    seconds: u64,
+) -> Switch {
+    Switch {
+        name,
+        what,
+        workload,
+        nemesis,
+        members: "zzz",
+        seconds,
+        setting: None,
+        is_foreign: false,
+    }
+}
+
+/// All of them.
+pub const ALL: &[Switch] = &[
+    bug(
+        "AckBeforeSync",
+        "a transaction is acknowledged before it is on disk",
+        "set",
+        "power",
+        60,
+    ),
+    bug(
+        "SkipTruncate",
+        "what a leader has cut off stays in the log",
+        "register",
+        "partition,kill",
+        120,
+    ),
+    bug(
+        "SyncAnsweredHere",
+        "a follower answers a sync without its leader",
+        "sync",
+        "pause,fsync",
+        60,
+    ),
+    bug(
+        "MissedEventsUntold",
+        "a client that comes back is not told what its watches have missed",
+        "watch",
+        "kill",
+        60,
+    ),
+    bug(
+        "OwnerIgnored",
+        "whose connection has a session is not looked at",
+        "owner",
+        "kill",
+        30,
+    ),
+    bug(
+        "ReplyBeforeCommit",
+        "a leader commits and replies as soon as its own disk has the transaction",
+        "set",
+        "kill,partition",
+        60,
+    ),
+    bug(
+        "QuorumOffByOne",
+        "half of the voters are a quorum",
+        "register",
+        "partition",
+        60,
+    ),
+    bug(
+        "AppliesProposals",
+        "a follower applies what is only proposed",
+        "register",
+        "partition,kill",
+        120,
+    ),
+    bug(
+        "DiffFromWrongPoint",
+        "a learner that comes back is not sent the first transaction that it lacks",
+        "set",
+        "kill",
+        60,
+    ),
+    bug(
+        "EphemeralsStay",
+        "ephemerals stay when their session is over",
+        "ephemeral",
+        "kill",
+        30,
+    ),
+    bug(
+        "UpgradeForgotten",
+        "a local session does not become global before its first ephemeral",
+        "local",
+        "kill",
+        30,
+    ),
+    bug(
+        "VersionIgnored",
+        "any version is the one that a write expects",
+        "counter",
+        "kill",
+        30,
+    ),
+    bug(
+        "FailedMultiKept",
+        "what a multi that fails has noted is not taken back",
+        "bank",
+        "kill",
+        60,
+    ),
+    bug(
+        "PendingIgnored",
+        "a request is judged without those that are under way",
+        "unique",
+        "kill",
+        30,
+    ),
+    bug(
+        "WatchAfterReply",
+        "events are handed out with the next transaction",
+        "watch",
+        "kill",
+        30,
+    ),
+    bug(
+        "PersistentWatchFiresOnce",
+        "a persistent watch ends with its first event",
+        "watch",
+        "kill",
+        30,
+    ),
+    bug(
+        "RecursiveWatchIsShallow",
+        "a recursive watch is not about what lies below",
+        "watch",
+        "kill",
+        30,
+    ),
+    bug(
+        "QuotaIgnored",
+        "hard quotas refuse nothing",
+        "quota",
+        "kill",
+        30,
+    ),
+    bug(
+        "ChangeLeftOut",
+        "the change history leaves out a transaction that comes right behind another",
+        "feed",
+        "kill",
+        30,
+    ),
+    Switch {
+        name: "guard",
+        what: "elections do not ask for leaders of other member lists, and three members grow to \
+               five in the wrong order",
+        workload: "register",
+        nemesis: "growth",
+        members: "zzzzz",
+        seconds: 60,
+        setting: Some("zoarium.membershipGuard=false"),
+        is_foreign: false,
+    },
+    Switch {
+        name: "apache-growth",
+        what: "nothing is switched off: Apache ZooKeeper 3.9.5 grows in the wrong order",
+        workload: "register",
+        nemesis: "growth",
+        members: "jjjjj",
+        seconds: 60,
+        setting: None,
+        is_foreign: true,
+    },
+];
+
+/// When and by what a switch was noticed.
+#[derive(Debug)]
+pub struct Found {
+    /// From the first call to the last event of the first finding.
+    pub after: Duration,
+    /// The finding.
+    pub what: String,
+}
+
+/// Those of these names; all of them if there are none.
+///
+/// # Errors
+/// There is no such switch.
+pub fn chosen(names: &[String]) -> Result<Vec<&'static Switch>, String> {
+    if names.is_empty() {
+        return Ok(ALL.iter().collect());
+    }
+    let by_name = |name: &String| {
+        let found = ALL.iter().find(|switch| switch.name == name);
+        found.ok_or_else(|| format!("there is no switch {name:?}\n{}", listed()))
+    };
+    names.iter().map(by_name).collect()
+}
+
+/// The names of all, each with a line about it.
+pub fn listed() -> String {
+    ALL.iter().fold(String::new(), |mut text, switch| {
+        writeln!(
+            text,
+            "{:<26}{}: `{}` under {}, {} s",
+            switch.name, switch.what, switch.workload, switch.nemesis, switch.seconds
+        )
+        .ok();
+        text
+    })
+}
+
+/// A line of the table of docs/JEPSEN.md.
+pub fn line(switch: &Switch, found: Option<&Found>) -> String {
+    let Switch {
+        name,
+        what,
+        workload,
+        nemesis,
+        members,
+        seconds,
+        ..
+    } = switch;
+    let found = match found {
+        Some(Found { after, what }) => format!("{:.1} s | {what}", after.as_secs_f64()),
+        None => format!("not within {seconds} s |"),
+    };
+    format!("| `{name}` | {what} | `{workload}` | {nemesis} | {members} | {found} |")
+}
+
+/// Has this process go on as itself, with members that do not do this.
+///
+/// # Errors
+/// There is no executable with switches, or this process cannot be replaced. It comes back without an
+/// error in the process that was started so.
+pub fn switch_off(name: &str) -> Result<(), String> {
+    if std::env::var(SWITCH).is_ok_and(|chosen| chosen == name) {
+        return Ok(());
+    }
+    let executable = zoarium_with_switches()?;
+    let program = std::env::current_exe().map_err(|error| error.to_string())?;
+    let mut again = Command::new(program);
+    again
+        .args(std::env::args_os().skip(1))
+        .env(EXECUTABLE, executable)
+        .env(SWITCH, name);
+    Err(format!("go on with switches: {}", again.exec()))
+}
+
+/// Runs members without this duty for its time, or less, and says how it was noticed.
+///
+/// # Errors
+/// There was no run.
+pub fn run(switch: &Switch, dir: &Path) -> Result<Option<Found>, String> {
+    let out = dir.join(switch.name);
+    // Of an earlier attempt.
+    std::fs::remove_dir_all(&out).ok();
+    std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+    let mut command = this_program("run")?;
+    command
+        .args(["--workload", switch.workload, "--nemesis", switch.nemesis])
+        .args(["--members", switch.members])
+        .args(["--seconds", &switch.seconds.to_string()])
+        .arg("--out")
+        .arg(&out);
+    match switch.setting {
+        Some(setting) => drop(command.args(["--setting", setting])),
+        None if switch.is_foreign => {}
+        None => drop(command.args(["--switch", switch.name])),
+    }
+    let log = dir.join(format!("{}.log", switch.name));
+    to_its_end(&mut command, &log)?;
+    let record = Record::load(&out).map_err(|error| format!("{}: {error}", log.display()))?;
+    if let Some(error) = record.error {
+        return Err(format!("{}: {error}", switch.name));
+    }
+    let invalid = record
+        .verdict
+        .filter(|_| record.validity == Validity::Invalid);
+    let Some(verdict) = invalid else {
+        return Ok(None);
+    };
+    let events = read_history(&out.join(HISTORY)).map_err(|error| error.to_string())?;
+    let time = |index: &u64| {
+        let found = events.binary_search_by_key(index, |event| event.index);
+        found.ok().map(|at| events[at].time_ns)
+    };
+    let first = verdict.findings.iter().filter_map(|finding| {
+        let time = finding.events.iter().filter_map(time).max()?;
+        Some((time, &finding.what))
+    });
+    // That an ensemble does not come back is no event.
+    let end = (
+        events.last().map_or(0, |event| event.time_ns),
+        "it does not come back",
+    );
+    let (after, what) = match first.min() {
+        Some((time, what)) => (time, what.as_str()),
+        None => end,
+    };
+    // The clock of a history runs from before the members start.
+    let begin = events.first().map_or(0, |event| event.time_ns);
+    Ok(Some(Found {
+        after: Duration::from_nanos(after.saturating_sub(begin)),
+        what: what.to_owned(),
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{nemesis, workload};
+
+    #[test]
+    fn every_switch_names_what_there_is() {
+        for switch in ALL {
+            assert!(workload::by_name(switch.workload).is_some(), "{switch:?}");
+            let mut faults = switch.nemesis.split(',');
+            assert!(
+                faults.all(|name| nemesis::by_name(name).is_some()),
+                "{switch:?}"
+            );
+            let is_bug = switch.setting.is_none() && !switch.is_foreign;
+            let known = proto::mutant::Mutant::by_name(switch.name).is_some();
+            assert_eq!(is_bug, known, "{switch:?}");
+        }
+        assert!(chosen(&["NoSuchThing".to_owned()]).is_err_and(|why| why.contains("OwnerIgnored")));
+    }
+
+    #[test]
+    fn a_line_says_when_it_was_found_or_that_it_was_not() {
+        let found = Found {
+            after: Duration::from_millis(7340),
+            what: "4 was put".to_owned(),
+        };
+        let first = &ALL[0];
+        assert!(line(first, Some(&found)).ends_with("| 7.3 s | 4 was put |"));
+        assert!(line(first, None).contains("not within 60 s"));
+    }
+}

@@ -1,0 +1,221 @@
+//! Feeds of changes, followed over the loss of the members that serve them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use client::changes::{ChangeOptions, Changes, ChangesError, Start};
+use client::{MultiOp, MultiResult};
+use proto::Zxid;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::caller::{Caller, Outcome};
+use super::steps::{Steps, drive, make};
+use super::{Context, Work, Workload};
+use crate::check::feed::FINAL_FOLLOW;
+use crate::history::Event;
+use crate::verdict::Verdict;
+
+const TOP: &str = "/jepsen-feed";
+const KEYS: usize = 4;
+/// How long one call waits for changes.
+const WAIT: Duration = Duration::from_millis(300);
+/// Most changes that one call brings.
+const CHANGES_MAX: usize = 200;
+/// How long the last feed may take to come to the last write.
+const END_LIMIT: Duration = Duration::from_secs(40);
+
+/// The feed of the change history.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Feed;
+
+impl Workload for Feed {
+    fn name(&self) -> &'static str {
+        "feed"
+    }
+
+    fn promise(&self) -> &'static str {
+        "a feed of changes has each acknowledged one once and in order, over the loss of members"
+    }
+
+    fn settings(&self) -> &'static [(&'static str, &'static str)] {
+        &[
+            ("admin.enableServer", "true"),
+            ("history.enabled", "true"),
+            ("history.minFreeMegabytes", "0"),
+        ]
+    }
+
+    fn asks_admin(&self) -> bool {
+        true
+    }
+
+    fn prepare(&self, context: Context) -> Work<'_> {
+        let znodes: Vec<_> = (0..KEYS).map(|key| (path(key), String::new())).collect();
+        Box::pin(async move { make(context, TOP, &znodes).await })
+    }
+
+    fn run(&self, context: Context) -> Work<'_> {
+        // Some write, the others follow.
+        match context.process % 2 {
+            0 => drive(Writer(Caller::new(context))),
+            _ => drive(Follower::new(context)),
+        }
+    }
+
+    fn finish(&self, context: Context) -> Work<'_> {
+        Box::pin(async move {
+            let mut writer = Writer(Caller::new(context.clone()));
+            let last = writer.write().await;
+            writer.0.close().await;
+            if let Some(last) = last {
+                Follower::new(context).follow_to_the_end(last).await;
+            }
+        })
+    }
+
+    fn check(&self, events: &[Event], _steps_max: u64) -> Verdict {
+        crate::check::feed::check(events)
+    }
+}
+
+fn path(key: usize) -> String {
+    format!("{TOP}/f{key}")
+}
+
+struct Writer(Caller);
+
+impl Writer {
+    /// One or two changes in one transaction, whose zxid it gives.
+    async fn write(&mut self) -> Option<i64> {
+        let session = self.0.session().await?;
+        let first = self.0.rng.usize(..KEYS);
+        let mut paths = vec![path(first)];
+        if self.0.rng.u8(..4) == 0 {
+            paths.push(path((first + 1) % KEYS));
+        }
+        let ops = paths.iter().map(|path| MultiOp::set_data(path, "", -1));
+        let ops: Vec<_> = ops.collect();
+        self.0.invoke("write", None, json!(paths));
+        let call = session.multi(&ops);
+        let outcome = self.0.conclude(
+            "write",
+            None,
+            call,
+            |results| json!({"zxid": zxid(results), "paths": paths}),
+        );
+        match outcome.await {
+            Outcome::Done(results) => zxid(&results),
+            _ => None,
+        }
+    }
+}
+
+fn zxid(results: &[MultiResult]) -> Option<i64> {
+    results.iter().find_map(|result| match result {
+        MultiResult::Set(stat) => Some(stat.mzxid),
+        _ => None,
+    })
+}
+
+impl Steps for Writer {
+    fn caller(&mut self) -> &mut Caller {
+        &mut self.0
+    }
+
+    async fn step(&mut self) {
+        self.write().await;
+    }
+}
+
+/// One that follows feeds, one after the other: a feed that cannot go on is followed by another.
+struct Follower {
+    caller: Caller,
+    first: u64,
+    number: u64,
+    /// Where the feed begins.
+    after: i64,
+    changes: Changes,
+}
+
+impl Follower {
+    fn new(context: Context) -> Follower {
+        let changes = feed(
+            &context.admin,
+            &mut fastrand::Rng::with_seed(context.seed),
+            0,
+        );
+        Follower {
+            first: context.process,
+            caller: Caller::new(context),
+            number: 0,
+            after: 0,
+            changes,
+        }
+    }
+
+    /// What comes within some time, and the greatest zxid of it.
+    async fn follow(&mut self, f: &str) -> Option<i64> {
+        let name = format!("{}-{}", self.first, self.number);
+        self.caller
+            .invoke(f, Some(&name), json!({"after": self.after}));
+        let mut got: Vec<(i64, u32, String)> = Vec::new();
+        let deadline = Instant::now() + WAIT;
+        let mut refused = None;
+        while got.len() < CHANGES_MAX {
+            match tokio::time::timeout_at(deadline, self.changes.next()).await {
+                Ok(Ok(change)) => {
+                    let (zxid, index) = change.position().key();
+                    got.push((zxid, index, change.path().to_owned()));
+                }
+                Ok(Err(error)) => {
+                    refused = Some(error);
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+        let last = got.last().map(|(zxid, _, _)| *zxid);
+        let outcome = Outcome::Done(got);
+        self.caller.end(f, Some(&name), &outcome, |got| json!(got));
+        if let Some(ChangesError::NotKept { resume_after, .. }) = refused {
+            // What is before it is lost to the feed, which was told so.
+            self.number += 1;
+            self.after = resume_after.zxid.0;
+            let admin = Arc::clone(&self.caller.context().admin);
+            self.changes = feed(&admin, &mut self.caller.rng, self.after);
+        }
+        last
+    }
+
+    async fn follow_to_the_end(&mut self, last: i64) {
+        let deadline = Instant::now() + END_LIMIT;
+        while Instant::now() < deadline {
+            if self
+                .follow(FINAL_FOLLOW)
+                .await
+                .is_some_and(|seen| seen >= last)
+            {
+                return;
+            }
+        }
+    }
+}
+
+/// All changes behind a transaction, by members in an order of its own.
+fn feed(admin: &Arc<[String]>, rng: &mut fastrand::Rng, after: i64) -> Changes {
+    let mut servers = admin.to_vec();
+    rng.shuffle(&mut servers);
+    let options = ChangeOptions::new(&servers.join(","), TOP);
+    Changes::new(options.with_start(Start::From(Zxid(after + 1))))
+}
+
+impl Steps for Follower {
+    fn caller(&mut self) -> &mut Caller {
+        &mut self.caller
+    }
+
+    async fn step(&mut self) {
+        self.follow("follow").await;
+    }
+}

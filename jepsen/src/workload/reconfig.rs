@@ -1,0 +1,196 @@
+//! Reconfigurations by clients, under the load of others: members become observers and voters again.
+
+use ::tests::ensemble::SUPER;
+use client::{Client as Session, Error, Result};
+use proto::request::ReconfigRequest;
+use serde_json::{Value, json};
+
+use super::caller::Caller;
+use super::steps::{Steps, drive, fresh, make};
+use super::{Context, Work, Workload};
+use crate::check::set::FINAL_READ;
+use crate::history::Event;
+use crate::verdict::Verdict;
+
+const TOP: &str = "/jepsen-reconfig";
+/// Where servers have their list of members.
+const CONFIG: &str = "/zookeeper/config";
+/// One call in so many is a change.
+const CHANGE_EVERY: u32 = 12;
+/// Fewest voters that are left.
+const VOTERS_MIN: usize = 2;
+
+/// Lists of members.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reconfig;
+
+impl Workload for Reconfig {
+    fn name(&self) -> &'static str {
+        "reconfig"
+    }
+
+    fn promise(&self) -> &'static str {
+        "lists of members follow each other, each made of the one before, and no acknowledged is lost"
+    }
+
+    fn prepare(&self, context: Context) -> Work<'_> {
+        Box::pin(make(context, TOP, &[]))
+    }
+
+    fn run(&self, context: Context) -> Work<'_> {
+        drive(Client::new(context))
+    }
+
+    fn finish(&self, context: Context) -> Work<'_> {
+        Box::pin(async move {
+            let mut client = Client::new(context);
+            client.read(FINAL_READ).await;
+            client.caller.close().await;
+        })
+    }
+
+    fn check(&self, events: &[Event], _steps_max: u64) -> Verdict {
+        crate::check::config::check(events)
+    }
+}
+
+/// A list of members as a server has it.
+#[derive(Debug, Clone)]
+struct List {
+    version: i64,
+    /// Lines of members, by id, and whether they vote.
+    members: Vec<(u64, String, bool)>,
+}
+
+impl List {
+    fn parse(text: &[u8]) -> Option<List> {
+        let text = std::str::from_utf8(text).ok()?;
+        let mut list = List {
+            version: 0,
+            members: Vec::new(),
+        };
+        for line in text.lines() {
+            if let Some(version) = line.strip_prefix("version=") {
+                list.version = i64::from_str_radix(version, 16).ok()?;
+            } else if let Some(server) = line.strip_prefix("server.") {
+                let (id, _) = server.split_once('=')?;
+                let votes = server.contains(":participant");
+                list.members
+                    .push((id.parse().ok()?, line.to_owned(), votes));
+            }
+        }
+        list.members.sort();
+        Some(list)
+    }
+
+    /// Who votes, and who does not.
+    fn shown(&self) -> Value {
+        let members = self.members.iter();
+        let members = members.map(|(id, _, votes)| (id.to_string(), json!(votes)));
+        json!({"version": self.version, "members": Value::Object(members.collect())})
+    }
+}
+
+/// The list that the session's server has.
+async fn list(session: &Session) -> Result<List> {
+    let (data, _) = session.get_data(CONFIG).await?;
+    let list = data.as_deref().and_then(List::parse);
+    list.ok_or(Error::NoServers)
+}
+
+struct Client {
+    caller: Caller,
+    first: u64,
+}
+
+impl Client {
+    fn new(context: Context) -> Client {
+        Client {
+            first: context.process,
+            caller: Caller::new(context),
+        }
+    }
+
+    async fn read(&mut self, f: &str) {
+        let Some(session) = self.caller.session().await else {
+            return;
+        };
+        self.caller.invoke(f, None, Value::Null);
+        let first = self.first;
+        let call = async {
+            fresh(&session, TOP, first).await?;
+            list(&session).await
+        };
+        self.caller.conclude(f, None, call, List::shown).await;
+    }
+
+    /// One member becomes an observer, or one that is becomes a voter, if nobody else was faster.
+    async fn change(&mut self) {
+        let Some(session) = self.caller.session().await else {
+            return;
+        };
+        let (Ok(()), Ok(list)) = (
+            session.add_auth("digest", SUPER).await,
+            list(&session).await,
+        ) else {
+            return;
+        };
+        let observers = list.members.iter().filter(|(_, _, votes)| !votes);
+        let mut may_change: Vec<_> = observers.collect();
+        let voters = list.members.len() - may_change.len();
+        // Most voters stay: what a fault leaves of them is a quorum still.
+        if may_change.is_empty() && voters > VOTERS_MIN {
+            may_change = list.members.iter().collect();
+        }
+        let Some((id, line, votes)) = self.caller.rng.choice(may_change) else {
+            return;
+        };
+        let line = match votes {
+            true => line.replace(":participant", ":observer"),
+            false => line.replace(":observer", ":participant"),
+        };
+        let value = json!({"from": list.version, "member": id.to_string(), "votes": !votes});
+        self.caller.invoke("change", None, value);
+        let request = ReconfigRequest {
+            joining: Some(line.as_str().into()),
+            leaving: None,
+            new_members: None,
+            config_version: list.version,
+        };
+        let call = async {
+            let (data, _) = session.reconfig(&request).await?;
+            let list = data.as_deref().and_then(List::parse);
+            list.ok_or(Error::NoServers)
+        };
+        self.caller
+            .conclude("change", None, call, List::shown)
+            .await;
+    }
+}
+
+impl Steps for Client {
+    fn caller(&mut self) -> &mut Caller {
+        &mut self.caller
+    }
+
+    async fn step(&mut self) {
+        match self.caller.rng.u32(..CHANGE_EVERY) {
+            0 => self.change().await,
+            _ => self.read("read").await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_has_members_and_a_version() {
+        let text = b"server.2=h:1:2:observer;h:3\nserver.1=h:1:2:participant;h:3\nversion=1f";
+        let list = List::parse(text).expect("a list");
+        let shown = json!({"version": 31, "members": {"1": true, "2": false}});
+        assert_eq!(list.shown(), shown);
+        assert!(List::parse(b"server.x=").is_none() && List::parse(b"version=x").is_none());
+    }
+}

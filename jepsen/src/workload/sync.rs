@@ -1,0 +1,127 @@
+//! Reads behind a `sync`. The leader that answers a `sync` may have lost its quorum, in Apache
+//! ZooKeeper as here, so a read counts only if a write behind it, over the same connection, was
+//! acknowledged: then that leader still had it.
+
+use client::Client as Session;
+use serde_json::{Value, json};
+
+use super::caller::Caller;
+use super::steps::{Steps, drive, make, scratch};
+use super::{Context, Work, Workload};
+use crate::check::set::FINAL_READ;
+use crate::history::Event;
+use crate::verdict::Verdict;
+
+const TOP: &str = "/jepsen-sync";
+const KEYS: usize = 3;
+
+/// Synced reads.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Synced;
+
+impl Workload for Synced {
+    fn name(&self) -> &'static str {
+        "sync"
+    }
+
+    fn promise(&self) -> &'static str {
+        "a read behind a sync shows all that was acknowledged or read before the sync began"
+    }
+
+    fn prepare(&self, context: Context) -> Work<'_> {
+        let znodes: Vec<_> = (0..KEYS).map(|key| (path(key), String::new())).collect();
+        Box::pin(async move { make(context, TOP, &znodes).await })
+    }
+
+    fn run(&self, context: Context) -> Work<'_> {
+        drive(Client::new(context))
+    }
+
+    fn finish(&self, context: Context) -> Work<'_> {
+        Box::pin(async move {
+            let mut client = Client::new(context);
+            for key in 0..KEYS {
+                client.read(FINAL_READ, key).await;
+            }
+            client.caller.close().await;
+        })
+    }
+
+    fn check(&self, events: &[Event], _steps_max: u64) -> Verdict {
+        crate::check::recency::check(events)
+    }
+}
+
+fn name(key: usize) -> String {
+    format!("y{key}")
+}
+
+fn path(key: usize) -> String {
+    format!("{TOP}/{}", name(key))
+}
+
+/// The version behind a sync. All three requests go out together, over one connection: if it is lost
+/// none of them counts.
+async fn synced(session: &Session, path: &str, confirm: &str) -> client::Result<i32> {
+    let (synced, read, confirmed) = tokio::join!(
+        session.sync(path),
+        session.get_data(path),
+        session.set_data(confirm, "", -1),
+    );
+    synced?;
+    confirmed?;
+    Ok(read?.1.version)
+}
+
+struct Client {
+    caller: Caller,
+    first: u64,
+}
+
+impl Client {
+    fn new(context: Context) -> Client {
+        Client {
+            first: context.process,
+            caller: Caller::new(context),
+        }
+    }
+
+    async fn read(&mut self, f: &str, key: usize) {
+        let Some(session) = self.caller.session().await else {
+            return;
+        };
+        let (path, name) = (path(key), name(key));
+        let confirm = scratch(TOP, self.first);
+        self.caller.invoke(f, Some(&name), Value::Null);
+        let call = synced(&session, &path, &confirm);
+        self.caller
+            .conclude(f, Some(&name), call, |version| json!(version))
+            .await;
+    }
+
+    async fn write(&mut self, key: usize) {
+        let Some(session) = self.caller.session().await else {
+            return;
+        };
+        let (path, name) = (path(key), name(key));
+        self.caller.invoke("write", Some(&name), Value::Null);
+        let call = session.set_data(&path, "", -1);
+        self.caller
+            .conclude("write", Some(&name), call, |stat| json!(stat.version))
+            .await;
+    }
+}
+
+impl Steps for Client {
+    fn caller(&mut self) -> &mut Caller {
+        &mut self.caller
+    }
+
+    async fn step(&mut self) {
+        let key = self.caller.rng.usize(..KEYS);
+        match self.caller.rng.u8(..3) {
+            0 => self.write(key).await,
+            _ => self.read("read", key).await,
+        }
+    }
+}

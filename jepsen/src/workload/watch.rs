@@ -1,0 +1,270 @@
+//! Watches of each kind, over lost connections: what a read shows was told before.
+//!
+//! Each session has watches of one kind only, since a server sends one event for all of them.
+
+use std::collections::{BTreeMap, HashMap};
+
+use client::{AddWatchMode, Change, Client as Session, Watch, WatchEvent, WatchStream};
+use proto::{SessionId, Zxid};
+use serde_json::{Value, json};
+
+use super::caller::Caller;
+use super::steps::{Steps, drive, make, session_name};
+use super::{Context, Work, Workload};
+use crate::history::Event;
+use crate::verdict::Verdict;
+
+const TOP: &str = "/jepsen-watch";
+const KEYS: usize = 4;
+
+/// Watches.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Watches;
+
+impl Workload for Watches {
+    fn name(&self) -> &'static str {
+        "watch"
+    }
+
+    fn promise(&self) -> &'static str {
+        "no read shows what its session's watches were not told, once each, also over reconnects"
+    }
+
+    fn prepare(&self, context: Context) -> Work<'_> {
+        let znodes: Vec<_> = (0..KEYS).map(|key| (path(key), String::new())).collect();
+        Box::pin(async move { make(context, TOP, &znodes).await })
+    }
+
+    fn run(&self, context: Context) -> Work<'_> {
+        drive(Client::new(context))
+    }
+
+    fn finish(&self, context: Context) -> Work<'_> {
+        Box::pin(async move {
+            let mut client = Client::new(context);
+            for key in (0..KEYS).cycle().take(2 * KEYS) {
+                client.read(key).await;
+            }
+            client.caller.close().await;
+        })
+    }
+
+    fn check(&self, events: &[Event], _steps_max: u64) -> Verdict {
+        crate::check::watch::check(events)
+    }
+}
+
+fn path(key: usize) -> String {
+    format!("{TOP}/{}", name(key))
+}
+
+fn name(key: usize) -> String {
+    format!("w{key}")
+}
+
+/// A session's watches.
+enum Watched {
+    /// Standard watches that were not told yet, with the version that each was set at.
+    Once(HashMap<usize, (i32, Watch)>),
+    /// Persistent ones.
+    Streams(Streams),
+}
+
+struct Streams {
+    by: &'static str,
+    streams: Vec<WatchStream>,
+    /// Zxids of events since the last read, by path.
+    told: BTreeMap<String, Vec<i64>>,
+    /// Keys whose events since the last read may be missing.
+    missed: Vec<bool>,
+}
+
+impl Streams {
+    async fn new(session: &Session, by: &'static str) -> client::Result<Streams> {
+        let mut streams = Vec::new();
+        if by == "recursive" {
+            let mode = AddWatchMode::PersistentRecursive;
+            streams.push(session.watch_stream(TOP, mode).await?);
+        } else {
+            for key in 0..KEYS {
+                let mode = AddWatchMode::Persistent;
+                streams.push(session.watch_stream(&path(key), mode).await?);
+            }
+        }
+        Ok(Streams {
+            by,
+            streams,
+            told: BTreeMap::new(),
+            missed: vec![false; KEYS],
+        })
+    }
+
+    /// What has come by now; nothing is waited for.
+    async fn drain(&mut self) -> client::Result<()> {
+        for stream in &mut self.streams {
+            loop {
+                let next = tokio::select! {
+                    biased;
+                    next = stream.next() => next?,
+                    () = std::future::ready(()) => break,
+                };
+                match next {
+                    Change::Event(event) => {
+                        let told = self.told.entry(event.path.to_string()).or_default();
+                        told.push(event.zxid.0);
+                    }
+                    Change::Missed => self.missed.fill(true),
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Client {
+    caller: Caller,
+    session: SessionId,
+    watched: Option<Watched>,
+}
+
+impl Client {
+    fn new(context: Context) -> Client {
+        Client {
+            caller: Caller::new(context).keeping_session(),
+            session: SessionId::NONE,
+            watched: None,
+        }
+    }
+
+    /// A session with watches.
+    async fn watching(&mut self) -> Option<Session> {
+        let session = self.caller.session().await?;
+        if self.session != session.session_id() {
+            self.session = session.session_id();
+            self.watched = None;
+        }
+        if self.watched.is_none() {
+            self.watched = match self.caller.rng.u8(..3) {
+                0 => Some(Watched::Once(HashMap::new())),
+                1 => streams(&session, "persistent").await,
+                _ => streams(&session, "recursive").await,
+            };
+        }
+        Some(session)
+    }
+
+    async fn read(&mut self, key: usize) {
+        let Some(session) = self.watching().await else {
+            return;
+        };
+        let name = name(key);
+        self.caller.invoke("read", Some(&name), Value::Null);
+        let call = async {
+            match &mut self.watched {
+                Some(Watched::Once(watches)) => read_once(&session, key, watches).await,
+                Some(Watched::Streams(streams)) => read_told(&session, key, streams).await,
+                None => Ok(json!({})),
+            }
+        };
+        let session = session_name(&session);
+        self.caller
+            .conclude("read", Some(&name), call, |shown| {
+                let mut shown = shown.clone();
+                shown["session"] = json!(session);
+                shown
+            })
+            .await;
+    }
+
+    async fn write(&mut self, key: usize) {
+        let Some(session) = self.watching().await else {
+            return;
+        };
+        let (path, name) = (path(key), name(key));
+        self.caller.invoke("write", Some(&name), Value::Null);
+        let call = session.set_data(&path, "", -1);
+        self.caller
+            .conclude(
+                "write",
+                Some(&name),
+                call,
+                |stat| json!({"version": stat.version, "zxid": stat.mzxid}),
+            )
+            .await;
+    }
+}
+
+async fn streams(session: &Session, by: &'static str) -> Option<Watched> {
+    let streams = Streams::new(session, by).await;
+    streams.ok().map(Watched::Streams)
+}
+
+/// A read in a session with standard watches, which sets one where there is none.
+async fn read_once(
+    session: &Session,
+    key: usize,
+    watches: &mut HashMap<usize, (i32, Watch)>,
+) -> client::Result<Value> {
+    let path = path(key);
+    let Some((watched, watch)) = watches.get_mut(&key) else {
+        let (_, stat, watch) = session.watch_data(&path).await?;
+        watches.insert(key, (stat.version, watch));
+        return Ok(json!({"by": "once", "version": stat.version, "zxid": stat.mzxid}));
+    };
+    let (_, stat) = session.get_data(&path).await?;
+    let told: Option<WatchEvent> = tokio::select! {
+        biased;
+        told = watch.changed() => Some(told?),
+        () = std::future::ready(()) => None,
+    };
+    // An event may have come behind the answer, of a later change.
+    let is_told = told.is_some_and(|event| {
+        stat.version > *watched || (event.zxid > Zxid::ZERO && event.zxid.0 <= stat.mzxid)
+    });
+    let shown = json!({
+        "by": "once",
+        "version": stat.version,
+        "zxid": stat.mzxid,
+        "watched": *watched,
+        "told": is_told,
+    });
+    if is_told {
+        watches.remove(&key);
+    }
+    Ok(shown)
+}
+
+/// A read in a session whose streams say what has changed since the one before.
+async fn read_told(session: &Session, key: usize, streams: &mut Streams) -> client::Result<Value> {
+    let path = path(key);
+    let (_, stat) = session.get_data(&path).await?;
+    streams.drain().await?;
+    let told = streams.told.remove(&path).unwrap_or_default();
+    // Events may have come behind the answer, of later changes: they are the next read's.
+    let (later, told): (Vec<i64>, Vec<i64>) = told.iter().partition(|&&zxid| zxid > stat.mzxid);
+    if !later.is_empty() {
+        streams.told.insert(path, later);
+    }
+    let missed = streams.missed.get_mut(key).map(std::mem::take);
+    Ok(json!({
+        "by": streams.by,
+        "version": stat.version,
+        "zxid": stat.mzxid,
+        "events": told,
+        "missed": missed,
+    }))
+}
+
+impl Steps for Client {
+    fn caller(&mut self) -> &mut Caller {
+        &mut self.caller
+    }
+
+    async fn step(&mut self) {
+        let key = self.caller.rng.usize(..KEYS);
+        match self.caller.rng.u8(..4) {
+            0 => self.write(key).await,
+            _ => self.read(key).await,
+        }
+    }
+}
