@@ -253,13 +253,45 @@ impl Candidate {
         };
         self.standing.send_replace(Standing::Waiting);
         if is_stopped && self.client.session_id() == owner {
-            let delete = || self.client.delete(&self.path, -1);
-            match insist(&self.client, delete).await {
-                Err(error) if error.code() != Some(ErrorCode::NoNode) => {
-                    tracing::warn!(%error, "a leader's znode cannot be deleted");
-                }
-                _ => {}
+            self.delete_own().await;
+        }
+    }
+
+    /// Deletes the znode. The first request may have been carried out without an answer, and the next
+    /// leader may have made the znode since: it is deleted again only while it is this one's. A
+    /// request of an earlier connection is not carried out behind the look: its session has moved.
+    async fn delete_own(&self) {
+        let mut is_repeated = false;
+        loop {
+            if is_repeated && !self.is_there().await {
+                return;
             }
+            match self.client.delete(&self.path, -1).await {
+                Ok(()) => return,
+                Err(error) if may_pass(&self.client, &error) => {
+                    is_repeated = true;
+                    if connected(&self.client).await.is_err() {
+                        return;
+                    }
+                }
+                Err(error) if error.code() == Some(ErrorCode::NoNode) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "a leader's znode cannot be deleted");
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Whether its own znode is there, by all that was committed before.
+    async fn is_there(&self) -> bool {
+        let look = || async {
+            self.client.sync(&self.path).await?;
+            self.client.get_data(&self.path).await
+        };
+        match insist(&self.client, look).await {
+            Ok((data, stat)) => self.is_own(data.as_ref(), &stat),
+            Err(_) => false,
         }
     }
 

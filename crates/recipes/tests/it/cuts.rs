@@ -220,3 +220,35 @@ async fn an_unfair_election() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_whose_end_is_not_answered_leaves_the_next_one_alone() {
+    let server = server();
+    let proxy = Proxy::start(&server.address()).await;
+    let direct = connect(&server.address()).await;
+    let through = connect(&proxy.address.to_string()).await;
+    let first = UnfairElection::start(&through, "/leader", "first").unwrap();
+    let token = soon("the first leader", first.leads())
+        .await
+        .unwrap()
+        .token();
+    let second = UnfairElection::start(&direct, "/leader", "second").unwrap();
+    let is_waiting = async || server.metric("watch_count").as_deref() == Some("2");
+    until("both watch the znode", is_waiting).await;
+    proxy.cut_for_good_at(1, Cut::BeforeReply);
+    drop(first);
+    let leadership = soon("the next leader", second.leads()).await.unwrap();
+    assert!(leadership.token() > token);
+    proxy.open();
+    // Whatever it still does has its turn between these.
+    soon("a new connection", async {
+        let mut answers = 0;
+        while answers < 100 {
+            answers += usize::from(through.sync("/leader").await.is_ok());
+        }
+    })
+    .await;
+    let stat = direct.exists("/leader").await.unwrap().unwrap();
+    assert_eq!(stat.czxid, leadership.token().0);
+    assert!(second.leadership().is_some());
+}

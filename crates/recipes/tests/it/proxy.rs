@@ -31,6 +31,10 @@ struct Plan {
     /// Which request, from 1, over all connections; handshakes and pings do not count.
     cut: Option<(usize, Cut)>,
     seen: usize,
+    /// Whether no connection is let through after the cut.
+    is_final: bool,
+    /// Whether none is let through now.
+    refuses: bool,
 }
 
 impl Plan {
@@ -42,6 +46,7 @@ impl Plan {
             return None;
         }
         self.cut = None;
+        self.refuses = self.is_final;
         Some(cut)
     }
 }
@@ -73,8 +78,16 @@ impl Proxy {
     /// Cuts the connection at the request of this number, counted from now.
     pub(crate) fn cut_at(&self, number: usize, cut: Cut) {
         let mut plan = self.plan.lock();
-        plan.cut = Some((number, cut));
-        plan.seen = 0;
+        *plan = Plan {
+            cut: Some((number, cut)),
+            ..Plan::default()
+        };
+    }
+
+    /// The same, and lets none through from then on until [`open`](Self::open).
+    pub(crate) fn cut_for_good_at(&self, number: usize, cut: Cut) {
+        self.cut_at(number, cut);
+        self.plan.lock().is_final = true;
     }
 
     /// How many requests came since this was asked last.
@@ -93,6 +106,7 @@ impl Proxy {
     }
 
     pub(crate) fn open(&self) {
+        self.plan.lock().refuses = false;
         self.is_open.send_replace(true);
     }
 }
@@ -111,7 +125,7 @@ async fn accept(
     open: watch::Receiver<bool>,
 ) {
     while let Ok((client, _)) = listener.accept().await {
-        if !*open.borrow() {
+        if !*open.borrow() || plan.lock().refuses {
             continue;
         }
         let (server, plan, mut open) = (server.clone(), Arc::clone(&plan), open.clone());
