@@ -164,7 +164,7 @@ pub(crate) struct Sorted<'a> {
 
 /// What tells most keys from each other without a look at them: the class, and what comes behind the
 /// bytes that all keys of the class begin with.
-type Prefix = [u64; 2];
+type Prefix = u128;
 
 impl<'a> Sorted<'a> {
     fn new(keys: &'a RecentKeys, entries: Vec<usize>) -> Self {
@@ -222,15 +222,14 @@ impl Common {
 
     fn prefix(&self, key: &[u8]) -> Prefix {
         let Some(class) = key.first() else {
-            return [0; 2];
+            return 0;
         };
         let behind = &key[self.0[usize::from(*class)]..];
         let mut bytes = [0; 16];
         bytes[0] = *class;
         let taken = behind.len().min(15);
         bytes[1..=taken].copy_from_slice(&behind[..taken]);
-        let (high, low) = bytes.split_at(8);
-        [high, low].map(|half| u64::from_be_bytes(half.try_into().expect("eight bytes")))
+        u128::from_be_bytes(bytes)
     }
 }
 
