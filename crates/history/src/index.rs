@@ -23,7 +23,7 @@ use crate::files::segment::{self, Segment, SegmentWriter};
 use crate::files::sorted::{SortedWriter, Unsynced};
 use crate::filling::Filling;
 use crate::filter::PathFilter;
-use crate::limits::{BLOCK_BYTES, FORMAT, INLINE_BYTES, KNOWN_CONTENTS, Shape};
+use crate::limits::{BLOCK_BYTES, FORMAT, GIVE_WAY_KEYS, INLINE_BYTES, KNOWN_CONTENTS, Shape};
 use crate::load::{Loaded, Use, remove_strays};
 use crate::maintain::Task;
 use crate::postings::encode;
@@ -47,6 +47,36 @@ pub struct Settings {
     pub age_ms_max: i64,
     /// How much lies together.
     pub shape: Shape,
+    /// For a thread that must not keep others waiting.
+    pub give_way: GiveWay,
+}
+
+/// Called now and then in the middle of long work, so that others may have the processor.
+#[derive(Clone)]
+pub struct GiveWay(Arc<dyn Fn() + Send + Sync>);
+
+impl GiveWay {
+    /// What to do then; it is to be cheap.
+    pub fn new(what: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Arc::new(what))
+    }
+
+    pub(crate) fn now(&self) {
+        (self.0)();
+    }
+}
+
+/// Goes on with the work.
+impl Default for GiveWay {
+    fn default() -> Self {
+        Self::new(|| ())
+    }
+}
+
+impl std::fmt::Debug for GiveWay {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("GiveWay")
+    }
 }
 
 impl Settings {
@@ -59,6 +89,7 @@ impl Settings {
             bytes_max: 0,
             age_ms_max: 0,
             shape: Shape::default(),
+            give_way: GiveWay::default(),
         }
     }
 
@@ -350,10 +381,15 @@ impl Index {
         let mut value = Vec::new();
         let recent = self.recent.read();
         let mut sorted = recent.sorted();
+        let mut written = 0_usize;
         while let Some((key, postings)) = sorted.next() {
             value.clear();
             encode(postings, &mut value);
             writer.push(key, &value)?;
+            written += 1;
+            if written.is_multiple_of(GIVE_WAY_KEYS) {
+                self.settings.give_way.now();
+            }
         }
         drop(sorted);
         drop(recent);

@@ -51,7 +51,7 @@ pub use error::{HistoryError, Result};
 pub use expand::{Origin, kind_of_owner};
 pub use filter::PathFilter;
 pub use follow::{CatchUp, FromLog, Keeper, Recording, Taken, Znodes, follows, take_applied};
-pub use index::{Index, Settings};
+pub use index::{GiveWay, Index, Settings};
 pub use limits::{FORMAT, PAGE_RESULTS_MAX, Shape};
 pub use load::set_aside;
 pub use maintain::Step;

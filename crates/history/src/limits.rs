@@ -25,6 +25,9 @@ pub(crate) const CACHED_BLOCKS: usize = 64;
 /// Pages that one step of a merge reads.
 pub(crate) const STEP_PAGES: usize = 16;
 
+/// Keys of a run that are written before others may have the processor: some tens of microseconds.
+pub(crate) const GIVE_WAY_KEYS: usize = 128;
+
 /// Contents remembered to find equal ones.
 pub(crate) const KNOWN_CONTENTS: usize = 16 << 10;
 

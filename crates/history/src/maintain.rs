@@ -230,7 +230,11 @@ impl Index {
         let mut pages = 0;
         while pages < STEP_PAGES {
             match merge.take(first_block)? {
-                Some(has_read) => pages += usize::from(has_read),
+                Some(true) => {
+                    pages += 1;
+                    self.settings.give_way.now();
+                }
+                Some(false) => {}
                 None => return self.finish_merge(*merge),
             }
         }

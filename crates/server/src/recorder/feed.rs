@@ -113,6 +113,13 @@ impl Progress {
         self.queued.load(Ordering::Relaxed) < limits::HISTORY_QUEUE_BYTES / 4
     }
 
+    /// Others may have the processor, if nothing is lost by that.
+    pub(super) fn give_way(&self) {
+        if self.has_room() {
+            std::thread::yield_now();
+        }
+    }
+
     pub(super) fn taken(&self, bytes: usize) {
         self.queued.fetch_sub(bytes, Ordering::Relaxed);
     }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use config::ChangeHistory;
 use crossbeam_channel::{Receiver, RecvTimeoutError, bounded};
-use history::{HistoryError, Index, Origin, PathFilter, Settings, Step, set_aside};
+use history::{GiveWay, HistoryError, Index, Origin, PathFilter, Settings, Step, set_aside};
 use hosting::FillError;
 use proto::{Id, Zxid};
 use recovery::LogEnd;
@@ -33,14 +33,16 @@ pub(crate) fn start(
     (sources, log_end): (Sources, Arc<LogEnd>),
     readers: Readers,
 ) -> Result<(Feed, JoinHandle<()>), StartFailure> {
+    let progress = Arc::<Progress>::default();
+    let queued = progress.clone();
     let settings = Settings {
+        give_way: GiveWay::new(move || queued.give_way()),
         filter: PathFilter::new(keys.include.clone(), keys.exclude.clone())?,
         content_bytes_max: keys.content_bytes_max,
         bytes_max: keys.bytes_max,
         age_ms_max: keys.age_ms_max,
         ..Settings::new(&keys.dir)
     };
-    let progress = Arc::<Progress>::default();
     let (queue, groups) = bounded(limits::HISTORY_GROUPS_MAX);
     let recorder = Recorder {
         settings,
@@ -268,8 +270,8 @@ impl Recorder {
         });
         let progress = self.progress.clone();
         let txns = txns.enumerate().map(move |(at, txn)| {
-            if at % YIELD_EVERY == 0 && progress.has_room() {
-                std::thread::yield_now();
+            if at % YIELD_EVERY == 0 {
+                progress.give_way();
             }
             txn
         });
