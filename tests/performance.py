@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures Zoarium against Apache ZooKeeper 3.9.5 and prints the tables of docs/PERFORMANCE.md.
 
-    cargo build --release && cargo test -p tests --test foreign_java   # brings the jars
+    cargo build --release && cargo test -p tests --test foreign java   # brings the jars
     python3 tests/performance.py [--seconds 5] [--rounds 3] [--znodes 1000000]
 
 Both servers run on this machine at the same time, on loopback, with the same zoo.cfg; `zoarium
@@ -38,7 +38,7 @@ def say(*words):
 def prepare():
     """Builds what is measured and has the jars brought, unless they are there."""
     for name, command in ((ZOARIUM, "cargo build --release"),
-                          (os.path.dirname(JARS), "cargo test -p tests --test foreign_java")):
+                          (os.path.dirname(JARS), "cargo test -p tests --test foreign java")):
         if not os.path.exists(name):
             say(command)
             subprocess.run(command.split(), cwd=ROOT, check=True, stdout=sys.stderr)

@@ -2,6 +2,7 @@
 //! ways that cannot be gone. One member, or all of them; never what was acknowledged.
 
 mod backlog;
+mod chaos;
 mod clocks;
 mod delays;
 mod lost_data;

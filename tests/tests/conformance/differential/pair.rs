@@ -6,8 +6,8 @@ use proto::request::{PathRequest, ReadRequest, Request, WriteRequest};
 use proto::{ErrorCode, OpCode, SessionId};
 use tests::{Answer, Lost, RawSession, Server};
 
-use crate::answers::shown;
-use crate::requests::Step;
+use super::answers::shown;
+use super::requests::Step;
 
 /// Longer than any test, so that none expires, ms.
 const TIMEOUT_MS: i32 = 600_000;

@@ -2,8 +2,7 @@
 
 use tests::{Conformance, Flavour, Missing, Server, ServerBuilder, or_skip};
 
-/// Cases in which Zoarium answers otherwise on purpose; `docs/COMPATIBILITY.md` has the reasons.
-const DELIBERATE_DIFFERENCES: &[&str] = &[];
+use crate::DELIBERATE_DIFFERENCES;
 
 /// A started server with the suite's own configuration.
 fn server(suite: &Conformance) -> Result<Server, Missing> {

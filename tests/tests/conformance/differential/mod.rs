@@ -13,8 +13,8 @@ use std::ops::RangeInclusive;
 
 use tests::{Flavour, Missing, Server, ServerBuilder, or_skip};
 
-use crate::pair::{Pair, Servers};
-use crate::requests::Requests;
+use pair::{Pair, Servers};
+use requests::Requests;
 
 const SEEDS: RangeInclusive<u64> = 1..=2;
 /// Requests of a seed.

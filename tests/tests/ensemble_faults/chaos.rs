@@ -12,12 +12,12 @@ use fastrand::Rng;
 use tests::ensemble::{Ensemble, EnsembleBuilder, Load, LoadSettings, check};
 use tests::{Flavour, or_skip, wait_until};
 
+use crate::PROGRESS;
+
 /// Between two looks at everything: all is healed then, and what was written is compared.
 const ROUND: Duration = Duration::from_secs(50);
 /// Between two disturbances.
 const CALM_MS: std::ops::Range<u64> = 200..4000;
-/// Writes of each writer that show that writing goes on.
-const PROGRESS: u64 = 20;
 
 fn setting<T: std::str::FromStr>(name: &str) -> Option<T> {
     let text = std::env::var(name).ok()?;

@@ -8,8 +8,7 @@ use tests::ensemble::{Ensemble, EnsembleBuilder, Role};
 use tests::requests::create;
 use tests::{Conformance, Flavour, RawSession, or_skip};
 
-/// Cases in which Zoarium answers otherwise on purpose; `docs/COMPATIBILITY.md` has the reasons.
-const DELIBERATE_DIFFERENCES: &[&str] = &[];
+use crate::DELIBERATE_DIFFERENCES;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
