@@ -380,7 +380,7 @@ impl Index {
         let mut writer = SortedWriter::create(run_path(&self.settings.dir, number))?;
         let mut value = Vec::new();
         let recent = self.recent.read();
-        let mut sorted = recent.sorted();
+        let mut sorted = recent.sorted(&self.settings.give_way);
         let mut written = 0_usize;
         while let Some((key, postings)) = sorted.next() {
             value.clear();

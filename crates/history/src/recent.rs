@@ -1,15 +1,18 @@
 //! Keys of the blocks that are in no run yet.
 //!
 //! A busy history brings most keys once: each create has a path of its own. What it costs to note one
-//! counts, so they are put one behind the other, and sorted once for a run. Whoever looks for one of
+//! counts, so they are put one behind the other, and sorted for a run only. Whoever looks for one of
 //! them goes through the hashes of all, which are some hundred kilobytes at most.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
 use std::hash::{BuildHasher, Hasher};
 
 use hashbrown::DefaultHashBuilder;
 
 use crate::files::sorted::shared;
+use crate::index::GiveWay;
 use crate::postings::{Posting, host, kinds_of};
 use crate::record::Change;
 
@@ -118,7 +121,8 @@ impl RecentKeys {
     pub(crate) fn between(&self, from: &[u8], to: &[u8]) -> Vec<(Vec<u8>, Vec<Posting>)> {
         let all = 0..self.entries.len();
         let within = all.filter(|at| (from..to).contains(&self.key(*at)));
-        let mut sorted = Sorted::new(self, within.collect());
+        let within: Vec<_> = within.collect();
+        let mut sorted = Sorted::new(self, &within, &GiveWay::default());
         let mut found = Vec::new();
         while let Some((key, postings)) = sorted.next() {
             found.push((key.to_vec(), postings.to_vec()));
@@ -127,8 +131,9 @@ impl RecentKeys {
     }
 
     /// All keys in order.
-    pub(crate) fn sorted(&self) -> Sorted<'_> {
-        Sorted::new(self, (0..self.entries.len()).collect())
+    pub(crate) fn sorted(&self, give_way: &GiveWay) -> Sorted<'_> {
+        let all: Vec<_> = (0..self.entries.len()).collect();
+        Sorted::new(self, &all, give_way)
     }
 
     /// None, with room for as many as these are: what comes next is often like what came before.
@@ -155,45 +160,64 @@ fn add_to(postings: &mut Vec<Posting>, posting: Posting) {
 }
 
 /// Keys in order, each with its postings.
+///
+/// Sorting all of them at once would keep others waiting for milliseconds, so pieces are sorted, and
+/// brought together while they are read.
 pub(crate) struct Sorted<'a> {
     keys: &'a RecentKeys,
-    order: Vec<(Prefix, usize)>,
-    next: usize,
+    pieces: Vec<std::vec::IntoIter<InOrder<'a>>>,
+    /// The next entry of each piece, and which piece that is.
+    next: BinaryHeap<Reverse<(InOrder<'a>, usize)>>,
     postings: Vec<Posting>,
 }
+
+/// An entry by what it is sorted by: entries of one key stay in the order of their blocks.
+type InOrder<'a> = (Prefix, &'a [u8], usize);
 
 /// What tells most keys from each other without a look at them: the class, and what comes behind the
 /// bytes that all keys of the class begin with.
 type Prefix = u128;
 
+/// Entries that are sorted before others may have the processor: some tens of microseconds.
+const PIECE: usize = 512;
+
 impl<'a> Sorted<'a> {
-    fn new(keys: &'a RecentKeys, entries: Vec<usize>) -> Self {
-        let common = Common::of(keys, &entries);
-        let order = entries.into_iter();
-        let mut order: Vec<_> = order.map(|at| (common.prefix(keys.key(at)), at)).collect();
-        order.sort_unstable_by(|(a, a_at), (b, b_at)| match a.cmp(b) {
-            // Entries of one key stay in the order of their blocks.
-            Ordering::Equal => (keys.key(*a_at), a_at).cmp(&(keys.key(*b_at), b_at)),
-            other => other,
-        });
+    fn new(keys: &'a RecentKeys, entries: &[usize], give_way: &GiveWay) -> Self {
+        let common = Common::of(keys, entries);
+        let in_order = |at: &usize| {
+            let key = keys.key(*at);
+            (common.prefix(key), key, *at)
+        };
+        let sorted = |piece: &[usize]| {
+            let mut piece: Vec<InOrder<'_>> = piece.iter().map(in_order).collect();
+            piece.sort_unstable();
+            give_way.now();
+            piece.into_iter()
+        };
+        let mut pieces: Vec<_> = entries.chunks(PIECE).map(sorted).collect();
+        let firsts = pieces.iter_mut().enumerate();
+        let next = firsts.filter_map(|(piece, rest)| Some(Reverse((rest.next()?, piece))));
         Self {
             keys,
-            order,
-            next: 0,
+            next: next.collect(),
+            pieces,
             postings: Vec::new(),
         }
     }
 
     /// The next key.
     pub(crate) fn next(&mut self) -> Option<(&[u8], &[Posting])> {
-        let (_, first) = *self.order.get(self.next)?;
-        let key = self.keys.key(first);
+        let Reverse(((_, key, _), _)) = *self.next.peek()?;
         self.postings.clear();
-        while let Some((_, at)) = self.order.get(self.next)
-            && self.keys.key(*at) == key
+        while let Some(mut top) = self.next.peek_mut()
+            && let Reverse(((_, other, at), piece)) = *top
+            && other == key
         {
-            add_to(&mut self.postings, self.keys.entries[*at].posting);
-            self.next += 1;
+            add_to(&mut self.postings, self.keys.entries[at].posting);
+            match self.pieces[piece].next() {
+                Some(entry) => *top = Reverse((entry, piece)),
+                None => drop(PeekMut::pop(top)),
+            }
         }
         Some((key, &self.postings))
     }
@@ -298,7 +322,7 @@ mod tests {
                 assert_eq!(keys.get(key), *postings);
             }
             assert!(keys.get(b"p/nowhere").is_empty());
-            let mut sorted = keys.sorted();
+            let mut sorted = keys.sorted(&GiveWay::default());
             for (key, postings) in &plain {
                 assert_eq!(sorted.next(), Some((&**key, &**postings)));
             }
