@@ -225,23 +225,27 @@ int ftruncate(int file, off_t length)
 	return ftruncate64(file, length);
 }
 
-static void sync_slowly(int file)
+/* As long as that many bytes take, and no longer than the disk is slow. */
+static void sync_slowly(int file, long bytes)
 {
 	char rate[64];
-	if (unsynced_of(file) == NULL || !read_order("sync-rate", rate, sizeof rate))
+	long ms, pause_ms = PAUSE.tv_nsec / (1000 * 1000);
+	if (!read_order("sync-rate", rate, sizeof rate) || atol(rate) <= 0)
 		return;
-	long bytes = *unsynced_of(file), per_ms = atol(rate);
-	long ms = per_ms > 0 ? bytes / per_ms : 0;
-	struct timespec pause = {ms / 1000, ms % 1000 * 1000 * 1000};
-	*unsynced_of(file) -= bytes;
-	syscall(SYS_nanosleep, &pause, NULL);
+	for (ms = bytes / atol(rate); ms >= pause_ms && is_meant(file, "slow-sync"); ms -= pause_ms)
+		syscall(SYS_nanosleep, &PAUSE, NULL);
+	if (ms > 0 && ms < pause_ms) {
+		struct timespec rest = {0, ms * 1000 * 1000};
+		syscall(SYS_nanosleep, &rest, NULL);
+	}
 }
 
 static int sync_file(long number, int file)
 {
 	int is_told = 0;
+	long bytes = unsynced_of(file) != NULL ? (long)*unsynced_of(file) : 0;
 	if (is_meant(file, "slow-sync"))
-		sync_slowly(file);
+		sync_slowly(file, bytes);
 	while (is_meant(file, "hold-sync")) {
 		if (!is_told) {
 			syscall(SYS_close, open_at_faults("held", O_WRONLY | O_CREAT));
@@ -253,10 +257,11 @@ static int sync_file(long number, int file)
 		errno = EIO;
 		return -1;
 	}
-	if (is_meant(file, "lie-sync"))
-		return 0;
-	int result = (int)syscall(number, file);
-	if (result == 0)
+	int lies = is_meant(file, "lie-sync");
+	int result = lies ? 0 : (int)syscall(number, file);
+	if (result == 0 && unsynced_of(file) != NULL)
+		*unsynced_of(file) -= bytes;
+	if (result == 0 && !lies)
 		forget(file);
 	return result;
 }

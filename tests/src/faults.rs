@@ -148,3 +148,53 @@ impl Faults {
         fs::rename(&unfinished, orders.join(name)).expect("give an order");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::or_skip;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    /// Each of its slow syncs would take minutes, if it counted what was synced before, or went on
+    /// when the disk is fast again.
+    const SYNCS: &str = "
+import os, threading
+def order(name, text):
+    with open(os.path.join(os.environ['FAULTS'], name), 'w') as file:
+        file.write(text)
+file = os.open('log', os.O_RDWR | os.O_CREAT)
+os.pwrite(file, bytes(600000), 0)
+os.fsync(file)
+order('sync-rate', '1')
+order('slow-sync', 'log')
+os.pwrite(file, b'x', 0)
+os.fsync(file)
+os.pwrite(file, bytes(600000), 0)
+end = lambda: os.remove(os.path.join(os.environ['FAULTS'], 'slow-sync'))
+threading.Timer(0.05, end).start()
+os.fsync(file)
+";
+
+    #[test]
+    fn a_slow_sync_is_as_slow_as_what_is_not_synced_and_ends_with_its_fault() {
+        let Some((faults, python)) = or_skip("slow syncs", tools()) else {
+            return;
+        };
+        let dir = tempfile::tempdir().expect("make a directory");
+        let script = dir.path().join("syncs.py");
+        fs::write(&script, SYNCS).expect("write the script");
+        let line = format!(
+            "{}; exec '{}' syncs.py",
+            faults.commands(7),
+            python.display()
+        );
+        let mut command = Command::new(find_tool("sh").expect("a shell"));
+        command.current_dir(dir.path()).args(["-c", &line]);
+        run(&mut command, LIMIT).expect("all syncs end in time");
+    }
+
+    fn tools() -> Result<(Faults, PathBuf), Missing> {
+        Ok((Faults::new()?, find_tool("python3")?))
+    }
+}
