@@ -30,6 +30,8 @@ mod options;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
+use std::pin::Pin;
 use std::time::Duration;
 
 use http_body_util::BodyExt;
@@ -106,6 +108,9 @@ pub struct Changes {
     options: ChangeOptions,
     position: Option<Position>,
     connection: Option<Connection>,
+    /// The connection to the member to be asked next, on its way: a call that is dropped meanwhile
+    /// does not begin it anew.
+    connecting: Option<Connecting>,
     /// The member to be asked next.
     next_server: usize,
     /// How many in a row could not go on.
@@ -120,6 +125,16 @@ struct Connection {
     server: String,
     body: Incoming,
     lines: Lines,
+    /// Since when more is waited for, over all calls that did.
+    silent_since: Option<Instant>,
+}
+
+struct Connecting(Pin<Box<dyn Future<Output = Result<Connection, AdminError>> + Send>>);
+
+impl fmt::Debug for Connecting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Connecting")
+    }
 }
 
 impl Changes {
@@ -138,6 +153,7 @@ impl Changes {
             },
             options,
             connection: None,
+            connecting: None,
             next_server: 0,
             failed: 0,
             not_kept: (0, None),
@@ -241,7 +257,15 @@ impl Changes {
                 tokio::time::sleep_until(until).await;
                 self.pause_until = None;
             }
-            self.connection = Some(self.connect().await?);
+            let connected = match &mut self.connecting {
+                Some(connecting) => connecting.0.as_mut().await,
+                None => {
+                    let connecting = self.connect();
+                    self.connecting.insert(connecting).0.as_mut().await
+                }
+            };
+            self.connecting = None;
+            self.connection = Some(connected?);
         }
         loop {
             if let Some(event) = self.take_line()? {
@@ -269,15 +293,19 @@ impl Changes {
         }))
     }
 
-    async fn connect(&self) -> Result<Connection, AdminError> {
+    fn connect(&self) -> Connecting {
         let server = self.client.servers[self.next_server].clone();
         let parameters = self.options.parameters(self.position);
-        let asked = self.client.open_one(&server, FEED, &parameters, LINES);
-        Ok(Connection {
-            body: asked.await?.into_body(),
-            server,
-            lines: Lines::default(),
-        })
+        let client = self.client.clone();
+        Connecting(Box::pin(async move {
+            let asked = client.open_one(&server, FEED, &parameters, LINES);
+            Ok(Connection {
+                body: asked.await?.into_body(),
+                server,
+                lines: Lines::default(),
+                silent_since: None,
+            })
+        }))
     }
 }
 
@@ -290,7 +318,9 @@ impl Connection {
 
     async fn read_more(&mut self) -> Result<(), AdminError> {
         let server = &self.server;
-        let frame = tokio::time::timeout(SILENCE_LIMIT, self.body.frame()).await;
+        let since = *self.silent_since.get_or_insert_with(Instant::now);
+        let frame = tokio::time::timeout_at(since + SILENCE_LIMIT, self.body.frame()).await;
+        self.silent_since = None;
         let frame = frame.map_err(|_| unreachable(server, &"it says nothing any more"))?;
         let frame = frame.ok_or_else(|| unreachable(server, &"the feed broke off"))?;
         let frame = frame.map_err(|error| unreachable(server, &error))?;

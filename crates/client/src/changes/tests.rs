@@ -219,6 +219,47 @@ fn nobody_reads_a_password_in_a_debug_line() {
     assert!(!text.contains("secret"), "{text}");
 }
 
+/// An admin server that takes one connection, and answers with what it is sent.
+async fn slow() -> (String, tokio::sync::mpsc::UnboundedSender<String>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (sender, mut answers) = tokio::sync::mpsc::unbounded_channel::<String>();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        while let Some(answer) = answers.recv().await {
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+        // No end of the connection: the reader is to notice by itself.
+        std::future::pending::<()>().await;
+    });
+    (address, sender)
+}
+
+#[tokio::test]
+async fn calls_that_are_dropped_go_on_with_one_connection_and_notice_its_silence() {
+    let (address, answers) = slow().await;
+    let options = ChangeOptions::new(&address, "/a");
+    let mut changes = Changes::new(options);
+    // The server has no second connection to give.
+    for _ in 0..50 {
+        let waited = timeout(Duration::from_millis(2), changes.next()).await;
+        assert!(waited.is_err(), "{waited:?}");
+    }
+    answers.send(feed(&[change("0x1.0")])).unwrap();
+    assert_eq!(positions(&mut changes, 1).await, ["0x1.0"]);
+    tokio::time::pause();
+    let mut calls = 0;
+    let event = loop {
+        calls += 1;
+        match timeout(SILENCE_LIMIT / 10, changes.next_event()).await {
+            Ok(event) => break event.unwrap(),
+            Err(_) => assert!(calls < 20, "nobody has noticed"),
+        }
+    };
+    assert!(matches!(event, ChangesEvent::Lost(_)), "{event:?}");
+    assert!(calls > 5, "given up after {calls}");
+}
+
 /// What waits for a change may move to another thread: a task of a runtime with several does.
 #[tokio::test]
 async fn a_feed_may_be_followed_by_a_task() {
