@@ -3,9 +3,9 @@
 use client::{MultiOp, MultiRead, MultiReadResult, Result};
 use serde_json::{Value, json};
 
+use super::Context;
 use super::caller::Caller;
-use super::steps::{Steps, drive, fresh, make, number};
-use super::{Context, Work, Workload};
+use super::steps::{Definition, Steps, fresh, number};
 use crate::check::set::FINAL_READ;
 use crate::history::Event;
 use crate::verdict::Verdict;
@@ -20,7 +20,9 @@ const TRANSFER_MAX: i64 = 10;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bank;
 
-impl Workload for Bank {
+impl Definition for Bank {
+    type Client = Client;
+
     fn name(&self) -> &'static str {
         "bank"
     }
@@ -29,22 +31,13 @@ impl Workload for Bank {
         "a multi is done whole or not at all, and no multiRead sees half of one"
     }
 
-    fn prepare(&self, context: Context) -> Work<'_> {
+    fn top(&self) -> &'static str {
+        TOP
+    }
+
+    fn znodes(&self) -> Vec<(String, String)> {
         let accounts = (0..ACCOUNTS).map(|account| (path(account), EACH.to_string()));
-        let accounts: Vec<_> = accounts.collect();
-        Box::pin(async move { make(context, TOP, &accounts).await })
-    }
-
-    fn run(&self, context: Context) -> Work<'_> {
-        drive(Client::new(context))
-    }
-
-    fn finish(&self, context: Context) -> Work<'_> {
-        Box::pin(async move {
-            let mut client = Client::new(context);
-            client.read(FINAL_READ).await;
-            client.caller.close().await;
-        })
+        accounts.collect()
     }
 
     fn check(&self, events: &[Event], _steps_max: u64) -> Verdict {
@@ -69,25 +62,17 @@ async fn balances(session: &client::Client) -> Result<Vec<Option<(i64, i32)>>> {
     Ok(results.map(balance).collect())
 }
 
-struct Client {
+pub(super) struct Client {
     caller: Caller,
-    first: u64,
 }
 
 impl Client {
-    fn new(context: Context) -> Client {
-        Client {
-            first: context.process,
-            caller: Caller::new(context),
-        }
-    }
-
     async fn read(&mut self, f: &str) {
         let Some(session) = self.caller.session().await else {
             return;
         };
         self.caller.invoke(f, None, Value::Null);
-        let first = self.first;
+        let first = self.caller.first();
         let call = async {
             fresh(&session, TOP, first).await?;
             balances(&session).await
@@ -134,6 +119,12 @@ impl Client {
 }
 
 impl Steps for Client {
+    fn new(context: Context) -> Client {
+        Client {
+            caller: Caller::new(context),
+        }
+    }
+
     fn caller(&mut self) -> &mut Caller {
         &mut self.caller
     }
@@ -143,5 +134,9 @@ impl Steps for Client {
             0 => self.read("read").await,
             _ => self.transfer().await,
         }
+    }
+
+    async fn last(&mut self) {
+        self.read(FINAL_READ).await;
     }
 }

@@ -75,9 +75,9 @@ impl Caller {
         &self.context
     }
 
-    /// The process number under which the next call is recorded.
-    pub fn process(&self) -> u64 {
-        self.process
+    /// Its first process number, which no other client has: it is in the names of what is its own.
+    pub fn first(&self) -> u64 {
+        self.context.process
     }
 
     /// Whether clients go on calling.

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::Context;
 use super::caller::Caller;
-use super::steps::{Steps, drive, fresh, make, number};
-use super::{Context, Work, Workload};
+use super::steps::{Definition, Steps, fresh, number};
 use crate::check::set::FINAL_READ;
 use crate::history::Event;
 use crate::verdict::Verdict;
@@ -18,7 +18,9 @@ const ADD_MAX: i64 = 5;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counter;
 
-impl Workload for Counter {
+impl Definition for Counter {
+    type Client = Client;
+
     fn name(&self) -> &'static str {
         "counter"
     }
@@ -27,20 +29,12 @@ impl Workload for Counter {
         "no acknowledged addition by version is lost, and none is done twice"
     }
 
-    fn prepare(&self, context: Context) -> Work<'_> {
-        Box::pin(async move { make(context, TOP, &[(COUNTER.into(), "0".into())]).await })
+    fn top(&self) -> &'static str {
+        TOP
     }
 
-    fn run(&self, context: Context) -> Work<'_> {
-        drive(Client::new(context))
-    }
-
-    fn finish(&self, context: Context) -> Work<'_> {
-        Box::pin(async move {
-            let mut client = Client::new(context);
-            client.read(FINAL_READ).await;
-            client.caller.close().await;
-        })
+    fn znodes(&self) -> Vec<(String, String)> {
+        vec![(COUNTER.into(), "0".into())]
     }
 
     fn check(&self, events: &[Event], _steps_max: u64) -> Verdict {
@@ -48,25 +42,17 @@ impl Workload for Counter {
     }
 }
 
-struct Client {
+pub(super) struct Client {
     caller: Caller,
-    first: u64,
 }
 
 impl Client {
-    fn new(context: Context) -> Client {
-        Client {
-            first: context.process,
-            caller: Caller::new(context),
-        }
-    }
-
     async fn read(&mut self, f: &str) {
         let Some(session) = self.caller.session().await else {
             return;
         };
         self.caller.invoke(f, None, Value::Null);
-        let first = self.first;
+        let first = self.caller.first();
         let call = async {
             fresh(&session, TOP, first).await?;
             session.get_data(COUNTER).await
@@ -97,6 +83,12 @@ impl Client {
 }
 
 impl Steps for Client {
+    fn new(context: Context) -> Client {
+        Client {
+            caller: Caller::new(context),
+        }
+    }
+
     fn caller(&mut self) -> &mut Caller {
         &mut self.caller
     }
@@ -106,5 +98,9 @@ impl Steps for Client {
             0 => self.read("read").await,
             _ => self.add().await,
         }
+    }
+
+    async fn last(&mut self) {
+        self.read(FINAL_READ).await;
     }
 }

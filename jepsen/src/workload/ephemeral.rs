@@ -7,9 +7,9 @@ use client::{Client as Session, Create, Result};
 use proto::{SessionId, Stat};
 use serde_json::{Value, json};
 
+use super::Context;
 use super::caller::Caller;
-use super::steps::{Steps, drive, make, scratch, session_name};
-use super::{Context, Work, Workload};
+use super::steps::{Definition, Steps, scratch, session_name};
 use crate::check::ephemeral::FINAL_LOOK;
 use crate::history::Event;
 use crate::verdict::Verdict;
@@ -50,7 +50,9 @@ pub(super) struct Ephemeral {
     settings: &'static [(&'static str, &'static str)],
 }
 
-impl Workload for Ephemeral {
+impl Definition for Ephemeral {
+    type Client = Client;
+
     fn name(&self) -> &'static str {
         self.name
     }
@@ -63,25 +65,8 @@ impl Workload for Ephemeral {
         self.settings
     }
 
-    fn prepare(&self, context: Context) -> Work<'_> {
-        Box::pin(make(context, TOP, &[]))
-    }
-
-    fn run(&self, context: Context) -> Work<'_> {
-        drive(Client::new(context))
-    }
-
-    fn finish(&self, context: Context) -> Work<'_> {
-        Box::pin(async move {
-            let mut client = Client::new(context);
-            let deadline = Instant::now() + GONE_LIMIT;
-            for key in 0..KEYS {
-                while !client.look(FINAL_LOOK, key).await && Instant::now() < deadline {
-                    tokio::time::sleep(LOOK).await;
-                }
-            }
-            client.caller.close().await;
-        })
+    fn top(&self) -> &'static str {
+        TOP
     }
 
     fn check(&self, events: &[Event], _steps_max: u64) -> Verdict {
@@ -95,19 +80,11 @@ fn name(key: usize) -> String {
     format!("e{key}")
 }
 
-struct Client {
+pub(super) struct Client {
     caller: Caller,
-    first: u64,
 }
 
 impl Client {
-    fn new(context: Context) -> Client {
-        Client {
-            first: context.process,
-            caller: Caller::new(context).with_session_timeout(SESSION_TIMEOUT),
-        }
-    }
-
     /// Whose a znode is, and whether it is nobody's.
     async fn look(&mut self, f: &str, key: usize) -> bool {
         let Some(session) = self.caller.session().await else {
@@ -115,7 +92,7 @@ impl Client {
         };
         let (path, name) = (format!("{TOP}/{}", name(key)), name(key));
         self.caller.invoke(f, Some(&name), Value::Null);
-        let call = seen(&session, &path, self.first);
+        let call = seen(&session, &path, self.caller.first());
         let outcome = self.caller.conclude(f, Some(&name), call, |(as_of, stat)| {
             let owner = stat.map(|stat| SessionId(stat.ephemeral_owner).to_string());
             let created = stat.map(|stat| stat.czxid);
@@ -147,7 +124,7 @@ impl Client {
         let Some(session) = self.caller.session().await else {
             return;
         };
-        let path = scratch(TOP, self.first);
+        let path = scratch(TOP, self.caller.first());
         self.caller.invoke("touch", None, Value::Null);
         let call = session.set_data(&path, "", -1);
         self.caller
@@ -183,6 +160,12 @@ async fn seen(session: &Session, path: &str, client: u64) -> Result<(i64, Option
 }
 
 impl Steps for Client {
+    fn new(context: Context) -> Client {
+        Client {
+            caller: Caller::new(context).with_session_timeout(SESSION_TIMEOUT),
+        }
+    }
+
     fn caller(&mut self) -> &mut Caller {
         &mut self.caller
     }
@@ -198,6 +181,15 @@ impl Steps for Client {
             _ => {
                 let rest = self.caller.rng.u64(REST_MS);
                 self.caller.rest(Duration::from_millis(rest)).await;
+            }
+        }
+    }
+
+    async fn last(&mut self) {
+        let deadline = Instant::now() + GONE_LIMIT;
+        for key in 0..KEYS {
+            while !self.look(FINAL_LOOK, key).await && Instant::now() < deadline {
+                tokio::time::sleep(LOOK).await;
             }
         }
     }

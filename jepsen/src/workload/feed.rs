@@ -9,9 +9,9 @@ use proto::Zxid;
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::Context;
 use super::caller::{Caller, Outcome};
-use super::steps::{Steps, drive, make};
-use super::{Context, Work, Workload};
+use super::steps::{Definition, Steps};
 use crate::check::feed::FINAL_FOLLOW;
 use crate::history::Event;
 use crate::verdict::Verdict;
@@ -29,7 +29,9 @@ const END_LIMIT: Duration = Duration::from_secs(40);
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Feed;
 
-impl Workload for Feed {
+impl Definition for Feed {
+    type Client = Client;
+
     fn name(&self) -> &'static str {
         "feed"
     }
@@ -50,28 +52,12 @@ impl Workload for Feed {
         true
     }
 
-    fn prepare(&self, context: Context) -> Work<'_> {
-        let znodes: Vec<_> = (0..KEYS).map(|key| (path(key), String::new())).collect();
-        Box::pin(async move { make(context, TOP, &znodes).await })
+    fn top(&self) -> &'static str {
+        TOP
     }
 
-    fn run(&self, context: Context) -> Work<'_> {
-        // Some write, the others follow.
-        match context.process % 2 {
-            0 => drive(Writer(Caller::new(context))),
-            _ => drive(Follower::new(context)),
-        }
-    }
-
-    fn finish(&self, context: Context) -> Work<'_> {
-        Box::pin(async move {
-            let mut writer = Writer(Caller::new(context.clone()));
-            let last = writer.write().await;
-            writer.0.close().await;
-            if let Some(last) = last {
-                Follower::new(context).follow_to_the_end(last).await;
-            }
-        })
+    fn znodes(&self) -> Vec<(String, String)> {
+        (0..KEYS).map(|key| (path(key), String::new())).collect()
     }
 
     fn check(&self, events: &[Event], _steps_max: u64) -> Verdict {
@@ -83,7 +69,7 @@ fn path(key: usize) -> String {
     format!("{TOP}/f{key}")
 }
 
-struct Writer(Caller);
+pub(super) struct Writer(Caller);
 
 impl Writer {
     /// One or two changes in one transaction, whose zxid it gives.
@@ -118,20 +104,9 @@ fn zxid(results: &[MultiResult]) -> Option<i64> {
     })
 }
 
-impl Steps for Writer {
-    fn caller(&mut self) -> &mut Caller {
-        &mut self.0
-    }
-
-    async fn step(&mut self) {
-        self.write().await;
-    }
-}
-
 /// One that follows feeds, one after the other: a feed that cannot go on is followed by another.
-struct Follower {
+pub(super) struct Follower {
     caller: Caller,
-    first: u64,
     number: u64,
     /// Where the feed begins.
     after: i64,
@@ -146,7 +121,6 @@ impl Follower {
             0,
         );
         Follower {
-            first: context.process,
             caller: Caller::new(context),
             number: 0,
             after: 0,
@@ -156,7 +130,7 @@ impl Follower {
 
     /// What comes within some time, and the greatest zxid of it.
     async fn follow(&mut self, f: &str) -> Option<i64> {
-        let name = format!("{}-{}", self.first, self.number);
+        let name = format!("{}-{}", self.caller.first(), self.number);
         self.caller
             .invoke(f, Some(&name), json!({"after": self.after}));
         let mut got: Vec<(i64, u32, String)> = Vec::new();
@@ -210,12 +184,41 @@ fn feed(admin: &Arc<[String]>, rng: &mut fastrand::Rng, after: i64) -> Changes {
     Changes::new(options.with_start(Start::From(Zxid(after + 1))))
 }
 
-impl Steps for Follower {
+/// Some write, the others follow.
+pub(super) enum Client {
+    Writes(Writer),
+    Follows(Follower),
+}
+
+impl Steps for Client {
+    fn new(context: Context) -> Client {
+        match context.process % 2 {
+            0 => Client::Writes(Writer(Caller::new(context))),
+            _ => Client::Follows(Follower::new(context)),
+        }
+    }
+
     fn caller(&mut self) -> &mut Caller {
-        &mut self.caller
+        match self {
+            Client::Writes(writer) => &mut writer.0,
+            Client::Follows(follower) => &mut follower.caller,
+        }
     }
 
     async fn step(&mut self) {
-        self.follow("follow").await;
+        match self {
+            Client::Writes(writer) => drop(writer.write().await),
+            Client::Follows(follower) => drop(follower.follow("follow").await),
+        }
+    }
+
+    async fn last(&mut self) {
+        let context = self.caller().context().clone();
+        let mut writer = Writer(Caller::new(context.clone()));
+        let last = writer.write().await;
+        writer.0.close().await;
+        if let Some(last) = last {
+            Follower::new(context).follow_to_the_end(last).await;
+        }
     }
 }

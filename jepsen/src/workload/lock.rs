@@ -6,9 +6,9 @@ use client::{MultiOp, MultiResult};
 use recipes::Mutex;
 use serde_json::json;
 
+use super::Context;
 use super::caller::{Caller, Outcome};
-use super::steps::{Steps, drive, make};
-use super::{Context, Work, Workload};
+use super::steps::{Definition, Steps};
 use crate::history::Event;
 use crate::verdict::Verdict;
 
@@ -24,7 +24,9 @@ const USES_MAX: u32 = 5;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Lock;
 
-impl Workload for Lock {
+impl Definition for Lock {
+    type Client = Client;
+
     fn name(&self) -> &'static str {
         "lock"
     }
@@ -33,20 +35,12 @@ impl Workload for Lock {
         "of a lock by the recipe no holder writes, guarded by its znode, once a later one has"
     }
 
-    fn prepare(&self, context: Context) -> Work<'_> {
-        Box::pin(async move { make(context, TOP, &[(GUARDED.into(), String::new())]).await })
+    fn top(&self) -> &'static str {
+        TOP
     }
 
-    fn run(&self, context: Context) -> Work<'_> {
-        drive(Client(Caller::new(context)))
-    }
-
-    fn finish(&self, context: Context) -> Work<'_> {
-        Box::pin(async move {
-            let mut client = Client(Caller::new(context));
-            client.step().await;
-            client.0.close().await;
-        })
+    fn znodes(&self) -> Vec<(String, String)> {
+        vec![(GUARDED.into(), String::new())]
     }
 
     fn check(&self, events: &[Event], _steps_max: u64) -> Verdict {
@@ -54,9 +48,13 @@ impl Workload for Lock {
     }
 }
 
-struct Client(Caller);
+pub(super) struct Client(Caller);
 
 impl Steps for Client {
+    fn new(context: Context) -> Client {
+        Client(Caller::new(context))
+    }
+
     fn caller(&mut self) -> &mut Caller {
         &mut self.0
     }
@@ -91,6 +89,10 @@ impl Steps for Client {
             }
         }
         tokio::time::timeout(WAIT_MAX, guard.release()).await.ok();
+    }
+
+    async fn last(&mut self) {
+        self.step().await;
     }
 }
 

@@ -3,9 +3,9 @@
 use client::Client as Session;
 use serde_json::{Value, json};
 
+use super::Context;
 use super::caller::Caller;
-use super::steps::{Steps, drive, make};
-use super::{Context, Work, Workload};
+use super::steps::{Definition, Steps};
 use crate::history::Event;
 use crate::verdict::Verdict;
 
@@ -16,7 +16,9 @@ const KEYS: usize = 4;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Monotonic;
 
-impl Workload for Monotonic {
+impl Definition for Monotonic {
+    type Client = Client;
+
     fn name(&self) -> &'static str {
         "monotonic"
     }
@@ -25,23 +27,12 @@ impl Workload for Monotonic {
         "what a session sees never goes back, over fail-over and several znodes, its own writes too"
     }
 
-    fn prepare(&self, context: Context) -> Work<'_> {
-        let znodes: Vec<_> = (0..KEYS).map(|key| (path(key), String::new())).collect();
-        Box::pin(async move { make(context, TOP, &znodes).await })
+    fn top(&self) -> &'static str {
+        TOP
     }
 
-    fn run(&self, context: Context) -> Work<'_> {
-        drive(Client(Caller::new(context).keeping_session()))
-    }
-
-    fn finish(&self, context: Context) -> Work<'_> {
-        Box::pin(async move {
-            let mut client = Client(Caller::new(context));
-            for key in 0..KEYS {
-                client.read(key).await;
-            }
-            client.0.close().await;
-        })
+    fn znodes(&self) -> Vec<(String, String)> {
+        (0..KEYS).map(|key| (path(key), String::new())).collect()
     }
 
     fn check(&self, events: &[Event], _steps_max: u64) -> Verdict {
@@ -63,7 +54,7 @@ fn seen(session: &Session, zxid: i64, version: i32) -> Value {
     json!({"session": session, "zxid": zxid, "version": version})
 }
 
-struct Client(Caller);
+pub(super) struct Client(Caller);
 
 impl Client {
     async fn read(&mut self, key: usize) {
@@ -96,6 +87,10 @@ impl Client {
 }
 
 impl Steps for Client {
+    fn new(context: Context) -> Client {
+        Client(Caller::new(context).keeping_session())
+    }
+
     fn caller(&mut self) -> &mut Caller {
         &mut self.0
     }
@@ -105,6 +100,12 @@ impl Steps for Client {
         match self.0.rng.u8(..5) {
             0 => self.write(key).await,
             _ => self.read(key).await,
+        }
+    }
+
+    async fn last(&mut self) {
+        for key in 0..KEYS {
+            self.read(key).await;
         }
     }
 }

@@ -12,9 +12,9 @@ use proto::request::SetDataRequest;
 use proto::{OpCode, Xid};
 use serde_json::json;
 
+use super::Context;
 use super::caller::{CALL_LIMIT, Caller, Outcome};
-use super::steps::{Steps, drive, make, scratch};
-use super::{Context, Work, Workload};
+use super::steps::{Definition, Steps, scratch};
 use crate::history::Event;
 use crate::verdict::Verdict;
 
@@ -29,7 +29,9 @@ const MOVES_MAX: u64 = 20;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Owner;
 
-impl Workload for Owner {
+impl Definition for Owner {
+    type Client = Client;
+
     fn name(&self) -> &'static str {
         "owner"
     }
@@ -38,16 +40,8 @@ impl Workload for Owner {
         "once a session has moved to another connection no write over an older one is carried out"
     }
 
-    fn prepare(&self, context: Context) -> Work<'_> {
-        Box::pin(make(context, TOP, &[]))
-    }
-
-    fn run(&self, context: Context) -> Work<'_> {
-        drive(Client::new(context))
-    }
-
-    fn finish(&self, _context: Context) -> Work<'_> {
-        Box::pin(std::future::ready(()))
+    fn top(&self) -> &'static str {
+        TOP
     }
 
     fn check(&self, events: &[Event], _steps_max: u64) -> Verdict {
@@ -62,22 +56,13 @@ struct Numbered {
     next_xid: i32,
 }
 
-struct Client {
+pub(super) struct Client {
     caller: Caller,
-    first: u64,
     /// The newest two of one session, the newest last.
     connections: Vec<Numbered>,
 }
 
 impl Client {
-    fn new(context: Context) -> Client {
-        Client {
-            first: context.process,
-            caller: Caller::new(context),
-            connections: Vec::new(),
-        }
-    }
-
     /// Another connection for the session, or for a new one.
     async fn claim(&mut self) {
         let members = Arc::clone(&self.caller.context().members);
@@ -126,7 +111,7 @@ impl Client {
         let session = numbered.connection.accepted.session.id.to_string();
         let value = json!({"session": session, "connection": numbered.number});
         self.caller.invoke("write", None, value);
-        let path = scratch(TOP, self.first);
+        let path = scratch(TOP, self.caller.first());
         let call = written(numbered, &path);
         let outcome = match tokio::time::timeout(CALL_LIMIT, call).await {
             Ok(Ok(zxid)) => Outcome::Done(zxid),
@@ -170,6 +155,13 @@ async fn written(numbered: &mut Numbered, path: &str) -> Result<i64, String> {
 }
 
 impl Steps for Client {
+    fn new(context: Context) -> Client {
+        Client {
+            caller: Caller::new(context),
+            connections: Vec::new(),
+        }
+    }
+
     fn caller(&mut self) -> &mut Caller {
         &mut self.caller
     }
@@ -189,4 +181,7 @@ impl Steps for Client {
             (Some(_), _) => self.write(0).await,
         }
     }
+
+    /// Nothing: who owns a session that nobody moves says nothing.
+    async fn last(&mut self) {}
 }

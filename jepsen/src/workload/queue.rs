@@ -3,9 +3,9 @@
 use client::{Create, MultiRead, MultiReadResult, Result};
 use serde_json::{Value, json};
 
+use super::Context;
 use super::caller::Caller;
-use super::steps::{Steps, drive, fresh, make, number};
-use super::{Context, Work, Workload};
+use super::steps::{Definition, Steps, fresh, number};
 use crate::check::set::FINAL_READ;
 use crate::history::Event;
 use crate::verdict::Verdict;
@@ -21,7 +21,9 @@ const CHOICE: usize = 3;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Queue;
 
-impl Workload for Queue {
+impl Definition for Queue {
+    type Client = Client;
+
     fn name(&self) -> &'static str {
         "queue"
     }
@@ -30,20 +32,12 @@ impl Workload for Queue {
         "each item of a queue is taken once at most, and no acknowledged one is lost"
     }
 
-    fn prepare(&self, context: Context) -> Work<'_> {
-        Box::pin(async move { make(context, TOP, &[(ITEMS.into(), String::new())]).await })
+    fn top(&self) -> &'static str {
+        TOP
     }
 
-    fn run(&self, context: Context) -> Work<'_> {
-        drive(Client::new(context))
-    }
-
-    fn finish(&self, context: Context) -> Work<'_> {
-        Box::pin(async move {
-            let mut client = Client::new(context);
-            client.read_all().await;
-            client.caller.close().await;
-        })
+    fn znodes(&self) -> Vec<(String, String)> {
+        vec![(ITEMS.into(), String::new())]
     }
 
     fn check(&self, events: &[Event], _steps_max: u64) -> Verdict {
@@ -51,27 +45,18 @@ impl Workload for Queue {
     }
 }
 
-struct Client {
+pub(super) struct Client {
     caller: Caller,
-    first: u64,
     put: u64,
 }
 
 impl Client {
-    fn new(context: Context) -> Client {
-        Client {
-            first: context.process,
-            caller: Caller::new(context),
-            put: 0,
-        }
-    }
-
     async fn read_all(&mut self) {
         let Some(session) = self.caller.session().await else {
             return;
         };
         self.caller.invoke(FINAL_READ, None, Value::Null);
-        let first = self.first;
+        let first = self.caller.first();
         let call = async {
             fresh(&session, TOP, first).await?;
             items(&session).await
@@ -82,7 +67,7 @@ impl Client {
     }
 
     async fn put(&mut self, session: &client::Client) {
-        let item = self.put * self.caller.context().processes + self.first;
+        let item = self.put * self.caller.context().processes + self.caller.first();
         self.put += 1;
         let create = Create::persistent().sequential();
         let path = format!("{ITEMS}/i-");
@@ -108,6 +93,13 @@ impl Client {
 }
 
 impl Steps for Client {
+    fn new(context: Context) -> Client {
+        Client {
+            caller: Caller::new(context),
+            put: 0,
+        }
+    }
+
     fn caller(&mut self) -> &mut Caller {
         &mut self.caller
     }
@@ -127,6 +119,10 @@ impl Steps for Client {
             None if is_put => self.put(&session).await,
             None => {}
         }
+    }
+
+    async fn last(&mut self) {
+        self.read_all().await;
     }
 }
 

@@ -3,9 +3,9 @@
 use client::{Create, MultiRead, MultiReadResult, Result};
 use serde_json::{Value, json};
 
+use super::Context;
 use super::caller::{Caller, Outcome};
-use super::steps::{Steps, drive, fresh, make};
-use super::{Context, Work, Workload};
+use super::steps::{Definition, Steps, fresh};
 use crate::check::quota::LIMIT;
 use crate::check::set::FINAL_READ;
 use crate::history::Event;
@@ -22,7 +22,9 @@ const COUNT: &str = "count=";
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Quota;
 
-impl Workload for Quota {
+impl Definition for Quota {
+    type Client = Client;
+
     fn name(&self) -> &'static str {
         "quota"
     }
@@ -35,7 +37,11 @@ impl Workload for Quota {
         &[("enforceQuota", "true")]
     }
 
-    fn prepare(&self, context: Context) -> Work<'_> {
+    fn top(&self) -> &'static str {
+        TOP
+    }
+
+    fn znodes(&self) -> Vec<(String, String)> {
         let mut znodes = vec![(BOX.to_owned(), String::new())];
         for end in ["/jepsen-quota", "/jepsen-quota/box"] {
             znodes.push((format!("/zookeeper/quota{end}"), String::new()));
@@ -43,19 +49,7 @@ impl Workload for Quota {
         let limits = format!("count=-1,bytes=-1=;countHardLimit={LIMIT}");
         znodes.push((LIMITS.to_owned(), limits));
         znodes.push((USAGE.to_owned(), "count=1,bytes=0".to_owned()));
-        Box::pin(async move { make(context, TOP, &znodes).await })
-    }
-
-    fn run(&self, context: Context) -> Work<'_> {
-        drive(Client::new(context))
-    }
-
-    fn finish(&self, context: Context) -> Work<'_> {
-        Box::pin(async move {
-            let mut client = Client::new(context);
-            client.read(FINAL_READ).await;
-            client.caller.close().await;
-        })
+        znodes
     }
 
     fn check(&self, events: &[Event], _steps_max: u64) -> Verdict {
@@ -63,30 +57,20 @@ impl Workload for Quota {
     }
 }
 
-struct Client {
+pub(super) struct Client {
     caller: Caller,
-    first: u64,
     added: u64,
     /// Names of its own that may be there.
     mine: Vec<String>,
 }
 
 impl Client {
-    fn new(context: Context) -> Client {
-        Client {
-            first: context.process,
-            caller: Caller::new(context),
-            added: 0,
-            mine: Vec::new(),
-        }
-    }
-
     async fn read(&mut self, f: &str) {
         let Some(session) = self.caller.session().await else {
             return;
         };
         self.caller.invoke(f, None, Value::Null);
-        let first = self.first;
+        let first = self.caller.first();
         let call = async {
             fresh(&session, TOP, first).await?;
             shown(&session).await
@@ -98,7 +82,7 @@ impl Client {
         let Some(session) = self.caller.session().await else {
             return;
         };
-        let name = format!("{}-{}", self.first, self.added);
+        let name = format!("{}-{}", self.caller.first(), self.added);
         let path = format!("{BOX}/{name}");
         self.added += 1;
         self.mine.push(path.clone());
@@ -157,6 +141,14 @@ fn count(usage: &[u8]) -> Option<i64> {
 }
 
 impl Steps for Client {
+    fn new(context: Context) -> Client {
+        Client {
+            caller: Caller::new(context),
+            added: 0,
+            mine: Vec::new(),
+        }
+    }
+
     fn caller(&mut self) -> &mut Caller {
         &mut self.caller
     }
@@ -167,6 +159,10 @@ impl Steps for Client {
             5..=7 => self.remove().await,
             _ => self.read("read").await,
         }
+    }
+
+    async fn last(&mut self) {
+        self.read(FINAL_READ).await;
     }
 }
 

@@ -5,9 +5,9 @@ use client::{Client as Session, Error, Result};
 use proto::request::ReconfigRequest;
 use serde_json::{Value, json};
 
+use super::Context;
 use super::caller::Caller;
-use super::steps::{Steps, drive, fresh, make};
-use super::{Context, Work, Workload};
+use super::steps::{Definition, Steps, fresh};
 use crate::check::set::FINAL_READ;
 use crate::history::Event;
 use crate::verdict::Verdict;
@@ -24,7 +24,9 @@ const VOTERS_MIN: usize = 2;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reconfig;
 
-impl Workload for Reconfig {
+impl Definition for Reconfig {
+    type Client = Client;
+
     fn name(&self) -> &'static str {
         "reconfig"
     }
@@ -33,20 +35,8 @@ impl Workload for Reconfig {
         "lists of members follow each other, each made of the one before, and no acknowledged is lost"
     }
 
-    fn prepare(&self, context: Context) -> Work<'_> {
-        Box::pin(make(context, TOP, &[]))
-    }
-
-    fn run(&self, context: Context) -> Work<'_> {
-        drive(Client::new(context))
-    }
-
-    fn finish(&self, context: Context) -> Work<'_> {
-        Box::pin(async move {
-            let mut client = Client::new(context);
-            client.read(FINAL_READ).await;
-            client.caller.close().await;
-        })
+    fn top(&self) -> &'static str {
+        TOP
     }
 
     fn check(&self, events: &[Event], _steps_max: u64) -> Verdict {
@@ -98,25 +88,17 @@ async fn list(session: &Session) -> Result<List> {
     list.ok_or(Error::NoServers)
 }
 
-struct Client {
+pub(super) struct Client {
     caller: Caller,
-    first: u64,
 }
 
 impl Client {
-    fn new(context: Context) -> Client {
-        Client {
-            first: context.process,
-            caller: Caller::new(context),
-        }
-    }
-
     async fn read(&mut self, f: &str) {
         let Some(session) = self.caller.session().await else {
             return;
         };
         self.caller.invoke(f, None, Value::Null);
-        let first = self.first;
+        let first = self.caller.first();
         let call = async {
             fresh(&session, TOP, first).await?;
             list(&session).await
@@ -169,6 +151,12 @@ impl Client {
 }
 
 impl Steps for Client {
+    fn new(context: Context) -> Client {
+        Client {
+            caller: Caller::new(context),
+        }
+    }
+
     fn caller(&mut self) -> &mut Caller {
         &mut self.caller
     }
@@ -178,6 +166,10 @@ impl Steps for Client {
             0 => self.change().await,
             _ => self.read("read").await,
         }
+    }
+
+    async fn last(&mut self) {
+        self.read(FINAL_READ).await;
     }
 }
 

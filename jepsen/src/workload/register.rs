@@ -10,11 +10,11 @@
 //! has lost its quorum unseen. So a read writes first, into a znode of the client's own: the server
 //! that answers has applied that write, and with it all that was committed before.
 
-use client::{Create, MultiOp};
 use serde_json::{Value, json};
 
+use super::Context;
 use super::caller::{Caller, Outcome};
-use super::{Context, Work, Workload};
+use super::steps::{Definition, Steps, fresh, number};
 use crate::history::Event;
 use crate::verdict::Verdict;
 
@@ -27,7 +27,9 @@ const KEYS: usize = 5;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Register;
 
-impl Workload for Register {
+impl Definition for Register {
+    type Client = Client;
+
     fn name(&self) -> &'static str {
         "register"
     }
@@ -36,61 +38,18 @@ impl Workload for Register {
         "reads, writes and compare-and-set by version of a znode are linearizable"
     }
 
-    fn prepare(&self, context: Context) -> Work<'_> {
-        Box::pin(prepare(context))
+    fn top(&self) -> &'static str {
+        TOP
     }
 
-    fn run(&self, context: Context) -> Work<'_> {
-        Box::pin(async move {
-            let mut client = Client {
-                newest: [0; KEYS],
-                next: 1,
-                first: context.process,
-                caller: Caller::new(context),
-            };
-            while client.caller.is_running() {
-                client.step().await;
-            }
-            client.caller.close().await;
-        })
-    }
-
-    fn finish(&self, context: Context) -> Work<'_> {
-        Box::pin(async move {
-            let mut client = Client {
-                newest: [0; KEYS],
-                next: 1,
-                first: context.process,
-                caller: Caller::new(context),
-            };
-            for key in 0..KEYS {
-                client.read(key).await;
-            }
-            client.caller.close().await;
-        })
+    fn znodes(&self) -> Vec<(String, String)> {
+        (0..KEYS).map(|key| (path(key), "0".to_owned())).collect()
     }
 
     fn check(&self, events: &[Event], steps_max: u64) -> Verdict {
         let model = crate::check::register::Register { start: (0, 0) };
         crate::check::linearizable::check(&model, events, steps_max)
     }
-}
-
-async fn prepare(context: Context) {
-    let clients = context.processes;
-    let mut caller = Caller::new(context);
-    let Some(session) = caller.session().await else {
-        return;
-    };
-    let persistent = Create::persistent();
-    session.create(TOP, "", &persistent).await.ok();
-    for key in 0..KEYS {
-        session.create(&path(key), "0", &persistent).await.ok();
-    }
-    for client in 0..clients {
-        session.create(&scratch(client), "", &persistent).await.ok();
-    }
-    caller.close().await;
 }
 
 fn path(key: usize) -> String {
@@ -101,39 +60,24 @@ fn name(key: usize) -> String {
     format!("r{key}")
 }
 
-/// Where a client writes before it reads.
-fn scratch(client: u64) -> String {
-    format!("{TOP}/scratch-{client}")
-}
-
-struct Client {
+pub(super) struct Client {
     caller: Caller,
     /// The newest version of each register that it has seen.
     newest: [i32; KEYS],
     /// No two writes of a run have the same data.
     next: u64,
-    first: u64,
 }
 
 impl Client {
-    async fn step(&mut self) {
-        let key = self.caller.rng.usize(..KEYS);
-        match self.caller.rng.u8(..4) {
-            0 => self.read(key).await,
-            1 => self.write(key).await,
-            _ => self.cas(key).await,
-        }
-    }
-
     async fn read(&mut self, key: usize) {
         let Some(session) = self.caller.session().await else {
             return;
         };
         let (path, name) = (path(key), name(key));
-        let first = MultiOp::set_data(&scratch(self.first), "", -1);
+        let first = self.caller.first();
         self.caller.invoke("read", Some(&name), Value::Null);
         let call = async {
-            session.multi(std::slice::from_ref(&first)).await?;
+            fresh(&session, TOP, first).await?;
             session.get_data(&path).await
         };
         let call = async {
@@ -182,13 +126,37 @@ impl Client {
 
     /// Data that nobody else writes in the run.
     fn fresh(&mut self) -> u64 {
-        let data = self.next * self.caller.context().processes + self.first;
+        let data = self.next * self.caller.context().processes + self.caller.first();
         self.next += 1;
         data
     }
 }
 
-/// What a register holds; whatever nobody writes is null in the history, and wrong there.
-fn number(data: Option<&[u8]>) -> Option<u64> {
-    std::str::from_utf8(data?).ok()?.parse().ok()
+impl Steps for Client {
+    fn new(context: Context) -> Client {
+        Client {
+            newest: [0; KEYS],
+            next: 1,
+            caller: Caller::new(context),
+        }
+    }
+
+    fn caller(&mut self) -> &mut Caller {
+        &mut self.caller
+    }
+
+    async fn step(&mut self) {
+        let key = self.caller.rng.usize(..KEYS);
+        match self.caller.rng.u8(..4) {
+            0 => self.read(key).await,
+            1 => self.write(key).await,
+            _ => self.cas(key).await,
+        }
+    }
+
+    async fn last(&mut self) {
+        for key in 0..KEYS {
+            self.read(key).await;
+        }
+    }
 }

@@ -3,9 +3,9 @@
 use client::{Create, Error};
 use serde_json::{Value, json};
 
+use super::Context;
 use super::caller::Caller;
-use super::steps::{SCRATCH, Steps, drive, fresh, make};
-use super::{Context, Work, Workload};
+use super::steps::{Definition, SCRATCH, Steps, fresh};
 use crate::check::set::FINAL_READ;
 use crate::history::Event;
 use crate::verdict::Verdict;
@@ -22,7 +22,9 @@ const NO_NODE: i32 = -101;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Set;
 
-impl Workload for Set {
+impl Definition for Set {
+    type Client = Client;
+
     fn name(&self) -> &'static str {
         "set"
     }
@@ -31,27 +33,8 @@ impl Workload for Set {
         "every acknowledged create is in all reads that begin afterwards, and no refused one is"
     }
 
-    fn prepare(&self, context: Context) -> Work<'_> {
-        Box::pin(make(context, TOP, &[]))
-    }
-
-    fn run(&self, context: Context) -> Work<'_> {
-        drive(Client::new(context))
-    }
-
-    fn finish(&self, context: Context) -> Work<'_> {
-        Box::pin(async move {
-            let mut client = Client::new(context);
-            let Some(session) = client.caller.session().await else {
-                return;
-            };
-            fresh(&session, TOP, client.first).await.ok();
-            let sets = session.get_children(TOP).await.unwrap_or_default();
-            for set in sets.iter().filter(|set| !set.starts_with(SCRATCH)) {
-                client.read(FINAL_READ, set).await;
-            }
-            client.caller.close().await;
-        })
+    fn top(&self) -> &'static str {
+        TOP
     }
 
     fn check(&self, events: &[Event], _steps_max: u64) -> Verdict {
@@ -59,28 +42,19 @@ impl Workload for Set {
     }
 }
 
-struct Client {
+pub(super) struct Client {
     caller: Caller,
-    first: u64,
     added: u64,
 }
 
 impl Client {
-    fn new(context: Context) -> Client {
-        Client {
-            first: context.process,
-            caller: Caller::new(context),
-            added: 0,
-        }
-    }
-
     async fn read(&mut self, f: &str, set: &str) {
         let Some(session) = self.caller.session().await else {
             return;
         };
         let path = format!("{TOP}/{set}");
         self.caller.invoke(f, Some(set), Value::Null);
-        let first = self.first;
+        let first = self.caller.first();
         let call = async {
             fresh(&session, TOP, first).await?;
             match session.get_children(&path).await {
@@ -103,7 +77,7 @@ impl Client {
         let Some(session) = self.caller.session().await else {
             return;
         };
-        let element = self.added * self.caller.context().processes + self.first;
+        let element = self.added * self.caller.context().processes + self.caller.first();
         self.added += 1;
         let (directory, path) = (format!("{TOP}/{set}"), format!("{TOP}/{set}/{element}"));
         let persistent = Create::persistent();
@@ -123,6 +97,13 @@ impl Client {
 }
 
 impl Steps for Client {
+    fn new(context: Context) -> Client {
+        Client {
+            caller: Caller::new(context),
+            added: 0,
+        }
+    }
+
     fn caller(&mut self) -> &mut Caller {
         &mut self.caller
     }
@@ -132,6 +113,17 @@ impl Steps for Client {
         match self.caller.rng.u32(..READ_EVERY) {
             0 => self.read("read", &set).await,
             _ => self.add(&set).await,
+        }
+    }
+
+    async fn last(&mut self) {
+        let Some(session) = self.caller.session().await else {
+            return;
+        };
+        fresh(&session, TOP, self.caller.first()).await.ok();
+        let sets = session.get_children(TOP).await.unwrap_or_default();
+        for set in sets.iter().filter(|set| !set.starts_with(SCRATCH)) {
+            self.read(FINAL_READ, set).await;
         }
     }
 }

@@ -1,33 +1,109 @@
-//! What the clients of several workloads have in common.
+//! What all workloads have in common: znodes are made, clients do one thing after the other, and at
+//! the end one of them reads.
 
 use client::{Client, Create, MultiOp, Result};
 
 use super::caller::Caller;
-use super::{Context, Work};
+use super::{Context, Work, Workload};
+use crate::history::Event;
+use crate::verdict::Verdict;
+
+/// What a workload has of its own.
+pub(super) trait Definition: Send + Sync {
+    /// Its clients.
+    type Client: Steps + 'static;
+
+    /// See [`Workload::name`].
+    fn name(&self) -> &'static str;
+
+    /// See [`Workload::promise`].
+    fn promise(&self) -> &'static str;
+
+    /// See [`Workload::settings`].
+    fn settings(&self) -> &'static [(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// See [`Workload::asks_admin`].
+    fn asks_admin(&self) -> bool {
+        false
+    }
+
+    /// The znode above all of its own.
+    fn top(&self) -> &'static str;
+
+    /// Persistent znodes that are there before any client, path and data.
+    fn znodes(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    /// See [`Workload::check`].
+    fn check(&self, events: &[Event], steps_max: u64) -> Verdict;
+}
 
 /// A client that does one thing after the other.
-pub(super) trait Steps: Send {
+pub(super) trait Steps: Send + Sized {
+    /// One without a session yet.
+    fn new(context: Context) -> Self;
+
     /// What it calls with.
     fn caller(&mut self) -> &mut Caller;
 
     /// One thing.
     fn step(&mut self) -> impl Future<Output = ()> + Send;
+
+    /// What is read once all members serve again.
+    fn last(&mut self) -> impl Future<Output = ()> + Send;
 }
 
-/// Steps as long as faults are made.
-pub(super) fn drive<'a>(mut client: impl Steps + 'a) -> Work<'a> {
-    Box::pin(async move {
-        while client.caller().is_running() {
-            client.step().await;
-            let pace = client.caller().context().pace;
-            tokio::time::sleep(pace).await;
-        }
-        client.caller().close().await;
-    })
+impl<D: Definition> Workload for D {
+    fn name(&self) -> &'static str {
+        Definition::name(self)
+    }
+
+    fn promise(&self) -> &'static str {
+        Definition::promise(self)
+    }
+
+    fn settings(&self) -> &'static [(&'static str, &'static str)] {
+        Definition::settings(self)
+    }
+
+    fn asks_admin(&self) -> bool {
+        Definition::asks_admin(self)
+    }
+
+    fn prepare(&self, context: Context) -> Work<'_> {
+        Box::pin(async move { make(context, self.top(), &self.znodes()).await })
+    }
+
+    fn run(&self, context: Context) -> Work<'_> {
+        Box::pin(async move {
+            let mut client = D::Client::new(context);
+            while client.caller().is_running() {
+                client.step().await;
+                let pace = client.caller().context().pace;
+                tokio::time::sleep(pace).await;
+            }
+            client.caller().close().await;
+        })
+    }
+
+    fn finish(&self, context: Context) -> Work<'_> {
+        Box::pin(async move {
+            let mut client = D::Client::new(context);
+            client.last().await;
+            client.caller().close().await;
+        })
+    }
+
+    fn check(&self, events: &[Event], steps_max: u64) -> Verdict {
+        Definition::check(self, events, steps_max)
+    }
 }
 
 /// Makes the persistent znodes with their data, and one for each client's [`fresh`] reads.
-pub(super) async fn make(context: Context, top: &str, znodes: &[(String, String)]) {
+async fn make(context: Context, top: &str, znodes: &[(String, String)]) {
     let clients = context.processes;
     let mut caller = Caller::new(context);
     let Some(session) = caller.session().await else {

@@ -5,9 +5,9 @@
 use client::Client as Session;
 use serde_json::{Value, json};
 
+use super::Context;
 use super::caller::Caller;
-use super::steps::{Steps, drive, make, scratch};
-use super::{Context, Work, Workload};
+use super::steps::{Definition, Steps, scratch};
 use crate::check::set::FINAL_READ;
 use crate::history::Event;
 use crate::verdict::Verdict;
@@ -19,7 +19,9 @@ const KEYS: usize = 3;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Synced;
 
-impl Workload for Synced {
+impl Definition for Synced {
+    type Client = Client;
+
     fn name(&self) -> &'static str {
         "sync"
     }
@@ -28,23 +30,12 @@ impl Workload for Synced {
         "a read behind a sync shows all that was acknowledged or read before the sync began"
     }
 
-    fn prepare(&self, context: Context) -> Work<'_> {
-        let znodes: Vec<_> = (0..KEYS).map(|key| (path(key), String::new())).collect();
-        Box::pin(async move { make(context, TOP, &znodes).await })
+    fn top(&self) -> &'static str {
+        TOP
     }
 
-    fn run(&self, context: Context) -> Work<'_> {
-        drive(Client::new(context))
-    }
-
-    fn finish(&self, context: Context) -> Work<'_> {
-        Box::pin(async move {
-            let mut client = Client::new(context);
-            for key in 0..KEYS {
-                client.read(FINAL_READ, key).await;
-            }
-            client.caller.close().await;
-        })
+    fn znodes(&self) -> Vec<(String, String)> {
+        (0..KEYS).map(|key| (path(key), String::new())).collect()
     }
 
     fn check(&self, events: &[Event], _steps_max: u64) -> Verdict {
@@ -73,25 +64,17 @@ async fn synced(session: &Session, path: &str, confirm: &str) -> client::Result<
     Ok(read?.1.version)
 }
 
-struct Client {
+pub(super) struct Client {
     caller: Caller,
-    first: u64,
 }
 
 impl Client {
-    fn new(context: Context) -> Client {
-        Client {
-            first: context.process,
-            caller: Caller::new(context),
-        }
-    }
-
     async fn read(&mut self, f: &str, key: usize) {
         let Some(session) = self.caller.session().await else {
             return;
         };
         let (path, name) = (path(key), name(key));
-        let confirm = scratch(TOP, self.first);
+        let confirm = scratch(TOP, self.caller.first());
         self.caller.invoke(f, Some(&name), Value::Null);
         let call = synced(&session, &path, &confirm);
         self.caller
@@ -113,6 +96,12 @@ impl Client {
 }
 
 impl Steps for Client {
+    fn new(context: Context) -> Client {
+        Client {
+            caller: Caller::new(context),
+        }
+    }
+
     fn caller(&mut self) -> &mut Caller {
         &mut self.caller
     }
@@ -122,6 +111,12 @@ impl Steps for Client {
         match self.caller.rng.u8(..3) {
             0 => self.write(key).await,
             _ => self.read("read", key).await,
+        }
+    }
+
+    async fn last(&mut self) {
+        for key in 0..KEYS {
+            self.read(FINAL_READ, key).await;
         }
     }
 }

@@ -3,9 +3,9 @@
 use client::Create;
 use serde_json::{Value, json};
 
+use super::Context;
 use super::caller::{Caller, Outcome};
-use super::steps::{Steps, drive, make};
-use super::{Context, Work, Workload};
+use super::steps::{Definition, Steps};
 use crate::history::Event;
 use crate::verdict::Verdict;
 
@@ -18,7 +18,9 @@ const DIGITS: usize = 10;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Unique;
 
-impl Workload for Unique {
+impl Definition for Unique {
+    type Client = Client;
+
     fn name(&self) -> &'static str {
         "unique"
     }
@@ -27,20 +29,12 @@ impl Workload for Unique {
         "no two sequential znodes of a directory have one number, and later ones have greater ones"
     }
 
-    fn prepare(&self, context: Context) -> Work<'_> {
-        Box::pin(async move { make(context, TOP, &[(DIRECTORY.into(), String::new())]).await })
+    fn top(&self) -> &'static str {
+        TOP
     }
 
-    fn run(&self, context: Context) -> Work<'_> {
-        drive(Client(Caller::new(context)))
-    }
-
-    fn finish(&self, context: Context) -> Work<'_> {
-        Box::pin(async move {
-            let mut client = Client(Caller::new(context));
-            client.step().await;
-            client.0.close().await;
-        })
+    fn znodes(&self) -> Vec<(String, String)> {
+        vec![(DIRECTORY.into(), String::new())]
     }
 
     fn check(&self, events: &[Event], _steps_max: u64) -> Verdict {
@@ -48,9 +42,13 @@ impl Workload for Unique {
     }
 }
 
-struct Client(Caller);
+pub(super) struct Client(Caller);
 
 impl Steps for Client {
+    fn new(context: Context) -> Client {
+        Client(Caller::new(context))
+    }
+
     fn caller(&mut self) -> &mut Caller {
         &mut self.0
     }
@@ -68,6 +66,10 @@ impl Steps for Client {
             // Numbers are never used again, so the directory need not grow.
             session.delete(&path, -1).await.ok();
         }
+    }
+
+    async fn last(&mut self) {
+        self.step().await;
     }
 }
 

@@ -8,9 +8,9 @@ use client::{AddWatchMode, Change, Client as Session, Watch, WatchEvent, WatchSt
 use proto::{SessionId, Zxid};
 use serde_json::{Value, json};
 
+use super::Context;
 use super::caller::Caller;
-use super::steps::{Steps, drive, make, session_name};
-use super::{Context, Work, Workload};
+use super::steps::{Definition, Steps, session_name};
 use crate::history::Event;
 use crate::verdict::Verdict;
 
@@ -21,7 +21,9 @@ const KEYS: usize = 4;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Watches;
 
-impl Workload for Watches {
+impl Definition for Watches {
+    type Client = Client;
+
     fn name(&self) -> &'static str {
         "watch"
     }
@@ -30,23 +32,12 @@ impl Workload for Watches {
         "no read shows what its session's watches were not told, once each, also over reconnects"
     }
 
-    fn prepare(&self, context: Context) -> Work<'_> {
-        let znodes: Vec<_> = (0..KEYS).map(|key| (path(key), String::new())).collect();
-        Box::pin(async move { make(context, TOP, &znodes).await })
+    fn top(&self) -> &'static str {
+        TOP
     }
 
-    fn run(&self, context: Context) -> Work<'_> {
-        drive(Client::new(context))
-    }
-
-    fn finish(&self, context: Context) -> Work<'_> {
-        Box::pin(async move {
-            let mut client = Client::new(context);
-            for key in (0..KEYS).cycle().take(2 * KEYS) {
-                client.read(key).await;
-            }
-            client.caller.close().await;
-        })
+    fn znodes(&self) -> Vec<(String, String)> {
+        (0..KEYS).map(|key| (path(key), String::new())).collect()
     }
 
     fn check(&self, events: &[Event], _steps_max: u64) -> Verdict {
@@ -121,21 +112,13 @@ impl Streams {
     }
 }
 
-struct Client {
+pub(super) struct Client {
     caller: Caller,
     session: SessionId,
     watched: Option<Watched>,
 }
 
 impl Client {
-    fn new(context: Context) -> Client {
-        Client {
-            caller: Caller::new(context).keeping_session(),
-            session: SessionId::NONE,
-            watched: None,
-        }
-    }
-
     /// A session with watches.
     async fn watching(&mut self) -> Option<Session> {
         let session = self.caller.session().await?;
@@ -256,6 +239,14 @@ async fn read_told(session: &Session, key: usize, streams: &mut Streams) -> clie
 }
 
 impl Steps for Client {
+    fn new(context: Context) -> Client {
+        Client {
+            caller: Caller::new(context).keeping_session(),
+            session: SessionId::NONE,
+            watched: None,
+        }
+    }
+
     fn caller(&mut self) -> &mut Caller {
         &mut self.caller
     }
@@ -265,6 +256,12 @@ impl Steps for Client {
         match self.caller.rng.u8(..4) {
             0 => self.write(key).await,
             _ => self.read(key).await,
+        }
+    }
+
+    async fn last(&mut self) {
+        for key in (0..KEYS).cycle().take(2 * KEYS) {
+            self.read(key).await;
         }
     }
 }
