@@ -139,6 +139,9 @@ struct MatrixArguments {
     /// How many runs there are at a time
     #[arg(long, default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=64))]
     jobs: u64,
+    /// Begin no run after so many seconds; called again, it goes on with those that are missing
+    #[arg(long, value_name = "SECONDS")]
+    for_seconds: Option<u64>,
     /// Where the runs and the table are
     #[arg(long, default_value = "target/jepsen/matrix")]
     dir: PathBuf,
@@ -244,12 +247,20 @@ fn matrix(arguments: MatrixArguments) -> Result<i32, String> {
         clients: arguments.clients,
         pace_ms: arguments.pace,
         jobs: arguments.jobs,
+        begin_within: arguments.for_seconds.map(Duration::from_secs),
         dir: arguments.dir,
     };
     let results = matrix::run(&plan)?;
     println!("table: {}", plan.table_file().display());
     println!("{}", results.summary());
-    Ok(code(results.validity()))
+    let missing = results.missing(&plan);
+    if missing > 0 {
+        println!("{missing} runs are missing; the same command goes on with them");
+    }
+    Ok(match code(results.validity()) {
+        EXIT_VALID if missing > 0 => EXIT_UNKNOWN,
+        code => code,
+    })
 }
 
 fn switches(names: &[String], dir: &Path, only_list: bool) -> Result<i32, String> {

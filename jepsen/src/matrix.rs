@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use ::tests::find_tool;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -40,6 +41,8 @@ pub struct Plan {
     pub pace_ms: u64,
     /// Runs at a time.
     pub jobs: u64,
+    /// After this no run begins any more; those that are under way come to their end.
+    pub begin_within: Option<Duration>,
     /// Where everything goes.
     pub dir: PathBuf,
 }
@@ -90,6 +93,11 @@ impl Plan {
         cells
     }
 
+    /// Whether another run may begin when so much time is over.
+    fn may_begin(&self, after: Duration) -> bool {
+        self.begin_within.is_none_or(|limit| after < limit)
+    }
+
     /// Where the table is.
     pub fn table_file(&self) -> PathBuf {
         self.dir.join("table.md")
@@ -128,7 +136,9 @@ impl Results {
                 .filter(|record| record.validity == validity)
                 .count()
         };
-        let seconds: u64 = records().map(|record| record.seconds).sum();
+        // A run whose faults were all left out has none.
+        let under_faults = records().filter(|record| !record.nemeses.is_empty());
+        let seconds: u64 = under_faults.map(|record| record.seconds).sum();
         let faults: u64 = records().flat_map(|record| record.faults.values()).sum();
         let calls = records().map(|record| record.events.get("ok").copied().unwrap_or_default());
         format!(
@@ -143,6 +153,12 @@ impl Results {
             seconds % 3600 / 60,
             calls.sum::<u64>(),
         )
+    }
+
+    /// How many runs of the plan are not there yet.
+    pub fn missing(&self, plan: &Plan) -> usize {
+        let cells = plan.cells().into_iter();
+        cells.filter(|cell| !self.0.contains_key(cell)).count()
     }
 
     /// One table for each list of members: a row for each workload, a column for each fault.
@@ -201,7 +217,8 @@ impl Results {
     }
 }
 
-/// Makes all runs that are not there yet. The table is written behind each.
+/// Makes all runs that are not there yet, or as many as begin in time. The table is written behind
+/// each.
 ///
 /// # Errors
 /// The directory or the table cannot be written.
@@ -221,10 +238,12 @@ pub fn run(plan: &Plan) -> Result<Results, String> {
     waiting.reverse();
     let (waiting, results) = (Mutex::new(waiting), Mutex::new(results));
     let failure = Mutex::new(None);
+    let begun = Instant::now();
+    let next = || lock(&waiting).pop_if(|_| plan.may_begin(begun.elapsed()));
     std::thread::scope(|scope| {
         for _ in 0..plan.jobs {
             scope.spawn(|| {
-                while let Some(cell) = lock(&waiting).pop() {
+                while let Some(cell) = next() {
                     progress.set_message(cell.name());
                     let result = run_cell(plan, &cell);
                     let mut results = lock(&results);
@@ -339,6 +358,7 @@ mod tests {
             clients: 4,
             pace_ms: 50,
             jobs: 1,
+            begin_within: None,
             dir: dir.to_path_buf(),
         }
     }
@@ -415,5 +435,37 @@ mod tests {
             "{summary}"
         );
         assert!(summary.contains("0:02 h"), "{summary}");
+    }
+
+    #[test]
+    fn no_run_begins_when_the_time_is_over_and_the_others_count_as_missing() {
+        let dir = tempfile::tempdir().expect("directory");
+        let mut plan = plan(dir.path());
+        assert!(plan.may_begin(Duration::from_secs(86_400)));
+        plan.begin_within = Some(Duration::from_secs(200));
+        assert!(plan.may_begin(Duration::from_secs(199)));
+        assert!(!plan.may_begin(Duration::from_secs(200)));
+        plan.begin_within = Some(Duration::ZERO);
+        std::fs::create_dir(dir.path().join("bank-kill-zzz")).expect("make");
+        let home = dir.path().join("bank-kill-zzz");
+        record(Validity::Valid, 60).save(&home).expect("save");
+        let results = run(&plan).expect("a table");
+        assert_eq!((results.0.len(), results.missing(&plan)), (1, 3));
+    }
+
+    #[test]
+    fn a_run_without_faults_is_no_time_under_faults() {
+        let mut results = Results::default();
+        let mut without = record(Validity::Valid, 7200);
+        without.nemeses.clear();
+        results.0.insert(cell("set", "links"), Ok(without));
+        results
+            .0
+            .insert(cell("set", "kill"), Ok(record(Validity::Valid, 3600)));
+        assert!(
+            results.summary().contains("1:00 h"),
+            "{}",
+            results.summary()
+        );
     }
 }
