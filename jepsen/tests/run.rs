@@ -5,14 +5,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use fastrand::Rng;
+use jepsen::cluster::{Machine, Need};
 use jepsen::history::{Event, Kind, Name, Process as Who};
 use jepsen::run::{EXIT_CANNOT_RUN, EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, HISTORY, Record};
+use jepsen::{nemesis, workload};
 use rustix::process::Signal;
 use tempfile::TempDir;
 use tests::{Process, wait_for, zoarium_binary};
 
 /// From the start of a command to its end, with what has to be built before.
 const LIMIT: Duration = Duration::from_secs(300);
+
+/// Runs that are made side by side, and how long each is under faults, s: five minutes altogether.
+const RUNS: usize = 6;
+const SECONDS: u64 = 50;
+/// So many calls of each are acknowledged at least, or it shows nothing.
+const ACKNOWLEDGED_MIN: u64 = 50;
 
 /// How a command ended.
 struct Ended {
@@ -33,7 +42,10 @@ fn jepsen(dir: &TempDir, words: &str) -> Command {
 
 fn ended(dir: &TempDir, command: &mut Command) -> Ended {
     let log = dir.path().join("printed");
-    let mut process = Process::spawn(command, &log).expect("start jepsen");
+    end(Process::spawn(command, &log).expect("start jepsen"))
+}
+
+fn end(mut process: Process) -> Ended {
     let id = process.id();
     let status = process.wait(LIMIT);
     let printed = process.log();
@@ -67,35 +79,112 @@ fn left_behind(id: u32) -> (Vec<PathBuf>, Vec<String>) {
     (files, lines.filter(|line| line.contains(&mine)).collect())
 }
 
+/// One of the runs that are made side by side.
+struct Drawn {
+    workload: &'static str,
+    nemeses: Vec<&'static str>,
+    seed: u64,
+}
+
+impl Drawn {
+    fn words(&self) -> String {
+        format!(
+            "run --workload {} --nemesis {} --members zzz --seconds {SECONDS} --clients 3 --pace 50 \
+             --seed {}",
+            self.workload,
+            self.nemeses.join(","),
+            self.seed,
+        )
+    }
+}
+
+/// The registers, and other workloads by chance, each under two or three of the faults that this
+/// machine can make.
+fn drawn(rng: &mut Rng) -> Vec<Drawn> {
+    let machine = Machine::look(&[Need::LinkShaping]);
+    // A member in Java takes more of the processors than all others together.
+    let fits = |kind: &&nemesis::Kind| !kind.grows() && !kind.needs.contains(&Need::Java);
+    let kinds = nemesis::ALL.iter().filter(fits);
+    let kinds = kinds.filter(|kind| kind.lack(&machine).is_none());
+    let kinds: Vec<_> = kinds.map(|kind| kind.name).collect();
+    let has_network = machine.lack(Need::Network).is_none();
+    let others = workload::all()
+        .iter()
+        .filter(|one| one.name() != "register" && (has_network || !one.asks_admin()));
+    let mut workloads = vec!["register"];
+    workloads.extend(rng.choose_multiple(others.map(|one| one.name()), RUNS - 1));
+    let workloads = workloads.into_iter();
+    let draw = |workload| {
+        let count = rng.usize(2..=3);
+        Drawn {
+            workload,
+            nemeses: rng.choose_multiple(kinds.iter().copied(), count),
+            seed: rng.u64(..),
+        }
+    };
+    workloads.map(draw).collect()
+}
+
 #[test]
-fn a_short_run_under_faults_finds_nothing() {
-    let seed = fastrand::u64(..);
-    println!("seed {seed}");
-    let dir = dir();
-    let words = format!(
-        "run --workload register --nemesis kill,partition,pause --members zzz --seconds 15 \
-         --seed {seed} --out out"
-    );
-    let Ended { code, printed, id } = ended(&dir, &mut jepsen(&dir, &words));
-    assert_eq!(code, Some(EXIT_VALID), "{printed}");
-    let out = dir.path().join("out");
-    let record = Record::load(&out).expect("the record");
+fn five_minutes_under_faults_find_nothing() {
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("make a directory");
+    let drawn = drawn(&mut Rng::new());
+    let out = |run: &Drawn| dir.path().join(run.workload);
+    let start = |run: &Drawn| {
+        println!("{}", run.words());
+        let mut command = jepsen(&dir, &run.words());
+        command.arg("--out").arg(out(run));
+        let log = dir.path().join(format!("{}.log", run.workload));
+        Process::spawn(&mut command, &log).expect("start jepsen")
+    };
+    let processes: Vec<_> = drawn.iter().map(start).collect();
+    let ended: Vec<_> = processes.into_iter().map(end).collect();
+    let runs = || drawn.iter().zip(&ended);
+    let failed = runs().filter(|(_, ended)| ended.code != Some(EXIT_VALID));
+    let failed: Vec<_> = failed
+        .map(|(run, Ended { code, printed, .. })| {
+            let words = run.words();
+            format!("exit code {code:?} of cargo run -p jepsen -- {words}\n{printed}")
+        })
+        .collect();
+    if !failed.is_empty() {
+        let kept = dir.keep();
+        panic!("files in {}\n{}", kept.display(), failed.join("\n"));
+    }
+    let mut seconds = 0;
+    for (run, ended) in runs() {
+        seconds += looks_whole(run, &out(run));
+        assert_eq!(left_behind(ended.id), (vec![], vec![]), "{}", run.words());
+    }
+    assert!(seconds >= 300, "{seconds} s under faults");
+}
+
+/// What a valid run has to show; gives how long it was under faults, s.
+fn looks_whole(run: &Drawn, out: &Path) -> u64 {
+    let words = run.words();
+    let record = Record::load(out).expect("the record");
     assert_eq!(
         (record.seed, record.error, record.versions.len()),
-        (seed, None, 3)
+        (run.seed, None, 3),
+        "{words}"
     );
-    assert!(record.events["ok"] > 100, "{:?}", record.events);
+    assert_eq!(record.nemeses, run.nemeses, "{words}");
     assert!(
-        record.command.contains(&seed.to_string()),
+        record.events["ok"] >= ACKNOWLEDGED_MIN,
+        "{words}: {:?}",
+        record.events
+    );
+    assert!(
+        record.command.contains(&run.seed.to_string()),
         "{}",
         record.command
     );
     assert!((1..=3).all(|id| out.join(format!("member-{id}.log")).is_file()));
     assert!(out.join("report.html").is_file() && out.join("history.edn").is_file());
-    let events = history(&out);
+    let events = history(out);
     every_fault_ends(&events, &record.faults);
     calls_are_well_formed(&events);
-    assert_eq!(left_behind(id), (vec![], vec![]));
+    record.seconds
 }
 
 fn every_fault_ends(events: &[Event], counts: &BTreeMap<String, u64>) {
