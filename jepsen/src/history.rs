@@ -81,6 +81,71 @@ pub struct Event {
     pub error: Option<String>,
 }
 
+impl Event {
+    /// About how much memory it takes. The place of a value in a map counts as a whole node of it.
+    fn bytes(&self) -> u64 {
+        let texts = [Some(&self.f), self.key.as_ref(), self.error.as_ref()];
+        let texts = texts.into_iter().flatten();
+        let own = size_of::<Event>() + texts.map(text_bytes).sum::<usize>();
+        (own + heap_bytes(&self.value)) as u64
+    }
+}
+
+/// What an allocation costs besides.
+const ALLOCATION_BYTES: usize = 16;
+/// A node of serde's map with room for eleven entries, of which a small map has one.
+const NODE_BYTES: usize = 640;
+
+fn text_bytes(text: &String) -> usize {
+    text.capacity() + ALLOCATION_BYTES
+}
+
+fn heap_bytes(value: &Value) -> usize {
+    match value {
+        Value::String(text) => text_bytes(text),
+        Value::Array(values) => {
+            let own = values.capacity() * size_of::<Value>() + ALLOCATION_BYTES;
+            own + values.iter().map(heap_bytes).sum::<usize>()
+        }
+        Value::Object(map) => {
+            let entries = map.iter();
+            let entries = entries.map(|(name, value)| text_bytes(name) + heap_bytes(value));
+            (map.len() / 6 + 1) * NODE_BYTES + entries.sum::<usize>()
+        }
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    }
+}
+
+/// Events of a file in memory: all, or the first.
+#[derive(Debug)]
+pub struct Held {
+    /// Those that fit.
+    pub events: Vec<Event>,
+    /// How many more there are.
+    pub left_out: u64,
+}
+
+/// Reads as much of a history as fits into so much memory, and counts the rest.
+///
+/// # Errors
+/// The file cannot be read, or has something else in it than events.
+pub fn read_within(path: &Path, bytes_max: u64) -> io::Result<Held> {
+    let mut held = Held {
+        events: Vec::new(),
+        left_out: 0,
+    };
+    let mut bytes = 0;
+    for event in read(path)? {
+        let event = event?;
+        bytes += event.bytes();
+        match bytes > bytes_max {
+            true => held.left_out += 1,
+            false => held.events.push(event),
+        }
+    }
+    Ok(held)
+}
+
 /// Writes a history while it happens. Clones write to the same one.
 #[derive(Debug, Clone)]
 pub struct Recorder(Arc<Shared>);
@@ -252,5 +317,31 @@ mod tests {
             .expect("a line")
             .expect_err("no event");
         assert!(error.to_string().contains("line 1"), "{error}");
+    }
+
+    #[test]
+    fn what_does_not_fit_is_counted() {
+        let dir = tempfile::tempdir().expect("directory");
+        let path = dir.path().join("history.jsonl");
+        let recorder = Recorder::create(&path).expect("create");
+        for process in 0..100 {
+            let value = json!([1, "two", {"three": 3}]);
+            recorder.record(
+                Process::Client(process),
+                Kind::Invoke,
+                "f",
+                None,
+                value,
+                None,
+            );
+        }
+        recorder.flush().expect("flush");
+        let all = read_within(&path, u64::MAX).expect("read");
+        assert_eq!((all.events.len(), all.left_out), (100, 0));
+        let one = all.events[0].bytes();
+        assert!((NODE_BYTES as u64..2000).contains(&one), "{one}");
+        let some = read_within(&path, 10 * one).expect("read");
+        assert_eq!((some.events.len(), some.left_out), (10, 90));
+        assert_eq!(some.events, all.events[..10]);
     }
 }

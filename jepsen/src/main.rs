@@ -7,13 +7,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use jepsen::check::{Budget, check_file};
 use jepsen::list;
 use jepsen::matrix;
 use jepsen::nemesis::{self, Kind};
 use jepsen::report;
 use jepsen::run::{
-    EXIT_CANNOT_RUN, EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, HISTORY, Options, Record,
-    read_history, run,
+    EXIT_CANNOT_RUN, EXIT_INVALID, EXIT_UNKNOWN, EXIT_VALID, HISTORY, Options, Record, run,
 };
 use jepsen::switches;
 use jepsen::verdict::{Validity, Verdict};
@@ -43,9 +43,8 @@ enum Command {
         /// Whose history it is; without it `run.json` beside it says so
         #[arg(long)]
         workload: Option<String>,
-        /// Budget of the checker
-        #[arg(long, default_value_t = STEPS_MAX)]
-        steps: u64,
+        #[command(flatten)]
+        budget: BudgetArguments,
     },
     /// Write the report of a run, one page of HTML, and its history in Jepsen's form
     Report {
@@ -74,6 +73,27 @@ enum Command {
 const PACE_MS: u64 = 5;
 /// Enough for minutes of search.
 const STEPS_MAX: u64 = 200_000_000;
+/// Enough for a run of hours.
+const MEMORY_MIB: u64 = 4096;
+
+#[derive(Debug, Args)]
+struct BudgetArguments {
+    /// Most steps of the checker's search
+    #[arg(long, default_value_t = STEPS_MAX)]
+    steps: u64,
+    /// Most memory for the events of a history; the checker's own notes come on top
+    #[arg(long, value_name = "MEBIBYTES", default_value_t = MEMORY_MIB)]
+    memory: u64,
+}
+
+impl BudgetArguments {
+    fn budget(&self) -> Budget {
+        Budget {
+            steps: self.steps,
+            bytes: self.memory.saturating_mul(1 << 20),
+        }
+    }
+}
 
 #[derive(Debug, Args)]
 struct RunArguments {
@@ -110,9 +130,8 @@ struct RunArguments {
     /// Let all disks say that they have synced and not do it: with power cuts that must be found
     #[arg(long)]
     fake_syncs: bool,
-    /// Budget of the checker
-    #[arg(long, default_value_t = STEPS_MAX)]
-    steps: u64,
+    #[command(flatten)]
+    budget: BudgetArguments,
 }
 
 #[derive(Debug, Args)]
@@ -172,8 +191,8 @@ fn main() -> ExitCode {
         Command::Check {
             history,
             workload,
-            steps,
-        } => check(&history, workload.as_deref(), steps),
+            budget,
+        } => check(&history, workload.as_deref(), budget.budget()),
         Command::Report { dir } => report(&dir),
         Command::Matrix(arguments) => matrix(arguments),
         Command::Switches { names, dir, list } => switches(&names, &dir, list),
@@ -215,7 +234,7 @@ fn run_one(arguments: RunArguments) -> Result<i32, String> {
         settings: arguments.setting,
         fakes_syncs: arguments.fake_syncs,
         out,
-        steps_max: arguments.steps,
+        budget: arguments.budget.budget(),
     };
     println!("seed {seed}; files in {}", options.out.display());
     let record = run(&options).map_err(|error| error.to_string())?;
@@ -298,7 +317,7 @@ fn kinds(names: &[String]) -> Result<Vec<&'static Kind>, String> {
     Ok(kinds)
 }
 
-fn check(history: &Path, workload: Option<&str>, steps: u64) -> Result<i32, String> {
+fn check(history: &Path, workload: Option<&str>, budget: Budget) -> Result<i32, String> {
     let name = match workload {
         Some(name) => name.to_owned(),
         None => {
@@ -313,8 +332,8 @@ fn check(history: &Path, workload: Option<&str>, steps: u64) -> Result<i32, Stri
         }
     };
     let workload = workload_by_name(&name)?;
-    let events = read_history(history).map_err(|error| error.to_string())?;
-    let verdict = workload.check(&events, steps);
+    let verdict = check_file(history, workload, budget);
+    let verdict = verdict.map_err(|error| format!("{}: {error}", history.display()))?;
     show_verdict(&verdict);
     Ok(code(verdict.validity))
 }

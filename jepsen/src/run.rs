@@ -11,6 +11,7 @@ mod cleanup;
 mod faults;
 mod record;
 
+use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,6 +23,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::check::{Budget, check_file};
 use crate::cluster::{
     AFTER_GROWTH, Cluster, ClusterError, Machine, Need, Plan, SERVE_LIMIT, flavour,
 };
@@ -109,8 +111,8 @@ pub struct Options {
     pub switch: Option<String>,
     /// Where the files go.
     pub out: PathBuf,
-    /// Budget of the checker.
-    pub steps_max: u64,
+    /// What the checker may use.
+    pub budget: Budget,
 }
 
 impl Options {
@@ -366,8 +368,10 @@ impl Running<'_> {
     fn judge(&self, not_serving: Option<ClusterError>) -> Result<(), RunError> {
         self.progress.set_message("check");
         self.recorder.flush().map_err(RunError::History)?;
-        let events = read_history(&self.options.out.join(HISTORY))?;
-        let mut verdict = self.options.workload.check(&events, self.options.steps_max);
+        let path = self.options.out.join(HISTORY);
+        let counts = count(&path).map_err(RunError::History)?;
+        let verdict = check_file(&path, self.options.workload, self.options.budget);
+        let mut verdict = verdict.map_err(RunError::History)?;
         if let Some(error) = not_serving {
             verdict.validity = Validity::Invalid;
             verdict.findings.push(Finding {
@@ -376,15 +380,7 @@ impl Running<'_> {
             });
         }
         let mut record = self.remains.record();
-        for event in events
-            .iter()
-            .filter(|event| matches!(event.process, Process::Client(_)))
-        {
-            *record
-                .events
-                .entry(name(event.kind).to_owned())
-                .or_default() += 1;
-        }
+        record.events = counts;
         record.validity = verdict.validity;
         if verdict.validity == Validity::Valid && !record.events.contains_key("ok") {
             record.validity = Validity::Unknown;
@@ -414,6 +410,18 @@ fn name(kind: EventKind) -> &'static str {
         EventKind::Fail => "fail",
         EventKind::Info => "info",
     }
+}
+
+/// The events of clients by their type.
+fn count(history: &Path) -> io::Result<BTreeMap<String, u64>> {
+    let mut counts = BTreeMap::new();
+    for event in history::read(history)? {
+        let event = event?;
+        if matches!(event.process, Process::Client(_)) {
+            *counts.entry(name(event.kind).to_owned()).or_default() += 1;
+        }
+    }
+    Ok(counts)
 }
 
 /// All events of a file.

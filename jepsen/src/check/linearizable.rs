@@ -7,7 +7,8 @@
 //! are tried in every order until that one has happened. Configurations that are the same are kept
 //! once. No configuration left: the history up to there is the shortest that cannot be explained.
 //!
-//! A call with an unknown outcome stays open for ever, and may happen or not.
+//! A call with an unknown outcome stays open, and may happen or not, until it has happened or can
+//! happen no more in all configurations: in hours there are many such calls.
 //!
 //! Source: Wing and Gong, Testing and Verifying Concurrent Objects (1993); Lowe, Testing for
 //! Linearizability (2017).
@@ -47,6 +48,9 @@ pub trait Model {
     }
 }
 
+/// Most configurations that are noted on the way to one end: they take some 150 bytes each.
+const CONFIGS_MAX: usize = 2_000_000;
+
 /// Most states that a finding names.
 const STATES_NAMED_MAX: usize = 4;
 
@@ -56,6 +60,15 @@ const CALLS_NAMED_MAX: usize = 8;
 /// Judges every key by itself. Steps are applications of the model; a key may use what the keys
 /// before it left over.
 pub fn check<M: Model>(model: &M, events: &[Event], steps_max: u64) -> Verdict {
+    check_within(model, events, steps_max, CONFIGS_MAX)
+}
+
+fn check_within<M: Model>(
+    model: &M,
+    events: &[Event],
+    steps_max: u64,
+    configs_max: usize,
+) -> Verdict {
     let mut keys: BTreeMap<&str, Vec<(Op<'_>, M::Call)>> = BTreeMap::new();
     let ops = match calls(events) {
         Ok(ops) => ops,
@@ -73,7 +86,7 @@ pub fn check<M: Model>(model: &M, events: &[Event], steps_max: u64) -> Verdict {
     let mut keys_left = keys.len() as u64;
     for (key, calls) in &keys {
         let share = left / keys_left.max(1);
-        let mut search = Search::new(model, calls, share);
+        let mut search = Search::new(model, calls, (share, configs_max));
         let result = search.run();
         left = left.saturating_sub(search.steps);
         keys_left -= 1;
@@ -82,12 +95,11 @@ pub fn check<M: Model>(model: &M, events: &[Event], steps_max: u64) -> Verdict {
         gathered.count("steps", search.steps);
         match result {
             Explanation::Whole => {}
-            Explanation::OutOfSteps { ended, of } => {
+            Explanation::OutOf { what, ended } => {
                 gathered.count("keys_unknown", 1);
-                let what = format!(
-                    "{}: not known, after {share} steps {ended} of {of} calls are explained",
-                    named(key)
-                );
+                let of = calls.len();
+                let key = named(key);
+                let what = format!("{key}: not known, {what} {ended} of {of} calls are explained");
                 gathered.doubt(what, []);
             }
             Explanation::Impossible { at, before } => {
@@ -101,9 +113,10 @@ pub fn check<M: Model>(model: &M, events: &[Event], steps_max: u64) -> Verdict {
 
 enum Explanation<S> {
     Whole,
-    OutOfSteps {
+    /// The budget does not suffice; so many calls have ended before.
+    OutOf {
+        what: String,
         ended: u64,
-        of: u64,
     },
     /// The call that ended without an explanation, and the states that were possible before.
     Impossible {
@@ -152,10 +165,15 @@ struct Search<'a, M: Model> {
     configs: HashSet<Config<M::State>>,
     steps: u64,
     steps_max: u64,
+    configs_max: usize,
 }
 
 impl<'a, M: Model> Search<'a, M> {
-    fn new(model: &'a M, calls: &'a [(Op<'a>, M::Call)], steps_max: u64) -> Self {
+    fn new(
+        model: &'a M,
+        calls: &'a [(Op<'a>, M::Call)],
+        (steps_max, configs_max): (u64, usize),
+    ) -> Self {
         Search {
             model,
             calls,
@@ -163,6 +181,7 @@ impl<'a, M: Model> Search<'a, M> {
             configs: HashSet::from([(model.start(), Slots::default())]),
             steps: 0,
             steps_max,
+            configs_max,
         }
     }
 
@@ -182,15 +201,16 @@ impl<'a, M: Model> Search<'a, M> {
                 self.begin(call);
                 continue;
             }
-            let Some(next) = self.after(call) else {
-                let of = self.calls.len() as u64;
-                return Explanation::OutOfSteps { ended, of };
+            let next = match self.after(call) {
+                Ok(next) => next,
+                Err(what) => return Explanation::OutOf { what, ended },
             };
             if next.is_empty() {
                 let before = self.states();
                 return Explanation::Impossible { at: call, before };
             }
             self.configs = next;
+            self.forget_settled();
             ended += 1;
         }
         Explanation::Whole
@@ -203,9 +223,15 @@ impl<'a, M: Model> Search<'a, M> {
         }
     }
 
-    /// Configurations in which the call has happened, without its slot; `None` out of steps.
-    fn after(&mut self, call: usize) -> Option<HashSet<Config<M::State>>> {
-        let slot = self.open.iter().position(|open| *open == Some(call))?;
+    /// Configurations in which the call has happened, without its slot.
+    ///
+    /// # Errors
+    /// What the budget does not suffice for.
+    fn after(&mut self, call: usize) -> Result<HashSet<Config<M::State>>, String> {
+        let slot = self.open.iter().position(|open| *open == Some(call));
+        let Some(slot) = slot else {
+            return Err("for a call that is not open".to_owned());
+        };
         let mut seen = HashSet::new();
         let mut reached = HashSet::new();
         let mut todo: Vec<Config<M::State>> = self.configs.iter().cloned().collect();
@@ -222,19 +248,43 @@ impl<'a, M: Model> Search<'a, M> {
                 };
                 self.steps += 1;
                 if self.steps > self.steps_max {
-                    return None;
+                    return Err(format!("after {} steps", self.steps_max));
                 }
                 let Some(next) = self.model.step(&state, &self.calls[open].1) else {
                     continue;
                 };
                 let config = (next, happened.with(at));
                 if !self.is_dead(&config) && seen.insert(config.clone()) {
+                    if seen.len() > self.configs_max {
+                        return Err(format!("with {} possibilities at once", self.configs_max));
+                    }
                     todo.push(config);
                 }
             }
         }
         self.open[slot] = None;
-        Some(reached)
+        Ok(reached)
+    }
+
+    /// Closes the calls with an unknown outcome that have happened, or can happen no more, in every
+    /// configuration.
+    fn forget_settled(&mut self) {
+        for slot in 0..self.open.len() {
+            let Some((op, call)) = self.open[slot].map(|call| &self.calls[call]) else {
+                continue;
+            };
+            let is_settled = |(state, happened): &Config<M::State>| {
+                happened.has(slot) || self.model.is_past(state, call)
+            };
+            if op.last() == u64::MAX && self.configs.iter().all(is_settled) {
+                self.open[slot] = None;
+                let configs = self.configs.drain().map(|(state, mut happened)| {
+                    happened.remove(slot);
+                    (state, happened)
+                });
+                self.configs = configs.collect();
+            }
+        }
     }
 
     /// Whether a call that has not happened yet can have its answer no more.

@@ -243,6 +243,25 @@ fn without_steps_it_says_how_far_it_came() {
 }
 
 #[test]
+fn without_memory_it_says_how_far_it_came() {
+    // Each of the lost writes may have happened or not, in any order, when the read ends.
+    let mut history = good();
+    for process in 10..20 {
+        history.invoke(process, "write", "r", json!(process));
+    }
+    history.call(1, "read", "r", Value::Null, json!([100, 10]));
+    let model = Register { start: (0, 0) };
+    let verdict = check_within(&model, &history.events, u64::MAX, 100);
+    assert_eq!(verdict.validity, Validity::Unknown);
+    let what = &verdict.findings[0].what;
+    assert!(
+        what.contains("with 100 possibilities at once 7 of 18 calls"),
+        "{what}"
+    );
+    assert_eq!(register(&history).validity, Validity::Invalid);
+}
+
+#[test]
 fn values_of_another_form_are_named() {
     let mut history = good();
     history.events[3].value = json!("five");

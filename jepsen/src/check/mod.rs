@@ -36,6 +36,7 @@ use std::path::Path;
 
 use crate::history;
 use crate::verdict::{Finding, Validity, Verdict};
+use crate::workload::Workload;
 
 /// Most findings that are kept; the rest is counted.
 pub const FINDINGS_MAX: usize = 50;
@@ -68,26 +69,34 @@ impl From<Broken> for Verdict {
     }
 }
 
-/// Why a file was not judged.
-#[derive(Debug, thiserror::Error)]
-pub enum CheckError {
-    /// It cannot be read, or has something else in it than events.
-    #[error("the history cannot be read: {0}")]
-    Read(#[from] io::Error),
-    /// Nobody knows what its clients did.
-    #[error("there is no workload {0:?}")]
-    Workload(String),
+/// What a checker may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Budget {
+    /// Steps of a search.
+    pub steps: u64,
+    /// Memory for the events of a history, bytes. What a checker notes about them comes on top.
+    pub bytes: u64,
 }
 
-/// Judges the history in a file by the workload of this name, within a budget of steps.
+/// Judges the history in a file. If not all of it fits into the memory, its beginning is judged: what
+/// is wrong there is wrong, and all else is not known.
 ///
 /// # Errors
-/// The file cannot be read, or there is no such workload.
-pub fn check_file(path: &Path, workload: &str, steps_max: u64) -> Result<Verdict, CheckError> {
-    let found = crate::workload::by_name(workload);
-    let workload = found.ok_or_else(|| CheckError::Workload(workload.to_owned()))?;
-    let events = history::read(path)?.collect::<io::Result<Vec<_>>>()?;
-    Ok(workload.check(&events, steps_max))
+/// The file cannot be read, or has something else in it than events.
+pub fn check_file(path: &Path, workload: &dyn Workload, budget: Budget) -> io::Result<Verdict> {
+    let held = history::read_within(path, budget.bytes)?;
+    let mut verdict = workload.check(&held.events, budget.steps);
+    if held.left_out > 0 {
+        verdict.validity = verdict.validity.max(Validity::Unknown);
+        let what = format!(
+            "not known: the first {} of {} events are judged, which is what {} MiB hold",
+            held.events.len(),
+            held.events.len() as u64 + held.left_out,
+            budget.bytes >> 20,
+        );
+        verdict.findings.push(finding(what, []));
+    }
+    Ok(verdict)
 }
 
 /// What a checker gathers.
@@ -151,3 +160,49 @@ fn finding(what: impl Into<String>, events: impl IntoIterator<Item = u64>) -> Fi
 
 #[cfg(test)]
 pub(crate) mod testing;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::testing::{History, assert_found};
+    use super::*;
+
+    /// A history of a counter in a file, whose sums are right but for the one of this addition.
+    fn counted(dir: &Path, wrong: Option<i64>) -> std::path::PathBuf {
+        let mut history = History::default();
+        for sum in 1..=50 {
+            let shown = if Some(sum) == wrong { sum + 7 } else { sum };
+            history.call(1, "add", "", json!(1), json!(shown));
+        }
+        history.call(1, "final-read", "", Value::Null, json!(50));
+        let path = dir.join("history.jsonl");
+        let lines = history.events.iter().map(|event| {
+            let line = serde_json::to_string(event);
+            line.expect("a line") + "\n"
+        });
+        std::fs::write(&path, lines.collect::<String>()).expect("write");
+        path
+    }
+
+    fn judged(path: &Path, bytes: u64) -> Verdict {
+        let workload = crate::workload::by_name("counter").expect("a workload");
+        let steps = u64::MAX;
+        check_file(path, workload, Budget { steps, bytes }).expect("a verdict")
+    }
+
+    #[test]
+    fn a_beginning_says_no_but_never_yes() {
+        let dir = tempfile::tempdir().expect("directory");
+        let path = counted(dir.path(), None);
+        assert_eq!(judged(&path, u64::MAX).validity, Validity::Valid);
+        let some = judged(&path, 5000);
+        assert_eq!(some.validity, Validity::Unknown);
+        let what = &some.findings.last().expect("a reason").what;
+        assert!(what.contains("of 102 events are judged"), "{what}");
+        let early = counted(dir.path(), Some(3));
+        assert_found(&judged(&early, 5000), "process 1 makes 10");
+        let late = counted(dir.path(), Some(49));
+        assert_eq!(judged(&late, 5000).validity, Validity::Unknown);
+    }
+}
