@@ -109,10 +109,20 @@ impl Steps for Client {
     }
 
     async fn step(&mut self) {
-        let set = format!("s{}", self.added / ELEMENTS);
-        match self.caller.rng.u32(..READ_EVERY) {
-            0 => self.read("read", &set).await,
-            _ => self.add(&set).await,
+        let newest = self.added / ELEMENTS;
+        let set = |number: u64| format!("s{number}");
+        let rng = &mut self.caller.rng;
+        match rng.u32(..READ_EVERY) {
+            0 => {
+                // A member that has something else than the others may have it in an earlier set.
+                let read = if rng.bool() {
+                    newest
+                } else {
+                    rng.u64(..=newest)
+                };
+                self.read("read", &set(read)).await;
+            }
+            _ => self.add(&set(newest)).await,
         }
     }
 
