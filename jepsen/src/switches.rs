@@ -21,6 +21,10 @@ const EXECUTABLE: &str = "ZOARIUM_BIN";
 /// Names what it does not do.
 const SWITCH: &str = "ZOARIUM_SWITCH";
 
+/// The pace of clients, ms.
+const PACE_MS: u64 = 5;
+const SLOW_PACE_MS: u64 = 50;
+
 /// One duty, and who must notice that it is not done.
 #[derive(Debug)]
 pub struct Switch {
@@ -34,6 +38,8 @@ pub struct Switch {
     pub nemesis: &'static str,
     /// With which members.
     pub members: &'static str,
+    /// Between two calls of a client, ms.
+    pub pace_ms: u64,
     /// Within how much time, s.
     pub seconds: u64,
     /// A setting that switches it off; without it, it is a deliberate bug.
@@ -55,9 +61,19 @@ const fn bug(
         workload,
         nemesis,
         members: "zzz",
+        pace_ms: PACE_MS,
         seconds,
         setting: None,
         is_foreign: false,
+    }
+}
+
+impl Switch {
+    /// The same with clients that take their time: a member that comes back after so few transactions
+    /// is sent these, and no snapshot in which what it did wrong is gone.
+    const fn with_slow_clients(mut self) -> Switch {
+        self.pace_ms = SLOW_PACE_MS;
+        self
     }
 }
 
@@ -73,10 +89,11 @@ pub const ALL: &[Switch] = &[
     bug(
         "SkipTruncate",
         "what a leader has cut off stays in the log",
-        "register",
-        "partition,kill",
+        "set",
+        "partition",
         120,
-    ),
+    )
+    .with_slow_clients(),
     bug(
         "SyncAnsweredHere",
         "a follower answers a sync without its leader",
@@ -115,8 +132,8 @@ pub const ALL: &[Switch] = &[
     bug(
         "AppliesProposals",
         "a follower applies what is only proposed",
-        "register",
-        "partition,kill",
+        "set",
+        "power",
         120,
     ),
     bug(
@@ -125,7 +142,8 @@ pub const ALL: &[Switch] = &[
         "set",
         "kill",
         60,
-    ),
+    )
+    .with_slow_clients(),
     bug(
         "EphemeralsStay",
         "ephemerals stay when their session is over",
@@ -157,7 +175,7 @@ pub const ALL: &[Switch] = &[
     bug(
         "PendingIgnored",
         "a request is judged without those that are under way",
-        "unique",
+        "counter",
         "kill",
         30,
     ),
@@ -201,8 +219,10 @@ pub const ALL: &[Switch] = &[
         what: "elections do not ask for leaders of other member lists, and three members grow to \
                five in the wrong order",
         workload: "register",
-        nemesis: "growth",
+        // Clients stay on one side of the two until a member of it ends.
+        nemesis: "growth,kill",
         members: "zzzzz",
+        pace_ms: PACE_MS,
         seconds: 60,
         setting: Some("zoarium.membershipGuard=false"),
         is_foreign: false,
@@ -211,8 +231,10 @@ pub const ALL: &[Switch] = &[
         name: "apache-growth",
         what: "nothing is switched off: Apache ZooKeeper 3.9.5 grows in the wrong order",
         workload: "register",
-        nemesis: "growth",
+        // Clients stay on one side of the two until a member of it ends.
+        nemesis: "growth,kill",
         members: "jjjjj",
+        pace_ms: PACE_MS,
         seconds: 60,
         setting: None,
         is_foreign: true,
@@ -306,6 +328,7 @@ pub fn run(switch: &Switch, dir: &Path) -> Result<Option<Found>, String> {
     command
         .args(["--workload", switch.workload, "--nemesis", switch.nemesis])
         .args(["--members", switch.members])
+        .args(["--pace", &switch.pace_ms.to_string()])
         .args(["--seconds", &switch.seconds.to_string()])
         .arg("--out")
         .arg(&out);
