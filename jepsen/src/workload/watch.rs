@@ -115,6 +115,8 @@ impl Streams {
 pub(super) struct Client {
     caller: Caller,
     session: SessionId,
+    /// How many sessions have had watches.
+    sessions: u64,
     watched: Option<Watched>,
 }
 
@@ -127,7 +129,10 @@ impl Client {
             self.watched = None;
         }
         if self.watched.is_none() {
-            self.watched = match self.caller.rng.u8(..3) {
+            // One after the other: by chance a short run would lack one of them.
+            let kind = (self.caller.first() + self.sessions) % 3;
+            self.sessions += 1;
+            self.watched = match kind {
                 0 => Some(Watched::Once(HashMap::new())),
                 1 => streams(&session, "persistent").await,
                 _ => streams(&session, "recursive").await,
@@ -243,6 +248,7 @@ impl Steps for Client {
         Client {
             caller: Caller::new(context).keeping_session(),
             session: SessionId::NONE,
+            sessions: 0,
             watched: None,
         }
     }
