@@ -167,7 +167,7 @@ impl Feed {
             self.send_page(&page, to).await?;
             loop {
                 let due = self.sent_at + self.every;
-                let is_more = page.has_more;
+                let is_more = has_more(&page);
                 tokio::select! {
                     biased;
                     () = to.closed() => return Err(End::Gone),
@@ -243,6 +243,12 @@ impl Feed {
     }
 }
 
+/// Whether there is something to tell without another transaction. A page ends in front of a hole, and
+/// a reader who waited there would wait for as long as nobody writes.
+fn has_more(page: &FeedPage) -> bool {
+    page.has_more || page.position < Position::behind(page.head)
+}
+
 /// Lines as they come.
 struct Lines(mpsc::Receiver<Bytes>);
 
@@ -257,5 +263,26 @@ impl Body for Lines {
         self.0
             .poll_recv(cx)
             .map(|text| Some(Ok(Frame::data(text?))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::Zxid;
+
+    use super::*;
+
+    #[test]
+    fn a_page_in_front_of_a_hole_is_not_the_end() {
+        let page = |upto: i64, has_more| FeedPage {
+            results: Vec::new(),
+            position: Position::behind(Zxid(upto)),
+            hidden: 0,
+            has_more,
+            head: Zxid(9),
+        };
+        assert!(!has_more(&page(9, false)));
+        assert!(has_more(&page(9, true)));
+        assert!(has_more(&page(4, false)));
     }
 }
