@@ -187,14 +187,14 @@ fn feed(admin: &Arc<[String]>, rng: &mut fastrand::Rng, after: i64) -> Changes {
 /// Some write, the others follow.
 pub(super) enum Client {
     Writes(Writer),
-    Follows(Follower),
+    Follows(Box<Follower>),
 }
 
 impl Steps for Client {
     fn new(context: Context) -> Client {
         match context.process % 2 {
             0 => Client::Writes(Writer(Caller::new(context))),
-            _ => Client::Follows(Follower::new(context)),
+            _ => Client::Follows(Box::new(Follower::new(context))),
         }
     }
 
