@@ -136,6 +136,10 @@ impl Faults {
     ) -> Result<(), ClusterError> {
         let deadline = Instant::now() + limit;
         loop {
+            // Whoever ended is started again: a fault may be waiting for it to be taken back.
+            for (id, status) in cluster.take_ended() {
+                self.note(format!("member {id} ended by itself: {status}"));
+            }
             cluster.repair();
             for kind in (0..self.kinds.len()).rev() {
                 self.end(kind, cluster);
