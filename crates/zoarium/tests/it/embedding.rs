@@ -56,6 +56,16 @@ fn threads() -> BTreeSet<String> {
 
 const OF_SERVERS: &[&str] = &["core", "log", "snapshot", "audit", "history"];
 
+/// A thread has the name of the one that began it for a moment.
+fn wait_for_cores(count: usize) {
+    let began = Instant::now();
+    let cores = || threads().iter().filter(|t| t.ends_with(" core")).count();
+    while cores() != count {
+        assert!(began.elapsed() < PATIENCE, "{} cores", cores());
+        std::thread::yield_now();
+    }
+}
+
 /// Runs a test that takes no longer than is bearable, on a runtime with a single thread.
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread();
@@ -102,7 +112,7 @@ fn several_servers_share_a_process_and_nothing_else() {
     run(async {
         let (first, second) = (start(&one).await, start(&two).await);
         assert!(first.is_serving() && second.is_serving());
-        assert_eq!(threads().iter().filter(|t| t.ends_with(" core")).count(), 2);
+        wait_for_cores(2);
         write(&first, "/of-the-first", "1").await;
         assert_eq!(read(&second, "/of-the-first").await, None);
         let address = first.client_address().unwrap();
