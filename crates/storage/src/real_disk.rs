@@ -14,10 +14,22 @@ pub struct RealDisk;
 /// A lock on an open file, which ends when the file is closed: also by SIGKILL.
 #[derive(Debug)]
 struct FileLock {
-    _file: File,
+    file: File,
 }
 
 impl DiskLock for FileLock {}
+
+impl Drop for FileLock {
+    /// Closing the file is not enough in a program that starts others: a child has the same open file until it executes
+    /// its program, and so the lock.
+    fn drop(&mut self) {
+        if let Err(error) = self.file.unlock() {
+            tracing::warn!(
+                "cannot give up the lock of a data directory, which ends a moment later: {error}"
+            );
+        }
+    }
+}
 
 impl Disk for RealDisk {
     type File = File;
@@ -85,7 +97,7 @@ impl Disk for RealDisk {
             .truncate(false)
             .open(path)?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(Box::new(FileLock { _file: file }))),
+            Ok(()) => Ok(Some(Box::new(FileLock { file }))),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
         }
@@ -119,5 +131,25 @@ impl DiskFile for File {
 
     fn set_len(&self, len: u64) -> io::Result<()> {
         File::set_len(self, len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_is_given_up_is_free_whoever_has_its_file_open() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("lock");
+        let file = File::create(&path).unwrap();
+        file.try_lock().unwrap();
+        // What a child has until it executes its program.
+        let inherited = file.try_clone().unwrap();
+        let lock = FileLock { file };
+        assert!(RealDisk.lock(&path).unwrap().is_none());
+        drop(lock);
+        assert!(RealDisk.lock(&path).unwrap().is_some());
+        drop(inherited);
     }
 }
