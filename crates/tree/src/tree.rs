@@ -295,9 +295,7 @@ impl Tree {
         let mut id = Self::ROOT;
         let mut rest = path.as_bytes().strip_prefix(b"/")?;
         loop {
-            // Names are short: a search made for long strings takes longer to begin than this does.
-            let end = rest.iter().position(|byte| *byte == b'/');
-            let (name, behind) = rest.split_at(end.unwrap_or(rest.len()));
+            let (name, behind) = rest.split_at(path::name_end(rest));
             if name.is_empty() {
                 return None;
             }
