@@ -35,6 +35,8 @@ pub fn put_buffer(buffer: Option<&[u8]>, out: &mut Vec<u8>) {
 pub fn put_str(string: Option<&str>, out: &mut Vec<u8>) {
     match string {
         None => (-1i32).encode(out),
+        // Most are, and are looked through once.
+        Some(string) if string.is_ascii() => put_buffer(Some(string.as_bytes()), out),
         Some(string) => {
             put_len(text::encoded_len(string), out);
             text::encode(string, out);

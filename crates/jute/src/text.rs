@@ -37,7 +37,7 @@ fn begins_surrogate(window: &[u8]) -> bool {
 /// Appends `text` as Java's server does: every UTF-16 unit on its own (CESU-8).
 pub(crate) fn encode(text: &str, out: &mut Vec<u8>) {
     // Only characters above U+FFFF start with a byte of 0xf0 or more.
-    if text.is_ascii() || text.bytes().all(|byte| byte < 0xf0) {
+    if text.bytes().all(|byte| byte < 0xf0) {
         out.extend_from_slice(text.as_bytes());
         return;
     }
