@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use proto::{Sid, Zxid};
 
 use super::Metrics;
-use super::replies::Latencies;
+use super::replies::Values;
 
 /// Ages gathered in one turn of the core, and the stamps of what is on its way to the disk.
 #[derive(Debug, Default)]
@@ -19,9 +19,9 @@ pub struct Ages {
     unsynced: VecDeque<(Zxid, i64)>,
     /// Few: the others are sampled by position.
     acknowledged: Vec<(Sid, u64)>,
-    proposed: Latencies,
-    synced: Latencies,
-    committed: Latencies,
+    proposed: Values,
+    synced: Values,
+    committed: Values,
 }
 
 impl Ages {

@@ -10,7 +10,7 @@ use proto::watch::EventType;
 
 use super::Metrics;
 use super::namespaces::namespace;
-use super::replies::Latencies;
+use super::replies::Values;
 
 impl Metrics {
     /// Notes that a database was loaded from disk: `dbinittime`, `startup_*`.
@@ -45,17 +45,14 @@ impl Metrics {
             .record(group.waiting_sessions);
     }
 
-    /// Notes that a write was answered whose connection has so many more requests waiting, and that
-    /// so many of those, all reads, were answered right behind it; the write took this long.
-    pub fn reads_behind_write(&self, waiting: u64, answered: u64, waited_ms: u64) {
-        self.requests_in_session_queue.record(waiting);
-        if answered > 0 {
+    /// Notes that so many reads were answered right behind a write of their connection, which took this long.
+    pub fn reads_behind_write(&self, reads: u64, waited_ms: u64) {
+        if reads > 0 {
             self.session_queues_drained.record(1);
-            self.reads_after_write_in_session_queue.record(answered);
-            self.reads_issued_from_session_queue.record(answered);
+            self.reads_after_write_in_session_queue.record(reads);
+            self.reads_issued_from_session_queue.record(reads);
             // They came behind the write, and waited no longer than it.
-            self.read_commitproc_time_ms
-                .record_many(waited_ms, answered);
+            self.read_commitproc_time_ms.record_many(waited_ms, reads);
         }
     }
 
@@ -122,7 +119,7 @@ impl Metrics {
     /// Notes requests about to be prepared at `now_ms`: since when each has waited, and how many
     /// messages wait behind them. Source: PrepRequestProcessor.run.
     pub fn preparing(&self, now_ms: u64, since_ms: impl Iterator<Item = u64>, behind: usize) {
-        let mut waited = Latencies::default();
+        let mut waited = Values::default();
         since_ms.for_each(|since_ms| waited.record(now_ms.saturating_sub(since_ms)));
         for (waited_ms, times) in waited.counts() {
             self.prep_processor_queue_time_ms

@@ -7,8 +7,8 @@ use super::ages::age;
 use super::namespaces::Namespaces;
 use super::percentiles::Percentiles;
 
-/// Latencies below this many ms are counted in place; longer ones are rare.
-const SHORT_MS: usize = 16;
+/// Values below this many ms are counted in place; longer ones are rare.
+const SMALL: usize = 16;
 
 /// What is sent in one go: to a batch of a connection, or because of a group of transactions.
 /// It is filled without touching anything shared and handed over with
@@ -22,10 +22,14 @@ pub struct Replies {
     pub(super) reply_bytes: u64,
     pub(super) event_bytes: u64,
     pub(super) sizes: Option<Sizes>,
-    pub(super) reads: Latencies,
-    pub(super) updates: Latencies,
+    pub(super) reads: Values,
+    pub(super) updates: Values,
     /// From the stamps of transactions to their changes here.
-    pub(super) propagation: Latencies,
+    pub(super) propagation: Values,
+    /// From requests to the answers to their transactions, in ms.
+    pub(super) committed: Values,
+    /// How many requests of its connection waited behind a write that was answered, where some did.
+    pub(super) waiting: Values,
     pub(super) read_from: Namespaces,
     /// Replies that a server with a cache of encoded ones looks for there.
     pub(super) data_replies: u64,
@@ -40,24 +44,25 @@ pub(super) struct Sizes {
     pub(super) max: u32,
 }
 
+/// Values of a summary, most of them small: times in ms, or counts.
 #[derive(Debug, Default)]
-pub(super) struct Latencies {
-    short: [u32; SHORT_MS],
-    long: Vec<u64>,
+pub(super) struct Values {
+    small: [u32; SMALL],
+    large: Vec<u64>,
 }
 
-impl Latencies {
-    pub(super) fn record(&mut self, latency_ms: u64) {
-        let short = usize::try_from(latency_ms)
+impl Values {
+    pub(super) fn record(&mut self, value: u64) {
+        let small = usize::try_from(value)
             .ok()
-            .and_then(|ms| self.short.get_mut(ms));
-        match short {
+            .and_then(|value| self.small.get_mut(value));
+        match small {
             Some(count) => *count += 1,
-            None => self.long.push(latency_ms),
+            None => self.large.push(value),
         }
     }
 
-    /// The age of what was stamped at `stamp_ms`, unless that lies ahead.
+    /// The age in ms of what was stamped at `stamp_ms`, unless that lies ahead.
     pub(super) fn record_age(&mut self, stamp_ms: i64, now_ms: i64) {
         if let Some(age_ms) = age(stamp_ms, now_ms) {
             self.record(age_ms);
@@ -66,20 +71,20 @@ impl Latencies {
 
     /// Counts all of them, and begins anew.
     pub(super) fn hand_over(&mut self, to: &Percentiles) {
-        for (latency_ms, times) in self.counts() {
-            to.record_many(latency_ms, times);
+        for (value, times) in self.counts() {
+            to.record_many(value, times);
         }
-        self.short = Default::default();
-        self.long.clear();
+        self.small = Default::default();
+        self.large.clear();
     }
 
-    /// Each latency with how often it came.
+    /// Each value with how often it came.
     pub(super) fn counts(&self) -> impl Iterator<Item = (u64, u64)> {
-        let short = (0..)
-            .zip(&self.short)
-            .map(|(ms, count)| (ms, u64::from(*count)));
-        let long = self.long.iter().map(|ms| (*ms, 1));
-        short.filter(|(_, count)| *count > 0).chain(long)
+        let small = (0..)
+            .zip(&self.small)
+            .map(|(value, count)| (value, u64::from(*count)));
+        let large = self.large.iter().map(|value| (*value, 1));
+        small.filter(|(_, count)| *count > 0).chain(large)
     }
 }
 
@@ -116,6 +121,15 @@ impl Replies {
         self.written_to.write(&record.txn);
     }
 
+    /// Notes the answer to a transaction that was asked for so long ago, with how many requests of its connection wait
+    /// behind it. Source: CommitProcessor.processWrite.
+    pub fn committed(&mut self, waited_ms: u64, waiting: u64) {
+        self.committed.record(waited_ms);
+        if waiting > 0 {
+            self.waiting.record(waiting);
+        }
+    }
+
     /// Notes the bytes of a reply, the length before it not counted.
     pub fn reply(&mut self, bytes: usize) {
         self.reply_bytes += self.packet(bytes);
@@ -148,12 +162,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_latencies_are_one_count() {
-        let mut latencies = Latencies::default();
+    fn equal_values_are_one_count() {
+        let mut values = Values::default();
         [0, 3, 0, 15, 16, 16, u64::MAX]
             .into_iter()
-            .for_each(|ms| latencies.record(ms));
-        let counts: Vec<_> = latencies.counts().collect();
+            .for_each(|value| values.record(value));
+        let counts: Vec<_> = values.counts().collect();
         assert_eq!(
             counts,
             [(0, 2), (3, 1), (15, 1), (16, 1), (16, 1), (u64::MAX, 1)]

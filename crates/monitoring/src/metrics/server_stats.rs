@@ -102,6 +102,16 @@ impl ServerStats {
         for (latency_ms, times) in replies.propagation.counts() {
             metrics.propagation_latency.record_many(latency_ms, times);
         }
+        for (waited_ms, times) in replies.committed.counts() {
+            metrics
+                .write_commitproc_time_ms
+                .record_many(waited_ms, times);
+        }
+        for (waiting, times) in replies.waiting.counts() {
+            metrics
+                .requests_in_session_queue
+                .record_many(waiting, times);
+        }
         if replies.data_replies > 0 {
             metrics
                 .response_packet_cache_misses

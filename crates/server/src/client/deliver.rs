@@ -255,16 +255,16 @@ impl Answering<'_> {
             WriteAnswer::Forgotten | WriteAnswer::OutOfTurn => return,
         };
         let waited_ms = self.now_ms.saturating_sub(asked.received_ms);
-        metrics.write_commitproc_time_ms.record(waited_ms);
-        if let WriteAnswer::Replied {
-            waiting, answered, ..
-        } = answer
-            && *waiting > 0
-        {
-            self.delivery.group.waiting_sessions += 1;
-            let (waiting, answered) = (*waiting as u64, *answered as u64);
-            metrics.reads_behind_write(waiting, answered, waited_ms);
-        }
+        let (waiting, reads) = match answer {
+            WriteAnswer::Replied {
+                waiting, answered, ..
+            } => (*waiting as u64, *answered as u64),
+            _ => (0, 0),
+        };
+        let Delivery { replies, group, .. } = self.delivery;
+        replies.committed(waited_ms, waiting);
+        group.waiting_sessions += u64::from(waiting > 0);
+        metrics.reads_behind_write(reads, waited_ms);
         if applied.is_last && !matches!(answer, WriteAnswer::Moved(_)) {
             self.delivery.settle(self.clients);
         }
