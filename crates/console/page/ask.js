@@ -72,7 +72,19 @@ export async function change(method, what, parameters, body) {
   return (await ask(method, what, parameters, body)).json();
 }
 
-/** A command of the admin server. Numbers that a script cannot hold come as text. */
+/** The answer of a command. Numbers that a script cannot hold come as text. */
+function parse(text) {
+  return JSON.parse(text.replace(/( : )(-?\d{16,})(?=[,\s])/g, '$1"$2"'));
+}
+
+/** A command of the admin server, asked with the identity of this visit. */
+export async function told(name, parameters) {
+  const answer = parse(await (await ask("GET", name, parameters)).text());
+  if (answer.error) throw new Refused(200, "Command", answer.error);
+  return answer;
+}
+
+/** A command of the admin server, asked by anybody. */
 export async function command(name) {
   if (!visit.token) await begin();
   let response;
@@ -82,8 +94,7 @@ export async function command(name) {
     throw new Refused(0, "Unreachable", "the member cannot be reached");
   }
   if (!response.ok) throw new Refused(response.status, "Command", `${name} is answered ${response.status}`);
-  const text = (await response.text()).replace(/( : )(-?\d{16,})(?=[,\s])/g, '$1"$2"');
-  const answer = JSON.parse(text);
+  const answer = parse(await response.text());
   if (answer.error) throw new Refused(response.status, "Command", answer.error);
   return answer;
 }

@@ -1,6 +1,7 @@
 // Which view is shown, and the clock that keeps it fresh.
 
 import { begin, logIn, logOut, visit } from "./ask.js";
+import { clients } from "./clients.js";
 import { dialog, field, h, oneLine, say } from "./dom.js";
 import { history } from "./history.js";
 import { log } from "./log.js";
@@ -31,6 +32,7 @@ const VIEWS = {
   ensemble: () => overview(main),
   tree: (path) => tree(main, path),
   sessions: (path) => sessions(main, path.slice(1)),
+  clients: () => clients(main),
   history: (path) => history(main, path),
   log: () => log(main),
 };

@@ -1,4 +1,4 @@
-// The sessions of this member: who, from where, what they own and watch, and who is busiest.
+// The sessions of this member: who, from where, what they own and watch.
 
 import { json } from "./ask.js";
 import { count, duration, h, moment, oneLine, show, table } from "./dom.js";
@@ -22,11 +22,8 @@ function pathsOf({ total, paths }, what) {
 /** The view; sessions whose id or address holds `like`. */
 export function sessions(place, like) {
   const found = h("div");
-  const busiest = h("div");
   const about = h("p", { class: "quiet" });
   let pages = [""];
-  let before = new Map();
-  let at = 0;
   let drawn = "";
   const filter = h("input", {
     type: "search",
@@ -42,7 +39,6 @@ export function sessions(place, like) {
     h("h1", {}, "Sessions"),
     h("div", { class: "tools" }, h("label", { class: "inline" }, "Id or address ", filter), about),
     found,
-    busiest,
   );
 
   function turn(answer) {
@@ -92,48 +88,10 @@ export function sessions(place, like) {
     });
   }
 
-  function rank(answer) {
-    const now = performance.now();
-    const seconds = (now - at) / 1000;
-    const clients = new Map();
-    for (const { id, connection, ephemerals, watches } of answer.sessions) {
-      if (!connection) continue;
-      const row = clients.get(connection.address) ?? { sessions: 0, rate: 0, ephemerals: 0, watches: 0, max: 0 };
-      row.sessions += 1;
-      if (before.has(id)) row.rate += Math.max(0, connection.received - before.get(id)) / seconds;
-      row.ephemerals += ephemerals.total;
-      row.watches += watches.total;
-      row.max = Math.max(row.max, connection.max_latency_ms);
-      clients.set(connection.address, row);
-    }
-    before = new Map(answer.sessions.filter((one) => one.connection).map((one) => [one.id, one.connection.received]));
-    at = now;
-    const rows = [...clients.entries()].sort(([, a], [, b]) => b.rate - a.rate).slice(0, 10);
-    show(
-      busiest,
-      h("h2", {}, "Busiest clients"),
-      table(
-        "Busiest clients",
-        ["Address", "Sessions", "Requests", "Ephemerals", "Watches", "Longest wait"],
-        rows.map(([address, row]) => [
-          address,
-          count(row.sessions),
-          `${count(row.rate)} /s`,
-          count(row.ephemerals),
-          count(row.watches),
-          `${count(row.max)} ms`,
-        ]),
-        "nobody is connected",
-      ),
-      h("p", { class: "quiet" }, "Of the sessions that are shown, since the last look. Watches on children are not told by the server."),
-    );
-  }
-
   async function refresh() {
     const answer = await json("sessions", { after: pages.at(-1), like: filter.value.trim() });
     about.textContent = `Known: ${count(answer.total)}, connected here: ${count(answer.connected)}.`;
     draw(answer);
-    rank(answer);
   }
 
   return { refresh };

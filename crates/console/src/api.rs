@@ -36,8 +36,14 @@ const BELOW: &str = "/console/";
 /// Bytes of a request that are neither path nor data, at most.
 const REQUEST_BYTES_AROUND: usize = 256;
 
-/// Questions to the change history: commands of the admin server, which the page asks with its visitor's identity.
-const HISTORY: [&str; 3] = ["history/changes", "history/tree", "history/diff"];
+/// Commands of the admin server that the page asks with its visitor's identity.
+const COMMANDS: [&str; 5] = [
+    "clients",
+    "slow_requests",
+    "history/changes",
+    "history/tree",
+    "history/diff",
+];
 
 /// Headers of proxies: who comes through one may be anywhere.
 const FORWARDED: [&str; 2] = ["forwarded", "x-forwarded-for"];
@@ -107,8 +113,8 @@ pub enum Outcome {
     Answer(Answer),
     /// A page of the sessions, which the host looks at with [`sessions_answer`](crate::sessions_answer).
     Sessions(SessionsPage),
-    /// A question to the change history: the command, its parameters, and who asks if they have said so.
-    History(&'static str, Vec<(String, String)>, Option<Login>),
+    /// A command of the admin server, its parameters, and who asks if they have said so.
+    Command(&'static str, Vec<(String, String)>, Option<Login>),
     /// The log of the last minutes, for whoever may do everything with `/`.
     Log(Login),
 }
@@ -218,7 +224,7 @@ impl Console {
         };
         match (&head.method, what) {
             (&Method::GET, "sessions") => asked.sessions().map(Outcome::Sessions),
-            (&Method::GET, what) if HISTORY.contains(&what) => asked.history(what).await,
+            (&Method::GET, what) if COMMANDS.contains(&what) => asked.command(what).await,
             (&Method::GET, "log") => asked.login().await.map(Outcome::Log),
             (&Method::POST, "login") => {
                 secure(caller)?;
@@ -354,13 +360,13 @@ impl Asked<'_> {
         })
     }
 
-    async fn history(&self, what: &str) -> Result<Outcome, Refusal> {
-        let command = HISTORY.into_iter().find(|known| *known == what);
+    async fn command(&self, what: &str) -> Result<Outcome, Refusal> {
+        let command = COMMANDS.into_iter().find(|known| *known == what);
         let command = command.ok_or_else(nothing_here)?;
         let parameters = self.parameters.iter();
         let parameters = parameters.map(|(name, value)| (name.to_string(), value.to_string()));
         let login = self.visit.seat.lock().await.login.clone();
-        Ok(Outcome::History(command, parameters.collect(), login))
+        Ok(Outcome::Command(command, parameters.collect(), login))
     }
 
     async fn login(&self) -> Result<Login, Refusal> {

@@ -28,6 +28,7 @@ assets! {
     "/console/tree.js" SCRIPT "tree.js";
     "/console/znode.js" SCRIPT "znode.js";
     "/console/edit.js" SCRIPT "edit.js";
+    "/console/clients.js" SCRIPT "clients.js";
     "/console/sessions.js" SCRIPT "sessions.js";
     "/console/history.js" SCRIPT "history.js";
     "/console/log.js" SCRIPT "log.js";

@@ -1,11 +1,13 @@
 //! The web console in a real browser.
 
+use std::time::Duration;
+
 use proto::request::{PathWatchRequest, ReadRequest, Request, flags};
 use proto::response::GetDataResponse;
 use proto::{Acl, data::perms};
 use serde_json::{Value, json};
 use tests::requests::{create, get_data, set_acl, set_data};
-use tests::{Browser, RawSession, axe, or_skip};
+use tests::{Browser, RawSession, axe, or_skip, wait_for};
 
 use crate::site::Site;
 
@@ -144,6 +146,38 @@ fn sessions(browser: &Browser, session: &RawSession, base: &str) {
     assert_eq!(cells, json!(["1 ephemerals/mine", "2 watches/app/missing"]));
 }
 
+/// Who asks for what, and what took long.
+fn clients(browser: &Browser, session: &mut RawSession, base: &str) {
+    browser.go(&format!("{base}#/clients"));
+    let row = |table: &str, text: &str| {
+        format!(
+            "[...document.querySelectorAll('[aria-label=\"{table}\"] tbody tr')]\
+             .find((row) => row.textContent.includes('{text}'))"
+        )
+    };
+    browser.wait(&format!("Boolean({})", row("Clients", "127.0.0.1")));
+    let choose = "const by = document.querySelector('main select'); by.value = arguments[0];\
+        by.dispatchEvent(new Event('change'));";
+    browser.run(choose, &[json!("identity")]);
+    browser.wait(&format!("Boolean({})", row("Clients", "digest:ann")));
+    browser.run(choose, &[json!("connection")]);
+    let here = session.local_address().to_string();
+    browser.wait(&format!("Boolean({})", row("Clients", &here)));
+    // A request that goes on beyond a full millisecond is slow here.
+    let slow = row("Slow requests", "setData/app/late");
+    let is_there = format!("return Boolean({slow})");
+    wait_for("a slow request", Duration::from_secs(60), || {
+        write(session, set_data("/app/late", "x", -1));
+        (browser.run(&is_there, &[]) == true).then_some(())
+    });
+    let id = format!("0x{:x}", session.session().id.0);
+    let cells = format!("[...{slow}.cells].slice(2).map((one) => one.textContent)");
+    assert_eq!(
+        browser.wait(&cells),
+        json!(["setData", "/app/late", here, id])
+    );
+}
+
 /// The sliders compare two moments.
 fn history(browser: &Browser, base: &str) {
     browser.go(&format!("{base}#/history/app"));
@@ -185,7 +219,11 @@ fn people_look_and_change_in_a_browser() {
     let Some(browser) = or_skip("the console in a browser", Browser::start()) else {
         return;
     };
-    let Some(site) = Site::start(&[("history.enabled", "true")]) else {
+    let settings = [
+        ("history.enabled", "true"),
+        ("zoarium.slowRequestThresholdMs", "1"),
+    ];
+    let Some(site) = Site::start(&settings) else {
         return;
     };
     let mut session = RawSession::open(&site.server.address(), None, 60_000).expect("a session");
@@ -221,6 +259,8 @@ fn people_look_and_change_in_a_browser() {
     }
     sessions(&browser, &session, &base);
     check(&browser, &axe, "sessions");
+    clients(&browser, &mut session, &base);
+    check(&browser, &axe, "clients");
     history(&browser, &base);
     check(&browser, &axe, "the history");
     browser.click("Log");

@@ -71,9 +71,9 @@ impl Admin {
         let answer = match console.answer(&server, request, &visitor).await {
             Outcome::Answer(answer) => return respond(answer),
             Outcome::Sessions(page) => self.look_at_sessions(page).await,
-            Outcome::History(command, parameters, login) => {
-                let history = self.ask_history(command, parameters, login, &visitor);
-                let (mut head, body) = history.await.into_parts();
+            Outcome::Command(command, parameters, login) => {
+                let told = self.ask_command(command, parameters, login, &visitor);
+                let (mut head, body) = told.await.into_parts();
                 head.headers.extend(Console::headers());
                 return Response::from_parts(head, body);
             }
@@ -102,15 +102,18 @@ impl Admin {
     }
 
     /// The same command as below the commands' path, with the visitor's identity in place of a header.
-    async fn ask_history(
+    async fn ask_command(
         self: &Arc<Self>,
         command: &'static str,
         parameters: Vec<(String, String)>,
         login: Option<Login>,
         visitor: &Caller,
     ) -> Response<ResponseBody> {
-        let (Some(served), true) = (self.served.get(), self.config.history.is_some()) else {
+        if command.starts_with("history/") && self.config.history.is_none() {
             return respond(Answer::status(StatusCode::NOT_FOUND));
+        }
+        let Some(served) = self.served.get() else {
+            return respond(Answer::status(StatusCode::SERVICE_UNAVAILABLE));
         };
         let identities = login.map_or_else(Vec::new, |login| of(&served.view(), &login, visitor));
         let _turn = self.questions.acquire().await;
