@@ -146,6 +146,24 @@ fn snapshots_are_printed_and_old_ones_go() {
         2,
         "zoarium snapshot --json",
     );
+    let first = files(&data, "snapshot.").remove(0);
+    let sides = ["-l", path(&first), "-r", path(&snapshot)];
+    let compared = script(
+        "zkSnapshotComparer.sh",
+        &[&sides[..], &["-b", "0", "-n", "0"]].concat(),
+        None,
+    );
+    ended(&compared, 0, "All layers compared.");
+    let missing = script("zkSnapshotComparer.sh", &sides, None);
+    ended(&missing, 2, "Missing required options: b, n");
+    let summary = "zkSnapshotRecursiveSummaryToolkit.sh";
+    let root = script(summary, &[path(&snapshot), "/", "0"], None);
+    ended(&root, 0, " /\n   children: ");
+    ended(
+        &script(summary, &[path(&snapshot)], None),
+        2,
+        "USAGE: SnapshotRecursiveSummary",
+    );
 
     assert!(files(&data, "snapshot.").len() > 3);
     let count = "count should be greater than or equal to 3";

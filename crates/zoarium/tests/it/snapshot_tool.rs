@@ -184,3 +184,107 @@ fn a_damaged_snapshot_is_named_and_nothing_is_printed() {
         assert!(errors.contains(&*path.to_string_lossy()), "{errors}");
     }
 }
+
+/// Two snapshots of one server, the later one with a znode more.
+fn grown() -> Option<(PathBuf, PathBuf)> {
+    let file = |name: &str, file: &str| Some(vector(name)?.dir.join("data/version-2").join(file));
+    Some((
+        file("snap-no-lastzxid", "snapshot.37")?,
+        file("log-and-snapshot", "snapshot.39")?,
+    ))
+}
+
+fn tool(arguments: &[&OsStr]) -> (Option<i32>, String, String) {
+    let mut all = vec![OsStr::new("snapshot")];
+    all.extend(arguments);
+    let output = zoarium(all);
+    (output.status.code(), stdout(&output), stderr(&output))
+}
+
+/// The lines are those of Apache ZooKeeper 3.9.5's SnapshotComparer for the same files.
+#[test]
+fn snapshots_are_compared_level_by_level() {
+    let Some((left, right)) = grown() else { return };
+    let compare = |left: &Path, right: &Path, more: &[&str]| {
+        let mut arguments = vec![OsStr::new("compare"), left.as_os_str(), right.as_os_str()];
+        arguments.extend(more.iter().map(OsStr::new));
+        tool(&arguments)
+    };
+    let (code, text, errors) = compare(&left, &right, &[]);
+    assert_eq!(code, Some(0), "{errors}");
+    for figures in [
+        "Node count: 30\nTotal size: 1178\nMax depth: 5\nCount of nodes at depth 0: 1\n",
+        "Node count: 31\nTotal size: 1179\nMax depth: 5\n",
+        "Count of nodes at depth 1: 13\nCount of nodes at depth 2: 14\nCount of nodes at depth 3: 1\n\
+         Count of nodes at depth 4: 2\n",
+    ] {
+        assert!(text.contains(figures), "{figures} in {text}");
+    }
+    let analysis = text.find("Printing analysis").map(|at| &text[at..]);
+    let wanted = "Printing analysis for nodes difference larger than 0 bytes or node count difference larger \
+                  than 0.\n\
+                  Analysis for depth 0\n\
+                  Node / found in both trees. Delta: 1 bytes, 1 descendants\n\
+                  Analysis for depth 1\n\
+                  Node /two found only in right tree. Descendant size: 1. Descendant count: 0\n\
+                  Analysis for depth 2\nAnalysis for depth 3\nAnalysis for depth 4\nAll layers compared.\n";
+    assert_eq!(analysis, Some(wanted));
+    let (_, text, _) = compare(&right, &left, &[]);
+    assert!(text.contains("Delta: -1 bytes, -1 descendants\n"), "{text}");
+    assert!(
+        text.contains("Node /two found only in left tree."),
+        "{text}"
+    );
+    let (_, text, _) = compare(&left, &right, &["--bytes", "1", "--nodes", "1"]);
+    assert!(!text.contains("Node /"), "{text}");
+    let (_, text, _) = compare(&left, &right, &["--bytes", "-1"]);
+    assert!(
+        text.contains("Node /a/e found in both trees. Delta: 0 bytes, 0 descendants"),
+        "{text}"
+    );
+    let (_, text, _) = compare(&left, &right, &["--output", "json"]);
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), 2);
+    assert_eq!(lines[1]["path"], "/two");
+    let (code, _, errors) = compare(&left, Path::new("nowhere"), &[]);
+    assert_eq!(code, Some(1));
+    assert!(errors.contains("nowhere"), "{errors}");
+}
+
+/// The lines are those of Apache ZooKeeper 3.9.5's SnapshotRecursiveSummary for the same file, siblings in the order
+/// of their names.
+#[test]
+fn what_takes_the_room_is_summed_up() {
+    let Some((file, _)) = grown() else { return };
+    let summary = |more: &[&str]| {
+        let mut arguments = vec![OsStr::new("summary"), file.as_os_str()];
+        arguments.extend(more.iter().map(OsStr::new));
+        tool(&arguments)
+    };
+    let (code, text, errors) = summary(&["/", "2"]);
+    assert_eq!(code, Some(0), "{errors}");
+    assert!(
+        text.starts_with(
+            " /\n   children: 29\n   data: 1178\n-- /a\n--   children: 5\n--   data: 4\n"
+        ),
+        "{text}"
+    );
+    assert!(
+        text.contains("\n---- /zookeeper/quota\n----   children: 3\n----   data: 38\n"),
+        "{text}"
+    );
+    assert!(!text.contains("/zookeeper/quota/q"), "{text}");
+    assert!(summary(&[]).1.contains("------ /zookeeper/quota/q\n"));
+    assert_eq!(summary(&["/a"]).1, " /a\n   children: 5\n   data: 4\n\n");
+    let (_, text, _) = summary(&["--output", "ncdu"]);
+    let read: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(read[3][0]["name"], "/");
+    // A list for each znode with children, and one object for each other.
+    assert_eq!(text.matches("\"name\":").count(), 30);
+    let (code, _, errors) = summary(&["/nope"]);
+    assert_eq!(code, Some(1));
+    assert!(errors.contains("there is no znode /nope"), "{errors}");
+}

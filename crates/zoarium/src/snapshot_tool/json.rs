@@ -1,99 +1,31 @@
-//! `zoarium snapshot`: prints and checks snapshots, Java's or ours.
+//! A snapshot as JSON.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::path::Path;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use clap::Args;
+use jute::Limits;
 use proto::txn::TxnRecord;
 use proto::{Acl, SessionId, StatPersisted, Zxid};
 use serde_json::{Value, json};
 use storage::snapshot::read::SnapshotInfo;
 use storage::tools::snapshot;
-use storage::{ContentError, RealDisk, SnapshotDigest, State, list_snapshots};
+use storage::{ContentError, RealDisk, SnapshotDigest, State};
 
-use crate::output::write_stdout;
-use crate::tool::{LimitArgs, ToolError, files_dir};
+use crate::tool::ToolError;
 
-/// Without an option: prints znodes and sessions as Apache ZooKeeper's SnapshotFormatter does.
-#[derive(Debug, Args)]
-pub(crate) struct SnapshotArgs {
-    /// A snapshot, plain or compressed, or a data directory for the newest one in it
-    path: PathBuf,
-    /// Checks the file instead: every checksum and every field
-    #[arg(long, conflicts_with_all = ["json", "data"])]
-    verify: bool,
-    /// Prints JSON instead: sessions and znodes with data (base64), ACL and all that is stored
-    #[arg(long, conflicts_with = "data")]
-    json: bool,
-    /// Prints the data too, in base64
-    #[arg(short, long)]
-    data: bool,
-    #[command(flatten)]
-    limits: LimitArgs,
-}
-
-/// Does what the arguments say. Exit code 0 if the snapshot is good, 1 if it is damaged or
-/// something failed.
-pub(crate) fn run(args: &SnapshotArgs) -> ExitCode {
-    match write_stdout(|out| write(args, out)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => error.report("snapshot"),
+/// Prints all that is in a file.
+pub(super) fn print(path: &Path, limits: Limits, out: &mut dyn Write) -> Result<(), ToolError> {
+    // A damaged file is found out before half of it is printed.
+    snapshot::verify(&RealDisk, path, limits)?;
+    let mut printer = JsonPrinter::new(out);
+    let info = snapshot::walk(&RealDisk, path, limits, &mut printer);
+    if let Some(error) = printer.failure.take() {
+        return Err(error.into());
     }
-}
-
-fn write(args: &SnapshotArgs, out: &mut dyn Write) -> Result<(), ToolError> {
-    let path = file(&args.path)?;
-    let limits = args.limits.limits();
-    if args.verify {
-        let info = snapshot::verify(&RealDisk, &path, limits)?;
-        write_verdict(&path, &info, out)?;
-    } else if args.json {
-        // A damaged file is found out before half of it is printed.
-        snapshot::verify(&RealDisk, &path, limits)?;
-        let mut printer = JsonPrinter::new(out);
-        let info = snapshot::walk(&RealDisk, &path, limits, &mut printer);
-        if let Some(error) = printer.failure.take() {
-            return Err(error.into());
-        }
-        printer.finish(&info?)?;
-    } else {
-        snapshot::print(&RealDisk, &path, limits, args.data, out)?;
-    }
-    Ok(())
-}
-
-/// The file itself, or the newest snapshot of a directory.
-fn file(path: &Path) -> Result<PathBuf, ToolError> {
-    if !path.is_dir() {
-        return Ok(path.to_path_buf());
-    }
-    let dir = files_dir(path);
-    let newest = list_snapshots(&RealDisk, &dir)?.into_iter().next();
-    let missing = || ToolError::Usage(format!("there are no snapshots in {}", dir.display()));
-    Ok(newest.ok_or_else(missing)?.path)
-}
-
-fn write_verdict(path: &Path, info: &SnapshotInfo, out: &mut dyn Write) -> Result<(), ToolError> {
-    let SnapshotInfo {
-        znodes,
-        sessions,
-        digest,
-        last_zxid,
-        ..
-    } = info;
-    let digest =
-        digest.map(|digest| format!(", digest {:#x} at zxid {}", digest.digest, digest.zxid));
-    let last = last_zxid.map(|zxid| format!(", last zxid {zxid}"));
-    let (digest, last) = (digest.unwrap_or_default(), last.unwrap_or_default());
-    let path = path.display();
-    writeln!(
-        out,
-        "{path}: good: {znodes} znodes, {sessions} sessions{digest}{last}"
-    )?;
+    printer.finish(&info?)?;
     Ok(())
 }
 

@@ -1,0 +1,113 @@
+//! `zoarium snapshot`: prints, checks and compares snapshots, Java's or ours.
+
+mod compare;
+mod json;
+mod sizes;
+mod summary;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use storage::snapshot::read::SnapshotInfo;
+use storage::tools::snapshot;
+use storage::{RealDisk, list_snapshots};
+
+use crate::output::write_stdout;
+use crate::tool::{LimitArgs, ToolError, files_dir};
+use compare::CompareArgs;
+use summary::SummaryArgs;
+
+/// Without an option: prints znodes and sessions as Apache ZooKeeper's SnapshotFormatter does.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct SnapshotArgs {
+    #[command(subcommand)]
+    command: Option<SnapshotCommand>,
+    #[command(flatten)]
+    print: PrintArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum SnapshotCommand {
+    Compare(CompareArgs),
+    Summary(SummaryArgs),
+}
+
+#[derive(Debug, Args)]
+struct PrintArgs {
+    /// A snapshot, plain or compressed, or a data directory for the newest one in it
+    #[arg(required = true)]
+    path: Option<PathBuf>,
+    /// Checks the file instead: every checksum and every field
+    #[arg(long, conflicts_with_all = ["json", "data"])]
+    verify: bool,
+    /// Prints JSON instead: sessions and znodes with data (base64), ACL and all that is stored
+    #[arg(long, conflicts_with = "data")]
+    json: bool,
+    /// Prints the data too, in base64
+    #[arg(short, long)]
+    data: bool,
+    #[command(flatten)]
+    limits: LimitArgs,
+}
+
+/// Does what the arguments say. Exit code 0 if the snapshot is good, 1 if it is damaged or
+/// something failed.
+pub(crate) fn run(args: &SnapshotArgs) -> ExitCode {
+    let done = write_stdout(|out| match &args.command {
+        Some(SnapshotCommand::Compare(args)) => compare::write(args, out),
+        Some(SnapshotCommand::Summary(args)) => summary::write(args, out),
+        None => print(&args.print, out),
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => error.report("snapshot"),
+    }
+}
+
+fn print(args: &PrintArgs, out: &mut dyn Write) -> Result<(), ToolError> {
+    let path = file(args.path.as_deref().unwrap_or(Path::new(".")))?;
+    let limits = args.limits.limits();
+    if args.verify {
+        let info = snapshot::verify(&RealDisk, &path, limits)?;
+        write_verdict(&path, &info, out)?;
+    } else if args.json {
+        json::print(&path, limits, out)?;
+    } else {
+        snapshot::print(&RealDisk, &path, limits, args.data, out)?;
+    }
+    Ok(())
+}
+
+/// The file itself, or the newest snapshot of a directory.
+fn file(path: &Path) -> Result<PathBuf, ToolError> {
+    if !path.is_dir() {
+        return Ok(path.to_path_buf());
+    }
+    let dir = files_dir(path);
+    let newest = list_snapshots(&RealDisk, &dir)?.into_iter().next();
+    let missing = || ToolError::Usage(format!("there are no snapshots in {}", dir.display()));
+    Ok(newest.ok_or_else(missing)?.path)
+}
+
+fn write_verdict(path: &Path, info: &SnapshotInfo, out: &mut dyn Write) -> Result<(), ToolError> {
+    let SnapshotInfo {
+        znodes,
+        sessions,
+        digest,
+        last_zxid,
+        ..
+    } = info;
+    let digest =
+        digest.map(|digest| format!(", digest {:#x} at zxid {}", digest.digest, digest.zxid));
+    let last = last_zxid.map(|zxid| format!(", last zxid {zxid}"));
+    let (digest, last) = (digest.unwrap_or_default(), last.unwrap_or_default());
+    let path = path.display();
+    writeln!(
+        out,
+        "{path}: good: {znodes} znodes, {sessions} sessions{digest}{last}"
+    )?;
+    Ok(())
+}

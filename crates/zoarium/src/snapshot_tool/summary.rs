@@ -1,0 +1,152 @@
+//! `zoarium snapshot summary`: what takes the room in a snapshot.
+//!
+//! Source: SnapshotRecursiveSummary.
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use serde_json::{Value, json};
+
+use super::file;
+use super::sizes::{self, Sized};
+use crate::tool::{LimitArgs, ToolError};
+
+/// Says how many znodes and bytes of data are below each znode
+///
+/// As Apache ZooKeeper's SnapshotRecursiveSummary does; znodes without children are left out.
+#[derive(Debug, Args)]
+pub(crate) struct SummaryArgs {
+    /// A snapshot, plain or compressed, or a data directory for the newest one in it
+    path: PathBuf,
+    /// Where to begin
+    #[arg(default_value = "/", value_name = "ZNODE")]
+    start: String,
+    /// Levels below it that are shown; 0 is all of them. All are counted
+    #[arg(default_value_t = 0, value_name = "DEPTH")]
+    depth: usize,
+    /// How it is printed
+    #[arg(long, value_enum, default_value_t = Form::Text)]
+    output: Form,
+    #[command(flatten)]
+    limits: LimitArgs,
+}
+
+/// How a summary looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Form {
+    /// For people
+    Text,
+    /// One object a line
+    Json,
+    /// For the program ncdu, which browses it: `ncdu -f FILE`. All znodes are in it
+    Ncdu,
+}
+
+/// Prints it.
+pub(super) fn write(args: &SummaryArgs, out: &mut dyn Write) -> Result<(), ToolError> {
+    let path = file(&args.path)?;
+    let znodes = sizes::read(&path, args.limits.limits())?;
+    let below = below(&znodes, &args.start);
+    let Some(top) = below.first() else {
+        let text = format!("there is no znode {} in {}", args.start, path.display());
+        return Err(ToolError::NotFound(text));
+    };
+    if args.output == Form::Ncdu {
+        return Ok(ncdu(below, out)?);
+    }
+    let is_shown = |one: &&Sized| {
+        let depth = one.depth - top.depth;
+        depth == 0 || (one.below > 0 && (args.depth == 0 || depth <= args.depth))
+    };
+    for one in below.iter().filter(is_shown) {
+        let (path, bytes, below) = (&one.path, one.bytes, one.below);
+        if args.output == Form::Json {
+            let line = json!({ "path": path, "children": below, "data": bytes });
+            writeln!(out, "{line}")?;
+            continue;
+        }
+        let lead = "--".repeat(one.depth - top.depth);
+        writeln!(out, "{lead} {path}")?;
+        writeln!(out, "{lead}   children: {below}")?;
+        writeln!(out, "{lead}   data: {bytes}")?;
+    }
+    if args.output == Form::Text {
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// A znode and all below it, which stand behind each other.
+fn below<'a>(znodes: &'a [Sized], start: &str) -> &'a [Sized] {
+    let start = match start.trim_end_matches('/') {
+        "" => "/",
+        start => start,
+    };
+    let Some(at) = znodes.iter().position(|one| &*one.path == start) else {
+        return &[];
+    };
+    let rest = &znodes[at..];
+    let count = usize::try_from(rest[0].below).unwrap_or(usize::MAX);
+    &rest[..rest.len().min(count.saturating_add(1))]
+}
+
+/// The form that ncdu reads: a directory is a list of itself and what is in it.
+/// Source: the description of its export format, major version 1.
+fn ncdu(znodes: &[Sized], out: &mut dyn Write) -> io::Result<()> {
+    let head =
+        json!({ "progname": "zoarium", "progver": env!("CARGO_PKG_VERSION"), "timestamp": 0 });
+    write!(out, "[1,2,{head}")?;
+    // How many lists are open.
+    let mut open = 0;
+    let top = znodes.first().map_or(0, |top| top.depth);
+    for (at, one) in znodes.iter().enumerate() {
+        let depth = one.depth - top;
+        writeln!(out, "{},", "]".repeat(open - depth.min(open)))?;
+        open = depth.min(open);
+        let name = if at == 0 { &*one.path } else { one.name() };
+        let size = one.own_bytes;
+        let entry: Value = json!({ "name": name, "asize": size, "dsize": size });
+        if at == 0 || one.below > 0 {
+            write!(out, "[{entry}")?;
+            open += 1;
+        } else {
+            write!(out, "{entry}")?;
+        }
+    }
+    writeln!(out, "{}]", "]".repeat(open))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sizes::tree;
+    use super::*;
+
+    #[test]
+    fn what_is_below_a_znode_stands_behind_it() {
+        let znodes = tree(&[("/", 0), ("/a", 1), ("/a/b", 2), ("/a/b/c", 3), ("/d", 4)]);
+        let paths = |start| -> Vec<_> {
+            let found = below(&znodes, start).iter();
+            found.map(|one| one.path.to_string()).collect()
+        };
+        assert_eq!(paths("/a"), ["/a", "/a/b", "/a/b/c"]);
+        assert_eq!(paths("/d/"), ["/d"]);
+        assert_eq!((paths("/").len(), paths("/nope").len()), (5, 0));
+    }
+
+    #[test]
+    fn ncdu_gets_lists_in_lists() {
+        let znodes = tree(&[("/", 1), ("/a", 2), ("/a/b", 3), ("/a/b/c", 4), ("/d", 5)]);
+        let mut out = Vec::new();
+        ncdu(&znodes, &mut out).unwrap();
+        let read: Value = serde_json::from_slice(&out).unwrap();
+        let entry = |name: &str, size: u64| json!({ "name": name, "asize": size, "dsize": size });
+        let b = json!([entry("b", 3), entry("c", 4)]);
+        let a = json!([entry("a", 2), b]);
+        assert_eq!(read[3], json!([entry("/", 1), a, entry("d", 5)]));
+        let mut out = Vec::new();
+        ncdu(&znodes[4..], &mut out).unwrap();
+        let read: Value = serde_json::from_slice(&out).unwrap();
+        assert_eq!(read[3], json!([entry("/d", 5)]));
+    }
+}
