@@ -1,7 +1,6 @@
 //! What zkCli.sh does not have: a subtree at a glance, searched, and carried elsewhere.
 //!
-//! All of it walks the subtree as it is at the moment of each request: what is created or deleted
-//! meanwhile may or may not be seen.
+//! All of it is a [`Walk`] of the subtree.
 
 use std::io::{self, BufRead};
 
@@ -12,7 +11,7 @@ use proto::{Acl, ErrorCode, Stat};
 use serde_json::{Value, json};
 
 use super::Command;
-use super::read::children;
+use super::walk::{Walk, Wanted};
 use crate::failure::Failure;
 use crate::options::Given;
 use crate::path;
@@ -21,60 +20,11 @@ use crate::shell::Shell;
 /// Longest line that `import` reads: a znode of the largest size, in base64.
 const LINE_BYTES_MAX: u64 = 512 << 20;
 
+/// Lines of an export are printed so many bytes at a time: each print is a system call.
+const LINES_BYTES: usize = 64 << 10;
+
 /// Every how many znodes long work on standard error says how far it is.
 const PROGRESS_EVERY: usize = 10_000;
-
-/// A path, its Stat, and how far below the root of the walk it is.
-struct Seen {
-    path: String,
-    names: Vec<String>,
-    stat: Stat,
-    depth: usize,
-}
-
-/// Walks a subtree in the order of the paths, each znode in front of its children.
-struct Walk {
-    waiting: Vec<(String, usize)>,
-    deepest: usize,
-    is_at_root: bool,
-}
-
-impl Walk {
-    fn new(root: &str, deepest: usize) -> Self {
-        Self {
-            waiting: vec![(root.to_owned(), 0)],
-            deepest,
-            is_at_root: true,
-        }
-    }
-
-    async fn next(&mut self, shell: &mut Shell) -> Result<Option<Seen>, Failure> {
-        while let Some((path, depth)) = self.waiting.pop() {
-            let is_root = std::mem::take(&mut self.is_at_root);
-            let (mut names, stat) = match children(shell, &path, false).await {
-                Ok(found) => found,
-                Err(failure) if is_root || failure.ends_session => return Err(failure),
-                // It was deleted, or may not be read: the rest can be.
-                Err(failure) => {
-                    shell.complain(&failure.text);
-                    continue;
-                }
-            };
-            names.sort_unstable();
-            if depth < self.deepest {
-                let below = names.iter().rev().map(|name| path::child(&path, name));
-                self.waiting.extend(below.map(|path| (path, depth + 1)));
-            }
-            return Ok(Some(Seen {
-                path,
-                names,
-                stat,
-                depth,
-            }));
-        }
-        Ok(None)
-    }
-}
 
 fn depth(given: &Given) -> Result<usize, Failure> {
     Ok(given.number("d")?.unwrap_or(usize::MAX))
@@ -97,7 +47,7 @@ pub(super) async fn tree(
 ) -> Result<(), Failure> {
     let root = command.path(given)?;
     let deepest = depth(given)?;
-    let mut walk = Walk::new(root, deepest);
+    let mut walk = Walk::new(root, deepest, Wanted::Names);
     while let Some(seen) = walk.next(shell).await? {
         let name = match seen.depth {
             0 => seen.path.as_str(),
@@ -133,7 +83,7 @@ pub(super) async fn tree(
 pub(super) async fn du(shell: &mut Shell, command: &Command, given: &Given) -> Result<(), Failure> {
     let root = command.path(given)?;
     let shown: usize = given.number("d")?.unwrap_or(1);
-    let mut walk = Walk::new(root, usize::MAX);
+    let mut walk = Walk::new(root, usize::MAX, Wanted::Names);
     // Path, znodes, bytes of those whose subtree is not through.
     let mut open: Vec<(String, usize, i64)> = Vec::new();
     let mut count = 0;
@@ -178,7 +128,7 @@ pub(super) async fn find(
 ) -> Result<(), Failure> {
     let root = command.path(given)?;
     let pattern: Vec<char> = given.value("name").unwrap_or("*").chars().collect();
-    let mut walk = Walk::new(root, usize::MAX);
+    let mut walk = Walk::new(root, usize::MAX, Wanted::Names);
     while let Some(seen) = walk.next(shell).await? {
         let name: Vec<char> = seen
             .path
@@ -235,7 +185,7 @@ pub(super) async fn grep(
     let wanted = given.word(0).ok_or_else(|| command.misused())?;
     let root = given.word(1).ok_or_else(|| command.misused())?;
     path::validate(root)?;
-    let mut walk = Walk::new(root, usize::MAX);
+    let mut walk = Walk::new(root, usize::MAX, Wanted::Names);
     let mut has_found = false;
     while let Some(seen) = walk.next(shell).await? {
         if seen.stat.data_length == 0 {
@@ -295,8 +245,9 @@ pub(super) async fn export(
     given: &Given,
 ) -> Result<(), Failure> {
     let root = command.path(given)?;
-    let mut walk = Walk::new(root, usize::MAX);
+    let mut walk = Walk::new(root, usize::MAX, Wanted::All);
     let (mut count, mut ephemerals) = (0, 0);
+    let mut lines = String::new();
     while let Some(seen) = walk.next(shell).await? {
         if seen.path == "/zookeeper" || seen.path.starts_with("/zookeeper/") {
             continue;
@@ -305,21 +256,27 @@ pub(super) async fn export(
             ephemerals += 1;
             continue;
         }
-        let (client, outside) = shell.client_for(&seen.path).await?;
-        let fail = |error| Failure::of(&error, &seen.path);
-        let (data, _) = client.get_data(&outside).await.map_err(fail)?;
-        let (acl, _) = client.get_acl(&outside).await.map_err(fail)?;
         let line = json!({
             "path": seen.path,
-            "data": data.map(|data| STANDARD.encode(data)),
-            "acl": acl.iter().map(acl_to_json).collect::<Vec<_>>(),
+            "data": seen.data.map(|data| STANDARD.encode(data)),
+            "acl": seen.acl.iter().map(acl_to_json).collect::<Vec<_>>(),
         });
-        shell.print(&line.to_string());
+        if !lines.is_empty() {
+            lines.push('\n');
+        }
+        lines.push_str(&line.to_string());
+        if lines.len() >= LINES_BYTES {
+            shell.print(&lines);
+            lines.clear();
+        }
         if shell.is_unheard() {
             return Ok(());
         }
         count += 1;
         tell_progress(shell, count);
+    }
+    if !lines.is_empty() {
+        shell.print(&lines);
     }
     shell.complain(&format!(
         "{count} znodes exported, {ephemerals} ephemerals left out"

@@ -12,6 +12,7 @@ mod place;
 mod quota;
 mod read;
 mod top;
+mod walk;
 mod watches;
 mod write;
 
