@@ -303,3 +303,44 @@ fn a_path_is_told_from_the_end_of_another() {
     assert!(!names_path(&format!("build{path}x"), path));
     assert!(!names_path(&format!("${{root}}{path}x"), path));
 }
+
+/// Messages that a document quotes in the first column of a table below this heading.
+fn quoted_messages(document: &str, heading: &str) -> Vec<String> {
+    let text = text_of(document).expect("a document");
+    let (_, section) = text.split_once(heading).expect("a heading");
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("| `"));
+    rows.filter_map(|row| Some(row.split_once('`')?.0.to_owned()))
+        .collect()
+}
+
+#[test]
+fn messages_that_are_explained_are_still_said() {
+    let Some(files) = committed() else { return };
+    let quoted = quoted_messages("docs/TROUBLESHOOTING.md", "\n## What the log says\n");
+    assert!(quoted.len() > 10, "{quoted:?}");
+    let sources: Vec<String> = rust_files(&files)
+        .filter(|(file, _)| file.starts_with("crates/") && file.contains("/src/"))
+        .map(|(_, text)| text)
+        .collect();
+    let unsaid: Vec<_> = quoted
+        .iter()
+        .filter(|message| !sources.iter().any(|text| text.contains(message.as_str())))
+        .collect();
+    assert!(unsaid.is_empty(), "no code says {unsaid:#?}");
+}
+
+#[test]
+fn every_document_is_a_chapter_of_the_book() {
+    let Some(files) = committed() else { return };
+    let book = text_of("docs/SUMMARY.md").expect("the book has a table of contents");
+    let chapters: BTreeSet<String> = book
+        .split("](")
+        .skip(1)
+        .filter_map(|link| Some(format!("docs/{}", link.split_once(')')?.0)))
+        .collect();
+    let is_document = |file: &&String| file.starts_with("docs/") && file.ends_with(DOCUMENT);
+    let mut documents: BTreeSet<String> = files.iter().filter(is_document).cloned().collect();
+    documents.remove("docs/SUMMARY.md");
+    assert_eq!(chapters, documents);
+}

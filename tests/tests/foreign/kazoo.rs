@@ -9,6 +9,8 @@ use tests::{
     Flavour, Server, kazoo_program, or_skip, python_with_kazoo, run, workspace_root, zoarium_binary,
 };
 
+use crate::documented;
+
 #[test]
 fn kazoo_notices_no_difference() {
     let Some(program) = or_skip("kazoo", kazoo_program()) else {
@@ -57,4 +59,19 @@ fn the_fixture_of_the_documents_serves_kazoo() {
     command.arg(script).env("PATH", path);
     let output = run(&mut command, Duration::from_secs(120)).unwrap();
     assert!(output.contains("done"), "{output}");
+}
+
+#[test]
+fn the_quick_start_works_in_python() {
+    let Some(python) = or_skip("kazoo", python_with_kazoo()) else {
+        return;
+    };
+    let Some(server) = or_skip("kazoo", Server::start(Flavour::under_test())) else {
+        return;
+    };
+    let program = documented("QUICKSTART.md", "python", &server.address());
+    let mut command = Command::new(python);
+    command.args(["-c", &program]);
+    let output = run(&mut command, Duration::from_secs(120)).unwrap();
+    assert_eq!(output.trim(), "hello version 1");
 }

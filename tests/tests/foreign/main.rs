@@ -6,3 +6,15 @@ mod java;
 mod kazoo;
 mod node;
 mod rust;
+
+/// The first block in this language of a document, for a server at this address instead of the usual one.
+fn documented(document: &str, language: &str, address: &str) -> String {
+    let path = tests::workspace_root().join("docs").join(document);
+    let text = std::fs::read_to_string(&path).expect("a document");
+    let begin = format!("```{language}\n");
+    let (_, rest) = text.split_once(&begin).expect("a block in that language");
+    let (block, _) = rest.split_once("```").expect("its end");
+    let program = block.replace("localhost:2181", address);
+    assert_ne!(program, block, "{document} names another address");
+    program
+}

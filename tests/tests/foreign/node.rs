@@ -1,12 +1,16 @@
 //! The common scenario with node-zookeeper-client, the client of JavaScript programs.
 
+use std::path::PathBuf;
 use std::process::Command;
+use std::time::Duration;
 
 use tests::scenario::Scenario;
-use tests::{Flavour, Missing, Server, fetch, find_tool, or_skip, prepare, source_dir};
+use tests::{Flavour, Missing, Server, fetch, find_tool, or_skip, prepare, run, source_dir};
 
-/// The scenario, beside the library that `package-lock.json` names.
-fn scenario() -> Result<Scenario, Missing> {
+use crate::documented;
+
+/// Node.js, and where the scenario is beside the library that `package-lock.json` names.
+fn node() -> Result<(PathBuf, PathBuf), Missing> {
     let (node, npm) = (find_tool("node")?, find_tool("npm")?);
     let sources =
         ["package.json", "package-lock.json", "scenario.js"].map(|f| source_dir("node").join(f));
@@ -23,10 +27,30 @@ fn scenario() -> Result<Scenario, Missing> {
             .args(["ci", "--no-audit", "--no-fund", "--ignore-scripts"]);
         fetch(&mut install)
     })?;
+    Ok((node, dir))
+}
+
+fn scenario() -> Result<Scenario, Missing> {
+    let (node, dir) = node()?;
     Ok(Scenario {
         program: vec![node, dir.join("scenario.js")],
         further_steps: &[],
     })
+}
+
+#[test]
+fn the_quick_start_works_in_node() {
+    let Some((node, dir)) = or_skip("the Node.js client", node()) else {
+        return;
+    };
+    let Some(server) = or_skip("the Node.js client", Server::start(Flavour::under_test())) else {
+        return;
+    };
+    let program = documented("QUICKSTART.md", "js", &server.address());
+    let mut command = Command::new(node);
+    command.current_dir(dir).args(["-e", &program]);
+    let output = run(&mut command, Duration::from_secs(120)).unwrap();
+    assert_eq!(output.trim(), "hello version 0");
 }
 
 #[test]
