@@ -3,6 +3,7 @@
 mod log;
 pub(crate) mod members;
 mod orders;
+mod pace;
 pub(crate) mod purge;
 pub(crate) mod recovery;
 mod snapshot;

@@ -3,10 +3,10 @@
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
-use hosting::{DueSnapshots, ServerState, SnapshotWork, Wanted, Written};
+use hosting::{DueSnapshots, ServerState, SnapshotWork, StateSnapshot, Wanted, Written};
 use monitoring::admin::LastSnapshot;
 use parking_lot::{Mutex, MutexGuard};
 use proto::Zxid;
@@ -15,6 +15,7 @@ use replica::Synchronised;
 use storage::{Compression, StorageError, SwitchedDisk};
 use tokio::sync::oneshot;
 
+use super::pace::Pace;
 use crate::failure::Failure;
 use crate::inbox::InputSink;
 use crate::metrics::Metrics;
@@ -233,11 +234,17 @@ impl Snapshotter {
         open().map_err(|error: std::io::Error| format!("{}: {error}", path.display()))
     }
 
+    /// Whether a snapshot may take its time: a learner cannot go on without its own, nor without what is in front of it.
+    fn may_rest(&self, wanted: Wanted) -> bool {
+        !matches!(wanted, Wanted::Synchronised(_)) && self.requests.is_empty()
+    }
+
     /// Writes a snapshot of the tree as it is: fuzzy, since changes go on meanwhile. None if the
     /// server is told to stop and cannot wait for it, or the tree is about to hold another history.
     fn write(&mut self, wanted: Wanted) -> Result<Option<Written>, StorageError> {
         let mut written = None;
         self.work.ask(wanted);
+        let (mut pace, mut begun, mut last_zxid) = (Pace::default(), Instant::now(), None);
         while self.work.next().is_some() {
             if self.abandoned.load(Ordering::Acquire) {
                 if let Some(snapshot) = self.work.writing() {
@@ -252,6 +259,17 @@ impl Snapshotter {
                 .work
                 .step(&*self.state, bytes, clock::session_ms, || files.lock());
             written = stepped?;
+            let bytes = self.work.writing().map_or(0, StateSnapshot::bytes);
+            if self.may_rest(wanted)
+                && let Some(rest) = pace.rest(bytes, begun.elapsed())
+            {
+                let now_at = self.state.tree.read().last_zxid();
+                // Where nobody writes, nobody waits for the disk.
+                if last_zxid.replace(now_at) != Some(now_at) {
+                    std::thread::sleep(rest);
+                }
+                begun = Instant::now();
+            }
         }
         if let Some(written) = &written {
             self.note_written(written);

@@ -19,7 +19,7 @@ use crate::names::{snapshot_name, unfinished_name};
 
 /// A snapshot in flight is synced in steps of so many bytes: the log's next sync, which clients
 /// wait for, may have to wait for one of them.
-const SYNC_EVERY_BYTES: u64 = 1 << 20;
+const SYNC_EVERY_BYTES: u64 = 256 << 10;
 
 /// Writes a snapshot: header, then what the tree produces, then seals and trailer.
 ///
