@@ -24,6 +24,14 @@ pub fn apache_3_8_class_path() -> Result<String, Missing> {
     class_path("apache-3.8", &source_dir("java").join("pom-3.8.xml"))
 }
 
+/// The class path of JUnit 5 and its launcher.
+///
+/// # Errors
+/// As [`apache_class_path`].
+pub fn junit_class_path() -> Result<String, Missing> {
+    class_path("junit", &source_dir("java").join("pom-junit.xml"))
+}
+
 /// The jars of all that `pom` depends on, in the directory of this name.
 fn class_path(name: &str, pom: &PathBuf) -> Result<String, Missing> {
     java_tool("java")?;

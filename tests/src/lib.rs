@@ -41,7 +41,7 @@ mod wait;
 mod words;
 mod zoarium;
 
-pub use apache::{apache_3_8_class_path, apache_class_path, java_tool};
+pub use apache::{apache_3_8_class_path, apache_class_path, java_tool, junit_class_path};
 pub use browser::{Browser, axe};
 pub use bystander::Bystander;
 pub use command::{fetch, find_tool, run};

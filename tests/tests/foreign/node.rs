@@ -10,7 +10,7 @@ use tests::{Flavour, Missing, Server, fetch, find_tool, or_skip, prepare, run, s
 use crate::documented;
 
 /// Node.js, and where the scenario is beside the library that `package-lock.json` names.
-fn node() -> Result<(PathBuf, PathBuf), Missing> {
+pub(crate) fn node() -> Result<(PathBuf, PathBuf), Missing> {
     let (node, npm) = (find_tool("node")?, find_tool("npm")?);
     let sources =
         ["package.json", "package-lock.json", "scenario.js"].map(|f| source_dir("node").join(f));

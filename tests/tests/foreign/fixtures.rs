@@ -1,0 +1,191 @@
+//! What docs/EMBEDDING.md has for tests in other languages, used as a test of somebody's would use it.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use tests::{
+    apache_class_path, find_tool, go_program, java_tool, junit_class_path, or_skip,
+    python_with_kazoo, run, source_dir, zoarium_binary,
+};
+
+use crate::block;
+use crate::node::node;
+
+const LIMIT: Duration = Duration::from_secs(300);
+
+/// The path of executables, with `zoarium` in front.
+fn path() -> OsString {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let binary = zoarium_binary();
+    let first = binary.parent().map(PathBuf::from);
+    let all = first.into_iter().chain(std::env::split_paths(&path));
+    std::env::join_paths(all).expect("a path")
+}
+
+/// Runs what uses a fixture, and waits until the last line says that it is done.
+fn uses(command: &mut Command) {
+    let output = run(command.env("PATH", path()), LIMIT).unwrap_or_else(|error| panic!("{error}"));
+    assert!(output.contains("done"), "{output}");
+}
+
+const IN_PYTHON: &str = r#"
+from kazoo.client import KazooClient
+
+with zookeeper() as connect_string:
+    client = KazooClient(hosts=connect_string)
+    client.start(timeout=60)
+    client.create("/made", b"by a test")
+    assert client.get("/made")[0] == b"by a test"
+    client.stop()
+print("done")
+"#;
+
+#[test]
+fn python_has_a_server() {
+    let Some(python) = or_skip("kazoo", python_with_kazoo()) else {
+        return;
+    };
+    let program = block("EMBEDDING.md", "python") + IN_PYTHON;
+    uses(Command::new(python).args(["-c", &program]));
+}
+
+const IN_NODE: &str = r#"
+zookeeper().then((server) => {
+  const client = require("node-zookeeper-client").createClient(server.connectString);
+  client.once("connected", () => {
+    client.create("/made", (error) => {
+      if (error) throw error;
+      client.close();
+      server.stop();
+      console.log("done");
+    });
+  });
+  client.connect();
+});
+"#;
+
+#[test]
+fn node_has_a_server() {
+    let Some((node, dir)) = or_skip("the Node.js client", node()) else {
+        return;
+    };
+    let program = block("EMBEDDING.md", "js") + IN_NODE;
+    uses(Command::new(node).current_dir(dir).args(["-e", &program]));
+}
+
+const IN_GO: &str = r#"package app
+
+import (
+	"testing"
+	"time"
+
+	"github.com/go-zookeeper/zk"
+)
+
+func TestMade(t *testing.T) {
+	client, _, err := zk.Connect([]string{zookeeper(t)}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if _, err := client.Create("/made", []byte("by a test"), 0, zk.WorldACL(zk.PermAll)); err != nil {
+		t.Fatal(err)
+	}
+	t.Log("done")
+}
+"#;
+
+#[test]
+fn go_has_a_server() {
+    // It brings the modules.
+    let Some(program) = or_skip("the Go client", go_program()) else {
+        return;
+    };
+    let modules = program[0].parent().expect("a directory");
+    let go = find_tool("go").expect("it has built the scenario");
+    let directory = tempfile::tempdir().expect("a directory");
+    for file in ["go.mod", "go.sum"] {
+        let from = source_dir("go").join(file);
+        fs::copy(from, directory.path().join(file)).expect("copy");
+    }
+    let fixture = block("EMBEDDING.md", "go");
+    fs::write(directory.path().join("fixture_test.go"), fixture).expect("write");
+    fs::write(directory.path().join("made_test.go"), IN_GO).expect("write");
+    let mut test = Command::new(go);
+    test.current_dir(&directory)
+        .env("GOMODCACHE", modules.join("modules"))
+        .env("GOCACHE", modules.join("cache"))
+        .env("GOTOOLCHAIN", "local")
+        .env("GOFLAGS", "-modcacherw")
+        .args(["test", "-v", "-count=1", "."]);
+    uses(&mut test);
+}
+
+const IN_JAVA: &str = r#"
+import static org.junit.jupiter.api.Assertions.assertEquals;
+
+import org.apache.curator.framework.CuratorFramework;
+import org.apache.curator.framework.CuratorFrameworkFactory;
+import org.apache.curator.retry.RetryOneTime;
+import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.extension.RegisterExtension;
+
+public class MadeTest {
+    @RegisterExtension
+    static ZoariumServer server = new ZoariumServer();
+
+    @Test
+    void made() throws Exception {
+        try (CuratorFramework client =
+                CuratorFrameworkFactory.newClient(server.connectString(), new RetryOneTime(100))) {
+            client.start();
+            client.create().forPath("/made", "by a test".getBytes());
+            assertEquals("by a test", new String(client.getData().forPath("/made")));
+        }
+        System.out.println("done");
+    }
+}
+"#;
+
+#[test]
+fn junit_has_a_server() {
+    let jars = apache_class_path().and_then(|apache| Ok((apache, junit_class_path()?)));
+    let tools = jars.and_then(|jars| Ok((jars, java_tool("javac")?, java_tool("java")?)));
+    let Some(((apache, junit), compiler, java)) = or_skip("JUnit", tools) else {
+        return;
+    };
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = directory.path();
+    fs::write(
+        place.join("ZoariumServer.java"),
+        block("EMBEDDING.md", "java"),
+    )
+    .expect("write");
+    fs::write(place.join("MadeTest.java"), IN_JAVA).expect("write");
+    let class_path = format!("{apache}:{junit}:{}", place.display());
+    let mut compile = Command::new(compiler);
+    compile
+        .current_dir(place)
+        .args(["-nowarn", "-cp", &class_path, "-d", "."])
+        .args(["ZoariumServer.java", "MadeTest.java"]);
+    run(&mut compile, LIMIT).unwrap_or_else(|error| panic!("{error}"));
+    let logging = source_dir("java").join("logback.xml");
+    let mut test = Command::new(java);
+    test.current_dir(place)
+        .arg(format!("-Dlogback.configurationFile={}", logging.display()))
+        .args([
+            "-cp",
+            &class_path,
+            "org.junit.platform.console.ConsoleLauncher",
+        ])
+        .args([
+            "execute",
+            "--select-class",
+            "MadeTest",
+            "--fail-if-no-tests",
+        ]);
+    uses(&mut test);
+}
