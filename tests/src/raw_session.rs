@@ -239,6 +239,15 @@ impl RawSession {
         self.call(&Request::Sync(PathRequest { path }))
     }
 
+    /// Says that the client is alive.
+    ///
+    /// # Errors
+    /// If the connection has ended.
+    pub fn ping(&mut self) -> Result<Answer, Lost> {
+        self.put_record(Xid::PING, OpCode::Ping, &[]);
+        self.take()
+    }
+
     /// Adds an identity to the connection.
     ///
     /// # Errors

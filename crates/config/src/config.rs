@@ -1,6 +1,7 @@
 //! The configuration, read and cross-checked.
 
 pub(crate) mod auth;
+pub(crate) mod budgets;
 pub(crate) mod ensemble;
 pub(crate) mod identity;
 pub(crate) mod limits;

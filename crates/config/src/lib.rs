@@ -63,6 +63,7 @@ mod system_properties;
 mod verdicts;
 
 pub use config::auth::{Auth, AuthProvider, DigestAlgorithm};
+pub use config::budgets::{Budget, Network, Who};
 pub use config::ensemble::{
     ElectionSettings, Ensemble, LeaderSettings, LearnerSettings, MultiAddress, QuorumSasl,
 };

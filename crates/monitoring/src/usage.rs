@@ -48,6 +48,8 @@ pub struct Usage {
     pub watches: u64,
     /// Ephemeral znodes.
     pub ephemerals: u64,
+    /// Requests that had to wait because of a budget.
+    pub throttled: u64,
     /// The longest time to a reply, ms; of connections that are open.
     pub max_latency_ms: u64,
 }
@@ -65,6 +67,7 @@ impl Usage {
             writes: figures.writes,
             received_bytes: figures.received_bytes,
             sent_bytes: figures.sent_bytes,
+            throttled: figures.throttled,
             ..Self::default()
         }
     }
@@ -80,6 +83,7 @@ impl AddAssign for Usage {
         self.outstanding += other.outstanding;
         self.watches += other.watches;
         self.ephemerals += other.ephemerals;
+        self.throttled += other.throttled;
         self.max_latency_ms = self.max_latency_ms.max(other.max_latency_ms);
     }
 }
@@ -91,6 +95,8 @@ pub struct ClientInfo {
     pub connection: ConnectionInfo,
     /// Who it is.
     pub names: Vec<String>,
+    /// The budgets that it obeys.
+    pub budgets: Vec<String>,
     /// Its watches.
     pub watches: u64,
     /// The ephemerals of its session.
@@ -120,19 +126,19 @@ impl ClientInfo {
 /// What identities are called here: `scheme:user`, no address and no hash of a password; [`ANYONE`] if there is none.
 pub fn names(identities: &[Id]) -> Vec<String> {
     let proved = identities.iter().filter(|id| &*id.scheme != IP);
-    let mut names: Vec<String> = proved
-        .take(IDENTITIES_COUNTED)
-        .map(|id| {
-            let (scheme, user) = (&*id.scheme, user_name(id));
-            let full = scheme.chars().chain(":".chars()).chain(user.chars());
-            full.take(NAME_CHARS_MAX).collect()
-        })
-        .collect();
+    let mut names: Vec<String> = proved.take(IDENTITIES_COUNTED).map(name_of).collect();
     names.dedup();
     if names.is_empty() {
         names.push(ANYONE.to_owned());
     }
     names
+}
+
+/// What one identity is called, see [`names`].
+pub fn name_of(id: &Id) -> String {
+    let (scheme, user) = (&*id.scheme, user_name(id));
+    let full = scheme.chars().chain(":".chars()).chain(user.chars());
+    full.take(NAME_CHARS_MAX).collect()
 }
 
 /// What connections had asked for that have ended.

@@ -35,6 +35,10 @@ pub(crate) const ROOM_PATIENCE: Duration = Duration::from_secs(10);
 /// first is forgotten.
 pub(crate) const FAILED_ADDRESSES_MAX: usize = 16 << 10;
 
+/// Addresses and identities without a connection that are remembered for what they owe of a budget, before those are
+/// forgotten that owe nothing.
+pub(crate) const BUDGET_SHARES_KEPT: usize = 2000;
+
 /// Steps of logins by Kerberos that are worked on at a time: each has a thread, which waits for a disk or, where this
 /// server logs in itself, for the KDC.
 pub(crate) const KERBEROS_STEPS_AT_A_TIME: usize = 16;

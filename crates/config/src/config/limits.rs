@@ -1,5 +1,6 @@
 //! Limits on connections and requests.
 
+use super::budgets::{self, Budget};
 use crate::error::ConfigError;
 use crate::registry::core as keys;
 use crate::registry::storage;
@@ -30,6 +31,8 @@ pub struct Limits {
     pub slow_request_threshold_ms: Option<u32>,
     /// New sessions.
     pub connection_throttle: ConnectionThrottle,
+    /// What addresses and identities may use.
+    pub budgets: Vec<Budget>,
 }
 
 /// How requests wait when there are too many.
@@ -113,6 +116,7 @@ impl Limits {
                 max_bytes: settings.int(&storage::LARGE_REQUEST_MAX_BYTES)?,
             },
             connection_throttle: ConnectionThrottle::read(settings)?,
+            budgets: budgets::read(settings)?,
         })
     }
 }

@@ -1,6 +1,6 @@
 //! Settings of the transaction log, the snapshots and the limits on requests and connections.
 
-use super::key::Kind::{Choice, Flag, Int, Long, Ratio, Word};
+use super::key::Kind::{Choice, Flag, Int, Long, Ratio, Text, Word};
 use super::key::{Key, Outside};
 use super::keys;
 
@@ -35,6 +35,7 @@ keys! {
     THROTTLED_OP_WAIT_TIME = Key::prefixed("throttled_op_wait_time", Int, "Wait after which a request is answered with ThrottledOp; 0 is off.").default("0").unit("ms").should();
     LARGE_REQUEST_MAX_BYTES = Key::prefixed("largeRequestMaxBytes", Int, "Bytes of large requests in progress at one time; a connection that goes beyond is closed.").default("104857600").unit("bytes").at_least(1, Outside::Default).should();
     LARGE_REQUEST_THRESHOLD = Key::prefixed("largeRequestThreshold", Int, "Size beyond which a request is large; -1 is off.").default("-1").unit("bytes").at_least(-1, Outside::Default).should();
+    BUDGET = Key::file("budget.*", Text, "What each address or identity may use: `budget.<name>.who` says whose (`ip:10.0.0.0/8`, `ip:*`, `sasl:alice`, `digest:*`, `x509:CN=bob`, `anyone`), `.requestsPerSecond` and `.bytesPerSecond` what. Who uses more waits. Ours, not ZooKeeper's.").should();
     THROTTLE_TOKENS = Key::prefixed("connection_throttle_tokens", Int, "Tokens in the bucket that new sessions draw from; 0 is off.").default("0").unit("tokens").should();
     THROTTLE_FILL_TIME = Key::prefixed("connection_throttle_fill_time", Int, "Time between refills of the bucket.").default("1").unit("ms").at_least(1, Outside::Default).should();
     THROTTLE_FILL_COUNT = Key::prefixed("connection_throttle_fill_count", Int, "Tokens of a refill.").default("1").unit("tokens").at_least(0, Outside::Default).should();

@@ -23,6 +23,7 @@ pub(crate) const TOGETHER: &[&str] = &[
     "quorum.auth.server.saslLoginContext",
     "java.security.auth.login.config",
     "sasl.serverconfig",
+    "budget.*",
 ];
 
 /// Java classes: refused by their names, and nothing is read of them.

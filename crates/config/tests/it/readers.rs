@@ -33,6 +33,7 @@ const BEHIND: &[(&str, &str)] = &[
     ("client.plain.host", "clientPortAddress"),
     ("client.plain.ip", "clientPortAddress"),
     ("data_dir", "dataDir"),
+    ("limits.budgets", "budget.*"),
     ("ensemble.dynamic_file", "dynamicConfigFile"),
     ("ensemble.last_seen", "dynamicConfigFile"),
     ("ensemble.my_id", "server.*"),

@@ -29,6 +29,7 @@ const FIGURES: &[(&str, Figure)] = &[
     ("watches", |usage| usage.watches),
     ("ephemerals", |usage| usage.ephemerals),
     ("connections", |usage| usage.connections),
+    ("throttled", |usage| usage.throttled),
     ("max_latency", |usage| usage.max_latency_ms),
 ];
 
@@ -130,6 +131,7 @@ fn connection(client: &ClientInfo) -> (Object, Usage) {
         .with("remote_socket_address", peer.to_string())
         .with("session_id", client.connection.session.0)
         .with("identities", client.names.clone())
+        .with("budgets", client.budgets.clone())
         .with("last_operation", client.connection.figures.last_op);
     (object, client.usage())
 }

@@ -29,6 +29,7 @@ pub struct ConnectionStats {
     writes: AtomicU64,
     received_bytes: AtomicU64,
     sent_bytes: AtomicU64,
+    throttled: AtomicU64,
 }
 
 /// No operation has this number.
@@ -68,6 +69,8 @@ pub struct ConnectionFigures {
     pub received_bytes: u64,
     /// Bytes of frames to the client.
     pub sent_bytes: u64,
+    /// Requests that had to wait because of a budget.
+    pub throttled: u64,
 }
 
 impl ConnectionStats {
@@ -93,6 +96,7 @@ impl ConnectionStats {
             writes: AtomicU64::new(0),
             received_bytes: AtomicU64::new(0),
             sent_bytes: AtomicU64::new(0),
+            throttled: AtomicU64::new(0),
         }
     }
 
@@ -114,6 +118,11 @@ impl ConnectionStats {
     /// Notes so many bytes to the client.
     pub fn bytes_sent(&self, n: u64) {
         add(&self.sent_bytes, n);
+    }
+
+    /// Notes so many requests that have to wait because of a budget.
+    pub fn throttled(&self, n: u64) {
+        add(&self.throttled, n);
     }
 
     /// Notes that a read, or a write, is answered.
@@ -167,6 +176,7 @@ impl ConnectionStats {
             &self.writes,
             &self.received_bytes,
             &self.sent_bytes,
+            &self.throttled,
         ];
         zeros.into_iter().for_each(|cell| cell.store(0, Relaxed));
         let zeros = [
@@ -202,6 +212,7 @@ impl ConnectionStats {
             writes: self.writes.load(Relaxed),
             received_bytes: self.received_bytes.load(Relaxed),
             sent_bytes: self.sent_bytes.load(Relaxed),
+            throttled: self.throttled.load(Relaxed),
         }
     }
 }

@@ -13,7 +13,8 @@ Generated from the table in `crates/monitoring/src/metrics/table.rs`
 (`ZOARIUM_BLESS=1 cargo test -p zoarium-monitoring metrics_md` writes this file).
 
 Names and kinds are those of Apache ZooKeeper 3.9.5, so its dashboards and alerts work as they
-are. `mntr` puts `zk_` before each name and shows a summary as several figures:
+are. What begins with `zoarium_` only this server has; it is shown once there is something to tell.
+`mntr` puts `zk_` before each name and shows a summary as several figures:
 
 | kind | in `mntr` |
 |---|---|

@@ -1,6 +1,7 @@
 //! The table of metrics: storage, `mntr`, the documentation and every other view derive from it.
 //!
-//! Names and kinds are ZooKeeper's (ServerMetrics): dashboards ask for them.
+//! Names and kinds are ZooKeeper's (ServerMetrics): dashboards ask for them. What only this server has begins with
+//! `zoarium_`.
 //! A metric of a stage that this server does not have stays at zero rather than be missing.
 
 use std::collections::BTreeMap;
@@ -136,7 +137,8 @@ macro_rules! metrics {
                 $( self.$percentiles_set.reset(); )+
             }
 
-            /// Every metric that a server in this state shows, in the order of [`TABLE`].
+            /// Every metric that a server in this state shows, in the order of [`TABLE`]. What only this server
+            /// has is shown once there is something to tell.
             pub fn read(&self, gauges: &Gauges<'_>) -> Vec<(&'static Metric, Reading)> {
                 let gauge: fn(fn(&Gauges<'_>) -> Option<Number>, &Gauges<'_>) -> Option<Reading> =
                     |value, gauges| value(gauges).map(Reading::Number);
@@ -153,10 +155,29 @@ macro_rules! metrics {
                     $( Some(Reading::PercentilesPerKey(self.$percentiles_set.get())), )+
                 ];
                 let shown = TABLE.iter().zip(readings);
-                shown.filter_map(|(metric, reading)| Some((metric, reading?))).collect()
+                let shown = shown.filter_map(|(metric, reading)| Some((metric, reading?)));
+                shown.filter(|(metric, reading)| !metric.is_own() || reading.tells()).collect()
             }
         }
     };
+}
+
+impl Metric {
+    /// Whether only this server has it.
+    pub fn is_own(&self) -> bool {
+        self.name.starts_with("zoarium_")
+    }
+}
+
+impl Reading {
+    /// Whether anything was counted, of a counter or an advanced summary.
+    fn tells(&self) -> bool {
+        match self {
+            Self::Number(number) => *number != Number::Integer(0),
+            Self::Percentiles(distribution) => distribution.moments().count > 0,
+            _ => true,
+        }
+    }
 }
 
 const fn row(name: &'static str, kind: Kind, shown_by: ShownBy, help: &'static str) -> Metric {
@@ -321,6 +342,7 @@ metrics! {
         unrecoverable_error_count "Errors that ended the server.";
         unsuccessful_handshake "TLS handshakes that failed.";
         watch_bytes "Bytes of watch events sent.";
+        zoarium_budget_requests_delayed "Requests that had to wait because of a budget.";
     }
     counter_sets {
         quota_exceeded_error_per_namespace "Requests refused because of a quota.";
@@ -398,6 +420,7 @@ metrics! {
         updatelatency "Time from a write to its reply, ms.";
         write_commitproc_time_ms "Time from the order of a write to its commit, ms.";
         write_final_proc_time_ms "Time to apply and answer a write, ms.";
+        zoarium_budget_delay_ms "Time a request waits because of a budget, ms.";
     }
     summary_sets {
         write_per_namespace "Bytes of path and data of a write, per namespace.";

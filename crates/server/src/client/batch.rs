@@ -96,11 +96,12 @@ pub(crate) fn long_frame_bytes(input: &BytesMut, limit: usize) -> Option<usize> 
     (is_long && input.len() < body + 4).then_some(body + 4)
 }
 
-/// Decodes the complete frames of the socket's input, at most a batch of them, and none for which
-/// there is no room. For the first there may be `room` already.
+/// Decodes the complete frames of the socket's input, at most a batch of them or `frames_max`, and
+/// none for which there is no room. For the first there may be `room` already.
 pub(crate) fn decode_batch<S>(
     clients: &Clients,
     socket: &mut Socket<S>,
+    frames_max: usize,
     mut room: Option<Room>,
 ) -> Batch {
     let input = &mut socket.input;
@@ -110,6 +111,7 @@ pub(crate) fn decode_batch<S>(
         batch_requests_max,
         ..
     } = clients.settings;
+    let batch_requests_max = batch_requests_max.min(frames_max);
     let mut batch = Batch::default();
     while batch.requests.len() < batch_requests_max {
         let len = match frame_len(input, jute_max_buffer) {

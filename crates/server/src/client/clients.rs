@@ -23,6 +23,7 @@ use transport::tls::Gate;
 use tree::WatcherId;
 
 use crate::audit::AuditLog;
+use crate::client::budgets::Budgets;
 use crate::client::connection::{Connection, ConnectionState};
 use crate::client::failures::AuthFailures;
 use crate::client::held::HeldBytes;
@@ -49,6 +50,8 @@ pub(crate) struct Clients {
     pub(crate) admissions: Admissions,
     pub(crate) permits: Permits,
     pub(crate) request_throttle: RequestThrottle,
+    /// `None` without any.
+    pub(crate) budgets: Option<Budgets>,
     pub(crate) handshakes: Mutex<TokenBucket>,
     pub(crate) large_requests: LargeRequests,
     /// For requests that are read and not handed on.
@@ -130,6 +133,7 @@ impl Clients {
             admissions: Admissions::default(),
             permits,
             request_throttle: RequestThrottle::new(&settings.config.limits.request_throttle),
+            budgets: Budgets::new(&settings.config.limits.budgets),
             handshakes: Mutex::new(handshakes),
             large_requests,
             large_frames: SharedRoom::new(limits::LARGE_FRAMES_BYTES),

@@ -16,6 +16,7 @@ use replica::connection::{ClientConnection, Identities, Queued, Work};
 use tokio::sync::Notify;
 use tree::WatcherId;
 
+use super::budgets::Obeyed;
 use super::held::{Held, HeldBytes};
 use super::outgoing::{EventFrame, LongEvent, Outgoing, bytes_of};
 use super::room::Room;
@@ -49,6 +50,8 @@ pub(crate) struct ConnectionState {
     held: Held,
     /// The SASL login, once there is one: a connection has one, good or bad.
     pub(crate) sasl: Option<Box<Login>>,
+    /// The budgets that it obeys; `None` until somebody asks for them.
+    pub(super) obeyed: Option<Box<Obeyed>>,
 }
 
 /// Bytes on their way to the socket.
@@ -74,6 +77,7 @@ impl Connection {
             writing: Writing::default(),
             held: Held::nothing(held),
             sasl: None,
+            obeyed: None,
         };
         Self {
             shared: hosting::Connection::new(id, state),

@@ -2,6 +2,9 @@
 
 pub(crate) mod answer;
 pub(crate) mod batch;
+mod budget_rate;
+mod budget_wait;
+pub(crate) mod budgets;
 pub(crate) mod clients;
 pub(crate) mod connection;
 pub(crate) mod deliver;

@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::answer::Grant;
 use super::batch::{Batch, decode_batch, long_frame_bytes};
+use super::budget_wait::pay_ahead;
 use super::connection::Connection;
 use super::dispatch::{self, Next};
 use super::request_throttle::{give_back, take_permits};
@@ -102,11 +103,18 @@ async fn requests<S: Stream>(
     connection: &Arc<Connection>,
     socket: &mut Socket<S>,
 ) -> io::Result<()> {
+    // Frames that are paid for and not decoded yet, where there are budgets.
+    let mut paid = 0;
     loop {
         // Frames that are there already, a batch at a time, output in between.
         let mut room = None;
         loop {
-            let mut batch = decode_batch(clients, socket, room.take());
+            let found = frames_max(clients, connection, socket, &mut paid).await?;
+            let Some(frames_max) = found else {
+                return Ok(());
+            };
+            let mut batch = decode_batch(clients, socket, frames_max, room.take());
+            paid = paid.saturating_sub(batch.requests.len());
             if batch.is_empty() {
                 let Some(bytes) = batch.waits_for_room else {
                     break;
@@ -167,6 +175,29 @@ async fn requests<S: Stream>(
             return Ok(());
         }
     }
+}
+
+/// How many frames may be decoded: where there are budgets, those that are paid for, as soon as some
+/// are. `None` if the connection is to end.
+async fn frames_max<S: Stream>(
+    clients: &Clients,
+    connection: &Connection,
+    socket: &mut Socket<S>,
+    paid: &mut usize,
+) -> io::Result<Option<usize>> {
+    let Some(budgets) = &clients.budgets else {
+        return Ok(Some(usize::MAX));
+    };
+    if *paid == 0 {
+        // On the heap: few servers have budgets, and all connections would have the memory for it.
+        let found = Box::pin(pay_ahead(clients, budgets, connection, socket)).await?;
+        let Some(frames) = found else {
+            return Ok(None);
+        };
+        *paid = frames;
+    }
+    // What is no frame ends the connection all the same.
+    Ok(Some((*paid).max(1)))
 }
 
 /// Handles a batch, and what was left over before it, and writes the replies, in turns if there

@@ -45,11 +45,15 @@ impl LiveView {
         let count = |found: Option<&usize>| found.copied().unwrap_or(0) as u64;
         let all = self.clients.registry.all().into_iter();
         all.filter(|connection| connection.session() != SessionId::NONE)
-            .map(|connection| ClientInfo {
-                connection: describe(&connection),
-                names: usage::names(&connection.lock().client.identities),
-                watches: count(watches.get(&connection.id)),
-                ephemerals: count(ephemerals.get(&connection.session())),
+            .map(|connection| {
+                let names = usage::names(&connection.lock().client.identities);
+                ClientInfo {
+                    connection: describe(&connection),
+                    names,
+                    budgets: budgets_of(&connection),
+                    watches: count(watches.get(&connection.id)),
+                    ephemerals: count(ephemerals.get(&connection.session())),
+                }
             })
             .collect()
     }
@@ -244,6 +248,15 @@ impl View for LiveView {
             .trace_mask
             .store(mask, std::sync::atomic::Ordering::Relaxed);
     }
+}
+
+/// The budgets that a connection obeys, once it has asked for something.
+fn budgets_of(connection: &Connection) -> Vec<String> {
+    let state = connection.lock();
+    let shares = state.obeyed.iter().flat_map(|obeyed| obeyed.shares());
+    let mut names: Vec<String> = shares.map(|share| share.name().to_owned()).collect();
+    names.dedup();
+    names
 }
 
 fn describe(connection: &Connection) -> ConnectionInfo {

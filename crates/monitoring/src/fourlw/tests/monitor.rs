@@ -68,13 +68,29 @@ fn every_metric_of_the_table_is_shown_once_by_its_roles() {
     ] {
         let metrics = TABLE
             .iter()
-            .filter(|metric| roles.contains(&metric.shown_by));
+            .filter(|metric| roles.contains(&metric.shown_by) && !metric.is_own());
         let mut all: BTreeSet<_> = metrics
             .flat_map(|metric| expected(metric.name, metric.kind))
             .collect();
         all.extend(["zk_version".to_owned(), "zk_server_state".to_owned()]);
         all.extend(others.iter().map(|key| (*key).to_owned()));
         assert_eq!(shown(mode), all, "{mode:?}");
+    }
+}
+
+#[test]
+fn what_only_this_server_has_is_shown_once_there_is_something_to_tell() {
+    let view = fake(Some(Mode::Standalone));
+    assert!(!ask(Word::Mntr, &view).contains("zoarium"));
+    view.metrics.zoarium_budget_requests_delayed.add(3);
+    view.metrics.zoarium_budget_delay_ms.record(7);
+    let text = ask(Word::Mntr, &view);
+    for line in [
+        "zk_zoarium_budget_requests_delayed\t3\n",
+        "zk_max_zoarium_budget_delay_ms\t7\n",
+        "zk_cnt_zoarium_budget_delay_ms\t1\n",
+    ] {
+        assert!(text.contains(line), "{text}");
     }
 }
 

@@ -1,0 +1,249 @@
+//! `budget.<name>.*`: what each address, or each identity, may use of this server.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use crate::error::ConfigError;
+use crate::java;
+use crate::registry::storage::BUDGET;
+use crate::settings::{Found, Settings};
+
+/// What each of some addresses, or of some identities, may use. Each has it for itself, shared by all its connections.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Budget {
+    /// What it is called in the file.
+    pub name: String,
+    /// For whom it is.
+    pub who: Who,
+    /// Requests a second; absent is no bound.
+    pub requests_per_second: Option<u32>,
+    /// Bytes of requests a second; absent is no bound.
+    pub bytes_per_second: Option<u32>,
+}
+
+/// For whom a budget is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Who {
+    /// Each address of a network.
+    Network(Network),
+    /// Each address.
+    AnyAddress,
+    /// Who has proved to be this user of a scheme.
+    User {
+        /// The scheme.
+        scheme: String,
+        /// The user.
+        user: String,
+    },
+    /// Each user of a scheme.
+    AnyUser {
+        /// The scheme.
+        scheme: String,
+    },
+    /// Whoever has proved nothing, all together.
+    Anyone,
+}
+
+/// Addresses that begin with the same bits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Network {
+    address: IpAddr,
+    bits: u32,
+}
+
+impl Network {
+    fn parse(text: &str) -> Option<Self> {
+        let (address, bits) = match text.split_once('/') {
+            Some((address, bits)) => (address, Some(bits)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.parse().ok()?;
+        let most = if address.is_ipv4() { 32 } else { 128 };
+        let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        let bits = match bits {
+            Some(text) => text.parse().ok().filter(|_| is_number(text))?,
+            None => most,
+        };
+        (bits <= most).then_some(Self { address, bits })
+    }
+
+    /// Whether an address is of the network. An IPv4 address that was mapped to IPv6 is not.
+    pub fn contains(&self, address: IpAddr) -> bool {
+        let differ = match (self.address, address) {
+            (IpAddr::V4(own), IpAddr::V4(other)) => {
+                u128::from(own.to_bits() ^ other.to_bits()) << 96
+            }
+            (IpAddr::V6(own), IpAddr::V6(other)) => own.to_bits() ^ other.to_bits(),
+            _ => return false,
+        };
+        differ.leading_zeros() >= self.bits
+    }
+}
+
+/// Schemes whose identities have a user.
+const SCHEMES: [&str; 3] = ["digest", "sasl", "x509"];
+
+const WHO: &str = "who";
+const REQUESTS: &str = "requestsPerSecond";
+const BYTES: &str = "bytesPerSecond";
+/// What a budget may bound.
+const BOUNDS: [&str; 2] = [REQUESTS, BYTES];
+
+impl Who {
+    fn parse(text: &str) -> Option<Self> {
+        if text == "anyone" {
+            return Some(Self::Anyone);
+        }
+        let (scheme, user) = text.split_once(':')?;
+        match (scheme, user) {
+            ("ip", "*") => Some(Self::AnyAddress),
+            ("ip", network) => Network::parse(network).map(Self::Network),
+            (_, "") => None,
+            _ if !SCHEMES.contains(&scheme) => None,
+            (_, "*") => Some(Self::AnyUser {
+                scheme: scheme.to_owned(),
+            }),
+            _ => Some(Self::User {
+                scheme: scheme.to_owned(),
+                user: user.to_owned(),
+            }),
+        }
+    }
+}
+
+/// All budgets, in the order of their names.
+pub(super) fn read(settings: &Settings) -> Result<Vec<Budget>, ConfigError> {
+    let beginning = BUDGET.family().unwrap_or_default();
+    let mut by_name: BTreeMap<String, BTreeMap<&'static str, Found>> = BTreeMap::new();
+    for found in settings.find_family(beginning, BUDGET.scope) {
+        let rest = found.key.strip_prefix(beginning).unwrap_or_default();
+        let (name, field) = rest.split_once('.').unwrap_or((rest, ""));
+        let known = BOUNDS.into_iter().chain([WHO]);
+        let Some(field) = known.into_iter().find(|known| *known == field) else {
+            let reason = format!("a budget has no `{field}`");
+            let hint = format!(
+                "budget.<name>.{WHO}, and at least one of {}; a name has no dot",
+                BOUNDS
+                    .map(|bound| format!("budget.<name>.{bound}"))
+                    .join(", ")
+            );
+            return Err(found.refused(reason).hint(hint));
+        };
+        let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
+        if name.is_empty() || !name.chars().all(is_plain) {
+            let reason = format!("`{name}` is no name of a budget");
+            return Err(found.refused(reason).hint("use letters, digits, - and _"));
+        }
+        by_name
+            .entry(name.to_owned())
+            .or_default()
+            .insert(field, found);
+    }
+    by_name.into_iter().map(budget).collect()
+}
+
+fn budget((name, fields): (String, BTreeMap<&'static str, Found>)) -> Result<Budget, ConfigError> {
+    let Some(who) = fields.get(WHO) else {
+        let reason = format!("the budget {name} is for nobody");
+        let error = match fields.into_values().next() {
+            Some(found) => found.refused(reason),
+            None => ConfigError::new(reason),
+        };
+        let hint = format!("add budget.{name}.{WHO}, such as ip:10.0.0.0/8 or sasl:alice");
+        return Err(error.hint(hint));
+    };
+    let rate = |field| rate(fields.get(field));
+    let budget = Budget {
+        requests_per_second: rate(REQUESTS)?,
+        bytes_per_second: rate(BYTES)?,
+        who: Who::parse(&who.text).ok_or_else(|| {
+            let reason = format!("`{}` names nobody", who.text);
+            who.refused(reason).hint(format!(
+                "write anyone, ip:*, an address or a network such as ip:10.0.0.0/8, or a user or * of {} such as \
+                 sasl:alice",
+                SCHEMES.join(", ")
+            ))
+        })?,
+        name,
+    };
+    if fields.len() == 1 {
+        let reason = format!("the budget {} bounds nothing", budget.name);
+        let hint = format!("add budget.{}.{REQUESTS} or another bound", budget.name);
+        return Err(who.refused(reason).hint(hint));
+    }
+    Ok(budget)
+}
+
+/// Something a second: nobody could go on with none.
+fn rate(found: Option<&Found>) -> Result<Option<u32>, ConfigError> {
+    let Some(found) = found else {
+        return Ok(None);
+    };
+    let Some(number) = java::parse_decimal(&found.text) else {
+        let error = found.refused(java::bad_number(&found.text));
+        return Err(error.hint("write a whole number, without anything after it"));
+    };
+    match u32::try_from(number) {
+        Ok(rate) if rate > 0 => Ok(Some(rate)),
+        _ => {
+            let reason = format!("{number} is out of range (1 to {})", u32::MAX);
+            Err(found.refused(reason).hint("leave it out for no bound"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn contains(network: &str, address: &str) -> bool {
+        let network = Network::parse(network).unwrap();
+        network.contains(address.parse().unwrap())
+    }
+
+    #[test]
+    fn a_network_has_the_addresses_that_begin_as_it_does() {
+        assert!(contains("10.0.0.0/8", "10.255.1.2"));
+        assert!(!contains("10.0.0.0/8", "11.0.0.0"));
+        assert!(contains("10.1.2.3", "10.1.2.3") && !contains("10.1.2.3", "10.1.2.2"));
+        assert!(contains("0.0.0.0/0", "192.0.2.1"));
+        assert!(!contains("0.0.0.0/0", "::1"));
+        assert!(contains("2001:db8::/32", "2001:db8:1::1"));
+        assert!(!contains("2001:db8::/32", "2001:db9::1"));
+        assert!(contains("::/0", "::1") && !contains("::1", "::2"));
+    }
+
+    #[test]
+    fn what_names_nobody_is_none() {
+        for text in [
+            "",
+            "alice",
+            "ip",
+            "ip:",
+            "ip:10.0.0",
+            "ip:10.0.0.0/33",
+            "ip:10.0.0.0/",
+            "ip:10.0.0.0/+8",
+            "ip:::/129",
+            "sasl:",
+            "world:anyone",
+            "anyone:*",
+            "super:*",
+        ] {
+            assert_eq!(Who::parse(text), None, "{text}");
+        }
+        let user = |scheme: &str, user: &str| Who::User {
+            scheme: scheme.to_owned(),
+            user: user.to_owned(),
+        };
+        assert_eq!(Who::parse("x509:CN=bob"), Some(user("x509", "CN=bob")));
+        assert_eq!(
+            Who::parse("sasl:zk/host@A"),
+            Some(user("sasl", "zk/host@A"))
+        );
+        let scheme = "digest".to_owned();
+        assert_eq!(Who::parse("digest:*"), Some(Who::AnyUser { scheme }));
+        assert_eq!(Who::parse("ip:*"), Some(Who::AnyAddress));
+        assert_eq!(Who::parse("anyone"), Some(Who::Anyone));
+    }
+}

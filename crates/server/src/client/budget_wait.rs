@@ -1,0 +1,240 @@
+//! A connection pays for what it asks for, and waits until it can (`budget.<name>.*`).
+
+use std::io;
+use std::pin::pin;
+use std::time::{Duration, Instant};
+
+use hosting::Connected as _;
+use proto::OpCode;
+
+use super::budgets::{Budgets, Cost, Share};
+use super::connection::Connection;
+use super::task::{Socket, Stream, fill, flush};
+use crate::client::clients::Clients;
+use crate::{clock, limits};
+
+/// The next frames of a connection.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Ahead {
+    frames: usize,
+    cost: Cost,
+}
+
+/// Looks at the frames that `input` begins with, and stops where they would cost more than `max`. Those that keep and
+/// end sessions cost nothing, and stand alone.
+fn look_ahead(input: &[u8], frame_bytes_max: usize, max: Cost) -> Ahead {
+    let mut ahead = Ahead::default();
+    let mut rest = input;
+    while let Some((prefix, behind)) = rest.split_first_chunk() {
+        let len = usize::try_from(i32::from_be_bytes(*prefix));
+        let Some(len) = len.ok().filter(|len| *len <= frame_bytes_max) else {
+            break;
+        };
+        let bytes = size_of_val(prefix) + len;
+        let is_whole = behind.len() >= len;
+        // A long one is paid for before there is room for it, which others may be in want of.
+        let is_taken = is_whole || (ahead.frames == 0 && len > limits::FRAME_BYTES_SMALL);
+        let cost = match len == FREE_BYTES && is_free(behind) {
+            true => Cost::default(),
+            false => Cost { requests: 1, bytes },
+        };
+        let is_first = ahead.frames == 0;
+        let is_alike = is_first || (ahead.cost == Cost::default()) == (cost == Cost::default());
+        let (requests, bytes) = (
+            ahead.cost.requests + cost.requests,
+            ahead.cost.bytes + cost.bytes,
+        );
+        let is_too_much = !is_first && (requests > max.requests || bytes > max.bytes);
+        if !is_taken || !is_alike || is_too_much || ahead.frames >= limits::BATCH_REQUESTS_MAX {
+            break;
+        }
+        ahead = Ahead {
+            frames: ahead.frames + 1,
+            cost: Cost { requests, bytes },
+        };
+        let Some(next) = behind.get(len..) else {
+            break;
+        };
+        rest = next;
+    }
+    ahead
+}
+
+/// A header, and nothing behind it.
+const FREE_BYTES: usize = 8;
+
+/// Whether a frame without its length is a ping or a closeSession.
+fn is_free(frame: &[u8]) -> bool {
+    let op = frame.get(4..).and_then(<[u8]>::first_chunk);
+    let op = op.and_then(|op| OpCode::from_i32(i32::from_be_bytes(*op)));
+    matches!(op, Some(OpCode::Ping | OpCode::CloseSession))
+}
+
+/// Pays for the next frames of a connection, as soon as nothing is owed. How many these are; `None` if the connection
+/// is to end.
+pub(super) async fn pay_ahead<S: Stream>(
+    clients: &Clients,
+    budgets: &Budgets,
+    connection: &Connection,
+    socket: &mut Socket<S>,
+) -> io::Result<Option<usize>> {
+    let shares = budgets.of(connection);
+    let max = shares.iter().fold(MOST, |max, share| {
+        let other = share.cost_max();
+        Cost {
+            requests: max.requests.min(other.requests),
+            bytes: max.bytes.min(other.bytes),
+        }
+    });
+    let ahead = look_ahead(&socket.input, clients.settings.jute_max_buffer, max);
+    if ahead.cost == Cost::default() {
+        return Ok(Some(ahead.frames));
+    }
+    let mut waits_since = None;
+    for share in shares.iter() {
+        if share.pay_now(ahead.cost, clock::monotonic_ms()) {
+            continue;
+        }
+        if waits_since.is_none() {
+            waits_since = Some(Instant::now());
+            let requests = ahead.cost.requests as u64;
+            clients
+                .metrics
+                .zoarium_budget_requests_delayed
+                .add(requests);
+            connection.stats.throttled(requests);
+        }
+        budgets.tell(share, clock::monotonic_ms());
+        if !wait(clients, connection, socket, (share, ahead.cost)).await? {
+            return Ok(None);
+        }
+    }
+    if let Some(since) = waits_since {
+        let waited_ms = u64::try_from(since.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let metric = &clients.metrics.zoarium_budget_delay_ms;
+        metric.record_many(waited_ms, ahead.cost.requests as u64);
+    }
+    Ok(Some(ahead.frames))
+}
+
+const MOST: Cost = Cost {
+    requests: usize::MAX,
+    bytes: usize::MAX,
+};
+
+/// Waits until a share is paid. Replies and events go on meanwhile, and the session lives: it is the server that holds
+/// its client up. False if the connection ends.
+async fn wait<S: Stream>(
+    clients: &Clients,
+    connection: &Connection,
+    socket: &mut Socket<S>,
+    (share, cost): (&Share, Cost),
+) -> io::Result<bool> {
+    let timeout_ms = u64::try_from(connection.timeout_ms()).unwrap_or(0);
+    let touched_every = Duration::from_millis((timeout_ms / 4).max(1));
+    let mut paid = pin!(share.pay(cost));
+    loop {
+        if !clients.touch(connection) {
+            connection.close();
+        }
+        if connection.is_closed() || flush(clients, connection, socket).await?.is_break() {
+            return Ok(false);
+        }
+        // What is read here is what notices that the client has gone.
+        let has_room = socket.input.len() < limits::READ_CHUNK_BYTES;
+        tokio::select! {
+            biased;
+            () = &mut paid => return Ok(true),
+            () = connection.woken() => {}
+            read = fill(socket), if has_room => if !read.unwrap_or(false) {
+                tracing::debug!(peer = %connection.peer, session = %connection.session(), budget = share.name(), "client has gone while its requests waited");
+                clients.metrics.connection_drop_count.inc();
+                return Ok(false);
+            },
+            () = tokio::time::sleep(touched_every) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEN_MAX: usize = 1 << 20;
+
+    fn frame(op: OpCode, len: usize) -> Vec<u8> {
+        let mut frame = u32::try_from(len).unwrap().to_be_bytes().to_vec();
+        frame.extend_from_slice(&1_i32.to_be_bytes());
+        frame.extend_from_slice(&op.number().to_be_bytes());
+        frame.resize(4 + len, 0);
+        frame
+    }
+
+    fn ahead(input: &[u8], (requests, bytes): (usize, usize)) -> (usize, usize, usize) {
+        let found = look_ahead(input, LEN_MAX, Cost { requests, bytes });
+        (found.frames, found.cost.requests, found.cost.bytes)
+    }
+
+    const ANY: (usize, usize) = (usize::MAX, usize::MAX);
+
+    #[test]
+    fn whole_frames_are_counted_up_to_what_may_be_paid_at_a_time() {
+        let read = frame(OpCode::GetData, 20);
+        let five = read.repeat(5);
+        assert_eq!(ahead(&five, ANY), (5, 5, 5 * 24));
+        assert_eq!(ahead(&five, (2, usize::MAX)), (2, 2, 48));
+        assert_eq!(ahead(&five, (usize::MAX, 50)), (2, 2, 48));
+        // One goes in any case.
+        assert_eq!(ahead(&five, (1, 1)), (1, 1, 24));
+        assert_eq!(ahead(&five[..five.len() - 1], ANY), (4, 4, 96));
+        let many = read.repeat(limits::BATCH_REQUESTS_MAX + 1);
+        assert_eq!(ahead(&many, ANY).0, limits::BATCH_REQUESTS_MAX);
+        assert_eq!(ahead(&[], ANY), (0, 0, 0));
+        assert_eq!(ahead(&five[..3], ANY), (0, 0, 0));
+    }
+
+    #[test]
+    fn pings_and_the_end_of_a_session_are_free_and_stand_alone() {
+        let (ping, close) = (frame(OpCode::Ping, 8), frame(OpCode::CloseSession, 8));
+        let read = frame(OpCode::GetData, 20);
+        assert_eq!(
+            ahead(&[ping.clone(), ping.clone(), read.clone()].concat(), ANY),
+            (2, 0, 0)
+        );
+        assert_eq!(
+            ahead(&[close.clone(), read.clone()].concat(), ANY),
+            (1, 0, 0)
+        );
+        assert_eq!(
+            ahead(&[read.clone(), ping, read.clone()].concat(), ANY),
+            (1, 1, 24)
+        );
+        assert_eq!(
+            ahead(&[read.clone(), read, close].concat(), ANY),
+            (2, 2, 48)
+        );
+    }
+
+    #[test]
+    fn a_long_frame_is_paid_for_before_it_is_in() {
+        let long = frame(OpCode::SetData, limits::FRAME_BYTES_SMALL + 1);
+        let cost = (1, 1, long.len());
+        assert_eq!(ahead(&long[..4], ANY), cost);
+        assert_eq!(ahead(&long[..100], ANY), cost);
+        assert_eq!(ahead(&long, ANY), cost);
+        let short = frame(OpCode::GetData, 20);
+        assert_eq!(ahead(&[&short, &long[..100]].concat(), ANY), (1, 1, 24));
+    }
+
+    #[test]
+    fn what_is_no_frame_costs_nothing() {
+        let faulty = (-5_i32).to_be_bytes();
+        assert_eq!(ahead(&faulty, ANY), (0, 0, 0));
+        let too_long = u32::try_from(LEN_MAX + 1).unwrap().to_be_bytes();
+        assert_eq!(ahead(&too_long, ANY), (0, 0, 0));
+        let short = [0, 0, 0, 2, 9, 9];
+        assert_eq!(ahead(&short, ANY), (1, 1, 6));
+        let no_ping = frame(OpCode::Ping, 9);
+        assert_eq!(ahead(&no_ping, ANY), (1, 1, 13));
+    }
+}

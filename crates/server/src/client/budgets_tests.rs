@@ -1,0 +1,207 @@
+use std::net::Ipv4Addr;
+
+use super::*;
+
+const REQUESTS: u32 = 10;
+
+fn budget(name: &str, who: Who) -> Budget {
+    Budget {
+        name: name.to_owned(),
+        who,
+        requests_per_second: Some(REQUESTS),
+        bytes_per_second: Some(1000),
+    }
+}
+
+fn user(user: &str) -> Who {
+    Who::User {
+        scheme: "sasl".to_owned(),
+        user: user.to_owned(),
+    }
+}
+
+fn id(scheme: &str, id: &str) -> Id {
+    Id {
+        scheme: scheme.into(),
+        id: id.into(),
+    }
+}
+
+fn ip(text: &str) -> IpAddr {
+    text.parse().unwrap()
+}
+
+fn requests(requests: usize) -> Cost {
+    Cost { requests, bytes: 0 }
+}
+
+/// Who has shares, with the names of their budgets.
+fn found(budgets: &Budgets, address: &str, identities: &[Id]) -> Vec<String> {
+    let shares = budgets.find((ip(address), identities), 0);
+    let shares = shares.iter();
+    shares
+        .map(|share| format!("{} {}", share.name(), share.holder))
+        .collect()
+}
+
+#[test]
+fn without_budgets_there_is_nothing() {
+    assert!(Budgets::new(&[]).is_none());
+}
+
+#[test]
+fn each_address_and_each_identity_has_a_share_of_its_own() {
+    let scheme = "digest".to_owned();
+    let budgets = Budgets::new(&[
+        budget("all", Who::AnyAddress),
+        budget("anyone", Who::Anyone),
+        budget("digest", Who::AnyUser { scheme }),
+        budget("alice", user("alice")),
+    ]);
+    let budgets = budgets.unwrap();
+    let here = id("ip", "192.0.2.1");
+    assert_eq!(
+        found(&budgets, "192.0.2.1", std::slice::from_ref(&here)),
+        ["all ip:192.0.2.1", "anyone anyone"]
+    );
+    let ids = [
+        here,
+        id("digest", "bob:aGFzaA=="),
+        id("digest", "ann:aGFzaA=="),
+        id("digest", "ann:bGFzaA=="),
+        id("sasl", "alice"),
+    ];
+    assert_eq!(
+        found(&budgets, "192.0.2.1", &ids),
+        [
+            "all ip:192.0.2.1",
+            "digest digest:ann",
+            "digest digest:bob",
+            "alice sasl:alice"
+        ]
+    );
+    // Of IPv6 a network is an address.
+    assert_eq!(
+        found(&budgets, "2001:db8::1:2", &[id("sasl", "carol")]),
+        ["all ip:2001:db8::"]
+    );
+    let share = |address| budgets.find((ip(address), &[id("sasl", "carol")]), 0);
+    assert!(Arc::ptr_eq(&share("192.0.2.1")[0], &share("192.0.2.1")[0]));
+    assert!(!Arc::ptr_eq(&share("192.0.2.1")[0], &share("192.0.2.2")[0]));
+}
+
+#[test]
+fn the_identities_of_a_connection_cannot_hide_one_of_them() {
+    let budgets = Budgets::new(&[budget("alice", user("alice"))]).unwrap();
+    let made_up = (0..100).map(|number| id("digest", &format!("{number}:x")));
+    let ids: Vec<Id> = made_up.chain([id("sasl", "alice")]).collect();
+    assert_eq!(found(&budgets, "192.0.2.1", &ids), ["alice sasl:alice"]);
+}
+
+#[test]
+fn what_is_used_up_is_waited_for_by_all_who_share_it() {
+    let budgets = Budgets::new(&[budget("all", Who::AnyAddress)]).unwrap();
+    let share = budgets.find((ip("192.0.2.1"), &[]), 0)[0].clone();
+    let other = budgets.find((ip("192.0.2.2"), &[]), 0)[0].clone();
+    assert!(share.pay_now(requests(10), 0) && share.pay_now(requests(1), 0));
+    assert!(!share.pay_now(requests(1), 99));
+    assert!(other.pay_now(requests(1), 99));
+    assert!(share.pay_now(requests(1), 100));
+    // Bytes are another bound, and both hold.
+    let long = Cost {
+        requests: 0,
+        bytes: 2000,
+    };
+    assert!(other.pay_now(long, 5000) && !other.pay_now(requests(1), 5999));
+    assert!(other.pay_now(requests(1), 6000));
+    // A tenth of a second's worth at a time.
+    let part = Cost {
+        requests: 1,
+        bytes: 100,
+    };
+    assert_eq!(share.cost_max(), part);
+    let small = Share::new(
+        Arc::new(Budget {
+            requests_per_second: Some(1),
+            bytes_per_second: None,
+            ..budget("small", Who::Anyone)
+        }),
+        Holder::Identity(ANYONE.to_owned()),
+        0,
+    );
+    assert_eq!(
+        (small.cost_max().requests, small.cost_max().bytes),
+        (1, usize::MAX)
+    );
+}
+
+#[tokio::test]
+async fn those_that_wait_take_turns() {
+    let budgets = Budgets::new(&[budget("all", Who::AnyAddress)]).unwrap();
+    let now_ms = clock::monotonic_ms();
+    let share = budgets.find((ip("192.0.2.1"), &[]), now_ms)[0].clone();
+    assert!(share.pay_now(requests(30), now_ms));
+    let mut first = Box::pin(share.pay(requests(1)));
+    assert!(is_pending_at_first(&mut first).await);
+    // Nobody overtakes who waits, even once nothing is owed any more.
+    assert!(!share.pay_now(requests(1), now_ms + 60_000));
+    first.await;
+    assert!(share.pay_now(requests(1), now_ms + 60_000));
+    // Who gives up keeps nobody from it.
+    assert!(share.pay_now(requests(100_000), now_ms + 60_000));
+    let mut second = Box::pin(share.pay(requests(1)));
+    assert!(is_pending_at_first(&mut second).await);
+    drop(second);
+    assert!(share.pay_now(requests(1), now_ms + 100_000_000));
+}
+
+/// Whether it is not through when it is looked at once.
+async fn is_pending_at_first(future: &mut (impl Future<Output = ()> + Unpin)) -> bool {
+    let polled = std::future::poll_fn(|context| {
+        let polled = std::pin::Pin::new(&mut *future).poll(context);
+        std::task::Poll::Ready(polled.is_pending())
+    });
+    polled.await
+}
+
+#[test]
+fn it_is_said_once_a_minute_of_each_and_not_of_too_many() {
+    let budgets = Budgets::new(&[budget("all", Who::AnyAddress)]).unwrap();
+    let share = budgets.find((ip("192.0.2.1"), &[]), 0)[0].clone();
+    assert_eq!(share.is_due(0), None, "nothing is owed");
+    share.pay_now(requests(1000), 0);
+    assert_eq!(share.is_due(10), Some(("requestsPerSecond", REQUESTS)));
+    assert_eq!(share.is_due(60_009), None);
+    assert_eq!(share.is_due(60_010), Some(("requestsPerSecond", REQUESTS)));
+    let long = Cost {
+        requests: 0,
+        bytes: 1_000_000,
+    };
+    let other = budgets.find((ip("192.0.2.2"), &[]), 0)[0].clone();
+    other.pay_now(long, 0);
+    assert_eq!(other.is_due(1), Some(("bytesPerSecond", 1000)));
+
+    let mut lines = Lines::default();
+    let told = (0..500).filter(|_| !lines.is_left_out(59_999)).count();
+    assert_eq!(told, LINES_PER_MINUTE as usize);
+    assert!(!lines.is_left_out(60_000));
+}
+
+#[test]
+fn shares_that_nobody_needs_are_forgotten_when_there_are_many() {
+    let budgets = Budgets::new(&[budget("all", Who::AnyAddress)]).unwrap();
+    let address = |number: usize| IpAddr::from(Ipv4Addr::from(u32::try_from(number).unwrap()));
+    let held = budgets.find((address(0), &[]), 0);
+    let owing = budgets.find((address(1), &[]), 0)[0].clone();
+    owing.pay_now(requests(1_000_000), 0);
+    drop(owing);
+    let len = || budgets.shares.lock().by_holder.len();
+    for number in 2..3 * limits::BUDGET_SHARES_KEPT {
+        budgets.find((address(number), &[]), 1);
+        assert!(len() <= limits::BUDGET_SHARES_KEPT, "{}", len());
+    }
+    let again = budgets.find((address(0), &[]), 1);
+    assert!(Arc::ptr_eq(&held[0], &again[0]));
+    let owing = budgets.find((address(1), &[]), 1);
+    assert!(!owing[0].pay_now(requests(1), 1), "its debt is forgotten");
+}
