@@ -48,7 +48,7 @@ pub struct Usage {
     pub watches: u64,
     /// Ephemeral znodes.
     pub ephemerals: u64,
-    /// Requests that had to wait because of a budget.
+    /// Requests that had to wait, or were refused, because of a budget.
     pub throttled: u64,
     /// The longest time to a reply, ms; of connections that are open.
     pub max_latency_ms: u64,

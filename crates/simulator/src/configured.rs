@@ -78,6 +78,7 @@ pub(crate) fn connection_rules(plan: &Plan, service: Service) -> ConnectionRules
         enforced_schemes: None,
         eager_acl_check: false,
         is_late: false,
+        bounds_holding: false,
     }
 }
 

@@ -231,6 +231,12 @@ impl Tree {
         owners.map(|(owner, owned)| (*owner, owned.ids.len()))
     }
 
+    /// The number of a session's ephemerals.
+    pub fn ephemeral_count(&self, session: SessionId) -> usize {
+        let owned = self.ephemerals.get(&session);
+        owned.map_or(0, |owned| owned.ids.len())
+    }
+
     /// Owners of ephemerals that are no session: a server that serves alone or leads kills them
     /// after loading.
     ///

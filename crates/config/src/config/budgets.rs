@@ -19,6 +19,10 @@ pub struct Budget {
     pub requests_per_second: Option<u32>,
     /// Bytes of requests a second; absent is no bound.
     pub bytes_per_second: Option<u32>,
+    /// Watches; absent is no bound.
+    pub watches: Option<u32>,
+    /// Ephemeral znodes; absent is no bound.
+    pub ephemerals: Option<u32>,
 }
 
 /// For whom a budget is.
@@ -86,8 +90,10 @@ const SCHEMES: [&str; 3] = ["digest", "sasl", "x509"];
 const WHO: &str = "who";
 const REQUESTS: &str = "requestsPerSecond";
 const BYTES: &str = "bytesPerSecond";
+const WATCHES: &str = "watches";
+const EPHEMERALS: &str = "ephemerals";
 /// What a budget may bound.
-const BOUNDS: [&str; 2] = [REQUESTS, BYTES];
+const BOUNDS: [&str; 4] = [REQUESTS, BYTES, WATCHES, EPHEMERALS];
 
 impl Who {
     fn parse(text: &str) -> Option<Self> {
@@ -152,10 +158,14 @@ fn budget((name, fields): (String, BTreeMap<&'static str, Found>)) -> Result<Bud
         let hint = format!("add budget.{name}.{WHO}, such as ip:10.0.0.0/8 or sasl:alice");
         return Err(error.hint(hint));
     };
-    let rate = |field| rate(fields.get(field));
+    // Nobody could go on with no requests at all.
+    let rate = |field| number(fields.get(field), 1);
+    let held = |field| number(fields.get(field), 0);
     let budget = Budget {
         requests_per_second: rate(REQUESTS)?,
         bytes_per_second: rate(BYTES)?,
+        watches: held(WATCHES)?,
+        ephemerals: held(EPHEMERALS)?,
         who: Who::parse(&who.text).ok_or_else(|| {
             let reason = format!("`{}` names nobody", who.text);
             who.refused(reason).hint(format!(
@@ -174,8 +184,7 @@ fn budget((name, fields): (String, BTreeMap<&'static str, Found>)) -> Result<Bud
     Ok(budget)
 }
 
-/// Something a second: nobody could go on with none.
-fn rate(found: Option<&Found>) -> Result<Option<u32>, ConfigError> {
+fn number(found: Option<&Found>, least: u32) -> Result<Option<u32>, ConfigError> {
     let Some(found) = found else {
         return Ok(None);
     };
@@ -184,9 +193,9 @@ fn rate(found: Option<&Found>) -> Result<Option<u32>, ConfigError> {
         return Err(error.hint("write a whole number, without anything after it"));
     };
     match u32::try_from(number) {
-        Ok(rate) if rate > 0 => Ok(Some(rate)),
+        Ok(number) if number >= least => Ok(Some(number)),
         _ => {
-            let reason = format!("{number} is out of range (1 to {})", u32::MAX);
+            let reason = format!("{number} is out of range ({least} to {})", u32::MAX);
             Err(found.refused(reason).hint("leave it out for no bound"))
         }
     }

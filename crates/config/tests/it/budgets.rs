@@ -7,7 +7,7 @@ use crate::support::{Machine, ZOO_CFG, warnings};
 #[test]
 fn budgets_are_read_by_their_names() {
     let lines = "budget.office.who=ip:10.0.0.0/8\nbudget.office.requestsPerSecond=100\n\
-                 budget.alice.bytesPerSecond=4096\nbudget.alice.who=sasl:alice";
+                 budget.alice.bytesPerSecond=4096\nbudget.alice.ephemerals=0\nbudget.alice.who=sasl:alice";
     let config = Machine::alone(lines).config();
     assert!(
         warnings(&config)
@@ -25,6 +25,8 @@ fn budgets_are_read_by_their_names() {
         },
         requests_per_second: None,
         bytes_per_second: Some(4096),
+        watches: None,
+        ephemerals: Some(0),
     };
     assert_eq!(*alice, expected);
     let Who::Network(network) = office.who else {

@@ -69,7 +69,7 @@ pub struct ConnectionFigures {
     pub received_bytes: u64,
     /// Bytes of frames to the client.
     pub sent_bytes: u64,
-    /// Requests that had to wait because of a budget.
+    /// Requests that had to wait, or were refused, because of a budget.
     pub throttled: u64,
 }
 
@@ -120,7 +120,7 @@ impl ConnectionStats {
         add(&self.sent_bytes, n);
     }
 
-    /// Notes so many requests that have to wait because of a budget.
+    /// Notes so many requests that have to wait, or are refused, because of a budget.
     pub fn throttled(&self, n: u64) {
         add(&self.throttled, n);
     }

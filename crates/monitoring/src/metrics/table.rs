@@ -343,6 +343,7 @@ metrics! {
         unsuccessful_handshake "TLS handshakes that failed.";
         watch_bytes "Bytes of watch events sent.";
         zoarium_budget_requests_delayed "Requests that had to wait because of a budget.";
+        zoarium_budget_requests_refused "Requests refused because of a budget.";
     }
     counter_sets {
         quota_exceeded_error_per_namespace "Requests refused because of a quota.";

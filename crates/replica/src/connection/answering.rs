@@ -287,7 +287,7 @@ impl Responder<'_> {
                 self.reply(client, asked, zxid, host, |_| Ok(()));
                 client.end();
             }
-            Work::Write
+            Work::Write { .. }
             | Work::WriteInVain(_)
             | Work::Handshake { .. }
             | Work::ForwardedSync { .. } => {}
@@ -351,8 +351,8 @@ impl Responder<'_> {
                     new_style,
                 }
             }
-            (Work::Write, ErrorCode::SessionMoved) => WriteAnswer::Moved(asked),
-            (Work::Write, err) => {
+            (Work::Write { .. }, ErrorCode::SessionMoved) => WriteAnswer::Moved(asked),
+            (Work::Write { .. }, err) => {
                 self.reply(client, asked, header.zxid, host, |out| match err {
                     ErrorCode::Ok => {
                         outcome.encode_body(applied.op, out);

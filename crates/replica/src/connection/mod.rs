@@ -24,6 +24,7 @@
 
 mod answering;
 mod frames;
+mod holding;
 mod identities;
 mod queue;
 mod request;
@@ -33,6 +34,7 @@ mod tests;
 
 pub use answering::{Drained, Pace, Replying, Responder, WriteAnswer};
 pub use frames::{CONNECT_RESPONSE_BYTES, REPLY_BYTES_MAX, push_event_frame};
+pub use holding::Holding;
 pub use identities::{IDENTITIES_MAX, IDENTITY_BYTES_MAX, Identities, TooManyIdentities};
 pub use queue::{Asked, ClientConnection, Queued, REPLIES_BEFORE_WRITE_BYTES, WaitingRead, Work};
 pub use request::{FrameFault, Incoming, LIST_SHORT, RequestKind, decode_into};

@@ -62,7 +62,10 @@ pub struct Queued<N> {
 #[derive(Debug)]
 pub enum Work<N> {
     /// A transaction that is under way.
-    Write,
+    Write {
+        /// Ephemerals that it makes, where their number is bounded.
+        ephemerals: usize,
+    },
     /// The same, to be answered by this error whatever it is.
     WriteInVain(ErrorCode),
     /// The end of a local session: needs no transaction, only its place in the order.
@@ -121,7 +124,7 @@ impl<N> Work<N> {
     pub fn waits_for_replica(&self) -> bool {
         matches!(
             self,
-            Self::Write
+            Self::Write { .. }
                 | Self::WriteInVain(_)
                 | Self::Handshake { .. }
                 | Self::ForwardedSync { .. }

@@ -10,6 +10,7 @@ use proto::request::{ReadRequest, WriteRequest};
 use proto::{ErrorCode, OpCode, Xid, Zxid};
 
 use super::answering::{Drained, Pace, Replying, Responder};
+use super::holding::{Holding, ephemerals_of};
 use super::identities::Identities;
 use super::queue::{Asked, ClientConnection, REPLIES_BEFORE_WRITE_BYTES, WaitingRead, Work};
 use super::request::{Incoming, RequestKind, is_slow};
@@ -36,6 +37,8 @@ pub struct ConnectionRules<'a> {
     pub eager_acl_check: bool,
     /// Whether they waited so long that they are refused.
     pub is_late: bool,
+    /// Whether watches and ephemerals are bounded: see [`Taking::may_hold`].
+    pub bounds_holding: bool,
 }
 
 /// What must happen before more requests are handled, once the outbox is written.
@@ -89,6 +92,8 @@ pub enum ConnectionNote<'a> {
     UnknownOp(i32),
     /// It has waited for too long.
     Throttled,
+    /// More would be held for the client than may be.
+    TooMuch,
 }
 
 /// What a host does while requests of a connection are taken.
@@ -117,6 +122,11 @@ pub trait Taking: Replying {
     /// Takes a SASL token. A null token says that there is nothing to exchange.
     fn sasl(&mut self, _: &mut ClientConnection<Self::Note>, _token: &[u8]) -> SaslAnswer {
         SaslAnswer::Token(None)
+    }
+
+    /// Whether a client for whom so much is held may have so much more.
+    fn may_hold(&mut self, _held: Holding, _more: Holding) -> bool {
+        true
     }
 
     /// Something worth a line.
@@ -229,8 +239,8 @@ impl<H: Taking> Batch<'_, '_, H> {
         }
     }
 
-    /// Whether it is refused whatever it asks for: the client has not authenticated as it must, or the
-    /// request waited for too long.
+    /// Whether it is refused whatever it asks for: the client has not authenticated as it must, the
+    /// request waited for too long, or more would be held for the client than may be.
     fn is_turned_away(
         &mut self,
         client: &mut ClientConnection<H::Note>,
@@ -245,15 +255,37 @@ impl<H: Taking> Batch<'_, '_, H> {
             self.refuse(client, asked, Zxid::ZERO, err);
             return true;
         }
-        let late = kind
-            .op()
-            .filter(|op| self.rules.is_late && may_be_throttled(*op));
-        if let Some(op) = late {
-            self.host.note(ConnectionNote::Throttled);
-            let asked = self.asked(xid, op, frame_bytes);
-            self.enqueue(client, asked, Work::Refuse(ErrorCode::ThrottledOp));
+        if !self.rules.is_late && !self.rules.bounds_holding {
+            return false;
         }
-        late.is_some()
+        let Some(op) = kind.op().filter(|op| may_be_throttled(*op)) else {
+            return false;
+        };
+        let is_too_much = !self.rules.is_late && self.is_too_much(client, kind);
+        if !self.rules.is_late && !is_too_much {
+            return false;
+        }
+        self.host.note(match is_too_much {
+            true => ConnectionNote::TooMuch,
+            false => ConnectionNote::Throttled,
+        });
+        let asked = self.asked(xid, op, frame_bytes);
+        self.enqueue(client, asked, Work::Refuse(ErrorCode::ThrottledOp));
+        // Clients do not look at this reply: they would take their watches for set.
+        client.ends_after_flush |= matches!(op, OpCode::SetWatches | OpCode::SetWatches2);
+        true
+    }
+
+    /// Whether more would be held for the client than may be.
+    fn is_too_much(&mut self, client: &ClientConnection<H::Note>, kind: &RequestKind) -> bool {
+        if !self.rules.bounds_holding {
+            return false;
+        }
+        let more = Holding::added_by(kind, self.responder);
+        more != Holding::default()
+            && !self
+                .host
+                .may_hold(Holding::of(client, self.responder), more)
     }
 
     fn asked(&self, xid: Xid, op: OpCode, frame_bytes: usize) -> Asked {
@@ -296,9 +328,14 @@ impl<H: Taking> Batch<'_, '_, H> {
         let step = write_step(rules.sessions, responder.session, &request, || {
             host.sessions()
         });
+        let ephemerals = match rules.bounds_holding {
+            true => ephemerals_of(&request),
+            false => 0,
+        };
+        let write = Work::Write { ephemerals };
         let (work, upgrade_ms) = match step {
-            WriteStep::Order => (Work::Write, None),
-            WriteStep::UpgradeAndOrder(timeout_ms) => (Work::Write, Some(timeout_ms)),
+            WriteStep::Order => (write, None),
+            WriteStep::UpgradeAndOrder(timeout_ms) => (write, Some(timeout_ms)),
             WriteStep::OrderInVain(err) => (Work::WriteInVain(err), None),
             WriteStep::CloseLocal => return self.enqueue(client, asked, Work::CloseLocal),
             WriteStep::Refuse(err) => return self.enqueue(client, asked, Work::Refuse(err)),

@@ -10,8 +10,8 @@ use jute::{Encode, Limits};
 use proto::connect::AuthPacket;
 use proto::multi::request_acl;
 use proto::request::{
-    self, CreateRequest, PathRequest, PathWatchRequest, ReadRequest, SetWatchesRequest,
-    WriteRequest, flags,
+    self, CreateRequest, PathRequest, PathVersionRequest, PathWatchRequest, ReadRequest,
+    SetWatchesRequest, WriteRequest, flags,
 };
 use proto::{Acl, ErrorCode, Id, OpCode, SessionId, Zxid};
 use tree::{Overlay, PrepareContext, SessionKind, SharedWatches, Tree, TreeSettings, WatcherId};
@@ -37,6 +37,8 @@ struct TestHost {
     sessions: RefCell<Sessions>,
     submitted: Vec<ClientRequest>,
     synced: Vec<i32>,
+    /// What may be held for the client.
+    bound: Option<Holding>,
 }
 
 impl Replying for TestHost {
@@ -58,6 +60,12 @@ impl Taking for TestHost {
 
     fn submit(&mut self, request: ClientRequest) {
         self.submitted.push(request);
+    }
+
+    fn may_hold(&mut self, held: Holding, more: Holding) -> bool {
+        let bound = self.bound.expect("it is asked for where there is a bound");
+        held.watches + more.watches <= bound.watches
+            && held.ephemerals + more.ephemerals <= bound.ephemerals
     }
 
     fn sync(&mut self, sync: crate::SyncRequest) {
@@ -89,6 +97,7 @@ impl Fixture {
                 sessions,
                 submitted: Vec::new(),
                 synced: Vec::new(),
+                bound: None,
             },
             rules: SessionRules {
                 local: false,
@@ -112,6 +121,7 @@ impl Fixture {
             enforced_schemes: None,
             eager_acl_check: false,
             is_late: false,
+            bounds_holding: self.host.bound.is_some(),
         };
         let responder = responder(&self.tree, &self.watches);
         responder.take(&mut self.client, &mut incoming, rules, pace, &mut self.host)
@@ -189,19 +199,22 @@ fn get(xid: i32, path: &str) -> Bytes {
     frame(xid, &request::Request::Read(request))
 }
 
-fn create(xid: i32, path: &str, flags: i32) -> Bytes {
+fn creation(path: &str, flags: i32) -> WriteRequest {
     let request = CreateRequest {
         path: Some(path.into()),
         data: None,
         acl: request_acl([Acl::open()]),
         flags,
     };
-    let write = WriteRequest::Create {
+    WriteRequest::Create {
         op: OpCode::Create,
         request,
         ttl: -1,
-    };
-    frame(xid, &request::Request::Write(write))
+    }
+}
+
+fn create(xid: i32, path: &str, flags: i32) -> Bytes {
+    frame(xid, &request::Request::Write(creation(path, flags)))
 }
 
 fn sync(xid: i32) -> Bytes {
@@ -438,6 +451,97 @@ fn missed_events_come_before_the_reply_that_sets_the_watches_again() {
     });
     fixture.hear([frame(-8, &request::Request::Read(request))], PACE);
     assert_eq!(fixture.told(), [(-1, 0), (-8, 0)]);
+}
+
+#[test]
+fn watches_beyond_what_may_be_held_are_refused_and_set_nothing() {
+    let mut fixture = Fixture::new();
+    fixture.host.bound = Some(Holding {
+        watches: 2,
+        ephemerals: 0,
+    });
+    fixture.hear([create(1, "/a", flags::PERSISTENT)], PACE);
+    fixture.apply(1, None);
+    let exists = |xid, path: &str| {
+        let request = ReadRequest::Exists(PathWatchRequest {
+            path: Some(path.into()),
+            watch: true,
+        });
+        frame(xid, &request::Request::Read(request))
+    };
+    fixture.told();
+    fixture.hear([get(2, "/a"), exists(3, "/b"), exists(4, "/c")], PACE);
+    // Those that are there may be set again.
+    fixture.hear([get(5, "/a"), exists(6, "/b")], PACE);
+    let throttled = ErrorCode::ThrottledOp.code();
+    let told = [(2, 0), (3, NO_NODE), (4, throttled), (5, 0), (6, NO_NODE)];
+    assert_eq!(fixture.told(), told);
+    assert_eq!(fixture.watches.lock().count(), 2);
+    // What waits behind a write counts as well.
+    fixture.watches.lock().remove_watcher(WatcherId(1));
+    let write = create(7, "/d", flags::PERSISTENT);
+    fixture.hear(
+        [write, get(8, "/a"), exists(9, "/b"), exists(10, "/c")],
+        PACE,
+    );
+    fixture.apply(2, None);
+    let told = [(7, 0), (8, 0), (9, NO_NODE), (10, throttled)];
+    assert_eq!(fixture.told(), told);
+    // A client does not look at the reply to this: its connection ends.
+    let request = ReadRequest::SetWatches(SetWatchesRequest {
+        relative_zxid: 9,
+        data: Some(vec![Some("/a".into()), Some("/c".into())]),
+        exist: Some(Vec::new()),
+        child: Some(Vec::new()),
+        persistent: Some(Vec::new()),
+        persistent_recursive: Some(Vec::new()),
+    });
+    fixture.hear([frame(-8, &request::Request::Read(request))], PACE);
+    assert_eq!(fixture.told(), [(-8, throttled)]);
+    assert!(fixture.client.ends_after_flush);
+    assert_eq!(fixture.watches.lock().count(), 2);
+}
+
+#[test]
+fn ephemerals_beyond_what_may_be_held_are_refused_in_their_turn() {
+    let mut fixture = Fixture::new();
+    fixture.host.bound = Some(Holding {
+        watches: 0,
+        ephemerals: 2,
+    });
+    let brief = flags::EPHEMERAL;
+    let both = WriteRequest::Multi(Ok(["/b", "/c"].map(|path| creation(path, brief)).into()));
+    let both = frame(2, &request::Request::Write(both));
+    let keep = create(5, "/e", flags::PERSISTENT);
+    let frames = [
+        create(1, "/a", brief),
+        both,
+        create(3, "/b", brief),
+        create(4, "/c", brief),
+        keep,
+    ];
+    fixture.hear(frames, PACE);
+    assert_eq!(
+        fixture.host.submitted.len(),
+        3,
+        "two ephemerals and another"
+    );
+    assert_eq!(fixture.told(), [], "they are refused in their turn");
+    for zxid in 1..=3 {
+        fixture.apply(zxid, None);
+    }
+    let throttled = ErrorCode::ThrottledOp.code();
+    let told = [(1, 0), (2, throttled), (3, 0), (4, throttled), (5, 0)];
+    assert_eq!(fixture.told(), told);
+    let delete = WriteRequest::Delete(PathVersionRequest {
+        path: Some("/a".into()),
+        version: -1,
+    });
+    fixture.hear([frame(6, &request::Request::Write(delete))], PACE);
+    fixture.apply(4, None);
+    fixture.hear([create(7, "/c", brief), create(8, "/f", brief)], PACE);
+    fixture.apply(5, None);
+    assert_eq!(fixture.told(), [(6, 0), (7, 0), (8, throttled)]);
 }
 
 #[test]

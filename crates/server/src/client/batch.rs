@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use bytes::{Buf, Bytes, BytesMut};
 use replica::connection::{self, Incoming, RequestKind, decode_into};
 
+use super::budget_obeyed::Refused;
 use super::large::{LargeRequest, LargeRequests};
 use super::room::Room;
 use super::task::Socket;
@@ -36,6 +37,8 @@ pub(crate) struct Batch {
     /// Whether the connection must close once they are answered: the bytes behind them are no
     /// frame.
     pub(crate) broken: Option<FrameFault>,
+    /// The last request that was refused because of a budget, until it is told.
+    pub(super) refused: Option<Refused>,
 }
 
 /// Why the bytes of a connection make no sense.

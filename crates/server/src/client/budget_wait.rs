@@ -104,7 +104,7 @@ pub(super) async fn pay_ahead<S: Stream>(
                 .add(requests);
             connection.stats.throttled(requests);
         }
-        budgets.tell(share, clock::monotonic_ms());
+        budgets.tell_of_wait(share, clock::monotonic_ms());
         if !wait(clients, connection, socket, (share, ahead.cost)).await? {
             return Ok(None);
         }

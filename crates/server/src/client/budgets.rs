@@ -2,7 +2,7 @@
 //!
 //! Each address or identity has a share, which its connections have together. A connection pays for its requests
 //! before they are decoded, from each share that it has; until then they hold nothing that others may be in want of.
-//! Those that wait for one share take turns.
+//! Those that wait for one share take turns. Who would hold more than it may is refused (`budget_held`).
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,10 +14,11 @@ use config::{Budget, Who};
 use monitoring::usage::{ANYONE, name_of};
 use parking_lot::Mutex;
 use proto::Id;
-use replica::connection::Identities;
 use tokio::sync::Semaphore;
 use tree::auth::{IP, user_name};
 
+use super::budget_held::{Beyond, HeldBy};
+use super::budget_obeyed::{Obeyed, Refused};
 use super::budget_rate::Rate;
 use super::connection::Connection;
 use super::failures::network;
@@ -54,6 +55,8 @@ pub(crate) struct Share {
     /// Whoever waits for it waits here, the first who came in front.
     turn: Semaphore,
     account: Mutex<Account>,
+    /// Where watches or ephemerals are bounded.
+    held: Option<Mutex<HeldBy>>,
 }
 
 struct Account {
@@ -61,19 +64,6 @@ struct Account {
     bytes: Option<Rate>,
     /// When the log was told last.
     told_ms: Option<u64>,
-}
-
-/// What a connection obeys.
-pub(crate) struct Obeyed {
-    /// As they were when the shares were looked for.
-    identities: Identities,
-    shares: Arc<[Arc<Share>]>,
-}
-
-impl Obeyed {
-    pub(super) fn shares(&self) -> impl Iterator<Item = &Share> {
-        self.shares.iter().map(|share| &**share)
-    }
 }
 
 /// What requests cost.
@@ -112,19 +102,23 @@ impl Budgets {
     pub(super) fn of(&self, connection: &Connection) -> Arc<[Arc<Share>]> {
         let mut state = connection.lock();
         let identities = &state.client.identities;
-        if let Some(obeyed) = &state.obeyed
-            && Arc::ptr_eq(&obeyed.identities, identities)
-        {
-            return obeyed.shares.clone();
+        if let Some(obeyed) = state.obeyed.as_ref().filter(|it| it.holds_for(identities)) {
+            return obeyed.shares();
         }
         let identities = identities.clone();
         let address = connection.peer.ip().to_canonical();
+        if let Some(obeyed) = state.obeyed.take() {
+            obeyed.leave(connection);
+        }
         let shares = self.find((address, &identities), clock::monotonic_ms());
-        state.obeyed = Some(Box::new(Obeyed {
-            identities,
-            shares: shares.clone(),
-        }));
+        let obeyed = Obeyed::begin(connection, identities, shares.clone());
+        state.obeyed = Some(Box::new(obeyed));
         shares
+    }
+
+    /// Whether any bounds what is held for clients.
+    pub(super) fn bounds_holding(&self) -> bool {
+        self.budgets.iter().any(|budget| bounds_holding(budget))
     }
 
     fn find(&self, who: (IpAddr, &[Id]), now_ms: u64) -> Arc<[Arc<Share>]> {
@@ -142,16 +136,39 @@ impl Budgets {
         found.into()
     }
 
-    /// Says that a share is used up, unless that was said within the last minute.
-    pub(super) fn tell(&self, share: &Share, now_ms: u64) {
-        let Some((bound, value)) = share.is_due(now_ms) else {
-            return;
-        };
-        let is_left_out = self.lines.lock().is_left_out(now_ms);
-        if !is_left_out {
-            tracing::warn!(budget = %share.budget.name, who = %share.holder, bound, value, "over its budget: requests wait");
+    /// Says that requests wait for a share, unless something was said of it within the last minute.
+    pub(super) fn tell_of_wait(&self, share: &Share, now_ms: u64) {
+        if let Some((bound, value)) = share.is_due(now_ms) {
+            self.tell(
+                share,
+                (bound, value, "over its budget: requests wait"),
+                now_ms,
+            );
         }
     }
+
+    /// Says likewise that a request was refused. To be called without locks.
+    pub(super) fn tell_of_refusal(&self, Refused { share, beyond }: &Refused) {
+        let now_ms = clock::monotonic_ms();
+        let Beyond { bound, value } = *beyond;
+        if share.account.lock().is_news(now_ms) {
+            self.tell(
+                share,
+                (bound, value, "over its budget: a request is refused"),
+                now_ms,
+            );
+        }
+    }
+
+    fn tell(&self, share: &Share, (bound, value, what): (&str, u32, &str), now_ms: u64) {
+        if !self.lines.lock().is_left_out(now_ms) {
+            tracing::warn!(budget = %share.budget.name, who = %share.holder, bound, value, "{what}");
+        }
+    }
+}
+
+fn bounds_holding(budget: &Budget) -> bool {
+    budget.watches.is_some() || budget.ephemerals.is_some()
 }
 
 /// Whose shares are used by who comes from an address and has these identities.
@@ -186,9 +203,8 @@ impl Shares {
             return;
         }
         // Connections get theirs under the lock of all shares: nobody can take one up meanwhile.
-        self.by_holder.retain(|_, share| {
-            Arc::strong_count(share) > 1 || !share.account.lock().is_full(now_ms)
-        });
+        self.by_holder
+            .retain(|_, share| Arc::strong_count(share) > 1 || !share.is_as_new(now_ms));
         // Each addition costs little on the whole.
         self.many = 2 * self.by_holder.len();
     }
@@ -197,6 +213,7 @@ impl Shares {
 impl Share {
     fn new(budget: Arc<Budget>, holder: Holder, now_ms: u64) -> Self {
         let rate = |per_second: Option<u32>| Some(Rate::new(per_second?, now_ms));
+        let budget_bounds_holding = bounds_holding(&budget);
         let account = Account {
             requests: rate(budget.requests_per_second),
             bytes: rate(budget.bytes_per_second),
@@ -207,7 +224,12 @@ impl Share {
             holder,
             turn: Semaphore::new(1),
             account: Mutex::new(account),
+            held: budget_bounds_holding.then(Mutex::default),
         }
+    }
+
+    pub(super) fn budget(&self) -> &Budget {
+        &self.budget
     }
 
     /// What it is called in the configuration.
@@ -249,13 +271,19 @@ impl Share {
     /// The bound that somebody waits for, if it is time to say so.
     fn is_due(&self, now_ms: u64) -> Option<(&'static str, u32)> {
         let mut account = self.account.lock();
-        let is_told = |told_ms: u64| now_ms.saturating_sub(told_ms) < MINUTE_MS;
-        if account.told_ms.is_some_and(is_told) {
-            return None;
-        }
         let bound = account.owes(now_ms)?;
-        account.told_ms = Some(now_ms);
-        Some(bound)
+        account.is_news(now_ms).then_some(bound)
+    }
+
+    /// Looks at what is held for all who share it; `None` where nothing of it is bounded.
+    pub(super) fn with_held<T>(&self, look: impl FnOnce(&mut HeldBy) -> T) -> Option<T> {
+        self.held.as_ref().map(|held| look(&mut held.lock()))
+    }
+
+    /// Whether nothing is owed and nothing may be held, for a share that no connection has.
+    fn is_as_new(&self, now_ms: u64) -> bool {
+        let has_left = self.with_held(|held| held.has_left(now_ms));
+        has_left != Some(true) && self.account.lock().is_full(now_ms)
     }
 }
 
@@ -286,6 +314,16 @@ impl Account {
             let rate = rate.as_mut()?;
             (rate.wait_ms(now_ms) > 0).then(|| (bound, rate.per_second()))
         })
+    }
+
+    /// Whether nothing was said within the last minute; it is taken for said now.
+    fn is_news(&mut self, now_ms: u64) -> bool {
+        let is_told = |told_ms: u64| now_ms.saturating_sub(told_ms) < MINUTE_MS;
+        let is_news = !self.told_ms.is_some_and(is_told);
+        if is_news {
+            self.told_ms = Some(now_ms);
+        }
+        is_news
     }
 
     fn is_full(&mut self, now_ms: u64) -> bool {

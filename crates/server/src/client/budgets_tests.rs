@@ -10,6 +10,8 @@ fn budget(name: &str, who: Who) -> Budget {
         who,
         requests_per_second: Some(REQUESTS),
         bytes_per_second: Some(1000),
+        watches: None,
+        ephemerals: None,
     }
 }
 

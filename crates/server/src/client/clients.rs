@@ -207,6 +207,7 @@ impl Clients {
             enforced_schemes: config.auth.enforced_schemes.as_deref(),
             eager_acl_check: *eager_acl_check,
             is_late,
+            bounds_holding: self.budgets.as_ref().is_some_and(Budgets::bounds_holding),
         }
     }
 
@@ -286,6 +287,9 @@ impl Clients {
         self.audit_refusals_of(connection, &state);
         state.drop_requests();
         connection.note_left_over(&state, &self.left_over);
+        if let Some(obeyed) = state.obeyed.take() {
+            obeyed.end(connection);
+        }
         let (address, figures) = (connection.peer.ip(), connection.stats.get());
         let identities = state.client.identities.clone();
         drop(state);

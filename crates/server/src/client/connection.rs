@@ -16,7 +16,7 @@ use replica::connection::{ClientConnection, Identities, Queued, Work};
 use tokio::sync::Notify;
 use tree::WatcherId;
 
-use super::budgets::Obeyed;
+use super::budget_obeyed::Obeyed;
 use super::held::{Held, HeldBytes};
 use super::outgoing::{EventFrame, LongEvent, Outgoing, bytes_of};
 use super::room::Room;

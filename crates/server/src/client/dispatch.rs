@@ -8,8 +8,8 @@ use proto::request::ReadRequest;
 use proto::{ErrorCode, OpCode, Zxid};
 pub(crate) use replica::connection::Next;
 use replica::connection::{
-    Asked, ClientConnection, ConnectionNote, IDENTITIES_MAX, IDENTITY_BYTES_MAX, Identities,
-    Replying, RequestKind, SaslAnswer, Taking,
+    Asked, ClientConnection, ConnectionNote, Holding, IDENTITIES_MAX, IDENTITY_BYTES_MAX,
+    Identities, Replying, RequestKind, SaslAnswer, Taking,
 };
 use replica::sessions::Sessions;
 use replica::{ClientRequest, SyncRequest};
@@ -17,6 +17,7 @@ use tree::Tree;
 
 use super::answer::{Grant, Noting, Served, pace_of_task};
 use super::batch::{Batch, Extra};
+use super::budget_obeyed::{Obeyed, Refused};
 use super::connection::{Connection, ConnectionState};
 use super::large::LargeRequest;
 use super::room::Room;
@@ -70,6 +71,9 @@ pub(crate) fn handle_batch(
     clients.metrics.batch_answered(reads);
     clients.stats.replied(&replies);
     clients.slow.write();
+    if let (Some(refused), Some(budgets)) = (batch.refused.take(), &clients.budgets) {
+        budgets.tell_of_refusal(&refused);
+    }
     next
 }
 
@@ -85,11 +89,18 @@ fn take_batch(
     let responder = served.responder(tree);
     let rules = served.clients.connection_rules(connection, batch.is_late);
     let pace = pace_of_task(&state, grant);
-    let ConnectionState { client, sasl, .. } = &mut *state;
+    let ConnectionState {
+        client,
+        sasl,
+        obeyed,
+        ..
+    } = &mut *state;
     let mut sorter = Sorter {
         noting: served.noting(replies),
         connection,
         sasl,
+        obeyed: obeyed.as_deref(),
+        refused: None,
         handled: 0,
         writes: 0,
         large: None,
@@ -100,6 +111,7 @@ fn take_batch(
     // Under the tree's lock: nothing is submitted by a connection that a changed role has closed.
     sorter.hand_over();
     let handled = sorter.handled;
+    batch.refused = sorter.refused.take();
     batch.writes -= sorter.writes;
     batch.permits -= sorter.submitted;
     if let Some(fault) = batch.broken.take_if(|_| batch.requests.is_empty()) {
@@ -118,6 +130,10 @@ struct Sorter<'a> {
     noting: Noting<'a>,
     connection: &'a Arc<Connection>,
     sasl: &'a mut Option<Box<Login>>,
+    /// Its budgets.
+    obeyed: Option<&'a Obeyed>,
+    /// The last request that was beyond one of them.
+    refused: Option<Refused>,
     /// Requests.
     handled: u64,
     /// Writes among them.
@@ -210,6 +226,18 @@ impl Taking for Sorter<'_> {
         sasl::answer(clients, self.connection, (client, self.sasl), token)
     }
 
+    fn may_hold(&mut self, held: Holding, more: Holding) -> bool {
+        let id = self.connection.id;
+        let judged = self.obeyed.map(|obeyed| obeyed.may_hold(id, (held, more)));
+        match judged {
+            Some(Err(refused)) => {
+                self.refused = Some(refused);
+                false
+            }
+            _ => true,
+        }
+    }
+
     fn note(&mut self, note: ConnectionNote<'_>) {
         let (clients, connection) = (self.noting.served.clients, self.connection);
         match note {
@@ -237,6 +265,11 @@ impl Taking for Sorter<'_> {
                 tracing::warn!(peer = %connection.peer, session = %connection.session(), op, "unknown operation, closing connection");
             }
             ConnectionNote::Throttled => clients.metrics.throttled_ops.inc(),
+            ConnectionNote::TooMuch => {
+                clients.metrics.throttled_ops.inc();
+                clients.metrics.zoarium_budget_requests_refused.inc();
+                connection.stats.throttled(1);
+            }
         }
     }
 }

@@ -2,6 +2,8 @@
 
 pub(crate) mod answer;
 pub(crate) mod batch;
+mod budget_held;
+mod budget_obeyed;
 mod budget_rate;
 mod budget_wait;
 pub(crate) mod budgets;

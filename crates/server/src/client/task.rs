@@ -16,6 +16,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::answer::Grant;
 use super::batch::{Batch, decode_batch, long_frame_bytes};
+use super::budget_held::count_if_due;
 use super::budget_wait::pay_ahead;
 use super::connection::Connection;
 use super::dispatch::{self, Next};
@@ -133,6 +134,7 @@ async fn requests<S: Stream>(
                 connection.close();
                 return Ok(());
             }
+            count_if_due(clients, connection, &batch);
             let handled = handle(clients, connection, socket, &mut batch).await;
             give_back(clients, &mut batch);
             if handled?.is_break() {

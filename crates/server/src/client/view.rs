@@ -253,7 +253,8 @@ impl View for LiveView {
 /// The budgets that a connection obeys, once it has asked for something.
 fn budgets_of(connection: &Connection) -> Vec<String> {
     let state = connection.lock();
-    let shares = state.obeyed.iter().flat_map(|obeyed| obeyed.shares());
+    let shares = state.obeyed.as_ref().map(|obeyed| obeyed.shares());
+    let shares = shares.iter().flat_map(|shares| shares.iter());
     let mut names: Vec<String> = shares.map(|share| share.name().to_owned()).collect();
     names.dedup();
     names

@@ -1,5 +1,8 @@
 //! Numbers and listings of watches.
 
+use jute::Str;
+use proto::request::{PathWatchRequest, ReadRequest};
+
 use super::Kinds;
 use super::store::{PathEntry, WatcherEntry, WatcherId, Watches};
 
@@ -56,6 +59,10 @@ impl Counts {
     }
 }
 
+fn paths(list: &Option<Vec<Option<Str>>>) -> impl Iterator<Item = Option<&str>> {
+    list.iter().flatten().map(Option::as_deref)
+}
+
 impl Watches {
     /// Watches of both tables, as `zk_watch_count` has them: modes of one table count once.
     pub fn count(&self) -> usize {
@@ -78,6 +85,63 @@ impl Watches {
             let watches = entry.data_watches as usize + entry.child_watches as usize;
             (entry.id, watches)
         })
+    }
+
+    /// The watches of a connection in both tables.
+    pub fn count_of(&self, watcher: WatcherId) -> usize {
+        let entry = self.watcher_slots.get(&watcher);
+        entry.map_or(0, |slot| {
+            let entry = &self.watchers[*slot as usize];
+            entry.data_watches as usize + entry.child_watches as usize
+        })
+    }
+
+    /// Whether a read can set watches.
+    pub fn may_grow_by(request: &ReadRequest) -> bool {
+        match request {
+            ReadRequest::Exists(PathWatchRequest { watch, .. })
+            | ReadRequest::GetData(PathWatchRequest { watch, .. })
+            | ReadRequest::GetChildren(PathWatchRequest { watch, .. })
+            | ReadRequest::GetChildren2(PathWatchRequest { watch, .. }) => *watch,
+            ReadRequest::AddWatch(_) | ReadRequest::SetWatches(_) => true,
+            _ => false,
+        }
+    }
+
+    /// How many watches of a connection a read adds at most, counted as [`Self::count`] does.
+    pub fn added_by(&self, watcher: WatcherId, request: &ReadRequest) -> usize {
+        if !Self::may_grow_by(request) {
+            return 0;
+        }
+        let missing = |path: Option<&str>, table| usize::from(!self.has(watcher, path, table));
+        let data = |path: Option<&str>| missing(path, Kinds::DATA_TABLE);
+        let child = |path: Option<&str>| missing(path, Kinds::CHILD_TABLE);
+        match request {
+            ReadRequest::Exists(request) | ReadRequest::GetData(request) => {
+                data(request.path.as_deref())
+            }
+            ReadRequest::GetChildren(request) | ReadRequest::GetChildren2(request) => {
+                child(request.path.as_deref())
+            }
+            ReadRequest::AddWatch(request) => match request.mode {
+                0 => data(request.path.as_deref()) + child(request.path.as_deref()),
+                1 => data(request.path.as_deref()),
+                _ => 0,
+            },
+            ReadRequest::SetWatches(request) => {
+                let in_data = [
+                    &request.data,
+                    &request.exist,
+                    &request.persistent,
+                    &request.persistent_recursive,
+                ];
+                let in_child = [&request.child, &request.persistent];
+                let in_data = in_data.into_iter().flat_map(paths).map(data);
+                let in_child = in_child.into_iter().flat_map(paths).map(child);
+                in_data.chain(in_child).sum()
+            }
+            _ => 0,
+        }
     }
 
     /// Each connection with the paths it watches in the data table (`wchc`); null is `None`.

@@ -56,7 +56,7 @@ pub struct Watches {
     /// Watches by path and watcher.
     pairs: HashTable<u32>,
     path_slots: HashTable<u32>,
-    watcher_slots: HashMap<WatcherId, u32>,
+    pub(super) watcher_slots: HashMap<WatcherId, u32>,
     pub(super) counts: Counts,
 }
 

@@ -1,4 +1,5 @@
 use proptest::prelude::*;
+use proto::request::{PathModeRequest, PathWatchRequest, ReadRequest, SetWatchesRequest};
 
 use super::*;
 
@@ -201,4 +202,64 @@ proptest! {
             prop_assert_eq!(listed, data.len());
         }
     }
+}
+
+#[test]
+fn what_a_read_adds_is_known_before() {
+    let mut watches = Watches::new();
+    let (one, other) = (WatcherId(1), WatcherId(2));
+    let request = |path: &str, watch| PathWatchRequest {
+        path: Some(path.into()),
+        watch,
+    };
+    let get = |path: &str| ReadRequest::GetData(request(path, true));
+    let list = |path: &str| ReadRequest::GetChildren2(request(path, true));
+    let add = |path: &str, mode| {
+        let path = Some(path.into());
+        ReadRequest::AddWatch(PathModeRequest { path, mode })
+    };
+    let unwatched = ReadRequest::Exists(request("/a", false));
+    assert!(!Watches::may_grow_by(&unwatched) && Watches::may_grow_by(&get("/a")));
+    assert_eq!(watches.added_by(one, &unwatched), 0);
+    assert_eq!(watches.added_by(one, &get("/a")), 1);
+    assert_eq!(watches.added_by(one, &add("/a", 0)), 2);
+    assert_eq!(watches.added_by(one, &add("/a", 1)), 1);
+    assert_eq!(
+        watches.added_by(one, &add("/a", 7)),
+        0,
+        "there is no such mode"
+    );
+
+    watches.add(one, Some("/a"), Kinds::DATA);
+    watches.add(one, Some("/b"), Kinds::PERSISTENT);
+    assert_eq!((watches.count_of(one), watches.count_of(other)), (3, 0));
+    assert_eq!(
+        (
+            watches.added_by(one, &get("/a")),
+            watches.added_by(other, &get("/a"))
+        ),
+        (0, 1)
+    );
+    assert_eq!(
+        (
+            watches.added_by(one, &list("/a")),
+            watches.added_by(one, &list("/b"))
+        ),
+        (1, 0)
+    );
+    assert_eq!(watches.added_by(one, &add("/a", 0)), 1);
+    let paths = |paths: &[&str]| {
+        let paths = paths.iter().map(|path| Some((*path).into()));
+        Some(paths.collect::<Vec<_>>())
+    };
+    let all = ReadRequest::SetWatches(SetWatchesRequest {
+        relative_zxid: 0,
+        data: paths(&["/a", "/c"]),
+        exist: None,
+        child: paths(&["/a", "/b"]),
+        persistent: paths(&["/d", "/a"]),
+        persistent_recursive: paths(&["/b", "/e"]),
+    });
+    // "/c", "/a", twice "/d", "/a" and "/e"; that "/a" is there twice is not looked at.
+    assert_eq!(watches.added_by(one, &all), 6);
 }

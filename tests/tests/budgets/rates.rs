@@ -1,62 +1,15 @@
-//! Budgets of addresses and identities (`budget.<name>.*`): who asks for more than it may waits, and nobody else does.
+//! Requests and bytes a second.
 
-use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
-use client::Handshake;
-use proto::request::{Request, flags};
 use serde_json::Value;
-use tests::requests::{create, get_data};
-use tests::{Flavour, HttpRequest, Port, RawSession, Server, ServerBuilder, or_skip, wait_for};
+use tests::requests::get_data;
+use tests::{HttpRequest, Port, RawSession, Server, or_skip, wait_for};
 
-const LIMIT: Duration = Duration::from_secs(60);
-/// How long an answer may take that waits for no budget, on a busy machine.
-const AT_ONCE: Duration = Duration::from_secs(5);
-/// Another address of this machine.
-const GREEDY: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
-/// The shortest that a server here grants, ms.
-const SHORT_TIMEOUT: i32 = 1000;
-const TIMEOUT: i32 = 10_000;
-
-fn builder(settings: &[(&str, &str)]) -> ServerBuilder {
-    let builder = ServerBuilder::new(Flavour::under_test());
-    let set = |builder: ServerBuilder, (key, value): &(&str, &str)| builder.setting(key, value);
-    settings.iter().fold(builder, set)
-}
-
-fn start(settings: &[(&str, &str)]) -> Option<Server> {
-    or_skip("a server with budgets", builder(settings).start())
-}
-
-/// A session from [`GREEDY`].
-fn greedy(server: &Server, timeout_ms: i32) -> RawSession {
-    let handshake = Handshake {
-        timeout_ms,
-        ..Handshake::default()
-    };
-    RawSession::open_from(GREEDY, &server.address(), &handshake).expect("a session")
-}
-
-fn bystander(server: &Server) -> RawSession {
-    RawSession::open(&server.address(), None, TIMEOUT).expect("a session")
-}
-
-fn write(path: &str, bytes: usize) -> Request {
-    Request::Write(create(path, vec![b'x'; bytes], flags::PERSISTENT))
-}
-
-/// Calls it, and it is answered well and at once.
-fn is_served(session: &mut RawSession, request: &Request) {
-    let begun = Instant::now();
-    assert_eq!(session.call(request).expect("an answer").err, 0);
-    assert!(begun.elapsed() < AT_ONCE, "{:?}", begun.elapsed());
-}
-
-/// Those of budgets are there once there is something to tell.
-fn metric(server: &Server, name: &str) -> u64 {
-    let value = server.metric(name);
-    value.map_or(0, |value| value.parse().expect("a number"))
-}
+use super::{
+    AT_ONCE, LIMIT, SHORT_TIMEOUT, TIMEOUT, builder, bystander, greedy, is_served, metric, start,
+    write,
+};
 
 /// Some requests wait.
 fn wait_for_delay(server: &Server) {

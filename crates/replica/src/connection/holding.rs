@@ -1,0 +1,98 @@
+//! What a server holds for a client for as long as it likes: watches and ephemeral znodes.
+
+use proto::request::{CreateRequest, WriteRequest, flags};
+use tree::{Tree, Watches};
+
+use super::answering::Responder;
+use super::queue::{ClientConnection, WaitingRead, Work};
+use super::request::RequestKind;
+
+/// How many there are.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Holding {
+    /// Watches of both tables, as [`Watches::count`] counts.
+    pub watches: usize,
+    /// Ephemeral znodes.
+    pub ephemerals: usize,
+}
+
+impl Holding {
+    /// Whether a request can add something.
+    pub fn may_grow_by(kind: &RequestKind) -> bool {
+        match kind {
+            RequestKind::Write(request) => ephemerals_of(request) > 0,
+            RequestKind::Read(_, request) => Watches::may_grow_by(request),
+            _ => false,
+        }
+    }
+
+    /// What a request adds.
+    pub(super) fn added_by(kind: &RequestKind, responder: &Responder<'_>) -> Self {
+        let nothing = Self::default();
+        match kind {
+            RequestKind::Write(request) => Self {
+                ephemerals: ephemerals_of(request),
+                ..nothing
+            },
+            RequestKind::Read(_, request) if Watches::may_grow_by(request) => Self {
+                watches: responder
+                    .watches
+                    .lock()
+                    .added_by(responder.watcher, request),
+                ..nothing
+            },
+            _ => nothing,
+        }
+    }
+
+    /// What is held for a client, and what its requests that wait will add.
+    pub fn of<N>(client: &ClientConnection<N>, responder: &Responder<'_>) -> Self {
+        let Responder {
+            tree,
+            watches,
+            session,
+            watcher,
+            ..
+        } = *responder;
+        let tree: &Tree = tree;
+        let watches = watches.lock();
+        let mut held = Self {
+            watches: watches.count_of(watcher),
+            ephemerals: tree.ephemeral_count(session),
+        };
+        for queued in client.requests() {
+            match &queued.work {
+                Work::Write { ephemerals } => held.ephemerals += ephemerals,
+                Work::Read { request, .. } => {
+                    held.watches += match request {
+                        WaitingRead::Decoded(request) => watches.added_by(watcher, request),
+                        // As many paths as fit: it is not decoded for this.
+                        WaitingRead::Encoded(proto::OpCode::MultiRead, _) => 0,
+                        WaitingRead::Encoded(_, body) => body.len() / PATH_BYTES_MIN,
+                    };
+                }
+                _ => {}
+            }
+        }
+        held
+    }
+}
+
+/// Bytes of the shortest path in a list, with its length.
+const PATH_BYTES_MIN: usize = 5;
+
+/// Ephemerals that a write makes if it succeeds.
+pub(super) fn ephemerals_of(request: &WriteRequest) -> usize {
+    match request {
+        WriteRequest::Create { request, .. } => usize::from(is_ephemeral(request)),
+        WriteRequest::Multi(Ok(requests)) => requests.iter().map(ephemerals_of).sum(),
+        _ => 0,
+    }
+}
+
+fn is_ephemeral(request: &CreateRequest) -> bool {
+    matches!(
+        request.flags,
+        flags::EPHEMERAL | flags::EPHEMERAL_SEQUENTIAL
+    )
+}

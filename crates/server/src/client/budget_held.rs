@@ -1,0 +1,289 @@
+//! What is held for those who share a budget: watches and ephemerals, by connection.
+//!
+//! A connection counts what it has when it asks for more; what others have is counted again from time to time, as
+//! watches fire, ephemerals are deleted, and sessions end without a word.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::Arc;
+
+use config::Budget;
+use proto::SessionId;
+use replica::Ticket;
+use replica::connection::Holding;
+use tree::WatcherId;
+
+use super::answer::Served;
+use super::batch::Batch;
+use super::budgets::Share;
+use super::clients::Clients;
+use super::connection::Connection;
+use crate::clock;
+
+/// Counts are older than this only where nobody asks for more.
+const COUNTED_EVERY_MS: u64 = 100;
+
+/// Sessions without a connection whose ephemerals are still counted. Beyond that the one is forgotten that left first.
+const DEPARTED_MAX: usize = 10_000;
+
+/// What is held for one address or identity.
+#[derive(Debug, Default)]
+pub(super) struct HeldBy {
+    by_connection: HashMap<WatcherId, Holding>,
+    /// Of all of them.
+    sum: Holding,
+    /// Sessions whose connections have ended, and until when they may live; oldest first. Who leaves its connection
+    /// must not get more by that.
+    departed: VecDeque<(SessionId, u64)>,
+    /// Their ephemerals.
+    of_departed: usize,
+    counted_ms: u64,
+}
+
+/// What a connection asks for that is beyond the bound.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Beyond {
+    pub(super) bound: &'static str,
+    pub(super) value: u32,
+}
+
+impl HeldBy {
+    /// A connection has it, too.
+    pub(super) fn join(&mut self, connection: WatcherId) {
+        self.by_connection.entry(connection).or_default();
+    }
+
+    /// A connection has it no longer.
+    pub(super) fn leave(&mut self, connection: WatcherId) {
+        self.set(connection, Holding::default());
+        self.by_connection.remove(&connection);
+    }
+
+    /// The connection of a session ends, and the session may live until then.
+    pub(super) fn depart(&mut self, connection: WatcherId, (session, until_ms): (SessionId, u64)) {
+        // As far as is known, until they are counted.
+        let held = self.by_connection.get(&connection);
+        self.of_departed += held.map_or(0, |held| held.ephemerals);
+        self.departed.push_back((session, until_ms));
+        if self.departed.len() > DEPARTED_MAX {
+            self.departed.pop_front();
+        }
+    }
+
+    /// Whether sessions may be alive that have left.
+    pub(super) fn has_left(&self, now_ms: u64) -> bool {
+        let last = self.departed.back();
+        last.is_some_and(|(_, until_ms)| *until_ms > now_ms)
+    }
+
+    fn set(&mut self, connection: WatcherId, holding: Holding) {
+        let Some(before) = self.by_connection.get_mut(&connection) else {
+            return;
+        };
+        let before = std::mem::replace(before, holding);
+        self.sum.watches = self.sum.watches + holding.watches - before.watches;
+        self.sum.ephemerals = self.sum.ephemerals + holding.ephemerals - before.ephemerals;
+    }
+
+    /// A connection for which so much is held wants more, and gets it unless that would break a bound: this one.
+    pub(super) fn judge(
+        &mut self,
+        connection: WatcherId,
+        (held, more): (Holding, Holding),
+        budget: &Budget,
+    ) -> Option<Beyond> {
+        self.set(connection, held);
+        let ephemerals = self.sum.ephemerals + self.of_departed;
+        let figures = [
+            ("watches", budget.watches, self.sum.watches, more.watches),
+            ("ephemerals", budget.ephemerals, ephemerals, more.ephemerals),
+        ];
+        let mut figures = figures.into_iter();
+        let beyond = figures.find_map(|(bound, most, held, more)| {
+            let value = most?;
+            (more > 0 && held + more > value as usize).then_some(Beyond { bound, value })
+        });
+        if beyond.is_none() {
+            // Others who ask before it is there must not get it once more.
+            let soon = Holding {
+                watches: held.watches + more.watches,
+                ephemerals: held.ephemerals + more.ephemerals,
+            };
+            self.set(connection, soon);
+        }
+        beyond
+    }
+
+    /// Whether what others have is to be counted again; it is taken for done.
+    fn is_due(&mut self, now_ms: u64) -> bool {
+        let is_due = now_ms.saturating_sub(self.counted_ms) >= COUNTED_EVERY_MS;
+        if is_due {
+            self.counted_ms = now_ms;
+        }
+        is_due
+    }
+
+    fn connections(&self) -> Vec<WatcherId> {
+        self.by_connection.keys().copied().collect()
+    }
+
+    /// Sessions that have left and may be alive, but for those that are connected.
+    fn departed(&mut self, connected: &HashSet<SessionId>, now_ms: u64) -> Vec<SessionId> {
+        let mut seen = connected.clone();
+        let left = std::mem::take(&mut self.departed);
+        let left = left.into_iter().rev();
+        let left = left.filter(|(session, until_ms)| *until_ms > now_ms && seen.insert(*session));
+        self.departed = left.collect();
+        self.departed.make_contiguous().reverse();
+        self.departed.iter().map(|(session, _)| *session).collect()
+    }
+}
+
+/// Counts what is held for those who share a budget with a connection, if its batch asks for more and the last count
+/// is old. No lock is held.
+pub(super) fn count_if_due(clients: &Clients, connection: &Connection, batch: &Batch) {
+    let mut kinds = batch.requests.iter().map(|request| &request.kind);
+    let bounds_holding = clients.budgets.as_ref();
+    let is_bounded = bounds_holding.is_some_and(|budgets| budgets.bounds_holding());
+    if !is_bounded || !kinds.any(Holding::may_grow_by) {
+        return;
+    }
+    let shares = connection.lock().obeyed.as_ref().map(|of| of.shares());
+    for share in shares.iter().flat_map(|shares| shares.iter()) {
+        count(clients, share);
+    }
+}
+
+fn count(clients: &Clients, share: &Arc<Share>) {
+    let now_ms = clock::monotonic_ms();
+    let Some(ids) = share.with_held(|held| held.is_due(now_ms).then(|| held.connections())) else {
+        return;
+    };
+    let Some(ids) = ids else {
+        return;
+    };
+    let mut connected = HashSet::new();
+    for id in ids {
+        let found = clients.registry.of(Ticket(id.0)).map(|connection| {
+            let holding = holding_of(clients, &connection);
+            connected.insert(connection.session());
+            holding
+        });
+        share.with_held(|held| match found {
+            Some(holding) => held.set(id, holding),
+            None => held.leave(id),
+        });
+    }
+    let departed = share.with_held(|held| held.departed(&connected, now_ms));
+    let tree = clients.state.tree.read();
+    let sessions = departed.into_iter().flatten();
+    let ephemerals = sessions.map(|session| tree.ephemeral_count(session)).sum();
+    drop(tree);
+    share.with_held(|held| held.of_departed = ephemerals);
+}
+
+fn holding_of(clients: &Clients, connection: &Connection) -> Holding {
+    let served = Served {
+        clients,
+        connection,
+        now_ms: 0,
+    };
+    let tree = clients.state.tree.read();
+    let state = connection.lock();
+    Holding::of(&state.client, &served.responder(&tree))
+}
+
+#[cfg(test)]
+mod tests {
+    use config::Who;
+
+    use super::*;
+
+    fn budget() -> Budget {
+        Budget {
+            name: "small".to_owned(),
+            who: Who::AnyAddress,
+            requests_per_second: None,
+            bytes_per_second: None,
+            watches: Some(10),
+            ephemerals: Some(3),
+        }
+    }
+
+    fn holding(watches: usize, ephemerals: usize) -> Holding {
+        Holding {
+            watches,
+            ephemerals,
+        }
+    }
+
+    const ONE: WatcherId = WatcherId(1);
+    const OTHER: WatcherId = WatcherId(2);
+
+    #[test]
+    fn what_connections_have_is_added_up_and_asked_for_within_the_bounds() {
+        let (mut held, budget) = (HeldBy::default(), budget());
+        held.join(ONE);
+        held.join(OTHER);
+        assert!(
+            held.judge(ONE, (holding(5, 2), holding(1, 1)), &budget)
+                .is_none()
+        );
+        // It counts before it is there.
+        let more = held.judge(OTHER, (holding(0, 0), holding(0, 1)), &budget);
+        assert!(more.is_some_and(|it| it.bound == "ephemerals"));
+        let mut judge = |id, now, more| held.judge(id, (now, more), &budget).map(|it| it.bound);
+        assert_eq!(judge(ONE, holding(5, 1), holding(1, 0)), None);
+        assert_eq!(judge(OTHER, holding(3, 1), holding(1, 1)), None);
+        assert_eq!(judge(OTHER, holding(4, 2), holding(1, 0)), Some("watches"));
+        assert_eq!(
+            judge(OTHER, holding(4, 2), holding(0, 1)),
+            Some("ephemerals")
+        );
+        // Whatever asks for none of what there is too much of goes on.
+        assert_eq!(judge(OTHER, holding(40, 1), holding(0, 1)), None);
+        held.leave(OTHER);
+        held.leave(OTHER);
+        assert_eq!(held.sum, holding(6, 1));
+        assert_eq!(held.connections(), [ONE]);
+        // It is unknown, and so counts for nothing.
+        held.set(OTHER, holding(1, 1));
+        assert_eq!(held.sum, holding(6, 1));
+        assert!(held.is_due(COUNTED_EVERY_MS) && !held.is_due(2 * COUNTED_EVERY_MS - 1));
+    }
+
+    #[test]
+    fn sessions_that_have_left_count_until_they_are_over_or_back() {
+        let (mut held, budget) = (HeldBy::default(), budget());
+        held.join(ONE);
+        for session in [5, 6, 5, 7] {
+            let until_ms = 1000 + u64::from(session == 7);
+            held.depart(ONE, (SessionId(session), until_ms));
+        }
+        let none = HashSet::new();
+        let ids = |held: &mut HeldBy, connected: &HashSet<_>, now_ms| {
+            let found = held.departed(connected, now_ms).into_iter();
+            found.map(|session| session.0).collect::<Vec<_>>()
+        };
+        assert_eq!(ids(&mut held, &none, 0), [6, 5, 7]);
+        let back = HashSet::from([SessionId(6)]);
+        assert_eq!(ids(&mut held, &back, 0), [5, 7]);
+        assert_eq!(ids(&mut held, &none, 1000), [7]);
+        held.set(ONE, holding(9, 3));
+        held.depart(ONE, (SessionId(8), 2000));
+        held.leave(ONE);
+        held.join(ONE);
+        assert!(held.has_left(1999) && !held.has_left(2000));
+        let beyond = held.judge(ONE, (holding(0, 0), holding(0, 1)), &budget);
+        assert_eq!(
+            beyond,
+            Some(Beyond {
+                bound: "ephemerals",
+                value: 3
+            })
+        );
+        for number in 0..2 * i64::try_from(DEPARTED_MAX).expect("small") {
+            held.depart(OTHER, (SessionId(number), 9));
+        }
+        assert_eq!(held.departed.len(), DEPARTED_MAX);
+    }
+}

@@ -1,0 +1,157 @@
+//! Watches and ephemerals.
+
+use proto::request::{PathWatchRequest, ReadRequest, Request, SetWatchesRequest, flags};
+use tests::requests::{create, delete, exists_watched, multi};
+use tests::{RawSession, Server, wait_for};
+
+use super::{LIMIT, TIMEOUT, bystander, greedy, is_served, metric, start, write};
+
+/// How a request is refused that is beyond a budget.
+const THROTTLED: i32 = -127;
+const NO_NODE: i32 = -101;
+
+const SETTINGS: [(&str, &str); 3] = [
+    ("budget.greedy.who", "ip:127.0.0.2"),
+    ("budget.greedy.watches", "3"),
+    ("budget.greedy.ephemerals", "3"),
+];
+
+fn call(session: &mut RawSession, request: &Request) -> i32 {
+    session.call(request).expect("an answer").err
+}
+
+fn ephemeral(path: &str) -> Request {
+    Request::Write(create(path, "", flags::EPHEMERAL))
+}
+
+fn children_watched(path: &str) -> Request {
+    Request::Read(ReadRequest::GetChildren(PathWatchRequest {
+        path: Some(path.into()),
+        watch: true,
+    }))
+}
+
+/// Calls it until it is let through, as the count of what others have given up may be some old.
+fn wait_until_let_in(session: &mut RawSession, request: &Request, err: i32) {
+    wait_for("a request that is let in again", LIMIT, || {
+        let answered = call(session, request);
+        assert!([err, THROTTLED].contains(&answered), "{answered}");
+        (answered == err).then_some(())
+    });
+}
+
+fn log_tells(server: &Server, bound: &str) {
+    let log = server.log();
+    let mut lines = log.lines().filter(|line| line.contains("over its budget"));
+    let line = lines.next().expect("a line in the log");
+    for part in ["a request is refused", "who=ip:127.0.0.2", bound, "value=3"] {
+        assert!(line.contains(part), "{line}");
+    }
+    assert_eq!(lines.next(), None, "it is told once a minute");
+}
+
+#[test]
+fn ephemerals_of_an_address_are_bounded_together_and_given_back() {
+    let Some(server) = start(&SETTINGS) else {
+        return;
+    };
+    let (mut one, mut other) = (greedy(&server, TIMEOUT), greedy(&server, TIMEOUT));
+    for path in ["/1", "/2"] {
+        is_served(&mut one, &ephemeral(path));
+    }
+    is_served(&mut other, &ephemeral("/3"));
+    for session in [&mut one, &mut other] {
+        assert_eq!(call(session, &ephemeral("/4")), THROTTLED);
+        // Nothing has happened, and other writes go on.
+        assert_eq!(call(session, &exists_watched("/4")), NO_NODE);
+    }
+    is_served(&mut one, &write("/kept", 1));
+    is_served(&mut bystander(&server), &ephemeral("/bystander"));
+    assert_eq!(metric(&server, "zoarium_budget_requests_refused"), 2);
+    log_tells(&server, "bound=\"ephemerals\"");
+    // What one gives up another may have.
+    is_served(&mut one, &Request::Write(delete("/1", -1)));
+    wait_until_let_in(&mut other, &ephemeral("/4"), 0);
+    assert_eq!(call(&mut one, &ephemeral("/5")), THROTTLED);
+    // Whole or not at all.
+    is_served(&mut one, &Request::Write(delete("/2", -1)));
+    let two = ["/6", "/7"].map(|path| create(path, "", flags::EPHEMERAL));
+    let two = Request::Write(multi(two.into()));
+    assert_eq!(call(&mut one, &two), THROTTLED);
+    is_served(&mut one, &ephemeral("/6"));
+    assert_eq!(metric(&server, "ephemerals_count"), 4);
+}
+
+#[test]
+fn who_leaves_its_ephemerals_behind_gets_no_others_for_them() {
+    let Some(server) = start(&SETTINGS) else {
+        return;
+    };
+    let mut one = greedy(&server, TIMEOUT);
+    for path in ["/1", "/2", "/3"] {
+        is_served(&mut one, &ephemeral(path));
+    }
+    drop(one);
+    wait_for("the end of the connection", LIMIT, || {
+        (metric(&server, "num_alive_connections") == 1).then_some(())
+    });
+    let mut other = greedy(&server, TIMEOUT);
+    assert_eq!(
+        metric(&server, "ephemerals_count"),
+        3,
+        "the session is alive"
+    );
+    assert_eq!(call(&mut other, &ephemeral("/4")), THROTTLED);
+    // When it is over, they are free.
+    wait_until_let_in(&mut other, &ephemeral("/4"), 0);
+    assert_eq!(metric(&server, "ephemerals_count"), 1);
+}
+
+#[test]
+fn watches_of_an_address_are_bounded_together_and_given_back() {
+    let Some(server) = start(&SETTINGS) else {
+        return;
+    };
+    let (mut one, mut other) = (greedy(&server, TIMEOUT), greedy(&server, TIMEOUT));
+    let mut bystander = bystander(&server);
+    assert_eq!(call(&mut one, &exists_watched("/a")), NO_NODE);
+    is_served(&mut one, &children_watched("/"));
+    assert_eq!(call(&mut other, &exists_watched("/b")), NO_NODE);
+    for session in [&mut one, &mut other] {
+        assert_eq!(call(session, &exists_watched("/c")), THROTTLED);
+    }
+    // Those that are there may be set again.
+    assert_eq!(call(&mut one, &exists_watched("/a")), NO_NODE);
+    assert_eq!(call(&mut bystander, &exists_watched("/c")), NO_NODE);
+    assert_eq!(metric(&server, "watch_count"), 4);
+    log_tells(&server, "bound=\"watches\"");
+    // It fires, and is gone.
+    is_served(&mut bystander, &write("/b", 1));
+    wait_until_let_in(&mut one, &exists_watched("/c"), NO_NODE);
+}
+
+#[test]
+fn watches_that_are_set_again_beyond_the_bound_end_the_connection() {
+    let Some(server) = start(&SETTINGS) else {
+        return;
+    };
+    let mut session = greedy(&server, TIMEOUT);
+    let set = |paths: &[&str]| {
+        let paths = paths.iter().map(|path| Some((*path).into()));
+        Request::Read(ReadRequest::SetWatches(SetWatchesRequest {
+            relative_zxid: 0,
+            data: Some(Vec::new()),
+            exist: Some(paths.collect()),
+            child: Some(Vec::new()),
+            persistent: Some(Vec::new()),
+            persistent_recursive: Some(Vec::new()),
+        }))
+    };
+    is_served(&mut session, &set(&["/1", "/2", "/3"]));
+    assert_eq!(call(&mut session, &set(&["/2", "/4"])), THROTTLED);
+    session.put(&exists_watched("/1"));
+    assert!(session.take().is_err(), "the connection has ended");
+    wait_for("the end of its watches", LIMIT, || {
+        (metric(&server, "watch_count") == 0).then_some(())
+    });
+}
