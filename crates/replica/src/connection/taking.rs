@@ -271,8 +271,10 @@ impl<H: Taking> Batch<'_, '_, H> {
         });
         let asked = self.asked(xid, op, frame_bytes);
         self.enqueue(client, asked, Work::Refuse(ErrorCode::ThrottledOp));
-        // Clients do not look at this reply: they would take their watches for set.
-        client.ends_after_flush |= matches!(op, OpCode::SetWatches | OpCode::SetWatches2);
+        // Clients do not look at this reply: they would take their watches for set. Where a request is late it is all
+        // that Apache ZooKeeper answers.
+        let sets_again = matches!(op, OpCode::SetWatches | OpCode::SetWatches2);
+        client.ends_after_flush |= is_too_much && sets_again;
         true
     }
 

@@ -39,6 +39,8 @@ struct TestHost {
     synced: Vec<i32>,
     /// What may be held for the client.
     bound: Option<Holding>,
+    /// Whether requests come late.
+    is_late: bool,
 }
 
 impl Replying for TestHost {
@@ -98,6 +100,7 @@ impl Fixture {
                 submitted: Vec::new(),
                 synced: Vec::new(),
                 bound: None,
+                is_late: false,
             },
             rules: SessionRules {
                 local: false,
@@ -120,7 +123,7 @@ impl Fixture {
             is_member: true,
             enforced_schemes: None,
             eager_acl_check: false,
-            is_late: false,
+            is_late: self.host.is_late,
             bounds_holding: self.host.bound.is_some(),
         };
         let responder = responder(&self.tree, &self.watches);
@@ -488,6 +491,23 @@ fn watches_beyond_what_may_be_held_are_refused_and_set_nothing() {
     let told = [(7, 0), (8, 0), (9, NO_NODE), (10, throttled)];
     assert_eq!(fixture.told(), told);
     // A client does not look at the reply to this: its connection ends.
+    fixture.hear([sets_watches_again()], PACE);
+    assert_eq!(fixture.told(), [(-8, throttled)]);
+    assert!(fixture.client.ends_after_flush);
+    assert_eq!(fixture.watches.lock().count(), 2);
+}
+
+#[test]
+fn watches_that_are_set_again_too_late_are_refused_and_the_connection_goes_on() {
+    let mut fixture = Fixture::new();
+    fixture.host.is_late = true;
+    fixture.hear([sets_watches_again(), get(3, "/a")], PACE);
+    let throttled = ErrorCode::ThrottledOp.code();
+    assert_eq!(fixture.told(), [(-8, throttled), (3, throttled)]);
+    assert!(!fixture.client.ends_after_flush);
+}
+
+fn sets_watches_again() -> Bytes {
     let request = ReadRequest::SetWatches(SetWatchesRequest {
         relative_zxid: 9,
         data: Some(vec![Some("/a".into()), Some("/c".into())]),
@@ -496,10 +516,7 @@ fn watches_beyond_what_may_be_held_are_refused_and_set_nothing() {
         persistent: Some(Vec::new()),
         persistent_recursive: Some(Vec::new()),
     });
-    fixture.hear([frame(-8, &request::Request::Read(request))], PACE);
-    assert_eq!(fixture.told(), [(-8, throttled)]);
-    assert!(fixture.client.ends_after_flush);
-    assert_eq!(fixture.watches.lock().count(), 2);
+    frame(-8, &request::Request::Read(request))
 }
 
 #[test]
