@@ -139,7 +139,7 @@ pub const ALL: &[Kind] = &[
     },
     Kind {
         name: "rot",
-        what: "changed bytes in an old log or snapshot of one member that was stopped",
+        what: "changed bytes in an old log or snapshot of one member that was stopped, where others are a quorum",
         needs: &[],
         lasts_ms: 2000..8000,
         make: || Box::<rot::Rot>::default(),

@@ -16,6 +16,9 @@ const BYTES: std::ops::RangeInclusive<usize> = 1..=8;
 
 /// One member stops, a file of its past loses some bytes, and it starts again, if it will. The bytes
 /// come back at the end, as an operator's backup would: a server that refuses to start on them can.
+///
+/// A member with damaged files has no vote until a leader has brought it up to date. Where there would be none without
+/// it, as with two voters after a reconfiguration, nothing is damaged: it would take a person.
 #[derive(Debug, Default)]
 pub(super) struct Rot(Option<Rotten>);
 
@@ -33,10 +36,21 @@ impl Nemesis for Rot {
         cluster: &mut Cluster,
         rng: &mut Rng,
     ) -> Result<Option<Facts>, ClusterError> {
-        let Some(id) = rng.choice(cluster.up()) else {
+        let failed = |error: io::Error| ClusterError::Change(format!("rot: {error}"));
+        let dirs: Vec<_> = cluster
+            .ids()
+            .into_iter()
+            .map(|id| (id, cluster.data_dir(id)))
+            .collect();
+        let voters = voters_in_force(dirs.iter().map(|(_, dir)| dir.as_path())).map_err(failed)?;
+        let voters = voters.unwrap_or_else(|| cluster.ids());
+        let untrusted = dirs.iter().filter(|(_, dir)| dir.join(UNTRUSTED).exists());
+        let untrusted: Vec<u64> = untrusted.map(|(id, _)| *id).collect();
+        let mut candidates = cluster.up();
+        candidates.retain(|id| leaves_a_quorum(&voters, &untrusted, *id));
+        let Some(id) = rng.choice(candidates) else {
             return Ok(None);
         };
-        let failed = |error: io::Error| ClusterError::Change(format!("rot: {error}"));
         let files = past(&cluster.data_dir(id).join("version-2")).map_err(failed)?;
         let Some(path) = rng.choice(files) else {
             return Ok(None);
@@ -73,6 +87,44 @@ impl Nemesis for Rot {
             ("restored", json!(restored)),
         ]))
     }
+}
+
+/// What a member without a vote has in its directory.
+const UNTRUSTED: &str = "version-2/zoarium.untrusted";
+
+/// Whether enough voters have their data when this member, too, has lost its own.
+fn leaves_a_quorum(voters: &[u64], untrusted: &[u64], id: u64) -> bool {
+    let whole = voters
+        .iter()
+        .filter(|voter| **voter != id && !untrusted.contains(voter));
+    !voters.contains(&id) || 2 * whole.count() > voters.len()
+}
+
+/// The voters of the latest list that a member has beside its data directory; `None` if none was ever changed.
+fn voters_in_force<'a>(data_dirs: impl Iterator<Item = &'a Path>) -> io::Result<Option<Vec<u64>>> {
+    let mut latest: Option<(u64, PathBuf)> = None;
+    for dir in data_dirs {
+        let home = dir.parent().unwrap_or(dir);
+        for entry in fs::read_dir(home)? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let version = name.strip_prefix("zoo.cfg.dynamic.");
+            let version = version.and_then(|version| u64::from_str_radix(version, 16).ok());
+            if let Some(version) = version
+                && latest.as_ref().is_none_or(|(last, _)| version > *last)
+            {
+                latest = Some((version, path));
+            }
+        }
+    }
+    let Some((_, path)) = latest else {
+        return Ok(None);
+    };
+    let text = fs::read_to_string(path)?;
+    let servers = text.lines().filter_map(|line| line.strip_prefix("server."));
+    let voters = servers.filter(|server| !server.contains(":observer"));
+    let ids = voters.filter_map(|server| server.split_once('=')?.0.parse().ok());
+    Ok(Some(ids.collect()))
 }
 
 /// Logs and snapshots but for the newest of each, whose loss would be one of what was acknowledged.
@@ -125,6 +177,34 @@ fn restore(path: &Path, before: &[(u64, u8)]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quorum_keeps_its_data() {
+        assert!(leaves_a_quorum(&[1, 2, 3], &[], 2));
+        assert!(!leaves_a_quorum(&[1, 2, 3], &[1], 2));
+        assert!(!leaves_a_quorum(&[1, 3], &[], 3));
+        // It does not vote.
+        assert!(leaves_a_quorum(&[1, 3], &[], 2));
+        let dir = tempfile::tempdir().expect("directory");
+        let data = dir.path().join("data");
+        let voters = || voters_in_force([data.as_path()].into_iter()).expect("lists");
+        assert_eq!(voters(), None);
+        let write = |version: &str, text: &str| {
+            let name = format!("zoo.cfg.dynamic.{version}");
+            fs::write(dir.path().join(name), text).expect("write");
+        };
+        write(
+            "9",
+            "server.1=a:2:3:participant;4\nserver.2=b:2:3:participant;4\n",
+        );
+        write("next", "server.7=a:2:3;4\n");
+        assert_eq!(voters(), Some(vec![1, 2]));
+        write(
+            "1f",
+            "server.1=a:2:3:participant;4\nserver.2=b:2:3:observer;4\nserver.3=c:2:3;4\n",
+        );
+        assert_eq!(voters(), Some(vec![1, 3]));
+    }
 
     #[test]
     fn bytes_of_old_files_change_and_come_back() {
