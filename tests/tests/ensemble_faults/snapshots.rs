@@ -136,9 +136,13 @@ fn write_on(ensemble: &mut Ensemble, id: u64, goes_on: GoesOn) {
     let since = ensemble.member(id).log().len();
     let mut session = open(ensemble, id);
     let mut number = 0;
-    // None is begun while the thread rests after a large one, however many are due meanwhile.
+    // None is begun while the thread rests after a large one, however many are due meanwhile. One that is being written
+    // takes longer while others write.
+    let is_unfinished = |path: &PathBuf| path.to_string_lossy().contains("/unfinished.");
     wait_for("a further snapshot", LIMIT, || {
-        for _ in 0..SNAP_COUNT {
+        let is_under_way = snapshots(ensemble, id).iter().any(is_unfinished);
+        let count = if is_under_way { 0 } else { SNAP_COUNT };
+        for _ in 0..count {
             let path = format!("/{goes_on:?}{number}");
             session.put(&Request::Write(create(&path, "", flags::PERSISTENT)));
             number += 1;
