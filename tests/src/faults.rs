@@ -61,6 +61,8 @@ impl Faults {
 
     /// From now on syncs of files whose paths contain this wait for [`release`](Self::release).
     pub fn hold_syncs(&self, server: u64, of: &str) {
+        // Left by an order before this one.
+        fs::remove_file(self.orders_of(server).join("held")).ok();
         self.order(server, "hold-sync", of);
     }
 
@@ -75,7 +77,7 @@ impl Faults {
         self.order(server, "lie-sync", of);
     }
 
-    /// Whether a sync has waited, or does.
+    /// Whether a sync has waited since the last [`hold_syncs`](Self::hold_syncs), or does.
     pub fn has_held(&self, server: u64) -> bool {
         self.orders_of(server).join("held").exists()
     }

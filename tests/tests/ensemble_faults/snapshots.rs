@@ -14,9 +14,12 @@ use crate::{LIMIT, led_by_3, three};
 const WHAT: &str = "a snapshot that outlives its role";
 /// Transactions between two snapshots, give or take a half.
 const SNAP_COUNT: usize = 200;
-/// A snapshot is synced in steps: this tree takes several.
-const LARGE: usize = 100;
+/// A snapshot is synced in steps: this tree takes several. A larger one is not written again for longer
+/// than [`LIMIT`] where processors are few.
+const LARGE: usize = 20;
 const LARGE_BYTES: usize = 250_000;
+/// In the path of a snapshot that is being written.
+const UNFINISHED: &str = "/unfinished.snapshot.";
 /// In the name of every znode that was never committed.
 const NEVER: &str = "never";
 
@@ -30,6 +33,11 @@ fn snapshots(ensemble: &Ensemble, id: u64) -> Vec<PathBuf> {
             name.contains("snapshot.")
         })
         .collect()
+}
+
+fn is_under_way(ensemble: &Ensemble, id: u64) -> bool {
+    let is_unfinished = |path: &PathBuf| path.to_string_lossy().contains(UNFINISHED);
+    snapshots(ensemble, id).iter().any(is_unfinished)
 }
 
 /// No snapshot, finished or not, has the name of a znode that was never committed.
@@ -87,10 +95,34 @@ fn a_snapshot_under_way_holds_nothing_that_is_truncated() {
     assert_eq!(tree.znodes.keys().find(is_phantom), None);
 }
 
-/// Cuts the leader off with a snapshot that becomes due in what is never committed and stands still
-/// in its midst, until another leads and has had the tail cut off.
+/// Has a snapshot begun that stands still in the midst of the tree.
+fn hold_a_snapshot(ensemble: &Ensemble, faults: &Faults, id: u64, goes_on: GoesOn) {
+    wait_for("no snapshot under way", LIMIT, || {
+        (!is_under_way(ensemble, id)).then_some(())
+    });
+    faults.hold_syncs(id, UNFINISHED);
+    let mut session = open(ensemble, id);
+    let mut number = 0;
+    // After a large one none is begun for a while, however many are due.
+    wait_for("a snapshot under way", LIMIT, || {
+        for _ in 0..SNAP_COUNT / 4 {
+            let path = format!("/before{goes_on:?}{number}");
+            session.put(&Request::Write(create(&path, "", flags::PERSISTENT)));
+            number += 1;
+        }
+        while session.unanswered() > 0 {
+            assert_eq!(session.take().expect("an answer").err, 0);
+        }
+        faults.has_held(id).then_some(())
+    });
+    session.close().expect("the end of the session");
+}
+
+/// Cuts the leader off while a snapshot of its tree stands still, writes what is never committed, and
+/// lets the snapshot go on when another leads, before or after that has had the tail cut off.
 fn truncate_leader(ensemble: &mut Ensemble, faults: &Faults, old: u64, goes_on: GoesOn) {
     let others: Vec<u64> = [1, 2, 3].into_iter().filter(|id| *id != old).collect();
+    hold_a_snapshot(ensemble, faults, old, goes_on);
     let since = ensemble.member(old).log().len();
     let has_said = |ensemble: &Ensemble, texts: &[&str]| {
         let log = ensemble.member(old).log().split_off(since);
@@ -102,7 +134,6 @@ fn truncate_leader(ensemble: &mut Ensemble, faults: &Faults, old: u64, goes_on: 
         wait_for("end of the snapshot", LIMIT, || has_said(ensemble, &texts));
     };
     let mut session = open(ensemble, old);
-    faults.hold_syncs(old, "/unfinished.snapshot.");
     ensemble.network().cut(&[old], &others);
     for number in 0..2 * SNAP_COUNT {
         // Everywhere in the tree: also where the snapshot has not been.
@@ -111,9 +142,6 @@ fn truncate_leader(ensemble: &mut Ensemble, faults: &Faults, old: u64, goes_on: 
     }
     session.flush().expect("requests are taken");
     assert!(session.take().is_err(), "acknowledged without a quorum");
-    wait_for("snapshot under way", LIMIT, || {
-        faults.has_held(old).then_some(())
-    });
     ensemble.wait_until_none_serves(&[old]);
     let next = ensemble.wait_until_these_serve(&others);
     let taken_in = ["taken into the history"];
@@ -138,10 +166,12 @@ fn write_on(ensemble: &mut Ensemble, id: u64, goes_on: GoesOn) {
     let mut number = 0;
     // None is begun while the thread rests after a large one, however many are due meanwhile. One that is being written
     // takes longer while others write.
-    let is_unfinished = |path: &PathBuf| path.to_string_lossy().contains("/unfinished.");
     wait_for("a further snapshot", LIMIT, || {
-        let is_under_way = snapshots(ensemble, id).iter().any(is_unfinished);
-        let count = if is_under_way { 0 } else { SNAP_COUNT };
+        let count = if is_under_way(ensemble, id) {
+            0
+        } else {
+            SNAP_COUNT
+        };
         for _ in 0..count {
             let path = format!("/{goes_on:?}{number}");
             session.put(&Request::Write(create(&path, "", flags::PERSISTENT)));
