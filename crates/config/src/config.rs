@@ -10,6 +10,7 @@ pub(crate) mod sasl;
 pub(crate) mod server;
 pub(crate) mod storage;
 pub(crate) mod tls;
+pub(crate) mod traces;
 
 use std::path::{Path, PathBuf};
 
@@ -23,6 +24,7 @@ use sasl::Jaas;
 use server::{ClientAddress, ClientListener, Containers, Features, Sessions};
 use storage::{Purge, Storage};
 use tls::{ClientTls, QuorumTls};
+use traces::TraceExport;
 
 use crate::error::ConfigError;
 use crate::finding;
@@ -85,6 +87,8 @@ pub struct Config {
     pub audit: Option<AuditSettings>,
     /// The change history, if one is to be kept.
     pub history: Option<ChangeHistory>,
+    /// Traces of writes, if a collector takes them.
+    pub traces: Option<TraceExport>,
     /// The detector of pauses, if there is to be one.
     pub pause_monitor: Option<PauseMonitor>,
     /// The ensemble this server belongs to; absent for a standalone server.
@@ -284,6 +288,7 @@ impl Config {
         let metrics = Metrics::read(settings)?;
         let features = Features::read(settings)?;
         let history = ChangeHistory::read(settings, &data_dir)?;
+        let traces = TraceExport::read(settings)?;
 
         let jaas = Jaas::read(settings, surroundings)?;
         let lists = Lists::read(settings, surroundings)?;
@@ -348,6 +353,7 @@ impl Config {
             metrics,
             audit: AuditSettings::read(settings)?,
             history,
+            traces,
             pause_monitor: PauseMonitor::read(settings)?,
             ensemble,
             properties: settings.properties.clone(),

@@ -8,6 +8,7 @@
 //! * [`fourlw`] answers the four-letter words from such a view.
 //! * [`admin`] has the commands of the admin server,
 //! * [`threads`] are those of the process,
+//! * [`traces`] are the stages of some of the writes,
 //! * [`usage`] sums up who has asked for what, [`slow`] keeps the requests that took long.
 //!
 //! Nothing here decides what a server does, and nothing reads a clock: whoever calls says what
@@ -24,6 +25,7 @@ pub mod recent_log;
 pub mod role;
 pub mod slow;
 pub mod threads;
+pub mod traces;
 pub mod usage;
 pub mod version;
 pub mod view;

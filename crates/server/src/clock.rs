@@ -28,6 +28,21 @@ pub(crate) fn wall_ms() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
+/// Nanoseconds since 1970, by the same clock.
+pub(crate) fn wall_ns() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// The same at a time of the clock that never goes back.
+pub(crate) fn wall_ns_at(monotonic_ms: u64) -> u64 {
+    let elapsed = monotonic().saturating_sub(std::time::Duration::from_millis(monotonic_ms));
+    let elapsed_ns = u64::try_from(elapsed.as_nanos()).unwrap_or(u64::MAX);
+    wall_ns().saturating_sub(elapsed_ns)
+}
+
 /// A number that differs from call to call: spreads what must not happen everywhere at once.
 pub(crate) fn seed() -> u64 {
     let since = SystemTime::now()

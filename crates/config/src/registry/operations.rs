@@ -57,6 +57,8 @@ keys! {
     HISTORY_MAX_MEGABYTES = Key::prefixed("history.maxMegabytes", Int, "Size from which on the oldest changes are dropped; 0 is any size.").default("8192").unit("MiB").at_least(0, Outside::Refused);
     HISTORY_MAX_CONTENT_KB = Key::prefixed("history.maxContentKb", Int, "Data beyond this is not kept, only its size and hash.").default("1024").unit("KiB").at_least(0, Outside::Refused);
     HISTORY_MIN_FREE_MEGABYTES = Key::prefixed("history.minFreeMegabytes", Int, "Free space on the disk below which the history stops; below half of it, the history is removed.").default("512").unit("MiB").at_least(0, Outside::Refused);
+    TRACES_ENDPOINT = Key::file_or_property("zoarium.traces.endpoint", "zoarium.traces.endpoint", Text, "Collector that takes traces of writes by OTLP over HTTP, as `http://host:4318/v1/traces`. Ours, not ZooKeeper's.");
+    TRACES_EVERY = Key::file_or_property("zoarium.traces.every", "zoarium.traces.every", Int, "One write of so many is traced; all members should say the same. Ours, not ZooKeeper's.").default("1000").unit("writes").at_least(1, Outside::Refused).strict();
     AUDIT_ENABLE = Key::prefixed("audit.enable", Flag, "Whether what clients change, or try to, is written to the audit log.").default("false");
     AUDIT_FILE = Key::prefixed("auditlog.file", Path, "The audit log's file, in `log.dir` unless it is a whole path.").derived("zookeeper_audit.log").should();
     AUDIT_THRESHOLD = Key::prefixed("auditlog.threshold", Choice(&["INFO", "ERROR"]), "`ERROR` leaves out what was not refused.").default("INFO").should();

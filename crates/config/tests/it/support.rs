@@ -160,6 +160,7 @@ connection_throttle_weight_enabled=true
 connection_throttle_tokens=7
 audit.enable=true
 history.enabled=true
+zoarium.traces.endpoint=http://localhost
 admin.portUnification=true
 ";
 
@@ -185,6 +186,7 @@ pub(crate) fn another_value(key: &Key) -> Option<&'static str> {
         (Kind::Int | Kind::Long | Kind::Port, _) => "2999",
         _ if key.name.ends_with("digestAlg") => "MD5",
         _ if key.name.ends_with("maxfilesize") => "5MB",
+        _ if key.name.ends_with("endpoint") => "http://collector:4000",
         _ => "another",
     })
 }

@@ -23,6 +23,7 @@ use crate::client::deliver::Delivery;
 use crate::client::handshake;
 use crate::client::inbox::ClientMessage;
 use crate::client::registry::Registry;
+use crate::clock;
 use crate::disk::Disk;
 use crate::quorum::ports::MemberPorts;
 use crate::recorder::Feed;
@@ -164,6 +165,7 @@ impl CarryingOut for ServerHost {
     }
 
     fn append(&mut self, record: Record) {
+        trace_append(&self.clients, record.zxid);
         self.disk.append_shared(record.zxid, &record.txn);
     }
 
@@ -211,6 +213,7 @@ impl Host for ServerHost {
     }
 
     fn append(&mut self, zxid: Zxid, txn: &[u8]) {
+        trace_append(&self.clients, zxid);
         self.disk.append(zxid, txn);
     }
 
@@ -271,5 +274,13 @@ impl Host for ServerHost {
 
     fn note(&mut self, note: Note<'_>) {
         self.measures.note(note);
+    }
+}
+
+fn trace_append(clients: &Clients, zxid: Zxid) {
+    if let Some(traces) = &clients.traces
+        && traces.picks(zxid)
+    {
+        traces.appended(zxid, clock::wall_ns());
     }
 }

@@ -26,3 +26,4 @@ mod report;
 pub(crate) mod server;
 mod start;
 mod tls;
+mod traces;

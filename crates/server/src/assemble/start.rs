@@ -29,6 +29,7 @@ use super::member::{self, MemberContext, MemberParts};
 use super::pauses;
 use super::server::{Server, Started};
 use super::tls::PortTls;
+use super::traces;
 use crate::audit::AuditLog;
 use crate::client::clients::Clients;
 use crate::client::inbox::CoreInbox;
@@ -320,6 +321,7 @@ impl Common {
             snapshots,
             members,
             failure: self.failure.clone(),
+            traces: self.clients.traces.clone(),
         }));
         let (sender, orders) = crossbeam_channel::bounded(limits::LOG_GROUPS_MAX);
         let (give_back, spent) = crossbeam_channel::bounded(limits::LOG_GROUPS_KEPT);
@@ -388,6 +390,9 @@ impl Common {
         if let Some(monitor) = config.pause_monitor.clone() {
             let watch = pauses::watch(monitor, self.metrics.clone());
             tasks.push(tokio::spawn(watch).abort_handle());
+        }
+        if let Some(sending) = traces::send(config, &self.clients) {
+            tasks.push(tokio::spawn(sending).abort_handle());
         }
         tasks.extend(tls.watch());
         let secure = secure.zip(tls.of_secure_clients());

@@ -10,6 +10,7 @@ use monitoring::audit::{Caller, line_of_undecodable};
 use monitoring::environment::Environment;
 use monitoring::role::RoleCell;
 use monitoring::slow::SlowRequests;
+use monitoring::traces::Traces;
 use monitoring::usage::Departed;
 use monitoring::view::DEFAULT_TRACE_MASK;
 use parking_lot::{Mutex, MutexGuard};
@@ -73,6 +74,8 @@ pub(crate) struct Clients {
     pub(crate) departed: Departed,
     /// Requests that took long.
     pub(crate) slow: SlowRequests,
+    /// Writes that are traced; `None` without a collector.
+    pub(crate) traces: Option<Arc<Traces>>,
     auth_failures: AuthFailures,
     pub(crate) environment: Environment,
     pub(crate) trace_mask: AtomicI64,
@@ -122,6 +125,7 @@ impl Clients {
         let throttle = settings.config.limits.connection_throttle.clone();
         let handshakes = TokenBucket::new(throttle, clock::monotonic_ms());
         let large_requests = LargeRequests::new(&settings.config.limits.large_requests);
+        let traces = settings.config.traces.as_ref();
         let role = Arc::new(RoleCell::new(
             settings.config.ensemble.as_ref(),
             metrics.clone(),
@@ -145,6 +149,7 @@ impl Clients {
             stats: Arc::new(ServerStats::new(metrics.clone(), clock::monotonic_ms())),
             metrics,
             departed: Departed::default(),
+            traces: traces.map(|traces| Arc::new(Traces::new(traces.every))),
             slow: SlowRequests::new(settings.config.limits.slow_request_threshold_ms),
             environment: Environment::of_this_process(),
             trace_mask: AtomicI64::new(DEFAULT_TRACE_MASK),

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hosting::{Answered, Connected, Delivering, ToAnswer, answer_sync, deliver};
 use monitoring::audit::path_of;
+use monitoring::traces::{TracedRequest, WriteTrace};
+use proto::txn::TxnHeader;
 use replica::connection::WriteAnswer;
 use replica::{Applied, LargeBytes, Service};
 use tree::{Event, Tree};
@@ -33,6 +35,8 @@ pub(crate) struct Delivery {
     turn_since_ms: u64,
     /// Transactions of the group.
     group: GroupApplied,
+    /// The request that was just answered, if it is traced.
+    traced: Option<TracedRequest>,
 }
 
 /// One point in time by both clocks.
@@ -79,11 +83,30 @@ impl Delivery {
             Some(_) => self.group.of_clients_here += 1,
             None => self.group.of_others += 1,
         }
+        let is_traced = clients
+            .traces
+            .as_ref()
+            .filter(|traces| traces.picks(record.header.zxid));
+        let traced = is_traced.map(|traces| (traces, record.header));
         // Lent for its memory.
         let mut frame = std::mem::take(&mut self.frame);
         let mut delivering = self.answering(clients, now.monotonic_ms);
         deliver(&mut delivering, &mut frame, tree, applied, origin);
         self.frame = frame;
+        if let Some((traces, header)) = traced {
+            traces.applied(self.trace(header));
+        }
+    }
+
+    /// What is known of a write that was applied, and is traced.
+    fn trace(&mut self, header: TxnHeader) -> WriteTrace {
+        WriteTrace {
+            header,
+            request: self.traced.take(),
+            log: None,
+            committed_ns: clock::wall_ns_at(self.turn_since_ms),
+            applied_ns: clock::wall_ns(),
+        }
     }
 
     /// Wakes the tasks of all connections that got something. Called without the tree's lock.
@@ -229,6 +252,7 @@ impl Delivering for Answering<'_> {
         match (what, &answered) {
             (ToAnswer::Write(applied), Answered::Write(answer)) => {
                 note_if_slow(served, applied, answer);
+                self.delivery.traced = traced_request(served, applied, answer);
                 self.note(applied, answer);
                 drop(state);
                 tell(connection, applied, answer);
@@ -282,6 +306,26 @@ fn note_if_slow(served: Served<'_>, applied: &Applied<'_>, answer: &WriteAnswer)
         let path = path_of(&record.txn).map(|path| &**path);
         served.note_slow(*asked, record.header.zxid, path);
     }
+}
+
+/// What is told of a request, if it is traced.
+fn traced_request(
+    served: Served<'_>,
+    applied: &Applied<'_>,
+    answer: &WriteAnswer,
+) -> Option<TracedRequest> {
+    let traces = served.clients.traces.as_ref()?;
+    let (WriteAnswer::Replied { asked, .. } | WriteAnswer::Session { asked, .. }) = answer else {
+        return None;
+    };
+    let record = applied.record;
+    traces.picks(record.header.zxid).then(|| TracedRequest {
+        received_ns: clock::wall_ns_at(asked.received_ms),
+        op: asked.op,
+        path: path_of(&record.txn).map(ToString::to_string),
+        peer: served.connection.peer,
+        xid: asked.xid,
+    })
 }
 
 /// Says what became of a connection.

@@ -10,6 +10,7 @@ use crossbeam_channel::{Receiver, Sender};
 use hosting::{
     Beside, DiskFailure, Group, ServerState, ToDisk, Wanted, carry_out, sync, write_group,
 };
+use monitoring::traces::Traces;
 use parking_lot::Mutex;
 use proto::Zxid;
 use recovery::{History, RecoveredTree};
@@ -161,6 +162,8 @@ pub(crate) struct LogFile {
     /// `None` if there is no ensemble.
     pub(crate) members: Option<MembershipFiles>,
     pub(crate) failure: Failure,
+    /// Writes that are traced; `None` without a collector.
+    pub(crate) traces: Option<Arc<Traces>>,
 }
 
 impl LogThread {
@@ -283,7 +286,12 @@ impl LogFile {
 
     fn sync(&mut self, times: LogTimes) -> Result<Input, StorageError> {
         let begun_ms = clock::monotonic_ms();
+        let traces = self.traces.as_ref().filter(|traces| traces.awaits_sync());
+        let begun_ns = traces.map(|_| clock::wall_ns());
         let (committed, synced) = sync(&mut self.history)?;
+        if let Some((traces, begun_ns)) = traces.zip(begun_ns) {
+            traces.synced(self.history.appended(), (begun_ns, clock::wall_ns()));
+        }
         times.synced(&self.metrics, [begun_ms, clock::monotonic_ms()]);
         let elapsed_ms = u64::try_from(committed.sync_time.as_millis()).unwrap_or(u64::MAX);
         self.metrics.fsynctime.record(elapsed_ms);

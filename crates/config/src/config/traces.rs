@@ -1,0 +1,106 @@
+//! `zoarium.traces.*`: where traces of writes go.
+
+use std::num::NonZeroU32;
+
+use http::Uri;
+
+use crate::error::ConfigError;
+use crate::registry::operations as keys;
+use crate::settings::Settings;
+
+/// Traces of writes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TraceExport {
+    /// The collector's URL.
+    pub url: Uri,
+    /// One write of so many is traced.
+    pub every: NonZeroU32,
+}
+
+/// Where a collector listens that says nothing else. Source: the OpenTelemetry specification, "OTLP Exporter".
+const OTLP_PORT: u16 = 4318;
+const OTLP_PATH: &str = "/v1/traces";
+
+impl TraceExport {
+    /// `None` without a collector.
+    pub(super) fn read(settings: &mut Settings) -> Result<Option<Self>, ConfigError> {
+        let every: u32 = settings.int(&keys::TRACES_EVERY)?;
+        let Some(text) = settings.some_text(&keys::TRACES_ENDPOINT) else {
+            return Ok(None);
+        };
+        let url = collector(&text).map_err(|reason| {
+            let error = match settings.find(&keys::TRACES_ENDPOINT) {
+                Some(found) => found.refused(reason),
+                None => ConfigError::new(reason),
+            };
+            error.hint("write http://host:port/path; a collector beside this server can pass traces on by TLS")
+        })?;
+        let every = NonZeroU32::new(every).unwrap_or(NonZeroU32::MIN);
+        Ok(Some(Self { url, every }))
+    }
+}
+
+/// The URL with port and path.
+fn collector(text: &str) -> Result<Uri, String> {
+    let url: Uri = text
+        .parse()
+        .map_err(|error| format!("`{text}` is no URL: {error}"))?;
+    let Some(authority) = url.authority() else {
+        return Err(format!("`{text}` names no host"));
+    };
+    match url.scheme_str() {
+        Some("http") => {}
+        Some(other) => return Err(format!("traces go by http, not by {other}")),
+        None => return Err(format!("`{text}` is no URL of http")),
+    }
+    if authority.as_str().contains('@') {
+        return Err("a collector is asked without user and password".to_owned());
+    }
+    let host = authority.host();
+    let port = match authority.as_str().strip_prefix(host).unwrap_or_default() {
+        "" => OTLP_PORT,
+        given => given
+            .trim_start_matches(':')
+            .parse()
+            .map_err(|_| format!("`{text}` has no port that can be"))?,
+    };
+    let authority = format!("{host}:{port}");
+    let path = match url.path_and_query() {
+        Some(path) if path != "/" => path.as_str(),
+        _ => OTLP_PATH,
+    };
+    let whole = Uri::builder().scheme("http").authority(authority);
+    let whole = whole.path_and_query(path).build();
+    whole.map_err(|error| format!("`{text}` is no URL: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_collector_is_named_by_host_and_the_rest_has_its_usual_value() {
+        let whole = |text: &str| collector(text).map(|url| url.to_string());
+        let usual = Ok("http://collector:4318/v1/traces".to_owned());
+        assert_eq!(whole("http://collector"), usual);
+        assert_eq!(whole("http://collector:4318/v1/traces"), usual);
+        let other = Ok("http://[::1]:9/otlp?a=b".to_owned());
+        assert_eq!(whole("http://[::1]:9/otlp?a=b"), other);
+    }
+
+    #[test]
+    fn what_is_no_url_of_http_is_refused_with_its_reason() {
+        for (text, reason) in [
+            ("https://collector", "not by https"),
+            ("collector:4318", "no"),
+            ("/v1/traces", "names no host"),
+            ("http://user:word@collector", "without user and password"),
+            ("http://", "no URL"),
+            ("http://collector:99999", "no port"),
+            ("http://collector:", "no port"),
+        ] {
+            let refused = collector(text).expect_err(text);
+            assert!(refused.contains(reason), "{text}: {refused}");
+        }
+    }
+}

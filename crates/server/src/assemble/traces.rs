@@ -1,0 +1,141 @@
+//! Sends traces of writes to a collector by OTLP (`zoarium.traces.*`).
+//!
+//! Every member that has seen a write sends what it has seen. The ids are made of the transaction, which all
+//! members have alike, so that a collector finds one trace:
+//!
+//! ```text
+//! setData            the request, by the member that has the client
+//! |- order           until its transaction is here: preparation, and on a follower the way to the leader and back
+//! |- log             until it is on disk here
+//! |- commit          until it is known to be on the disks of a quorum
+//! |- apply           until it is in the tree and its reply is ready
+//! |- member          the same on each other member, with log, commit and apply below it
+//! ```
+
+mod post;
+mod spans;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use config::{Config, TraceExport};
+use monitoring::traces::{Traces, WriteTrace};
+use opentelemetry::KeyValue;
+use opentelemetry_otlp::{
+    ExporterBuildError, Protocol, SpanExporter, WithExportConfig, WithHttpConfig,
+};
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::trace::SpanExporter as _;
+use tokio::time::{MissedTickBehavior, interval};
+
+use self::post::Post;
+use self::spans::Member;
+use crate::client::clients::Clients;
+
+/// Time between two requests to the collector.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// Traces in one request: each has up to five spans of some hundred bytes.
+const BATCH: usize = 512;
+
+/// The name of this service, unless `OTEL_SERVICE_NAME` or `OTEL_RESOURCE_ATTRIBUTES` has another.
+const SERVICE_NAME: &str = "zoarium";
+
+/// Sends what is traced, until aborted; `None` if nothing is.
+pub(super) fn send(
+    config: &Config,
+    clients: &Arc<Clients>,
+) -> Option<impl Future<Output = ()> + use<>> {
+    let traces = clients.traces.clone()?;
+    let to = config.traces.clone()?;
+    let clients = clients.clone();
+    let sid = config.ensemble.as_ref().map(|own| own.my_id.0);
+    Some(async move {
+        match exporter(&to, sid) {
+            Ok(exporter) => run(&traces, &clients, sid, &to, &exporter).await,
+            Err(error) => {
+                tracing::error!(url = %to.url, err = %error, "no traces are sent");
+            }
+        }
+    })
+}
+
+fn exporter(to: &TraceExport, sid: Option<i64>) -> Result<SpanExporter, ExporterBuildError> {
+    let exporter = SpanExporter::builder()
+        .with_http()
+        .with_http_client(Post::new(&to.url))
+        .with_endpoint(to.url.to_string())
+        .with_protocol(Protocol::HttpBinary)
+        .build();
+    let mut exporter = exporter?;
+    exporter.set_resource(&resource(sid));
+    Ok(exporter)
+}
+
+fn resource(sid: Option<i64>) -> Resource {
+    let instance: Cow<'static, str> = match sid {
+        Some(sid) => sid.to_string().into(),
+        None => "standalone".into(),
+    };
+    let with_environment = Resource::builder().build();
+    let is_named = with_environment.iter().any(|(key, value)| {
+        key.as_str() == "service.name" && !value.as_str().starts_with("unknown_service")
+    });
+    let resource = Resource::builder().with_attributes([
+        KeyValue::new("service.instance.id", instance),
+        KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
+    ]);
+    match is_named {
+        true => resource.build(),
+        false => resource.with_service_name(SERVICE_NAME).build(),
+    }
+}
+
+async fn run(
+    traces: &Traces,
+    clients: &Clients,
+    sid: Option<i64>,
+    to: &TraceExport,
+    exporter: &SpanExporter,
+) {
+    tracing::info!(url = %to.url, every = to.every, "traces of writes are sent");
+    let mut ticks = interval(EVERY);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut is_failing = false;
+    loop {
+        ticks.tick().await;
+        let (finished, left_out) = traces.take_finished();
+        if left_out > 0 {
+            tracing::warn!(
+                left_out,
+                "more writes are traced than can be sent (zoarium.traces.every), some are left out"
+            );
+        }
+        let member = Member {
+            sid,
+            role: clients.role.get().mode.name(),
+        };
+        for batch in finished.chunks(BATCH) {
+            let sent = send_batch(exporter, &member, batch).await;
+            // Once for each time that the collector is away, not once a second.
+            match (&sent, is_failing) {
+                (Err(error), false) => {
+                    tracing::warn!(url = %to.url, err = %error, "cannot send traces, those until it can are lost");
+                }
+                (Ok(()), true) => tracing::info!(url = %to.url, "traces are sent again"),
+                _ => {}
+            }
+            is_failing = sent.is_err();
+        }
+    }
+}
+
+async fn send_batch(
+    exporter: &SpanExporter,
+    member: &Member,
+    batch: &[WriteTrace],
+) -> opentelemetry_sdk::error::OTelSdkResult {
+    let spans = batch.iter().flat_map(|trace| spans::of(trace, member));
+    exporter.export(spans.collect()).await
+}
