@@ -16,7 +16,7 @@ use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use prost::Message;
 use proto::request::{Request, flags};
 use tests::ensemble::{EnsembleBuilder, Role};
-use tests::requests::{create, set_data};
+use tests::requests::{create, multi, set_data};
 use tests::{Flavour, RawSession, ServerBuilder, or_skip, wait_for};
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -151,6 +151,12 @@ fn what_all_members_have_seen_of_a_write_is_one_trace() {
     let mut session = RawSession::open(&address, None, 30_000).expect("a session");
     let created = session.call(&Request::Write(create("/traced", "x", flags::PERSISTENT)));
     assert_eq!(created.expect("an answer").err, 0);
+    let both = vec![
+        set_data("/traced", "y", 0),
+        create("/other", "", flags::PERSISTENT),
+    ];
+    let done = session.call(&Request::Write(multi(both)));
+    assert_eq!(done.expect("an answer").err, 0);
     let refused = session.call(&Request::Write(set_data("/traced", "y", 7)));
     assert_ne!(refused.expect("an answer").err, 0);
 
@@ -188,6 +194,9 @@ fn what_all_members_have_seen_of_a_write_is_one_trace() {
         let role = text(&span.attributes, "zookeeper.role");
         assert!(["leader", "follower", "observer"].contains(&&*role));
     }
+    wait_for("several at once, by the first of them", LIMIT, || {
+        (!collector.trace("multi", "/traced").is_empty()).then_some(())
+    });
     // A failed one has no path: what it was about is in the client's own trace.
     wait_for("the refused write", LIMIT, || {
         let trace = collector.trace("setData", "");

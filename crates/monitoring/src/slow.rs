@@ -29,7 +29,7 @@ pub struct SlowRequest {
     pub session: SessionId,
     /// What was asked for.
     pub op: OpCode,
-    /// Which znode; `None` if there is none, or several, or the request failed.
+    /// Which znode, of several the first; `None` if there is none, or the request failed.
     pub path: Option<String>,
     /// The client's number of it.
     pub xid: Xid,

@@ -42,7 +42,7 @@ pub struct TracedRequest {
     pub received_ns: u64,
     /// What was asked for.
     pub op: OpCode,
-    /// Which znode; `None` if there is none, or several, or the request failed.
+    /// Which znode, of several the first; `None` if there is none, or the request failed.
     pub path: Option<String>,
     /// The client's end.
     pub peer: SocketAddr,

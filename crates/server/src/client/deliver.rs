@@ -6,7 +6,7 @@ use bytes::Bytes;
 use hosting::{Answered, Connected, Delivering, ToAnswer, answer_sync, deliver};
 use monitoring::audit::path_of;
 use monitoring::traces::{TracedRequest, WriteTrace};
-use proto::txn::TxnHeader;
+use proto::txn::{Txn, TxnHeader};
 use replica::connection::WriteAnswer;
 use replica::{Applied, LargeBytes, Service};
 use tree::{Event, Tree};
@@ -295,6 +295,15 @@ impl Answering<'_> {
     }
 }
 
+/// The path that a transaction changed; of several, the first.
+fn first_path(txn: &Txn) -> Option<&str> {
+    let path = match txn {
+        Txn::Multi(parts) => parts.iter().find_map(path_of),
+        one => path_of(one),
+    };
+    path.map(|path| &**path)
+}
+
 /// Keeps a write that took long.
 fn note_if_slow(served: Served<'_>, applied: &Applied<'_>, answer: &WriteAnswer) {
     let WriteAnswer::Replied { asked, .. } = answer else {
@@ -303,8 +312,7 @@ fn note_if_slow(served: Served<'_>, applied: &Applied<'_>, answer: &WriteAnswer)
     let took_ms = served.now_ms.saturating_sub(asked.received_ms);
     if served.clients.slow.is_slow(took_ms) {
         let record = applied.record;
-        let path = path_of(&record.txn).map(|path| &**path);
-        served.note_slow(*asked, record.header.zxid, path);
+        served.note_slow(*asked, record.header.zxid, first_path(&record.txn));
     }
 }
 
@@ -322,7 +330,7 @@ fn traced_request(
     traces.picks(record.header.zxid).then(|| TracedRequest {
         received_ns: clock::wall_ns_at(asked.received_ms),
         op: asked.op,
-        path: path_of(&record.txn).map(ToString::to_string),
+        path: first_path(&record.txn).map(str::to_owned),
         peer: served.connection.peer,
         xid: asked.xid,
     })
