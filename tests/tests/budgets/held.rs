@@ -7,7 +7,7 @@ use tests::{RawSession, Server, wait_for};
 use super::{LIMIT, TIMEOUT, bystander, greedy, is_served, metric, start, write};
 
 /// How a request is refused that is beyond a budget.
-const THROTTLED: i32 = -127;
+pub(crate) const THROTTLED: i32 = -127;
 const NO_NODE: i32 = -101;
 
 const SETTINGS: [(&str, &str); 3] = [
@@ -16,11 +16,11 @@ const SETTINGS: [(&str, &str); 3] = [
     ("budget.greedy.ephemerals", "3"),
 ];
 
-fn call(session: &mut RawSession, request: &Request) -> i32 {
+pub(crate) fn call(session: &mut RawSession, request: &Request) -> i32 {
     session.call(request).expect("an answer").err
 }
 
-fn ephemeral(path: &str) -> Request {
+pub(crate) fn ephemeral(path: &str) -> Request {
     Request::Write(create(path, "", flags::EPHEMERAL))
 }
 
@@ -32,7 +32,7 @@ fn children_watched(path: &str) -> Request {
 }
 
 /// Calls it until it is let through, as the count of what others have given up may be some old.
-fn wait_until_let_in(session: &mut RawSession, request: &Request, err: i32) {
+pub(crate) fn wait_until_let_in(session: &mut RawSession, request: &Request, err: i32) {
     wait_for("a request that is let in again", LIMIT, || {
         let answered = call(session, request);
         assert!([err, THROTTLED].contains(&answered), "{answered}");

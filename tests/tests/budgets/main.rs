@@ -2,6 +2,7 @@
 //! else is.
 
 mod held;
+mod members;
 mod rates;
 
 use std::net::Ipv4Addr;
