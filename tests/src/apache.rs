@@ -32,6 +32,17 @@ pub fn junit_class_path() -> Result<String, Missing> {
     class_path("junit", &source_dir("java").join("pom-junit.xml"))
 }
 
+/// The jar with the sources of Curator's examples.
+///
+/// # Errors
+/// As [`apache_class_path`].
+pub fn curator_examples() -> Result<String, Missing> {
+    class_path(
+        "curator-examples",
+        &source_dir("java").join("pom-examples.xml"),
+    )
+}
+
 /// The jars of all that `pom` depends on, in the directory of this name.
 fn class_path(name: &str, pom: &PathBuf) -> Result<String, Missing> {
     java_tool("java")?;

@@ -41,7 +41,9 @@ mod wait;
 mod words;
 mod zoarium;
 
-pub use apache::{apache_3_8_class_path, apache_class_path, java_tool, junit_class_path};
+pub use apache::{
+    apache_3_8_class_path, apache_class_path, curator_examples, java_tool, junit_class_path,
+};
 pub use browser::{Browser, axe};
 pub use bystander::Bystander;
 pub use command::{fetch, find_tool, run};
@@ -63,4 +65,4 @@ pub use server::{Server, ServerBuilder, StartFailure};
 pub use skip::{Missing, or_skip};
 pub use wait::{wait_for, wait_until};
 pub use words::four_letter_word;
-pub use zoarium::{kerberos_client, zoarium_binary, zoarium_with_switches};
+pub use zoarium::{kerberos_client, path_with_zoarium, zoarium_binary, zoarium_with_switches};

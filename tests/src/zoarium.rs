@@ -1,5 +1,6 @@
 //! The `zoarium` executable under test.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
@@ -25,6 +26,16 @@ pub fn zoarium_binary() -> PathBuf {
             None => build(),
         })
         .clone()
+}
+
+/// The path of executables for a program that starts `zoarium` by its name.
+pub fn path_with_zoarium() -> OsString {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let binary = zoarium_binary();
+    let first = binary.parent().map(PathBuf::from);
+    let all = first.into_iter().chain(std::env::split_paths(&path));
+    // Only a directory with a colon in its name cannot be in it.
+    std::env::join_paths(all).unwrap_or(path)
 }
 
 /// The executable with Kerberos. It is built beside the one without, under another name, and shares with it whatever

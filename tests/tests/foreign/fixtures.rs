@@ -1,14 +1,12 @@
 //! What docs/EMBEDDING.md has for tests in other languages, used as a test of somebody's would use it.
 
-use std::ffi::OsString;
 use std::fs;
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
 use tests::{
     apache_class_path, find_tool, go_program, java_tool, junit_class_path, or_skip,
-    python_with_kazoo, run, source_dir, zoarium_binary,
+    path_with_zoarium, python_with_kazoo, run, source_dir,
 };
 
 use crate::block;
@@ -16,18 +14,10 @@ use crate::node::node;
 
 const LIMIT: Duration = Duration::from_secs(300);
 
-/// The path of executables, with `zoarium` in front.
-fn path() -> OsString {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let binary = zoarium_binary();
-    let first = binary.parent().map(PathBuf::from);
-    let all = first.into_iter().chain(std::env::split_paths(&path));
-    std::env::join_paths(all).expect("a path")
-}
-
 /// Runs what uses a fixture, and waits until the last line says that it is done.
 fn uses(command: &mut Command) {
-    let output = run(command.env("PATH", path()), LIMIT).unwrap_or_else(|error| panic!("{error}"));
+    let output = run(command.env("PATH", path_with_zoarium()), LIMIT)
+        .unwrap_or_else(|error| panic!("{error}"));
     assert!(output.contains("done"), "{output}");
 }
 

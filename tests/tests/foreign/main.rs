@@ -1,6 +1,7 @@
 //! The common scenario with other people's clients, each in its own language.
 
 mod c;
+mod examples;
 mod fixtures;
 mod go;
 mod java;
