@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use client::Create;
 use proto::ErrorCode;
 
 use super::Command;
+use super::ahead::Ahead;
 use super::look::{plain, tell_progress};
-use super::place::{AT_ONCE, Found, Place, at_once};
+use super::place::{Found, Place};
 use crate::failure::Failure;
 use crate::options::Given;
 use crate::shell::Shell;
@@ -25,8 +27,9 @@ struct Tally {
 /// What became of one znode.
 #[derive(Debug)]
 enum Done {
-    Created,
-    Replaced,
+    /// With so many bytes.
+    Created(usize),
+    Replaced(usize),
     Ephemeral,
     Gone,
     Unreadable,
@@ -72,31 +75,33 @@ async fn copy(
     if given.has("r") {
         levels = list(shell, source, tally).await?;
     }
-    let mut count = 0;
+    let replaces = given.has("f");
+    let copy_of = |path: &String| {
+        let (source, target) = (Arc::clone(source), Arc::clone(target));
+        let path = path.clone();
+        async move { copy_one(&source, &target, &path, replaces).await }
+    };
+    let (mut ahead, mut failed, mut count) = (Ahead::default(), None, 0);
     // A level at a time: a parent is there before its children.
-    for level in &levels {
-        for paths in level.chunks(AT_ONCE) {
-            let work = paths.iter().map(|path| {
-                let (source, target) = (Arc::clone(source), Arc::clone(target));
-                let (path, replaces) = (path.clone(), given.has("f"));
-                async move {
-                    let done = copy_one(&source, &target, &path, replaces).await;
-                    Ok((path, done))
+    for level in levels {
+        level.into_iter().for_each(|path| ahead.push(path));
+        while let Some((path, done)) = ahead.next(copy_of).await? {
+            match done {
+                Ok(done) => {
+                    ahead.has_seen(done.bytes());
+                    tally.note(shell, source, &path, &done);
                 }
-            });
-            let mut failed = None;
-            for (path, done) in at_once(work).await? {
-                match done {
-                    Ok(done) => tally.note(shell, source, &path, &done),
-                    // Those that were asked for with it are counted first.
-                    Err(failure) => failed = failed.or(Some(failure)),
+                // Those that were asked for with it are counted first.
+                Err(failure) => {
+                    failed.get_or_insert(failure);
+                    ahead.ask_no_more();
                 }
-                count += 1;
-                tell_progress(shell, count);
             }
-            if let Some(failure) = failed {
-                return Err(failure);
-            }
+            count += 1;
+            tell_progress(shell, count);
+        }
+        if let Some(failure) = failed {
+            return Err(failure);
         }
     }
     Ok(())
@@ -144,30 +149,31 @@ async fn list(
     source: &Arc<Place>,
     tally: &mut Tally,
 ) -> Result<Vec<Vec<String>>, Failure> {
-    let mut levels = Vec::new();
-    let mut level = vec![String::new()];
-    while !level.is_empty() {
-        let (mut here, mut next) = (Vec::with_capacity(level.len()), Vec::new());
-        for paths in level.chunks(AT_ONCE) {
-            let work = paths.iter().map(|path| {
-                let (source, path) = (Arc::clone(source), path.clone());
-                async move { source.names(&path).await }
-            });
-            for (path, names) in paths.iter().zip(at_once(work).await?) {
-                match names {
-                    Ok(names) => {
-                        let below = names.iter().map(|name| format!("{path}/{name}"));
-                        // The target has its own.
-                        next.extend(below.filter(|path| !source.is_of_the_ensemble(path)));
-                        here.push(path.clone());
-                    }
-                    Err(Found::Unreadable) => tally.note(shell, source, path, &Done::Unreadable),
-                    Err(_) => tally.note(shell, source, path, &Done::Gone),
+    let names_of = |path: &String| {
+        let (source, path) = (Arc::clone(source), path.clone());
+        async move { source.names(&path).await }
+    };
+    let mut levels: Vec<Vec<String>> = Vec::new();
+    let mut ahead = Ahead::default();
+    ahead.push(String::new());
+    while let Some((path, names)) = ahead.next(names_of).await? {
+        ahead.has_seen(0);
+        match names? {
+            Ok(names) => {
+                let below = names.iter().map(|name| format!("{path}/{name}"));
+                // The target has its own.
+                below
+                    .filter(|path| !source.is_of_the_ensemble(path))
+                    .for_each(|path| ahead.push(path));
+                let depth = path.matches('/').count();
+                if levels.len() <= depth {
+                    levels.resize_with(depth + 1, Vec::new);
                 }
+                levels[depth].push(path);
             }
+            Err(Found::Unreadable) => tally.note(shell, source, &path, &Done::Unreadable),
+            Err(_) => tally.note(shell, source, &path, &Done::Gone),
         }
-        levels.push(here);
-        level = next;
     }
     Ok(levels)
 }
@@ -186,16 +192,27 @@ async fn copy_one(
     if znode.is_ephemeral() {
         return Ok(Done::Ephemeral);
     }
+    let bytes = znode.data.as_ref().map_or(0, Bytes::len);
     let create = Create::persistent().with_acl(znode.acl.clone());
     if target.create(path, znode.data.clone(), &create).await? {
-        return Ok(Done::Created);
+        return Ok(Done::Created(bytes));
     }
     if !replaces {
         let shown = plain(&target.shown(path));
         return Err(Failure::of_code(ErrorCode::NodeExists.code(), &shown));
     }
     target.replace(path, znode.data, znode.acl).await?;
-    Ok(Done::Replaced)
+    Ok(Done::Replaced(bytes))
+}
+
+impl Done {
+    /// Of data that went through here.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Created(bytes) | Self::Replaced(bytes) => *bytes,
+            Self::Ephemeral | Self::Gone | Self::Unreadable => 0,
+        }
+    }
 }
 
 impl Tally {
@@ -203,8 +220,8 @@ impl Tally {
     fn note(&mut self, shell: &mut Shell, source: &Place, path: &str, done: &Done) {
         let shown = || plain(&source.shown(path));
         match done {
-            Done::Created => self.created += 1,
-            Done::Replaced => self.replaced += 1,
+            Done::Created(_) => self.created += 1,
+            Done::Replaced(_) => self.replaced += 1,
             Done::Ephemeral => self.ephemerals += 1,
             Done::Gone => {
                 self.gone += 1;

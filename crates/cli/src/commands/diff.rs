@@ -7,8 +7,9 @@ use proto::Acl;
 use serde_json::json;
 
 use super::Command;
+use super::ahead::Ahead;
 use super::look::{plain, tell_progress};
-use super::place::{AT_ONCE, Found, Place, Znode};
+use super::place::{Found, Place, Znode};
 use crate::failure::Failure;
 use crate::options::Given;
 use crate::shell::Shell;
@@ -66,37 +67,35 @@ async fn compare(shell: &mut Shell, command: &Command, given: &Given) -> Result<
     compared
 }
 
-/// Level by level, so that many are asked for at once.
+/// Level by level: what is below a znode is known from both places.
 async fn compare_places(
     shell: &mut Shell,
     given: &Given,
     places: [&Arc<Place>; 2],
 ) -> Result<Tally, Failure> {
     let with_acl = given.has("a");
+    let read = |path: &String| {
+        let [first, second] = places.map(Arc::clone);
+        let path = path.clone();
+        async move { tokio::try_join!(first.read(&path, with_acl), second.read(&path, with_acl)) }
+    };
     let mut tally = Tally::default();
-    let mut level = vec![String::new()];
-    while !level.is_empty() {
-        let mut next = Vec::new();
-        for paths in level.chunks(AT_ONCE) {
-            let (first, second) = tokio::try_join!(
-                places[0].read_all(paths, with_acl),
-                places[1].read_all(paths, with_acl)
-            )?;
-            for (path, found) in paths.iter().zip(first.into_iter().zip(second)) {
-                tally.znodes += 1;
-                tell_progress(shell, tally.znodes);
-                let names = judge(shell, &mut tally, given, places, path, found)?;
-                let below = names.iter().map(|name| format!("{path}/{name}"));
-                next.extend(below.filter(|path| {
-                    // Each ensemble has its own: quotas, configuration.
-                    !places.iter().any(|place| place.is_of_the_ensemble(path))
-                }));
-            }
-            if shell.is_unheard() {
-                return Ok(tally);
-            }
+    let mut ahead = Ahead::default();
+    ahead.push(String::new());
+    while let Some((path, found)) = ahead.next(read).await? {
+        let found = found?;
+        ahead.has_seen(found.0.bytes() + found.1.bytes());
+        tally.znodes += 1;
+        tell_progress(shell, tally.znodes);
+        let names = judge(shell, &mut tally, given, places, &path, found)?;
+        let below = names.iter().map(|name| format!("{path}/{name}"));
+        // Each ensemble has its own: quotas, configuration.
+        let is_compared =
+            |path: &String| !places.iter().any(|place| place.is_of_the_ensemble(path));
+        below.filter(is_compared).for_each(|path| ahead.push(path));
+        if shell.is_unheard() {
+            break;
         }
-        level = next;
     }
     Ok(tally)
 }

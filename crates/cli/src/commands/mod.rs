@@ -3,6 +3,7 @@
 //! Source: org.apache.zookeeper.cli, ZooKeeperMain.
 
 mod acl;
+mod ahead;
 mod copy;
 mod diff;
 mod ensemble;

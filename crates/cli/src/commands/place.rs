@@ -13,9 +13,6 @@ use crate::options::Given;
 use crate::path;
 use crate::shell::Shell;
 
-/// How many znodes are asked for at once: their data is in memory together.
-pub(super) const AT_ONCE: usize = 32;
-
 /// How long another ensemble may take to end a session: without an answer it ends by its timeout.
 const CLOSING_MAX: Duration = Duration::from_secs(1);
 
@@ -54,6 +51,17 @@ impl Znode {
     /// Whether it belongs to a session.
     pub(super) fn is_ephemeral(&self) -> bool {
         is_ephemeral(&self.stat)
+    }
+}
+
+impl Found {
+    /// Bytes of its data.
+    pub(super) fn bytes(&self) -> usize {
+        let data = match self {
+            Self::Znode(znode) => znode.data.as_ref(),
+            Self::Nothing | Self::Unreadable => None,
+        };
+        data.map_or(0, Bytes::len)
     }
 }
 
@@ -277,40 +285,6 @@ impl Place {
         let set = self.client.set_acl(&outside, acl, -1).await;
         set.map_err(|error| self.fail(&error, below)).map(drop)
     }
-
-    /// [`Place::read`] of several znodes at once, in their order.
-    ///
-    /// # Errors
-    /// The first of them.
-    pub(super) async fn read_all(
-        self: &Arc<Self>,
-        paths: &[String],
-        with_acl: bool,
-    ) -> Result<Vec<Found>, Failure> {
-        let ask = |path: &String| {
-            let (place, path) = (Arc::clone(self), path.clone());
-            async move { place.read(&path, with_acl).await }
-        };
-        at_once(paths.iter().map(ask)).await
-    }
-}
-
-/// Carries out several at once; what they came to, in their order.
-///
-/// # Errors
-/// The first of them.
-pub(super) async fn at_once<T, F>(work: impl Iterator<Item = F>) -> Result<Vec<T>, Failure>
-where
-    T: Send + 'static,
-    F: Future<Output = Result<T, Failure>> + Send + 'static,
-{
-    let under_way: Vec<_> = work.map(tokio::spawn).collect();
-    let mut done = Vec::with_capacity(under_way.len());
-    for work in under_way {
-        let ended = work.await;
-        done.push(ended.map_err(|error| Failure::new(format!("zoarium: {error}")))??);
-    }
-    Ok(done)
 }
 
 fn join(root: &str, below: &str) -> String {

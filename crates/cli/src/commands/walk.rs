@@ -5,20 +5,11 @@
 use bytes::Bytes;
 use client::{Client, Error};
 use proto::{Acl, Stat};
-use tokio::task::JoinHandle;
 
+use super::ahead::Ahead;
 use crate::failure::Failure;
 use crate::path;
 use crate::shell::Shell;
-
-/// Znodes that are asked for before their turn, at most, at each level of the tree.
-const AHEAD_MAX: usize = 256;
-
-/// And at least, however much data they have.
-const AHEAD_MIN: usize = 4;
-
-/// Bytes of data that may be there before their turn, as far as the znodes before tell how much the next ones have.
-const AHEAD_BYTES: usize = 8 << 20;
 
 /// What is asked for of each znode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,40 +46,28 @@ struct Found {
 struct Waiting {
     path: String,
     depth: usize,
-    /// `None` until it is asked for.
-    asked: Option<JoinHandle<Result<Found, Error>>>,
 }
 
 /// Walks a subtree in the order of the paths, each znode in front of its children.
 pub(super) struct Walk {
     wanted: Wanted,
     deepest: usize,
-    /// The next one is the last.
-    waiting: Vec<Waiting>,
-    /// From this place on all that wait have been asked for.
-    asked_from: usize,
-    /// How many are asked for before their turn.
-    ahead: usize,
-    /// Mean of the lengths of the data seen, the latest count most.
-    mean_bytes: usize,
+    ahead: Ahead<Waiting, Result<Found, Error>>,
     is_at_root: bool,
 }
 
 impl Walk {
     /// Of the znode `root` and so many levels below it.
     pub(super) fn new(root: &str, deepest: usize, wanted: Wanted) -> Self {
-        let root = Waiting {
+        let mut ahead = Ahead::default();
+        ahead.push(Waiting {
             path: root.to_owned(),
             depth: 0,
-            asked: None,
-        };
+        });
         Self {
             wanted,
             deepest,
-            waiting: vec![root],
-            asked_from: 1,
-            ahead: AHEAD_MAX,
-            mean_bytes: 0,
+            ahead,
             is_at_root: true,
         }
     }
@@ -99,20 +78,14 @@ impl Walk {
     /// # Errors
     /// The root cannot be read; the connection is lost.
     pub(super) async fn next(&mut self, shell: &mut Shell) -> Result<Option<Seen>, Failure> {
-        while let Some(path) = self.waiting.last().map(|next| next.path.clone()) {
-            let client = shell.client(&path).await?;
-            self.ask_ahead(shell, &client);
-            let Some(Waiting { depth, asked, .. }) = self.waiting.pop() else {
+        while let Some(first) = self.ahead.first() {
+            let client = shell.client(&first.path).await?;
+            let ask_of =
+                |next: &Waiting| ask(client.clone(), shell.outside(&next.path), self.wanted);
+            let Some((Waiting { path, depth }, answer)) = self.ahead.next(ask_of).await? else {
                 break;
             };
-            self.asked_from = self.asked_from.min(self.waiting.len());
             let is_root = std::mem::take(&mut self.is_at_root);
-            let answer = match asked {
-                Some(asked) => asked
-                    .await
-                    .map_err(|broken| Failure::new(format!("zoarium: {broken}")))?,
-                None => ask(client, shell.outside(&path), self.wanted).await,
-            };
             let found = match answer {
                 Ok(found) => found,
                 Err(error) if is_root || error.code().is_none() => {
@@ -128,19 +101,6 @@ impl Walk {
         Ok(None)
     }
 
-    /// Asks for the next ones that have not been asked for.
-    fn ask_ahead(&mut self, shell: &Shell, client: &Client) {
-        let until = self.waiting.len().saturating_sub(self.ahead);
-        while self.asked_from > until {
-            self.asked_from -= 1;
-            let next = &mut self.waiting[self.asked_from];
-            if next.asked.is_none() {
-                let outside = shell.outside(&next.path);
-                next.asked = Some(tokio::spawn(ask(client.clone(), outside, self.wanted)));
-            }
-        }
-    }
-
     fn take(&mut self, path: String, depth: usize, found: Found) -> Seen {
         let Found {
             mut names,
@@ -150,17 +110,12 @@ impl Walk {
         } = found;
         names.sort_unstable();
         if depth < self.deepest {
-            let below = names.iter().rev().map(|name| Waiting {
+            self.ahead.push_first(names.iter().map(|name| Waiting {
                 path: path::child(&path, name),
                 depth: depth + 1,
-                asked: None,
-            });
-            self.waiting.extend(below);
-            if !names.is_empty() {
-                self.asked_from = self.waiting.len();
-            }
+            }));
         }
-        self.has_seen(data.as_ref().map_or(0, Bytes::len));
+        self.ahead.has_seen(data.as_ref().map_or(0, Bytes::len));
         Seen {
             path,
             names,
@@ -169,19 +124,6 @@ impl Walk {
             data,
             acl,
         }
-    }
-
-    /// Znodes with much data are asked for a few at a time.
-    fn has_seen(&mut self, bytes: usize) {
-        self.mean_bytes = (self.mean_bytes * 15 + bytes) / 16;
-        self.ahead = (AHEAD_BYTES / self.mean_bytes.max(1)).clamp(AHEAD_MIN, AHEAD_MAX);
-    }
-}
-
-impl Drop for Walk {
-    fn drop(&mut self) {
-        let asked = self.waiting.iter().filter_map(|next| next.asked.as_ref());
-        asked.for_each(JoinHandle::abort);
     }
 }
 
@@ -208,26 +150,4 @@ async fn ask(client: Client, path: String, wanted: Wanted) -> Result<Found, Erro
         data,
         acl,
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn large_znodes_are_asked_for_a_few_at_a_time() {
-        let mut walk = Walk::new("/", usize::MAX, Wanted::All);
-        for _ in 0..100 {
-            walk.has_seen(100);
-        }
-        assert_eq!(walk.ahead, AHEAD_MAX);
-        for _ in 0..100 {
-            walk.has_seen(1 << 20);
-        }
-        assert!(walk.ahead <= 9, "{}", walk.ahead);
-        for _ in 0..100 {
-            walk.has_seen(100 << 20);
-        }
-        assert_eq!(walk.ahead, AHEAD_MIN);
-    }
 }
