@@ -2,6 +2,7 @@
 //! terminal.
 
 mod beyond;
+mod import;
 mod json;
 mod recorded;
 mod terminal;

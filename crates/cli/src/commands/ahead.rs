@@ -56,6 +56,16 @@ impl<Q, A: Send + 'static> Ahead<Q, A> {
         self.waiting.front().map(|next| &next.question)
     }
 
+    /// Whether one of those that wait is such a one.
+    pub(super) fn has(&self, is_such: impl Fn(&Q) -> bool) -> bool {
+        self.waiting.iter().any(|next| is_such(&next.question))
+    }
+
+    /// Whether one more at the end would not be asked yet.
+    pub(super) fn is_full(&self) -> bool {
+        self.waiting.len() >= self.window()
+    }
+
     /// Puts a question behind all others.
     pub(super) fn push(&mut self, question: Q) {
         self.waiting.push_back(Waiting {

@@ -1,13 +1,10 @@
-//! What zkCli.sh does not have: a subtree at a glance, searched, and carried elsewhere.
+//! What zkCli.sh does not have: a subtree at a glance, searched, and written out.
 //!
 //! All of it is a [`Walk`] of the subtree.
 
-use std::io::{self, BufRead};
-
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use client::Create;
-use proto::{Acl, ErrorCode, Stat};
+use proto::{Acl, Stat};
 use serde_json::{Value, json};
 
 use super::Command;
@@ -16,9 +13,6 @@ use crate::failure::Failure;
 use crate::options::Given;
 use crate::path;
 use crate::shell::Shell;
-
-/// Longest line that `import` reads: a znode of the largest size, in base64.
-const LINE_BYTES_MAX: u64 = 512 << 20;
 
 /// Lines of an export are printed so many bytes at a time: each print is a system call.
 const LINES_BYTES: usize = 64 << 10;
@@ -295,95 +289,8 @@ fn is_session(owner: i64) -> bool {
     owner.to_be_bytes()[0] != 0xff && owner != i64::MIN
 }
 
-fn acl_to_json(acl: &Acl) -> Value {
+pub(super) fn acl_to_json(acl: &Acl) -> Value {
     json!({ "perms": acl.perms, "scheme": &*acl.id.scheme, "id": &*acl.id.id })
-}
-
-/// Creates the znodes that `export` wrote, below a path. What exists stays as it is, or with `-f` gets
-/// data and ACL of the line.
-pub(super) async fn import(
-    shell: &mut Shell,
-    command: &Command,
-    given: &Given,
-) -> Result<(), Failure> {
-    let below = command.path(given)?.trim_end_matches('/').to_owned();
-    let (mut created, mut replaced, mut kept) = (0, 0, 0);
-    for number in 1.. {
-        let Some(line) = read_line(number)? else {
-            break;
-        };
-        let wrong = |what: &str| Failure::new(format!("line {number}: {what}"));
-        let znode: Value =
-            serde_json::from_str(&line).map_err(|error| wrong(&error.to_string()))?;
-        let name = znode["path"].as_str().ok_or_else(|| wrong("no path"))?;
-        let path = match name {
-            "/" if below.is_empty() => continue,
-            "/" => below.clone(),
-            name => format!("{below}{name}"),
-        };
-        path::validate(&path).map_err(|failure| wrong(&failure.text))?;
-        let data = match &znode["data"] {
-            Value::Null => None,
-            Value::String(text) => {
-                let data = STANDARD.decode(text);
-                Some(data.map_err(|error| wrong(&format!("data is not base64: {error}")))?)
-            }
-            _ => return Err(wrong("data is neither a text nor null")),
-        };
-        let acl = acl_of_json(&znode["acl"]).ok_or_else(|| wrong("acl is not as exported"))?;
-        let (client, outside) = shell.client_for(&path).await?;
-        let create = Create::persistent().with_acl(acl.clone());
-        let made = match data.clone() {
-            Some(data) => client.create(&outside, data, &create).await,
-            None => client.create_without_data(&outside, &create).await,
-        };
-        match made {
-            Ok(_) => created += 1,
-            Err(error) if error.code() != Some(ErrorCode::NodeExists) => {
-                return Err(wrong(&Failure::of(&error, &path).text));
-            }
-            Err(_) if given.has("f") => {
-                let set = client
-                    .set_data(&outside, data.unwrap_or_default(), -1)
-                    .await;
-                set.map_err(|error| wrong(&Failure::of(&error, &path).text))?;
-                let set = client.set_acl(&outside, acl, -1).await;
-                set.map_err(|error| wrong(&Failure::of(&error, &path).text))?;
-                replaced += 1;
-            }
-            Err(_) => kept += 1,
-        }
-        tell_progress(shell, created + replaced + kept);
-    }
-    shell.complain(&format!(
-        "{created} znodes created, {replaced} replaced, {kept} kept as they were"
-    ));
-    Ok(())
-}
-
-fn acl_of_json(value: &Value) -> Option<Vec<Acl>> {
-    let entry = |entry: &Value| {
-        let perms = i32::try_from(entry["perms"].as_i64()?).ok()?;
-        Some(Acl::new(
-            perms,
-            entry["scheme"].as_str()?,
-            entry["id"].as_str()?,
-        ))
-    };
-    value.as_array()?.iter().map(entry).collect()
-}
-
-fn read_line(number: usize) -> Result<Option<String>, Failure> {
-    use std::io::Read;
-    let mut line = String::new();
-    let mut input = io::stdin().lock().take(LINE_BYTES_MAX);
-    let bytes = input
-        .read_line(&mut line)
-        .map_err(|error| Failure::new(format!("standard input, line {number}: {error}")))?;
-    if bytes as u64 == LINE_BYTES_MAX {
-        return Err(Failure::new(format!("line {number} is too long")));
-    }
-    Ok((bytes > 0).then_some(line))
 }
 
 #[cfg(test)]
@@ -408,15 +315,6 @@ mod tests {
     fn a_name_cannot_drive_the_terminal() {
         assert_eq!(plain("a\u{1b}[2Jb\n"), "a\\u{1b}[2Jb\\n");
         assert_eq!(plain("grüße"), "grüße");
-    }
-
-    #[test]
-    fn an_acl_comes_back_from_json() {
-        let acl = vec![Acl::open(), Acl::new(1, "digest", "a:b")];
-        let json = Value::Array(acl.iter().map(acl_to_json).collect());
-        assert_eq!(acl_of_json(&json), Some(acl));
-        assert_eq!(acl_of_json(&json!([{ "perms": 1 }])), None);
-        assert_eq!(acl_of_json(&Value::Null), None);
     }
 
     #[test]

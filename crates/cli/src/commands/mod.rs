@@ -7,6 +7,7 @@ mod ahead;
 mod copy;
 mod diff;
 mod ensemble;
+mod import;
 mod look;
 mod own;
 mod place;
@@ -159,7 +160,7 @@ pub(crate) async fn execute(
         Kind::Export => look::export(shell, command, &given).await,
         Kind::Find => look::find(shell, command, &given).await,
         Kind::Grep => look::grep(shell, command, &given).await,
-        Kind::Import => look::import(shell, command, &given).await,
+        Kind::Import => import::import(shell, command, &given).await,
         Kind::Top => top::top(shell, command, &given).await,
         Kind::Tree => look::tree(shell, command, &given).await,
         Kind::Watch => watches::follow(shell, command, &given).await,

@@ -1,0 +1,290 @@
+//! `import`: the znodes that `export` wrote, many of them under way at a time.
+
+use std::io::{self, BufRead, Read};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use client::{Client, Create, Error};
+use proto::{Acl, ErrorCode};
+use serde_json::Value;
+
+use super::Command;
+use super::ahead::Ahead;
+use super::look::tell_progress;
+use crate::failure::Failure;
+use crate::options::Given;
+use crate::path;
+use crate::shell::Shell;
+
+/// Longest line that `import` reads: a znode of the largest size, in base64.
+const LINE_BYTES_MAX: u64 = 512 << 20;
+
+/// A line of an export, read.
+#[derive(Debug, Clone)]
+struct Line {
+    number: usize,
+    path: String,
+    data: Option<Bytes>,
+    acl: Vec<Acl>,
+}
+
+/// What became of it.
+#[derive(Debug)]
+enum Done {
+    Created,
+    Replaced,
+    Kept,
+}
+
+/// How many.
+#[derive(Debug, Default)]
+struct Tally {
+    created: usize,
+    replaced: usize,
+    kept: usize,
+}
+
+/// Creates the znodes that `export` wrote, below a path. What exists stays as it is, or with `-f` gets
+/// data and ACL of the line.
+pub(super) async fn import(
+    shell: &mut Shell,
+    command: &Command,
+    given: &Given,
+) -> Result<(), Failure> {
+    let below = command.path(given)?.trim_end_matches('/').to_owned();
+    let mut tally = Tally::default();
+    match import_lines(shell, &below, given.has("f"), &mut tally).await {
+        Ok(()) => {
+            shell.complain(&tally.text());
+            Ok(())
+        }
+        // Lines behind the one that was refused may be there: they were under way with it.
+        Err(failure) if tally.created + tally.replaced > 0 => Err(Failure {
+            text: format!("{}\nNot finished: {}", failure.text, tally.text()),
+            ..failure
+        }),
+        Err(failure) => Err(failure),
+    }
+}
+
+async fn import_lines(
+    shell: &mut Shell,
+    below: &str,
+    replaces: bool,
+    tally: &mut Tally,
+) -> Result<(), Failure> {
+    let mut ahead = Ahead::default();
+    let (mut read, mut unread) = (None, Some(1));
+    let (mut refused, mut unreadable) = (None, None);
+    loop {
+        if let (None, Some(number)) = (&read, unread) {
+            match next_line(number, below) {
+                Ok(Some(line)) => {
+                    unread = Some(line.number + 1);
+                    read = Some(line);
+                }
+                Ok(None) => unread = None,
+                Err(failure) => (unread, unreadable) = (None, Some(failure)),
+            }
+        }
+        let client = match read.as_ref().or(ahead.first()) {
+            Some(line) => shell.client(&line.path).await?,
+            None => break,
+        };
+        let put_of = |line: &Line| {
+            let (client, outside) = (client.clone(), shell.outside(&line.path));
+            put(client, outside, line.clone(), replaces)
+        };
+        let may_begin = |line: &mut Line| {
+            let waits = replaces && ahead.has(|earlier: &Line| decides_on(earlier, line));
+            !ahead.is_full() && !waits
+        };
+        if let Some(line) = read.take_if(may_begin) {
+            ahead.has_seen(line.data.as_ref().map_or(0, Bytes::len));
+            ahead.push(line);
+            ahead.ask(put_of);
+            continue;
+        }
+        let Some((line, done)) = ahead.next(put_of).await? else {
+            continue;
+        };
+        match done {
+            Ok(done) => {
+                tally.note(&done);
+                tell_progress(shell, tally.count());
+            }
+            // Those that are under way with it are counted first.
+            Err(error) => {
+                let text = Failure::of(&error, &line.path).text;
+                refused.get_or_insert(wrong(line.number, &text));
+                (read, unread) = (None, None);
+            }
+        }
+    }
+    match refused.or(unreadable) {
+        Some(failure) => Err(failure),
+        None => Ok(()),
+    }
+}
+
+/// Whether it depends on what becomes of an earlier line whether this one is refused, or what is there in the end. A
+/// create is sent behind the one of its parent, but what exists gets its ACL only when that is known.
+fn decides_on(earlier: &Line, line: &Line) -> bool {
+    let parent = line.path.rsplit_once('/').map_or("", |(parent, _)| parent);
+    earlier.path == line.path || earlier.path == parent
+}
+
+/// Creates a znode or, if it is there already and is to be replaced, sets data and ACL.
+async fn put(client: Client, outside: String, line: Line, replaces: bool) -> Result<Done, Error> {
+    let create = Create::persistent().with_acl(line.acl.clone());
+    let made = match line.data.clone() {
+        Some(data) => client.create(&outside, data, &create).await,
+        None => client.create_without_data(&outside, &create).await,
+    };
+    match made {
+        Ok(_) => Ok(Done::Created),
+        Err(error) if error.code() != Some(ErrorCode::NodeExists) => Err(error),
+        Err(_) if replaces => {
+            let data = line.data.unwrap_or_default();
+            client.set_data(&outside, data, -1).await?;
+            client.set_acl(&outside, line.acl, -1).await?;
+            Ok(Done::Replaced)
+        }
+        Err(_) => Ok(Done::Kept),
+    }
+}
+
+impl Tally {
+    fn note(&mut self, done: &Done) {
+        match done {
+            Done::Created => self.created += 1,
+            Done::Replaced => self.replaced += 1,
+            Done::Kept => self.kept += 1,
+        }
+    }
+
+    fn count(&self) -> usize {
+        self.created + self.replaced + self.kept
+    }
+
+    fn text(&self) -> String {
+        let Self {
+            created,
+            replaced,
+            kept,
+        } = self;
+        format!("{created} znodes created, {replaced} replaced, {kept} kept as they were")
+    }
+}
+
+fn wrong(number: usize, what: &str) -> Failure {
+    Failure::new(format!("line {number}: {what}"))
+}
+
+/// The line of this number, or the one behind it: the root of a tree is there already. `None` at the end.
+fn next_line(number: usize, below: &str) -> Result<Option<Line>, Failure> {
+    for number in number.. {
+        let Some(text) = read_line(number)? else {
+            break;
+        };
+        let line = parse(&text, number, below)?;
+        if !line.path.is_empty() {
+            return Ok(Some(line));
+        }
+    }
+    Ok(None)
+}
+
+/// Its path is empty if it is the root of a tree.
+fn parse(text: &str, number: usize, below: &str) -> Result<Line, Failure> {
+    let wrong = |what: &str| wrong(number, what);
+    let znode: Value = serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?;
+    let name = znode["path"].as_str().ok_or_else(|| wrong("no path"))?;
+    let path = match name {
+        "/" => below.to_owned(),
+        name => format!("{below}{name}"),
+    };
+    if !path.is_empty() {
+        path::validate(&path).map_err(|failure| wrong(&failure.text))?;
+    }
+    let data = match &znode["data"] {
+        Value::Null => None,
+        Value::String(text) => {
+            let data = STANDARD.decode(text);
+            let data = data.map_err(|error| wrong(&format!("data is not base64: {error}")))?;
+            Some(Bytes::from(data))
+        }
+        _ => return Err(wrong("data is neither a text nor null")),
+    };
+    let acl = acl_of_json(&znode["acl"]).ok_or_else(|| wrong("acl is not as exported"))?;
+    Ok(Line {
+        number,
+        path,
+        data,
+        acl,
+    })
+}
+
+fn acl_of_json(value: &Value) -> Option<Vec<Acl>> {
+    let entry = |entry: &Value| {
+        let perms = i32::try_from(entry["perms"].as_i64()?).ok()?;
+        Some(Acl::new(
+            perms,
+            entry["scheme"].as_str()?,
+            entry["id"].as_str()?,
+        ))
+    };
+    value.as_array()?.iter().map(entry).collect()
+}
+
+fn read_line(number: usize) -> Result<Option<String>, Failure> {
+    let mut line = String::new();
+    let mut input = io::stdin().lock().take(LINE_BYTES_MAX);
+    let bytes = input
+        .read_line(&mut line)
+        .map_err(|error| Failure::new(format!("standard input, line {number}: {error}")))?;
+    if bytes as u64 == LINE_BYTES_MAX {
+        return Err(Failure::new(format!("line {number} is too long")));
+    }
+    Ok((bytes > 0).then_some(line))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::look::acl_to_json;
+    use super::*;
+
+    fn line(path: &str) -> Line {
+        let text = json!({ "path": path, "data": null, "acl": [] }).to_string();
+        parse(&text, 1, "/to").unwrap()
+    }
+
+    #[test]
+    fn an_acl_comes_back_from_json() {
+        let acl = vec![Acl::open(), Acl::new(1, "digest", "a:b")];
+        let json = Value::Array(acl.iter().map(acl_to_json).collect());
+        assert_eq!(acl_of_json(&json), Some(acl));
+        assert_eq!(acl_of_json(&json!([{ "perms": 1 }])), None);
+        assert_eq!(acl_of_json(&Value::Null), None);
+    }
+
+    #[test]
+    fn a_znode_depends_on_itself_and_its_parent() {
+        assert!(decides_on(&line("/a"), &line("/a/b")));
+        assert!(decides_on(&line("/a"), &line("/a")));
+        assert!(!decides_on(&line("/a"), &line("/ab")));
+        assert!(!decides_on(&line("/a"), &line("/a/b/c")));
+        assert!(!decides_on(&line("/a/b"), &line("/a/c")));
+    }
+
+    #[test]
+    fn lines_are_put_below_a_path() {
+        assert_eq!(line("/").path, "/to");
+        assert_eq!(line("/a").path, "/to/a");
+        let root = parse(r#"{"path":"/","data":"","acl":[]}"#, 1, "").unwrap();
+        assert_eq!(root.path, "");
+    }
+}
