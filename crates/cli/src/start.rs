@@ -3,7 +3,7 @@
 //! Source: ZooKeeperMain.MyCommandOptions.parseOptions, connectToZK.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use client::Options;
@@ -80,9 +80,25 @@ impl Start {
             Options::new(servers).with_session_timeout(Duration::from_millis(timeout_ms));
         options.read_only = self.read_only;
         if let Some(file) = &self.configuration {
-            options.connector = connector(file)?;
+            let configuration = Configuration::read(file)?;
+            if configuration.is_secure() {
+                options.connector = configuration.connector()?;
+            }
         }
         Ok((options, chroot))
+    }
+
+    /// TLS with admin ports, whether or not the session has it: with the stores of the configuration, and without one
+    /// with the certificates that the platform trusts.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration.
+    pub(crate) fn admin_connector(&self) -> Result<Connector, Failure> {
+        let configuration = match &self.configuration {
+            Some(file) => Configuration::read(file)?,
+            None => Configuration::default(),
+        };
+        configuration.connector()
     }
 }
 
@@ -96,18 +112,32 @@ fn is_json(format: &str) -> Result<bool, Failure> {
     }
 }
 
-/// TLS as a client's properties file asks for it. Source: ZKClientConfig, ClientX509Util.
-fn connector(file: &PathBuf) -> Result<Connector, Failure> {
-    let wrong = |reason: String| {
-        Failure::new(format!(
-            "Error while processing {}: {reason}",
-            file.display()
-        ))
-        .with_code(2)
-    };
-    let text = fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
-    let find = |key: &str| {
-        let pairs = text
+/// A client's properties file. Source: ZKClientConfig, ClientX509Util.
+#[derive(Debug, Default)]
+struct Configuration {
+    file: PathBuf,
+    text: String,
+}
+
+impl Configuration {
+    fn read(file: &Path) -> Result<Self, Failure> {
+        let mut configuration = Self {
+            file: file.to_owned(),
+            text: String::new(),
+        };
+        configuration.text =
+            fs::read_to_string(file).map_err(|error| configuration.wrong(error.to_string()))?;
+        Ok(configuration)
+    }
+
+    fn wrong(&self, reason: String) -> Failure {
+        let file = self.file.display();
+        Failure::new(format!("Error while processing {file}: {reason}")).with_code(2)
+    }
+
+    fn find(&self, key: &str) -> Option<String> {
+        let pairs = self
+            .text
             .lines()
             .map(str::trim)
             .filter(|line| !line.starts_with(['#', '!']));
@@ -116,27 +146,34 @@ fn connector(file: &PathBuf) -> Result<Connector, Failure> {
             .filter(|(name, _)| name.trim() == key)
             .map(|(_, value)| value.trim().to_owned());
         values.next_back()
-    };
-    if find("zookeeper.client.secure").is_none_or(|value| !value.eq_ignore_ascii_case("true")) {
-        return Ok(Connector::plain());
     }
-    let store = |which: &str| {
-        let key = |what: &str| find(&format!("zookeeper.ssl.{which}.{what}"));
+
+    /// Whether sessions are to have TLS.
+    fn is_secure(&self) -> bool {
+        let secure = self.find("zookeeper.client.secure");
+        secure.is_some_and(|value| value.eq_ignore_ascii_case("true"))
+    }
+
+    fn connector(&self) -> Result<Connector, Failure> {
+        let checks = self.find("zookeeper.ssl.hostnameVerification");
+        let stores = ClientStores {
+            key: self.store("keyStore"),
+            trust: self.store("trustStore"),
+            resumes_sessions: true,
+            checks_hosts: checks.is_none_or(|value| !value.eq_ignore_ascii_case("false")),
+        };
+        Connector::of_client(&stores).map_err(|error| self.wrong(error.to_string()))
+    }
+
+    fn store(&self, which: &str) -> Option<Store> {
+        let key = |what: &str| self.find(&format!("zookeeper.ssl.{which}.{what}"));
         key("location").map(|location| Store {
             location: Some(location.into()),
             password: key("password").map(Secret::new),
             password_path: key("passwordPath").map(PathBuf::from),
             format: None,
         })
-    };
-    let checks = find("zookeeper.ssl.hostnameVerification");
-    Connector::of_client(&ClientStores {
-        key: store("keyStore"),
-        trust: store("trustStore"),
-        resumes_sessions: true,
-        checks_hosts: checks.is_none_or(|value| !value.eq_ignore_ascii_case("false")),
-    })
-    .map_err(|error| wrong(error.to_string()))
+    }
 }
 
 #[cfg(test)]
@@ -156,6 +193,20 @@ mod tests {
         let (options, chroot) = start.options(&start.server).unwrap();
         assert_eq!(options.session_timeout, Duration::from_secs(5));
         assert_eq!(chroot.outside("/"), "/x");
+    }
+
+    #[test]
+    fn a_configuration_without_secure_is_for_admin_ports_alone() {
+        let of = |text: &str| Configuration {
+            file: PathBuf::new(),
+            text: text.to_owned(),
+        };
+        let stores = "zookeeper.ssl.trustStore.location=a.pem\n";
+        assert!(!of(stores).is_secure());
+        let secure = format!("#x=y\n{stores}zookeeper.client.secure = True\n");
+        assert!(of(&secure).is_secure());
+        let store = of(stores).store("trustStore").unwrap();
+        assert_eq!(store.location, Some(PathBuf::from("a.pem")));
     }
 
     #[test]

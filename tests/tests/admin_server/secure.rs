@@ -139,6 +139,44 @@ fn a_backup_is_taken_by_https_from_who_can_be_trusted() {
     assert!(backup(&[]).is_err() && backup(&tls[..1]).is_err());
 }
 
+/// `top` does so with the stores of its configuration, whatever its session has.
+#[test]
+fn the_live_view_asks_by_https_who_can_be_trusted() {
+    let certificates = certificates();
+    let forced = settings(&certificates, "pem", &[("admin.forceHttps", "true")]);
+    let Some(site) = Site::start(&forced) else {
+        return;
+    };
+    let home = tempfile::tempdir().expect("a directory");
+    let configuration = home.path().join("client.cfg");
+    let stores = certificates.settings("zookeeper.ssl.", "ann", "pem");
+    let lines: String = stores
+        .iter()
+        .map(|(key, value)| format!("{key}={value}\n"))
+        .collect();
+    std::fs::write(&configuration, lines).expect("write the configuration");
+    let configured = ["-client-configuration".as_ref(), configuration.as_os_str()];
+    let port = format!("localhost:{}", site.port);
+    let top = |configuration: &[&std::ffi::OsStr], words: &[&str]| {
+        let mut command = Command::new(zoarium_binary());
+        command.args(["cli", "-server", &site.server.address()]);
+        command.args(configuration);
+        command.args(["top", "-n", "1", "-d", "0.3", "-a", &port]);
+        run(command.args(words), LIMIT).expect("a view")
+    };
+    let seen = top(&configured, &["-tls"]);
+    assert!(
+        seen.contains("ADDRESS") && seen.contains("127.0.0.1 "),
+        "{seen}"
+    );
+    // In the clear nobody answers, nor is anybody asked whom nobody trusts.
+    for (configuration, words) in [(&configured[..], &[][..]), (&[], &["-tls"])] {
+        let seen = top(configuration, words);
+        assert!(seen.contains("no admin port answers"), "{seen}");
+        assert!(seen.contains(&format!("{port}: ")), "{seen}");
+    }
+}
+
 /// A password of who comes from afar is taken by TLS, and in the clear it is not.
 #[test]
 fn the_console_takes_credentials_by_tls_from_anywhere() {

@@ -86,7 +86,7 @@ commands! {
     Grep, "grep", "[-l] text path", [flag("l")], true;
     Help, "help", "", [], true;
     Import, "import", "[-f] path < lines", [flag("f")], true;
-    Top, "top", "[-d seconds] [-n count] [-by address|identity] [-a adminhost:port,...] [-auth scheme:auth]", [value("d"), value("n"), value("by"), value("a"), value("auth")], true;
+    Top, "top", "[-d seconds] [-n count] [-by address|identity] [-a adminhost:port,...] [-tls] [-auth scheme:auth]", [value("d"), value("n"), value("by"), value("a"), flag("tls"), value("auth")], true;
     Tree, "tree", "[-d depth] path", [value("d")], true;
     Watch, "watch", "path", [], true;
 }

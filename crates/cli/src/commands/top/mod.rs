@@ -10,12 +10,14 @@ use std::io::IsTerminal;
 use std::pin::pin;
 use std::time::{Duration, Instant};
 
+use client::tls::Connector;
+
 use super::{Command, ensemble};
 use crate::failure::Failure;
 use crate::json;
 use crate::options::Given;
 use crate::shell::Shell;
-use sample::{Asking, Sample};
+use sample::{Admins, Asking, Sample};
 
 /// The pause between two looks, unless another one is asked for.
 const INTERVAL: Duration = Duration::from_secs(2);
@@ -82,17 +84,18 @@ async fn asking(shell: &mut Shell, given: &Given) -> Result<Asking, Failure> {
         true => options.servers.iter().map(ToString::to_string).collect(),
         false => listed,
     };
-    let admins = given
-        .value("a")
-        .map(|admins| admins.split(',').map(str::to_owned).collect());
-    let authorization = given.value("auth").map(|auth| auth.replacen(':', " ", 1));
-    Ok(Asking::new(
-        members,
-        admins,
-        by,
-        authorization,
-        options.connector,
-    ))
+    let connector = match given.has("tls") {
+        true => shell.start.admin_connector()?,
+        false => Connector::plain(),
+    };
+    let admins = Admins {
+        named: given
+            .value("a")
+            .map(|admins| admins.split(',').map(str::to_owned).collect()),
+        authorization: given.value("auth").map(|auth| auth.replacen(':', " ", 1)),
+        connector,
+    };
+    Ok(Asking::new(members, options.connector, admins, by))
 }
 
 fn show(shell: &mut Shell, samples: (&Sample, &Sample), seconds: f64, is_live: bool) {

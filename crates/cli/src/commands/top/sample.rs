@@ -24,12 +24,20 @@ const SLOW: usize = 5;
 pub(super) struct Asking {
     /// `host:port` for clients.
     members: Vec<String>,
-    admins: Vec<String>,
+    connector: Connector,
+    /// A client for each admin port.
+    admins: Vec<AdminClient>,
     /// Whether the admin ports were named.
     are_named: bool,
     by: &'static str,
-    authorization: Option<String>,
-    connector: Connector,
+}
+
+/// How admin ports are asked.
+pub(super) struct Admins {
+    /// `host:port` of each; `None` if they are to be guessed.
+    pub(super) named: Option<Vec<String>>,
+    pub(super) authorization: Option<String>,
+    pub(super) connector: Connector,
 }
 
 /// What was seen.
@@ -53,12 +61,10 @@ pub(super) type Client = BTreeMap<String, u64>;
 impl Asking {
     pub(super) fn new(
         members: Vec<String>,
-        admins: Option<Vec<String>>,
-        by: &str,
-        authorization: Option<String>,
         connector: Connector,
+        admins: Admins,
+        by: &str,
     ) -> Self {
-        let are_named = admins.is_some();
         let guessed = || {
             let hosts = members.iter().filter_map(|member| member.rsplit_once(':'));
             let mut ports: Vec<String> = hosts
@@ -67,17 +73,23 @@ impl Asking {
             ports.dedup();
             ports
         };
+        let are_named = admins.named.is_some();
+        let ports = admins.named.unwrap_or_else(guessed);
+        let clients = ports.into_iter().map(|port| AdminClient {
+            servers: vec![port],
+            authorization: admins.authorization.clone(),
+            connector: admins.connector.clone(),
+        });
         Self {
-            admins: admins.unwrap_or_else(guessed),
+            admins: clients.collect(),
             members,
+            connector,
             are_named,
             by: if by == "identity" {
                 "identity"
             } else {
                 "address"
             },
-            authorization,
-            connector,
         }
     }
 
@@ -93,14 +105,9 @@ impl Asking {
             });
         }
         let mut answers = tokio::task::JoinSet::new();
-        for admin in &self.admins {
-            let client = AdminClient {
-                servers: vec![admin.clone()],
-                authorization: self.authorization.clone(),
-                ..AdminClient::default()
-            };
-            let (admin, by) = (admin.clone(), self.by);
-            answers.spawn(async move { (admin, ask(&client, by).await) });
+        for client in &self.admins {
+            let (client, by) = (client.clone(), self.by);
+            answers.spawn(async move { (client.servers.concat(), ask(&client, by).await) });
         }
         let mut sample = Sample {
             members: words.join_all().await.into_iter().collect(),
@@ -230,8 +237,18 @@ mod tests {
         let members = ["a:2181", "a:2182", "[::1]:2181"]
             .map(str::to_owned)
             .to_vec();
-        let asking = Asking::new(members, None, "address", None, Connector::plain());
-        assert_eq!(asking.admins, ["a:8080", "[::1]:8080"]);
+        let admins = Admins {
+            named: None,
+            authorization: None,
+            connector: Connector::plain(),
+        };
+        let asking = Asking::new(members, Connector::plain(), admins, "address");
+        let ports: Vec<&str> = asking
+            .admins
+            .iter()
+            .flat_map(|admin| admin.servers.iter().map(String::as_str))
+            .collect();
+        assert_eq!(ports, ["a:8080", "[::1]:8080"]);
     }
 
     #[test]
