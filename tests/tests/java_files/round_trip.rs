@@ -64,6 +64,12 @@ fn files(dir: &Path, prefix: &str, suffix: &str) -> Vec<String> {
     names
 }
 
+fn is_snapshot_under_way(dir: &Path) -> bool {
+    let entries = fs::read_dir(dir.join("version-2")).expect("a data directory");
+    let mut names = entries.map(|entry| entry.expect("a file").file_name());
+    names.any(|name| name.to_string_lossy().starts_with("unfinished."))
+}
+
 fn copy(dir: &Path) -> TempDir {
     let copy = tempfile::tempdir().expect("a directory");
     fs::create_dir(copy.path().join("version-2")).expect("a directory");
@@ -126,6 +132,10 @@ fn write_snapshots(dir: &Path, author: &Author, method: &str) -> Author {
     let mut server = start(Flavour::Zoarium, dir, &settings).expect("our server");
     let mut author = author.moved_to(&server, "/zoarium");
     let suffix = format!(".{method}");
+    // That of the start takes much longer while somebody writes, and so does the rest after it.
+    wait_for("the snapshot of the start", SNAPSHOT_LIMIT, || {
+        (!is_snapshot_under_way(dir)).then_some(())
+    });
     let begun = Instant::now();
     for round in 0.. {
         let is_late = begun.elapsed() > SNAPSHOT_LIMIT;
