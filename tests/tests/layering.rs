@@ -88,7 +88,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
         "simulator",
         &[
             "jute", "proto", "tree", "session", "election", "zab", "config", "replica", "hosting",
-            "storage", "recovery", "history", "testkit",
+            "storage", "recovery", "history", "testkit", "client", "recipes",
         ],
     ),
     // For tests only: nothing may import them.

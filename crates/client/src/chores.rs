@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use jute::Str;
 use parking_lot::Mutex;
+use proto::mutant::{self, Mutant};
 use tokio::sync::Notify;
 
 /// Something to be seen to. Paths are as the server knows them.
@@ -37,6 +38,9 @@ pub(crate) struct Chores {
 
 impl Chores {
     pub(crate) fn push(&self, chore: Chore) {
+        if mutant::is(Mutant::ChoresForgotten) {
+            return;
+        }
         self.waiting.lock().push_back(chore);
         self.woken.notify_one();
     }

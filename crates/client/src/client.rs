@@ -89,7 +89,7 @@ impl Client {
             let chroot = options.chroot.as_str().to_owned();
             return Err(Error::Chroot { chroot });
         }
-        let mut random = fastrand::Rng::with_seed(seed());
+        let mut random = fastrand::Rng::with_seed(options.seed.unwrap_or_else(seed));
         let mut hosts = Hosts::new(&options.servers, options.is_shuffled, random.u64(..));
         let origin = Instant::now();
         let connection = driver::connect(&options, &mut hosts).await?;
@@ -287,6 +287,22 @@ impl Client {
             .map(drop)
     }
 
+    /// A request without a body of interest, in this session or not at all.
+    pub(crate) async fn request_in(
+        &self,
+        session: SessionId,
+        op: OpCode,
+        path: &str,
+        record: &impl Encode,
+    ) -> Result<()> {
+        let (command, answer) = Command::new(op, Some(self.outside(path)), record.to_bytes());
+        let command = Command {
+            session: Some(session),
+            ..command
+        };
+        self.send(command, answer).await.map(drop)
+    }
+
     pub(crate) fn decode<T>(
         &self,
         op: OpCode,
@@ -317,21 +333,27 @@ impl Client {
         watch: Option<Registration>,
         is_sent: Option<Arc<AtomicBool>>,
     ) -> Result<Reply> {
-        let limit = self.shared.request_bytes_max;
-        let bytes = body.len() + HEADER_BYTES;
-        if bytes > limit {
-            let call = self.describe(op, path);
-            return Err(Error::TooLarge { call, bytes, limit });
-        }
-        let (reply, answer) = oneshot::channel();
+        let (command, answer) = Command::new(op, path, body);
         let command = Command {
-            op,
-            path,
-            body,
             watch,
             is_sent,
-            reply,
+            ..command
         };
+        self.send(command, answer).await
+    }
+
+    async fn send(
+        &self,
+        command: Command,
+        answer: oneshot::Receiver<Result<Reply>>,
+    ) -> Result<Reply> {
+        let op = command.op;
+        let limit = self.shared.request_bytes_max;
+        let bytes = command.body.len() + HEADER_BYTES;
+        if bytes > limit {
+            let call = self.describe(op, command.path);
+            return Err(Error::TooLarge { call, bytes, limit });
+        }
         if self.commands.send(command).await.is_err() {
             return Err(self.ended(op));
         }

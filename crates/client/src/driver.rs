@@ -4,6 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::time::Instant;
 
 use crate::chores::Chores;
@@ -52,8 +53,9 @@ impl Driver {
             origin,
         };
         tokio::select! {
-            () = serving.run(first) => {}
+            biased;
             Ok(()) = leaving => {}
+            () = serving.run(first) => {}
         }
         machine.abandon();
     }
@@ -105,16 +107,24 @@ impl Serving<'_> {
         }
     }
 
+    /// Does what is ready first in the order here, which is fixed: a simulation has to be able to
+    /// repeat it. What the server sends comes first, and does not hold up the rest.
     async fn step(&mut self, wire: &mut Link) -> Result<(), LossReason> {
         let room = self.machine.has_room(wire.unsent());
         let deadline = self.machine.deadline().unwrap_or(Duration::MAX);
         tokio::select! {
+            biased;
             turned = wire.turn() => {
                 turned?;
                 let now = self.origin.elapsed();
                 while let Some((frame, out)) = wire.next_frame_and_outbound()? {
                     self.machine.handle_frame(frame, out, now)?;
                 }
+                if now >= deadline {
+                    self.machine.handle_deadline(wire.outbound(), now)?;
+                }
+                self.machine.handle_chores(wire.outbound(), now);
+                return self.take_commands(wire).await;
             }
             command = self.machine.inbox.recv(), if room => {
                 let now = self.origin.elapsed();
@@ -122,11 +132,7 @@ impl Serving<'_> {
                     return self.finish(wire).await;
                 };
                 self.machine.submit(command, wire.outbound(), now);
-                while self.machine.has_room(wire.unsent())
-                    && let Ok(command) = self.machine.inbox.try_recv()
-                {
-                    self.machine.submit(command, wire.outbound(), now);
-                }
+                return self.take_commands(wire).await;
             }
             () = self.chores.woken.notified() => {
                 let now = self.origin.elapsed();
@@ -140,6 +146,19 @@ impl Serving<'_> {
         Ok(())
     }
 
+    /// Sends the calls that are waiting, as far as there is room.
+    async fn take_commands(&mut self, wire: &mut Link) -> Result<(), LossReason> {
+        let now = self.now();
+        while self.machine.is_connected() && self.machine.has_room(wire.unsent()) {
+            match self.machine.inbox.try_recv() {
+                Ok(command) => self.machine.submit(command, wire.outbound(), now),
+                Err(TryRecvError::Empty) => break,
+                Err(TryRecvError::Disconnected) => return self.finish(wire).await,
+            }
+        }
+        Ok(())
+    }
+
     /// Every handle is gone without a close: what they left to be done is done, and the session is
     /// left to time out.
     async fn finish(&mut self, wire: &mut Link) -> Result<(), LossReason> {
@@ -148,6 +167,7 @@ impl Serving<'_> {
         while self.machine.has_chores() {
             let deadline = self.machine.deadline().unwrap_or(Duration::MAX);
             tokio::select! {
+                biased;
                 turned = wire.turn() => {
                     turned?;
                     let now = self.origin.elapsed();
@@ -184,6 +204,7 @@ impl Serving<'_> {
         let mut dialing = pin!(RawConnection::open(server, handshake));
         loop {
             tokio::select! {
+                biased;
                 dialed = &mut dialing => return dialed,
                 () = self.pass_time() => {}
             }
@@ -199,6 +220,7 @@ impl Serving<'_> {
         let deadline = self.machine.deadline().unwrap_or(Duration::MAX);
         let mut nowhere = Vec::new();
         tokio::select! {
+            biased;
             () = self.chores.woken.notified() => {
                 let now = self.origin.elapsed();
                 self.machine.handle_chores(&mut nowhere, now);

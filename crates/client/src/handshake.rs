@@ -12,6 +12,7 @@ use tokio::net::TcpStream;
 use transport::Stream;
 use transport::tls::Connector;
 
+use crate::dial::Dial;
 use crate::error::{Error, LossReason, Result};
 use crate::frame::{put_frame, put_request};
 use crate::limits::FRAME_BYTES_MAX;
@@ -38,6 +39,8 @@ pub struct Handshake {
     pub connector: Connector,
     /// As whom the connection logs in by SASL, if it is to.
     pub login: Option<Login>,
+    /// What connects to the server, if that is not TCP.
+    pub dialer: Option<Arc<dyn Dial>>,
 }
 
 impl Default for Handshake {
@@ -51,6 +54,7 @@ impl Default for Handshake {
             connect_timeout: Duration::from_secs(10),
             connector: Connector::plain(),
             login: None,
+            dialer: None,
         }
     }
 }
@@ -119,6 +123,9 @@ impl RawConnection {
     pub async fn open(server: &Arc<str>, handshake: &Handshake) -> Result<Self> {
         let attempt = async {
             let connect = async {
+                if let Some(dialer) = &handshake.dialer {
+                    return dialer.dial(server).await.map(Stream::Brought);
+                }
                 let stream = TcpStream::connect(&**server).await?;
                 stream.set_nodelay(true)?;
                 let host = server.rsplit_once(':').map_or(&**server, |(host, _)| host);

@@ -49,6 +49,7 @@ mod chores;
 mod chroot;
 mod client;
 mod create;
+mod dial;
 mod driver;
 mod error;
 pub mod frame;
@@ -66,6 +67,7 @@ mod wire;
 
 pub use client::Client;
 pub use create::Create;
+pub use dial::{Dial, Dialing};
 pub use error::{Call, Code, Error, LoginFailure, LossReason, Result, XidOrNothing};
 pub use handshake::{Accepted, Handshake, RawConnection, Session};
 pub use login::Login;
@@ -77,6 +79,7 @@ pub use multi::{
 pub use options::Options;
 pub use protected::{Created, Protection};
 pub use state::{State, WatchEvent};
+pub use transport::Duplex;
 pub use transport::sasl::{Refusal, Secret};
 pub use transport::tls;
 pub use watch::{Change, Watch, WatchStream};

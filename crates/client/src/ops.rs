@@ -15,7 +15,7 @@ use proto::response::{
     GetAllChildrenNumberResponse, GetChildren2Response, GetDataResponse, NamesResponse,
     StatResponse, SyncResponse, WhoAmIResponse,
 };
-use proto::{Acl, ErrorCode, OpCode, Stat};
+use proto::{Acl, ErrorCode, OpCode, SessionId, Stat};
 
 use crate::client::Client;
 use crate::create::Create;
@@ -86,6 +86,19 @@ impl Client {
     pub async fn delete(&self, path: &str, version: i32) -> Result<()> {
         let record = path_version(&self.outside(path), version);
         self.request_plain(OpCode::Delete, path, &record, None)
+            .await
+    }
+
+    /// Deletes a znode in this session or not at all: with [`crate::Options::with_renewal`] a call that
+    /// waits for a connection may find itself in another session. For what may be done only while the
+    /// session lives, such as deleting an ephemeral at a path that others use, too.
+    ///
+    /// # Errors
+    /// [`Error::SessionExpired`](crate::Error::SessionExpired), and nothing was sent, if another session
+    /// has followed.
+    pub async fn delete_in(&self, session: SessionId, path: &str, version: i32) -> Result<()> {
+        let record = path_version(&self.outside(path), version);
+        self.request_in(session, OpCode::Delete, path, &record)
             .await
     }
 

@@ -6,6 +6,7 @@ use std::time::Duration;
 use transport::tls::Connector;
 
 use crate::chroot::Chroot;
+use crate::dial::Dial;
 use crate::handshake::{Handshake, Session};
 use crate::limits::{FRAME_BYTES_MAX, REQUEST_BYTES_MAX};
 use crate::login::Login;
@@ -35,6 +36,10 @@ pub struct Options {
     pub connector: Connector,
     /// As whom each connection logs in by SASL, if it is to.
     pub login: Option<Login>,
+    /// What connects to the servers, if that is not TCP.
+    pub dialer: Option<Arc<dyn Dial>>,
+    /// What chance begins with, for who wants the same again; otherwise the system's.
+    pub seed: Option<u64>,
     pub(crate) chroot: Chroot,
 }
 
@@ -69,6 +74,8 @@ impl Options {
             request_bytes_max: REQUEST_BYTES_MAX,
             connector: Connector::plain(),
             login: None,
+            dialer: None,
+            seed: None,
             chroot: Chroot::new(chroot),
         }
     }
@@ -131,6 +138,21 @@ impl Options {
         self
     }
 
+    /// The same, reaching the servers by something else than TCP.
+    #[must_use]
+    pub fn with_dialer(mut self, dialer: Arc<dyn Dial>) -> Self {
+        self.dialer = Some(dialer);
+        self
+    }
+
+    /// The same with chance (the order of servers, pauses, names of protected znodes) that follows
+    /// from a number: for simulations. Two clients of one seed give the same names.
+    #[must_use]
+    pub fn with_seed(mut self, seed: u64) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
     pub(crate) fn handshake(&self) -> Handshake {
         Handshake {
             timeout_ms: i32::try_from(self.session_timeout.as_millis()).unwrap_or(i32::MAX),
@@ -140,6 +162,7 @@ impl Options {
             connect_timeout: self.connect_timeout,
             connector: self.connector.clone(),
             login: self.login.clone(),
+            dialer: self.dialer.clone(),
             ..Handshake::default()
         }
     }

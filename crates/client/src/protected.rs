@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use jute::Str;
+use proto::mutant::{self, Mutant};
 use proto::{ErrorCode, Stat};
 
 use crate::chores::Chore;
@@ -146,7 +147,10 @@ impl Client {
                     return Err(error);
                 }
             }
-            if let Some((path, stat)) = self.find(attempt.parent, attempt.prefix).await? {
+            let is_sought = !mutant::is(Mutant::LostCreationNotSought);
+            if is_sought
+                && let Some((path, stat)) = self.find(attempt.parent, attempt.prefix).await?
+            {
                 return Ok(attempt.created(path, stat, requests));
             }
         }

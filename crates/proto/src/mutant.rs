@@ -184,6 +184,32 @@ mutants! {
     WaitingUpgradeUnknown,
     /// An upgrade gives its session back to the connection that it came over, wherever it is now.
     UpgradeTakesBack,
+    /// A client does not look for what may have been created when the answer was lost.
+    LostCreationNotSought,
+    /// A client does not set its watches again on the next connection.
+    WatchesNotSetAgain,
+    /// What a handle that was dropped leaves to be done is not done.
+    ChoresForgotten,
+    /// A contender takes the end of the one ahead for its own turn.
+    NotLookedAgain,
+    /// What is held counts as held while there is no connection.
+    HeldWithoutConnection,
+    /// A contender that is let go stays in the queue.
+    DroppedPlaceStays,
+    /// Readers wait for nobody.
+    ReadersIgnoreWriters,
+    /// A writer becomes a reader whether it is still there or not.
+    DowngradeUnchecked,
+    /// Contenders come in the order of their names.
+    OrderedByName,
+    /// One lease more than there are.
+    OneLeaseTooMany,
+    /// What is safe in one session only is sent in the next.
+    SentInAnySession,
+    /// A leader deletes the znode again after a lost answer, whosever it is by now.
+    NextLeaderDeleted,
+    /// What is asked for again after a lost answer is carried out whether it was before or not.
+    RepeatedUnconditionally,
 }
 
 /// Whether this build has any. `server` does not compile for release with them.

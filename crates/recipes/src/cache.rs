@@ -89,6 +89,7 @@ impl TreeCache {
         };
         let task = tokio::spawn(async move {
             let end = tokio::select! {
+                biased;
                 error = follower.run() => Some(error),
                 _ = stopped.wait_for(|stopped| *stopped) => None,
             };
@@ -140,6 +141,7 @@ impl TreeCache {
                     return;
                 }
                 tokio::select! {
+                    biased;
                     changed = standing.changed() => if changed.is_err() { return },
                     () = told.closed() => return,
                 }

@@ -17,6 +17,14 @@ pub enum Error {
         /// Its directory or znode.
         path: String,
     },
+    /// A lock that was to be changed is not held any more.
+    #[error(
+        "the lock at {path} is not held any more: its session is over, or its znode was deleted"
+    )]
+    NotHeld {
+        /// Its directory.
+        path: String,
+    },
     /// The connection was lost before the answer, and it cannot be told whether it was done.
     #[error("it is unknown whether the value at {path} was written by this or by somebody else")]
     Unknown {

@@ -170,6 +170,7 @@ impl Items {
         let locks: Vec<_> = locks.iter().map(|name| name.to_string()).collect();
         if self.free(&items, &locks).is_empty() {
             let changed = tokio::select! {
+                biased;
                 changed = item_changes.changed() => changed,
                 changed = lock_changes.changed() => changed,
             };

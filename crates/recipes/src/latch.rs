@@ -134,14 +134,17 @@ impl LeaderLatch {
         }
     }
 
-    /// Waits until this one does not lead, or not with certainty.
+    /// Waits until the leadership of this moment is over, or not certain; at once if there is none.
     pub async fn yields(&self) {
         let mut standing = self.standing.clone();
         let mut state = self.queue.client.state();
+        let token = self.leadership().map(|leadership| leadership.token());
         loop {
             state.mark_unchanged();
             standing.mark_unchanged();
-            if !self.has_leadership() || !either_changes(&mut standing, &mut state).await {
+            let now = self.leadership().map(|leadership| leadership.token());
+            let is_over = now.is_none() || now != token;
+            if is_over || !either_changes(&mut standing, &mut state).await {
                 return;
             }
         }

@@ -8,6 +8,7 @@
 //! Source: StandardLockInternalsDriver, InterProcessReadWriteLock; kazoo.recipe.lock.
 
 use client::Protection;
+use proto::mutant::{self, Mutant};
 
 /// Whose names are given to contenders. All of the recipe's names are understood either way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -95,8 +96,12 @@ pub(crate) fn standing<'a>(
         let Some((other, other_excludes)) = parse(child, words) else {
             continue;
         };
-        let distance = other.wrapping_sub(number);
-        let is_in_the_way = distance < 0 && (is_exclusive || other_excludes);
+        let distance = match mutant::is(Mutant::OrderedByName) {
+            true => child.cmp(own) as i32,
+            false => other.wrapping_sub(number),
+        };
+        let waits = is_exclusive || (other_excludes && !mutant::is(Mutant::ReadersIgnoreWriters));
+        let is_in_the_way = distance < 0 && waits;
         if is_in_the_way && next_below.is_none_or(|(nearest, _)| distance > nearest) {
             next_below = Some((distance, child));
         }

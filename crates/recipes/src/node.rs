@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 
 use crate::error::{Error, Result};
 use crate::place::make_directory;
-use crate::session::{check_path, connected, insist, may_pass};
+use crate::session::{check_path, connected, delete_own, insist, may_pass};
 
 /// An ephemeral znode that is made again whenever it is gone, and with every new session, until this
 /// is closed or dropped.
@@ -114,6 +114,7 @@ impl PersistentNode {
         let mut state = self.client.state();
         if let Some(task) = self.task.take() {
             tokio::select! {
+                biased;
                 // Neither has anything to say.
                 _ = task => {}
                 _ = state.wait_for(|state| state.connected_session().is_none()) => {}
@@ -147,6 +148,7 @@ impl Keeper {
                     let path = self.path.clone();
                     let client = self.client.clone();
                     tokio::select! {
+                        biased;
                         kept = self.keep(is_own, &client, &path, data) => kept.err(),
                         _ = stopped.wait_for(|stopped| *stopped) => None,
                     }
@@ -203,6 +205,7 @@ impl Keeper {
         let gone = gone(client, path, is_own);
         let changed = self.data.changed();
         let kept = tokio::select! {
+            biased;
             gone = gone => gone,
             // This is dropped, and stops soon.
             Ok(()) = changed => Ok(()),
@@ -212,16 +215,11 @@ impl Keeper {
     }
 
     async fn delete(&self) {
-        let read = insist(&self.client, || self.client.exists(&self.path)).await;
-        if !matches!(read, Ok(Some(stat)) if self.is_own(&stat)) {
-            return;
-        }
-        let deleted = insist(&self.client, || self.client.delete(&self.path, -1)).await;
-        match deleted {
-            Err(error) if error.code() != Some(ErrorCode::NoNode) => {
-                tracing::warn!(%error, "a znode cannot be deleted");
-            }
-            _ => {}
+        let owner = self.client.session_id();
+        let is_own = |_: Option<&Bytes>, stat: &Stat| stat.ephemeral_owner == owner.0;
+        let deleted = delete_own(&self.client, (&self.path, owner), false, is_own).await;
+        if let Err(error) = deleted {
+            tracing::warn!(%error, "a znode cannot be deleted");
         }
     }
 }

@@ -6,6 +6,7 @@
 
 use bytes::Bytes;
 use client::{Client, Create, Error as ClientError, MultiOp, MultiResult};
+use proto::mutant::{self, Mutant};
 use proto::{ErrorCode, SessionId};
 
 use crate::error::Result;
@@ -116,7 +117,11 @@ impl Marker {
     /// Asks until there is an answer, and says whether there was a request without one.
     async fn ask(&mut self, data: &'static str, ops: &[MultiOp]) -> Result<(Answer, bool)> {
         let client = self.client().clone();
-        let mut all = vec![MultiOp::set_data(self.place.path(), data, self.version)];
+        let version = match mutant::is(Mutant::RepeatedUnconditionally) {
+            true => -1,
+            false => self.version,
+        };
+        let mut all = vec![MultiOp::set_data(self.place.path(), data, version)];
         all.extend_from_slice(ops);
         loop {
             let was_asked = std::mem::replace(&mut self.is_asked, true);

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use client::{Client, Create, MultiOp};
+use proto::mutant::{self, Mutant};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::mutex::LockGuard;
 use crate::names::{Layout, READERS_AND_WRITERS};
 use crate::place::{Doubt, Place, Queue, Token};
-use crate::session::check_path;
+use crate::session::{check_path, insist};
 
 /// A lock with readers, who share it, and writers, who do not; in the order of arrival, so that
 /// writers are not starved.
@@ -135,12 +136,23 @@ impl WriteGuard {
     /// Source: CURATOR-276, CURATOR-621.
     ///
     /// # Errors
-    /// If the reader's znode cannot be made; the lock is let go then.
+    /// If the reader's znode cannot be made; the lock is let go then. [`Error::NotHeld`] if the lock was
+    /// lost before: somebody else may have it.
     pub async fn downgrade(self) -> Result<LockGuard> {
         let queue = self.place.queue();
         let name = format!("{}{}", words(queue.layout).0, self.place.digits());
         let kind = Create::ephemeral();
         let reader = queue.join_as(&name, &Bytes::new(), &kind).await?;
+        // Nobody has waited for the reader's turn: it has its place from a writer who is still there.
+        // The server that answers has seen the reader's creation, and so what was deleted before it.
+        let writer = self.place.path();
+        let client = &queue.client;
+        let there = insist(client, || client.exists(writer)).await?;
+        if there.is_none() && !mutant::is(Mutant::DowngradeUnchecked) {
+            reader.leave().await?;
+            let path = queue.directory.clone();
+            return Err(Error::NotHeld { path });
+        }
         self.place.leave().await?;
         let place = Arc::new(reader);
         Ok(LockGuard { place })

@@ -140,7 +140,8 @@ impl Leadership {
         &self.path
     }
 
-    /// An operation that fails a multi unless this one still leads.
+    /// An operation that fails a multi unless this one still leads; of an
+    /// [`UnfairElection`](crate::UnfairElection), unless anybody does: all candidates share one znode.
     pub fn check(&self) -> client::MultiOp {
         client::MultiOp::check(&self.path, -1)
     }

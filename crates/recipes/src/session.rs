@@ -1,6 +1,9 @@
 //! What every recipe does about connections and sessions.
 
+use bytes::Bytes;
 use client::{Client, Error as ClientError, State};
+use proto::mutant::{self, Mutant};
+use proto::{ErrorCode, SessionId, Stat};
 use tokio::sync::watch;
 
 use crate::error::{Error, Result};
@@ -68,6 +71,46 @@ pub(crate) fn check_path(path: &str) -> Result<()> {
     Err(Error::Path { path, reason })
 }
 
+/// Deletes the ephemeral of session `owner` at a path that others use, too. `is_there` says that it is
+/// known to be there; otherwise it is looked at first.
+///
+/// A request without an answer may have been carried out, and somebody else may have made the znode
+/// since: it is deleted again only while it is this one's. What was asked over an earlier connection
+/// is not carried out behind the look: the session has moved. In another session nothing is deleted:
+/// the znode has gone with its own.
+pub(crate) async fn delete_own(
+    client: &Client,
+    (path, owner): (&str, SessionId),
+    mut is_there: bool,
+    is_own: impl Fn(Option<&Bytes>, &Stat) -> bool,
+) -> Result<(), ClientError> {
+    while client.session_id() == owner {
+        if !is_there {
+            let look = || async {
+                client.sync(path).await?;
+                client.get_data(path).await
+            };
+            match insist(client, look).await {
+                Ok((data, stat)) if is_own(data.as_ref(), &stat) => {}
+                Err(error) if error.code() != Some(ErrorCode::NoNode) => return Err(error),
+                _ => return Ok(()),
+            }
+        }
+        is_there = mutant::is(Mutant::NextLeaderDeleted);
+        match client.delete_in(owner, path, -1).await {
+            Err(ClientError::SessionExpired { .. }) => return Ok(()),
+            Err(error) if error.code() == Some(ErrorCode::NoNode) => return Ok(()),
+            Err(error) if may_pass(client, &error) => {
+                if connected(client).await.is_err() {
+                    return Err(error);
+                }
+            }
+            other => return other,
+        }
+    }
+    Ok(())
+}
+
 /// Waits until either changes; false if the first never will again.
 ///
 /// What a recipe says of itself counts only together with the client's state, and either may be the
@@ -77,6 +120,7 @@ pub(crate) async fn either_changes<T>(
     state: &mut watch::Receiver<State>,
 ) -> bool {
     tokio::select! {
+        biased;
         changed = standing.changed() => changed.is_ok(),
         // A client that is gone changes nothing any more.
         Ok(()) = state.changed() => true,

@@ -10,7 +10,7 @@ use tokio::task::JoinHandle;
 use crate::error::{Error, Result};
 use crate::place::{Token, make_directory};
 use crate::selector::Leadership;
-use crate::session::{check_path, connected, either_changes, insist, may_pass};
+use crate::session::{check_path, connected, delete_own, either_changes, insist, may_pass};
 
 /// A candidate on a plain ephemeral znode. Quick and simple for a handful of candidates; with N of
 /// them a change costs N-1 notifications and N-1 creations. [`crate::LeaderLatch`] costs one.
@@ -106,6 +106,22 @@ impl UnfairElection {
         }
     }
 
+    /// Waits until the leadership of this moment is over, or not certain; at once if there is none.
+    pub async fn yields(&self) {
+        let mut standing = self.standing.clone();
+        let mut state = self.client.state();
+        let token = self.leadership().map(|leadership| leadership.token());
+        loop {
+            state.mark_unchanged();
+            standing.mark_unchanged();
+            let now = self.leadership().map(|leadership| leadership.token());
+            let is_over = now.is_none() || now != token;
+            if is_over || !either_changes(&mut standing, &mut state).await {
+                return;
+            }
+        }
+    }
+
     /// The id of whoever leads, if somebody does.
     ///
     /// # Errors
@@ -131,6 +147,7 @@ impl UnfairElection {
         let mut state = self.client.state();
         if let Some(task) = self.task.take() {
             tokio::select! {
+                biased;
                 // Neither has anything to say.
                 _ = task => {}
                 _ = state.wait_for(|state| state.connected_session().is_none()) => {}
@@ -167,6 +184,7 @@ impl Candidate {
             match self.try_to_lead().await {
                 Ok(Tried::Leads(stat)) => self.lead(&stat, &mut stopped).await,
                 Ok(Tried::Behind) => tokio::select! {
+                    biased;
                     followed = self.follow() => end = followed.err(),
                     _ = stopped.wait_for(|stopped| *stopped) => {}
                 },
@@ -248,50 +266,17 @@ impl Candidate {
         self.standing
             .send_replace(Standing::Leading { token, owner });
         let is_stopped = tokio::select! {
+            biased;
             () = self.gone(owner) => false,
             _ = stopped.wait_for(|stopped| *stopped) => true,
         };
         self.standing.send_replace(Standing::Waiting);
-        if is_stopped && self.client.session_id() == owner {
-            self.delete_own().await;
-        }
-    }
-
-    /// Deletes the znode. The first request may have been carried out without an answer, and the next
-    /// leader may have made the znode since: it is deleted again only while it is this one's. A
-    /// request of an earlier connection is not carried out behind the look: its session has moved.
-    async fn delete_own(&self) {
-        let mut is_repeated = false;
-        loop {
-            if is_repeated && !self.is_there().await {
-                return;
+        if is_stopped {
+            let is_own = |data: Option<&Bytes>, stat: &Stat| self.is_own(data, stat);
+            let deleted = delete_own(&self.client, (&self.path, owner), true, is_own).await;
+            if let Err(error) = deleted {
+                tracing::warn!(%error, "a leader's znode cannot be deleted");
             }
-            match self.client.delete(&self.path, -1).await {
-                Ok(()) => return,
-                Err(error) if may_pass(&self.client, &error) => {
-                    is_repeated = true;
-                    if connected(&self.client).await.is_err() {
-                        return;
-                    }
-                }
-                Err(error) if error.code() == Some(ErrorCode::NoNode) => return,
-                Err(error) => {
-                    tracing::warn!(%error, "a leader's znode cannot be deleted");
-                    return;
-                }
-            }
-        }
-    }
-
-    /// Whether its own znode is there, by all that was committed before.
-    async fn is_there(&self) -> bool {
-        let look = || async {
-            self.client.sync(&self.path).await?;
-            self.client.get_data(&self.path).await
-        };
-        match insist(&self.client, look).await {
-            Ok((data, stat)) => self.is_own(data.as_ref(), &stat),
-            Err(_) => false,
         }
     }
 
@@ -322,6 +307,7 @@ impl Candidate {
             }
         };
         tokio::select! {
+            biased;
             _ = state.wait_for(is_over) => {}
             () = deleted => {}
         }

@@ -1,5 +1,6 @@
 //! Servers, clients and everything between them, from one seed.
 
+mod contending;
 mod ending;
 mod oracle;
 mod stalls;
@@ -8,6 +9,7 @@ mod weather;
 pub(crate) use oracle::Oracle;
 
 use crate::client::Client;
+use crate::contenders::Contenders;
 use crate::history_check::Counts;
 use crate::member_files::{self, LostList};
 use crate::members;
@@ -48,6 +50,8 @@ pub(crate) struct Ensemble {
     pub(crate) world: World,
     pub(crate) machines: Vec<Machine>,
     pub(crate) clients: Vec<Client>,
+    /// Processes with recipes.
+    pub(crate) contenders: Contenders,
     healed_at: Option<Micros>,
     /// Too many voters have lost what they acknowledged: it stays down.
     pub(crate) is_given_up: bool,
@@ -80,6 +84,7 @@ impl Ensemble {
         Self {
             machines,
             clients,
+            contenders: Contenders::default(),
             healed_at: None,
             is_given_up: false,
             recorded: Counts::default(),
@@ -142,6 +147,7 @@ impl Ensemble {
                     client.handle_wake(&mut self.world);
                 }
             }
+            Event::Contend { number } => self.contenders.tick(number, &mut self.world),
             Event::Weather => self.blow(),
             Event::Start { server } => self.start(server),
         }
@@ -200,7 +206,7 @@ impl Ensemble {
                     .and_then(|machine| machine.process.as_ref());
                 process.is_none_or(|process| process.host.members.may_take(number))
             }
-            Place::Client(_) => true,
+            Place::Client(_) | Place::Contender { .. } => true,
         };
         let World { network, queue, .. } = &mut self.world;
         let Some((to, message)) = network.arrive(number, lane, may_take, queue) else {
@@ -222,6 +228,10 @@ impl Ensemble {
                 if let Some(client) = self.clients.get_mut(client) {
                     client.handle_message(number, message, &mut self.world);
                 }
+            }
+            place @ Place::Contender { .. } => {
+                let world = &mut self.world;
+                self.contenders.receive(place, number, message, world);
             }
         }
     }
@@ -270,6 +280,10 @@ impl Ensemble {
                     client.handle_dialled(number, is_open, &mut self.world);
                 }
             }
+            Place::Contender { .. } => {
+                let world = &mut self.world;
+                self.contenders.dialled(from, number, is_open, world);
+            }
         }
         if !is_open {
             self.world.network.forget(number);
@@ -292,6 +306,7 @@ impl Ensemble {
                     client.handle_closed(number, &mut self.world);
                 }
             }
+            Place::Contender { .. } => self.contenders.broken(place, number, &mut self.world),
         }
     }
 

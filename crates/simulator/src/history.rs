@@ -304,7 +304,13 @@ impl History {
 
     /// When it came into being, if it is there now.
     pub(crate) fn created_at(&self, path: &str) -> Option<Zxid> {
+        self.created_before(path, Zxid(i64::MAX))
+    }
+
+    /// When it came into being, if it was there at `zxid`.
+    pub(crate) fn created_before(&self, path: &str, zxid: Zxid) -> Option<Zxid> {
         let states = &self.nodes.get(path)?.states;
+        let states = &states[..states.partition_point(|(since, _)| *since <= zxid)];
         let since = states.iter().rposition(|(_, state)| state.is_none());
         states.get(since.map_or(0, |at| at + 1)).map(|(at, _)| *at)
     }

@@ -15,6 +15,7 @@ pub(crate) mod prefix;
 pub(crate) mod primary_order;
 pub(crate) mod quota;
 pub(crate) mod reads;
+pub(crate) mod recipes;
 pub(crate) mod recovery_time;
 pub(crate) mod session_owner;
 pub(crate) mod short_lived;

@@ -10,6 +10,8 @@
 //! * `invariants` are what must hold, one file each; `history` is what was committed, as an
 //!   onlooker knows it.
 //! * `history_check` keeps the change history of every member, and compares it with that.
+//! * `contenders` are processes with the recipes and the client that ship, on simulated sockets and
+//!   time: [`run_recipes`].
 //! * [`Mutant`]s are lines of the code that ships that do not do their duty: each must be
 //!   caught, else the invariants prove nothing.
 //! * [`scenarios`] are the order bugs that Apache ZooKeeper has had, step by step, each with its
@@ -22,6 +24,7 @@
 mod checks;
 mod client;
 mod configured;
+mod contenders;
 mod ensemble;
 mod history;
 mod history_check;
@@ -40,10 +43,12 @@ mod wire;
 mod world;
 
 pub use checks::Violation;
-pub use mutant::{CAUGHT_BY, Mutant, mutant_by_name, mutants};
+pub use mutant::{CAUGHT_BY, Mutant, RECIPES_CAUGHT_BY, mutant_by_name, mutants};
 
 use std::collections::BTreeMap;
 
+use contenders::Contenders;
+pub use contenders::Recipe;
 use ensemble::Ensemble;
 use plan::Plan;
 use proto::OpCode;
@@ -87,6 +92,42 @@ pub fn run(seed: u64, mutant: Option<Mutant>, prints: bool) -> Report {
     ensemble.heal();
     ensemble.must_be_well();
     report(&ensemble)
+}
+
+/// What a run of recipes did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecipesReport {
+    /// The same as of other runs.
+    pub report: Report,
+    /// Of each recipe that was contended for: how much was granted, put or taken.
+    pub done: Vec<(Recipe, usize)>,
+}
+
+/// Runs recipes through one seed: `only` this one, or two that the seed draws.
+pub fn run_recipes(
+    seed: u64,
+    only: Option<Recipe>,
+    mutant: Option<Mutant>,
+    prints: bool,
+) -> RecipesReport {
+    let mut random = Random::new(!seed);
+    let plan = Plan::drawn(&mut random, mutant);
+    let plan = plan.for_recipes(&mut random);
+    if prints {
+        println!("{plan:?}");
+    }
+    let storm = plan.storm;
+    let mut ensemble = Ensemble::new(seed, plan, prints);
+    ensemble.contenders = Contenders::drawn(&mut random, only);
+    ensemble.start_all();
+    ensemble.begin_weather();
+    ensemble.contenders.begin(&mut ensemble.world);
+    ensemble.run(storm);
+    ensemble.contend_to_the_end();
+    RecipesReport {
+        report: report(&ensemble),
+        done: ensemble.contenders.done.clone(),
+    }
 }
 
 /// The command that repeats a seed with every step printed.

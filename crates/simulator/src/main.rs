@@ -7,7 +7,10 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
 use simulator::scenarios::{GUARDS, SCENARIOS};
-use simulator::{Mutant, Report, mutant_by_name, mutants, repeat_command, run};
+use simulator::{
+    Mutant, Recipe, RecipesReport, Report, mutant_by_name, mutants, repeat_command, run,
+    run_recipes,
+};
 
 /// Whole ensembles of ZooKeeper servers, simulated from one number each.
 #[derive(Debug, Parser)]
@@ -37,6 +40,12 @@ struct Arguments {
     /// Plays the script of this issue (its number) instead.
     #[arg(long)]
     scenario: Option<u32>,
+    /// Runs recipes (locks, elections, queues) instead of single requests.
+    #[arg(long)]
+    recipes: bool,
+    /// Of the recipes only this one.
+    #[arg(long, requires = "recipes")]
+    recipe: Option<String>,
     /// Leaves the steps of a single seed out.
     #[arg(long)]
     quiet: bool,
@@ -59,19 +68,70 @@ fn main() -> ExitCode {
         eprintln!("mutants are changes of the code that ships: build with --features mutants");
         return ExitCode::from(2);
     }
+    let of = match recipe_of(&arguments) {
+        Ok(of) => of,
+        Err(text) => {
+            eprintln!("{text}");
+            return ExitCode::from(2);
+        }
+    };
     if arguments.every_mutant {
-        return catch_every_mutant(&arguments);
+        return catch_every_mutant(&arguments, of);
     }
     if let Some(issue) = arguments.scenario {
         return play(issue, mutant);
     }
     match arguments.seed {
         Some(seed) => {
-            let report = run(seed, mutant, !arguments.quiet);
+            let report = of.run(seed, mutant, !arguments.quiet);
             println!("{report:?}");
             ExitCode::from(u8::from(report.violation.is_some()))
         }
-        None => run_many(&arguments, mutant),
+        None => run_many(&arguments, of, mutant),
+    }
+}
+
+/// What seeds are about.
+#[derive(Debug, Clone, Copy)]
+enum Of {
+    Requests,
+    Recipes(Option<Recipe>),
+}
+
+impl Of {
+    fn run(self, seed: u64, mutant: Option<Mutant>, prints: bool) -> Report {
+        match self {
+            Self::Requests => run(seed, mutant, prints),
+            Self::Recipes(only) => {
+                let RecipesReport { report, done } = run_recipes(seed, only, mutant, prints);
+                if prints {
+                    println!("{done:?}");
+                }
+                report
+            }
+        }
+    }
+
+    fn arguments(self) -> String {
+        match self {
+            Self::Requests => String::new(),
+            Self::Recipes(None) => " --recipes".to_owned(),
+            Self::Recipes(Some(only)) => format!(" --recipes --recipe {only:?}"),
+        }
+    }
+}
+
+fn recipe_of(arguments: &Arguments) -> Result<Of, String> {
+    let Some(name) = &arguments.recipe else {
+        return Ok(match arguments.recipes {
+            true => Of::Recipes(None),
+            false => Of::Requests,
+        });
+    };
+    let mut all = Recipe::ALL.into_iter();
+    match all.find(|recipe| format!("{recipe:?}").eq_ignore_ascii_case(name)) {
+        Some(recipe) => Ok(Of::Recipes(Some(recipe))),
+        None => Err(format!("no recipe {name:?}; there are {:?}", Recipe::ALL)),
     }
 }
 
@@ -86,7 +146,7 @@ fn play(issue: u32, mutant: Option<Mutant>) -> ExitCode {
 }
 
 /// Prints the lines of [`simulator::CAUGHT_BY`].
-fn catch_every_mutant(arguments: &Arguments) -> ExitCode {
+fn catch_every_mutant(arguments: &Arguments, of: Of) -> ExitCode {
     let from = arguments.from.unwrap_or(1000);
     let by_script = |mutant| {
         SCENARIOS.iter().any(|scenario| scenario.mutant == mutant)
@@ -100,7 +160,7 @@ fn catch_every_mutant(arguments: &Arguments) -> ExitCode {
         if by_script(mutant) {
             continue;
         }
-        let is_red = |seed, mutant| run(seed, mutant, false).violation.is_some();
+        let is_red = |seed, mutant| of.run(seed, mutant, false).violation.is_some();
         // What is red without it has another reason.
         let is_caught = |seed: &u64| is_red(*seed, Some(mutant)) && !is_red(*seed, None);
         match (from..from + arguments.seeds).find(is_caught) {
@@ -121,17 +181,17 @@ fn fresh() -> u64 {
     u64::try_from(millis).unwrap_or(0) << 16
 }
 
-fn run_many(arguments: &Arguments, mutant: Option<Mutant>) -> ExitCode {
+fn run_many(arguments: &Arguments, of: Of, mutant: Option<Mutant>) -> ExitCode {
     let from = arguments.from.unwrap_or_else(fresh);
     let begun = Instant::now();
     let mut total = Total::default();
     println!("{} seeds from {from}", arguments.seeds);
     for seed in from..from.saturating_add(arguments.seeds) {
-        let report = run(seed, mutant, false);
+        let report = of.run(seed, mutant, false);
         total.add(&report);
         if let Some(violation) = &report.violation {
             println!("\nseed {seed}: {}: {}", violation.invariant, violation.text);
-            println!("  {}", repeat_command(seed, mutant));
+            println!("  {}{}", repeat_command(seed, mutant), of.arguments());
             if !arguments.keep_going {
                 break;
             }

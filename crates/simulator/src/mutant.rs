@@ -5,6 +5,8 @@
 
 pub use proto::mutant::Mutant;
 
+use crate::contenders::Recipe;
+
 /// Each mutant that has no script, and a seed that catches it, the first from 1000 on for most: it takes one seed
 /// more than the number is above that.
 pub const CAUGHT_BY: &[(Mutant, u64)] = &[
@@ -58,6 +60,24 @@ pub const CAUGHT_BY: &[(Mutant, u64)] = &[
     (Mutant::LogNameNotSynced, 1000),
     (Mutant::SeamIgnored, 1001),
     (Mutant::ChangeLeftOut, 1001),
+];
+
+/// Each mutant in the recipes and their client, the recipe that shows it, and a seed that catches it,
+/// as above.
+pub const RECIPES_CAUGHT_BY: &[(Mutant, Recipe, u64)] = &[
+    (Mutant::LostCreationNotSought, Recipe::Queue, 1005),
+    (Mutant::WatchesNotSetAgain, Recipe::Mutex, 1000),
+    (Mutant::ChoresForgotten, Recipe::Mutex, 1000),
+    (Mutant::NotLookedAgain, Recipe::Mutex, 1000),
+    (Mutant::DroppedPlaceStays, Recipe::Mutex, 1000),
+    (Mutant::HeldWithoutConnection, Recipe::LeaderLatch, 1000),
+    (Mutant::OrderedByName, Recipe::LeaderSelector, 1000),
+    (Mutant::ReadersIgnoreWriters, Recipe::ReadWriteLock, 1000),
+    (Mutant::DowngradeUnchecked, Recipe::ReadWriteLock, 1005),
+    (Mutant::OneLeaseTooMany, Recipe::Semaphore, 1000),
+    (Mutant::SentInAnySession, Recipe::UnfairElection, 1033),
+    (Mutant::NextLeaderDeleted, Recipe::UnfairElection, 1002),
+    (Mutant::RepeatedUnconditionally, Recipe::Queue, 1000),
 ];
 
 /// All deliberate bugs that must be caught: all but the one by which nothing but liveness may break.

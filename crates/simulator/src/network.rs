@@ -28,6 +28,11 @@ pub(crate) enum Place {
     Server(Process),
     /// A client.
     Client(usize),
+    /// A process that uses recipes; each is started again when it was killed.
+    Contender {
+        number: usize,
+        life: u64,
+    },
 }
 
 impl From<Process> for Place {
@@ -40,7 +45,7 @@ impl Place {
     pub(crate) fn server(self) -> Option<usize> {
         match self {
             Self::Server(Process { server, .. }) => Some(server),
-            Self::Client(_) => None,
+            Self::Client(_) | Self::Contender { .. } => None,
         }
     }
 }

@@ -146,6 +146,23 @@ impl Plan {
         }
     }
 
+    /// The members stay as they are, and nobody is there but those who use recipes. The ensemble must
+    /// be there for most of the time, or they do nothing but wait.
+    pub(crate) fn for_recipes(self, random: &mut Random) -> Self {
+        Self {
+            clients: 0,
+            pause: self.pause * random.pick(&[1, 4, 10]).unwrap_or(1),
+            storm: self.storm.max(8 * SECOND),
+            lists_rot: false,
+            features: Features {
+                reconfigures: false,
+                grows: false,
+                ..self.features
+            },
+            ..self
+        }
+    }
+
     /// Two voters and their oracle. It answers for the disks of both, and a single one serves no
     /// observers where these learn from followers.
     pub(crate) fn of_two(self) -> Self {

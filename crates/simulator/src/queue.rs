@@ -30,6 +30,8 @@ pub(crate) enum Event {
     Oracle { process: Process },
     /// A client looks at its deadlines.
     ClientWake { client: usize },
+    /// The clock of a process with a recipe moves.
+    Contend { number: usize },
     /// The weather does something.
     Weather,
     /// A server that is down is started.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use simulator::scenarios::{GUARDS, SCENARIOS};
-use simulator::{CAUGHT_BY, Mutant, mutants, run};
+use simulator::{CAUGHT_BY, Mutant, RECIPES_CAUGHT_BY, mutants, run};
 
 /// A change of the simulator gives seeds another meaning. Then one of the next must do.
 const SEEDS_MAX: u64 = 300;
@@ -16,7 +16,9 @@ fn every_mutant_has_a_seed_or_a_script() {
         let by_seed = CAUGHT_BY.iter().any(|(caught, _)| *caught == mutant);
         let by_script = SCENARIOS.iter().any(|scenario| scenario.mutant == mutant);
         let by_guard = GUARDS.iter().any(|guard| guard.mutant == mutant);
-        assert!(by_seed || by_script || by_guard, "{mutant:?}");
+        let mut of_recipes = RECIPES_CAUGHT_BY.iter();
+        let by_recipe = of_recipes.any(|(caught, ..)| *caught == mutant);
+        assert!(by_seed || by_script || by_guard || by_recipe, "{mutant:?}");
     }
     assert!(mutants().count() >= MUTANTS_MIN);
 }

@@ -29,4 +29,4 @@ pub use files_kept::FilesKept;
 pub use log_limiter::LogLimiter;
 pub use options::SocketOptions;
 pub use resolve::{ADDRESSES_MAX, canonical_host, resolve, resolve_all};
-pub use stream::{ReadHalf, Stream, WriteHalf};
+pub use stream::{Duplex, ReadHalf, Stream, WriteHalf};

@@ -1,5 +1,6 @@
 //! One stream of bytes, whatever carries it.
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -29,7 +30,14 @@ pub enum Stream {
     Tls(Box<TlsStream<Records>>),
     /// Any of them, to a server that can be put out of reach.
     Cut(Box<CutStream>),
+    /// What the caller brought: neither TCP nor TLS as far as is known here.
+    Brought(Box<dyn Duplex>),
 }
+
+/// Bytes in both directions, of whatever kind.
+pub trait Duplex: AsyncRead + AsyncWrite + Send + Sync + Unpin + fmt::Debug {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Sync + Unpin + fmt::Debug> Duplex for T {}
 
 /// What is read from a [`Stream`].
 #[derive(Debug)]
@@ -40,6 +48,8 @@ pub enum ReadHalf {
     Tls(tokio::io::ReadHalf<Box<TlsStream<Records>>>),
     /// To a server that can be put out of reach.
     Cut(tokio::io::ReadHalf<Box<CutStream>>),
+    /// Of what the caller brought.
+    Brought(tokio::io::ReadHalf<Box<dyn Duplex>>),
 }
 
 /// What is written to a [`Stream`].
@@ -51,6 +61,8 @@ pub enum WriteHalf {
     Tls(tokio::io::WriteHalf<Box<TlsStream<Records>>>),
     /// To a server that can be put out of reach.
     Cut(tokio::io::WriteHalf<Box<CutStream>>),
+    /// To what the caller brought.
+    Brought(tokio::io::WriteHalf<Box<dyn Duplex>>),
 }
 
 impl Stream {
@@ -69,15 +81,20 @@ impl Stream {
                 let (read, write) = tokio::io::split(stream);
                 (ReadHalf::Cut(read), WriteHalf::Cut(write))
             }
+            Self::Brought(stream) => {
+                let (read, write) = tokio::io::split(stream);
+                (ReadHalf::Brought(read), WriteHalf::Brought(write))
+            }
         }
     }
 
     /// The other side's address.
     ///
     /// # Errors
-    /// If the connection is gone already.
+    /// If the connection is gone already, or has no addresses.
     pub fn peer_addr(&self) -> io::Result<SocketAddr> {
         match self {
+            Self::Brought(_) => Err(io::ErrorKind::Unsupported.into()),
             Self::Plain(stream) => stream.peer_addr(),
             Self::Tls(stream) => stream.get_ref().0.tcp().peer_addr(),
             Self::Cut(stream) => stream.inner().peer_addr(),
@@ -87,9 +104,10 @@ impl Stream {
     /// The own address.
     ///
     /// # Errors
-    /// If the system does not tell.
+    /// If the system does not tell, or there are no addresses.
     pub fn local_addr(&self) -> io::Result<SocketAddr> {
         match self {
+            Self::Brought(_) => Err(io::ErrorKind::Unsupported.into()),
             Self::Plain(stream) => stream.local_addr(),
             Self::Tls(stream) => stream.get_ref().0.tcp().local_addr(),
             Self::Cut(stream) => stream.inner().local_addr(),
@@ -99,7 +117,7 @@ impl Stream {
     /// Whether nobody in between can read or change what is sent.
     pub fn is_tls(&self) -> bool {
         match self {
-            Self::Plain(_) => false,
+            Self::Plain(_) | Self::Brought(_) => false,
             Self::Tls(_) => true,
             Self::Cut(stream) => stream.inner().is_tls(),
         }
@@ -108,7 +126,7 @@ impl Stream {
     /// All certificates that the other side has shown, its own first.
     pub fn peer_chain(&self) -> Chain {
         let shown = match self {
-            Self::Plain(_) => None,
+            Self::Plain(_) | Self::Brought(_) => None,
             Self::Tls(stream) => stream.get_ref().1.peer_certificates(),
             Self::Cut(stream) => return stream.inner().peer_chain(),
         };
@@ -118,7 +136,7 @@ impl Stream {
     /// The certificate by which the other side is known, which is trusted; `None` if it showed none.
     pub fn peer_certificate(&self) -> Option<&CertificateDer<'static>> {
         match self {
-            Self::Plain(_) => None,
+            Self::Plain(_) | Self::Brought(_) => None,
             Self::Tls(stream) => stream.get_ref().1.peer_certificates()?.first(),
             Self::Cut(stream) => stream.inner().peer_certificate(),
         }
@@ -165,6 +183,7 @@ macro_rules! read_through {
                     Self::Plain(inner) => Pin::new(inner).poll_read(context, into),
                     Self::Tls(inner) => lenient(Pin::new(inner).poll_read(context, into)),
                     Self::Cut(inner) => Pin::new(inner).poll_read(context, into),
+                    Self::Brought(inner) => Pin::new(inner).poll_read(context, into),
                 }
             }
         }
@@ -183,6 +202,7 @@ macro_rules! write_through {
                     Self::Plain(inner) => Pin::new(inner).poll_write(context, bytes),
                     Self::Tls(inner) => Pin::new(inner).poll_write(context, bytes),
                     Self::Cut(inner) => Pin::new(inner).poll_write(context, bytes),
+                    Self::Brought(inner) => Pin::new(inner).poll_write(context, bytes),
                 }
             }
 
@@ -195,6 +215,7 @@ macro_rules! write_through {
                     Self::Plain(inner) => Pin::new(inner).poll_write_vectored(context, slices),
                     Self::Tls(inner) => Pin::new(inner).poll_write_vectored(context, slices),
                     Self::Cut(inner) => Pin::new(inner).poll_write_vectored(context, slices),
+                    Self::Brought(inner) => Pin::new(inner).poll_write_vectored(context, slices),
                 }
             }
 
@@ -203,6 +224,7 @@ macro_rules! write_through {
                     Self::Plain(inner) => inner.is_write_vectored(),
                     Self::Tls(inner) => inner.is_write_vectored(),
                     Self::Cut(inner) => inner.is_write_vectored(),
+                    Self::Brought(inner) => inner.is_write_vectored(),
                 }
             }
 
@@ -211,6 +233,7 @@ macro_rules! write_through {
                     Self::Plain(inner) => Pin::new(inner).poll_flush(context),
                     Self::Tls(inner) => Pin::new(inner).poll_flush(context),
                     Self::Cut(inner) => Pin::new(inner).poll_flush(context),
+                    Self::Brought(inner) => Pin::new(inner).poll_flush(context),
                 }
             }
 
@@ -222,6 +245,7 @@ macro_rules! write_through {
                     Self::Plain(inner) => Pin::new(inner).poll_shutdown(context),
                     Self::Tls(inner) => Pin::new(inner).poll_shutdown(context),
                     Self::Cut(inner) => Pin::new(inner).poll_shutdown(context),
+                    Self::Brought(inner) => Pin::new(inner).poll_shutdown(context),
                 }
             }
         }

@@ -7,10 +7,11 @@ use std::time::Duration;
 use bytes::Bytes;
 use jute::{Decode, Encode, Reader, Str};
 use proto::connect::ReplyHeader;
+use proto::mutant::{self, Mutant};
 use proto::request::{PathModeRequest, PathRequest, PathVersionRequest, PathWatchRequest};
 use proto::response::NamesResponse;
 use proto::watch::{EventType, WatcherEvent};
-use proto::{ErrorCode, OpCode, Xid};
+use proto::{ErrorCode, OpCode, SessionId, Xid};
 use tokio::sync::oneshot;
 
 use super::in_flight::{Asker, Pending, Reply};
@@ -27,6 +28,8 @@ pub(crate) struct Command {
     pub(crate) op: OpCode,
     pub(crate) path: Option<Str>,
     pub(crate) body: Bytes,
+    /// In which session it may be sent, if not in any.
+    pub(crate) session: Option<SessionId>,
     pub(crate) watch: Option<Registration>,
     /// Set before the request goes, for callers who must know whether it may have been carried out.
     pub(crate) is_sent: Option<Arc<AtomicBool>>,
@@ -34,6 +37,25 @@ pub(crate) struct Command {
 }
 
 impl Command {
+    /// A request with nothing beside it, and where its answer comes.
+    pub(crate) fn new(
+        op: OpCode,
+        path: Option<Str>,
+        body: Bytes,
+    ) -> (Self, oneshot::Receiver<Result<Reply>>) {
+        let (reply, answer) = oneshot::channel();
+        let command = Self {
+            op,
+            path,
+            body,
+            session: None,
+            watch: None,
+            is_sent: None,
+            reply,
+        };
+        (command, answer)
+    }
+
     fn call(&self, server: &Arc<str>) -> Call {
         Call {
             op: self.op,
@@ -57,6 +79,13 @@ impl Machine {
         }
         if command.reply.is_closed() {
             return;
+        }
+        let server = self.hosts.current();
+        if let Some(session) = command.session
+            && session != self.session_id()
+            && !mutant::is(Mutant::SentInAnySession)
+        {
+            return command.refuse(Error::SessionExpired { session, server });
         }
         let is_auth = command.op == OpCode::Auth;
         let xid = if is_auth { Xid::AUTH } else { self.take_xid() };

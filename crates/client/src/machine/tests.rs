@@ -2,7 +2,6 @@
 
 use jute::Encode;
 use proto::connect::{ReplyHeader, RequestHeader};
-use tokio::sync::oneshot;
 
 use super::*;
 use crate::frame::FrameReader;
@@ -147,15 +146,7 @@ fn what_waits_is_refused_when_the_session_is_lost() {
     let mut site = Site::new(options());
     let reason = LossReason::ClosedByServer;
     site.machine.handle_lost(&reason, at(1));
-    let (reply, mut answer) = oneshot::channel();
-    let command = Command {
-        op: OpCode::Exists,
-        path: None,
-        body: Bytes::new(),
-        watch: None,
-        is_sent: None,
-        reply,
-    };
+    let (command, mut answer) = Command::new(OpCode::Exists, None, Bytes::new());
     assert!(site.calls.try_send(command).is_ok());
     assert!(site.pass_until(at(8)).is_none());
     assert!(answer.try_recv().is_err(), "it may still be sent");
@@ -203,20 +194,29 @@ fn a_deletion_is_repeated_until_it_is_answered_and_a_look_is_taken_twice() {
 
 /// A server closes the connection without reading what came behind it, and the answer would be lost.
 #[test]
+fn a_call_for_one_session_is_not_sent_in_the_next() {
+    let mut site = Site::new(options());
+    for (session, is_refused) in [(1, false), (2, true)] {
+        let (command, mut answer) = Command::new(OpCode::Delete, None, Bytes::new());
+        let command = Command {
+            session: Some(SessionId(session)),
+            ..command
+        };
+        site.out.clear();
+        site.machine.submit(command, &mut site.out, at(1));
+        assert_eq!(site.out.is_empty(), is_refused);
+        let refused = answer.try_recv();
+        match is_refused {
+            false => assert!(refused.is_err(), "it was sent"),
+            true => assert!(matches!(refused, Ok(Err(Error::SessionExpired { .. })))),
+        }
+    }
+}
+
+#[test]
 fn nothing_is_sent_behind_the_end_of_a_session() {
     let mut site = Site::new(options());
-    let command = |op| {
-        let (reply, answer) = oneshot::channel();
-        let command = Command {
-            op,
-            path: None,
-            body: Bytes::new(),
-            watch: None,
-            is_sent: None,
-            reply,
-        };
-        (command, answer)
-    };
+    let command = |op| Command::new(op, None, Bytes::new());
     let (close, mut closed) = command(OpCode::CloseSession);
     let (delete, mut refused) = command(OpCode::Delete);
     site.machine.submit(close, &mut site.out, at(1));

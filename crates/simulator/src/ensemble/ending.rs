@@ -17,9 +17,9 @@ use replica::{RoleView, State};
 use std::collections::BTreeMap;
 
 /// How long it may take until everything is well.
-const PATIENCE: Micros = 60 * SECOND;
+pub(super) const PATIENCE: Micros = 60 * SECOND;
 /// The weather is fine for at least so long.
-const FINE: Micros = 4 * SECOND;
+pub(super) const FINE: Micros = 4 * SECOND;
 /// How long a container or a TTL znode that is due may stay at most.
 const SHORT_LIVED_DELAY_MS: i64 = 1500;
 /// After that, a session without a client is over, and a container that is due.
@@ -134,7 +134,7 @@ impl Ensemble {
 
     /// Without a quorum nobody serves more than reads, and everybody who runs says that he looks for
     /// a leader.
-    fn must_say_so(&mut self) {
+    pub(super) fn must_say_so(&mut self) {
         self.is_given_up = true;
         for process in self
             .machines
@@ -190,7 +190,7 @@ impl Ensemble {
     }
 
     /// What an operator does.
-    fn look_after(&mut self) {
+    pub(super) fn look_after(&mut self) {
         if std::mem::take(&mut self.world.is_observer_ahead)
             && let Some(leader) = self.leader()
         {

@@ -23,7 +23,10 @@ impl Ensemble {
                 let ends = [0, 1].map(|end| self.end_stands_until(connection, end));
                 ends[0].max(ends[1])
             }
-            Event::ClientWake { .. } | Event::Weather | Event::Start { .. } => 0,
+            Event::ClientWake { .. }
+            | Event::Contend { .. }
+            | Event::Weather
+            | Event::Start { .. } => 0,
         };
         (until > self.world.now()).then_some(until)
     }

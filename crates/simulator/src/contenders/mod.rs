@@ -1,0 +1,397 @@
+//! Recipes on simulated time: processes with the client and the recipes that ship, which contend at
+//! simulated servers, lose their connections, stand still and are killed.
+
+mod process;
+mod programs;
+mod sockets;
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use bytes::Buf;
+use testkit::Random;
+
+use crate::invariants::recipes::{self, Grant, Recipes};
+use crate::network::{Message, Patience, Place, Port, Process as ServerProcess};
+use crate::plan::{MS, SECOND};
+use crate::queue::{Event, Micros};
+use crate::world::World;
+use process::Process;
+pub use programs::Recipe;
+use programs::{Program, Told};
+use sockets::{Sockets, Wanted};
+
+/// How often the clocks of processes move when nothing comes for them.
+const TICK: Micros = 5 * MS;
+/// How often something happens in a thousand ticks: to each about every other second.
+const DISTURBED_PER_MILLE: usize = 3;
+/// What each must be granted, put or take in fine weather before it is told to end.
+const DONE_MIN: usize = 5;
+
+/// One contender: a process that is started again when it was killed.
+struct Contender {
+    recipe: Recipe,
+    life: u64,
+    process: Option<Process>,
+    /// It does nothing until then.
+    stands_until: Micros,
+    /// Granted, put and taken since the counter was set back.
+    done: usize,
+    is_waiting: bool,
+    is_over: bool,
+}
+
+/// All of them.
+#[derive(Default)]
+pub(crate) struct Contenders {
+    all: Vec<Contender>,
+    judged: Recipes,
+    /// Nobody begins anything new.
+    is_ending: bool,
+    /// Of each recipe what was granted, put or taken.
+    pub(crate) done: Vec<(Recipe, usize)>,
+}
+
+impl Contenders {
+    /// Those of a seed: some for each of two recipes.
+    pub(crate) fn drawn(random: &mut Random, only: Option<Recipe>) -> Self {
+        let mut recipes = BTreeSet::new();
+        match only {
+            Some(recipe) => drop(recipes.insert(recipe)),
+            None => {
+                while recipes.len() < 2 {
+                    recipes.extend(random.pick(&Recipe::ALL));
+                }
+            }
+        }
+        let mut all = Vec::new();
+        for recipe in recipes.iter().copied() {
+            for _ in 0..random.range(2, 5) {
+                all.push(Contender {
+                    recipe,
+                    life: 0,
+                    process: None,
+                    stands_until: 0,
+                    done: 0,
+                    is_waiting: false,
+                    is_over: false,
+                });
+            }
+        }
+        Self {
+            all,
+            done: recipes.into_iter().map(|recipe| (recipe, 0)).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// All are started, and their clocks begin to move.
+    pub(crate) fn begin(&mut self, world: &mut World) {
+        for number in 0..self.all.len() {
+            let delay = world.random.range(0, SECOND);
+            world.queue.after(delay, Event::Contend { number });
+        }
+    }
+
+    /// The clock of a process moves; one that was killed starts.
+    pub(crate) fn tick(&mut self, number: usize, world: &mut World) {
+        world.queue.after(TICK, Event::Contend { number });
+        if !world.is_healed && world.random.below(1000) < DISTURBED_PER_MILLE {
+            self.disturb(world);
+        }
+        let Some(contender) = self.all.get_mut(number) else {
+            return;
+        };
+        if contender.process.is_none()
+            && !contender.is_over
+            && world.now() >= contender.stands_until
+        {
+            contender.life += 1;
+            let program = Program {
+                recipe: contender.recipe,
+                seed: world.random.any(),
+                session_timeout: Duration::from_millis(
+                    u64::try_from(world.random.range(600, 2000)).unwrap_or(2000),
+                ),
+                servers: world.plan.servers(),
+                told: parking_lot::Mutex::default(),
+                is_ending: self.is_ending.into(),
+            };
+            world.say(name_of(number), || {
+                format!("starts, {:?}", contender.recipe)
+            });
+            match Process::start(program, Sockets::default(), world.now_ms()) {
+                Ok(process) => contender.process = Some(process),
+                Err(text) => world.checks.fail(recipes::NAME, text),
+            }
+        }
+        self.run(number, world);
+    }
+
+    /// Lets a process do all that it can.
+    fn run(&mut self, number: usize, world: &mut World) {
+        let Some(contender) = self.all.get_mut(number) else {
+            return;
+        };
+        if world.now() < contender.stands_until {
+            return;
+        }
+        let place = contender.place(number);
+        let Some(process) = &mut contender.process else {
+            return;
+        };
+        let told = process.run(world.now_ms());
+        let sockets = process.sockets.clone();
+        carry_out(&sockets, place, world);
+        for told in told {
+            self.hear(number, told, world);
+        }
+        let held = self.judged.committed(&world.checks.history);
+        world.checks.hold(recipes::NAME, held);
+        if sockets.open().is_empty() {
+            let held = self.judged.is_cut_off(number);
+            world.checks.hold(recipes::NAME, held);
+        }
+    }
+
+    fn hear(&mut self, number: usize, told: Told, world: &mut World) {
+        let Some(contender) = self.all.get_mut(number) else {
+            return;
+        };
+        world.say(name_of(number), || format!("{told:?}"));
+        let recipe = contender.recipe;
+        let history = &world.checks.history;
+        if matches!(told, Told::Granted { .. } | Told::Put(_) | Told::Taken(_)) {
+            contender.done += 1;
+            for (_, done) in self.done.iter_mut().filter(|(of, _)| *of == recipe) {
+                *done += 1;
+            }
+        }
+        let held = match told {
+            Told::Waits => {
+                contender.is_waiting = true;
+                Ok(())
+            }
+            Told::WaitsNoMore => {
+                contender.is_waiting = false;
+                Ok(())
+            }
+            Told::Granted { path, token } => {
+                contender.is_waiting = false;
+                let grant = Grant {
+                    recipe,
+                    path,
+                    token,
+                };
+                self.judged.granted(number, grant, history)
+            }
+            Told::Yielded => {
+                self.judged.yielded(number);
+                Ok(())
+            }
+            Told::Put(item) => {
+                self.judged.put(item);
+                Ok(())
+            }
+            Told::Taken(item) => {
+                self.judged.taken(item);
+                Ok(())
+            }
+            Told::Confirmed(item) => self.judged.confirmed(item),
+            Told::Over => {
+                contender.is_over = true;
+                Ok(())
+            }
+        };
+        world.checks.hold(recipes::NAME, held);
+    }
+
+    /// The process that has this place, if it still runs.
+    fn process(&self, place: Place) -> Option<(usize, &Process)> {
+        let Place::Contender { number, life } = place else {
+            return None;
+        };
+        let contender = self.all.get(number)?;
+        let process = contender.process.as_ref()?;
+        (contender.life == life).then_some((number, process))
+    }
+
+    pub(crate) fn dialled(
+        &mut self,
+        place: Place,
+        connection: u64,
+        is_open: bool,
+        world: &mut World,
+    ) {
+        let found = self.process(place);
+        let number = found.filter(|(_, of)| of.sockets.dialled(connection, is_open));
+        match number.map(|(number, _)| number) {
+            Some(number) => self.run(number, world),
+            None if is_open => world.close(place, connection),
+            None => {}
+        }
+    }
+
+    pub(crate) fn receive(
+        &mut self,
+        place: Place,
+        connection: u64,
+        message: Message,
+        world: &mut World,
+    ) {
+        let Some((number, process)) = self.process(place) else {
+            return;
+        };
+        match message {
+            Message::ToClient(bytes) => process.sockets.receive(connection, bytes.chunk()),
+            _ => process.sockets.end(connection),
+        }
+        self.run(number, world);
+    }
+
+    /// The connection is gone.
+    pub(crate) fn broken(&mut self, place: Place, connection: u64, world: &mut World) {
+        if let Some((number, process)) = self.process(place) {
+            process.sockets.end(connection);
+            self.run(number, world);
+        }
+    }
+
+    /// Something happens to one of them, most often to one that holds something.
+    fn disturb(&mut self, world: &mut World) {
+        let holders = self.judged.holders();
+        let anybody = world.random.below(self.all.len());
+        let holder = world
+            .random
+            .pick(&holders)
+            .filter(|_| world.random.percent(60));
+        let number = holder.unwrap_or(anybody);
+        let longest = world
+            .random
+            .pick(&[50 * MS, SECOND, 5 * SECOND, 5 * SECOND]);
+        let pause = world.random.range(10 * MS, longest.unwrap_or(SECOND));
+        let lag = world.random.range(0, 600 * MS);
+        let kind = world.random.below(10);
+        let Some(contender) = self.all.get_mut(number) else {
+            return;
+        };
+        let place = contender.place(number);
+        let Some(process) = &contender.process else {
+            return;
+        };
+        match kind {
+            0..=1 => {
+                world.say(name_of(number), || "is killed".into());
+                contender.process = None;
+                contender.is_waiting = false;
+                contender.stands_until = world.now() + pause;
+                self.judged.yielded(number);
+                for (connection, _) in world.network.of(place) {
+                    world.close(place, connection);
+                }
+            }
+            2..=5 => {
+                world.say(name_of(number), || {
+                    format!("stands still for {} ms", pause / MS)
+                });
+                contender.stands_until = world.now() + pause;
+            }
+            _ => {
+                for connection in process.sockets.open() {
+                    world.say(name_of(number), || "loses its connection".into());
+                    // What it has sent may still arrive, even after it has come back elsewhere.
+                    world.network.slow_down(connection, 0, lag);
+                    let event = Event::Broken { connection, end: 1 };
+                    world.queue.after(2 * lag, event);
+                    let event = Event::Broken { connection, end: 0 };
+                    world.queue.after(0, event);
+                }
+            }
+        }
+    }
+
+    /// The weather is fine: from here on everybody must get on.
+    pub(crate) fn heal(&mut self) {
+        for contender in &mut self.all {
+            contender.stands_until = 0;
+            contender.done = 0;
+        }
+    }
+
+    /// Whether everybody has got on since. A candidate that waits in vain is found when all others have
+    /// ended.
+    pub(crate) fn get_on(&self) -> Result<(), String> {
+        // Who is slower may never win an unfair election as long as others stand.
+        let is_unfair = |contender: &Contender| contender.recipe == Recipe::UnfairElection;
+        let unfair = self.all.iter().filter(|contender| is_unfair(contender));
+        let (count, sum) = unfair.fold((0, 0), |(count, sum), of| (count + 1, sum + of.done));
+        if sum < count * DONE_MIN {
+            return Err(format!(
+                "{count} candidates have led {sum} times in fine weather"
+            ));
+        }
+        let fair = |(_, contender): &(usize, &Contender)| !is_unfair(contender);
+        let mut all = self.all.iter().enumerate().filter(fair);
+        match all.find(|(_, contender)| contender.done < DONE_MIN) {
+            Some((number, contender)) => Err(format!(
+                "contender {number} ({:?}) has got {} in fine weather, waiting: {}",
+                contender.recipe, contender.done, contender.is_waiting
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// All end in an orderly way.
+    pub(crate) fn end(&mut self) {
+        self.is_ending = true;
+        let processes = self.all.iter().filter_map(|one| one.process.as_ref());
+        processes.for_each(Process::end);
+    }
+
+    /// Whether all have.
+    pub(crate) fn are_over(&self) -> Result<(), String> {
+        let mut all = self.all.iter().enumerate();
+        match all.find(|(_, contender)| !contender.is_over) {
+            Some((number, contender)) => Err(format!(
+                "contender {number} ({:?}) does not end, waiting: {}",
+                contender.recipe, contender.is_waiting
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// All sessions are over.
+    pub(crate) fn judge_leftovers(&self, world: &mut World) {
+        let held = self.judged.at_the_end(&world.checks.history);
+        world.checks.hold(recipes::NAME, held);
+    }
+}
+
+impl Contender {
+    fn place(&self, number: usize) -> Place {
+        let life = self.life;
+        Place::Contender { number, life }
+    }
+}
+
+/// What a process has asked of the network.
+fn carry_out(sockets: &Sockets, place: Place, world: &mut World) {
+    for wanted in sockets.take_wanted() {
+        match wanted {
+            Wanted::Dial { socket, server } => {
+                let to = ServerProcess { server, life: 0 }.into();
+                let (network, queue) = (&mut world.network, &mut world.queue);
+                let connection = network.dial(Port::Client, [place, to], Patience::Once, queue);
+                sockets.dialling(socket, connection);
+            }
+            Wanted::Send { connection, frame } => {
+                world.send(place, connection, Message::ToServer(frame));
+            }
+            Wanted::Close { connection } => world.close(place, connection),
+        }
+    }
+}
+
+fn name_of(number: usize) -> String {
+    format!("contender {number}")
+}

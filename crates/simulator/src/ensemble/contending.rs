@@ -1,0 +1,46 @@
+//! The end of a run with recipes: everything is mended, everybody gets on, everybody ends.
+
+use super::Ensemble;
+use super::ending::{FINE, PATIENCE};
+use crate::invariants::recipes;
+use crate::plan::MS;
+
+impl Ensemble {
+    /// Mends everything. Then all contenders must get on, then end when they are told to, and leave
+    /// nothing behind.
+    pub(crate) fn contend_to_the_end(&mut self) {
+        self.heal();
+        self.contenders.heal();
+        self.wait_for(|all| all.contenders.get_on());
+        self.contenders.end();
+        self.wait_for(|all| all.contenders.are_over());
+        if self.is_given_up || self.world.checks.violation.is_some() {
+            return;
+        }
+        self.must_be_well();
+        if !self.is_given_up {
+            self.contenders.judge_leftovers(&mut self.world);
+        }
+    }
+
+    /// Lets time pass until it is so. Without a quorum it never will be.
+    fn wait_for(&mut self, is_so: impl Fn(&Self) -> Result<(), String>) {
+        let begin = self.world.now();
+        let mut last = is_so(self);
+        while last.is_err() && !self.is_given_up && self.world.checks.violation.is_none() {
+            let now = self.world.now();
+            if now > begin + FINE && self.is_stranded() {
+                return self.must_say_so();
+            }
+            if now > begin + PATIENCE {
+                break;
+            }
+            self.run(100 * MS);
+            self.look_after();
+            last = is_so(self);
+        }
+        if !self.is_given_up {
+            self.world.checks.hold(recipes::NAME, last);
+        }
+    }
+}

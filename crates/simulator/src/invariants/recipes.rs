@@ -1,0 +1,248 @@
+//! Recipes keep what they promise: by the order of what is committed no two hold what one may hold,
+//! nobody holds anything without a connection, and nothing is left behind.
+//!
+//! What a contender says is compared with the history as it is at that moment. A contender that is
+//! granted something has seen the deletion of whoever was ahead of it, so that it is committed. One
+//! whose own znode is gone by then has been told too late, which no lock can help: its writes fail.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use proto::Zxid;
+use proto::txn::Txn;
+
+use super::Held;
+use crate::contenders::Recipe;
+use crate::history::{Entry, History, has_failed, parent_of};
+
+pub(crate) const NAME: &str = "recipes keep their promises";
+
+/// How many leases of the semaphore there are.
+pub(crate) const LEASES: usize = 2;
+/// Whoever holds something writes the path of its znode here, in one transaction with a check that
+/// the znode is there.
+pub(crate) const FENCED: &str = "/fenced";
+
+/// What a contender holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Grant {
+    pub(crate) recipe: Recipe,
+    /// Its znode, and the zxid that made it.
+    pub(crate) path: String,
+    pub(crate) token: i64,
+}
+
+/// What has been granted, put and taken so far.
+#[derive(Debug, Default)]
+pub(crate) struct Recipes {
+    /// Of each contender that holds something now, by its own word.
+    held: BTreeMap<usize, Grant>,
+    /// What was granted to whom and is not known to be gone.
+    granted: Vec<(usize, Grant)>,
+    /// Of each recipe the latest token of somebody who held it alone.
+    tokens: BTreeMap<Recipe, i64>,
+    put: BTreeSet<String>,
+    taken: BTreeSet<String>,
+    confirmed: BTreeSet<String>,
+    /// Entries of the history that were looked at.
+    looked_at: usize,
+}
+
+/// A contender among others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    number: i32,
+    is_shared: bool,
+}
+
+/// The place that a name says, in the words of Curator and kazoo.
+fn place_of(name: &str) -> Option<Place> {
+    let at = name.len().checked_sub(10)?;
+    let number = name.get(at..)?.parse().ok()?;
+    let is_shared = name.contains("__READ__") || name.contains("__rlock__");
+    Some(Place { number, is_shared })
+}
+
+impl Grant {
+    fn is_there(&self, history: &History) -> bool {
+        let there = history.get(&self.path, history.end()).is_some();
+        there && history.created_at(&self.path) == Some(Zxid(self.token))
+    }
+
+    fn is_shared(&self) -> bool {
+        place_of(&self.path).is_some_and(|place| place.is_shared)
+    }
+}
+
+impl Recipes {
+    /// A contender is granted something.
+    pub(crate) fn granted(&mut self, by: usize, grant: Grant, history: &History) -> Held {
+        self.held.insert(by, grant.clone());
+        if !grant.is_there(history) {
+            return Ok(());
+        }
+        self.granted.retain(|(_, other)| other.is_there(history));
+        // Nobody is in its own way: what it let go a moment ago may still be there.
+        let others = self.granted.iter().filter(|(of, _)| *of != by);
+        let others = others.map(|(_, other)| other);
+        let others: Vec<&Grant> = others
+            .filter(|other| other.recipe == grant.recipe)
+            .collect();
+        let excludes = |other: &Grant| !(other.is_shared() && grant.is_shared());
+        match grant.recipe {
+            Recipe::Semaphore if others.len() >= LEASES => {
+                return Err(format!("{grant:?} is granted beside {others:?}"));
+            }
+            Recipe::Semaphore => {}
+            _ => {
+                if let Some(other) = others.into_iter().find(|other| excludes(other)) {
+                    return Err(format!(
+                        "{grant:?} is granted, and {other:?} is still there"
+                    ));
+                }
+                in_turn(&grant.path, history.end(), history)?;
+            }
+        }
+        if grant.recipe != Recipe::Semaphore && !grant.is_shared() {
+            let newest = self.tokens.entry(grant.recipe).or_insert(grant.token);
+            if grant.token < *newest {
+                return Err(format!("{grant:?} comes after token {newest:#x}"));
+            }
+            *newest = grant.token;
+        }
+        self.granted.push((by, grant));
+        Ok(())
+    }
+
+    /// A contender holds nothing any more, by its own word or because its process is gone.
+    pub(crate) fn yielded(&mut self, by: usize) {
+        self.held.remove(&by);
+    }
+
+    /// Who holds something.
+    pub(crate) fn holders(&self) -> Vec<usize> {
+        self.held.keys().copied().collect()
+    }
+
+    /// A contender that has no connection has done all that it can.
+    pub(crate) fn is_cut_off(&self, by: usize) -> Held {
+        match self.held.get(&by) {
+            Some(grant) => Err(format!(
+                "contender {by} has no connection, and holds {grant:?}"
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// A producer was told that this is in the queue.
+    pub(crate) fn put(&mut self, item: String) {
+        self.put.insert(item);
+    }
+
+    pub(crate) fn taken(&mut self, item: String) {
+        self.taken.insert(item);
+    }
+
+    /// A consumer was told that this was its own.
+    pub(crate) fn confirmed(&mut self, item: String) -> Held {
+        match self.confirmed.insert(item.clone()) {
+            true => Ok(()),
+            false => Err(format!("{item} is confirmed twice")),
+        }
+    }
+
+    /// Looks at what was committed since this was called last.
+    pub(crate) fn committed(&mut self, history: &History) -> Held {
+        while let Some(entry) = history.entries.get(self.looked_at) {
+            self.looked_at += 1;
+            let held = judge(entry, history);
+            held.map_err(|text| format!("{}: {text}", entry.zxid))?;
+        }
+        Ok(())
+    }
+
+    /// All contenders are over, and their sessions too.
+    pub(crate) fn at_the_end(&self, history: &History) -> Held {
+        let mut left = history.paths().filter(|(_, node)| node.owner.0 != 0);
+        if let Some((path, _)) = left.next() {
+            return Err(format!("{path} is left behind"));
+        }
+        let queue = Recipe::Queue.path();
+        let items = history.children(queue, history.end()).into_iter();
+        let data = items.filter_map(|name| {
+            let node = history.get(&format!("{queue}/{name}"), history.end())?;
+            node.data.clone()
+        });
+        let data: Vec<Bytes> = data.collect();
+        let is_there = |item: &str| {
+            let mut data = data.iter();
+            data.any(|data| data.windows(item.len()).any(|part| part == item.as_bytes()))
+        };
+        let mut put = self.put.iter();
+        match put.find(|item| !self.taken.contains(*item) && !is_there(item)) {
+            Some(item) => Err(format!("{item} was put, and nobody has taken it")),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A transaction of a contender.
+fn judge(entry: &Entry, history: &History) -> Held {
+    let txn = &entry.txn.txn;
+    let parts = match txn {
+        _ if has_failed(txn) => &[],
+        Txn::Multi(parts) => &parts[..],
+        txn => std::slice::from_ref(txn),
+    };
+    for part in parts {
+        if let Txn::Delete { path } = part
+            && &**path == Recipe::UnfairElection.path()
+        {
+            own_is_deleted(path, entry, history)?;
+        }
+        let Txn::SetData(set) = part else { continue };
+        if &*set.path == FENCED {
+            let path = String::from_utf8_lossy(set.data.as_deref().unwrap_or_default());
+            if history.get(&path, entry.zxid).is_none() {
+                return Err(format!("{path} is gone, and its holder writes"));
+            }
+            in_turn(&path, entry.zxid, history)?;
+        }
+    }
+    Ok(())
+}
+
+/// Only the leader deletes the leader's znode.
+fn own_is_deleted(path: &str, entry: &Entry, history: &History) -> Held {
+    let session = entry.txn.header.session;
+    let before = history.get(path, Zxid(entry.zxid.0 - 1));
+    match before.map(|node| node.owner) {
+        Some(owner) if owner != session => {
+            let text = format!("session {session} deletes {path}, which session {owner} has made");
+            Err(text)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether nobody is ahead of a contender in its directory, whom it would have to wait for. Who comes
+/// later with a lower number is none: a reader that was a writer, or that wanted to be one.
+fn in_turn(path: &str, at: Zxid, history: &History) -> Held {
+    let (directory, name) = (parent_of(path), path.rsplit('/').next().unwrap_or_default());
+    let Some(own) = place_of(name) else {
+        // There is one znode for all.
+        return Ok(());
+    };
+    let since = |name: &str| history.created_before(&format!("{directory}/{name}"), at);
+    let own_since = since(name);
+    let is_ahead = |name: &&str| {
+        let excludes =
+            |other: Place| other.number < own.number && !(own.is_shared && other.is_shared);
+        place_of(name).is_some_and(excludes) && since(name) < own_since
+    };
+    let mut others = history.children(directory, at).into_iter();
+    match others.find(is_ahead) {
+        Some(ahead) => Err(format!("{path} has its turn, and {ahead} is ahead of it")),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,115 @@
+//! Recipes on simulated time: fresh seeds keep every promise, and each deliberate bug in the recipes
+//! and their client is caught.
+//!
+//! `ZOARIUM_SIMULATOR_FROM` repeats the seeds of an earlier run, `ZOARIUM_SIMULATOR_RECIPES` runs more.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use simulator::{Mutant, RECIPES_CAUGHT_BY, Recipe, RecipesReport, repeat_command, run_recipes};
+
+const SEEDS: u64 = 200;
+/// A change of the simulator gives seeds another meaning. Then one of the next must do.
+const SEEDS_MAX: u64 = 300;
+/// What is granted, put or taken of each recipe on average in a seed that has it.
+const DONE_MIN: usize = 40;
+
+fn number(name: &str) -> Option<u64> {
+    std::env::var(name).ok()?.parse().ok()
+}
+
+/// The time in milliseconds, with room for more seeds behind it.
+fn fresh() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let millis = since.expect("the clock is behind 1970").as_millis();
+    u64::try_from(millis).expect("a time of this age") << 16
+}
+
+/// Does this on every processor, and gives what each has found.
+fn everywhere<T: Send>(work: impl Fn() -> Vec<T> + Sync) -> Vec<T> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(&work)).collect();
+        let joined = workers.into_iter().map(|worker| worker.join());
+        joined.flat_map(|found| found.expect("a worker")).collect()
+    })
+}
+
+#[test]
+fn recipes_keep_every_promise() {
+    let from = number("ZOARIUM_SIMULATOR_FROM").unwrap_or_else(fresh);
+    let count = number("ZOARIUM_SIMULATOR_RECIPES").unwrap_or(SEEDS);
+    println!("{count} seeds from {from}");
+    let next = AtomicU64::new(from);
+    let reports: Vec<(u64, RecipesReport)> = everywhere(|| {
+        let seeds = std::iter::from_fn(|| Some(next.fetch_add(1, Ordering::Relaxed)));
+        let seeds = seeds.take_while(|seed| *seed < from + count);
+        seeds
+            .map(|seed| (seed, run_recipes(seed, None, None, false)))
+            .collect()
+    });
+    let failed = reports.iter().filter_map(|(seed, ran)| {
+        let violation = ran.report.violation.as_ref()?;
+        let command = repeat_command(*seed, None);
+        let (invariant, text) = (violation.invariant, &violation.text);
+        Some(format!("{invariant}: {text}\n  {command} --recipes"))
+    });
+    let failed: Vec<String> = failed.collect();
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+    // Runs in which nothing happens keep every promise.
+    let mut done: BTreeMap<Recipe, (usize, usize)> = BTreeMap::new();
+    for (recipe, times) in reports.iter().flat_map(|(_, ran)| &ran.done) {
+        let (seeds, sum) = done.entry(*recipe).or_default();
+        *seeds += 1;
+        *sum += times;
+    }
+    println!("{done:?}");
+    for recipe in Recipe::ALL {
+        let (seeds, sum) = done.get(&recipe).copied().unwrap_or_default();
+        assert!(sum > DONE_MIN * seeds && seeds > 0, "{recipe:?}: {done:?}");
+    }
+}
+
+/// Recipes with a task of their own beside that of the application (`LeaderLatch`, `UnfairElection`,
+/// a dropped item of a `Queue`) are not among these: tokio's `watch` draws lots over who hears first.
+#[test]
+fn a_seed_of_recipes_repeats_itself() {
+    for recipe in [
+        Recipe::Mutex,
+        Recipe::ReadWriteLock,
+        Recipe::Semaphore,
+        Recipe::LeaderSelector,
+    ] {
+        let ran = || run_recipes(7, Some(recipe), None, false);
+        assert_eq!(ran(), ran());
+    }
+}
+
+/// The first of some seeds that is red with the mutant, and not without it.
+fn caught(mutant: Mutant, recipe: Recipe, from: u64) -> Option<u64> {
+    let is_red = |seed, mutant| {
+        let ran = run_recipes(seed, Some(recipe), mutant, false);
+        ran.report.violation.is_some()
+    };
+    (from..from + SEEDS_MAX).find(|seed| is_red(*seed, Some(mutant)) && !is_red(*seed, None))
+}
+
+#[test]
+fn every_mutant_of_the_recipes_is_caught() {
+    let next = AtomicUsize::new(0);
+    let missed: Vec<Mutant> = everywhere(|| {
+        let mut missed = Vec::new();
+        while let Some((mutant, recipe, seed)) =
+            RECIPES_CAUGHT_BY.get(next.fetch_add(1, Ordering::Relaxed))
+        {
+            match caught(*mutant, *recipe, *seed) {
+                Some(found) if found == *seed => {}
+                Some(found) => println!("{mutant:?} is caught by {found}, not by {seed} any more"),
+                None => missed.push(*mutant),
+            }
+        }
+        missed
+    });
+    assert!(missed.is_empty(), "not caught: {missed:?}");
+}
