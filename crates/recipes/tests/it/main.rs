@@ -10,6 +10,7 @@ mod ensembles;
 mod foreign;
 mod layouts;
 mod locks;
+mod mixed;
 mod others;
 mod proxy;
 mod queues;

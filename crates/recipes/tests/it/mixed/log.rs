@@ -1,0 +1,69 @@
+//! The transactions of a server, from its files.
+//!
+//! ```text
+//! file    16 bytes, then records, then zeros
+//! record  checksum i64 | length i32 | transaction | 0x42
+//! ```
+
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use jute::{Decode, Limits, Reader};
+use proto::txn::TxnRecord;
+
+const FILE_HEADER_BYTES: usize = 16;
+const CHECKSUM_BYTES: usize = 8;
+const COUNTER: i64 = 0xffff_ffff;
+
+/// All transactions of a stopped server, in their order; none may be missing between two of them.
+pub(super) fn transactions(data_dir: &Path) -> Vec<TxnRecord> {
+    let mut records: Vec<TxnRecord> = Vec::new();
+    for file in files(&data_dir.join("version-2")) {
+        let bytes = Bytes::from(std::fs::read(&file).unwrap());
+        for payload in payloads(&bytes) {
+            let limits = Limits::from_max_buffer(payload.len(), 0);
+            let mut input = Reader::with_limits(payload, limits);
+            let record = TxnRecord::decode(&mut input);
+            records.push(record.unwrap_or_else(|error| panic!("{}: {error}", file.display())));
+        }
+    }
+    for pair in records.windows(2) {
+        let (before, after) = (pair[0].header.zxid.0, pair[1].header.zxid.0);
+        let begins_an_epoch = after >> 32 > before >> 32 && after & COUNTER == 1;
+        assert!(
+            after == before + 1 || begins_an_epoch,
+            "transactions are missing from {before:#x} to {after:#x}"
+        );
+    }
+    records
+}
+
+/// `log.<zxid>`, by their zxids.
+fn files(dir: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(dir).unwrap();
+    let mut found: Vec<(u64, PathBuf)> = entries
+        .filter_map(|entry| {
+            let path = entry.unwrap().path();
+            let zxid = path.file_name()?.to_str()?.strip_prefix("log.")?;
+            Some((u64::from_str_radix(zxid, 16).ok()?, path))
+        })
+        .collect();
+    found.sort();
+    found.into_iter().map(|(_, path)| path).collect()
+}
+
+/// The records of a file up to the zeros, or to one that a kill has cut.
+fn payloads(bytes: &Bytes) -> Vec<Bytes> {
+    let mut found = Vec::new();
+    let mut at = FILE_HEADER_BYTES + CHECKSUM_BYTES;
+    while let Some(length) = bytes.get(at..).and_then(|rest| rest.first_chunk()) {
+        let length = usize::try_from(i32::from_be_bytes(*length)).unwrap();
+        let (begin, end) = (at + 4, at + 4 + length);
+        if length == 0 || bytes.get(end) != Some(&b'B') {
+            break;
+        }
+        found.push(bytes.slice(begin..end));
+        at = end + 1 + CHECKSUM_BYTES;
+    }
+    found
+}

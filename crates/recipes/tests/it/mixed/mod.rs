@@ -1,0 +1,326 @@
+//! Mixed queues: our recipes, stock Curator's and stock kazoo's contend for locks and leaderships of
+//! one ensemble while contenders and servers are killed. The transaction log tells afterwards whether
+//! ever two held at once, and whether they held in their order.
+//!
+//! - `ZOARIUM_MIXED_SECONDS`: how long there are kills, 20 unless given.
+//! - `ZOARIUM_MIXED_SEED`: repeats the choices, though not their exact moments.
+//!
+//! Stock Curator and stock kazoo never share a queue: neither waits for the other.
+
+mod contenders;
+mod judge;
+mod log;
+mod ours;
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use client::{Client, Create};
+use fastrand::Rng;
+use tests::Flavour::Zoarium;
+use tests::ensemble::{Ensemble, EnsembleBuilder};
+use tests::{or_skip, wait_for, wait_until};
+use tokio::runtime::Runtime;
+
+use contenders::Contender;
+use judge::Judge;
+
+/// Short, because a queue stands still for so long after each kill; servers with ticks of 300 ms
+/// grant it.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long a paused contender stands still: its session is over by then.
+const PAUSE: Duration = Duration::from_secs(5);
+/// From the moment that all queues move again to the next disturbance.
+const CALM_MS: std::ops::Range<u64> = 0..1500;
+/// Long enough for any machine; only a failing test takes it.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Contenders stop their turns when this is there.
+const STOP: &str = "/stop";
+/// Below it a directory for each queue, and one in it for each kind of contender.
+const RECORDS: &str = "/records";
+/// How many a holder writes at most before it lets go: so many that who is paused is often a holder.
+const RECORDS_OF_A_TURN: usize = 10;
+const OURS: &str = "ours";
+const KINDS: [&str; 3] = [OURS, "Curator", "kazoo"];
+
+/// A directory in which contenders stand.
+struct QueueKind {
+    name: &'static str,
+    directory: &'static str,
+    /// In front of the numbers.
+    word: &'static str,
+    /// Who contends with ours.
+    others: &'static str,
+}
+
+const fn kind(
+    name: &'static str,
+    directory: &'static str,
+    word: &'static str,
+    others: &'static str,
+) -> QueueKind {
+    QueueKind {
+        name,
+        directory,
+        word,
+        others,
+    }
+}
+
+const QUEUES: [QueueKind; 5] = [
+    kind("mutex", "/queues/mutex", "-lock-", "Curator"),
+    kind("selector", "/queues/selector", "-lock-", "Curator"),
+    kind("latch", "/queues/latch", "-latch-", "Curator"),
+    kind("lock", "/queues/lock", "__lock__", "kazoo"),
+    kind("election", "/queues/election", "__lock__", "kazoo"),
+];
+
+/// Turns of each kind in each queue that the run goes on for, at least.
+const TURNS_MIN: usize = 4;
+/// Changes of holder in each queue.
+const CHANGES_MIN: usize = 2 * TURNS_MIN - 1;
+
+fn queue(name: &str) -> &'static QueueKind {
+    let mut queues = QUEUES.iter();
+    queues.find(|queue| queue.name == name).unwrap()
+}
+
+fn setting<T: std::str::FromStr>(name: &str) -> Option<T> {
+    let text = std::env::var(name).ok()?;
+    let value = text.parse().ok();
+    Some(value.unwrap_or_else(|| panic!("{name} cannot be {text:?}")))
+}
+
+/// The ensemble, its contenders, and who disturbs them.
+struct Mixed {
+    ensemble: Ensemble,
+    contenders: Vec<Contender>,
+    runtime: Runtime,
+    client: Client,
+    rng: Rng,
+    /// What is to come, so that each kind comes as often as it should also in a short run.
+    disturbances: Vec<Disturbance>,
+    done: BTreeMap<Disturbance, usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Disturbance {
+    KillContender,
+    PauseContender,
+    KillServer,
+}
+
+const DISTURBANCES: [Disturbance; 5] = [
+    Disturbance::KillContender,
+    Disturbance::KillContender,
+    Disturbance::PauseContender,
+    Disturbance::PauseContender,
+    Disturbance::KillServer,
+];
+
+impl Mixed {
+    fn start(ensemble: Ensemble, programs: &contenders::Programs, seed: u64) -> Mixed {
+        let servers = ensemble.addresses(&ensemble.ids()).join(",");
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .unwrap();
+        let client = runtime.block_on(crate::support::connect(&servers));
+        let mixed = Mixed {
+            contenders: Vec::new(),
+            ensemble,
+            runtime,
+            client,
+            rng: Rng::with_seed(seed),
+            disturbances: Vec::new(),
+            done: BTreeMap::new(),
+        };
+        mixed.make("/queues");
+        mixed.make(RECORDS);
+        for queue in &QUEUES {
+            // Not as a container, which goes when it is empty: numbers would begin anew.
+            mixed.make(queue.directory);
+            mixed.make(&format!("{RECORDS}/{}", queue.name));
+            for kind in [OURS, queue.others] {
+                mixed.make(&records_of(queue, kind));
+            }
+        }
+        Mixed {
+            contenders: programs.start(&servers),
+            ..mixed
+        }
+    }
+
+    fn make(&self, path: &str) {
+        let persistent = Create::persistent();
+        let made = self.client.create(path, "", &persistent);
+        self.runtime.block_on(made).unwrap();
+    }
+
+    /// How many children a znode has; none if there is no answer.
+    fn children(&self, path: &str) -> Option<usize> {
+        let found = self.runtime.block_on(self.client.exists(path));
+        usize::try_from(found.ok()??.num_children).ok()
+    }
+
+    /// Whether each kind has had so many turns in each queue.
+    fn has_turns(&self, turns: usize) -> bool {
+        let records = turns * RECORDS_OF_A_TURN;
+        QUEUES.iter().all(|queue| {
+            let kinds = [OURS, queue.others];
+            let counts = kinds.map(|kind| self.children(&records_of(queue, kind)));
+            counts.iter().all(|count| *count >= Some(records))
+        })
+    }
+
+    /// How many records there are in each queue.
+    fn records(&self) -> Vec<Option<usize>> {
+        let count = |queue: &QueueKind| {
+            let [ours, others] = [OURS, queue.others].map(|kind| records_of(queue, kind));
+            Some(self.children(&ours)? + self.children(&others)?)
+        };
+        QUEUES.iter().map(count).collect()
+    }
+
+    /// Waits until there are new records in each queue: whoever held when somebody was killed has gone,
+    /// and who is paused next may well be a holder.
+    fn wait_until_all_move(&mut self) {
+        let before = self.records();
+        wait_for("a queue that moves", PATIENCE, || {
+            self.contenders.iter_mut().for_each(Contender::see_to);
+            let now = self.records();
+            let mut both = before.iter().zip(&now);
+            both.all(|(before, now)| now > before).then_some(())
+        });
+    }
+
+    fn disturb(&mut self) {
+        if self.disturbances.is_empty() {
+            self.disturbances = DISTURBANCES.to_vec();
+            self.rng.shuffle(&mut self.disturbances);
+        }
+        let disturbance = self.disturbances.pop().unwrap();
+        match disturbance {
+            Disturbance::KillContender => {
+                let victim = self.rng.usize(..self.contenders.len());
+                self.contenders[victim].kill_and_start();
+            }
+            Disturbance::PauseContender => {
+                let victim = self.rng.usize(..self.contenders.len());
+                self.contenders[victim].pause(PAUSE);
+            }
+            Disturbance::KillServer => {
+                let victim = self.rng.choice(self.ensemble.ids()).unwrap();
+                self.ensemble.member_mut(victim).kill();
+                self.ensemble.wait_until_all_serve();
+                self.ensemble.start(victim);
+                self.ensemble.wait_until_all_serve();
+            }
+        }
+        *self.done.entry(disturbance).or_default() += 1;
+    }
+
+    /// Kills and pauses for a while, and then goes on until all have had their turns.
+    fn run(&mut self, time: Duration) {
+        wait_for("first turns", PATIENCE, || self.has_turns(1).then_some(()));
+        let end = Instant::now() + time;
+        while Instant::now() < end {
+            self.disturb();
+            self.wait_until_all_move();
+            let calm = Duration::from_millis(self.rng.u64(CALM_MS));
+            let contenders = &mut self.contenders;
+            wait_until(calm.min(end - Instant::now().min(end)), || {
+                contenders.iter_mut().for_each(Contender::see_to);
+                None::<()>
+            });
+        }
+        self.contenders.iter_mut().for_each(Contender::resume);
+        wait_for("turns", PATIENCE, || {
+            self.has_turns(TURNS_MIN + 1).then_some(())
+        });
+    }
+
+    /// Lets all contenders come to their end, and then the servers.
+    fn stop(&mut self) {
+        let stop = || {
+            let persistent = Create::persistent();
+            let made = self.client.create(STOP, "", &persistent);
+            let made = self.runtime.block_on(made);
+            let is_there = made.is_ok() || self.children(STOP).is_some();
+            is_there.then_some(())
+        };
+        wait_for("a word to stop", PATIENCE, stop);
+        for contender in &mut self.contenders {
+            contender.wait_for_end(PATIENCE);
+        }
+        for queue in &QUEUES {
+            wait_for("an empty queue", PATIENCE, || {
+                (self.children(queue.directory) == Some(0)).then_some(())
+            });
+        }
+    }
+
+    /// What the log of one server says. Of a server that has missed transactions and got a snapshot
+    /// instead they are not in its log, so it is the longest of all.
+    fn judge(&mut self) -> Judge {
+        let paths = QUEUES.iter().flat_map(|queue| {
+            let kinds = [OURS, queue.others];
+            kinds.map(|kind| (queue.name, self.children(&records_of(queue, kind)).unwrap()))
+        });
+        let mut written = BTreeMap::new();
+        for (name, count) in paths {
+            *written.entry(name).or_insert(0) += count;
+        }
+        for id in self.ensemble.ids() {
+            self.ensemble.member_mut(id).terminate();
+        }
+        let ids = self.ensemble.ids().into_iter();
+        let logs = ids.map(|id| log::transactions(&self.ensemble.member(id).data_dir()));
+        let transactions = logs.max_by_key(Vec::len).unwrap();
+        let mut judge = Judge::default();
+        for record in transactions {
+            let seen = judge.see(record.header.session, &record.txn);
+            seen.unwrap_or_else(|fault| panic!("at {}: {fault}", record.header.zxid));
+        }
+        for (name, queue) in judge.queues() {
+            assert_eq!(queue.records, written[name], "{name}: the log is not whole");
+        }
+        judge
+    }
+}
+
+fn records_of(queue: &QueueKind, kind: &str) -> String {
+    format!("{RECORDS}/{}/{kind}", queue.name)
+}
+
+#[test]
+fn one_holds_at_a_time_and_in_order_whoever_is_killed() {
+    let Some(programs) = or_skip("mixed queues", contenders::Programs::find()) else {
+        return;
+    };
+    let seconds = setting("ZOARIUM_MIXED_SECONDS").unwrap_or(20);
+    let seed = setting("ZOARIUM_MIXED_SEED").unwrap_or_else(|| fastrand::u64(..));
+    println!("ZOARIUM_MIXED_SEED={seed} ZOARIUM_MIXED_SECONDS={seconds}");
+    let ensemble = EnsembleBuilder::new(&[Zoarium; 3]).start().unwrap();
+    let mut mixed = Mixed::start(ensemble, &programs, seed);
+    mixed.run(Duration::from_secs(seconds));
+    mixed.stop();
+    let judge = mixed.judge();
+    println!("{:?}, {} writes came too late", mixed.done, judge.refused);
+    let mut queues = 0;
+    for (name, seen) in judge.queues() {
+        queues += 1;
+        println!(
+            "{name}: {} records, {} changes of holder, turns {:?}",
+            seen.records, seen.changes, seen.held
+        );
+        assert!(seen.changes >= CHANGES_MIN, "{name}: {}", seen.changes);
+        for kind in [OURS, queue(name).others] {
+            assert!(seen.held[kind] >= TURNS_MIN, "{name}: {:?}", seen.held);
+        }
+        assert!(seen.left().is_empty(), "{name}: {:?}", seen.left());
+    }
+    assert_eq!(queues, QUEUES.len());
+}
