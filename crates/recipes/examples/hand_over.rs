@@ -1,0 +1,111 @@
+//! How quickly a lock and a leadership change hands with these recipes: one of the three programs that
+//! `tests/performance_recipes.py` compares.
+//!
+//! ```text
+//! hand_over HOST:PORT
+//! ```
+//!
+//! A line on standard input asks for a measurement, a line on standard output answers:
+//!
+//! | asked | answered |
+//! |---|---|
+//! | `lock PATH SECONDS SESSIONS` | how often the lock was taken, and the seconds that went by |
+//! | `election PATH ROUNDS` | for each change of leader its microseconds |
+
+use std::io::{BufRead, Write};
+use std::time::{Duration, Instant};
+
+use client::{Client, Options};
+use recipes::{LeaderLatch, Mutex};
+
+/// As the other programs ask for it.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(30);
+/// From the start of a candidate to the next change: it waits for its turn by then.
+const REST: Duration = Duration::from_millis(20);
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    let servers = std::env::args().nth(1).ok_or("HOST:PORT is missing")?;
+    for line in std::io::stdin().lock().lines() {
+        let line = line?;
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let answer = match words[..] {
+            ["lock", path, seconds, sessions] => {
+                let time = Duration::from_secs_f64(seconds.parse()?);
+                take_turns(&servers, path, time, sessions.parse()?).await?
+            }
+            ["election", path, rounds] => change_leaders(&servers, path, rounds.parse()?).await?,
+            _ => return Err(format!("what is {line:?}?").into()),
+        };
+        println!("{answer}");
+        std::io::stdout().flush()?;
+    }
+    Ok(())
+}
+
+async fn connect(servers: &str) -> Result<Client, Failure> {
+    let options = Options::new(servers)
+        .with_session_timeout(SESSION_TIMEOUT)
+        .with_renewal();
+    Ok(Client::connect(options).await?)
+}
+
+/// Each session takes the lock and lets go at once, again and again.
+async fn take_turns(
+    servers: &str,
+    path: &str,
+    time: Duration,
+    sessions: usize,
+) -> Result<String, Failure> {
+    let mut clients = Vec::new();
+    for _ in 0..sessions {
+        clients.push(connect(servers).await?);
+    }
+    let began = Instant::now();
+    let mut tasks = Vec::new();
+    for client in clients {
+        let mutex = Mutex::new(&client, path)?;
+        tasks.push(tokio::spawn(async move {
+            let mut taken = 0_u64;
+            while began.elapsed() < time {
+                mutex.acquire().await?.release().await?;
+                taken += 1;
+            }
+            let elapsed = began.elapsed();
+            client.close().await?;
+            Ok::<_, Failure>((taken, elapsed))
+        }));
+    }
+    let (mut taken, mut elapsed) = (0, Duration::ZERO);
+    for task in tasks {
+        let (its, end) = task.await??;
+        taken += its;
+        elapsed = elapsed.max(end);
+    }
+    Ok(format!("{taken} {}", elapsed.as_secs_f64()))
+}
+
+/// Two candidates; whoever leads closes, and stands again when the other one leads.
+async fn change_leaders(servers: &str, path: &str, rounds: usize) -> Result<String, Failure> {
+    let clients = [connect(servers).await?, connect(servers).await?];
+    let mut leader = LeaderLatch::start(&clients[0], path, "")?;
+    leader.leads().await?;
+    let mut times = Vec::new();
+    for round in 1..=rounds {
+        let next = LeaderLatch::start(&clients[round % 2], path, "")?;
+        tokio::time::sleep(REST).await;
+        let began = Instant::now();
+        let closing = tokio::spawn(leader.close());
+        next.leads().await?;
+        times.push(began.elapsed().as_micros().to_string());
+        closing.await?;
+        leader = next;
+    }
+    leader.close().await;
+    for client in clients {
+        client.close().await?;
+    }
+    Ok(times.join(" "))
+}
