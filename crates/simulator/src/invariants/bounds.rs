@@ -18,8 +18,9 @@ pub(crate) struct HeldBack {
     pub(crate) requests: usize,
 }
 
-/// Most records of a group of the log, with all that clients may have under way.
-const UNSYNCED_MAX: usize = 2000;
+/// All that a learner may be sent as a DIFF: with recipes some thousand records are committed while
+/// it is away.
+const UNSYNCED_MAX: usize = 6000;
 /// What each client sends before it waits, of all clients, once more for connections that are gone.
 const REQUESTS_MAX: usize = 64;
 
