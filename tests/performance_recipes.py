@@ -5,8 +5,9 @@
 
 Our recipes, Curator's and kazoo's, each in one process, take turns at one Zoarium server on loopback
 with default settings. A lock has eight contenders, each with a session of its own, that hold it for no
-time. An election has two candidates; measured is the time from the word to close until the other one
-knows that it leads. Each program has warmed up before it counts, and the rounds of all alternate.
+time; ours lets go in two ways: it waits for the answer, as the others do, or it drops its guard and asks
+for its next turn. An election has two candidates; measured is the time from the word to close until the
+other one knows that it leads. Each program has warmed up before it counts, and the rounds of all alternate.
 """
 import argparse
 import os
@@ -22,6 +23,7 @@ FOREIGN = os.path.join(ROOT, "tests", "foreign")
 OURS = os.path.join(TARGET, "release", "examples", "hand_over")
 PYTHON = os.path.join(TARGET, "foreign", "kazoo", "bin", "python")
 GOAL = 1.5
+DROPPED = "ours, guards dropped"
 # As long as Java's compiler needs to have seen everything.
 WARM_UP_S, WARM_UP_CHANGES = 20, 500
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -59,10 +61,10 @@ def counts(server):
 
 
 class Program:
-    """One of the three, which answers a line for each line."""
+    """One that answers a line for each line."""
 
-    def __init__(self, name, command, server, log):
-        self.name, self.server, self.locks, self.elections = name, server, [], []
+    def __init__(self, name, command, server, log, how=()):
+        self.name, self.server, self.how, self.locks, self.elections = name, server, how, [], []
         self.process = subprocess.Popen(command + [server.address], stdin=subprocess.PIPE,
                                         stdout=subprocess.PIPE, stderr=log, text=True)
 
@@ -77,14 +79,17 @@ class Program:
         """Hand-overs a second; requests, syncs, and milliseconds of processors for one of them."""
         pids = [self.process.pid, self.server.process.pid]
         before, used = counts(self.server), [processor_seconds(pid) for pid in pids]
-        taken, elapsed = map(float, self.ask("lock", "/%s/lock" % self.name, seconds, sessions))
+        taken, elapsed = map(float, self.ask("lock", self.path("lock"), seconds, sessions, *self.how))
         after, now = counts(self.server), [processor_seconds(pid) for pid in pids]
         return [taken / elapsed] + [(b - a) / taken for a, b in zip(before, after)] + [
             (b - a) / taken * 1e3 for a, b in zip(used, now)]
 
     def election(self, rounds):
         """Milliseconds of each change."""
-        return [float(us) / 1e3 for us in self.ask("election", "/%s/leader" % self.name, rounds)]
+        return [float(us) / 1e3 for us in self.ask("election", self.path("leader"), rounds)]
+
+    def path(self, of):
+        return "/%s/%s" % (self.name.split(",")[0], of)
 
     def end(self):
         self.process.stdin.close()
@@ -98,8 +103,8 @@ def programs(server, home, log):
     logging = "-Dlogback.configurationFile=" + os.path.join(FOREIGN, "java", "logback.xml")
     java = ["java", "-Xmx1g", logging, "-cp", JARS + ":" + classes, "CuratorHandOver"]
     python = [PYTHON, os.path.join(FOREIGN, "python", "hand_over.py")]
-    return [Program(name, command, server, log)
-            for name, command in (("ours", [OURS]), ("Curator", java), ("kazoo", python))]
+    return [Program("ours", [OURS], server, log), Program(DROPPED, [OURS], server, log, ["drop"]),
+            Program("Curator", java, server, log), Program("kazoo", python, server, log)]
 
 
 def spread(values, form="%.0f"):
@@ -110,23 +115,25 @@ def p99(values):
     return sorted(values)[int(len(values) * 0.99)]
 
 
-def measure(all_three, a):
-    for program in all_three:
+def measure(everyone, a):
+    for program in everyone:
         say("warm up", program.name)
         program.lock(a.warm_up, a.sessions)
-        program.election(a.warm_up_changes)
+        if not program.how:
+            program.election(a.warm_up_changes)
     for number in range(a.rounds):
         say("round", number + 1)
-        for program in all_three:
+        for program in everyone:
             program.locks.append(program.lock(a.seconds, a.sessions))
-        for program in all_three:
-            program.elections.append(program.election(a.changes))
+        for program in everyone:
+            if not program.how:
+                program.elections.append(program.election(a.changes))
 
 
-def share_of_others(all_three, work):
+def share_of_others(everyone, work):
     """The share of the processors' time that neither the server nor the programs took meanwhile."""
     def used():
-        processes = [program.process for program in all_three] + [all_three[0].server.process]
+        processes = [program.process for program in everyone] + [everyone[0].server.process]
         return [busy_seconds(), sum(processor_seconds(one.pid) for one in processes)]
 
     before, began = used(), time.monotonic()
@@ -142,12 +149,12 @@ def lone(server, op):
     return statistics.median(one["latency_us"]["p50"] / 1e3 for one in side["rounds"])
 
 
-def tables(all_three):
-    ours = all_three[0]
+def tables(everyone):
+    ours = everyone[0]
     row("lock, eight sessions", "hand-overs a second, median (range)", "ours / it, round by round", "requests",
         "syncs", "CPU ms of the program", "CPU ms of the server")
     row(*["---"] * 7)
-    for program in all_three:
+    for program in everyone:
         columns = list(zip(*program.locks))
         ratios = [mine[0] / its[0] for mine, its in zip(ours.locks, program.locks)]
         row(program.name, spread(columns[0]), spread(ratios, "%.2f"),
@@ -155,15 +162,17 @@ def tables(all_three):
     print()
     row("change of leader", "median of all", "p99 of all", "medians of the rounds", "it / ours, round by round")
     row(*["---"] * 5)
-    for program in all_three:
+    for program in (one for one in everyone if one.elections):
         every = [ms for times in program.elections for ms in times]
         medians = [statistics.median(times) for times in program.elections]
         ratios = [its / statistics.median(mine) for its, mine in zip(medians, ours.elections)]
         row(program.name, "%.2f ms" % statistics.median(every), "%.2f ms" % p99(every),
             spread(medians, "%.2f"), spread(ratios, "%.2f"))
-    for other in all_three[1:]:
-        ratio = statistics.median(mine[0] / its[0] for mine, its in zip(ours.locks, other.locks))
-        print("\n%s: %.2f, goal %.1f, %s" % (other.name, ratio, GOAL, "met" if ratio >= GOAL else "missed"))
+    for own in everyone[:2]:
+        for other in everyone[2:]:
+            ratios = [mine[0] / its[0] for mine, its in zip(own.locks, other.locks)]
+            verdict = "met" if statistics.median(ratios) >= GOAL else "missed"
+            print("\n%s / %s: %s, goal %.1f, %s" % (own.name, other.name, spread(ratios, "%.2f"), GOAL, verdict))
 
 
 def main():
@@ -181,15 +190,15 @@ def main():
     with tempfile.TemporaryDirectory(dir=a.dir) as home, open(os.path.join(home, "log"), "ab") as log:
         server = Server("Zoarium", os.path.join(home, "zoarium"), "4lw.commands.whitelist=*\n")
         server.start()
-        all_three = []
+        everyone = []
         try:
-            all_three = programs(server, home, log)
-            others = share_of_others(all_three, lambda: measure(all_three, a))
-            tables(all_three)
+            everyone = programs(server, home, log)
+            others = share_of_others(everyone, lambda: measure(everyone, a))
+            tables(everyone)
             print("\nA lone set takes %.2f ms, a lone get %.2f ms (p50). Others took %.0f percent of the "
                   "processors' time." % (lone(server, "set"), lone(server, "get"), others * 100))
         finally:
-            for program in all_three:
+            for program in everyone:
                 program.end()
             server.stop()
 

@@ -94,7 +94,7 @@ impl Client {
     /// session lives, such as deleting an ephemeral at a path that others use, too.
     ///
     /// # Errors
-    /// [`Error::SessionExpired`](crate::Error::SessionExpired), and nothing was sent, if another session
+    /// [`Error::SessionExpired`], and nothing was sent, if another session
     /// has followed.
     pub async fn delete_in(&self, session: SessionId, path: &str, version: i32) -> Result<()> {
         let record = path_version(&self.outside(path), version);

@@ -10,6 +10,7 @@
 //! | asked | answered |
 //! |---|---|
 //! | `lock PATH SECONDS SESSIONS` | how often the lock was taken, and the seconds that went by |
+//! | `lock PATH SECONDS SESSIONS drop` | the same, with guards that are dropped instead of released |
 //! | `election PATH ROUNDS` | for each change of leader its microseconds |
 
 use std::io::{BufRead, Write};
@@ -34,7 +35,11 @@ async fn main() -> Result<(), Failure> {
         let answer = match words[..] {
             ["lock", path, seconds, sessions] => {
                 let time = Duration::from_secs_f64(seconds.parse()?);
-                take_turns(&servers, path, time, sessions.parse()?).await?
+                take_turns(&servers, path, time, sessions.parse()?, false).await?
+            }
+            ["lock", path, seconds, sessions, "drop"] => {
+                let time = Duration::from_secs_f64(seconds.parse()?);
+                take_turns(&servers, path, time, sessions.parse()?, true).await?
             }
             ["election", path, rounds] => change_leaders(&servers, path, rounds.parse()?).await?,
             _ => return Err(format!("what is {line:?}?").into()),
@@ -52,12 +57,14 @@ async fn connect(servers: &str) -> Result<Client, Failure> {
     Ok(Client::connect(options).await?)
 }
 
-/// Each session takes the lock and lets go at once, again and again.
+/// Each session takes the lock and lets go at once, again and again: it waits until the server has
+/// said that it is let go, or drops the guard and asks for its next turn.
 async fn take_turns(
     servers: &str,
     path: &str,
     time: Duration,
     sessions: usize,
+    are_dropped: bool,
 ) -> Result<String, Failure> {
     let mut clients = Vec::new();
     for _ in 0..sessions {
@@ -70,7 +77,11 @@ async fn take_turns(
         tasks.push(tokio::spawn(async move {
             let mut taken = 0_u64;
             while began.elapsed() < time {
-                mutex.acquire().await?.release().await?;
+                let guard = mutex.acquire().await?;
+                match are_dropped {
+                    true => drop(guard),
+                    false => drop(guard.release().await?),
+                }
                 taken += 1;
             }
             let elapsed = began.elapsed();

@@ -23,7 +23,7 @@ pub struct EnsembleBuilder {
 
 impl EnsembleBuilder {
     /// Voters of these flavours on the loopback address, with short ticks (300 ms; sessions up to
-    /// two minutes), every four-letter word allowed, no admin server.
+    /// ten minutes), every four-letter word allowed, no admin server.
     pub fn new(voters: &[Flavour]) -> EnsembleBuilder {
         let builder = EnsembleBuilder {
             voters: voters.to_vec(),
@@ -38,7 +38,7 @@ impl EnsembleBuilder {
             .setting("tickTime", "300")
             .setting("initLimit", "20")
             .setting("syncLimit", "8")
-            .setting("maxSessionTimeout", "120000")
+            .setting("maxSessionTimeout", "600000")
             .setting("maxClientCnxns", "0")
             .setting("admin.enableServer", "false")
             .setting("4lw.commands.whitelist", "*")

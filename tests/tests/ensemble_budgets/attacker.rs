@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use proto::request::{Request, flags};
 use tests::RawSession;
-use tests::ensemble::{Ensemble, SESSION_TIMEOUT_MS};
+use tests::ensemble::Ensemble;
 use tests::requests::create;
 
 /// Almost all that a request may be long.
@@ -13,10 +13,14 @@ pub(crate) const LONG: usize = 1_000_000;
 /// Longer than any answer takes.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Of the sessions of attackers, who do not ping: while a server is busy with what they have asked for,
+/// nothing keeps the session alive. Longer than any test takes on a slow machine.
+pub(crate) const ATTACKER_TIMEOUT_MS: i32 = 600_000;
+
 /// A session of the attacker's at this member.
 pub(crate) fn attacker(ensemble: &Ensemble, id: u64) -> RawSession {
     let address = ensemble.member(id).client_address().to_string();
-    let session = RawSession::open(&address, None, SESSION_TIMEOUT_MS);
+    let session = RawSession::open(&address, None, ATTACKER_TIMEOUT_MS);
     let mut session = session.expect("a session for the attacker");
     session.set_patience(PATIENCE);
     session

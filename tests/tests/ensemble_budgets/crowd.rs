@@ -14,11 +14,10 @@ use proto::{SessionId, Xid, Zxid};
 use tests::ensemble::Ensemble;
 use tokio::net::TcpSocket;
 
+use crate::attacker::ATTACKER_TIMEOUT_MS;
+
 /// Connections of one address: `maxClientCnxns` where nothing is set.
 pub(crate) const OF_ADDRESS: usize = 60;
-
-/// They say nothing while they wait for an answer, which a slow machine makes long.
-const CROWD_TIMEOUT_MS: i32 = 120_000;
 
 /// Bytes that the system of a slow reader takes in.
 const BUFFER_SMALL: u32 = 4 << 10;
@@ -57,7 +56,7 @@ pub(crate) fn with_sessions(mut streams: Vec<TcpStream>) -> Vec<TcpStream> {
     let request = ConnectRequest {
         protocol_version: 0,
         last_zxid_seen: Zxid::ZERO,
-        timeout_ms: CROWD_TIMEOUT_MS,
+        timeout_ms: ATTACKER_TIMEOUT_MS,
         session_id: SessionId::NONE,
         password: Some(Bytes::from_static(&[0; 16])).into(),
         read_only: Some(false),

@@ -104,7 +104,7 @@ fn a_client_that_is_not_read_from_is_not_too_slow() {
     };
     let builder = ServerBuilder::new(Flavour::Zoarium)
         .after(&faults.commands(1))
-        .setting("maxSessionTimeout", "120000")
+        .setting("maxSessionTimeout", "600000")
         .property("zookeeper.nio.sessionlessCnxnTimeout", STILL_MS);
     let Some(server) = or_skip(WHAT, builder.start()) else {
         return;
