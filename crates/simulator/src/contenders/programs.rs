@@ -288,8 +288,7 @@ impl Contender<'_> {
             };
             guard
         };
-        // A reader that was a writer may have lost that lock meanwhile, and waits for nobody: what
-        // it holds is certain only as long as the writer's znode was there.
+        // Without a check: readers share, so that their writes need not come in turn.
         let what = (guard.path(), guard.token());
         self.hold(what, None, guard.in_doubt()).await;
         guard.release().await.map(drop)
