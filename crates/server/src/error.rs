@@ -104,6 +104,11 @@ pub enum StartError {
         /// The system's answer.
         source: io::Error,
     },
+    /// There are no random numbers: session ids would repeat.
+    #[error(
+        "the system gives no random numbers, which session ids start with: {0} (the server needs getrandom(2) or /dev/urandom)"
+    )]
+    Random(io::Error),
     /// A thread cannot be started.
     #[error("cannot start the {name} thread: {source}")]
     Thread {
@@ -125,6 +130,7 @@ impl StartError {
             | Self::BindExporter { .. }
             | Self::Thread { .. }
             | Self::Backup { .. }
+            | Self::Random(_)
             | Self::Audit { .. } => 1,
             Self::Unsupported(refusal) => refusal.exit_code,
             Self::Members(_)

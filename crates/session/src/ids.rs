@@ -2,10 +2,10 @@
 
 use proto::SessionId;
 
-/// Gives out session ids: the server's id in the top byte, the start time in the next five, a
-/// counter that starts at 0 in the last two (and may run into the time's bits).
+/// Gives out session ids: the server's id in the top byte, the start in the next five, a counter
+/// that starts at 0 in the last two (and may run into the start's bits).
 ///
-/// Source: SessionTrackerImpl.initializeNextSessionId; differs: 0 is
+/// Source: SessionTrackerImpl.initializeNextSessionId; differs: the start is a time there, and 0 is
 /// never given out, because it means "no session" on the wire.
 #[derive(Debug, Clone)]
 pub struct SessionIds {
@@ -18,16 +18,20 @@ impl SessionIds {
 
     /// Ids of one run of a server.
     ///
-    /// `server_id` is the low byte of the server's `myid`. `now_ms` may count from anywhere, but
-    /// should be later than at every earlier start on the same data, or ids could repeat: whoever
-    /// takes them leaves out those of living sessions. Only its low 40 bits (34 years) are used.
-    pub fn new(server_id: u8, now_ms: i64) -> Self {
-        let time = (now_ms.cast_unsigned() << 24) >> 8;
+    /// `server_id` is the low byte of the server's `myid`. `start` is to be another one at every
+    /// start on the same data, or ids repeat. Whoever takes them leaves out those of living
+    /// sessions, but a password follows from its id: who still holds a session that is over could
+    /// take over the new one. A wall clock does not do, because it may stand at the same time at
+    /// each start. Only the low 39 bits are used: no counter gets from there to the server's byte.
+    pub fn new(server_id: u8, start: u64) -> Self {
+        let start = (start & Self::START_MASK) << 16;
         let server = u64::from(server_id) << 56;
         Self {
-            next: (server | time).cast_signed(),
+            next: (server | start).cast_signed(),
         }
     }
+
+    const START_MASK: u64 = (1 << 39) - 1;
 
     /// The next id.
     ///
@@ -48,17 +52,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_id_holds_server_and_time() {
-        // 0x15ccec ms after the clock's origin, as in the recorded id.
+    fn the_first_id_holds_server_and_start() {
+        // As in the recorded id.
         let mut ids = SessionIds::new(SessionIds::STANDALONE_SERVER, 0x0015_ccec);
         assert_eq!(ids.next(), SessionId(0x0100_0015_ccec_0000));
         assert_eq!(ids.next(), SessionId(0x0100_0015_ccec_0001));
     }
 
     #[test]
-    fn a_clock_that_needs_more_than_40_bits_leaves_the_server_byte_alone() {
+    fn a_start_of_more_than_39_bits_leaves_the_server_byte_alone() {
         let id = SessionIds::new(0xfe, 0x0123_4567_89ab_cdef).next();
         assert_eq!(id.0.cast_unsigned(), 0xfe67_89ab_cdef_0000);
+        let mut last = SessionIds::new(0x05, u64::MAX);
+        for _ in 0..=0xffff {
+            last.next();
+        }
+        assert_eq!(last.next().0.cast_unsigned() >> 56, 0x05);
     }
 
     #[test]

@@ -50,7 +50,7 @@ use crate::quorum::peer::LearnerLinks;
 use crate::quorum::ports::MemberPorts;
 use crate::recorder::{self, Feed, Readers, Sources};
 use crate::settings::{field_limits, recovery_settings, tree_settings};
-use crate::{clock, kerberos, limits};
+use crate::{clock, kerberos, limits, random};
 
 /// The kernel's own maximum applies; what `clientPortListenBacklog=-1` stands for in Java is 50,
 /// which loses connections in a storm.
@@ -243,9 +243,10 @@ fn begin_files(
     found: RecoveredTree,
 ) -> Result<StartedFiles<SwitchedDisk>, StartError> {
     let config = &settings.config;
+    let first_ids = u64::from_ne_bytes(random::bytes().map_err(StartError::Random)?);
     let start = StartSettings {
         tick_ms: i64::from(config.tick_time_ms),
-        session_ids: SessionIds::new(settings.session_server_id, clock::wall_ms()),
+        session_ids: SessionIds::new(settings.session_server_id, first_ids),
         lists: MemberLists::new(config),
     };
     let trigger = || snap_trigger(config);

@@ -65,8 +65,8 @@ impl Server {
         let now_ms = world.now_ms();
         let start = StartSettings {
             tick_ms: plan.tick_ms,
-            // The clock must be later at each start of a server.
-            session_ids: SessionIds::new(sid_of(server).0.to_be_bytes()[7], now_ms),
+            // Another one at each start: the simulated clock never goes back.
+            session_ids: SessionIds::new(sid_of(server).0.to_be_bytes()[7], now_ms.cast_unsigned()),
             lists: Some(lists),
         };
         let random = &mut world.random;
