@@ -20,10 +20,18 @@ pub fn source_dir(name: &str) -> PathBuf {
 /// The directory of the profile this test was built with, such as `target/debug`.
 ///
 /// Taken from the running executable (`<profile>/deps/<test>`), so that it follows
-/// `CARGO_TARGET_DIR`, `--target-dir`, `--target` and `--profile`.
+/// `CARGO_TARGET_DIR`, `--target-dir`, `--target` and `--profile`. An example of a document lies
+/// elsewhere: there it is the profile that this crate was built with.
 pub(crate) fn profile_dir() -> PathBuf {
     let exe = std::env::current_exe().expect("the running test has a path");
     let deps = exe.parent().expect("an executable lies in a directory");
+    let name = deps.file_name().unwrap_or_default().to_string_lossy();
+    if name.starts_with("rustdoctest") {
+        // `<profile>/build/<crate>/out`
+        let out = Path::new(env!("OUT_DIR"));
+        let profile = out.ancestors().nth(3);
+        return profile.expect("a profile has a directory").to_path_buf();
+    }
     if deps.ends_with("deps") {
         deps.parent()
             .expect("deps lies in the profile's directory")

@@ -11,18 +11,19 @@ use crate::session::{check_path, connected, insist, may_pass};
 
 /// A barrier that holds everybody up while its znode is there.
 ///
-/// ```no_run
-/// # use client::Client;
+/// ```
+/// # tests::documented(async |client| {
 /// use recipes::Barrier;
 ///
-/// # async fn example(client: &Client) -> recipes::Result<()> {
-/// let barrier = Barrier::new(client, "/barriers/upgrade")?;
+/// let barrier = Barrier::new(&client, "/barriers/upgrade")?;
 /// barrier.set().await?;
-/// // Elsewhere: everybody waits here until somebody removes it.
-/// barrier.wait().await?;
-/// barrier.remove().await?;
-/// # Ok(())
-/// # }
+/// // Elsewhere everybody waits for as long as it is there.
+/// let wait = barrier.wait();
+/// // Until somebody removes it.
+/// let remove = barrier.remove();
+/// tokio::try_join!(wait, remove)?;
+/// # Ok::<_, recipes::Error>(())
+/// # });
 /// ```
 ///
 /// All who wait are told of the removal, and leave no watch behind.
@@ -75,17 +76,20 @@ impl Barrier {
 
 /// A barrier that lets members in when there are enough of them, and out when all want to leave.
 ///
-/// ```no_run
-/// # use client::Client;
+/// ```
+/// # tests::documented(async |client| {
 /// use recipes::DoubleBarrier;
 ///
-/// # async fn example(client: &Client) -> recipes::Result<()> {
-/// let barrier = DoubleBarrier::new(client, "/barriers/step-1", 3)?;
-/// let inside = barrier.enter().await?;
-/// // All three compute.
-/// inside.leave().await?;
-/// # Ok(())
-/// # }
+/// let barrier = DoubleBarrier::new(&client, "/barriers/step-1", 3)?;
+/// let step = async || {
+///     let inside = barrier.enter().await?;
+///     // All three compute.
+///     inside.leave().await
+/// };
+/// // Each in a program of its own.
+/// tokio::try_join!(step(), step(), step())?;
+/// # Ok::<_, recipes::Error>(())
+/// # });
 /// ```
 ///
 /// Every member must give the same number, and leave before it enters again. Dropping a wait takes

@@ -21,20 +21,25 @@ use crate::session::{check_path, connected, insist, may_pass};
 /// connection is lost it stays as it is, and is read anew afterwards; what changed meanwhile is
 /// told then, deletions included, and so is a znode that was deleted and made again.
 ///
-/// ```no_run
-/// # use client::Client;
+/// ```
+/// # tests::documented(async |client| {
 /// use recipes::TreeCache;
 ///
-/// # async fn example(client: &Client) -> recipes::Result<()> {
-/// let cache = TreeCache::start(client, "/settings")?;
-/// cache.is_complete().await?;
-/// println!("{:?}", cache.get("/settings/colour").map(|node| node.data));
-/// let mut revisions = cache.revisions();
-/// while revisions.changed().await.is_ok() {
-///     println!("{} znodes", cache.paths().len());
-/// }
-/// # Ok(())
+/// # for path in ["/settings", "/settings/colour"] {
+/// #     client.create(path, "blue", &client::Create::persistent()).await?;
 /// # }
+/// let cache = TreeCache::start(&client, "/settings")?;
+/// cache.is_complete().await?;
+/// assert_eq!(cache.get("/settings/colour").expect("a znode").data, "blue");
+///
+/// let mut revisions = cache.revisions();
+/// client.set_data("/settings/colour", "green", -1).await?;
+/// // What changed is known to the cache when it says so.
+/// while cache.get("/settings/colour").expect("a znode").data != "green" {
+///     revisions.changed().await.expect("the cache is open");
+/// }
+/// # Ok::<_, recipes::Error>(())
+/// # });
 /// ```
 ///
 /// Source: CuratorCache, with the czxid and mzxid compared instead of the version.

@@ -12,21 +12,20 @@ use crate::session::{check_path, insist};
 /// Instances of services below one directory: `<base>/<name>/<id>`, each there as long as its
 /// process lives.
 ///
-/// ```no_run
-/// # use client::Client;
+/// ```
+/// # tests::documented(async |client| {
 /// use recipes::{Instance, ServiceDiscovery};
 ///
-/// # async fn example(client: &Client) -> recipes::Result<()> {
-/// let services = ServiceDiscovery::new(client, "/services")?;
+/// let services = ServiceDiscovery::new(&client, "/services")?;
 /// let instance = Instance::new("print", "host-7").at("10.0.0.7", 6310);
 /// let registered = services.register(&instance)?;
 /// registered.is_there().await?;
-/// for found in services.instances("print").await? {
-///     println!("{:?} {:?}", found.address, found.port);
-/// }
+/// let found = services.instances("print").await?;
+/// assert_eq!(found[0].address.as_deref(), Some("10.0.0.7"));
+/// assert_eq!(found[0].port, Some(6310));
 /// registered.close().await;
-/// # Ok(())
-/// # }
+/// # Ok::<_, recipes::Error>(())
+/// # });
 /// ```
 ///
 /// Source: ServiceDiscoveryImpl, JsonInstanceSerializer, ServiceInstance; dynamic services only.

@@ -20,22 +20,22 @@ use crate::session::{check_path, connected, either_changes, insist};
 /// A lost connection means: not leader, at once. If the session outlives it, the place in the queue
 /// is kept and leadership comes back without an election.
 ///
-/// ```no_run
-/// use client::{Client, Options};
+/// ```
+/// # tests::documented(async |client| {
 /// use recipes::LeaderLatch;
 ///
-/// # async fn example() -> recipes::Result<()> {
-/// let client = Client::connect(Options::new("zk1:2181").with_renewal()).await?;
 /// let latch = LeaderLatch::start(&client, "/leaders/scheduler", "host-7")?;
 /// let leadership = latch.leads().await?;
 /// println!("leading with token {}", leadership.token());
-/// while latch.leadership().is_some() {
+/// # let mut pieces = 3;
+/// while latch.has_leadership() {
 ///     // One piece of work, with the token where it matters.
-///     # tokio::task::yield_now().await;
+/// #     pieces -= 1;
+/// #     if pieces == 0 { break }
 /// }
 /// latch.close().await;
-/// # Ok(())
-/// # }
+/// # Ok::<_, recipes::Error>(())
+/// # });
 /// ```
 ///
 /// | | requests | notifications |

@@ -21,6 +21,18 @@
 //! those of kazoo ([`Layout::Kazoo`]), so that programs in other languages can stand in the same
 //! queue.
 //!
+//! Each has an example, which begins with a client such as this one:
+//!
+//! ```no_run
+//! # async fn example() -> client::Result<()> {
+//! use client::{Client, Options};
+//!
+//! let servers = "zk1:2181,zk2:2181,zk3:2181";
+//! let client = Client::connect(Options::new(servers).with_renewal()).await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # What they have in common
 //! * Give the client [`client::Options::with_renewal`]: after an expired session a recipe goes on
 //!   with the next one, as a new contender at the end of the queue. Without it a recipe fails when

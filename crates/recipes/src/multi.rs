@@ -8,17 +8,16 @@ use crate::mutex::{LockGuard, Mutex};
 /// They are taken in the order given. Give the same order everywhere, or two holders wait for each
 /// other.
 ///
-/// ```no_run
-/// # use client::Client;
+/// ```
+/// # tests::documented(async |client| {
 /// use recipes::{MultiLock, Mutex};
 ///
-/// # async fn example(client: &Client) -> recipes::Result<()> {
 /// let accounts = ["/locks/account-1", "/locks/account-2"];
-/// let locks: Result<Vec<_>, _> = accounts.map(|path| Mutex::new(client, path)).into_iter().collect();
+/// let locks: Result<Vec<_>, _> = accounts.map(|path| Mutex::new(&client, path)).into_iter().collect();
 /// let guards = MultiLock::new(locks?).acquire().await?;
 /// guards.release().await?;
-/// # Ok(())
-/// # }
+/// # Ok::<_, recipes::Error>(())
+/// # });
 /// ```
 ///
 /// Source: InterProcessMultiLock.

@@ -16,12 +16,10 @@ use crate::session::{check_path, connected};
 /// Curator's InterProcessMutex and LeaderSelector and kazoo's Lock stand in the same queue, if they
 /// are given names of one layout.
 ///
-/// ```no_run
-/// use client::{Client, Options};
+/// ```
+/// # tests::documented(async |client| {
 /// use recipes::Mutex;
 ///
-/// # async fn example() -> recipes::Result<()> {
-/// let client = Client::connect(Options::new("zk1:2181").with_renewal()).await?;
 /// let mutex = Mutex::new(&client, "/locks/printer")?;
 /// let guard = mutex.acquire().await?;
 /// tokio::select! {
@@ -29,9 +27,11 @@ use crate::session::{check_path, connected};
 ///     doubt = guard.in_doubt() => println!("stopped: {doubt:?}"),
 /// }
 /// guard.release().await?;
-/// # Ok(())
+/// # async fn print(token: recipes::Token) {
+/// #     assert!(token.0 > 0);
 /// # }
-/// # async fn print(_token: recipes::Token) {}
+/// # Ok::<_, recipes::Error>(())
+/// # });
 /// ```
 ///
 /// | | requests | notifications |

@@ -14,17 +14,16 @@ use crate::session::{check_path, connected, delete_own, insist, may_pass};
 /// An ephemeral znode that is made again whenever it is gone, and with every new session, until this
 /// is closed or dropped.
 ///
-/// ```no_run
-/// # use client::Client;
+/// ```
+/// # tests::documented(async |client| {
 /// use recipes::PersistentNode;
 ///
-/// # async fn example(client: &Client) -> recipes::Result<()> {
-/// let node = PersistentNode::start(client, "/hosts/host-7", "10.0.0.7")?;
+/// let node = PersistentNode::start(&client, "/hosts/host-7", "10.0.0.7")?;
 /// node.is_there().await?;
 /// node.set_data("10.0.0.8");
 /// node.close().await;
-/// # Ok(())
-/// # }
+/// # Ok::<_, recipes::Error>(())
+/// # });
 /// ```
 ///
 /// A znode of another session, such as this client's last one, is waited for: it goes with that
@@ -248,17 +247,18 @@ async fn gone(client: &Client, path: &str, is_own: bool) -> Result<()> {
 /// A member of a group, from its start until it is closed or dropped: a [`PersistentNode`] below the
 /// group's directory.
 ///
-/// ```no_run
-/// # use client::Client;
+/// ```
+/// # tests::documented(async |client| {
 /// use recipes::GroupMember;
 ///
-/// # async fn example(client: &Client) -> recipes::Result<()> {
-/// let member = GroupMember::start(client, "/groups/workers", "host-7", "10.0.0.7")?;
+/// let member = GroupMember::start(&client, "/groups/workers", "host-7", "10.0.0.7")?;
+/// member.is_there().await?;
 /// for other in member.members().await? {
-///     println!("{} {:?}", other.id, other.payload);
+///     assert_eq!(other.id, "host-7");
+///     assert_eq!(other.payload, "10.0.0.7");
 /// }
-/// # Ok(())
-/// # }
+/// # Ok::<_, recipes::Error>(())
+/// # });
 /// ```
 ///
 /// Source: GroupMember. Every child of the directory is a member.

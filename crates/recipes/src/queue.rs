@@ -12,23 +12,20 @@ use crate::taken::Taken;
 
 /// Items in the order of their arrival.
 ///
-/// ```no_run
-/// # use client::Client;
+/// ```
+/// # tests::documented(async |client| {
 /// use recipes::Queue;
 ///
-/// # async fn example(client: &Client) -> recipes::Result<()> {
-/// let queue = Queue::new(client, "/queues/mail")?;
+/// let queue = Queue::new(&client, "/queues/mail")?;
 /// queue.put("to: you").await?;
 /// // In another program:
 /// let taken = queue.take().await?;
-/// for item in taken.items() {
-///     println!("{item:?}");
-/// }
+/// assert_eq!(taken.items(), ["to: you"]);
 /// if !taken.confirm().await? {
 ///     println!("the session ended meanwhile: somebody else takes it, too");
 /// }
-/// # Ok(())
-/// # }
+/// # Ok::<_, recipes::Error>(())
+/// # });
 /// ```
 ///
 /// An item is put exactly once, or it is said that this is unknown. It is *taken at least once*: it
@@ -51,18 +48,18 @@ pub struct Queue {
 
 /// Items of lower priority first, in the order of arrival among equals.
 ///
-/// ```no_run
-/// # use client::Client;
+/// ```
+/// # tests::documented(async |client| {
 /// use recipes::PriorityQueue;
 ///
-/// # async fn example(client: &Client) -> recipes::Result<()> {
-/// let queue = PriorityQueue::new(client, "/queues/jobs")?;
+/// let queue = PriorityQueue::new(&client, "/queues/jobs")?;
 /// queue.put(5, "sweep").await?;
 /// queue.put(-1, "put out the fire").await?;
 /// let fire = queue.take().await?;
+/// assert_eq!(fire.items(), ["put out the fire"]);
 /// fire.confirm().await?;
-/// # Ok(())
-/// # }
+/// # Ok::<_, recipes::Error>(())
+/// # });
 /// ```
 ///
 /// In all else it is a [`Queue`]. The two do not share a directory.

@@ -19,18 +19,17 @@ use crate::session::{check_path, insist};
 /// lets go, all readers up to the next writer are told, which is no herd, since all of them may go
 /// on. Whoever reads and asks to write waits for itself: release first.
 ///
-/// ```no_run
-/// # use client::Client;
+/// ```
+/// # tests::documented(async |client| {
 /// use recipes::ReadWriteLock;
 ///
-/// # async fn example(client: &Client) -> recipes::Result<()> {
-/// let lock = ReadWriteLock::new(client, "/locks/catalogue")?;
+/// let lock = ReadWriteLock::new(&client, "/locks/catalogue")?;
 /// let writing = lock.write().await?;
 /// // From writer to reader without letting another writer in between.
 /// let reading = writing.downgrade().await?;
 /// reading.release().await?;
-/// # Ok(())
-/// # }
+/// # Ok::<_, recipes::Error>(())
+/// # });
 /// ```
 ///
 /// Source: InterProcessReadWriteLock; kazoo's ReadLock and WriteLock with [`Layout::Kazoo`].

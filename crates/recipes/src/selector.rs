@@ -12,18 +12,29 @@ use crate::session::check_path;
 ///
 /// Curator's LeaderSelector and InterProcessMutex stand in the same queue.
 ///
-/// ```no_run
-/// use client::{Client, Options};
+/// ```
+/// # tests::documented(async |client| {
 /// use recipes::LeaderSelector;
 ///
-/// # async fn example() -> recipes::Result<()> {
-/// let client = Client::connect(Options::new("zk1:2181").with_renewal()).await?;
 /// let selector = LeaderSelector::new(&client, "/leaders/reports")?.with_id("host-7");
+/// # let mut turns = 0;
 /// // Leads, lets the next one, and stands at the end of the queue again.
-/// selector.run(|leadership| async move { write_report(leadership.token()).await }).await?;
-/// # Ok(())
-/// # }
+/// let leading = selector.run(|leadership| {
+/// #     turns += 1;
+/// #     let is_last = turns == 3;
+/// #     let client = client.clone();
+///     async move {
+///         write_report(leadership.token()).await;
+/// #         if is_last {
+/// #             client.close().await.ok();
+/// #         }
+///     }
+/// });
+/// # // Ends with the client.
+/// # assert!(leading.await.is_err());
 /// # async fn write_report(_token: recipes::Token) {}
+/// # Ok::<_, recipes::Error>(())
+/// # });
 /// ```
 ///
 /// | | requests | notifications |

@@ -14,16 +14,15 @@ use crate::session::{check_path, connected, may_pass};
 ///
 /// Every process must give the same number. A child of `<path>/leases` is a lease, whoever made it.
 ///
-/// ```no_run
-/// # use client::Client;
+/// ```
+/// # tests::documented(async |client| {
 /// use recipes::Semaphore;
 ///
-/// # async fn example(client: &Client) -> recipes::Result<()> {
-/// let downloads = Semaphore::new(client, "/limits/downloads", 3)?;
+/// let downloads = Semaphore::new(&client, "/limits/downloads", 3)?;
 /// let lease = downloads.acquire().await?;
 /// lease.release().await?;
-/// # Ok(())
-/// # }
+/// # Ok::<_, recipes::Error>(())
+/// # });
 /// ```
 ///
 /// One waiter at a time, who has the gate in `<path>/locks`, watches the leases; the others wait for

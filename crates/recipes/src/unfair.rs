@@ -15,17 +15,16 @@ use crate::session::{check_path, connected, delete_own, either_changes, insist, 
 /// A candidate on a plain ephemeral znode. Quick and simple for a handful of candidates; with N of
 /// them a change costs N-1 notifications and N-1 creations. [`crate::LeaderLatch`] costs one.
 ///
-/// ```no_run
-/// # use client::Client;
+/// ```
+/// # tests::documented(async |client| {
 /// use recipes::UnfairElection;
 ///
-/// # async fn example(client: &Client) -> recipes::Result<()> {
-/// let election = UnfairElection::start(client, "/leader", "host-7")?;
+/// let election = UnfairElection::start(&client, "/leader", "host-7")?;
 /// let leadership = election.leads().await?;
 /// println!("leading with token {}", leadership.token());
 /// election.close().await;
-/// # Ok(())
-/// # }
+/// # Ok::<_, recipes::Error>(())
+/// # });
 /// ```
 ///
 /// The znode's data is the id and, behind a space, a random part by which a candidate knows its own

@@ -10,20 +10,19 @@ use crate::session::{check_path, connected, insist, may_pass};
 
 /// Bytes in one znode, which outlive their writers.
 ///
-/// ```no_run
-/// # use client::Client;
+/// ```
+/// # tests::documented(async |client| {
 /// use recipes::SharedValue;
 ///
-/// # async fn example(client: &Client) -> recipes::Result<()> {
-/// let value = SharedValue::new(client, "/settings/colour", "blue")?;
+/// let value = SharedValue::new(&client, "/settings/colour", "blue")?;
 /// let read = value.get().await?;
 /// if value.try_set(&read, "green").await?.is_none() {
 ///     println!("somebody was quicker");
 /// }
 /// let next = value.changed_from(&read).await?;
-/// println!("{:?}", next.data);
-/// # Ok(())
-/// # }
+/// assert_eq!(next.data, "green");
+/// # Ok::<_, recipes::Error>(())
+/// # });
 /// ```
 ///
 /// Source: SharedValue.
@@ -202,15 +201,15 @@ pub enum Width {
 
 /// A number that clients add to.
 ///
-/// ```no_run
-/// # use client::Client;
+/// ```
+/// # tests::documented(async |client| {
 /// use recipes::Counter;
 ///
-/// # async fn example(client: &Client) -> recipes::Result<()> {
-/// let tickets = Counter::new(client, "/counters/tickets")?;
-/// println!("ticket {}", tickets.add(1).await?);
-/// # Ok(())
-/// # }
+/// let tickets = Counter::new(&client, "/counters/tickets")?;
+/// assert_eq!(tickets.add(1).await?, 1);
+/// assert_eq!(tickets.add(1).await?, 2);
+/// # Ok::<_, recipes::Error>(())
+/// # });
 /// ```
 ///
 /// Where there is no znode, or an empty one, the number is 0.
