@@ -186,7 +186,8 @@ impl Run {
     fn settle(&mut self, dump: &Dump) {
         for worker in &mut self.workers {
             let unanswered = std::mem::take(&mut worker.unanswered);
-            let (kept, part) = settle(&worker.answered, &unanswered, dump, &worker.whose());
+            let whose = worker.whose(is_over(&self.server, worker));
+            let (kept, part) = settle(&worker.answered, &unanswered, dump, &whose);
             self.seen.unanswered_kept += kept;
             self.seen.unanswered_lost += unanswered.len() - kept;
             worker.answered = part;
@@ -273,4 +274,13 @@ fn open(server: &Server, worker: &mut Worker) -> Result<RawSession, Error> {
     let session = RawSession::open(&server.address(), worker.session.as_ref(), TIMEOUT_MS)?;
     worker.session = Some(session.session().clone());
     Ok(session)
+}
+
+/// Whether the session of `worker` is over. It goes on with whoever opens it next.
+fn is_over(server: &Server, worker: &Worker) -> bool {
+    match RawSession::open(&server.address(), worker.session.as_ref(), TIMEOUT_MS) {
+        Ok(_) => false,
+        Err(Error::SessionExpired { .. }) => true,
+        Err(error) => panic!("{} cannot ask for its session: {error}", worker.top),
+    }
 }

@@ -70,12 +70,13 @@ impl Worker {
         }
     }
 
-    pub(crate) fn whose(&self) -> Whose<'_> {
+    pub(crate) fn whose(&self, session_over: bool) -> Whose<'_> {
         let session = self.session.as_ref().map(|session| session.id);
         Whose {
             top: &self.top,
             mark: &self.mark,
             session: session.unwrap_or_default(),
+            session_over,
         }
     }
 

@@ -115,9 +115,14 @@ impl Part {
         assert_eq!(there, None, "{path} is created once");
     }
 
-    /// What is different in `dump`, if anything: below `top`, and under the shared znode what has
-    /// data beginning with `mark`.
+    /// What is different, if anything: the session, in `dump` below `top`, and under the shared
+    /// znode what has data beginning with `mark`.
     pub(crate) fn difference(&self, dump: &Dump, whose: &Whose<'_>) -> Option<String> {
+        match (self.closed, whose.session_over) {
+            (true, false) => return Some("the session goes on".to_owned()),
+            (false, true) => return Some("the session is over".to_owned()),
+            _ => {}
+        }
         let below = |path: &str| path == whose.top || parent_of(path).starts_with(whose.top);
         let found = dump.znodes.keys().filter(|path| below(path));
         if let Some(extra) = found
@@ -184,6 +189,8 @@ pub(crate) struct Whose<'a> {
     pub(crate) mark: &'a str,
     /// The owner of its ephemerals.
     pub(crate) session: SessionId,
+    /// Whether that session is over, which the tree does not tell where it had no ephemerals.
+    pub(crate) session_over: bool,
 }
 
 impl Whose<'_> {
