@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::names::{LATCHES, Layout, ordered};
 use crate::place::{Doubt, Place, Queue, Turn};
 use crate::selector::Leadership;
-use crate::session::{check_path, connected, either_changes, insist};
+use crate::session::{check_path, connected, either_changes, insist, until_other};
 
 /// A candidate for leadership, from its start until it is closed or dropped; once it leads, it does
 /// so until then, or until its session ends.
@@ -136,18 +136,8 @@ impl LeaderLatch {
 
     /// Waits until the leadership of this moment is over, or not certain; at once if there is none.
     pub async fn yields(&self) {
-        let mut standing = self.standing.clone();
-        let mut state = self.queue.client.state();
-        let token = self.leadership().map(|leadership| leadership.token());
-        loop {
-            state.mark_unchanged();
-            standing.mark_unchanged();
-            let now = self.leadership().map(|leadership| leadership.token());
-            let is_over = now.is_none() || now != token;
-            if is_over || !either_changes(&mut standing, &mut state).await {
-                return;
-            }
-        }
+        let token = || self.leadership().map(|leadership| leadership.token());
+        until_other(&self.queue.client, self.standing.clone(), token).await;
     }
 
     fn over(&self, error: Option<&Error>) -> Error {

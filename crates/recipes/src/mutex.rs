@@ -5,11 +5,17 @@ use std::sync::{Arc, Weak};
 
 use bytes::Bytes;
 use client::{Client, MultiOp};
+use proto::ErrorCode;
 
 use crate::error::Result;
-use crate::names::{LOCKS, Layout, hold_up_curator};
+use crate::names::{LOCKS, Layout, hold_up_curator, ordered};
 use crate::place::{Doubt, Place, Queue, Token};
-use crate::session::{check_path, connected};
+use crate::session::{check_path, connected, insist};
+
+/// Data by which a holder is asked to let go.
+///
+/// Source: Revoker, of Curator.
+const LET_GO: &[u8] = b"__REVOKE__";
 
 /// A lock on a directory. Clones share who owns what.
 ///
@@ -138,6 +144,32 @@ impl Mutex {
         self.owned.lock().get(owner).and_then(Weak::upgrade)
     }
 
+    /// Asks whoever has the lock to let go, and says whether somebody had it. A holder of this crate
+    /// hears of it by [`LockGuard::is_asked_for`], one of Curator if it is revocable; neither has to
+    /// do anything about it.
+    ///
+    /// # Errors
+    /// If a server refuses to read the directory or to write to the holder's znode.
+    pub async fn ask_for(&self) -> Result<bool> {
+        let client = &self.queue.client;
+        loop {
+            let names = self.queue.list().await?.unwrap_or_default();
+            let Some(holder) = ordered(names.iter().map(String::as_str), LOCKS)
+                .first()
+                .copied()
+            else {
+                return Ok(false);
+            };
+            let path = format!("{}/{holder}", self.queue.directory);
+            match insist(client, || client.set_data(&path, LET_GO, -1)).await {
+                Ok(_) => return Ok(true),
+                // It went meanwhile: perhaps the next one has it.
+                Err(error) if error.code() == Some(ErrorCode::NoNode) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
     /// Children of the directory that are no contenders, but for which a stock Curator peer waits
     /// for ever. This crate ignores them.
     ///
@@ -177,6 +209,12 @@ impl LockGuard {
     /// Waits until the lock may be somebody else's soon: whoever works under it stops then.
     pub async fn in_doubt(&self) -> Doubt {
         self.place.doubt().await
+    }
+
+    /// Waits until somebody asks for the lock by [`Mutex::ask_for`], or by Curator's `Revoker`: true;
+    /// false when it is gone before. It is held on until it is let go.
+    pub async fn is_asked_for(&self) -> bool {
+        self.place.until_data(|data| data == LET_GO).await
     }
 
     /// An operation that fails a multi unless the lock is still held: with it in front, a write is

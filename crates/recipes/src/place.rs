@@ -233,31 +233,35 @@ impl Place {
                 }
             }
         };
-        let deleted = async {
-            loop {
-                let changed = match client.watch_data(self.path()).await {
-                    Ok((_, _, mut watch)) => watch.changed().await,
-                    Err(error) => Err(error),
-                };
-                match changed {
-                    Ok(event) if event.kind == EventType::NodeDeleted => return,
-                    // New data, such as a request to let go.
-                    Ok(_) => {}
-                    Err(error) if error.code() == Some(ErrorCode::NoNode) => return,
-                    // The state tells, a moment later.
-                    Err(error) if may_pass(client, &error) => {
-                        if connected(client).await.is_err() {
-                            return;
-                        }
-                    }
-                    Err(_) => return,
-                }
-            }
-        };
         tokio::select! {
             biased;
             doubt = cut => doubt,
-            () = deleted => Doubt::Gone,
+            _ = self.until_data(|_| false) => Doubt::Gone,
+        }
+    }
+
+    /// Waits over lost connections until the znode has data of which `wanted` is true; false when it
+    /// is gone before.
+    pub(crate) async fn until_data(&self, wanted: impl Fn(&Bytes) -> bool) -> bool {
+        let client = &self.queue.client;
+        loop {
+            let changed = match client.watch_data(self.path()).await {
+                Ok((Some(data), ..)) if wanted(&data) => return true,
+                Ok((_, _, mut watch)) => watch.changed().await,
+                Err(error) => Err(error),
+            };
+            match changed {
+                Ok(event) if event.kind == EventType::NodeDeleted => return false,
+                Ok(_) => {}
+                Err(error) if error.code() == Some(ErrorCode::NoNode) => return false,
+                // The client's state tells, a moment later.
+                Err(error) if may_pass(client, &error) => {
+                    if connected(client).await.is_err() {
+                        return false;
+                    }
+                }
+                Err(_) => return false,
+            }
         }
     }
 

@@ -126,3 +126,22 @@ pub(crate) async fn either_changes<T>(
         Ok(()) = state.changed() => true,
     }
 }
+
+/// Waits until what `held` tells is not what it tells at this moment; at once if that is nothing.
+/// It may change with `standing` and with the client's state.
+pub(crate) async fn until_other<T, H: PartialEq>(
+    client: &Client,
+    mut standing: watch::Receiver<T>,
+    held: impl Fn() -> Option<H>,
+) {
+    let mut state = client.state();
+    let Some(first) = held() else { return };
+    loop {
+        state.mark_unchanged();
+        standing.mark_unchanged();
+        let is_over = held().is_none_or(|now| now != first);
+        if is_over || !either_changes(&mut standing, &mut state).await {
+            return;
+        }
+    }
+}

@@ -10,7 +10,9 @@ use tokio::task::JoinHandle;
 use crate::error::{Error, Result};
 use crate::place::{Token, make_directory};
 use crate::selector::Leadership;
-use crate::session::{check_path, connected, delete_own, either_changes, insist, may_pass};
+use crate::session::{
+    check_path, connected, delete_own, either_changes, insist, may_pass, until_other,
+};
 
 /// A candidate on a plain ephemeral znode. Quick and simple for a handful of candidates; with N of
 /// them a change costs N-1 notifications and N-1 creations. [`crate::LeaderLatch`] costs one.
@@ -107,18 +109,8 @@ impl UnfairElection {
 
     /// Waits until the leadership of this moment is over, or not certain; at once if there is none.
     pub async fn yields(&self) {
-        let mut standing = self.standing.clone();
-        let mut state = self.client.state();
-        let token = self.leadership().map(|leadership| leadership.token());
-        loop {
-            state.mark_unchanged();
-            standing.mark_unchanged();
-            let now = self.leadership().map(|leadership| leadership.token());
-            let is_over = now.is_none() || now != token;
-            if is_over || !either_changes(&mut standing, &mut state).await {
-                return;
-            }
-        }
+        let token = || self.leadership().map(|leadership| leadership.token());
+        until_other(&self.client, self.standing.clone(), token).await;
     }
 
     /// The id of whoever leads, if somebody does.

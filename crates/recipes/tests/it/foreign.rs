@@ -5,10 +5,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use client::{Client, Create};
-use recipes::{Layout, Mutex, ReadWriteLock};
+use recipes::{DoubleBarrier, Layout, Mutex, ReadWriteLock};
 use tests::{Missing, java_program, or_skip, python_with_kazoo, run, source_dir};
 
-use crate::support::{connect, server, soon, until_children};
+use crate::support::{children, connect, server, soon, until_children};
 
 const ROUNDS: usize = 30;
 /// For a program that starts slowly, on a machine that is busy.
@@ -30,6 +30,17 @@ fn number_in(data: Option<&[u8]>) -> usize {
     std::str::from_utf8(data.unwrap()).unwrap().parse().unwrap()
 }
 
+/// Runs to its end with these arguments behind the address.
+async fn run_to_the_end(program: Vec<PathBuf>, arguments: Vec<String>) {
+    let running = tokio::task::spawn_blocking(move || {
+        let mut command = Command::new(&program[0]);
+        command.args(&program[1..]).args(arguments);
+        run(&mut command, LIMIT)
+    });
+    let printed = running.await.unwrap().unwrap();
+    assert!(printed.contains("done"), "{printed}");
+}
+
 /// Two of ours and two of theirs.
 async fn contend(layout: Layout, program: Vec<PathBuf>) {
     let server = server();
@@ -44,13 +55,8 @@ async fn contend(layout: Layout, program: Vec<PathBuf>) {
         .unwrap();
     let mut theirs = Vec::new();
     for _ in 0..2 {
-        let (program, address) = (program.clone(), server.address());
-        theirs.push(tokio::task::spawn_blocking(move || {
-            let mut command = Command::new(&program[0]);
-            command.args(&program[1..]);
-            command.args([&address, "/c", &ROUNDS.to_string()]);
-            run(&mut command, LIMIT)
-        }));
+        let arguments = vec![server.address(), "/c".to_owned(), ROUNDS.to_string()];
+        theirs.push(tokio::spawn(run_to_the_end(program.clone(), arguments)));
     }
     let mut ours = Vec::new();
     for _ in 0..2 {
@@ -70,8 +76,7 @@ async fn contend(layout: Layout, program: Vec<PathBuf>) {
         }));
     }
     for task in theirs {
-        let printed = task.await.unwrap().unwrap();
-        assert!(printed.contains("done"), "{printed}");
+        task.await.unwrap();
     }
     for task in ours {
         soon("all rounds", task).await.unwrap();
@@ -93,13 +98,78 @@ async fn curator_and_we_exclude_each_other() {
     }
 }
 
+fn kazoo(script: &str) -> Result<Vec<PathBuf>, Missing> {
+    Ok(vec![
+        python_with_kazoo()?,
+        source_dir("python").join(script),
+    ])
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn kazoo_and_we_exclude_each_other() {
-    let program = || -> Result<_, Missing> {
-        let script = source_dir("python").join("contend.py");
-        Ok(vec![python_with_kazoo()?, script])
-    };
-    if let Some(program) = or_skip("kazoo", tokio::task::block_in_place(program)) {
+    let program = tokio::task::block_in_place(|| kazoo("contend.py"));
+    if let Some(program) = or_skip("kazoo", program) {
         contend(Layout::Kazoo, program).await;
+    }
+}
+
+/// Of each library one. A mark before entering, and one before leaving.
+async fn meet(programs: Vec<Vec<PathBuf>>) {
+    const MEETINGS: usize = 5;
+    let server = server();
+    let client = connect(&server.address()).await;
+    let persistent = Create::persistent();
+    let make = async |path: &str| {
+        client.create(path, "", &persistent).await.unwrap();
+    };
+    make("/d").await;
+    for round in 0..MEETINGS {
+        for part in ["", "/come", "/go"] {
+            make(&format!("/d/{round}{part}")).await;
+        }
+    }
+    let members = programs.len() + 1;
+    let mut theirs = Vec::new();
+    for program in programs {
+        let numbers = [members.to_string(), MEETINGS.to_string()];
+        let mut arguments = vec![server.address(), "/d".to_owned()];
+        arguments.extend(numbers);
+        theirs.push(tokio::spawn(run_to_the_end(program, arguments)));
+    }
+    let marked = async |step: &str| {
+        client.sync(step).await.unwrap();
+        children(&client, step).await.len()
+    };
+    let ours = async {
+        for round in 0..MEETINGS {
+            let top = format!("/d/{round}");
+            let barrier = DoubleBarrier::new(&client, &format!("{top}/barrier"), members);
+            make(&format!("{top}/come/ours")).await;
+            let inside = barrier.unwrap().enter().await.unwrap();
+            assert_eq!(marked(&format!("{top}/come")).await, members);
+            make(&format!("{top}/go/ours")).await;
+            inside.leave().await.unwrap();
+            assert_eq!(marked(&format!("{top}/go")).await, members);
+        }
+    };
+    tokio::time::timeout(LIMIT, ours).await.expect("all meet");
+    for task in theirs {
+        task.await.unwrap();
+    }
+    for round in 0..MEETINGS {
+        until_children(&client, &format!("/d/{round}/barrier"), 0).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn members_of_three_libraries_enter_and_leave_together() {
+    let programs = tokio::task::block_in_place(|| -> Result<_, Missing> {
+        Ok(vec![
+            java_program("CuratorMeeting", &[], &[])?,
+            kazoo("meet.py")?,
+        ])
+    });
+    if let Some(programs) = or_skip("Curator and kazoo", programs) {
+        meet(programs).await;
     }
 }

@@ -69,6 +69,38 @@ async fn an_owner_enters_again_and_lets_go_at_the_last() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_holder_hears_that_somebody_asks_for_the_lock() {
+    let server = server();
+    let (client, other) = (
+        connect(&server.address()).await,
+        connect(&server.address()).await,
+    );
+    let theirs = Mutex::new(&other, "/m").unwrap();
+    assert!(!theirs.ask_for().await.unwrap());
+    let guard = Mutex::new(&client, "/m").unwrap().acquire().await.unwrap();
+    let waiting = tokio::spawn({
+        let theirs = theirs.clone();
+        async move { theirs.acquire().await.unwrap() }
+    });
+    until_children(&client, "/m", 2).await;
+    let ask = async {
+        // Other data is no such request.
+        other.set_data(guard.path(), "x", -1).await.unwrap();
+        theirs.ask_for().await.unwrap()
+    };
+    let asked = async { tokio::join!(guard.is_asked_for(), ask) };
+    assert_eq!(soon("the request", asked).await, (true, true));
+    // Not even the one who asked has it before it is let go.
+    assert!(guard.is_certain() && !waiting.is_finished());
+    guard.release().await.unwrap();
+    let guard = soon("the lock", waiting).await.unwrap();
+    let (asked, ()) = tokio::join!(guard.is_asked_for(), async {
+        client.delete(guard.path(), -1).await.unwrap();
+    });
+    assert!(!asked);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn who_gives_up_leaves_the_queue_and_its_successor_goes_on() {
     let server = server();
     let client = connect(&server.address()).await;

@@ -58,6 +58,34 @@ async fn all_pass_a_barrier_when_it_is_removed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_barrier_that_is_removed_while_a_waiter_is_cut_off_lets_it_pass() {
+    let server = server();
+    let proxy = Proxy::start(&server.address()).await;
+    let direct = connect(&server.address()).await;
+    let through = connect(&proxy.address.to_string()).await;
+    let theirs = Barrier::new(&direct, "/b").unwrap();
+    theirs.set().await.unwrap();
+    let waiting = tokio::spawn({
+        let ours = Barrier::new(&through, "/b").unwrap();
+        async move { ours.wait().await }
+    });
+    let watches = async |count: &str| {
+        until("watches", async || {
+            server.metric("watch_count").as_deref() == Some(count)
+        })
+        .await;
+    };
+    watches("1").await;
+    proxy.close();
+    watches("0").await;
+    theirs.remove().await.unwrap();
+    assert!(!waiting.is_finished());
+    proxy.open();
+    soon("the way through", waiting).await.unwrap().unwrap();
+    watches("0").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn members_enter_and_leave_together() {
     at_every_request(6, &["/b"], async |through, direct, path| {
         let path = format!("{path}/b");

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 /// When the connection is cut.
@@ -30,6 +30,9 @@ impl Cut {
 struct Plan {
     /// Which request, from 1, over all connections; handshakes and pings do not count.
     cut: Option<(usize, Cut)>,
+    /// Which request waits until it is let pass.
+    hold: Option<usize>,
+    is_holding: bool,
     seen: usize,
     /// Whether no connection is let through after the cut.
     is_final: bool,
@@ -37,8 +40,29 @@ struct Plan {
     refuses: bool,
 }
 
+#[derive(Debug, Default)]
+struct Rules {
+    plan: Mutex<Plan>,
+    let_pass: Notify,
+}
+
+impl Rules {
+    /// What is to be done about the next request, once that is to be done.
+    async fn next(&self) -> Option<Cut> {
+        let (cut, is_held) = {
+            let mut plan = self.plan.lock();
+            let cut = plan.next();
+            plan.is_holding = plan.hold == Some(plan.seen);
+            (cut, plan.is_holding)
+        };
+        if is_held {
+            self.let_pass.notified().await;
+        }
+        cut
+    }
+}
+
 impl Plan {
-    /// What is to be done about the next request.
     fn next(&mut self) -> Option<Cut> {
         self.seen += 1;
         let (at, cut) = self.cut?;
@@ -55,7 +79,7 @@ impl Plan {
 #[derive(Debug)]
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
-    plan: Arc<Mutex<Plan>>,
+    rules: Arc<Rules>,
     is_open: watch::Sender<bool>,
     accepting: JoinHandle<()>,
 }
@@ -64,12 +88,17 @@ impl Proxy {
     pub(crate) async fn start(server: &str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let plan = Arc::<Mutex<Plan>>::default();
+        let rules = Arc::<Rules>::default();
         let (is_open, open) = watch::channel(true);
-        let accepting = tokio::spawn(accept(listener, server.to_owned(), Arc::clone(&plan), open));
+        let accepting = tokio::spawn(accept(
+            listener,
+            server.to_owned(),
+            Arc::clone(&rules),
+            open,
+        ));
         Self {
             address,
-            plan,
+            rules,
             is_open,
             accepting,
         }
@@ -77,8 +106,7 @@ impl Proxy {
 
     /// Cuts the connection at the request of this number, counted from now.
     pub(crate) fn cut_at(&self, number: usize, cut: Cut) {
-        let mut plan = self.plan.lock();
-        *plan = Plan {
+        *self.rules.plan.lock() = Plan {
             cut: Some((number, cut)),
             ..Plan::default()
         };
@@ -87,17 +115,36 @@ impl Proxy {
     /// The same, and lets none through from then on until [`open`](Self::open).
     pub(crate) fn cut_for_good_at(&self, number: usize, cut: Cut) {
         self.cut_at(number, cut);
-        self.plan.lock().is_final = true;
+        self.rules.plan.lock().is_final = true;
+    }
+
+    /// Holds the request of this number, counted from now, and with it whatever comes behind it on
+    /// the connection, until [`let_pass`](Self::let_pass).
+    pub(crate) fn hold_at(&self, number: usize) {
+        *self.rules.plan.lock() = Plan {
+            hold: Some(number),
+            ..Plan::default()
+        };
+    }
+
+    /// Whether the request came that was to be held.
+    pub(crate) fn is_holding(&self) -> bool {
+        self.rules.plan.lock().is_holding
+    }
+
+    pub(crate) fn let_pass(&self) {
+        self.rules.plan.lock().is_holding = false;
+        self.rules.let_pass.notify_one();
     }
 
     /// How many requests came since this was asked last.
     pub(crate) fn count(&self) -> usize {
-        std::mem::take(&mut self.plan.lock().seen)
+        std::mem::take(&mut self.rules.plan.lock().seen)
     }
 
     /// Whether the request came at which the connection was to be cut.
     pub(crate) fn has_cut(&self) -> bool {
-        self.plan.lock().cut.is_none()
+        self.rules.plan.lock().cut.is_none()
     }
 
     /// Cuts all connections and lets none through until [`open`](Self::open).
@@ -106,7 +153,7 @@ impl Proxy {
     }
 
     pub(crate) fn open(&self) {
-        self.plan.lock().refuses = false;
+        self.rules.plan.lock().refuses = false;
         self.is_open.send_replace(true);
     }
 }
@@ -121,21 +168,21 @@ impl Drop for Proxy {
 async fn accept(
     listener: TcpListener,
     server: String,
-    plan: Arc<Mutex<Plan>>,
+    rules: Arc<Rules>,
     open: watch::Receiver<bool>,
 ) {
     while let Ok((client, _)) = listener.accept().await {
-        if !*open.borrow() || plan.lock().refuses {
+        if !*open.borrow() || rules.plan.lock().refuses {
             continue;
         }
-        let (server, plan, mut open) = (server.clone(), Arc::clone(&plan), open.clone());
+        let (server, rules, mut open) = (server.clone(), Arc::clone(&rules), open.clone());
         tokio::spawn(async move {
             let Ok(server) = TcpStream::connect(server).await else {
                 return;
             };
             let _ = (client.set_nodelay(true), server.set_nodelay(true));
             tokio::select! {
-                () = carry(client, server, &plan) => {}
+                () = carry(client, server, &rules) => {}
                 _ = open.wait_for(|open| !*open) => {}
             }
         });
@@ -143,13 +190,13 @@ async fn accept(
 }
 
 /// Until either side ends, or the plan says so.
-async fn carry(client: TcpStream, server: TcpStream, plan: &Mutex<Plan>) {
+async fn carry(client: TcpStream, server: TcpStream, rules: &Rules) {
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = server.into_split();
     // The xid of the answer at which the connection is cut.
     let unheard = Mutex::new(None);
     tokio::select! {
-        _ = forth(from_client, to_server, plan, &unheard) => {}
+        _ = forth(from_client, to_server, rules, &unheard) => {}
         _ = back(from_server, to_client, &unheard) => {}
     }
 }
@@ -157,7 +204,7 @@ async fn carry(client: TcpStream, server: TcpStream, plan: &Mutex<Plan>) {
 async fn forth(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
-    plan: &Mutex<Plan>,
+    rules: &Rules,
     unheard: &Mutex<Option<i32>>,
 ) -> std::io::Result<()> {
     to.write_all(&frame(&mut from).await?).await?;
@@ -167,7 +214,7 @@ async fn forth(
         let cut = if xid == PING {
             None
         } else {
-            plan.lock().next()
+            rules.next().await
         };
         match cut {
             Some(Cut::BeforeSend) => return Ok(()),

@@ -2,7 +2,8 @@
 
 use client::{Client, Create, State};
 use recipes::{
-    Doubt, LeaderLatch, LeaderSelector, Mutex, ReadWriteLock, Semaphore, UnfairElection,
+    Barrier, DoubleBarrier, Doubt, LeaderLatch, LeaderSelector, Mutex, Queue, ReadWriteLock,
+    Semaphore, SharedValue, UnfairElection,
 };
 
 use crate::proxy::Proxy;
@@ -219,26 +220,68 @@ async fn waits_end_when_the_client_does() {
         connect(&server.address()).await,
     );
     let _held = Mutex::new(&holder, "/m").unwrap().acquire().await.unwrap();
+    let rw = ReadWriteLock::new(&holder, "/rw").unwrap();
+    let _writing = rw.write().await.unwrap();
     let latch = LeaderLatch::start(&holder, "/latch", "").unwrap();
     latch.leads().await.unwrap();
+    let unfair = UnfairElection::start(&holder, "/leader", "").unwrap();
+    unfair.leads().await.unwrap();
     let _lease = Semaphore::new(&holder, "/s", 1)
         .unwrap()
         .acquire()
         .await
         .unwrap();
+    let barrier = Barrier::new(&holder, "/barrier").unwrap();
+    barrier.set().await.unwrap();
+
     let mutex = Mutex::new(&waiter, "/m").unwrap();
+    let rw = ReadWriteLock::new(&waiter, "/rw").unwrap();
     let other = LeaderLatch::start(&waiter, "/latch", "").unwrap();
+    let candidate = UnfairElection::start(&waiter, "/leader", "").unwrap();
+    let selector = LeaderSelector::new(&waiter, "/m").unwrap();
     let semaphore = Semaphore::new(&waiter, "/s", 1).unwrap();
+    let barrier = Barrier::new(&waiter, "/barrier").unwrap();
+    let double = DoubleBarrier::new(&waiter, "/double", 2).unwrap();
+    let value = SharedValue::new(&waiter, "/value", "").unwrap();
+    let queue = Queue::new(&waiter, "/q").unwrap();
+    let read = value.get().await.unwrap();
     let closing = async {
-        until_children(&holder, "/m", 2).await;
-        until_children(&holder, "/latch", 2).await;
-        until_children(&holder, "/s/leases", 2).await;
+        for (path, count) in [
+            ("/m", 3),
+            ("/rw", 2),
+            ("/latch", 2),
+            ("/s/leases", 2),
+            ("/double", 1),
+            ("/q-locks", 1),
+        ] {
+            until_children(&holder, path, count).await;
+        }
         waiter.close().await.unwrap();
     };
-    let waits = async { tokio::join!(mutex.acquire(), other.leads(), semaphore.acquire()) };
-    let ((one, two, three), ()) = soon("the ends", async { tokio::join!(waits, closing) }).await;
-    assert!(one.is_err() && two.is_err() && three.is_err());
-    until_children(&holder, "/m", 1).await;
+    let waits = async {
+        let locks = async {
+            let (mutex, rw) = tokio::join!(mutex.acquire(), rw.read());
+            mutex.is_err() && rw.is_err()
+        };
+        let leases = async { semaphore.acquire().await.is_err() };
+        let leaders = async {
+            let led = selector.lead(|_| async {});
+            let (latch, unfair, led) = tokio::join!(other.leads(), candidate.leads(), led);
+            latch.is_err() && unfair.is_err() && led.is_err()
+        };
+        let others = async {
+            let barriers = async { tokio::join!(barrier.wait(), double.enter()) };
+            let changed = value.changed_from(&read);
+            let (barriers, changed, taken) = tokio::join!(barriers, changed, queue.take());
+            barriers.0.is_err() && barriers.1.is_err() && changed.is_err() && taken.is_err()
+        };
+        tokio::join!(locks, leases, leaders, others)
+    };
+    let (ended, ()) = soon("the ends", async { tokio::join!(waits, closing) }).await;
+    assert_eq!(ended, (true, true, true, true));
+    for (path, count) in [("/m", 1), ("/latch", 1), ("/double", 0), ("/q-locks", 0)] {
+        until_children(&holder, path, count).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

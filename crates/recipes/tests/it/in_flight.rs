@@ -1,0 +1,242 @@
+//! What happens while a request is on its way: the znode asked about goes, the call is given up, the
+//! session ends.
+
+use client::{Client, Create, State};
+use proto::SessionId;
+use recipes::{LeaderLatch, Mutex, UnfairElection};
+use tests::Server;
+
+use crate::proxy::{Cut, Proxy};
+use crate::support::{children, connect, expire, server, soon, until, until_children};
+
+/// A server, a proxy in front of it, a client on each way, and an empty directory `/d`.
+struct Scene {
+    server: Server,
+    proxy: Proxy,
+    direct: Client,
+    through: Client,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let server = server();
+        let proxy = Proxy::start(&server.address()).await;
+        let direct = connect(&server.address()).await;
+        let through = connect(&proxy.address.to_string()).await;
+        let kind = Create::persistent();
+        direct.create("/d", "", &kind).await.unwrap();
+        Self {
+            server,
+            proxy,
+            direct,
+            through,
+        }
+    }
+
+    async fn is_holding(&self) {
+        until("the request", async || self.proxy.is_holding()).await;
+    }
+
+    /// Waits until so many children of `/d` were created and deleted, none is left, and nobody
+    /// watches anything.
+    async fn left_nothing_of(&self, changes: i32) {
+        until("nothing left", async || {
+            let stat = self.direct.exists("/d").await.unwrap().unwrap();
+            stat.cversion >= 2 * changes && stat.num_children == 0
+        })
+        .await;
+        until("no watch", async || {
+            self.server.metric("watch_count").as_deref() == Some("0")
+        })
+        .await;
+    }
+
+    async fn is_cut_off(&self) {
+        let mut state = self.through.state();
+        let cut =
+            state.wait_for(|state| *state != State::Closed && state.connected_session().is_none());
+        soon("the loss", cut).await.map(drop).unwrap();
+    }
+}
+
+/// The reading of the one ahead is the third request of a contender, behind create and getChildren.
+const READS_AHEAD: usize = 3;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lock_that_is_released_before_it_is_watched_is_taken() {
+    let scene = Scene::new().await;
+    let held = Mutex::new(&scene.direct, "/d").unwrap();
+    let held = held.acquire().await.unwrap();
+    scene.proxy.hold_at(READS_AHEAD);
+    let mutex = Mutex::new(&scene.through, "/d").unwrap();
+    let waiting = tokio::spawn(async move { mutex.acquire().await.unwrap() });
+    scene.is_holding().await;
+    held.release().await.unwrap();
+    scene.proxy.let_pass();
+    let guard = soon("the lock", waiting).await.unwrap();
+    guard.release().await.unwrap();
+    scene.left_nothing_of(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_that_goes_before_it_is_watched_is_followed() {
+    let scene = Scene::new().await;
+    let first = LeaderLatch::start(&scene.direct, "/d", "first").unwrap();
+    first.leads().await.unwrap();
+    scene.proxy.hold_at(READS_AHEAD);
+    let second = LeaderLatch::start(&scene.through, "/d", "second").unwrap();
+    scene.is_holding().await;
+    first.close().await;
+    scene.proxy.let_pass();
+    soon("the leadership", second.leads()).await.unwrap();
+    second.close().await;
+    scene.left_nothing_of(2).await;
+}
+
+/// Behind a creation that says NodeExists come two reads: whose it is, and the watch.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_of_an_unfair_election_that_goes_between_is_followed() {
+    let scene = Scene::new().await;
+    for request in [2, 3] {
+        let first = UnfairElection::start(&scene.direct, "/d/leader", "first").unwrap();
+        first.leads().await.unwrap();
+        scene.proxy.hold_at(request);
+        let second = UnfairElection::start(&scene.through, "/d/leader", "second").unwrap();
+        scene.is_holding().await;
+        first.close().await;
+        scene.proxy.let_pass();
+        soon("the leadership", second.leads()).await.unwrap();
+        second.close().await;
+    }
+    scene.left_nothing_of(4).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_gives_up_while_its_znode_is_made_leaves_none() {
+    let scene = Scene::new().await;
+    scene.proxy.hold_at(1);
+    let mutex = Mutex::new(&scene.through, "/d").unwrap();
+    let acquiring = tokio::spawn(async move { mutex.acquire().await.unwrap() });
+    scene.is_holding().await;
+    acquiring.abort();
+    assert!(acquiring.await.is_err());
+    scene.proxy.let_pass();
+    scene.left_nothing_of(1).await;
+
+    scene.proxy.hold_at(1);
+    let latch = LeaderLatch::start(&scene.through, "/d", "").unwrap();
+    scene.is_holding().await;
+    let closing = tokio::spawn(latch.close());
+    scene.proxy.let_pass();
+    soon("the end", closing).await.unwrap();
+    scene.left_nothing_of(2).await;
+
+    scene.proxy.hold_at(1);
+    let unfair = UnfairElection::start(&scene.through, "/d/leader", "").unwrap();
+    scene.is_holding().await;
+    let closing = tokio::spawn(unfair.close());
+    scene.proxy.let_pass();
+    soon("the end", closing).await.unwrap();
+    scene.left_nothing_of(3).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_gives_up_without_a_connection_leaves_nothing() {
+    let scene = Scene::new().await;
+    let held = Mutex::new(&scene.direct, "/d").unwrap();
+    let held = held.acquire().await.unwrap();
+    for cut in Cut::ALL {
+        for request in 1..=READS_AHEAD {
+            scene.proxy.cut_for_good_at(request, cut);
+            let mutex = Mutex::new(&scene.through, "/d").unwrap();
+            let waiting = tokio::spawn(async move { mutex.acquire().await.unwrap() });
+            until("the cut", async || scene.proxy.has_cut()).await;
+            waiting.abort();
+            assert!(waiting.await.is_err());
+            scene.proxy.open();
+            // Whatever goes on behind the scenes has its turn before this lock is let go again.
+            let mutex = Mutex::new(&scene.through, "/d").unwrap();
+            let refused = soon("an answer", mutex.try_acquire()).await.unwrap();
+            assert!(refused.is_none());
+            until_children(&scene.direct, "/d", 1).await;
+        }
+    }
+    assert!(held.is_certain());
+    held.release().await.unwrap();
+    scene.left_nothing_of(10).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_znode_of_a_session_that_ended_before_the_answer_is_not_held() {
+    let scene = Scene::new().await;
+    scene.proxy.cut_for_good_at(1, Cut::BeforeReply);
+    let old = scene.through.session();
+    let mutex = Mutex::new(&scene.through, "/d").unwrap();
+    let waiting = tokio::spawn(async move { mutex.acquire().await.unwrap() });
+    // It was made, and its maker does not know.
+    until_children(&scene.direct, "/d", 1).await;
+    let lost = children(&scene.direct, "/d").await.remove(0);
+    expire(&scene.server.address(), old.clone()).await;
+    scene.proxy.open();
+    let guard = soon("the lock", waiting).await.unwrap();
+    assert_ne!(guard.path(), format!("/d/{lost}"));
+    let stat = scene.direct.exists(guard.path()).await.unwrap().unwrap();
+    let owner = SessionId(stat.ephemeral_owner);
+    assert!(owner != old.id && owner == scene.through.session_id());
+    assert_eq!(children(&scene.direct, "/d").await.len(), 1);
+    guard.release().await.unwrap();
+    scene.left_nothing_of(2).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_let_go_without_a_connection_is_free_with_the_next_one() {
+    let scene = Scene::new().await;
+    let theirs = Mutex::new(&scene.direct, "/d").unwrap();
+    let ours = Mutex::new(&scene.through, "/d").unwrap();
+    for is_dropped in [false, true] {
+        let guard = ours.acquire().await.unwrap();
+        let token = guard.token();
+        scene.proxy.close();
+        scene.is_cut_off().await;
+        if is_dropped {
+            drop(guard);
+        } else {
+            // It goes on behind the scenes where it is not done at once.
+            tokio::spawn(guard.release());
+        }
+        let waiting = tokio::spawn({
+            let theirs = theirs.clone();
+            async move { theirs.acquire().await.unwrap() }
+        });
+        until_children(&scene.direct, "/d", 2).await;
+        assert!(!waiting.is_finished(), "its session holds it");
+        scene.proxy.open();
+        let next = soon("the lock", waiting).await.unwrap();
+        assert!(next.token() > token);
+        next.release().await.unwrap();
+        // The same session takes it again.
+        let again = soon("the lock", ours.acquire()).await.unwrap();
+        again.release().await.unwrap();
+    }
+    scene.left_nothing_of(6).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_latch_whose_directory_goes_while_it_is_cut_off_stands_again() {
+    let scene = Scene::new().await;
+    let latch = LeaderLatch::start(&scene.through, "/d/latch", "one").unwrap();
+    let before = latch.leads().await.unwrap();
+    scene.proxy.close();
+    scene.is_cut_off().await;
+    scene.direct.delete(before.path(), -1).await.unwrap();
+    scene.direct.delete("/d/latch", -1).await.unwrap();
+    scene.proxy.open();
+    until("another znode", async || {
+        let now = latch.leadership();
+        now.is_some_and(|now| now.token() > before.token())
+    })
+    .await;
+    assert_eq!(children(&scene.direct, "/d/latch").await.len(), 1);
+    latch.close().await;
+    until_children(&scene.direct, "/d/latch", 0).await;
+}
