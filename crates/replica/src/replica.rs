@@ -150,9 +150,10 @@ impl<H: Host> Replica<H> {
         self.show(turn);
     }
 
-    /// Something happened.
+    /// Something happened. It is nothing to a replica that is over: an election that is decided
+    /// behind the end, for one, gives it no role again.
     pub fn handle(&mut self, input: Input, turn: &mut Turn<'_, H>) {
-        if self.is_failed {
+        if self.is_over() {
             return;
         }
         match input {
@@ -200,7 +201,7 @@ impl<H: Host> Replica<H> {
         requests: &mut Vec<ClientRequest>,
         turn: &mut Turn<'_, H>,
     ) {
-        if self.is_failed {
+        if self.is_over() {
             return requests.clear();
         }
         self.handle_requests(requests, turn);
@@ -209,6 +210,9 @@ impl<H: Host> Replica<H> {
 
     /// When [`Replica::handle_deadline`] is to be called if nothing comes before, ms.
     pub fn deadline_ms(&self) -> Option<i64> {
+        if self.is_over() {
+            return None;
+        }
         let of_role = self.role_deadline_ms();
         let expiry = self.expiry_ms();
         let containers = self.containers_ms();
@@ -219,7 +223,7 @@ impl<H: Host> Replica<H> {
 
     /// The time of [`Replica::deadline_ms`] has come, or any other.
     pub fn handle_deadline(&mut self, turn: &mut Turn<'_, H>) {
-        if self.is_failed {
+        if self.is_over() {
             return;
         }
         self.handle_elections_deadline(turn);

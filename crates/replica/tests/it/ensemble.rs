@@ -201,3 +201,18 @@ fn a_role_ends_only_when_the_disk_has_done_what_it_was_asked_for() {
     server.wait_until(62_000);
     assert!(server.effects().iter().any(looks));
 }
+
+#[test]
+fn a_voter_that_is_told_to_end_takes_no_role_any_more() {
+    let mut server = Server::member(3);
+    server.handle(Input::Shutdown);
+    assert!(server.replica.is_over());
+    server.effects();
+    // Its host may have taken this in the same turn, and tells it all the same.
+    server.elect_3(Zxid::ZERO, 1, 0);
+    let effects = server.effects();
+    assert!(
+        server.replica.is_over() && effects.is_empty(),
+        "{effects:?}"
+    );
+}
