@@ -36,6 +36,8 @@ pub(crate) enum BenchCommand {
     /// Handshakes: each connection asks for a session that nobody has, and is refused; nothing is
     /// written
     Handshake(LoadArgs),
+    /// Locks that sessions hand over: each takes one by an ephemeral sequential znode and lets go
+    Lock(LockArgs),
     /// Opens idle sessions, keeps them alive and shows what they cost
     Idle(LoadArgs),
     /// Creates a tree of znodes and leaves it there
@@ -47,6 +49,8 @@ pub(crate) enum BenchCommand {
     Echo(EchoArgs),
     /// Measures grouped fdatasync: the ceiling of durable writes
     Fsync(FsyncArgs),
+    /// Runs one load after the other and reports them as one table, in Markdown and JSON
+    Suite(SuiteArgs),
 }
 
 /// How hard to load whom.
@@ -123,6 +127,57 @@ pub(crate) struct MultiArgs {
     /// setData operations in one multi
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) size: u32,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct LockArgs {
+    #[command(flatten)]
+    pub(crate) load: LoadArgs,
+    /// Locks that the sessions share
+    #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) locks: u32,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SuiteArgs {
+    /// Server to load; several (or `a,b`) share the sessions
+    #[arg(long, default_value = "127.0.0.1:2181", value_name = "HOST:PORT")]
+    pub(crate) server: Vec<String>,
+    /// Second server to load in turns with the first, for a comparison
+    #[arg(long, value_name = "HOST:PORT")]
+    pub(crate) versus: Vec<String>,
+    /// Process of the server, for its CPU time and memory (Linux, same machine)
+    #[arg(long)]
+    pub(crate) pid: Option<u32>,
+    /// Process of the second server
+    #[arg(long, value_name = "PID", requires = "versus")]
+    pub(crate) versus_pid: Option<u32>,
+    /// Turns of each server in each load
+    #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: u32,
+    /// Time of each turn
+    #[arg(long, default_value = "2s", value_parser = duration)]
+    pub(crate) duration: Duration,
+    /// Time under load before each turn
+    #[arg(long, default_value = "1s", value_parser = duration)]
+    pub(crate) warmup: Duration,
+    /// Only loads whose name contains one of these words, with commas between them
+    #[arg(long, value_delimiter = ',', value_name = "WORD")]
+    pub(crate) only: Vec<String>,
+    /// Znodes to fill the servers with in the end, for the bytes of each; 0 leaves that out
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=99_999_999))]
+    pub(crate) znodes: u32,
+    /// Directory on the disk of the servers' logs, for what it allows; without it that is left out
+    #[arg(long)]
+    pub(crate) dir: Option<PathBuf>,
+    /// Directory to write report.md and report.json to
+    #[arg(long, value_name = "DIR")]
+    pub(crate) report: Option<PathBuf>,
+    /// Prints the report as JSON instead of Markdown
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -144,8 +144,12 @@ pub(crate) struct Schedule {
 }
 
 /// Measures every target in turn, `rounds` times, and cleans up after them.
-pub(crate) fn run(job: &Job, targets: &[Target], schedule: Schedule) -> Result<Vec<Side>> {
-    let progress = Progress::new();
+pub(crate) fn run(
+    job: &Job,
+    targets: &[Target],
+    schedule: Schedule,
+    progress: &Progress,
+) -> Result<Vec<Side>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
@@ -161,7 +165,7 @@ pub(crate) fn run(job: &Job, targets: &[Target], schedule: Schedule) -> Result<V
         progress.stage(&format!("{}: prepare", target.name()));
         runtime.block_on(target.prepare(&job.plan))?;
     }
-    let measured = rounds(job, targets, schedule, &mut sides, &runtime, &progress);
+    let measured = rounds(job, targets, schedule, &mut sides, &runtime, progress);
     if !schedule.keep {
         for target in targets {
             progress.stage(&format!("{}: clean up", target.name()));

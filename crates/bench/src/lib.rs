@@ -19,6 +19,7 @@ mod error;
 mod fan_out;
 mod fsync;
 mod idle;
+mod locks;
 mod output;
 mod process;
 mod progress;
@@ -27,6 +28,7 @@ mod round;
 mod session;
 mod stats;
 mod storm;
+mod suite;
 mod target;
 mod template;
 #[cfg(test)]
@@ -44,6 +46,7 @@ pub use self::args::BenchArgs;
 use self::args::{BenchCommand, CleanArgs, FillArgs, FsyncArgs, LoadArgs};
 use self::compare::{Schedule, Side};
 use self::error::Result;
+use self::progress::Progress;
 use self::report::Report;
 use self::round::{Job, Work};
 use self::target::Target;
@@ -77,11 +80,17 @@ fn dispatch(command: &BenchCommand) -> Result<ExitCode> {
         BenchCommand::Watch(args) => load(args, Work::FanOut, Mix::Set),
         BenchCommand::Connect(args) => load(args, Work::Storm, Mix::Get),
         BenchCommand::Handshake(args) => load(args, Work::Handshakes, Mix::Get),
+        BenchCommand::Lock(args) => {
+            let mut load_args = args.load.clone();
+            load_args.keys = args.locks;
+            load(&load_args, Work::Locks, Mix::Set)
+        }
         BenchCommand::Idle(args) => load(args, Work::Idle, Mix::Get),
         BenchCommand::Fill(args) => fill(args),
         BenchCommand::Clean(args) => clean(args),
         BenchCommand::Echo(args) => echo::run(args).map(|()| ExitCode::SUCCESS),
         BenchCommand::Fsync(args) => fsync(args),
+        BenchCommand::Suite(args) => suite::run(args),
     }
 }
 
@@ -99,7 +108,11 @@ fn load(args: &LoadArgs, work: Work, mix: Mix) -> Result<ExitCode> {
 
 /// The job that the arguments describe.
 fn job(args: &LoadArgs, work: Work, mix: Mix) -> Result<Job> {
-    let needs_keys = work == Work::Requests && mix.uses_keys();
+    let needs_keys = match work {
+        Work::Requests => mix.uses_keys(),
+        Work::Locks => true,
+        Work::FanOut | Work::Storm | Work::Handshakes | Work::Idle => false,
+    };
     let plan = LoadPlan {
         mix,
         root: target::root(args),
@@ -136,7 +149,7 @@ fn measure(job: &Job, args: &LoadArgs, keep: bool) -> Result<Vec<Side>> {
         targets.push(Target::new(&args.versus, args.versus_pid, access)?);
         rounds = args.rounds;
     }
-    compare::run(job, &targets, Schedule { rounds, keep })
+    compare::run(job, &targets, Schedule { rounds, keep }, &Progress::new())
 }
 
 /// Open files that are no sessions.
@@ -243,6 +256,7 @@ fn description(job: &Job) -> String {
         (Work::FanOut, _) => "watch fan-out".to_owned(),
         (Work::Storm, _) => "connect".to_owned(),
         (Work::Handshakes, _) => "handshake".to_owned(),
+        (Work::Locks, _) => format!("lock, {} locks", job.plan.keys),
         (Work::Idle, _) => "idle".to_owned(),
         (Work::Requests, Mix::Get) => "get".to_owned(),
         (Work::Requests, Mix::Exists) => "exists".to_owned(),

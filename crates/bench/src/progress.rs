@@ -8,21 +8,33 @@ use indicatif::{ProgressBar, ProgressStyle};
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
+    /// What all of it is part of; empty if of nothing.
+    whole: String,
 }
 
 impl Progress {
     pub(crate) fn new() -> Self {
+        Self::within("")
+    }
+
+    /// Of a part of something longer, which is named in front.
+    pub(crate) fn within(whole: &str) -> Self {
         let bar = ProgressBar::new(1);
         if let Ok(style) = ProgressStyle::with_template("{prefix} [{bar:30}] {msg}") {
             bar.set_style(style.progress_chars("=> "));
         }
-        Self { bar }
+        let whole = whole.to_owned();
+        Self { bar, whole }
     }
 
     /// What the bar is about now.
     pub(crate) fn stage(&self, stage: &str) {
         self.bar.set_position(0);
-        self.bar.set_prefix(stage.to_owned());
+        let whole = &self.whole;
+        self.bar.set_prefix(match whole.is_empty() {
+            true => stage.to_owned(),
+            false => format!("{whole}: {stage}"),
+        });
         self.bar.set_message("");
     }
 

@@ -191,7 +191,7 @@ fn micros(duration: Duration) -> f64 {
 }
 
 /// Three significant figures and a unit.
-fn short(duration: Duration) -> String {
+pub(crate) fn short(duration: Duration) -> String {
     let us = micros(duration);
     let (value, unit) = match us {
         us if us < 1e3 => (us, "us"),
@@ -280,13 +280,14 @@ pub(crate) fn fsync_json(args: &FsyncArgs, result: &FsyncResult) -> Value {
     })
 }
 
-struct FsyncFigures {
+/// What a result of `bench fsync` comes to.
+pub(crate) struct FsyncFigures {
     syncs_per_second: f64,
-    records_per_second: f64,
+    pub(crate) records_per_second: f64,
 }
 
 impl FsyncFigures {
-    fn new(args: &FsyncArgs, result: &FsyncResult) -> Self {
+    pub(crate) fn new(args: &FsyncArgs, result: &FsyncResult) -> Self {
         let seconds = result.elapsed.as_secs_f64().max(f64::MIN_POSITIVE);
         let syncs_per_second = result.stats.ops() as f64 / seconds;
         Self {

@@ -20,7 +20,7 @@ use super::session::{Context, Report, drive};
 use super::stats::Stats;
 use super::target::Target;
 use super::workload::LoadPlan;
-use super::{fan_out, idle, storm};
+use super::{fan_out, idle, locks, storm};
 
 /// How sessions spend their time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub(crate) enum Work {
     Storm,
     /// Connections that are refused at the end of their handshake.
     Handshakes,
+    /// Taking locks and letting go.
+    Locks,
     /// Nothing but pings.
     Idle,
 }
@@ -326,6 +328,7 @@ async fn one_session(work: Work, context: Context, session: u32, watched: Arc<Wa
             fan_out::write(&context, &watched, connection).await;
         }
         Work::FanOut => fan_out::watch(&context, session, &watched, connection).await,
+        Work::Locks => locks::contend(&context, session, connection).await,
         Work::Idle | Work::Storm | Work::Handshakes => {
             idle::hold(&context, session, connection).await
         }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
+use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -120,12 +121,18 @@ fn loopback_source(server: &str, session: u32) -> Option<(IpAddr, SocketAddr)> {
 
 /// A server that closes at the handshake most often has enough of this address.
 pub(crate) fn named(error: Error) -> BenchError {
-    match error {
-        Error::Handshake {
-            reason: LossReason::ClosedByServer,
-            ..
-        } => BenchError::TooManyConnections(error),
-        error => error.into(),
+    let is_turned_away = match &error {
+        Error::Handshake { reason, .. } => match reason {
+            LossReason::ClosedByServer => true,
+            // Closed while the request was on its way.
+            LossReason::Io(error) => error.kind() == io::ErrorKind::ConnectionReset,
+            _ => false,
+        },
+        _ => false,
+    };
+    match is_turned_away {
+        true => BenchError::TooManyConnections(error),
+        false => error.into(),
     }
 }
 

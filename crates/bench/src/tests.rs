@@ -186,7 +186,7 @@ fn lost_sessions_are_counted_with_what_they_had_under_way() {
     ));
     let job = job(&args, Work::Requests, Mix::Get).unwrap();
     let target = Target::new(&args.server, None, Access::default()).unwrap();
-    let round = round::run(&job, &target, 0, &progress::Progress::new()).unwrap();
+    let round = round::run(&job, &target, 0, &Progress::new()).unwrap();
     assert_eq!(round.stats.ops(), 0);
     assert_eq!(round.stats.lost.values().sum::<u64>(), 3);
     assert_eq!(round.stats.unanswered, 6);

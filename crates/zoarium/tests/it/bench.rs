@@ -92,3 +92,106 @@ fn what_the_server_refuses_is_counted_and_fails_the_run() {
     let text = stdout(&output);
     assert!(text.contains("1 sessions lost: "), "{text}");
 }
+
+#[test]
+fn locks_are_handed_over_and_none_is_left() {
+    let server = RunningServer::start();
+    let report = bench(&server, "lock", "--sessions 6 --locks 2 --ops 300");
+    let side = &report["servers"][0];
+    assert_eq!(side["ops"], 300, "{report}");
+    assert_eq!(side["errors"], serde_json::json!({}));
+    // Contenders that still wait when the time is over leave nothing either.
+    let report = bench(&server, "lock", "--sessions 6 --locks 2 --duration 200ms");
+    assert!(report["servers"][0]["ops"].as_u64() > Some(0), "{report}");
+    assert_eq!(children_of_root(&server), ["zookeeper"]);
+}
+
+#[test]
+fn a_suite_is_one_report_in_markdown_and_json() {
+    let (one, two) = (RunningServer::start(), RunningServer::start());
+    let dir = tempfile::tempdir().unwrap();
+    let arguments = format!(
+        "bench suite --server {} --versus {} --only get,connect,lock --rounds 2 \
+         --duration 100ms --warmup 0 --znodes 500 --dir {dir} --report {dir}/report",
+        one.address,
+        two.address,
+        dir = dir.path().display()
+    );
+    let output = zoarium(arguments.split_ascii_whitespace());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let read = |name| std::fs::read_to_string(dir.path().join("report").join(name)).unwrap();
+    let text = read("report.md");
+    assert_eq!(stdout(&output), text);
+    let tables: Vec<&str> = text.lines().filter(|line| line.starts_with('|')).collect();
+    let first_cells = tables.iter().filter_map(|line| line.split('|').nth(1));
+    let first_cells: Vec<&str> = first_cells.map(str::trim).collect();
+    let expected = [
+        "load",
+        "---",
+        "get 16 x 16",
+        "get 1 x 1",
+        "connect, 16 sessions",
+        "lock, 32 sessions on 8",
+        "server",
+        "---",
+        &one.address,
+        &two.address,
+        "limit",
+        "---",
+        "server that does nothing, get 16 x 16",
+    ];
+    assert_eq!(first_cells, expected, "{text}");
+    // Each figure of a comparison is there, but for those of processes that nobody named.
+    for line in &tables[2..6] {
+        let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
+        let figures = cells.iter().filter(|cell| **cell != "-").count();
+        assert_eq!((cells.len(), figures), (11, 8), "{line}");
+    }
+    let json: Value = serde_json::from_str(&read("report.json")).unwrap();
+    let loads = json["loads"].as_array().unwrap();
+    assert_eq!(loads.len(), 4);
+    for load in loads {
+        let ratio = load["ratios"]["throughput"].as_f64();
+        assert!(ratio.is_some_and(|ratio| ratio > 0.0), "{load}");
+    }
+    assert_eq!(json["fill"]["servers"][1]["ops"], 500);
+    assert!(json["limits"]["echo_ops_per_second"].as_f64() > Some(0.0));
+    for server in [&one, &two] {
+        assert_eq!(children_of_root(server), ["zookeeper"]);
+    }
+}
+
+#[test]
+fn a_load_that_cannot_be_run_is_a_row_that_says_why() {
+    let server = RunningServer::start_with(&["2000", "60"]);
+    let suite = |only: &str| {
+        let arguments = format!(
+            "bench suite --server {} --only {only} --rounds 1 --duration 50ms --warmup 0",
+            server.address
+        );
+        zoarium(arguments.split_ascii_whitespace())
+    };
+    let output = suite("watch,connect");
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("- watch, 1000 sessions: not measured: "),
+        "{text}"
+    );
+    assert!(text.contains("maxClientCnxns"), "{text}");
+    let row = |name: &str| {
+        text.lines()
+            .find(|line| line.starts_with(&format!("| {name}")))
+    };
+    assert!(
+        row("connect").is_some_and(|row| !row.contains("| - | - | - | -")),
+        "{text}"
+    );
+
+    let output = suite("sort");
+    let error = stderr(&output);
+    assert!(
+        error.contains("--only") && error.contains("get 16 x 16"),
+        "{error}"
+    );
+}

@@ -64,10 +64,16 @@ pub(crate) struct RunningServer {
 
 impl RunningServer {
     pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// With a tick, and connections that one address may have.
+    pub(crate) fn start_with(arguments: &[&str]) -> Self {
         let data = tempfile::tempdir().unwrap();
         let mut process = Command::new(env!("CARGO_BIN_EXE_zoarium"))
             .args(["server", "-Dzookeeper.admin.enableServer=false", "0"])
             .arg(data.path())
+            .args(arguments)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())

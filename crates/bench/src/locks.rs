@@ -1,0 +1,204 @@
+//! Locks that sessions hand over: the fair recipe, with a contender's ephemeral sequential znode and
+//! a watch on the one ahead of it.
+//!
+//! What is measured is the time from asking for a lock until it is held; it is let go at once, and
+//! asked for again. A change of holder costs a delete, a notification, a list, and the create with
+//! which the old holder stands again.
+
+use bytes::Bytes;
+use client::frame::{put_request, split_reply};
+use client::{LossReason, RawConnection};
+use jute::{Decode, Encode, Reader};
+use proto::request::{CreateRequest, PathVersionRequest, PathWatchRequest, flags};
+use proto::response::{CreateResponse, NamesResponse};
+use proto::{Acl, ErrorCode, OpCode, Xid, multi};
+
+use super::control::Phase;
+use super::session::{Context, Report, farewell};
+use super::template::numbered;
+use super::workload::{KEY_DIGITS, key_prefix, xid_after};
+
+/// What the contender of a lock is called, in front of its number.
+const CONTENDER: &str = "lock-";
+/// Digits of a sequential znode's number.
+const SEQUENCE_DIGITS: usize = 10;
+
+/// Takes its lock and lets go again and again, until the measurement is over.
+pub(crate) async fn contend(context: &Context, session: u32, mut connection: RawConnection) {
+    context.control.reached(Phase::Warmup).await;
+    let lock = session % context.plan.keys.max(1);
+    let mut contender = Contender {
+        context,
+        directory: numbered(&key_prefix(&context.plan.root), KEY_DIGITS, lock.into()),
+        connection: &mut connection,
+        next_xid: 1,
+    };
+    let end = tokio::select! {
+        end = contender.take_turns() => end,
+        // Others may wait for what this one would wait for: nobody is waited for at the end.
+        () = context.control.reached(Phase::Stopping) => Ok(()),
+    };
+    context.report(Report::Finished);
+    match end {
+        Ok(()) => farewell(&mut connection).await,
+        Err(Failure::Refused(code)) => {
+            context.stats.borrow_mut().refuse(code);
+            farewell(&mut connection).await;
+        }
+        Err(Failure::Lost(reason)) => context.lose(session, &reason, 1),
+    }
+}
+
+/// Why a contender cannot go on.
+enum Failure {
+    Refused(i32),
+    Lost(LossReason),
+}
+
+impl<E: Into<LossReason>> From<E> for Failure {
+    fn from(reason: E) -> Self {
+        Self::Lost(reason.into())
+    }
+}
+
+struct Contender<'a> {
+    context: &'a Context,
+    /// The lock's znode.
+    directory: String,
+    connection: &'a mut RawConnection,
+    next_xid: i32,
+}
+
+impl Contender<'_> {
+    async fn take_turns(&mut self) -> Result<(), Failure> {
+        let control = &self.context.control;
+        while control.grant(1) == 1 {
+            let start_ns = control.now_ns();
+            let own = self.join().await?;
+            self.wait(&own).await?;
+            if control.is_measuring() {
+                let latency_ns = control.now_ns().saturating_sub(start_ns);
+                self.context.stats.borrow_mut().record(latency_ns, 1);
+            }
+            control.add_answers(1);
+            let request = PathVersionRequest {
+                path: Some(self.path(&own).into()),
+                version: -1,
+            };
+            self.call(OpCode::Delete, |out| request.encode(out)).await?;
+        }
+        Ok(())
+    }
+
+    fn path(&self, name: &str) -> String {
+        format!("{}/{name}", self.directory)
+    }
+
+    /// Stands at the end of the queue; the name of its znode.
+    async fn join(&mut self) -> Result<String, Failure> {
+        let request = CreateRequest {
+            path: Some(self.path(CONTENDER).into()),
+            data: Some(Bytes::new()),
+            acl: multi::request_acl([Acl::open()]),
+            flags: flags::EPHEMERAL_SEQUENTIAL,
+        };
+        let body = self.call(OpCode::Create, |out| request.encode(out)).await?;
+        let response: CreateResponse = decode("the answer to create", body)?;
+        let (_, name) = response.path.rsplit_once('/').unwrap_or_default();
+        Ok(name.to_owned())
+    }
+
+    /// Waits until nobody is ahead of `own`.
+    async fn wait(&mut self, own: &str) -> Result<(), Failure> {
+        let directory = PathWatchRequest {
+            path: Some(self.directory.as_str().into()),
+            watch: false,
+        };
+        loop {
+            let body = self
+                .call(OpCode::GetChildren, |out| directory.encode(out))
+                .await?;
+            let list: NamesResponse = decode("the answer to getChildren", body)?;
+            let Some(ahead) = ahead_of(own, list.names.iter().map(|name| &**name)) else {
+                return Ok(());
+            };
+            let read = PathWatchRequest {
+                path: Some(self.path(ahead).into()),
+                watch: true,
+            };
+            match self.call(OpCode::GetData, |out| read.encode(out)).await {
+                Ok(_) => self.event().await?,
+                // Gone between the list and the watch.
+                Err(Failure::Refused(code)) if code == ErrorCode::NoNode.code() => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+
+    /// Sends a request and waits for its answer.
+    async fn call(
+        &mut self,
+        op: OpCode,
+        record: impl FnOnce(&mut Vec<u8>),
+    ) -> Result<Bytes, Failure> {
+        let xid = Xid(self.next_xid);
+        self.next_xid = xid_after(self.next_xid);
+        put_request(xid, op.number(), self.connection.wire.outbound(), record);
+        loop {
+            while let Some(frame) = self.connection.wire.next_frame()? {
+                let (header, body) = split_reply(frame)?;
+                if header.xid != xid {
+                    continue;
+                }
+                return match header.err {
+                    0 => Ok(Bytes::copy_from_slice(body)),
+                    code => Err(Failure::Refused(code)),
+                };
+            }
+            self.connection.wire.turn().await?;
+        }
+    }
+
+    /// Waits for the event of the only watch. Whatever it tells, the list is read again.
+    async fn event(&mut self) -> Result<(), Failure> {
+        loop {
+            while let Some(frame) = self.connection.wire.next_frame()? {
+                if split_reply(frame)?.0.xid == Xid::EVENT {
+                    return Ok(());
+                }
+            }
+            self.connection.wire.turn().await?;
+        }
+    }
+}
+
+fn decode<T: Decode>(what: &'static str, body: Bytes) -> Result<T, LossReason> {
+    T::decode(&mut Reader::new(body)).map_err(|source| LossReason::Decode { what, source })
+}
+
+/// The contender next below `own`, if there is one.
+fn ahead_of<'a>(own: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let own = number_of(own)?;
+    let numbered = names.filter_map(|name| Some((number_of(name)?, name)));
+    let below = numbered.filter(|(number, _)| *number < own);
+    below.max().map(|(_, name)| name)
+}
+
+fn number_of(name: &str) -> Option<u32> {
+    let at = name.len().checked_sub(SEQUENCE_DIGITS)?;
+    name.get(at..)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contenders_wait_for_the_one_next_below() {
+        let names = ["lock-0000000012", "lock-0000000009", "x", "lock-0000000010"];
+        let ahead = |own| ahead_of(own, names.into_iter());
+        assert_eq!(ahead("lock-0000000012"), Some("lock-0000000010"));
+        assert_eq!(ahead("lock-0000000010"), Some("lock-0000000009"));
+        assert_eq!(ahead("lock-0000000009"), None);
+    }
+}

@@ -1,0 +1,259 @@
+//! The report of a suite, in Markdown for people and in JSON for programs.
+
+use std::fmt::Write;
+
+use serde_json::{Value, json};
+
+use super::super::compare::{Ratios, Side};
+use super::super::report::{FsyncFigures, Report, fsync_json, short};
+use super::super::workload::Mix;
+use super::{GET, Row, Suite};
+
+impl Row {
+    fn side(&self, index: usize) -> Option<&Side> {
+        self.sides.as_ref().ok()?.get(index)
+    }
+
+    fn ratios(&self) -> Option<Ratios> {
+        Some(Ratios::of(self.side(0)?, self.side(1)?))
+    }
+
+    fn is_clean(&self) -> bool {
+        let sides = self.sides.as_ref();
+        sides.is_ok_and(|sides| sides.iter().all(|side| side.stats().is_clean()))
+    }
+
+    /// What went wrong, a line each.
+    fn complaints(&self) -> Vec<String> {
+        let name = self.load.name;
+        let sides = match &self.sides {
+            Ok(sides) => sides,
+            Err(error) => return vec![format!("{name}: not measured: {error}")],
+        };
+        let of = |side: &Side| {
+            let complaints = side.stats().complaints().into_iter();
+            let named = complaints.map(|complaint| format!("{name}: {}: {complaint}", side.name));
+            named.collect::<Vec<_>>()
+        };
+        sides.iter().flat_map(of).collect()
+    }
+
+    fn json(&self) -> Value {
+        let load = json!({
+            "name": self.load.name,
+            "sessions": self.load.sessions,
+            "pipeline": self.load.pipeline,
+            "payload_bytes": self.load.payload,
+        });
+        match &self.sides {
+            Err(error) => json!({ "load": load, "error": error.to_string() }),
+            Ok(sides) => Report {
+                title: String::new(),
+                load,
+                sides,
+                growth_by: self.filled_with().map(|znodes| ("znode", znodes)),
+            }
+            .json(),
+        }
+    }
+
+    fn filled_with(&self) -> Option<u64> {
+        match self.load.mix {
+            Mix::Fill { znodes, .. } => Some(znodes.into()),
+            _ => None,
+        }
+    }
+}
+
+impl Suite<'_> {
+    pub(super) fn is_clean(&self) -> bool {
+        self.rows.iter().chain(&self.filled).all(Row::is_clean)
+    }
+
+    fn is_comparison(&self) -> bool {
+        !self.args.versus.is_empty()
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let echo = self
+            .limits
+            .echo
+            .as_ref()
+            .and_then(|echo| echo.as_ref().ok());
+        let echo = echo
+            .and_then(|sides| sides.first())
+            .map(Side::ops_per_second);
+        let syncs = self.limits.syncs.iter().map(|(load, args, result)| {
+            let mut figures = match result {
+                Ok(result) => fsync_json(args, result),
+                Err(error) => json!({ "error": error.to_string() }),
+            };
+            if let Some(figures) = figures.as_object_mut() {
+                figures.insert("of".to_owned(), json!(load));
+            }
+            figures
+        });
+        json!({
+            "server": self.args.server,
+            "versus": self.args.versus,
+            "connections": self.args.access.description(),
+            "rounds": self.args.rounds,
+            "seconds": self.args.duration.as_secs_f64(),
+            "warmup_seconds": self.args.warmup.as_secs_f64(),
+            "loads": self.rows.iter().map(Row::json).collect::<Vec<_>>(),
+            "fill": self.filled.as_ref().map(Row::json),
+            "limits": {
+                "echo_ops_per_second": echo,
+                "fsync": syncs.collect::<Vec<_>>(),
+            },
+        })
+    }
+
+    pub(super) fn markdown(&self) -> String {
+        let args = self.args;
+        let mut out = format!("server: {}\n", args.server.join(","));
+        if self.is_comparison() {
+            let _ = writeln!(out, "versus: {}", args.versus.join(","));
+        }
+        let _ = writeln!(
+            out,
+            "\nTurns: {}, each of {} s after {} s of warmup; connections: {}.\n",
+            args.rounds,
+            args.duration.as_secs_f64(),
+            args.warmup.as_secs_f64(),
+            args.access.description(),
+        );
+        self.loads(&mut out);
+        self.memory(&mut out);
+        self.ceilings(&mut out);
+        let rows = self.rows.iter().chain(&self.filled);
+        let complaints: Vec<String> = rows.flat_map(Row::complaints).collect();
+        if !complaints.is_empty() {
+            let _ = writeln!(out, "\nWhat went wrong:\n");
+        }
+        for complaint in complaints {
+            let _ = writeln!(out, "- {complaint}");
+        }
+        out
+    }
+
+    fn loads(&self, out: &mut String) {
+        let mut columns = vec!["load", "ops/s", "p50", "p99", "CPU s/Mop"];
+        if self.is_comparison() {
+            columns.extend(["versus ops/s", "p99", "CPU s/Mop"]);
+            columns.extend(["ratio", "p99 ratio", "CPU ratio"]);
+        }
+        head(out, &columns);
+        for row in &self.rows {
+            let mut cells = vec![row.load.name.to_owned()];
+            let side = row.side(0);
+            cells.push(number(side.map(Side::ops_per_second), 0));
+            cells.push(percentile(side, 50.0));
+            cells.push(percentile(side, 99.0));
+            cells.push(number(side.and_then(Side::server_cpu_per_million), 2));
+            if self.is_comparison() {
+                let side = row.side(1);
+                cells.push(number(side.map(Side::ops_per_second), 0));
+                cells.push(percentile(side, 99.0));
+                cells.push(number(side.and_then(Side::server_cpu_per_million), 2));
+                let ratios = row.ratios();
+                cells.push(number(ratios.map(|ratios| ratios.throughput_median), 2));
+                cells.push(number(ratios.map(|ratios| ratios.p99), 2));
+                cells.push(number(ratios.and_then(|ratios| ratios.server_cpu), 2));
+            }
+            line(out, &cells);
+        }
+    }
+
+    fn memory(&self, out: &mut String) {
+        let Some(filled) = &self.filled else { return };
+        let Some(znodes) = filled.filled_with() else {
+            return;
+        };
+        let _ = writeln!(
+            out,
+            "\nFilled with {znodes} znodes of {} bytes:\n",
+            filled.load.payload
+        );
+        head(
+            out,
+            &["server", "creates/s", "resident MiB", "bytes a znode"],
+        );
+        for side in filled.sides.iter().flatten() {
+            let resident = side.memory().map(|memory| memory.resident as f64 / MIB);
+            line(
+                out,
+                &[
+                    side.name.clone(),
+                    number(Some(side.ops_per_second()), 0),
+                    number(resident, 1),
+                    number(side.growth_per(znodes), 0),
+                ],
+            );
+        }
+    }
+
+    fn ceilings(&self, out: &mut String) {
+        let reached = |name: &str| {
+            let row = self.rows.iter().find(|row| row.load.name == name)?;
+            Some(row.side(0)?.ops_per_second())
+        };
+        let mut rows = Vec::new();
+        if let Some(Ok(sides)) = &self.limits.echo
+            && let Some(side) = sides.first()
+        {
+            let what = format!("server that does nothing, {GET}");
+            rows.push((what, "ops/s", GET, side.ops_per_second()));
+        }
+        for (load, args, result) in &self.limits.syncs {
+            if let Ok(result) = result {
+                let what = format!("{} records of {} B a sync", args.group, args.bytes);
+                let figures = FsyncFigures::new(args, result);
+                rows.push((what, "records/s", *load, figures.records_per_second));
+            }
+        }
+        if rows.is_empty() {
+            return;
+        }
+        let _ = writeln!(out, "\nWhat this machine allows:\n");
+        head(out, &["limit", "figure", "reached by", "share"]);
+        for (what, unit, load, figure) in rows {
+            let share = reached(load).map(|ops| ops / figure);
+            line(
+                out,
+                &[
+                    what,
+                    format!("{figure:.0} {unit}"),
+                    load.to_owned(),
+                    number(share, 2),
+                ],
+            );
+        }
+    }
+}
+
+const MIB: f64 = 1024.0 * 1024.0;
+
+/// The head of a table.
+fn head(out: &mut String, columns: &[&str]) {
+    line(out, columns);
+    line(out, &vec!["---"; columns.len()]);
+}
+
+fn line(out: &mut String, cells: &[impl AsRef<str>]) {
+    for cell in cells {
+        let _ = write!(out, "| {} ", cell.as_ref());
+    }
+    out.push_str("|\n");
+}
+
+fn number(value: Option<f64>, decimals: usize) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
+}
+
+fn percentile(side: Option<&Side>, percent: f64) -> String {
+    side.map_or_else(
+        || "-".to_owned(),
+        |side| short(side.stats().percentile(percent)),
+    )
+}
