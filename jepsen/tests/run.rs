@@ -18,10 +18,10 @@ use tests::{Process, wait_for, zoarium_binary};
 const LIMIT: Duration = Duration::from_secs(300);
 
 /// Runs that are made side by side, and how long each is under faults, s: five minutes altogether.
-const RUNS: usize = 6;
-const SECONDS: u64 = 50;
+const RUNS: usize = 10;
+const SECONDS: u64 = 30;
 /// So many calls of each are acknowledged at least, or it shows nothing.
-const ACKNOWLEDGED_MIN: u64 = 50;
+const ACKNOWLEDGED_MIN: u64 = 30;
 
 /// How a command ended.
 struct Ended {

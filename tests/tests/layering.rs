@@ -278,21 +278,35 @@ fn pure_crates_import_nothing_that_reaches_for_the_machine() {
 
 #[test]
 fn pure_crates_say_nothing_that_reaches_for_the_machine() {
+    let (files, faults) = lines_with(PURE, REACHING_WORDS);
+    assert!(files > 20, "only {files} files were looked at");
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+/// Whoever sets a clock neither shortens nor prolongs a wait.
+#[test]
+fn clients_and_recipes_know_no_clock_that_can_be_set() {
+    let (files, faults) = lines_with(&["client", "recipes"], &["SystemTime"]);
+    assert!(files > 20, "only {files} files were looked at");
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+/// How many source files these crates have, and where one of the words is in them.
+fn lines_with(crates: &[&str], words: &[&str]) -> (usize, Vec<String>) {
     let mut faults = Vec::new();
     let mut files = 0;
-    for name in PURE {
+    for name in crates {
         let source = workspace_root().join("crates").join(name).join("src");
         for path in rust_files(&source) {
             files += 1;
             let text = fs::read_to_string(&path).expect("a source file is text");
             for (line, number) in code_of(&text).zip(1..) {
-                let word = REACHING_WORDS.iter().find(|word| has_word(line, word));
+                let word = words.iter().find(|word| has_word(line, word));
                 faults.extend(word.map(|word| format!("{}:{number}: {word}", path.display())));
             }
         }
     }
-    assert!(files > 20, "only {files} files were looked at");
-    assert!(faults.is_empty(), "{faults:#?}");
+    (files, faults)
 }
 
 /// Folders of `server`: none knows another but `assemble`, which puts them together. What stands beside

@@ -1,7 +1,7 @@
 //! Kills, pauses, restarts and partitions of real processes at random, under writes through every
 //! member: whatever was acknowledged is on all members afterwards, and all have the same tree.
 //!
-//! - `ZOARIUM_CHAOS_SECONDS`: how long, 120 unless given.
+//! - `ZOARIUM_CHAOS_SECONDS`: how long, 60 unless given.
 //! - `ZOARIUM_CHAOS_SEED`: repeats the choices, though not their exact moments.
 //! - `ZOARIUM_CHAOS_MEMBERS`: a letter for each voter, `z` Zoarium and `j` Java; `zzzzz` unless
 //!   given. An observer of Zoarium comes on top.
@@ -210,7 +210,7 @@ impl Chaos {
 
 #[test]
 fn what_was_acknowledged_is_on_all_members_whatever_happens() {
-    let seconds = setting("ZOARIUM_CHAOS_SECONDS").unwrap_or(120);
+    let seconds = setting("ZOARIUM_CHAOS_SECONDS").unwrap_or(60);
     let seed = setting("ZOARIUM_CHAOS_SEED").unwrap_or_else(|| fastrand::u64(..));
     let voters = voters();
     println!("ZOARIUM_CHAOS_SEED={seed} ZOARIUM_CHAOS_SECONDS={seconds}, {voters:?}");

@@ -18,11 +18,6 @@ impl Row {
         Some(Ratios::of(self.side(0)?, self.side(1)?))
     }
 
-    fn is_clean(&self) -> bool {
-        let sides = self.sides.as_ref();
-        sides.is_ok_and(|sides| sides.iter().all(|side| side.stats().is_clean()))
-    }
-
     /// What went wrong, a line each.
     fn complaints(&self) -> Vec<String> {
         let name = self.load.name;
@@ -67,7 +62,23 @@ impl Row {
 
 impl Suite<'_> {
     pub(super) fn is_clean(&self) -> bool {
-        self.rows.iter().chain(&self.filled).all(Row::is_clean)
+        self.complaints().is_empty()
+    }
+
+    /// What went wrong, a line each.
+    fn complaints(&self) -> Vec<String> {
+        let rows = self.rows.iter().chain(&self.filled);
+        let mut complaints: Vec<String> = rows.flat_map(Row::complaints).collect();
+        if let Some(Err(error)) = &self.limits.echo {
+            complaints.push(format!("server that does nothing: not measured: {error}"));
+        }
+        for (_, args, result) in &self.limits.syncs {
+            if let Err(error) = result {
+                let what = format!("{} records a sync", args.group);
+                complaints.push(format!("{what}: not measured: {error}"));
+            }
+        }
+        complaints
     }
 
     fn is_comparison(&self) -> bool {
@@ -126,8 +137,7 @@ impl Suite<'_> {
         self.loads(&mut out);
         self.memory(&mut out);
         self.ceilings(&mut out);
-        let rows = self.rows.iter().chain(&self.filled);
-        let complaints: Vec<String> = rows.flat_map(Row::complaints).collect();
+        let complaints = self.complaints();
         if !complaints.is_empty() {
             let _ = writeln!(out, "\nWhat went wrong:\n");
         }

@@ -188,6 +188,14 @@ fn a_load_that_cannot_be_run_is_a_row_that_says_why() {
         "{text}"
     );
 
+    let output = suite("set --dir /nowhere/at/all");
+    let text = stdout(&output);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    assert!(
+        text.contains("- 256 records a sync: not measured: create /nowhere"),
+        "{text}"
+    );
+
     let output = suite("sort");
     let error = stderr(&output);
     assert!(
