@@ -152,6 +152,9 @@ fn built_with_go(name: &str, files: &[&str]) -> Result<PathBuf, Missing> {
         built(&mut go(&[
             "build",
             "-buildvcs=false",
+            // It runs for a moment: what takes long is to compile it.
+            "-gcflags=all=-N -l",
+            "-ldflags=-s -w",
             "-o",
             &output.to_string_lossy(),
         ]));
