@@ -13,6 +13,13 @@ use crate::support::{children, connect, options, server, soon, until, until_chil
 /// Longer than a restart takes on any machine.
 const LONG_SESSION: Duration = Duration::from_secs(40);
 
+/// A server lists names in any order.
+async fn sorted(client: &Client, path: &str) -> Vec<String> {
+    let mut names = children(client, path).await;
+    names.sort();
+    names
+}
+
 async fn connect_for_long(servers: &str) -> Client {
     let options: Options = options(servers).with_session_timeout(LONG_SESSION);
     soon("a session", Client::connect(options)).await.unwrap()
@@ -84,7 +91,7 @@ async fn places_outlive_a_restart_of_the_whole_ensemble() {
     let other = LeaderLatch::start(&two, "/latch", "two").unwrap();
     until_children(&two, "/m", 2).await;
     until_children(&two, "/latch", 2).await;
-    let stood = (children(&two, "/m").await, children(&two, "/latch").await);
+    let stood = (sorted(&two, "/m").await, sorted(&two, "/latch").await);
 
     tokio::task::block_in_place(|| {
         for id in &ids {
@@ -104,7 +111,7 @@ async fn places_outlive_a_restart_of_the_whole_ensemble() {
     })
     .await;
     assert!(!waiting.is_finished() && !other.has_leadership());
-    let stands = (children(&two, "/m").await, children(&two, "/latch").await);
+    let stands = (sorted(&two, "/m").await, sorted(&two, "/latch").await);
     assert_eq!(stands, stood);
 
     let token = held.token();
