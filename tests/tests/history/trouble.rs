@@ -164,14 +164,14 @@ async fn a_disk_that_is_nearly_full_drops_the_history_first() {
     site.server.launch().expect("it starts all the same");
     let client = site.client().await;
     client.set_data("/t", "goes on", -1).await.expect("set");
-    wait_for("removal", LIMIT, || {
-        (!history_of(&site).exists()).then_some(())
-    });
+    // What it says comes last.
+    let is_said = || site.server.log().contains("the change history was removed");
+    wait_for("removal", LIMIT, || is_said().then_some(()));
+    assert!(!history_of(&site).exists());
     let answer = site.get("history/changes?path=/t", Some(SUPER));
     assert_eq!(answer.status, 503, "{}", answer.text());
     assert!(answer.text().contains("not open"), "{}", answer.text());
     assert_eq!(site.get("history/feed", Some(SUPER)).status, 503);
-    assert!(site.server.log().contains("the change history was removed"));
     // With room, it is made again of the files.
     site.server.terminate();
     fs::write(&config, text).expect("write zoo.cfg");

@@ -1,10 +1,11 @@
-//! The transactions of a server, from its files.
+//! The transactions of an ensemble, from the files of its servers.
 //!
 //! ```text
 //! file    16 bytes, then records, then zeros
 //! record  checksum i64 | length i32 | transaction | 0x42
 //! ```
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
@@ -15,27 +16,36 @@ const FILE_HEADER_BYTES: usize = 16;
 const CHECKSUM_BYTES: usize = 8;
 const COUNTER: i64 = 0xffff_ffff;
 
-/// All transactions of a stopped server, in their order; none may be missing between two of them.
-pub(super) fn transactions(data_dir: &Path) -> Vec<TxnRecord> {
-    let mut records: Vec<TxnRecord> = Vec::new();
-    for file in files(&data_dir.join("version-2")) {
+/// All transactions of an ensemble that has stopped, in their order; none may be missing between two of them.
+///
+/// A server that has got a snapshot instead of transactions lacks these, so one log fills the gaps of another. Where
+/// two have the same, it must be the same: whatever was not committed is cut off before a server serves again.
+pub(super) fn transactions(data_dirs: &[PathBuf]) -> Vec<TxnRecord> {
+    let mut records = BTreeMap::<i64, TxnRecord>::new();
+    for file in data_dirs
+        .iter()
+        .flat_map(|dir| files(&dir.join("version-2")))
+    {
         let bytes = Bytes::from(std::fs::read(&file).unwrap());
         for payload in payloads(&bytes) {
             let limits = Limits::from_max_buffer(payload.len(), 0);
             let mut input = Reader::with_limits(payload, limits);
             let record = TxnRecord::decode(&mut input);
-            records.push(record.unwrap_or_else(|error| panic!("{}: {error}", file.display())));
+            let record = record.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+            let known = records.entry(record.header.zxid.0);
+            let known = known.or_insert_with(|| record.clone());
+            assert_eq!(*known, record, "{}: not as in another log", file.display());
         }
     }
-    for pair in records.windows(2) {
-        let (before, after) = (pair[0].header.zxid.0, pair[1].header.zxid.0);
+    let zxids = records.keys().copied();
+    for (before, after) in zxids.clone().zip(zxids.skip(1)) {
         let begins_an_epoch = after >> 32 > before >> 32 && after & COUNTER == 1;
         assert!(
             after == before + 1 || begins_an_epoch,
             "transactions are missing from {before:#x} to {after:#x}"
         );
     }
-    records
+    records.into_values().collect()
 }
 
 /// `log.<zxid>`, by their zxids.
