@@ -66,8 +66,24 @@ struct Streams {
     streams: Vec<WatchStream>,
     /// Zxids of events since the last read, by path.
     told: BTreeMap<String, Vec<i64>>,
-    /// Keys whose events since the last read may be missing.
-    missed: Vec<bool>,
+    gaps: Gaps,
+}
+
+/// Keys whose events since the last read may be missing.
+struct Gaps([bool; KEYS]);
+
+impl Gaps {
+    /// Whether the key has a gap when its read was answered and the streams were drained behind it. Until a stream says
+    /// that something was missed it drops events, also those of changes behind the answer: with `told_now` the next
+    /// read of the key has a gap as well.
+    fn take(&mut self, key: usize, told_now: bool) -> bool {
+        if told_now {
+            self.0.fill(true);
+        }
+        self.0
+            .get_mut(key)
+            .is_some_and(|gap| std::mem::replace(gap, told_now))
+    }
 }
 
 impl Streams {
@@ -86,12 +102,13 @@ impl Streams {
             by,
             streams,
             told: BTreeMap::new(),
-            missed: vec![false; KEYS],
+            gaps: Gaps([false; KEYS]),
         })
     }
 
-    /// What has come by now; nothing is waited for.
-    async fn drain(&mut self) -> client::Result<()> {
+    /// What has come by now; nothing is waited for. Whether a stream has missed something.
+    async fn drain(&mut self) -> client::Result<bool> {
+        let mut has_missed = false;
         for stream in &mut self.streams {
             loop {
                 let next = tokio::select! {
@@ -104,11 +121,11 @@ impl Streams {
                         let told = self.told.entry(event.path.to_string()).or_default();
                         told.push(event.zxid.0);
                     }
-                    Change::Missed => self.missed.fill(true),
+                    Change::Missed => has_missed = true,
                 }
             }
         }
-        Ok(())
+        Ok(has_missed)
     }
 }
 
@@ -226,20 +243,19 @@ async fn read_once(
 async fn read_told(session: &Session, key: usize, streams: &mut Streams) -> client::Result<Value> {
     let path = path(key);
     let (_, stat) = session.get_data(&path).await?;
-    streams.drain().await?;
+    let has_missed = streams.drain().await?;
     let told = streams.told.remove(&path).unwrap_or_default();
     // Events may have come behind the answer, of later changes: they are the next read's.
     let (later, told): (Vec<i64>, Vec<i64>) = told.iter().partition(|&&zxid| zxid > stat.mzxid);
     if !later.is_empty() {
         streams.told.insert(path, later);
     }
-    let missed = streams.missed.get_mut(key).map(std::mem::take);
     Ok(json!({
         "by": streams.by,
         "version": stat.version,
         "zxid": stat.mzxid,
         "events": told,
-        "missed": missed,
+        "missed": streams.gaps.take(key, has_missed),
     }))
 }
 
@@ -269,5 +285,23 @@ impl Steps for Client {
         for key in (0..KEYS).cycle().take(2 * KEYS) {
             self.read(key).await;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_stream_says_behind_a_read_goes_for_the_next_one_too() {
+        let mut gaps = Gaps([false; KEYS]);
+        assert!(!gaps.take(0, false));
+        // An event that came between the answer and this was dropped.
+        assert!(gaps.take(0, true));
+        assert!(gaps.take(0, false));
+        assert!(!gaps.take(0, false));
+        // Another key was not read yet.
+        assert!(gaps.take(1, false));
+        assert!(!gaps.take(1, false));
     }
 }
