@@ -29,8 +29,8 @@ pub(crate) enum BenchCommand {
     Mixed(MixedArgs),
     /// multi of several setData each
     Multi(MultiArgs),
-    /// Watch fan-out: one znode changes, every session is watching it
-    Watch(LoadArgs),
+    /// Watch fan-out: znodes change, every session is watching them
+    Watch(WatchArgs),
     /// Connect storm: each session opens, closes and opens a session again
     Connect(LoadArgs),
     /// Handshakes: each connection asks for a session that nobody has, and is refused; nothing is
@@ -51,26 +51,38 @@ pub(crate) enum BenchCommand {
     Fsync(FsyncArgs),
     /// Runs one load after the other and reports them as one table, in Markdown and JSON
     Suite(SuiteArgs),
+    /// Measures how costs grow with znodes, children, sessions, watches, data and members, and draws
+    /// them
+    Growth(GrowthArgs),
 }
 
-/// How hard to load whom.
+/// Whom to load.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct LoadArgs {
+pub(crate) struct ServersArgs {
     /// Server to load; several (or `a,b`) share the sessions
     #[arg(long, default_value = "127.0.0.1:2181", value_name = "HOST:PORT")]
     pub(crate) server: Vec<String>,
     /// Second server to load in turns with the first, for a comparison
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) versus: Vec<String>,
-    /// Turns of each server in a comparison
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) rounds: u32,
     /// Process of the server, for its CPU time and memory (Linux, same machine)
     #[arg(long)]
     pub(crate) pid: Option<u32>,
     /// Process of the second server
     #[arg(long, value_name = "PID", requires = "versus")]
     pub(crate) versus_pid: Option<u32>,
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
+}
+
+/// How hard to load whom.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct LoadArgs {
+    #[command(flatten)]
+    pub(crate) servers: ServersArgs,
+    /// Turns of each server in a comparison
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: u32,
     /// Sessions, each with a connection of its own
     #[arg(long, default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) sessions: u32,
@@ -107,8 +119,6 @@ pub(crate) struct LoadArgs {
     /// Prints the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
-    #[command(flatten)]
-    pub(crate) access: AccessArgs,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -139,19 +149,17 @@ pub(crate) struct LockArgs {
 }
 
 #[derive(Debug, Clone, Args)]
-pub(crate) struct SuiteArgs {
-    /// Server to load; several (or `a,b`) share the sessions
-    #[arg(long, default_value = "127.0.0.1:2181", value_name = "HOST:PORT")]
-    pub(crate) server: Vec<String>,
-    /// Second server to load in turns with the first, for a comparison
-    #[arg(long, value_name = "HOST:PORT")]
-    pub(crate) versus: Vec<String>,
-    /// Process of the server, for its CPU time and memory (Linux, same machine)
-    #[arg(long)]
-    pub(crate) pid: Option<u32>,
-    /// Process of the second server
-    #[arg(long, value_name = "PID", requires = "versus")]
-    pub(crate) versus_pid: Option<u32>,
+pub(crate) struct WatchArgs {
+    #[command(flatten)]
+    pub(crate) load: LoadArgs,
+    /// Znodes that each session watches
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub(crate) watches: u32,
+}
+
+/// Turns of one load among many.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct TurnsArgs {
     /// Turns of each server in each load
     #[arg(long, default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: u32,
@@ -161,6 +169,14 @@ pub(crate) struct SuiteArgs {
     /// Time under load before each turn
     #[arg(long, default_value = "1s", value_parser = duration)]
     pub(crate) warmup: Duration,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SuiteArgs {
+    #[command(flatten)]
+    pub(crate) servers: ServersArgs,
+    #[command(flatten)]
+    pub(crate) turns: TurnsArgs,
     /// Only loads whose name contains one of these words, with commas between them
     #[arg(long, value_delimiter = ',', value_name = "WORD")]
     pub(crate) only: Vec<String>,
@@ -176,8 +192,51 @@ pub(crate) struct SuiteArgs {
     /// Prints the report as JSON instead of Markdown
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct GrowthArgs {
     #[command(flatten)]
-    pub(crate) access: AccessArgs,
+    pub(crate) servers: ServersArgs,
+    #[command(flatten)]
+    pub(crate) turns: TurnsArgs,
+    /// Only what grows with these, with commas between them
+    #[arg(long, value_delimiter = ',', value_name = "AXIS")]
+    pub(crate) only: Vec<String>,
+    /// Where to end on an axis, as in `znodes=1000000`
+    #[arg(long, value_name = "AXIS=NUMBER", value_parser = end_of_axis)]
+    pub(crate) upto: Vec<(String, u32)>,
+    /// An ensemble for the axis `voters`: how many it has, and servers of it
+    #[arg(long, value_name = "NUMBER=HOST:PORT,...", value_parser = ensemble)]
+    pub(crate) voters: Vec<EnsembleArg>,
+    /// The same of a second kind, for a comparison
+    #[arg(long, value_name = "NUMBER=HOST:PORT,...", value_parser = ensemble)]
+    pub(crate) versus_voters: Vec<EnsembleArg>,
+    /// An ensemble for the axis `observers`: how many members it has, three of which vote, and servers of it
+    #[arg(long, value_name = "NUMBER=HOST:PORT,...", value_parser = ensemble)]
+    pub(crate) observers: Vec<EnsembleArg>,
+    /// The same of a second kind, for a comparison
+    #[arg(long, value_name = "NUMBER=HOST:PORT,...", value_parser = ensemble)]
+    pub(crate) versus_observers: Vec<EnsembleArg>,
+    /// What the server is called in tables and drawings, instead of its address
+    #[arg(long)]
+    pub(crate) name: Option<String>,
+    /// What the second server is called
+    #[arg(long, value_name = "NAME")]
+    pub(crate) versus_name: Option<String>,
+    /// Directory to write growth.md, growth.json and a drawing of each axis to
+    #[arg(long, value_name = "DIR")]
+    pub(crate) report: Option<PathBuf>,
+    /// Prints the report as JSON instead of Markdown
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// An ensemble, and how many of something it has.
+#[derive(Debug, Clone)]
+pub(crate) struct EnsembleArg {
+    pub(crate) size: u32,
+    pub(crate) servers: String,
 }
 
 #[derive(Debug, Clone, Args)]
@@ -265,6 +324,23 @@ fn duration(text: &str) -> Result<Duration, String> {
     };
     let number: f64 = number.parse().map_err(|_| "not a number".to_owned())?;
     Duration::try_from_secs_f64(number * seconds_per_unit).map_err(|error| error.to_string())
+}
+
+/// `znodes=1000000`.
+fn end_of_axis(text: &str) -> Result<(String, u32), String> {
+    let (axis, end) = text.split_once('=').ok_or("no AXIS=NUMBER")?;
+    let end = end.parse().map_err(|_| format!("{end:?} is no number"))?;
+    Ok((axis.to_owned(), end))
+}
+
+/// `3=one:2181,two:2181,three:2181`.
+fn ensemble(text: &str) -> Result<EnsembleArg, String> {
+    let (size, servers) = text.split_once('=').ok_or("no NUMBER=HOST:PORT,...")?;
+    let size = size.parse();
+    Ok(EnsembleArg {
+        size: size.map_err(|_| "in front of = is no number".to_owned())?,
+        servers: servers.to_owned(),
+    })
 }
 
 fn root_path(text: &str) -> Result<String, String> {

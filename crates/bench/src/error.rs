@@ -32,6 +32,8 @@ pub(crate) enum BenchError {
     Stalled(u64),
     #[error("{0}")]
     Argument(String),
+    #[error("draw {file}: {reason}")]
+    Drawing { file: String, reason: String },
     #[error("--tls: {0}")]
     Tls(#[from] client::tls::TlsError),
 }

@@ -1,8 +1,9 @@
-//! Watch fan-out: one session sets a znode that all the others watch.
+//! Watch fan-out: one session sets znodes that all the others watch.
 //!
-//! Each watcher leaves a standard watch, gets the event, and reads again with a new watch, as
-//! configuration followers do. The next change waits until everybody watches again. What is
-//! measured is the time from the write's departure to each arrival of its event.
+//! Each watcher leaves a standard watch on each znode, gets the event, and reads again with a new
+//! watch, as configuration followers do. The next change of all of them waits until everybody
+//! watches all again. What is measured is the time from each write's departure to each arrival of
+//! its event.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
@@ -13,34 +14,51 @@ use tokio::sync::Notify;
 
 use super::control::{Control, Phase};
 use super::session::{Context, Report, farewell};
-use super::template::{Template, numbered};
+use super::template::{Template, path_with_digits};
 use super::workload::{KEY_DIGITS, key_prefix};
+
+/// Writes under way.
+const WRITES: u64 = 256;
 
 /// What watchers and writer share.
 #[derive(Debug)]
 pub(crate) struct Watched {
     /// Watchers that are still there.
     watchers: AtomicU32,
-    /// Of them, those that watch.
-    armed: AtomicU32,
+    /// Watches of all of them.
+    armed: AtomicU64,
     all_armed: Notify,
-    /// When the last change was sent.
-    sent_ns: AtomicU64,
+    /// When the last change of each znode was sent.
+    sent_ns: Vec<AtomicU64>,
 }
 
 impl Watched {
-    pub(crate) fn by(watchers: u32) -> Self {
+    pub(crate) fn by(watchers: u32, znodes: u32) -> Self {
         Self {
             watchers: AtomicU32::new(watchers),
-            armed: AtomicU32::new(0),
+            armed: AtomicU64::new(0),
             all_armed: Notify::new(),
-            sent_ns: AtomicU64::new(0),
+            sent_ns: (0..znodes.max(1)).map(|_| AtomicU64::new(0)).collect(),
         }
     }
 
+    fn znodes(&self) -> u64 {
+        self.sent_ns.len() as u64
+    }
+
+    fn sent(&self, znode: u64) -> Option<&AtomicU64> {
+        self.sent_ns.get(usize::try_from(znode).ok()?)
+    }
+
     fn arm(&self) {
-        self.armed.fetch_add(1, Ordering::SeqCst);
-        self.all_armed.notify_one();
+        let armed = self.armed.fetch_add(1, Ordering::SeqCst) + 1;
+        if armed >= self.all() {
+            self.all_armed.notify_one();
+        }
+    }
+
+    fn all(&self) -> u64 {
+        u64::from(self.watchers.load(Ordering::SeqCst)) * self.znodes()
     }
 
     fn leave(&self) {
@@ -50,7 +68,7 @@ impl Watched {
 
     /// Waits until all watch, and counts anew.
     async fn take_all_armed(&self) {
-        while self.armed.load(Ordering::SeqCst) < self.watchers.load(Ordering::SeqCst) {
+        while self.armed.load(Ordering::SeqCst) < self.all() {
             self.all_armed.notified().await;
         }
         self.armed.store(0, Ordering::SeqCst);
@@ -58,7 +76,13 @@ impl Watched {
 }
 
 fn watched_path(context: &Context) -> String {
-    numbered(&key_prefix(&context.plan.root), KEY_DIGITS, 0)
+    path_with_digits(&key_prefix(&context.plan.root), KEY_DIGITS)
+}
+
+/// The znode that an event is about: the end of its path, which is the end of its record.
+fn znode_of(event: &[u8]) -> Option<u64> {
+    let digits: &[u8; KEY_DIGITS] = event.last_chunk()?;
+    str::from_utf8(digits).ok()?.parse().ok()
 }
 
 /// Watches until the measurement is over.
@@ -87,38 +111,44 @@ async fn follow(
     let control = &context.control;
     let read = Template::get_data(&watched_path(context), true);
     let xid = Xid(1);
-    read.put(xid, connection.wire.outbound(), || 0);
+    for znode in 0..watched.znodes() {
+        read.put(xid, connection.wire.outbound(), || znode);
+    }
+    let mut changed = Vec::new();
     loop {
         connection.wire.turn().await?;
-        let mut must_read = false;
         while let Some(frame) = connection.wire.next_frame()? {
-            let (header, _) = split_reply(frame)?;
+            let (header, record) = split_reply(frame)?;
             match header.xid {
                 Xid::EVENT => {
-                    must_read = true;
-                    note_event(context, watched);
+                    let znode = znode_of(record).unwrap_or(0);
+                    changed.push(znode);
+                    note_event(context, watched, znode);
                 }
                 _ if header.err != 0 => context.stats.borrow_mut().refuse(header.err),
                 _ => watched.arm(),
             }
         }
-        if must_read && !control.is_stopping() {
-            read.put(xid, connection.wire.outbound(), || 0);
+        for znode in changed.drain(..) {
+            if !control.is_stopping() {
+                read.put(xid, connection.wire.outbound(), || znode);
+            }
         }
     }
 }
 
-fn note_event(context: &Context, watched: &Watched) {
+fn note_event(context: &Context, watched: &Watched, znode: u64) {
     let control = &context.control;
     control.add_answers(1);
     if control.is_measuring() {
-        let sent_ns = watched.sent_ns.load(Ordering::SeqCst);
+        let sent_ns = watched.sent(znode);
+        let sent_ns = sent_ns.map_or(0, |sent_ns| sent_ns.load(Ordering::SeqCst));
         let latency_ns = control.now_ns().saturating_sub(sent_ns);
         context.stats.borrow_mut().record(latency_ns, 1);
     }
 }
 
-/// Sets the znode again and again until the measurement is over.
+/// Sets the znodes again and again until the measurement is over.
 pub(crate) async fn write(context: &Context, watched: &Watched, mut connection: RawConnection) {
     let end = tokio::select! {
         end = change(context, watched, &mut connection) => end,
@@ -144,16 +174,22 @@ async fn change(
         if control.is_measuring() && control.grant(1) == 0 {
             return Ok(());
         }
-        watched.sent_ns.store(control.now_ns(), Ordering::SeqCst);
-        set.put(Xid(1), connection.wire.outbound(), || 0);
-        loop {
+        let (mut sent, mut answered) = (0, 0);
+        while answered < watched.znodes() {
+            while sent < watched.znodes() && sent < answered + WRITES {
+                if let Some(sent_ns) = watched.sent(sent) {
+                    sent_ns.store(control.now_ns(), Ordering::SeqCst);
+                }
+                set.put(Xid(1), connection.wire.outbound(), || sent);
+                sent += 1;
+            }
             connection.wire.turn().await?;
-            if let Some(frame) = connection.wire.next_frame()? {
+            while let Some(frame) = connection.wire.next_frame()? {
                 let (header, _) = split_reply(frame)?;
                 if header.err != 0 {
                     context.stats.borrow_mut().refuse(header.err);
                 }
-                break;
+                answered += 1;
             }
         }
     }

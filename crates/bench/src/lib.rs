@@ -18,7 +18,9 @@ mod echo;
 mod error;
 mod fan_out;
 mod fsync;
+mod growth;
 mod idle;
+mod load;
 mod locks;
 mod output;
 mod process;
@@ -29,6 +31,7 @@ mod session;
 mod stats;
 mod storm;
 mod suite;
+mod table;
 mod target;
 mod template;
 #[cfg(test)]
@@ -77,7 +80,11 @@ fn dispatch(command: &BenchCommand) -> Result<ExitCode> {
             of_requests(&args.load, Mix::Mixed { read_percent })
         }
         BenchCommand::Multi(args) => of_requests(&args.load, Mix::Multi { size: args.size }),
-        BenchCommand::Watch(args) => load(args, Work::FanOut, Mix::Set),
+        BenchCommand::Watch(args) => {
+            let mut load_args = args.load.clone();
+            load_args.keys = args.watches;
+            load(&load_args, Work::FanOut, Mix::Set)
+        }
         BenchCommand::Connect(args) => load(args, Work::Storm, Mix::Get),
         BenchCommand::Handshake(args) => load(args, Work::Handshakes, Mix::Get),
         BenchCommand::Lock(args) => {
@@ -91,6 +98,7 @@ fn dispatch(command: &BenchCommand) -> Result<ExitCode> {
         BenchCommand::Echo(args) => echo::run(args).map(|()| ExitCode::SUCCESS),
         BenchCommand::Fsync(args) => fsync(args),
         BenchCommand::Suite(args) => suite::run(args),
+        BenchCommand::Growth(args) => growth::run(args),
     }
 }
 
@@ -110,14 +118,15 @@ fn load(args: &LoadArgs, work: Work, mix: Mix) -> Result<ExitCode> {
 fn job(args: &LoadArgs, work: Work, mix: Mix) -> Result<Job> {
     let needs_keys = match work {
         Work::Requests => mix.uses_keys(),
-        Work::Locks => true,
-        Work::FanOut | Work::Storm | Work::Handshakes | Work::Idle => false,
+        Work::Locks | Work::FanOut => true,
+        Work::Storm | Work::Handshakes | Work::Idle => false,
     };
     let plan = LoadPlan {
         mix,
         root: target::root(args),
         payload: Payload::new(args.payload as usize),
         keys: if needs_keys { args.keys } else { 1 },
+        breadth: None,
         sessions: args.sessions,
         pipeline: args.pipeline,
     };
@@ -129,7 +138,7 @@ fn job(args: &LoadArgs, work: Work, mix: Mix) -> Result<Job> {
             timeout_ms: i32::try_from(timeout_ms).unwrap_or(i32::MAX),
             connect_timeout: target::CONNECT_TIMEOUT,
             session: (work == Work::Handshakes).then(storm::nobodys_session),
-            ..args.access.open()?.handshake()
+            ..args.servers.access.open()?.handshake()
         }),
         threads: args.threads.min(args.sessions),
         warmup: args.warmup,
@@ -142,13 +151,11 @@ fn job(args: &LoadArgs, work: Work, mix: Mix) -> Result<Job> {
 fn measure(job: &Job, args: &LoadArgs, keep: bool) -> Result<Vec<Side>> {
     // Every session is a file; what the system does not allow shows when one cannot be opened.
     let _ = rlimit::increase_nofile_limit(u64::from(args.sessions) + FILES_BESIDES);
-    let access = args.access.open()?;
-    let mut targets = vec![Target::new(&args.server, args.pid, access.clone())?];
-    let mut rounds = 1;
-    if !args.versus.is_empty() {
-        targets.push(Target::new(&args.versus, args.versus_pid, access)?);
-        rounds = args.rounds;
-    }
+    let targets = load::targets(&args.servers)?;
+    let rounds = match args.servers.versus.is_empty() {
+        true => 1,
+        false => args.rounds,
+    };
     compare::run(job, &targets, Schedule { rounds, keep }, &Progress::new())
 }
 
@@ -157,6 +164,7 @@ const FILES_BESIDES: u64 = 256;
 
 fn fill(args: &FillArgs) -> Result<ExitCode> {
     let mix = Mix::Fill {
+        from: 0,
         znodes: args.znodes,
         breadth: args.breadth,
     };
@@ -214,7 +222,7 @@ fn print(args: &LoadArgs, job: &Job, sides: &[Side]) {
         (true, None) => "until done".to_owned(),
         _ => format!("{} s", job.duration.as_secs_f64()),
     };
-    let connections = args.access.description();
+    let connections = args.servers.access.description();
     let title = format!(
         "{what}: {} sessions x {} in flight, {} B, {connections}, {measured} after {} s of warmup, {} thread(s)",
         plan.sessions,
@@ -253,7 +261,10 @@ fn print(args: &LoadArgs, job: &Job, sides: &[Side]) {
 /// The load in words.
 fn description(job: &Job) -> String {
     match (job.work, job.plan.mix) {
-        (Work::FanOut, _) => "watch fan-out".to_owned(),
+        (Work::FanOut, _) => match job.plan.keys {
+            1 => "watch fan-out".to_owned(),
+            znodes => format!("watch fan-out, {znodes} znodes"),
+        },
         (Work::Storm, _) => "connect".to_owned(),
         (Work::Handshakes, _) => "handshake".to_owned(),
         (Work::Locks, _) => format!("lock, {} locks", job.plan.keys),
@@ -264,7 +275,14 @@ fn description(job: &Job) -> String {
         (Work::Requests, Mix::Create) => "create".to_owned(),
         (Work::Requests, Mix::Mixed { read_percent }) => format!("mixed, {read_percent} % get"),
         (Work::Requests, Mix::Multi { size }) => format!("multi of {size} set"),
-        (Work::Requests, Mix::Fill { znodes, breadth }) => {
+        (Work::Requests, Mix::Children) => "getChildren".to_owned(),
+        (Work::Requests, Mix::Sequence) => "create of sequential znodes".to_owned(),
+        (
+            Work::Requests,
+            Mix::Fill {
+                znodes, breadth, ..
+            },
+        ) => {
             format!("fill, {znodes} znodes, {breadth} below each parent")
         }
     }

@@ -1,6 +1,10 @@
-//! Standard output, whose reader may have enough of it.
+//! Standard output, whose reader may have enough of it, and files of a report.
 
+use std::fs;
 use std::io::{self, Write};
+use std::path::Path;
+
+use super::error::{BenchError, Result};
 
 /// Prints a short text. A reader that has gone away, like `head`, is no reason to complain.
 pub(crate) fn print(text: &str) {
@@ -11,4 +15,11 @@ pub(crate) fn print(text: &str) {
     {
         eprintln!("zoarium: cannot print: {error}");
     }
+}
+
+/// Writes a file of a report, in a directory that is made if it is missing.
+pub(crate) fn write(dir: &Path, name: &str, text: &str) -> Result<()> {
+    let file = dir.join(name);
+    let written = fs::create_dir_all(dir).and_then(|()| fs::write(&file, text));
+    written.map_err(BenchError::io(format!("write {}", file.display())))
 }

@@ -27,7 +27,7 @@ use super::{fan_out, idle, locks, storm};
 pub(crate) enum Work {
     /// Requests and replies, as the plan mixes them.
     Requests,
-    /// Watching a znode that one more session changes.
+    /// Watching znodes that one more session changes.
     FanOut,
     /// Opening and closing.
     Storm,
@@ -97,7 +97,7 @@ pub(crate) fn run(job: &Job, target: &Target, number: u32, progress: &Progress) 
     // Room for every report there can be: one when a session begins and one when it ends.
     let (reports, inbox) = mpsc::sync_channel(job.sessions() as usize * 2);
     let memory_before = target.memory()?;
-    let watched = Arc::new(Watched::by(job.plan.sessions));
+    let watched = Arc::new(Watched::by(job.plan.sessions, job.plan.keys));
     let mut threads = Vec::new();
     for index in 0..job.threads {
         let worker = Worker {

@@ -71,13 +71,16 @@ impl Target {
         let (mut connection, server) = self.connect().await?;
         let mut bulk = Bulk::new(&mut connection, server);
         create_with_parents(&mut bulk, &plan.root).await?;
-        if plan.mix.uses_keys() {
+        if plan.mix.uses_keys() && plan.breadth.is_none() {
             let path = path_with_digits(&key_prefix(&plan.root), KEY_DIGITS);
             let template = Template::create(&path, &plan.payload);
             bulk.create_numbered("create keys", &template, plan.keys.into())
                 .await?;
         }
-        if let Mix::Fill { znodes, breadth } = plan.mix {
+        if let Mix::Fill {
+            znodes, breadth, ..
+        } = plan.mix
+        {
             let path = path_with_digits(&parent_prefix(&plan.root), PARENT_DIGITS);
             let template = Template::create(&path, &Payload::new(0));
             let parents = znodes.div_ceil(breadth.max(1));
@@ -151,10 +154,12 @@ const ROOT_NAME: &str = "zoarium-bench-";
 
 /// The znode to work below: as told, or one that no other run uses.
 pub(crate) fn root(args: &LoadArgs) -> String {
-    let unique = || {
-        let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-        let millis = since_1970.map_or(0, |since| since.as_millis());
-        format!("/{ROOT_NAME}{millis:x}-{:x}", std::process::id())
-    };
-    args.root.clone().unwrap_or_else(unique)
+    args.root.clone().unwrap_or_else(new_root)
+}
+
+/// A znode to work below that no other run uses.
+pub(crate) fn new_root() -> String {
+    let since_1970 = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let millis = since_1970.map_or(0, |since| since.as_millis());
+    format!("/{ROOT_NAME}{millis:x}-{:x}", std::process::id())
 }

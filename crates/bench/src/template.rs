@@ -76,11 +76,19 @@ impl Template {
     }
 
     pub(crate) fn create(path: &str, data: &Payload) -> Self {
+        Self::create_with(path, data, flags::PERSISTENT)
+    }
+
+    pub(crate) fn create_sequential(path: &str, data: &Payload) -> Self {
+        Self::create_with(path, data, flags::PERSISTENT_SEQUENTIAL)
+    }
+
+    fn create_with(path: &str, data: &Payload, flags: i32) -> Self {
         let record = CreateRequest {
             path: Some(path.into()),
             data: Some(data.0.clone()),
             acl: multi::request_acl([Acl::open()]),
-            flags: flags::PERSISTENT,
+            flags,
         };
         Self::new(OpCode::Create, |out| record.encode(out), data.0.len())
     }

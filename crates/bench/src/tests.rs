@@ -61,6 +61,7 @@ fn every_mix_runs_to_its_end() {
 fn a_fill_makes_as_many_znodes_as_it_says() {
     let args = load_args(&format!("--server {} --warmup 0", echo_server()));
     let mix = Mix::Fill {
+        from: 0,
         znodes: 1234,
         breadth: 100,
     };
@@ -185,7 +186,7 @@ fn lost_sessions_are_counted_with_what_they_had_under_way() {
         "--server {server} --sessions 3 --pipeline 2 --warmup 0"
     ));
     let job = job(&args, Work::Requests, Mix::Get).unwrap();
-    let target = Target::new(&args.server, None, Access::default()).unwrap();
+    let target = Target::new(&args.servers.server, None, Access::default()).unwrap();
     let round = round::run(&job, &target, 0, &Progress::new()).unwrap();
     assert_eq!(round.stats.ops(), 0);
     assert_eq!(round.stats.lost.values().sum::<u64>(), 3);

@@ -20,8 +20,13 @@ pub(crate) enum Mix {
     Multi {
         size: u32,
     },
-    /// This many creates, `breadth` below each parent.
+    /// getChildren of the znode that has the keys.
+    Children,
+    /// Creates of sequential znodes beside the keys.
+    Sequence,
+    /// Creates of a tree of so many znodes, `breadth` below each parent, of which `from` are there.
     Fill {
+        from: u32,
         znodes: u32,
         breadth: u32,
     },
@@ -41,6 +46,8 @@ const CREATED_DIGITS: usize = 10;
 /// Digits in the names of a filled tree: parents and leaves.
 pub(crate) const PARENT_DIGITS: usize = 8;
 const LEAF_DIGITS: usize = 8;
+/// What the names of sequential znodes begin with.
+const SEQUENCE: &str = "s";
 
 /// What the names of keys begin with.
 pub(crate) fn key_prefix(root: &str) -> String {
@@ -50,6 +57,12 @@ pub(crate) fn key_prefix(root: &str) -> String {
 /// What the names of the parents in a filled tree begin with.
 pub(crate) fn parent_prefix(root: &str) -> String {
     format!("{root}/d")
+}
+
+/// A leaf of a filled tree, with its two numbers left open.
+fn leaf_path(root: &str) -> String {
+    let parent = path_with_digits(&parent_prefix(root), PARENT_DIGITS);
+    path_with_digits(&format!("{parent}/n"), LEAF_DIGITS)
 }
 
 /// The znode below which one session creates in one round.
@@ -64,6 +77,9 @@ pub(crate) struct LoadPlan {
     pub(crate) root: String,
     pub(crate) payload: Payload,
     pub(crate) keys: u32,
+    /// The keys are the leaves of a tree that was filled before, so many below each parent; without it they are made
+    /// for the load, all below its root.
+    pub(crate) breadth: Option<u32>,
     pub(crate) sessions: u32,
     pub(crate) pipeline: u32,
 }
@@ -87,6 +103,8 @@ pub(crate) struct Requests {
 enum Numbers {
     /// Any key.
     Keys(u64),
+    /// Any leaf of a tree of so many, and its parent.
+    Leaves { count: u64, breadth: u64 },
     /// One after the other.
     Counter(u64),
     /// Every `step`th of a tree, and its parent.
@@ -101,9 +119,18 @@ enum Numbers {
 impl Requests {
     /// For session number `session` of round `round`.
     pub(crate) fn new(plan: &LoadPlan, round: u32, session: u32) -> Self {
-        let key = path_with_digits(&key_prefix(&plan.root), KEY_DIGITS);
         let data = &plan.payload;
-        let keys = Numbers::Keys(plan.keys.into());
+        let count = plan.keys.into();
+        let (key, keys) = match plan.breadth {
+            None => {
+                let key = path_with_digits(&key_prefix(&plan.root), KEY_DIGITS);
+                (key, Numbers::Keys(count))
+            }
+            Some(breadth) => {
+                let breadth = breadth.max(1).into();
+                (leaf_path(&plan.root), Numbers::Leaves { count, breadth })
+            }
+        };
         let (first, second, numbers) = match plan.mix {
             Mix::Get => (Template::get_data(&key, false), None, keys),
             Mix::Exists => (Template::exists(&key), None, keys),
@@ -118,11 +145,19 @@ impl Requests {
                 let path = path_with_digits(&format!("{parent}/n"), CREATED_DIGITS);
                 (Template::create(&path, data), None, Numbers::Counter(0))
             }
-            Mix::Fill { znodes, breadth } => {
-                let parent = path_with_digits(&parent_prefix(&plan.root), PARENT_DIGITS);
-                let path = path_with_digits(&format!("{parent}/n"), LEAF_DIGITS);
+            Mix::Children => (Template::get_children(&plan.root), None, keys),
+            Mix::Sequence => {
+                let path = format!("{}/{SEQUENCE}", plan.root);
+                (Template::create_sequential(&path, data), None, keys)
+            }
+            Mix::Fill {
+                from,
+                znodes,
+                breadth,
+            } => {
+                let path = leaf_path(&plan.root);
                 let numbers = Numbers::Tree {
-                    next: session.into(),
+                    next: u64::from(from) + u64::from(session),
                     step: plan.sessions.max(1).into(),
                     end: znodes.into(),
                     breadth: breadth.max(1).into(),
@@ -156,13 +191,16 @@ impl Requests {
             random,
             ..
         } = self;
+        let chosen = match second {
+            Some(write) if random.u32(..100) >= self.read_percent => &*write,
+            _ => &*first,
+        };
         match numbers {
-            Numbers::Keys(keys) => {
-                let template = match second {
-                    Some(write) if random.u32(..100) >= self.read_percent => &*write,
-                    _ => &*first,
-                };
-                template.put(xid, out, || random.u64(..*keys));
+            Numbers::Keys(keys) => chosen.put(xid, out, || random.u64(..*keys)),
+            Numbers::Leaves { count, breadth } => {
+                let number = random.u64(..*count);
+                let mut places = [number / *breadth, number].into_iter();
+                chosen.put(xid, out, || places.next().unwrap_or(0));
             }
             Numbers::Counter(next) => {
                 first.put(xid, out, || *next);
@@ -209,6 +247,7 @@ mod tests {
             root: "/bench".to_owned(),
             payload: Payload::new(5),
             keys: 10,
+            breadth: None,
             sessions: 3,
             pipeline: 4,
         }
@@ -287,18 +326,44 @@ mod tests {
 
     #[test]
     fn the_sessions_fill_the_tree_together() {
-        let fill = Mix::Fill {
-            znodes: 10,
-            breadth: 4,
+        let filled = |from| {
+            let fill = Mix::Fill {
+                from,
+                znodes: 10,
+                breadth: 4,
+            };
+            let all = (0..3).flat_map(|session| requests(fill, session, 100));
+            let mut paths: Vec<String> = all.map(|request| created(&request).to_owned()).collect();
+            paths.sort();
+            paths
         };
-        let mut paths: Vec<String> = (0..3)
-            .flat_map(|session| requests(fill, session, 100))
-            .map(|request| created(&request).to_owned())
-            .collect();
-        paths.sort();
+        let paths = filled(0);
         assert_eq!(paths.len(), 10);
+        assert_eq!(filled(7), paths[7..]);
         assert_eq!(paths.first().unwrap(), "/bench/d00000000/n00000000");
         assert_eq!(paths.last().unwrap(), "/bench/d00000002/n00000009");
+    }
+
+    #[test]
+    fn leaves_of_a_tree_are_read_where_they_were_made() {
+        let mut requests = Requests::new(
+            &LoadPlan {
+                breadth: Some(4),
+                ..plan(Mix::Get)
+            },
+            0,
+            0,
+        );
+        let mut out = Vec::new();
+        for _ in 0..50 {
+            requests.put(&mut out);
+        }
+        let text = String::from_utf8_lossy(&out);
+        let mut paths: Vec<&str> = text.split("/bench/d").skip(1).collect();
+        paths.sort_unstable();
+        let (first, last) = (paths[0], paths[49]);
+        assert!(first.starts_with("00000000/n00000000"), "{first:?}");
+        assert!(last.starts_with("00000002/n00000009"), "{last:?}");
     }
 
     #[test]

@@ -2,53 +2,20 @@
 
 mod report;
 
-use std::fs;
 use std::net::TcpListener;
-use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 
-use super::args::{FsyncArgs, LoadArgs, Preallocate, SuiteArgs};
+use super::access::AccessArgs;
+use super::args::{FsyncArgs, Preallocate, ServersArgs, SuiteArgs, TurnsArgs};
 use super::compare::{self, Schedule, Side};
 use super::error::{BenchError, Result};
 use super::fsync::FsyncResult;
+use super::load::{self, Load};
 use super::progress::Progress;
 use super::round::Work;
 use super::workload::Mix;
-use super::{FILES_BESIDES, echo, fsync, job, output, target};
-
-/// A load of the suite.
-#[derive(Debug, Clone, Copy)]
-struct Load {
-    name: &'static str,
-    work: Work,
-    mix: Mix,
-    sessions: u32,
-    pipeline: u32,
-    payload: u32,
-    /// Znodes, or locks.
-    keys: u32,
-}
-
-const fn requests(name: &'static str, mix: Mix, sessions: u32, pipeline: u32) -> Load {
-    Load {
-        name,
-        work: Work::Requests,
-        mix,
-        sessions,
-        pipeline,
-        payload: 100,
-        keys: 1000,
-    }
-}
-
-/// Sessions that do something else.
-const fn sessions(name: &'static str, work: Work, sessions: u32) -> Load {
-    Load {
-        work,
-        ..requests(name, Mix::Set, sessions, 1)
-    }
-}
+use super::{echo, fsync, output};
 
 const GET: &str = "get 16 x 16";
 const SET: &str = "set 16 x 16";
@@ -56,29 +23,32 @@ const SET_OF_MANY: &str = "set 128 x 16";
 
 /// In their order; a name says sessions and requests of each that are under way.
 const LOADS: &[Load] = &[
-    requests(GET, Mix::Get, 16, 16),
-    requests("get 1 x 1", Mix::Get, 1, 1),
-    requests(SET, Mix::Set, 16, 16),
-    requests(SET_OF_MANY, Mix::Set, 128, 16),
-    requests("set 16 x 1", Mix::Set, 16, 1),
-    requests("set 1 x 1", Mix::Set, 1, 1),
+    Load::requests(GET, Mix::Get, 16, 16),
+    Load::requests("get 1 x 1", Mix::Get, 1, 1),
+    Load::requests(SET, Mix::Set, 16, 16),
+    Load::requests(SET_OF_MANY, Mix::Set, 128, 16),
+    Load::requests("set 16 x 1", Mix::Set, 16, 1),
+    Load::requests("set 1 x 1", Mix::Set, 1, 1),
     Load {
         payload: 1024,
-        ..requests("set 1 KB, 16 x 16", Mix::Set, 16, 16)
+        ..Load::requests("set 1 KB, 16 x 16", Mix::Set, 16, 16)
     },
-    requests("create 16 x 16", Mix::Create, 16, 16),
-    requests(
+    Load::requests("create 16 x 16", Mix::Create, 16, 16),
+    Load::requests(
         "mixed 90:10, 16 x 16",
         Mix::Mixed { read_percent: 90 },
         16,
         16,
     ),
-    sessions("connect, 16 sessions", Work::Storm, 16),
+    Load::sessions("connect, 16 sessions", Work::Storm, 16),
     Load {
         keys: 8,
-        ..sessions("lock, 32 sessions on 8", Work::Locks, 32)
+        ..Load::sessions("lock, 32 sessions on 8", Work::Locks, 32)
     },
-    sessions("watch, 1000 sessions", Work::FanOut, 1000),
+    Load {
+        keys: 1,
+        ..Load::sessions("watch, 1000 sessions", Work::FanOut, 1000)
+    },
 ];
 
 /// What the disk of a log has to do for [`SET`] and [`SET_OF_MANY`]: records in a group.
@@ -123,7 +93,7 @@ pub(crate) fn run(args: &SuiteArgs) -> Result<ExitCode> {
     let measure = |(number, load): (usize, &Load)| {
         let progress = Progress::within(&format!("{} of {count}, {}", number + 1, load.name));
         let load = *load;
-        let sides = measure(args, &load, args.rounds, &progress);
+        let sides = measure(&args.servers, &args.turns, &load, &progress);
         Row { load, sides }
     };
     let rows: Vec<Row> = loads.iter().enumerate().map(measure).collect();
@@ -137,8 +107,8 @@ pub(crate) fn run(args: &SuiteArgs) -> Result<ExitCode> {
     };
     let (text, json) = (suite.markdown(), format!("{:#}\n", suite.json()));
     if let Some(dir) = &args.report {
-        write(dir, "report.md", &text)?;
-        write(dir, "report.json", &json)?;
+        output::write(dir, "report.md", &text)?;
+        output::write(dir, "report.json", &json)?;
     }
     output::print(if args.json { &json } else { &text });
     Ok(match suite.is_clean() {
@@ -162,59 +132,41 @@ fn chosen(only: &[String]) -> Result<Vec<Load>> {
     Ok(loads)
 }
 
-fn write(dir: &Path, name: &str, text: &str) -> Result<()> {
-    let file = dir.join(name);
-    let written = fs::create_dir_all(dir).and_then(|()| fs::write(&file, text));
-    written.map_err(BenchError::io(format!("write {}", file.display())))
-}
-
-fn measure(args: &SuiteArgs, load: &Load, rounds: u32, progress: &Progress) -> Result<Vec<Side>> {
-    let load_args = load_args(args, load);
-    // Every session is a file; what the system does not allow shows when one cannot be opened.
-    let _ = rlimit::increase_nofile_limit(u64::from(load.sessions) + FILES_BESIDES);
-    let mut job = job(&load_args, load.work, load.mix)?;
-    if let Mix::Fill { .. } = load.mix {
-        (job.warmup, job.until_done) = (std::time::Duration::ZERO, true);
-    }
-    let access = args.access.open()?;
-    let mut targets = vec![target::Target::new(&args.server, args.pid, access.clone())?];
-    if !args.versus.is_empty() {
-        targets.push(target::Target::new(&args.versus, args.versus_pid, access)?);
-    }
-    let keep = false;
-    compare::run(&job, &targets, Schedule { rounds, keep }, progress)
-}
-
-fn load_args(args: &SuiteArgs, load: &Load) -> LoadArgs {
-    LoadArgs {
-        server: args.server.clone(),
-        versus: args.versus.clone(),
-        rounds: args.rounds,
-        pid: args.pid,
-        versus_pid: args.versus_pid,
-        sessions: load.sessions,
-        pipeline: load.pipeline,
-        payload: load.payload,
-        keys: load.keys,
-        duration: args.duration,
-        ops: None,
-        warmup: args.warmup,
-        threads: 1,
-        session_timeout: std::time::Duration::from_secs(30),
-        root: None,
+fn measure(
+    servers: &ServersArgs,
+    turns: &TurnsArgs,
+    load: &Load,
+    progress: &Progress,
+) -> Result<Vec<Side>> {
+    let schedule = Schedule {
+        rounds: turns.rounds,
         keep: false,
-        json: false,
-        access: args.access.clone(),
+    };
+    let job = load.job(servers, turns, None)?;
+    compare::run(&job, &load::targets(servers)?, schedule, progress)
+}
+
+/// What is done once.
+fn once(turns: &TurnsArgs) -> TurnsArgs {
+    TurnsArgs {
+        rounds: 1,
+        ..turns.clone()
     }
 }
 
 fn fill(args: &SuiteArgs) -> Row {
     let mix = Mix::Fill {
+        from: 0,
         znodes: args.znodes,
         breadth: BREADTH,
     };
-    let load = requests("fill", mix, 16, 16);
-    let sides = measure(args, &load, 1, &Progress::within("fill"));
+    let load = Load::requests("fill", mix, 16, 16);
+    let sides = measure(
+        &args.servers,
+        &once(&args.turns),
+        &load,
+        &Progress::within("fill"),
+    );
     Row { load, sides }
 }
 
@@ -226,7 +178,7 @@ fn limits(args: &SuiteArgs, rows: &[Row]) -> Limits {
             dir: args.dir.clone()?,
             bytes: RECORD_BYTES,
             group: *group,
-            duration: args.duration,
+            duration: args.turns.duration,
             preallocate: Preallocate::Zeroes,
             json: false,
         };
@@ -241,18 +193,17 @@ fn limits(args: &SuiteArgs, rows: &[Row]) -> Limits {
 
 /// The load of [`GET`] at a server that does nothing.
 fn echoed(args: &SuiteArgs) -> Result<Vec<Side>> {
-    let load = requests("echo", Mix::Get, 16, 16);
+    let load = Load::requests("echo", Mix::Get, 16, 16);
     let listener = TcpListener::bind("127.0.0.1:0").map_err(BenchError::io("listen"))?;
     let address = listener.local_addr().map_err(BenchError::io("listen"))?;
     // It ends with the process.
     thread::spawn(move || echo::serve(listener, load.payload, 1));
-    let plain = SuiteArgs {
+    let plain = ServersArgs {
         server: vec![address.to_string()],
         versus: Vec::new(),
         pid: None,
         versus_pid: None,
-        access: Default::default(),
-        ..args.clone()
+        access: AccessArgs::default(),
     };
-    measure(&plain, &load, 1, &Progress::within("echo"))
+    measure(&plain, &once(&args.turns), &load, &Progress::within("echo"))
 }

@@ -5,7 +5,8 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::super::compare::{Ratios, Side};
-use super::super::report::{FsyncFigures, Report, fsync_json, short};
+use super::super::report::{FsyncFigures, Report, fsync_json};
+use super::super::table::{head, line, number, percentile};
 use super::super::workload::Mix;
 use super::{GET, Row, Suite};
 
@@ -82,7 +83,7 @@ impl Suite<'_> {
     }
 
     fn is_comparison(&self) -> bool {
-        !self.args.versus.is_empty()
+        !self.args.servers.versus.is_empty()
     }
 
     pub(super) fn json(&self) -> Value {
@@ -105,12 +106,12 @@ impl Suite<'_> {
             figures
         });
         json!({
-            "server": self.args.server,
-            "versus": self.args.versus,
-            "connections": self.args.access.description(),
-            "rounds": self.args.rounds,
-            "seconds": self.args.duration.as_secs_f64(),
-            "warmup_seconds": self.args.warmup.as_secs_f64(),
+            "server": self.args.servers.server,
+            "versus": self.args.servers.versus,
+            "connections": self.args.servers.access.description(),
+            "rounds": self.args.turns.rounds,
+            "seconds": self.args.turns.duration.as_secs_f64(),
+            "warmup_seconds": self.args.turns.warmup.as_secs_f64(),
             "loads": self.rows.iter().map(Row::json).collect::<Vec<_>>(),
             "fill": self.filled.as_ref().map(Row::json),
             "limits": {
@@ -122,17 +123,17 @@ impl Suite<'_> {
 
     pub(super) fn markdown(&self) -> String {
         let args = self.args;
-        let mut out = format!("server: {}\n", args.server.join(","));
+        let mut out = format!("server: {}\n", args.servers.server.join(","));
         if self.is_comparison() {
-            let _ = writeln!(out, "versus: {}", args.versus.join(","));
+            let _ = writeln!(out, "versus: {}", args.servers.versus.join(","));
         }
         let _ = writeln!(
             out,
             "\nTurns: {}, each of {} s after {} s of warmup; connections: {}.\n",
-            args.rounds,
-            args.duration.as_secs_f64(),
-            args.warmup.as_secs_f64(),
-            args.access.description(),
+            args.turns.rounds,
+            args.turns.duration.as_secs_f64(),
+            args.turns.warmup.as_secs_f64(),
+            args.servers.access.description(),
         );
         self.loads(&mut out);
         self.memory(&mut out);
@@ -243,27 +244,3 @@ impl Suite<'_> {
 }
 
 const MIB: f64 = 1024.0 * 1024.0;
-
-/// The head of a table.
-fn head(out: &mut String, columns: &[&str]) {
-    line(out, columns);
-    line(out, &vec!["---"; columns.len()]);
-}
-
-fn line(out: &mut String, cells: &[impl AsRef<str>]) {
-    for cell in cells {
-        let _ = write!(out, "| {} ", cell.as_ref());
-    }
-    out.push_str("|\n");
-}
-
-fn number(value: Option<f64>, decimals: usize) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
-}
-
-fn percentile(side: Option<&Side>, percent: f64) -> String {
-    side.map_or_else(
-        || "-".to_owned(),
-        |side| short(side.stats().percentile(percent)),
-    )
-}

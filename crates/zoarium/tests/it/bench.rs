@@ -51,6 +51,10 @@ fn every_watcher_gets_every_event() {
     let ops = report["servers"][0]["ops"].as_u64().unwrap();
     // The writer may stop before the events of its last change are there.
     assert!((95..=100).contains(&ops), "{report}");
+    let report = bench(&server, "watch", "--sessions 5 --watches 300 --ops 4");
+    let ops = report["servers"][0]["ops"].as_u64().unwrap();
+    assert!((4500..=6000).contains(&ops), "{report}");
+    assert_eq!(report["load"]["keys"], 300);
 }
 
 #[test]
@@ -202,4 +206,92 @@ fn a_load_that_cannot_be_run_is_a_row_that_says_why() {
         error.contains("--only") && error.contains("get 16 x 16"),
         "{error}"
     );
+}
+
+#[test]
+fn growth_is_measured_and_drawn_along_each_axis() {
+    let start = || RunningServer::start_with(&["2000", "200"]);
+    let (server, other) = (start(), start());
+    let dir = tempfile::tempdir().unwrap();
+    let ends = ["payload=10", "sessions=10", "watches=1000", "children=100"]
+        .map(|end| format!("--upto {end}"));
+    let report = bench(
+        &server,
+        "growth",
+        &format!(
+            "--versus {other} --name Ours --pid {pid} {} --upto znodes=10000 --rounds 1 --duration 100ms \
+             --voters 1={server} --voters 3={server} --versus-voters 3={other} --report {}",
+            ends.join(" "),
+            dir.path().display(),
+            server = server.address,
+            other = other.address,
+            pid = server.pid(),
+        ),
+    );
+    let axes = report["axes"].as_array().unwrap();
+    let names: Vec<&str> = axes
+        .iter()
+        .map(|axis| axis["axis"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        names,
+        [
+            "payload", "sessions", "watches", "children", "znodes", "voters"
+        ]
+    );
+    for axis in axes {
+        for curve in axis["curves"].as_array().unwrap() {
+            let points = curve["points"].as_array().unwrap();
+            for point in points {
+                let p99 = |kind: usize| point["servers"][kind]["p99_us"].as_f64();
+                // Nobody pings that soon.
+                let is_idle = curve["load"] == "idle";
+                assert!(is_idle || p99(0).unwrap() > 0.0, "{axis} {curve}");
+                let is_missing = axis["axis"] == "voters" && point["at"] == 1;
+                assert_eq!(p99(1).is_none(), is_missing, "{axis} {point}");
+            }
+            let has_bytes = points[0]["servers"][0]["bytes"].as_f64().is_some();
+            assert_eq!(has_bytes, curve["bytes_of"].is_string(), "{curve}");
+        }
+        let file = format!("{}.svg", axis["axis"].as_str().unwrap());
+        let drawing = std::fs::read_to_string(dir.path().join(file)).unwrap();
+        assert!(
+            drawing.starts_with("<svg ") && drawing.contains("Ours, and "),
+            "{drawing}"
+        );
+        assert!(drawing.contains(axis["unit"].as_str().unwrap()));
+    }
+    let text = std::fs::read_to_string(dir.path().join("growth.md")).unwrap();
+    assert!(
+        text.contains("| children of one znode | Ours: ops/s |"),
+        "{text}"
+    );
+    assert!(
+        text.contains("| 100 |") && !text.contains("went wrong"),
+        "{text}"
+    );
+    assert_eq!(children_of_root(&server), ["zookeeper"]);
+}
+
+#[test]
+fn an_axis_that_there_is_not_is_named_with_those_there_are() {
+    for options in ["--only height", "--upto height=3"] {
+        let output = zoarium(format!("bench growth {options}").split_ascii_whitespace());
+        assert_eq!(output.status.code(), Some(1));
+        let text = stderr(&output);
+        assert!(
+            text.contains("\"height\"; there are payload, sessions"),
+            "{text}"
+        );
+    }
+    for (options, reason) in [
+        ("--upto znodes", "no AXIS=NUMBER"),
+        ("--upto znodes=many", "\"many\" is no number"),
+        ("--voters localhost:2181", "no NUMBER=HOST:PORT"),
+        ("--voters x=localhost:2181", "in front of = is no number"),
+    ] {
+        let output = zoarium(format!("bench growth {options}").split_ascii_whitespace());
+        assert_eq!(output.status.code(), Some(2));
+        assert!(stderr(&output).contains(reason), "{}", stderr(&output));
+    }
 }

@@ -1,0 +1,183 @@
+//! What grows, how far, and what is measured with it.
+
+use super::super::args::{EnsembleArg, GrowthArgs};
+use super::super::load::Load;
+use super::super::round::Work;
+use super::super::workload::Mix;
+
+/// Something that there can be more and more of.
+#[derive(Debug)]
+pub(super) struct Axis {
+    pub(super) name: &'static str,
+    /// What is counted.
+    pub(super) unit: &'static str,
+    pub(super) points: &'static [u32],
+    pub(super) loads: &'static [AxisLoad],
+    /// Whether what one load leaves there is what the next one finds.
+    pub(super) is_kept: bool,
+    /// Ensembles of both kinds of servers, where these are the points.
+    pub(super) ensembles: Option<fn(&GrowthArgs) -> BothKinds<'_>>,
+}
+
+/// A point of an axis, and the one before it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Step {
+    pub(super) before: u32,
+    pub(super) at: u32,
+}
+
+/// What is measured along an axis.
+#[derive(Debug)]
+pub(super) struct AxisLoad {
+    pub(super) at: fn(Step) -> Load,
+    /// What the memory is divided among that the server's process grows by, if that counts.
+    pub(super) bytes_of: Option<&'static str>,
+}
+
+/// Ensembles of the one kind of servers, and of the other.
+pub(super) type BothKinds<'a> = [&'a [EnsembleArg]; 2];
+
+/// A load of which time is what counts.
+const fn timed(at: fn(Step) -> Load) -> AxisLoad {
+    AxisLoad { at, bytes_of: None }
+}
+
+/// A load that leaves something in memory.
+const fn kept(thing: &'static str, at: fn(Step) -> Load) -> AxisLoad {
+    AxisLoad {
+        at,
+        bytes_of: Some(thing),
+    }
+}
+
+/// Children of one parent in the tree of znodes.
+const BREADTH: u32 = 1000;
+/// Sessions that watch.
+const WATCHERS: u32 = 100;
+
+pub(super) const AXES: &[Axis] = &[
+    Axis {
+        name: "payload",
+        unit: "bytes of data",
+        points: &[10, 100, 1_000, 10_000, 100_000, 1_000_000],
+        loads: &[
+            timed(|Step { at, .. }| with_data(Load::requests("get 4 x 1", Mix::Get, 4, 1), at)),
+            timed(|Step { at, .. }| with_data(Load::requests("set 4 x 1", Mix::Set, 4, 1), at)),
+        ],
+        is_kept: false,
+        ensembles: None,
+    },
+    Axis {
+        name: "sessions",
+        unit: "sessions",
+        points: &[10, 100, 1_000, 5_000, 19_500],
+        loads: &[
+            timed(|Step { at, .. }| Load::requests("get, one in flight each", Mix::Get, at, 1)),
+            timed(|Step { at, .. }| Load::requests("set, one in flight each", Mix::Set, at, 1)),
+            kept("session", |Step { at, .. }| {
+                among(Load::sessions("idle", Work::Idle, at), 1)
+            }),
+        ],
+        is_kept: false,
+        ensembles: None,
+    },
+    Axis {
+        name: "watches",
+        unit: "watches, of 100 sessions",
+        points: &[1_000, 10_000, 100_000, 1_000_000],
+        loads: &[kept("watch", |Step { at, .. }| {
+            let load = Load::sessions("set, event, get with a watch", Work::FanOut, WATCHERS);
+            among(load, at / WATCHERS)
+        })],
+        is_kept: false,
+        ensembles: None,
+    },
+    Axis {
+        name: "children",
+        unit: "children of one znode",
+        points: &[10, 100, 1_000, 10_000, 100_000, 1_000_000],
+        loads: &[
+            timed(|Step { at, .. }| among(Load::requests("get 16 x 16", Mix::Get, 16, 16), at)),
+            timed(|Step { at, .. }| among(Load::requests("set 16 x 16", Mix::Set, 16, 16), at)),
+            timed(|Step { at, .. }| Load {
+                ops: Some(SEQUENCES),
+                ..among(
+                    Load::requests("create sequential 16 x 1", Mix::Sequence, 16, 1),
+                    at,
+                )
+            }),
+            timed(|Step { at, .. }| {
+                among(Load::requests("getChildren 1 x 1", Mix::Children, 1, 1), at)
+            }),
+        ],
+        is_kept: false,
+        ensembles: None,
+    },
+    Axis {
+        name: "znodes",
+        unit: "znodes of 100 bytes",
+        points: &[10_000, 100_000, 1_000_000, 3_000_000, 10_000_000],
+        loads: &[
+            kept("znode", |Step { before, at }| {
+                let mix = Mix::Fill {
+                    from: before,
+                    znodes: at,
+                    breadth: BREADTH,
+                };
+                Load::requests("create 16 x 16", mix, 16, 16)
+            }),
+            timed(|Step { at, .. }| in_tree(Load::requests("get 16 x 16", Mix::Get, 16, 16), at)),
+            timed(|Step { at, .. }| in_tree(Load::requests("set 16 x 16", Mix::Set, 16, 16), at)),
+        ],
+        is_kept: true,
+        ensembles: None,
+    },
+    Axis {
+        name: "voters",
+        unit: "voters",
+        points: &[],
+        loads: OF_ENSEMBLES,
+        is_kept: false,
+        ensembles: Some(|args| [&args.voters, &args.versus_voters]),
+    },
+    Axis {
+        name: "observers",
+        unit: "members, of which three vote",
+        points: &[],
+        loads: OF_ENSEMBLES,
+        is_kept: false,
+        ensembles: Some(|args| [&args.observers, &args.versus_observers]),
+    },
+];
+
+const OF_ENSEMBLES: &[AxisLoad] = &[
+    timed(|_| Load::requests("get 16 x 16", Mix::Get, 16, 16)),
+    timed(|_| Load::requests("set 16 x 16", Mix::Set, 16, 16)),
+    timed(|_| Load::requests("set 1 x 1", Mix::Set, 1, 1)),
+];
+
+/// Few, so that the directory stays as large as it is meant to be.
+const SEQUENCES: u64 = 2_000;
+
+fn with_data(load: Load, bytes: u32) -> Load {
+    Load {
+        payload: bytes,
+        keys: 16,
+        ..load
+    }
+}
+
+fn among(load: Load, znodes: u32) -> Load {
+    Load {
+        keys: znodes,
+        ..load
+    }
+}
+
+/// In the tree that was filled before.
+fn in_tree(load: Load, znodes: u32) -> Load {
+    Load {
+        breadth: Some(BREADTH),
+        ..among(load, znodes)
+    }
+}

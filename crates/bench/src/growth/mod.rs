@@ -1,0 +1,246 @@
+//! How costs grow: along each axis the same loads are measured with ever more of one thing, and drawn.
+
+mod axes;
+mod draw;
+mod report;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use super::args::GrowthArgs;
+use super::compare::{self, Schedule, Side};
+use super::error::{BenchError, Result};
+use super::load::{self, Load};
+use super::output;
+use super::progress::Progress;
+use super::target::{self, Target};
+use super::workload::Mix;
+
+use axes::{AXES, Axis, BothKinds, Step};
+
+/// One load along an axis.
+#[derive(Debug)]
+struct Curve {
+    name: &'static str,
+    /// What each byte of growth belongs to, where memory is what counts.
+    bytes_of: Option<&'static str>,
+    points: Vec<Point>,
+}
+
+#[derive(Debug)]
+struct Point {
+    /// How much of the axis.
+    at: u32,
+    /// Each kind of server, or why it was not measured; `None` where there is no such server.
+    sides: Vec<Option<Result<Side>>>,
+    /// How many things are in the memory that the server's process grew by.
+    kept: u64,
+}
+
+/// All curves along one axis.
+#[derive(Debug)]
+struct Growth {
+    axis: &'static Axis,
+    curves: Vec<Curve>,
+}
+
+/// Measures every axis that was asked for and prints the report. What cannot be measured is a gap that says
+/// why, and the others go on; the exit code is 1 then.
+pub(crate) fn run(args: &GrowthArgs) -> Result<ExitCode> {
+    let mut grown = Vec::new();
+    for axis in chosen(args)? {
+        grown.push(match axis.ensembles {
+            Some(ensembles) => members(args, axis, ensembles(args))?,
+            None => along(args, axis)?,
+        });
+    }
+    let report = report::Report {
+        args,
+        grown: &grown,
+    };
+    let (text, json) = (report.markdown(), format!("{:#}\n", report.json()));
+    if let Some(dir) = &args.report {
+        output::write(dir, "growth.md", &text)?;
+        output::write(dir, "growth.json", &json)?;
+        for growth in &grown {
+            let file = format!("{}.svg", growth.axis.name);
+            output::write(dir, &file, &draw::svg(growth, &report.names(), &file)?)?;
+        }
+    }
+    output::print(if args.json { &json } else { &text });
+    Ok(match report.complaints().is_empty() {
+        true => ExitCode::SUCCESS,
+        false => ExitCode::FAILURE,
+    })
+}
+
+/// The axes to measure; those of members only where there are ensembles.
+fn chosen(args: &GrowthArgs) -> Result<Vec<&'static Axis>> {
+    let names: Vec<&str> = AXES.iter().map(|axis| axis.name).collect();
+    let named = args
+        .only
+        .iter()
+        .chain(args.upto.iter().map(|(name, _)| name));
+    for name in named {
+        if !names.contains(&name.as_str()) {
+            let text = format!("no axis is called {name:?}; there are {}", names.join(", "));
+            return Err(BenchError::Argument(text));
+        }
+    }
+    let is_chosen = |axis: &&Axis| {
+        let has_servers = axis.ensembles.is_none_or(|of| !of(args)[0].is_empty());
+        has_servers && (args.only.is_empty() || args.only.iter().any(|name| name == axis.name))
+    };
+    Ok(AXES.iter().filter(is_chosen).collect())
+}
+
+/// The points of an axis as far as was asked for.
+fn points<'a>(args: &'a GrowthArgs, axis: &'static Axis) -> impl Iterator<Item = u32> + 'a {
+    let end = args.upto.iter().rfind(|(name, _)| name == axis.name);
+    let end = end.map_or(u32::MAX, |(_, end)| *end);
+    axis.points
+        .iter()
+        .copied()
+        .filter(move |point| *point <= end)
+}
+
+/// Measures every load of an axis at each of its points.
+fn grow(
+    axis: &'static Axis,
+    points: impl Iterator<Item = u32>,
+    mut measure: impl FnMut(u32, &Load, &Progress) -> Vec<Option<Result<Side>>>,
+) -> Growth {
+    let mut curves: Vec<Curve> = Vec::new();
+    let mut before = 0;
+    for at in points {
+        for (number, load) in axis.loads.iter().enumerate() {
+            let bytes_of = load.bytes_of;
+            let load = (load.at)(Step { before, at });
+            let progress = Progress::within(&format!("{} {at}, {}", axis.name, load.name));
+            let point = Point {
+                at,
+                sides: measure(at, &load, &progress),
+                kept: kept_by(&load),
+            };
+            match curves.get_mut(number) {
+                Some(curve) => curve.points.push(point),
+                None => curves.push(Curve {
+                    name: load.name,
+                    bytes_of,
+                    points: vec![point],
+                }),
+            }
+        }
+        before = at;
+    }
+    Growth { axis, curves }
+}
+
+/// How many things a load leaves in memory, where that counts.
+fn kept_by(load: &Load) -> u64 {
+    match load.mix {
+        Mix::Fill { from, znodes, .. } => u64::from(znodes - from),
+        _ => u64::from(load.sessions) * u64::from(load.keys),
+    }
+}
+
+fn along(args: &GrowthArgs, axis: &'static Axis) -> Result<Growth> {
+    let targets = load::targets(&args.servers)?;
+    let root = axis.is_kept.then(target::new_root);
+    let grown = grow(axis, points(args, axis), |_, load, progress| {
+        let each = targets.iter();
+        let sides = each.map(|target| one_side(args, load, root.as_deref(), target, progress));
+        sides.map(Some).collect()
+    });
+    if let Some(root) = root {
+        clean(&targets, &root)?;
+    }
+    Ok(grown)
+}
+
+/// One kind of server by itself: where it does not get as far as the other, that goes on.
+fn one_side(
+    args: &GrowthArgs,
+    load: &Load,
+    root: Option<&str>,
+    target: &Target,
+    progress: &Progress,
+) -> Result<Side> {
+    let is_once = load.ops.is_some() || matches!(load.mix, Mix::Fill { .. });
+    let schedule = Schedule {
+        rounds: if is_once { 1 } else { args.turns.rounds },
+        keep: root.is_some(),
+    };
+    let job = load.job(&args.servers, &args.turns, root)?;
+    let mut sides = compare::run(&job, std::slice::from_ref(target), schedule, progress)?;
+    sides.pop().ok_or(BenchError::Stalled(0))
+}
+
+fn clean(targets: &[Target], root: &str) -> Result<()> {
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_all().build();
+    let runtime = runtime.map_err(BenchError::io("start a runtime"))?;
+    let progress = Progress::new();
+    for target in targets {
+        progress.stage(&format!("{}: clean up", target.name()));
+        // One that has gone under its load is told of already.
+        if let Err(error) = runtime.block_on(target.clean(root)) {
+            tracing::warn!(server = target.name(), %error, "znodes are left there");
+        }
+    }
+    Ok(())
+}
+
+/// Each point is an ensemble of its own.
+fn members(args: &GrowthArgs, axis: &'static Axis, kinds: BothKinds<'_>) -> Result<Growth> {
+    let mut sizes: Vec<u32> = kinds
+        .iter()
+        .copied()
+        .flatten()
+        .map(|one| one.size)
+        .collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let access = args.servers.access.open()?;
+    let measure = |at: u32, load: &Load, progress: &Progress| {
+        let kinds = kinds.iter().filter(|kind| !kind.is_empty());
+        let sides = kinds.map(|kind| {
+            let ensemble = kind.iter().find(|ensemble| ensemble.size == at)?;
+            let servers = std::slice::from_ref(&ensemble.servers);
+            let target = Target::new(servers, None, access.clone());
+            Some(target.and_then(|target| one_side(args, load, None, &target, progress)))
+        });
+        sides.collect()
+    };
+    Ok(grow(axis, sizes.into_iter(), measure))
+}
+
+impl Point {
+    fn side(&self, kind: usize) -> Option<&Side> {
+        self.sides.get(kind)?.as_ref()?.as_ref().ok()
+    }
+}
+
+/// What a curve shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Figure {
+    P50,
+    P99,
+    Cpu,
+    Bytes,
+}
+
+impl Figure {
+    /// In microseconds, or in bytes.
+    fn of(self, point: &Point, kind: usize) -> Option<f64> {
+        let side = point.side(kind)?;
+        let micros = |time: Duration| time.as_secs_f64() * 1e6;
+        match self {
+            Figure::P50 => Some(micros(side.stats().percentile(50.0))),
+            Figure::P99 => Some(micros(side.stats().percentile(99.0))),
+            // Seconds for a million are microseconds for one.
+            Figure::Cpu => side.server_cpu_per_million(),
+            Figure::Bytes => side.growth_per(point.kept),
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! One load among many, as `suite` and `growth` have them in their tables.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::args::{LoadArgs, ServersArgs, TurnsArgs};
+use super::error::Result;
+use super::round::{Job, Work};
+use super::target::Target;
+use super::workload::Mix;
+use super::{FILES_BESIDES, job};
+
+/// A load and its size.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Load {
+    pub(crate) name: &'static str,
+    pub(crate) work: Work,
+    pub(crate) mix: Mix,
+    pub(crate) sessions: u32,
+    pub(crate) pipeline: u32,
+    pub(crate) payload: u32,
+    /// Znodes, or locks.
+    pub(crate) keys: u32,
+    /// The znodes are leaves of a tree that is there, so many below each parent.
+    pub(crate) breadth: Option<u32>,
+    /// Operations instead of a time.
+    pub(crate) ops: Option<u64>,
+}
+
+impl Load {
+    pub(crate) const fn requests(
+        name: &'static str,
+        mix: Mix,
+        sessions: u32,
+        pipeline: u32,
+    ) -> Load {
+        Load {
+            name,
+            work: Work::Requests,
+            mix,
+            sessions,
+            pipeline,
+            payload: 100,
+            keys: 1000,
+            breadth: None,
+            ops: None,
+        }
+    }
+
+    /// Sessions that do something else.
+    pub(crate) const fn sessions(name: &'static str, work: Work, sessions: u32) -> Load {
+        Load {
+            work,
+            ..Load::requests(name, Mix::Set, sessions, 1)
+        }
+    }
+
+    /// The job that it is, below `root` or a znode of its own.
+    pub(crate) fn job(
+        &self,
+        servers: &ServersArgs,
+        turns: &TurnsArgs,
+        root: Option<&str>,
+    ) -> Result<Job> {
+        let args = LoadArgs {
+            servers: servers.clone(),
+            rounds: turns.rounds,
+            sessions: self.sessions,
+            pipeline: self.pipeline,
+            payload: self.payload,
+            keys: self.keys,
+            duration: turns.duration,
+            ops: self.ops,
+            warmup: turns.warmup,
+            threads: 1,
+            session_timeout: SESSION_TIMEOUT,
+            root: root.map(str::to_owned),
+            keep: false,
+            json: false,
+        };
+        let mut job = job(&args, self.work, self.mix)?;
+        Arc::make_mut(&mut job.plan).breadth = self.breadth;
+        if let Mix::Fill { .. } = self.mix {
+            (job.warmup, job.until_done) = (Duration::ZERO, true);
+        }
+        if self.work == Work::Idle {
+            job.warmup = Duration::ZERO;
+        }
+        // Every session is a file; what the system does not allow shows when one cannot be opened.
+        let _ = rlimit::increase_nofile_limit(u64::from(self.sessions) + FILES_BESIDES);
+        Ok(job)
+    }
+}
+
+/// One side, or two.
+pub(crate) fn targets(servers: &ServersArgs) -> Result<Vec<Target>> {
+    let access = servers.access.open()?;
+    let mut targets = vec![Target::new(&servers.server, servers.pid, access.clone())?];
+    if !servers.versus.is_empty() {
+        targets.push(Target::new(&servers.versus, servers.versus_pid, access)?);
+    }
+    Ok(targets)
+}
+
+const SESSION_TIMEOUT: Duration = Duration::from_secs(30);

@@ -1,0 +1,30 @@
+//! Tables in Markdown.
+
+use std::fmt::Write;
+
+use super::compare::Side;
+use super::report::short;
+
+/// The head of a table.
+pub(crate) fn head(out: &mut String, columns: &[&str]) {
+    line(out, columns);
+    line(out, &vec!["---"; columns.len()]);
+}
+
+pub(crate) fn line(out: &mut String, cells: &[impl AsRef<str>]) {
+    for cell in cells {
+        let _ = write!(out, "| {} ", cell.as_ref());
+    }
+    out.push_str("|\n");
+}
+
+pub(crate) fn number(value: Option<f64>, decimals: usize) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
+}
+
+pub(crate) fn percentile(side: Option<&Side>, percent: f64) -> String {
+    side.map_or_else(
+        || "-".to_owned(),
+        |side| short(side.stats().percentile(percent)),
+    )
+}
