@@ -2,11 +2,9 @@ import java.nio.charset.StandardCharsets;
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
-import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.locks.InterProcessLock;
 import org.apache.curator.framework.recipes.locks.InterProcessMutex;
 import org.apache.curator.framework.recipes.locks.InterProcessReadWriteLock;
-import org.apache.curator.retry.RetryNTimes;
 import org.apache.zookeeper.CreateMode;
 import org.apache.zookeeper.data.Stat;
 
@@ -18,24 +16,16 @@ import org.apache.zookeeper.data.Stat;
  */
 public final class CuratorContender {
 
-    private static final int PATIENCE = 60;
-
     private CuratorContender() {}
 
     public static void main(String[] args) throws Exception {
-        CuratorFramework client = CuratorFrameworkFactory.builder()
-                .connectString(args[0])
-                .sessionTimeoutMs(10_000)
-                .connectionTimeoutMs(PATIENCE * 1000)
-                .retryPolicy(new RetryNTimes(100, 100))
-                .build();
-        client.start();
+        CuratorFramework client = PatientCurator.started(args[0]);
         String directory = args[1];
         InterProcessLock mutex = new InterProcessMutex(client, directory + "/lock");
         InterProcessLock writing = new InterProcessReadWriteLock(client, directory + "/rw").writeLock();
         for (int round = 0; round < Integer.parseInt(args[2]); round++) {
             for (InterProcessLock lock : List.of(mutex, writing)) {
-                if (!lock.acquire(PATIENCE, TimeUnit.SECONDS)) {
+                if (!lock.acquire(PatientCurator.PATIENCE, TimeUnit.SECONDS)) {
                     throw new IllegalStateException("no lock in time");
                 }
                 inside(client, lock == mutex ? directory : directory + "/second");

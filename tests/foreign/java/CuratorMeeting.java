@@ -1,9 +1,7 @@
 import java.util.List;
 import java.util.concurrent.TimeUnit;
 import org.apache.curator.framework.CuratorFramework;
-import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.barriers.DistributedDoubleBarrier;
-import org.apache.curator.retry.RetryNTimes;
 
 /**
  * Enters and leaves Curator's DistributedDoubleBarrier together with others.
@@ -13,29 +11,21 @@ import org.apache.curator.retry.RetryNTimes;
  */
 public final class CuratorMeeting {
 
-    private static final int PATIENCE = 60;
-
     private CuratorMeeting() {}
 
     public static void main(String[] args) throws Exception {
-        CuratorFramework client = CuratorFrameworkFactory.builder()
-                .connectString(args[0])
-                .sessionTimeoutMs(10_000)
-                .connectionTimeoutMs(PATIENCE * 1000)
-                .retryPolicy(new RetryNTimes(100, 100))
-                .build();
-        client.start();
+        CuratorFramework client = PatientCurator.started(args[0]);
         int members = Integer.parseInt(args[2]);
         for (int round = 0; round < Integer.parseInt(args[3]); round++) {
             String top = args[1] + "/" + round;
             DistributedDoubleBarrier barrier = new DistributedDoubleBarrier(client, top + "/barrier", members);
             client.create().forPath(top + "/come/curator", new byte[0]);
-            if (!barrier.enter(PATIENCE, TimeUnit.SECONDS)) {
+            if (!barrier.enter(PatientCurator.PATIENCE, TimeUnit.SECONDS)) {
                 throw new IllegalStateException("not all came in time");
             }
             checkAllMarked(client, top + "/come", members);
             client.create().forPath(top + "/go/curator", new byte[0]);
-            if (!barrier.leave(PATIENCE, TimeUnit.SECONDS)) {
+            if (!barrier.leave(PatientCurator.PATIENCE, TimeUnit.SECONDS)) {
                 throw new IllegalStateException("not all left in time");
             }
             checkAllMarked(client, top + "/go", members);

@@ -1,14 +1,12 @@
 import java.nio.charset.StandardCharsets;
 import java.util.concurrent.atomic.AtomicReference;
 import org.apache.curator.framework.CuratorFramework;
-import org.apache.curator.framework.CuratorFrameworkFactory;
 import org.apache.curator.framework.recipes.queue.DistributedPriorityQueue;
 import org.apache.curator.framework.recipes.queue.DistributedQueue;
 import org.apache.curator.framework.recipes.queue.QueueBuilder;
 import org.apache.curator.framework.recipes.queue.QueueConsumer;
 import org.apache.curator.framework.recipes.queue.QueueSerializer;
 import org.apache.curator.framework.state.ConnectionState;
-import org.apache.curator.retry.RetryNTimes;
 
 /**
  * Puts items in Curator's DistributedQueue and DistributedPriorityQueue, and takes them, too, both
@@ -24,13 +22,7 @@ public final class CuratorQueues {
     private CuratorQueues() {}
 
     public static void main(String[] args) throws Exception {
-        CuratorFramework client = CuratorFrameworkFactory.builder()
-                .connectString(args[0])
-                .sessionTimeoutMs(10_000)
-                .connectionTimeoutMs(60_000)
-                .retryPolicy(new RetryNTimes(100, 100))
-                .build();
-        client.start();
+        CuratorFramework client = PatientCurator.started(args[0]);
         String directory = args[1];
         AtomicReference<Exception> failure = new AtomicReference<>();
         DistributedQueue<String> queue = QueueBuilder.builder(

@@ -5,7 +5,7 @@ use recipes::TreeCache;
 
 use crate::cuts::at_every_request;
 use crate::proxy::Proxy;
-use crate::support::{connect, expire, server, until};
+use crate::support::{connect, expire, server, two_clients, until, until_watches};
 
 async fn put(client: &Client, path: &str, data: &'static str) {
     match client.create(path, data, &Create::persistent()).await {
@@ -33,10 +33,7 @@ async fn shows(cache: &TreeCache, expected: &[(&str, &str)]) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cache_follows_its_subtree() {
     let server = server();
-    let (client, other) = (
-        connect(&server.address()).await,
-        connect(&server.address()).await,
-    );
+    let (client, other) = two_clients(&server).await;
     let cache = TreeCache::start(&client, "/t").unwrap();
     cache.is_complete().await.unwrap();
     shows(&cache, &[]).await;
@@ -77,10 +74,7 @@ async fn a_cache_follows_its_subtree() {
     shows(&second, &[("/t", "0"), ("/t/c", "4"), ("/t/d", "5")]).await;
     second.close().await;
     cache.close().await;
-    until("no watch", async || {
-        server.metric("watch_count").as_deref() == Some("0")
-    })
-    .await;
+    until_watches(&server, 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

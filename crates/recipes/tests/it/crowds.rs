@@ -8,7 +8,7 @@ use tokio::sync::broadcast::Receiver;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use crate::support::{connect, server, soon, until, until_children};
+use crate::support::{connect, server, soon, until, until_children, until_watches};
 
 /// How many candidates.
 const CROWDS: [usize; 2] = [10, 100];
@@ -58,14 +58,6 @@ impl Crowd {
 async fn end(client: &Client) {
     soon("the end of a session", async {
         while client.close().await.is_err() && !client.state().borrow().is_end() {}
-    })
-    .await;
-}
-
-async fn until_watches(server: &Server, count: usize) {
-    let count = count.to_string();
-    until("watches", async || {
-        server.metric("watch_count").as_ref() == Some(&count)
     })
     .await;
 }

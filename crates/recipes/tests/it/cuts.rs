@@ -7,7 +7,9 @@ use client::Client;
 use recipes::{LeaderLatch, LeaderSelector, Mutex, ReadWriteLock, Semaphore, UnfairElection};
 
 use crate::proxy::{Cut, Proxy};
-use crate::support::{connect, options, server, soon, until, until_children};
+use crate::support::{
+    both_ways, connect, options, server, soon, until, until_children, until_watches,
+};
 
 /// More requests than any scenario makes.
 const REQUESTS_MAX: usize = 60;
@@ -51,10 +53,7 @@ pub(crate) async fn at_every_request(
         assert!(number > least, "only {number} requests were cut");
     }
     // Nor does anybody watch anything any more.
-    until("no watch", async || {
-        server.metric("watch_count").as_deref() == Some("0")
-    })
-    .await;
+    until_watches(&server, 0).await;
 }
 
 /// Whoever is inside; never two.
@@ -224,17 +223,15 @@ async fn an_unfair_election() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_whose_end_is_not_answered_leaves_the_next_one_alone() {
     let server = server();
-    let proxy = Proxy::start(&server.address()).await;
-    let direct = connect(&server.address()).await;
-    let through = connect(&proxy.address.to_string()).await;
+    let (proxy, direct, through) = both_ways(&server).await;
     let first = UnfairElection::start(&through, "/leader", "first").unwrap();
     let token = soon("the first leader", first.leads())
         .await
         .unwrap()
         .token();
     let second = UnfairElection::start(&direct, "/leader", "second").unwrap();
-    let is_waiting = async || server.metric("watch_count").as_deref() == Some("2");
-    until("both watch the znode", is_waiting).await;
+    // Both watch the znode.
+    until_watches(&server, 2).await;
     proxy.cut_for_good_at(1, Cut::BeforeReply);
     drop(first);
     let leadership = soon("the next leader", second.leads()).await.unwrap();

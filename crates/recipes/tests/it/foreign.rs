@@ -92,7 +92,8 @@ async fn contend(layout: Layout, program: Vec<PathBuf>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn curator_and_we_exclude_each_other() {
-    let program = tokio::task::block_in_place(|| java_program("CuratorContender", &[], &[]));
+    let program =
+        tokio::task::block_in_place(|| java_program("CuratorContender", &["PatientCurator"], &[]));
     if let Some(program) = or_skip("Curator", program) {
         contend(Layout::Curator, program).await;
     }
@@ -165,7 +166,7 @@ async fn meet(programs: Vec<Vec<PathBuf>>) {
 async fn members_of_three_libraries_enter_and_leave_together() {
     let programs = tokio::task::block_in_place(|| -> Result<_, Missing> {
         Ok(vec![
-            java_program("CuratorMeeting", &[], &[])?,
+            java_program("CuratorMeeting", &["PatientCurator"], &[])?,
             kazoo("meet.py")?,
         ])
     });

@@ -7,7 +7,9 @@ use recipes::{LeaderLatch, Mutex, UnfairElection};
 use tests::Server;
 
 use crate::proxy::{Cut, Proxy};
-use crate::support::{children, connect, expire, server, soon, until, until_children};
+use crate::support::{
+    both_ways, children, expire, server, soon, until, until_children, until_watches,
+};
 
 /// A server, a proxy in front of it, a client on each way, and an empty directory `/d`.
 struct Scene {
@@ -20,9 +22,7 @@ struct Scene {
 impl Scene {
     async fn new() -> Self {
         let server = server();
-        let proxy = Proxy::start(&server.address()).await;
-        let direct = connect(&server.address()).await;
-        let through = connect(&proxy.address.to_string()).await;
+        let (proxy, direct, through) = both_ways(&server).await;
         let kind = Create::persistent();
         direct.create("/d", "", &kind).await.unwrap();
         Self {
@@ -45,10 +45,7 @@ impl Scene {
             stat.cversion >= 2 * changes && stat.num_children == 0
         })
         .await;
-        until("no watch", async || {
-            self.server.metric("watch_count").as_deref() == Some("0")
-        })
-        .await;
+        until_watches(&self.server, 0).await;
     }
 
     async fn is_cut_off(&self) {

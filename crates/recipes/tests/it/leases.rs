@@ -2,15 +2,12 @@
 
 use recipes::{Doubt, Semaphore};
 
-use crate::support::{connect, server, soon, until, until_children};
+use crate::support::{connect, server, soon, two_clients, until_children, until_watches};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lease_that_an_operator_deletes_goes_to_the_next() {
     let server = server();
-    let (one, two) = (
-        connect(&server.address()).await,
-        connect(&server.address()).await,
-    );
+    let (one, two) = two_clients(&server).await;
     let lease = Semaphore::new(&one, "/s", 1).unwrap();
     let lease = lease.acquire().await.unwrap();
     let semaphore = Semaphore::new(&two, "/s", 1).unwrap();
@@ -18,10 +15,7 @@ async fn a_lease_that_an_operator_deletes_goes_to_the_next() {
     until_children(&one, "/s/leases", 2).await;
     let (doubt, ()) = tokio::join!(soon("the doubt", lease.in_doubt()), async {
         // The waiter looks at the leases and at its gate, the holder at its lease.
-        until("three watches", async || {
-            server.metric("watch_count").as_deref() == Some("3")
-        })
-        .await;
+        until_watches(&server, 3).await;
         two.delete(lease.path(), -1).await.unwrap();
     });
     assert_eq!(doubt, Doubt::Gone);

@@ -7,7 +7,9 @@ use proto::watch::EventType;
 use recipes::{LeaderLatch, LeaderSelector, Mutex, ReadWriteLock, Semaphore, UnfairElection};
 
 use crate::proxy::Proxy;
-use crate::support::{children, connect, server, soon, until, until_children};
+use crate::support::{
+    children, connect, server, soon, two_clients, until, until_children, until_watches,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn waiters_are_served_in_order_and_one_is_told_of_a_change() {
@@ -30,8 +32,7 @@ async fn waiters_are_served_in_order_and_one_is_told_of_a_change() {
         waiters.push((client, events, task));
     }
     // Every waiter has its watch by now, and nobody watches the directory.
-    let watched = async || server.metric("watch_count").as_deref() == Some("20");
-    until("20 watches", watched).await;
+    until_watches(&server, 20).await;
     let mut token = held.token();
     held.release().await.unwrap();
     for (expected, (client, mut events, task)) in waiters.into_iter().enumerate() {
@@ -71,10 +72,7 @@ async fn an_owner_enters_again_and_lets_go_at_the_last() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_holder_hears_that_somebody_asks_for_the_lock() {
     let server = server();
-    let (client, other) = (
-        connect(&server.address()).await,
-        connect(&server.address()).await,
-    );
+    let (client, other) = two_clients(&server).await;
     let theirs = Mutex::new(&other, "/m").unwrap();
     assert!(!theirs.ask_for().await.unwrap());
     let guard = Mutex::new(&client, "/m").unwrap().acquire().await.unwrap();
@@ -120,8 +118,7 @@ async fn who_gives_up_leaves_the_queue_and_its_successor_goes_on() {
     assert!(given_up.is_err());
     patient.unwrap().release().await.unwrap();
     until_children(&client, "/m", 0).await;
-    let no_watch = async || server.metric("watch_count").as_deref() == Some("0");
-    until("no watch", no_watch).await;
+    until_watches(&server, 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -298,10 +295,7 @@ async fn a_write_that_comes_too_late_is_refused() {
     // An operator takes the lock away; the holder is told, and somebody else has it.
     let operator = connect(&server.address()).await;
     let (doubt, deleted) = tokio::join!(old.in_doubt(), async {
-        until("a watch", async || {
-            server.metric("watch_count").as_deref() == Some("1")
-        })
-        .await;
+        until_watches(&server, 1).await;
         operator.delete(old.path(), -1).await
     });
     deleted.unwrap();
@@ -335,19 +329,13 @@ async fn requests_are_as_many_as_the_table_says() {
             .unwrap();
     }
     let counts = || (one.count(), two.count());
-    let watches = async |count: &str| {
-        until("watches", async || {
-            server.metric("watch_count").as_deref() == Some(count)
-        })
-        .await;
-    };
 
     let mutex = Mutex::new(&first, "/m").unwrap();
     let held = mutex.acquire().await.unwrap();
     assert_eq!(counts(), (2, 0));
     let mutex = Mutex::new(&second, "/m").unwrap();
     let waiting = tokio::spawn(async move { mutex.acquire().await.unwrap() });
-    watches("1").await;
+    until_watches(&server, 1).await;
     assert_eq!(counts(), (0, 3));
     held.release().await.unwrap();
     let held = waiting.await.unwrap();
@@ -357,31 +345,31 @@ async fn requests_are_as_many_as_the_table_says() {
 
     let leader = LeaderLatch::start(&first, "/l", "").unwrap();
     leader.leads().await.unwrap();
-    watches("1").await;
+    until_watches(&server, 1).await;
     assert_eq!(counts(), (3, 0));
     let next = LeaderLatch::start(&second, "/l", "").unwrap();
-    watches("2").await;
+    until_watches(&server, 2).await;
     assert_eq!(counts(), (0, 3));
     leader.close().await;
     next.leads().await.unwrap();
-    watches("1").await;
+    until_watches(&server, 1).await;
     // The leader takes the watch on its own znode off as well, or is told first.
     let (left, took) = counts();
     assert!(left <= 2 && took == 2, "{left} {took}");
     next.close().await;
-    watches("0").await;
+    until_watches(&server, 0).await;
     counts();
 
     let leader = UnfairElection::start(&first, "/u/leader", "").unwrap();
     leader.leads().await.unwrap();
-    watches("1").await;
+    until_watches(&server, 1).await;
     assert_eq!(counts(), (2, 0));
     let next = UnfairElection::start(&second, "/u/leader", "").unwrap();
-    watches("2").await;
+    until_watches(&server, 2).await;
     assert_eq!(counts(), (0, 3));
     leader.close().await;
     next.leads().await.unwrap();
-    watches("1").await;
+    until_watches(&server, 1).await;
     let (left, took) = counts();
     assert!(left <= 2 && took == 2, "{left} {took}");
     next.close().await;

@@ -9,7 +9,10 @@ use recipes::{
 
 use crate::cuts::at_every_request;
 use crate::proxy::{Cut, Proxy};
-use crate::support::{children, connect, expire, server, soon, until, until_children};
+use crate::support::{
+    both_ways, children, connect, expire, server, soon, two_clients, until, until_children,
+    until_watches,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn several_locks_are_taken_together_or_not_at_all() {
@@ -60,29 +63,21 @@ async fn all_pass_a_barrier_when_it_is_removed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_barrier_that_is_removed_while_a_waiter_is_cut_off_lets_it_pass() {
     let server = server();
-    let proxy = Proxy::start(&server.address()).await;
-    let direct = connect(&server.address()).await;
-    let through = connect(&proxy.address.to_string()).await;
+    let (proxy, direct, through) = both_ways(&server).await;
     let theirs = Barrier::new(&direct, "/b").unwrap();
     theirs.set().await.unwrap();
     let waiting = tokio::spawn({
         let ours = Barrier::new(&through, "/b").unwrap();
         async move { ours.wait().await }
     });
-    let watches = async |count: &str| {
-        until("watches", async || {
-            server.metric("watch_count").as_deref() == Some(count)
-        })
-        .await;
-    };
-    watches("1").await;
+    until_watches(&server, 1).await;
     proxy.close();
-    watches("0").await;
+    until_watches(&server, 0).await;
     theirs.remove().await.unwrap();
     assert!(!waiting.is_finished());
     proxy.open();
     soon("the way through", waiting).await.unwrap().unwrap();
-    watches("0").await;
+    until_watches(&server, 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -109,10 +104,7 @@ async fn members_enter_and_leave_together() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_member_that_dies_inside_holds_nobody_up() {
     let server = server();
-    let (one, two) = (
-        connect(&server.address()).await,
-        connect(&server.address()).await,
-    );
+    let (one, two) = two_clients(&server).await;
     let enter = |client| {
         let barrier = DoubleBarrier::new(client, "/b", 2).unwrap();
         async move { barrier.enter().await.unwrap() }
@@ -207,10 +199,7 @@ async fn clients_that_count_at_once_lose_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_value_is_seeded_once_and_its_changes_are_seen() {
     let server = server();
-    let (one, two) = (
-        connect(&server.address()).await,
-        connect(&server.address()).await,
-    );
+    let (one, two) = two_clients(&server).await;
     let ours = SharedValue::new(&one, "/v/colour", "blue").unwrap();
     let theirs = SharedValue::new(&two, "/v/colour", "red").unwrap();
     let read = ours.get().await.unwrap();
@@ -277,10 +266,7 @@ async fn a_znode_comes_back_with_the_next_session() {
         .await
         .unwrap();
     let node = PersistentNode::start(&client, "/n", "mine").unwrap();
-    until("a watch", async || {
-        server.metric("watch_count").as_deref() == Some("1")
-    })
-    .await;
+    until_watches(&server, 1).await;
     let (data, _) = other.get_data("/n").await.unwrap();
     assert_eq!(data.as_deref(), Some(&b"theirs"[..]));
     other.delete("/n", -1).await.unwrap();
@@ -290,10 +276,7 @@ async fn a_znode_comes_back_with_the_next_session() {
 #[tokio::test(flavor = "multi_thread")]
 async fn members_see_each_other() {
     let server = server();
-    let (one, two) = (
-        connect(&server.address()).await,
-        connect(&server.address()).await,
-    );
+    let (one, two) = two_clients(&server).await;
     let first = GroupMember::start(&one, "/g", "a", "1").unwrap();
     let second = GroupMember::start(&two, "/g", "b", "2").unwrap();
     first.is_there().await.unwrap();

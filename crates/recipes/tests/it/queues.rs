@@ -13,7 +13,9 @@ use tests::{java_program, or_skip, run};
 
 use crate::cuts::at_every_request;
 use crate::proxy::Proxy;
-use crate::support::{children, connect, expire, options, server, soon, until, until_children};
+use crate::support::{
+    children, connect, expire, options, server, soon, until, until_children, until_watches,
+};
 
 fn text(taken: &Taken) -> String {
     let [item] = taken.items() else {
@@ -195,10 +197,7 @@ async fn what_is_dropped_is_given_back() {
     assert_eq!(drain(&theirs).await, ["1"]);
     drop((ours, theirs));
     until_children(&direct, "/q-locks", 0).await;
-    until("no watch", async || {
-        server.metric("watch_count").as_deref() == Some("0")
-    })
-    .await;
+    until_watches(&server, 0).await;
 }
 
 /// A runtime that shuts down takes no more tasks: dropping an item in it must not try for ever.
@@ -361,7 +360,8 @@ async fn share(program: Vec<PathBuf>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn curator_and_we_share_queues() {
-    let program = tokio::task::block_in_place(|| java_program("CuratorQueues", &[], &[]));
+    let program =
+        tokio::task::block_in_place(|| java_program("CuratorQueues", &["PatientCurator"], &[]));
     if let Some(program) = or_skip("Curator", program) {
         share(program).await;
     }

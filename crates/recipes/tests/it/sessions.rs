@@ -6,8 +6,10 @@ use recipes::{
     Semaphore, SharedValue, UnfairElection,
 };
 
-use crate::proxy::Proxy;
-use crate::support::{children, connect, expire, options, server, soon, until, until_children};
+use crate::support::{
+    both_ways, children, connect, expire, options, server, soon, two_clients, until,
+    until_children, until_watches,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_waiter_whose_session_ends_queues_again_at_the_end() {
@@ -101,9 +103,7 @@ async fn holders_whose_session_ends_are_told_and_others_go_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn leaders_are_none_while_cut_off_and_come_back_with_their_place() {
     let server = server();
-    let proxy = Proxy::start(&server.address()).await;
-    let direct = connect(&server.address()).await;
-    let through = connect(&proxy.address.to_string()).await;
+    let (proxy, direct, through) = both_ways(&server).await;
     let latch = LeaderLatch::start(&through, "/latch", "one").unwrap();
     let unfair = UnfairElection::start(&through, "/leader", "one").unwrap();
     let before = latch.leads().await.unwrap();
@@ -150,9 +150,7 @@ async fn leaders_are_none_while_cut_off_and_come_back_with_their_place() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_leader_that_is_cut_off_is_stopped_and_stands_again() {
     let server = server();
-    let proxy = Proxy::start(&server.address()).await;
-    let direct = connect(&server.address()).await;
-    let through = connect(&proxy.address.to_string()).await;
+    let (proxy, direct, through) = both_ways(&server).await;
     let selector = LeaderSelector::new(&through, "/sel").unwrap();
     let (begun, mut beginnings) = tokio::sync::mpsc::channel(10);
     let (ended, mut ends) = tokio::sync::mpsc::channel(10);
@@ -200,8 +198,8 @@ async fn a_latch_whose_directory_goes_makes_it_again() {
     let client = connect(&server.address()).await;
     let latch = LeaderLatch::start(&client, "/a/latch", "one").unwrap();
     let before = latch.leads().await.unwrap();
-    let until_watched = async || server.metric("watch_count").as_deref() == Some("1");
-    until("a watch on its own znode", until_watched).await;
+    // Its own znode.
+    until_watches(&server, 1).await;
     client.delete(before.path(), -1).await.unwrap();
     let _ = client.delete("/a/latch", -1).await;
     until("another znode", async || {
@@ -215,10 +213,7 @@ async fn a_latch_whose_directory_goes_makes_it_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn waits_end_when_the_client_does() {
     let server = server();
-    let (holder, waiter) = (
-        connect(&server.address()).await,
-        connect(&server.address()).await,
-    );
+    let (holder, waiter) = two_clients(&server).await;
     let _held = Mutex::new(&holder, "/m").unwrap().acquire().await.unwrap();
     let rw = ReadWriteLock::new(&holder, "/rw").unwrap();
     let _writing = rw.write().await.unwrap();

@@ -5,6 +5,8 @@ use std::time::Duration;
 use client::{Client, Error, Options, Session};
 use tests::{Flavour, Server};
 
+use crate::proxy::Proxy;
+
 /// Long enough for any machine; only a failing test takes it.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Between two looks.
@@ -44,6 +46,27 @@ pub(crate) async fn connect(address: &str) -> Client {
     soon("a session", Client::connect(options(address)))
         .await
         .unwrap()
+}
+
+pub(crate) async fn two_clients(server: &Server) -> (Client, Client) {
+    let address = server.address();
+    (connect(&address).await, connect(&address).await)
+}
+
+/// A proxy in front of the server, a client that does not go through it, and one that does.
+pub(crate) async fn both_ways(server: &Server) -> (Proxy, Client, Client) {
+    let proxy = Proxy::start(&server.address()).await;
+    let direct = connect(&server.address()).await;
+    let through = connect(&proxy.address.to_string()).await;
+    (proxy, direct, through)
+}
+
+pub(crate) async fn until_watches(server: &Server, count: usize) {
+    let count = count.to_string();
+    until(&format!("{count} watches"), async || {
+        server.metric("watch_count").as_ref() == Some(&count)
+    })
+    .await;
 }
 
 /// Names in a directory; none if there is no directory.
