@@ -206,6 +206,9 @@ pub(crate) struct GrowthArgs {
     /// Where to end on an axis, as in `znodes=1000000`
     #[arg(long, value_name = "AXIS=NUMBER", value_parser = end_of_axis)]
     pub(crate) upto: Vec<(String, u32)>,
+    /// Where to end with the second server, if sooner
+    #[arg(long, value_name = "AXIS=NUMBER", value_parser = end_of_axis, requires = "versus")]
+    pub(crate) versus_upto: Vec<(String, u32)>,
     /// An ensemble for the axis `voters`: how many it has, and servers of it
     #[arg(long, value_name = "NUMBER=HOST:PORT,...", value_parser = ensemble)]
     pub(crate) voters: Vec<EnsembleArg>,

@@ -77,10 +77,8 @@ pub(crate) fn run(args: &GrowthArgs) -> Result<ExitCode> {
 /// The axes to measure; those of members only where there are ensembles.
 fn chosen(args: &GrowthArgs) -> Result<Vec<&'static Axis>> {
     let names: Vec<&str> = AXES.iter().map(|axis| axis.name).collect();
-    let named = args
-        .only
-        .iter()
-        .chain(args.upto.iter().map(|(name, _)| name));
+    let ends = args.upto.iter().chain(&args.versus_upto);
+    let named = args.only.iter().chain(ends.map(|(name, _)| name));
     for name in named {
         if !names.contains(&name.as_str()) {
             let text = format!("no axis is called {name:?}; there are {}", names.join(", "));
@@ -94,14 +92,10 @@ fn chosen(args: &GrowthArgs) -> Result<Vec<&'static Axis>> {
     Ok(AXES.iter().filter(is_chosen).collect())
 }
 
-/// The points of an axis as far as was asked for.
-fn points<'a>(args: &'a GrowthArgs, axis: &'static Axis) -> impl Iterator<Item = u32> + 'a {
-    let end = args.upto.iter().rfind(|(name, _)| name == axis.name);
-    let end = end.map_or(u32::MAX, |(_, end)| *end);
-    axis.points
-        .iter()
-        .copied()
-        .filter(move |point| *point <= end)
+/// Where to end on an axis.
+fn end(ends: &[(String, u32)], axis: &Axis) -> u32 {
+    let end = ends.iter().rfind(|(name, _)| name == axis.name);
+    end.map_or(u32::MAX, |(_, end)| *end)
 }
 
 /// Measures every load of an axis at each of its points.
@@ -147,10 +141,16 @@ fn kept_by(load: &Load) -> u64 {
 fn along(args: &GrowthArgs, axis: &'static Axis) -> Result<Growth> {
     let targets = load::targets(&args.servers)?;
     let root = axis.is_kept.then(target::new_root);
-    let grown = grow(axis, points(args, axis), |_, load, progress| {
-        let each = targets.iter();
-        let sides = each.map(|target| one_side(args, load, root.as_deref(), target, progress));
-        sides.map(Some).collect()
+    let upto = end(&args.upto, axis);
+    let ends = [upto, upto.min(end(&args.versus_upto, axis))];
+    let points = axis.points.iter().copied();
+    let points = points.filter(|point| *point <= upto);
+    let grown = grow(axis, points, |at, load, progress| {
+        let each = targets.iter().zip(ends);
+        let sides = each.map(|(target, end)| {
+            (at <= end).then(|| one_side(args, load, root.as_deref(), target, progress))
+        });
+        sides.collect()
     });
     if let Some(root) = root {
         clean(&targets, &root)?;
