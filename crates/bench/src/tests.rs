@@ -156,21 +156,79 @@ fn a_server_that_turns_away_is_explained() {
     assert!(error.to_string().contains("maxClientCnxns"), "{error}");
 }
 
-/// Shakes hands and is gone after the first request.
-fn quit_after_the_first_request(mut stream: TcpStream) {
+/// Answers a handshake, whatever it says.
+fn shake_hands(stream: &mut TcpStream, timeout_ms: i32) {
     let response = ConnectResponse {
         protocol_version: 0,
-        timeout_ms: 30_000,
+        timeout_ms,
         session_id: SessionId(1),
         password: bytes::Bytes::from_static(&[0; 16]).into(),
         read_only: Some(false),
     };
     let mut out = Vec::new();
     client::frame::put_frame(&mut out, |out| response.encode(out));
-    let mut request = [0; 1024];
-    let _ = stream.read(&mut request);
+    let _ = stream.read(&mut [0; 1024]);
     let _ = stream.write_all(&out);
-    let _ = stream.read(&mut request);
+}
+
+/// Shakes hands and is gone after the first request.
+fn quit_after_the_first_request(mut stream: TcpStream) {
+    shake_hands(&mut stream, 30_000);
+    let _ = stream.read(&mut [0; 1024]);
+}
+
+/// The xid of the next request; none behind a closeSession.
+fn next_xid(stream: &mut TcpStream) -> Option<i32> {
+    let mut length = [0; 4];
+    stream.read_exact(&mut length).ok()?;
+    let mut request = vec![0; u32::from_be_bytes(length) as usize];
+    stream.read_exact(&mut request).ok()?;
+    let (xid, rest) = request.split_first_chunk()?;
+    let is_end = rest.starts_with(&proto::OpCode::CloseSession.number().to_be_bytes());
+    (!is_end).then(|| i32::from_be_bytes(*xid))
+}
+
+/// Answers pings only with the next request.
+fn answer_pings_late(mut stream: TcpStream) {
+    let mut xids = Vec::new();
+    while let Some(xid) = next_xid(&mut stream) {
+        xids.push(xid);
+        if xid < 0 {
+            continue;
+        }
+        for xid in xids.drain(..) {
+            let mut out = Vec::new();
+            client::frame::put_frame(&mut out, |out| {
+                out.extend_from_slice(&xid.to_be_bytes());
+                out.extend_from_slice(&[0; 12]);
+            });
+            let _ = stream.write_all(&out);
+        }
+    }
+}
+
+#[test]
+fn a_ping_that_is_answered_late_is_no_answer_to_the_load() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let server = listener.local_addr().unwrap().to_string();
+    thread::spawn(move || {
+        let (mut first, _) = listener.accept().unwrap();
+        shake_hands(&mut first, 30);
+        // The load begins when the second session is there, too.
+        let mut length = [0; 4];
+        first.peek(&mut length).unwrap();
+        let (mut second, _) = listener.accept().unwrap();
+        shake_hands(&mut second, 30_000);
+        thread::spawn(move || answer_pings_late(second));
+        answer_pings_late(first);
+    });
+    let args = load_args(&format!(
+        "--server {server} --sessions 2 --pipeline 1 --ops 20 --warmup 0"
+    ));
+    let job = job(&args, Work::Requests, Mix::Get).unwrap();
+    let target = Target::new(&args.servers.server, None, Access::default()).unwrap();
+    let round = round::run(&job, &target, 0, &Progress::new()).unwrap();
+    assert_eq!((round.stats.ops(), round.stats.complaints()), (20, vec![]));
 }
 
 #[test]

@@ -55,28 +55,18 @@ const BREADTH: u32 = 1000;
 /// Sessions that watch.
 const WATCHERS: u32 = 100;
 
+/// In this order, since memory that was taken once is used again: first what is measured by it.
 pub(super) const AXES: &[Axis] = &[
-    Axis {
-        name: "payload",
-        unit: "bytes of data",
-        points: &[10, 100, 1_000, 10_000, 100_000, 1_000_000],
-        loads: &[
-            timed(|Step { at, .. }| with_data(Load::requests("get 4 x 1", Mix::Get, 4, 1), at)),
-            timed(|Step { at, .. }| with_data(Load::requests("set 4 x 1", Mix::Set, 4, 1), at)),
-        ],
-        is_kept: false,
-        ensembles: None,
-    },
     Axis {
         name: "sessions",
         unit: "sessions",
         points: &[10, 100, 1_000, 5_000, 19_500],
         loads: &[
-            timed(|Step { at, .. }| Load::requests("get, one in flight each", Mix::Get, at, 1)),
-            timed(|Step { at, .. }| Load::requests("set, one in flight each", Mix::Set, at, 1)),
             kept("session", |Step { at, .. }| {
                 among(Load::sessions("idle", Work::Idle, at), 1)
             }),
+            timed(|Step { at, .. }| Load::requests("get, one in flight each", Mix::Get, at, 1)),
+            timed(|Step { at, .. }| Load::requests("set, one in flight each", Mix::Set, at, 1)),
         ],
         is_kept: false,
         ensembles: None,
@@ -90,6 +80,25 @@ pub(super) const AXES: &[Axis] = &[
             among(load, at / WATCHERS)
         })],
         is_kept: false,
+        ensembles: None,
+    },
+    Axis {
+        name: "znodes",
+        unit: "znodes of 100 bytes",
+        points: &[10_000, 100_000, 1_000_000, 3_000_000, 10_000_000],
+        loads: &[
+            kept("znode", |Step { before, at }| {
+                let mix = Mix::Fill {
+                    from: before,
+                    znodes: at,
+                    breadth: BREADTH,
+                };
+                Load::requests("create 16 x 16", mix, 16, 16)
+            }),
+            timed(|Step { at, .. }| in_tree(Load::requests("get 16 x 16", Mix::Get, 16, 16), at)),
+            timed(|Step { at, .. }| in_tree(Load::requests("set 16 x 16", Mix::Set, 16, 16), at)),
+        ],
+        is_kept: true,
         ensembles: None,
     },
     Axis {
@@ -114,22 +123,14 @@ pub(super) const AXES: &[Axis] = &[
         ensembles: None,
     },
     Axis {
-        name: "znodes",
-        unit: "znodes of 100 bytes",
-        points: &[10_000, 100_000, 1_000_000, 3_000_000, 10_000_000],
+        name: "payload",
+        unit: "bytes of data",
+        points: &[10, 100, 1_000, 10_000, 100_000, 1_000_000],
         loads: &[
-            kept("znode", |Step { before, at }| {
-                let mix = Mix::Fill {
-                    from: before,
-                    znodes: at,
-                    breadth: BREADTH,
-                };
-                Load::requests("create 16 x 16", mix, 16, 16)
-            }),
-            timed(|Step { at, .. }| in_tree(Load::requests("get 16 x 16", Mix::Get, 16, 16), at)),
-            timed(|Step { at, .. }| in_tree(Load::requests("set 16 x 16", Mix::Set, 16, 16), at)),
+            timed(|Step { at, .. }| with_data(Load::requests("get 4 x 1", Mix::Get, 4, 1), at)),
+            timed(|Step { at, .. }| with_data(Load::requests("set 4 x 1", Mix::Set, 4, 1), at)),
         ],
-        is_kept: true,
+        is_kept: false,
         ensembles: None,
     },
     Axis {

@@ -101,7 +101,8 @@ fn drawn(growth: &Growth, figure: Figure) -> Vec<Drawn<'_>> {
 /// Nothing of it can be drawn at 0.
 fn points(curve: &Curve, figure: Figure, kind: usize) -> Vec<(f64, f64)> {
     let points = curve.points.iter();
-    let points = points.filter_map(|point| Some((f64::from(point.at), figure.of(point, kind)?)));
+    let points =
+        points.filter_map(|point| Some((f64::from(point.at), figure.of(curve, point, kind)?)));
     points.filter(|(x, y)| *x > 0.0 && *y > 0.0).collect()
 }
 

@@ -33,7 +33,7 @@ struct Point {
     at: u32,
     /// Each kind of server, or why it was not measured; `None` where there is no such server.
     sides: Vec<Option<Result<Side>>>,
-    /// How many things are in the memory that the server's process grew by.
+    /// How many things the server has in memory that it had not before the first point.
     kept: u64,
 }
 
@@ -130,10 +130,10 @@ fn grow(
     Growth { axis, curves }
 }
 
-/// How many things a load leaves in memory, where that counts.
+/// How many things are in memory under a load, where that counts.
 fn kept_by(load: &Load) -> u64 {
     match load.mix {
-        Mix::Fill { from, znodes, .. } => u64::from(znodes - from),
+        Mix::Fill { znodes, .. } => znodes.into(),
         _ => u64::from(load.sessions) * u64::from(load.keys),
     }
 }
@@ -232,7 +232,7 @@ enum Figure {
 
 impl Figure {
     /// In microseconds, or in bytes.
-    fn of(self, point: &Point, kind: usize) -> Option<f64> {
+    fn of(self, curve: &Curve, point: &Point, kind: usize) -> Option<f64> {
         let side = point.side(kind)?;
         let micros = |time: Duration| time.as_secs_f64() * 1e6;
         match self {
@@ -240,7 +240,13 @@ impl Figure {
             Figure::P99 => Some(micros(side.stats().percentile(99.0))),
             // Seconds for a million are microseconds for one.
             Figure::Cpu => side.server_cpu_per_million(),
-            Figure::Bytes => side.growth_per(point.kept),
+            Figure::Bytes => {
+                // What an earlier point has taken may be used again: growth counts from the first one on.
+                let first = curve.points.first()?.side(kind)?;
+                let before = first.rounds.first()?.memory_before?.resident;
+                let now = side.memory()?.resident;
+                Some(now.saturating_sub(before) as f64 / point.kept as f64)
+            }
         }
     }
 }

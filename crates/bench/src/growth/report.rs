@@ -119,9 +119,9 @@ impl Curve {
                 let side = point.side(kind);
                 cells.push(number(side.map(Side::ops_per_second), 0));
                 cells.extend([percentile(side, 50.0), percentile(side, 99.0)]);
-                cells.push(number(Figure::Cpu.of(point, kind), 2));
+                cells.push(number(Figure::Cpu.of(self, point, kind), 2));
                 if self.bytes_of.is_some() {
-                    cells.push(number(Figure::Bytes.of(point, kind), 0));
+                    cells.push(number(Figure::Bytes.of(self, point, kind), 0));
                 }
             }
             line(out, &cells);
@@ -146,10 +146,10 @@ impl Curve {
                 Some(Err(error)) => json!({ "error": error.to_string() }),
                 Some(Ok(side)) => json!({
                     "ops_per_second": side.ops_per_second(),
-                    "p50_us": Figure::P50.of(point, kind),
-                    "p99_us": Figure::P99.of(point, kind),
-                    "cpu_us": Figure::Cpu.of(point, kind),
-                    "bytes": self.bytes_of.and_then(|_| Figure::Bytes.of(point, kind)),
+                    "p50_us": Figure::P50.of(self, point, kind),
+                    "p99_us": Figure::P99.of(self, point, kind),
+                    "cpu_us": Figure::Cpu.of(self, point, kind),
+                    "bytes": self.bytes_of.and_then(|_| Figure::Bytes.of(self, point, kind)),
                 }),
             });
         json!({ "at": point.at, "servers": sides.collect::<Vec<_>>() })

@@ -7,9 +7,7 @@ use client::Client;
 use recipes::{LeaderLatch, LeaderSelector, Mutex, ReadWriteLock, Semaphore, UnfairElection};
 
 use crate::proxy::{Cut, Proxy};
-use crate::support::{
-    both_ways, connect, options, server, soon, until, until_children, until_watches,
-};
+use crate::support::{both_ways, connect, server, soon, until, until_children, until_watches};
 
 /// More requests than any scenario makes.
 const REQUESTS_MAX: usize = 60;
@@ -28,11 +26,7 @@ pub(crate) async fn at_every_request(
         let mut number = 1;
         loop {
             let path = format!("/{cut:?}-{number}");
-            let through = soon(
-                "a session",
-                Client::connect(options(&proxy.address.to_string())),
-            );
-            let through = through.await.unwrap();
+            let through = connect(&proxy.address.to_string()).await;
             proxy.cut_at(number, cut);
             let what = format!("{cut:?} of request {number}");
             soon(&what, scenario(&through, &direct, &path)).await;

@@ -1,14 +1,14 @@
 //! What happens while a request is on its way: the znode asked about goes, the call is given up, the
 //! session ends.
 
-use client::{Client, Create, State};
+use client::{Client, Create};
 use proto::SessionId;
 use recipes::{LeaderLatch, Mutex, UnfairElection};
 use tests::Server;
 
 use crate::proxy::{Cut, Proxy};
 use crate::support::{
-    both_ways, children, expire, server, soon, until, until_children, until_watches,
+    both_ways, children, expire, server, soon, until, until_children, until_cut_off, until_watches,
 };
 
 /// A server, a proxy in front of it, a client on each way, and an empty directory `/d`.
@@ -46,13 +46,6 @@ impl Scene {
         })
         .await;
         until_watches(&self.server, 0).await;
-    }
-
-    async fn is_cut_off(&self) {
-        let mut state = self.through.state();
-        let cut =
-            state.wait_for(|state| *state != State::Closed && state.connected_session().is_none());
-        soon("the loss", cut).await.map(drop).unwrap();
     }
 }
 
@@ -194,7 +187,7 @@ async fn what_is_let_go_without_a_connection_is_free_with_the_next_one() {
         let guard = ours.acquire().await.unwrap();
         let token = guard.token();
         scene.proxy.close();
-        scene.is_cut_off().await;
+        until_cut_off(&scene.through).await;
         if is_dropped {
             drop(guard);
         } else {
@@ -224,7 +217,7 @@ async fn a_latch_whose_directory_goes_while_it_is_cut_off_stands_again() {
     let latch = LeaderLatch::start(&scene.through, "/d/latch", "one").unwrap();
     let before = latch.leads().await.unwrap();
     scene.proxy.close();
-    scene.is_cut_off().await;
+    until_cut_off(&scene.through).await;
     scene.direct.delete(before.path(), -1).await.unwrap();
     scene.direct.delete("/d/latch", -1).await.unwrap();
     scene.proxy.open();

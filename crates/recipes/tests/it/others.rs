@@ -8,7 +8,7 @@ use recipes::{
 };
 
 use crate::cuts::at_every_request;
-use crate::proxy::{Cut, Proxy};
+use crate::proxy::Cut;
 use crate::support::{
     both_ways, children, connect, expire, server, soon, two_clients, until, until_children,
     until_watches,
@@ -125,10 +125,8 @@ async fn a_member_that_dies_inside_holds_nobody_up() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_counter_never_counts_twice() {
     let server = server();
-    let proxy = Proxy::start(&server.address()).await;
-    let direct = connect(&server.address()).await;
+    let (proxy, direct, through) = both_ways(&server).await;
     let theirs = Counter::new(&direct, "/counters/n").unwrap();
-    let through = connect(&proxy.address.to_string()).await;
     let ours = Counter::new(&through, "/counters/n").unwrap();
     let (mut certain, mut unknown) = (0, 0);
     for cut in Cut::ALL {
@@ -243,12 +241,11 @@ async fn a_znode_is_kept_over_cuts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_znode_comes_back_with_the_next_session() {
     let server = server();
-    let address = server.address();
-    let (client, other) = (connect(&address).await, connect(&address).await);
+    let (client, other) = two_clients(&server).await;
     let node = PersistentNode::start(&client, "/n", "mine").unwrap();
     node.is_there().await.unwrap();
     let old = client.session();
-    expire(&address, old.clone()).await;
+    expire(&server.address(), old.clone()).await;
     let owner = async || {
         let stat = other.exists("/n").await.unwrap();
         stat.map(|stat| SessionId(stat.ephemeral_owner))

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use bytes::Bytes;
-use client::{Client, Create};
+use client::Create;
 use recipes::{Doubt, Error, PriorityQueue, Queue, Taken};
 use tests::Flavour::Zoarium;
 use tests::ensemble::EnsembleBuilder;
@@ -14,7 +14,8 @@ use tests::{java_program, or_skip, run};
 use crate::cuts::at_every_request;
 use crate::proxy::Proxy;
 use crate::support::{
-    children, connect, expire, options, server, soon, until, until_children, until_watches,
+    both_ways, children, connect, expire, server, soon, two_clients, until, until_children,
+    until_watches,
 };
 
 fn text(taken: &Taken) -> String {
@@ -133,8 +134,7 @@ async fn items_live_through_the_loss_of_the_leader() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_item_of_a_consumer_that_dies_is_taken_again() {
     let server = server();
-    let direct = connect(&server.address()).await;
-    let consumer = connect(&server.address()).await;
+    let (direct, consumer) = two_clients(&server).await;
     let (ours, theirs) = (
         Queue::new(&consumer, "/q").unwrap(),
         Queue::new(&direct, "/q").unwrap(),
@@ -163,13 +163,7 @@ async fn an_item_of_a_consumer_that_dies_is_taken_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_dropped_is_given_back() {
     let server = server();
-    let proxy = Proxy::start(&server.address()).await;
-    let direct = connect(&server.address()).await;
-    let through = soon(
-        "a session",
-        Client::connect(options(&proxy.address.to_string())),
-    );
-    let through = through.await.unwrap();
+    let (proxy, direct, through) = both_ways(&server).await;
     let ours = Queue::new(&through, "/q").unwrap();
     let theirs = Queue::new(&direct, "/q").unwrap();
     theirs.put("1").await.unwrap();
@@ -278,11 +272,7 @@ fn own((one, other): (&str, &str)) -> (String, String) {
 async fn a_put_without_an_answer_is_unknown_when_its_session_is_over() {
     let server = server();
     let proxy = Proxy::start(&server.address()).await;
-    let through = soon(
-        "a session",
-        Client::connect(options(&proxy.address.to_string())),
-    );
-    let through = through.await.unwrap();
+    let through = connect(&proxy.address.to_string()).await;
     let queue = Queue::new(&through, "/q").unwrap();
     queue.put("1").await.unwrap();
     proxy.cut_at(1, crate::proxy::Cut::BeforeReply);

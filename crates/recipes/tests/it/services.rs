@@ -4,7 +4,7 @@ use client::Create;
 use recipes::{Instance, ServiceDiscovery};
 
 use crate::cuts::at_every_request;
-use crate::support::{connect, expire, server, until};
+use crate::support::{expire, server, two_clients, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn services_are_found_over_cuts() {
@@ -25,8 +25,7 @@ async fn services_are_found_over_cuts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn instances_are_registered_again_with_the_next_session() {
     let server = server();
-    let address = server.address();
-    let (client, other) = (connect(&address).await, connect(&address).await);
+    let (client, other) = two_clients(&server).await;
     let ours = ServiceDiscovery::new(&client, "/s").unwrap();
     let theirs = ServiceDiscovery::new(&other, "/s").unwrap();
     let register = |id| ours.register(&Instance::new("print", id)).unwrap();
@@ -37,7 +36,7 @@ async fn instances_are_registered_again_with_the_next_session() {
     };
     until("both", async || ids().await == ["a", "b"]).await;
     let old = client.session();
-    expire(&address, old.clone()).await;
+    expire(&server.address(), old.clone()).await;
     // The old ones are gone by the time the next session is there.
     until("a new session", async || client.session_id() != old.id).await;
     until("both again", async || ids().await == ["a", "b"]).await;

@@ -1,6 +1,6 @@
 //! Lost connections and sessions that end, while waiting and while holding.
 
-use client::{Client, Create, State};
+use client::{Client, Create};
 use recipes::{
     Barrier, DoubleBarrier, Doubt, LeaderLatch, LeaderSelector, Mutex, Queue, ReadWriteLock,
     Semaphore, SharedValue, UnfairElection,
@@ -8,7 +8,7 @@ use recipes::{
 
 use crate::support::{
     both_ways, children, connect, expire, options, server, soon, two_clients, until,
-    until_children, until_watches,
+    until_children, until_cut_off, until_watches,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -66,7 +66,7 @@ async fn a_waiter_whose_znode_an_operator_deletes_queues_again() {
 async fn holders_whose_session_ends_are_told_and_others_go_on() {
     let server = server();
     let address = server.address();
-    let (holder, other) = (connect(&address).await, connect(&address).await);
+    let (holder, other) = two_clients(&server).await;
     let guard = Mutex::new(&holder, "/m").unwrap().acquire().await.unwrap();
     let rw = ReadWriteLock::new(&holder, "/rw").unwrap();
     let writing = rw.write().await.unwrap();
@@ -113,10 +113,7 @@ async fn leaders_are_none_while_cut_off_and_come_back_with_their_place() {
     let guard = Mutex::new(&through, "/m").unwrap().acquire().await.unwrap();
 
     proxy.close();
-    let mut state = through.state();
-    let cut =
-        state.wait_for(|state| *state != State::Closed && state.connected_session().is_none());
-    soon("the loss", cut).await.map(drop).unwrap();
+    until_cut_off(&through).await;
     assert!(!latch.has_leadership() && unfair.leadership().is_none() && !guard.is_certain());
     soon("the yield", latch.yields()).await;
     assert_eq!(guard.in_doubt().await, Doubt::Disconnected);

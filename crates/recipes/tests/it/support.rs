@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use client::{Client, Error, Options, Session};
+use client::{Client, Error, Options, Session, State};
 use tests::{Flavour, Server};
 
 use crate::proxy::Proxy;
@@ -59,6 +59,14 @@ pub(crate) async fn both_ways(server: &Server) -> (Proxy, Client, Client) {
     let direct = connect(&server.address()).await;
     let through = connect(&proxy.address.to_string()).await;
     (proxy, direct, through)
+}
+
+/// Waits until the client knows that it has no connection; its session may live.
+pub(crate) async fn until_cut_off(client: &Client) {
+    let mut state = client.state();
+    let cut =
+        state.wait_for(|state| *state != State::Closed && state.connected_session().is_none());
+    soon("the loss", cut).await.map(drop).unwrap();
 }
 
 pub(crate) async fn until_watches(server: &Server, count: usize) {
