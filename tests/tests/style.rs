@@ -49,7 +49,7 @@ const MAY_NAME_PATHS: &[&str] = &[
 
 /// Apache ZooKeeper's own documents, which comments may cite.
 /// (`table.md` is made by `jepsen matrix`, `report.md` by `bench suite`.)
-const FOREIGN_DOCUMENTS: &[&str] = &["zookeeperAdmin.md", "table.md", "report.md"];
+const FOREIGN_DOCUMENTS: &[&str] = &["zookeeperAdmin.md", "table.md", "report.md", "growth.md"];
 
 /// Longest line of a document, tables excepted: a row of a table cannot be broken.
 const DOCUMENT_COLUMNS_MAX: usize = 120;
