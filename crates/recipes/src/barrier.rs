@@ -64,7 +64,8 @@ impl Barrier {
         delete(&self.client, &self.path).await
     }
 
-    /// Waits until it is open.
+    /// Waits until it is open, as the server of this client sees it: one that lags behind may not know yet that it was
+    /// closed. Whoever was told so by another way calls [`Client::sync`] first.
     ///
     /// # Errors
     /// If the client is over, or a server refuses the read.

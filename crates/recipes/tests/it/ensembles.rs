@@ -104,6 +104,8 @@ async fn barriers_values_and_groups_live_through_it() {
 
     let barrier = Barrier::new(&one, "/barrier").unwrap();
     barrier.set().await.unwrap();
+    // Its member may not have it yet, and would let it pass.
+    two.sync("/barrier").await.unwrap();
     let waiting = {
         let barrier = Barrier::new(&two, "/barrier").unwrap();
         tokio::spawn(async move { barrier.wait().await })
