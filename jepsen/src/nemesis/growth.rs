@@ -1,6 +1,7 @@
 //! Growth from three servers to five by their files, in the wrong order: the leader is the first to
 //! be given the list of five. Those with the list of three elect another one meanwhile, and those
-//! with the list of five are a quorum of it once the old leader is back.
+//! with the list of five are a quorum of it once the old leader is back. Then there are two leaders, and
+//! all clients are with the one of the old list; it is killed, and they go over to the other.
 //!
 //! `zoarium.membershipGuard` is what keeps them from it; see docs/COMPATIBILITY.md.
 
@@ -16,14 +17,36 @@ use crate::cluster::{Cluster, ClusterError};
 pub const NAME: &str = "growth";
 /// How long the others with the old list have to elect one of them.
 const ELECTION_LIMIT: Duration = Duration::from_secs(10);
+/// How long those with the new list have for the same.
+const SECOND_LIMIT: Duration = Duration::from_secs(15);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long a server has to end by itself.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
-/// One member that has the new list too early. At the end it has the old one again.
+/// At the end all have what they had before.
 #[derive(Debug, Default)]
-pub(super) struct Growth(Option<u64>);
+pub(super) struct Growth(Option<Grown>);
+
+#[derive(Debug)]
+struct Grown {
+    /// The member that has the new list too early.
+    early: u64,
+    /// The leader of the old list, if there were two.
+    killed: Option<u64>,
+}
+
+/// Looks again and again.
+fn wait<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    let deadline = Instant::now() + limit;
+    loop {
+        match look() {
+            Some(found) => return Some(found),
+            None if Instant::now() >= deadline => return None,
+            None => std::thread::sleep(LOOK),
+        }
+    }
+}
 
 impl Nemesis for Growth {
     fn begin(
@@ -32,36 +55,36 @@ impl Nemesis for Growth {
         _rng: &mut Rng,
     ) -> Result<Option<Facts>, ClusterError> {
         let old = Cluster::before_growth();
-        let Some(leader) = cluster.leader().filter(|leader| old.contains(leader)) else {
+        let Some(early) = cluster.leader().filter(|leader| old.contains(leader)) else {
             return Ok(None);
         };
-        self.0 = Some(leader);
-        cluster.stop_member(leader, STOP_LIMIT);
-        cluster.list_all(leader);
-        let deadline = Instant::now() + ELECTION_LIMIT;
-        let mut next = cluster.leader();
-        while next.is_none() && Instant::now() < deadline {
-            std::thread::sleep(LOOK);
-            next = cluster.leader();
-        }
-        cluster.start_member(leader);
+        let killed = None;
+        self.0 = Some(Grown { early, killed });
+        cluster.stop_member(early, STOP_LIMIT);
+        cluster.list_all(early);
+        let next = wait(ELECTION_LIMIT, || cluster.leader());
+        cluster.start_member(early);
+        let two = || Some(cluster.leaders()).filter(|leaders| leaders.len() > 1);
+        let two = wait(SECOND_LIMIT, two);
+        let killed = next.filter(|next| two.is_some() && cluster.kill_member(*next));
+        self.0 = Some(Grown { early, killed });
         Ok(Some(facts([
-            ("members", json!([leader])),
+            ("members", json!([early])),
             ("next_leader", json!(next)),
+            ("leaders", json!(two)),
+            ("killed", json!(killed)),
         ])))
     }
 
     fn end(&mut self, cluster: &mut Cluster) -> Result<Facts, ClusterError> {
-        let Some(id) = self.0.take() else {
+        let Some(Grown { early, killed }) = self.0.take() else {
             return Ok(Facts::new());
         };
-        let leaders = cluster.leaders();
-        cluster.stop_member(id, STOP_LIMIT);
-        cluster.list_before_growth(id);
-        cluster.start_member(id);
-        Ok(facts([
-            ("members", json!([id])),
-            ("leaders", json!(leaders)),
-        ]))
+        cluster.stop_member(early, STOP_LIMIT);
+        cluster.list_before_growth(early);
+        for id in [Some(early), killed].into_iter().flatten() {
+            cluster.start_member(id);
+        }
+        Ok(facts([("members", json!([early]))]))
     }
 }
