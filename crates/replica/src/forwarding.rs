@@ -74,7 +74,7 @@ impl<H: Host> Replica<H> {
                 request.session,
                 Forwarded {
                     cxid: request.cxid,
-                    op,
+                    request: request.request,
                     origin: request.ticket,
                     large_bytes: request.large_bytes,
                 },

@@ -326,7 +326,7 @@ impl<H: Host> Replica<H> {
         };
         let matched = learning.forwarded.take(&in_flight.record);
         for skipped in matched.skipped {
-            tracing::warn!(session = %in_flight.record.header.session, cxid = skipped.cxid, "the leader has left out a request, closing its connection");
+            tracing::warn!(session = %in_flight.record.header.session, cxid = skipped.cxid, "a request is not answered by the leader, or its session is used over another connection: closing this one");
             turn.effect(Effect::Release {
                 requests: 1,
                 large_bytes: skipped.large_bytes,
@@ -334,7 +334,7 @@ impl<H: Host> Replica<H> {
             turn.effect(Effect::CloseClient(skipped.origin));
         }
         if let Some(request) = matched.request {
-            in_flight.op = request.op;
+            in_flight.op = request.request.op();
             in_flight.origin = Some(request.origin);
             in_flight.large_bytes = request.large_bytes;
             in_flight.is_counted = true;

@@ -128,13 +128,15 @@ impl Client {
 
 /// The transaction of a write.
 async fn written(numbered: &mut Numbered, path: &str) -> Result<i64, String> {
+    // Both connections number their requests alike, and only this tells them apart.
+    let data = Bytes::from(numbered.number.to_string());
     let wire = &mut numbered.connection.wire;
     let xid = Xid(numbered.next_xid);
     numbered.next_xid += 1;
     put_request(xid, OpCode::SetData.number(), wire.outbound(), |out| {
         SetDataRequest {
             path: Some(path.into()),
-            data: Some(Bytes::new()),
+            data: Some(data),
             version: -1,
         }
         .encode(out);
