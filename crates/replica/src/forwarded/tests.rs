@@ -87,13 +87,14 @@ fn waiting(requests: Vec<(i32, WriteRequest)>) -> ForwardedRequests {
     all
 }
 
-#[test]
-fn each_kind_of_request_is_answered_by_what_came_of_it_and_by_nothing_else() {
+fn multi(first: &str) -> WriteRequest {
+    WriteRequest::Multi(Ok(vec![set("/a", first), create("/b-", "2", 2)]))
+}
+
+/// Requests with what comes of them.
+fn simple_pairs() -> Vec<(WriteRequest, Txn)> {
     let (container, ttl) = (4, 5);
-    let path = Str::from("/a");
-    let multi =
-        |first: &str| WriteRequest::Multi(Ok(vec![set("/a", first), create("/b-", "2", 2)]));
-    let pairs = [
+    vec![
         (create("/a", "1", 0), created("/a", "1")),
         (create("/a", "", 1), created("/a", "")),
         (create("/a-1", "1", 2), created("/a-10000000004", "1")),
@@ -123,6 +124,12 @@ fn each_kind_of_request_is_answered_by_what_came_of_it_and_by_nothing_else() {
             WriteRequest::Delete(of_path("/d")),
             Txn::Delete { path: "/d".into() },
         ),
+    ]
+}
+
+fn other_pairs() -> Vec<(WriteRequest, Txn)> {
+    let path = Str::from("/a");
+    vec![
         (
             WriteRequest::SetAcl(SetAclRequest {
                 path: Some(path.clone()),
@@ -155,7 +162,12 @@ fn each_kind_of_request_is_answered_by_what_came_of_it_and_by_nothing_else() {
             WriteRequest::CloseSession,
             Txn::CloseSession { paths: None },
         ),
-    ];
+    ]
+}
+
+#[test]
+fn each_kind_of_request_is_answered_by_what_came_of_it_and_by_nothing_else() {
+    let pairs = [simple_pairs(), other_pairs()].concat();
     for (number, (request, _)) in pairs.iter().enumerate() {
         for (other, (_, txn)) in pairs.iter().enumerate() {
             assert_eq!(
