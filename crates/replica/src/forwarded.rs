@@ -6,7 +6,7 @@
 //!
 //! Two connections of one session, at two members, may number their requests alike. Then the
 //! transaction of the newer one is not what the older one waits for, and must not be acknowledged
-//! there: whatever does not come of the request that has its number ends that connection.
+//! there. The older one's own answer, a refusal, comes behind it.
 //!
 //! Source: CommitProcessor, which compares numbers only.
 
@@ -44,8 +44,8 @@ pub(crate) struct ForwardedRequests {
 pub(crate) struct Matched {
     /// The request, if it was passed on from here.
     pub(crate) request: Option<Forwarded>,
-    /// Requests of the same session that are not answered, so that their connection must end: the
-    /// leader has left them out, or the session has moved to another connection.
+    /// Requests of the same session before it that the leader left out. They are never answered,
+    /// so their connection must end.
     pub(crate) skipped: Vec<Forwarded>,
 }
 
@@ -69,18 +69,20 @@ impl ForwardedRequests {
         let Some(queue) = self.by_session.get_mut(&header.session) else {
             return matched;
         };
-        let any = mutant::is(Mutant::RepliesMixedUp);
-        let has_number = |one: &Forwarded| any || one.cxid == header.cxid;
-        let Some(at) = queue.iter().position(has_number) else {
+        let answers = |one: &Forwarded| {
+            mutant::is(Mutant::RepliesMixedUp)
+                || one.cxid == header.cxid
+                    && (matches!(record.txn, Txn::Error { .. })
+                        || one.request.op().number() == header.op
+                            && comes_of(&record.txn, &one.request))
+        };
+        let Some(at) = queue.iter().position(answers) else {
             return matched;
         };
         matched.skipped = queue.drain(..at).collect();
-        match queue.pop_front() {
-            Some(one) if any || comes_of(&record.txn, &one.request) => matched.request = Some(one),
-            other => matched.skipped.extend(other),
-        }
+        matched.request = queue.pop_front();
         let taken = matched.skipped.iter().chain(&matched.request);
-        self.len -= taken.clone().count();
+        self.len -= matched.skipped.len() + 1;
         self.large_bytes -= taken.map(|request| request.large_bytes).sum();
         if queue.is_empty() {
             self.by_session.remove(&header.session);

@@ -326,7 +326,7 @@ impl<H: Host> Replica<H> {
         };
         let matched = learning.forwarded.take(&in_flight.record);
         for skipped in matched.skipped {
-            tracing::warn!(session = %in_flight.record.header.session, cxid = skipped.cxid, "a request is not answered by the leader, or its session is used over another connection: closing this one");
+            tracing::warn!(session = %in_flight.record.header.session, cxid = skipped.cxid, "the leader has left out a request, closing its connection");
             turn.effect(Effect::Release {
                 requests: 1,
                 large_bytes: skipped.large_bytes,

@@ -5,10 +5,11 @@
 //!
 //! `zoarium.membershipGuard` is what keeps them from it; see docs/COMPATIBILITY.md.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fastrand::Rng;
 use serde_json::json;
+use tests::wait_until;
 
 use super::{Facts, Nemesis, facts};
 use crate::cluster::{Cluster, ClusterError};
@@ -19,8 +20,6 @@ pub const NAME: &str = "growth";
 const ELECTION_LIMIT: Duration = Duration::from_secs(10);
 /// How long those with the new list have for the same.
 const SECOND_LIMIT: Duration = Duration::from_secs(15);
-/// Between two looks.
-const LOOK: Duration = Duration::from_millis(50);
 /// How long a server has to end by itself.
 const STOP_LIMIT: Duration = Duration::from_secs(10);
 
@@ -34,18 +33,6 @@ struct Grown {
     early: u64,
     /// The leader of the old list, if there were two.
     killed: Option<u64>,
-}
-
-/// Looks again and again.
-fn wait<T>(limit: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
-    let deadline = Instant::now() + limit;
-    loop {
-        match look() {
-            Some(found) => return Some(found),
-            None if Instant::now() >= deadline => return None,
-            None => std::thread::sleep(LOOK),
-        }
-    }
 }
 
 impl Nemesis for Growth {
@@ -62,10 +49,10 @@ impl Nemesis for Growth {
         self.0 = Some(Grown { early, killed });
         cluster.stop_member(early, STOP_LIMIT);
         cluster.list_all(early);
-        let next = wait(ELECTION_LIMIT, || cluster.leader());
+        let next = wait_until(ELECTION_LIMIT, || cluster.leader());
         cluster.start_member(early);
         let two = || Some(cluster.leaders()).filter(|leaders| leaders.len() > 1);
-        let two = wait(SECOND_LIMIT, two);
+        let two = wait_until(SECOND_LIMIT, two);
         let killed = next.filter(|next| two.is_some() && cluster.kill_member(*next));
         self.0 = Some(Grown { early, killed });
         Ok(Some(facts([

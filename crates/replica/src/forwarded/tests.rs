@@ -184,13 +184,14 @@ fn each_kind_of_request_is_answered_by_what_came_of_it_and_by_nothing_else() {
 
 /// Two connections of one session at two members, which both count from 1.
 #[test]
-fn what_another_connection_has_asked_under_the_same_number_ends_this_one() {
-    let mut all = waiting(vec![(1, set("/a", "old")), (2, set("/a", "older"))]);
+fn what_another_connection_has_asked_under_the_same_number_is_no_answer() {
+    let mut all = waiting(vec![(1, set("/a", "old"))]);
     let matched = all.take(&record(1, was_set("/a", "new")));
-    assert!(matched.request.is_none());
-    assert_eq!(matched.skipped.len(), 1);
-    assert_eq!(matched.skipped[0].origin, Ticket(1));
+    assert!(matched.request.is_none() && matched.skipped.is_empty());
     assert_eq!((all.len(), all.large_bytes().counted), (1, 10));
+    // SessionMoved.
+    let matched = all.take(&record(1, Txn::Error { code: -118 }));
+    assert_eq!(matched.request.map(|one| one.origin), Some(Ticket(1)));
 }
 
 #[test]
