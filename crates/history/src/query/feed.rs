@@ -6,6 +6,7 @@ use proto::position::Position;
 use crate::error::{HistoryError, Result};
 use crate::filter;
 use crate::limits::{FEED_BLOCKS_MAX, FEED_BYTES_MAX, FORMAT};
+use crate::query::memory::is_unknown;
 use crate::query::{FeedMemory, HistoryQuery};
 use crate::read::{Reader, Viewer, hide};
 use crate::record::{Change, ExportedChange};
@@ -31,7 +32,8 @@ impl Reader {
     /// order do not count.
     ///
     /// A page goes over so many changes at most, whether they match or not, and never over a hole: the
-    /// last position in front of one is answered [`HistoryError::Hole`].
+    /// last position in front of one is answered [`HistoryError::Hole`]. The same holds for a change of
+    /// which nobody knows whether the reader might see it: behind a snapshot ACLs are not known yet.
     ///
     /// # Errors
     /// [`HistoryError::NotKept`] if changes behind `after` are not kept any more,
@@ -104,16 +106,27 @@ impl Look {
                     page.has_more = true;
                     return Ok(page);
                 }
-                page.position = change.position().into();
+                let position = change.position().into();
                 if !query.matches(change) {
                     memory.pass(change);
+                    page.position = position;
                     continue;
                 }
                 let change = look.with_contents(change, segment.as_ref())?;
+                let is_seen = match look.may_see_fed(&change, viewer, memory) {
+                    // Nobody knows whether it may be seen: it is missing, as in a hole. What comes
+                    // before it is told first.
+                    Err(error) if is_unknown(&error) && page.position > after => {
+                        page.has_more = true;
+                        return Ok(page);
+                    }
+                    is_seen => is_seen?,
+                };
+                page.position = position;
                 let found = match query.with_states || viewer.may_see_secrets() {
+                    _ if !is_seen => None,
                     true => look.exported(change, query.with_states, viewer)?,
-                    false if look.may_see_fed(&change, viewer, memory)? => Some(alone(change)),
-                    false => None,
+                    false => Some(alone(change)),
                 };
                 match found {
                     Some(result) => {

@@ -365,8 +365,16 @@ impl Look {
     ) -> Result<bool> {
         match after.or(before) {
             Some(then) => self.may_see(&change.path, then, viewer),
-            // The ACL is not known any more.
-            None => Ok(false),
+            // Of the ACL of then only what the change itself says is known.
+            None if change.acl.is_some() => {
+                let then = crate::record::Znode {
+                    acl: change.acl.clone(),
+                    ..crate::record::Znode::default()
+                };
+                self.may_see(&change.path, &then, viewer)
+            }
+            // Whoever needs no ACL does not miss it.
+            None => Ok(viewer.may_read(&change.path, &[])),
         }
     }
 }

@@ -79,6 +79,9 @@ impl Look {
 
     /// By the ACL after a change that holds its contents, or before it if the znode was deleted, and
     /// by that of now.
+    ///
+    /// # Errors
+    /// What [`is_unknown`] knows, if the ACL of then is not known and the viewer may not see everything.
     pub(super) fn may_see_fed(
         &self,
         change: &Change,
@@ -86,6 +89,9 @@ impl Look {
         memory: &mut FeedMemory,
     ) -> Result<bool> {
         let path = &change.path;
+        if viewer.may_see_secrets() {
+            return Ok(true);
+        }
         let known = match changes_permission(change) {
             true if change.is_delete() => memory.then.remove(path),
             true => None,
@@ -94,10 +100,13 @@ impl Look {
         let might_read = match known {
             Some(known) => known,
             None => {
-                let then = self.then(change)?;
-                let found = then.map(|then| permits(path, &then, viewer));
-                // The ACL is not known any more.
-                let found = found.transpose()?.unwrap_or(false);
+                let found = match self.then(change) {
+                    Ok(Some(then)) => permits(path, &then, viewer)?,
+                    Ok(None) => false,
+                    // Whoever needs no ACL does not miss it.
+                    Err(error) if is_unknown(&error) && viewer.may_read(path, &[]) => true,
+                    Err(error) => return Err(error),
+                };
                 match change.is_delete() {
                     true => found,
                     false => put(&mut memory.then, path, found),
@@ -124,22 +133,29 @@ impl Look {
                 ..Znode::default()
             }));
         }
-        let after = known_znode(self.znode(&change.path, change.position()))?;
-        if after.is_some() {
-            return Ok(after);
+        if let Some(after) = self.znode(&change.path, change.position())? {
+            return Ok(Some(after));
         }
         let position = match change.index {
             0 => (change.zxid - 1, u32::MAX),
             index => (change.zxid, index - 1),
         };
-        known_znode(self.znode(&change.path, position))
+        self.znode(&change.path, position)
     }
 }
 
 /// `None` also where it is not known.
 fn known_znode(found: Result<Option<Znode>>) -> Result<Option<Znode>> {
     match found {
-        Err(HistoryError::NotKept { .. } | HistoryError::Hole { .. }) => Ok(None),
+        Err(error) if is_unknown(&error) => Ok(None),
         other => other,
     }
+}
+
+/// Whether the tree of that moment is not known.
+pub(super) fn is_unknown(error: &HistoryError) -> bool {
+    matches!(
+        error,
+        HistoryError::NotKept { .. } | HistoryError::Hole { .. }
+    )
 }

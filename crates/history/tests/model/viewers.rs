@@ -1,7 +1,7 @@
 //! Who sees what.
 
 use history::record::Operation;
-use history::{Baseline, HistoryQuery, Index, Position, SnapshotAt};
+use history::{Baseline, HistoryError, HistoryQuery, Index, Position, SnapshotAt};
 use proto::{StatPersisted, Zxid};
 
 use crate::generate::Generator;
@@ -67,6 +67,91 @@ fn a_feed_shows_what_a_query_shows() {
             }
         }
         assert!(hidden > 50 && shown > 200, "{hidden} hidden, {shown} shown");
+    }
+}
+
+/// Behind a snapshot that may hold parts of what came after it, nobody knows the ACLs of then.
+#[test]
+fn what_nobody_knows_whether_it_may_be_seen_is_refused_and_not_hidden() {
+    use proto::txn::{CreateTxn, SetDataTxn, Txn};
+    let of_znode = |path: &str, version| {
+        Txn::SetData(SetDataTxn {
+            path: path.into(),
+            data: Some("1".into()),
+            version,
+        })
+    };
+    let create = Txn::Create(CreateTxn {
+        path: "/b".into(),
+        data: None,
+        acl: vec![proto::Acl::open()],
+        ephemeral: false,
+        parent_cversion: 1,
+    });
+    let dir = tempfile::tempdir().unwrap();
+    let mut made = Generator::make(91, 12);
+    let start = start_zxid(&made);
+    for ((record, _), version) in made.iter_mut().zip(1..) {
+        record.header.zxid = Zxid(start + i64::from(version));
+        record.txn = of_znode("/a", version);
+    }
+    made[0].0.txn = create;
+    let from = |at: usize, covers: i64| {
+        let mut baseline = Baseline::new(&settings(dir.path())).unwrap();
+        let stat = StatPersisted::default();
+        baseline.znode("/a", None, -1, &stat).unwrap();
+        let zxid = made[at].0.header.zxid.0 - 1;
+        let at = SnapshotAt {
+            zxid: Zxid(zxid),
+            covers: Some(Zxid(zxid + covers)),
+        };
+        (baseline, at)
+    };
+    let (baseline, at) = from(0, 3);
+    let mut index = Index::create(settings(dir.path()), baseline, at).unwrap();
+    append_rest(&mut index, &made[..5]);
+    // The next three are not seen.
+    let (baseline, at) = from(8, 2);
+    index.begin_era(baseline, at).unwrap();
+    append_rest(&mut index, &made[8..]);
+    let mut query = HistoryQuery::of("/");
+    query.recursive = true;
+    for with_states in [false, true] {
+        query.with_states = with_states;
+        let mut memory = history::FeedMemory::default();
+        let mut position = Position::behind(Zxid(start));
+        let (mut seen, mut refused) = (Vec::new(), Vec::new());
+        while position < Position::behind(index.head()) {
+            let page = index
+                .reader()
+                .feed_on(&query, position, &Anyone, &mut memory);
+            position = match page {
+                Ok(page) => {
+                    assert_eq!(page.hidden, 0);
+                    let changes = page.results.iter().flat_map(|found| &found.change);
+                    seen.extend(changes.map(|change| change.zxid - start));
+                    page.position
+                }
+                Err(HistoryError::NotKept { oldest, .. }) => {
+                    refused.push((0, oldest.0 - start));
+                    Position::behind(oldest)
+                }
+                Err(HistoryError::Hole { from, to }) => {
+                    refused.push((from.0 - start, to.0 - start));
+                    Position::behind(to)
+                }
+                Err(other) => panic!("{other}"),
+            };
+        }
+        // The create has an ACL of its own. Where the hole ends depends on who asks: first it is said
+        // from where on changes are recorded.
+        assert_eq!(seen, [1, 4, 5, 11, 12]);
+        assert_eq!(refused, [(0, 3), (5, 8), (5, 10)]);
+        // The owner of the files needs no ACL.
+        let owner = history::FileOwner::default();
+        let after = Position::behind(Zxid(start));
+        let page = index.reader().feed(&query, after, &owner).unwrap();
+        assert_eq!((page.results.len(), page.hidden), (5, 0));
     }
 }
 
