@@ -277,6 +277,10 @@ pub(crate) struct EchoArgs {
     /// Threads of the server
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
     pub(crate) threads: u32,
+    /// Directory for a file to which writes are synced before they are answered. Its figures are the
+    /// ceiling of generator, sockets and that disk
+    #[arg(long, value_name = "DIR")]
+    pub(crate) log: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -1,8 +1,9 @@
 //! The other ceiling: how fast this disk makes groups of records durable.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use super::args::{FsyncArgs, Preallocate};
@@ -25,33 +26,18 @@ pub(crate) struct FsyncResult {
 /// Writes and syncs groups for the time asked for.
 pub(crate) fn run(args: &FsyncArgs) -> Result<FsyncResult> {
     let mut scratch = Scratch::create(&args.dir, args.preallocate)?;
-    let what = format!("write {}", scratch.path.display());
     let group = Payload::new(args.bytes as usize)
         .0
         .repeat(args.group as usize);
-    let group_bytes = group.len() as u64;
-    let wraps = args.preallocate != Preallocate::None;
     let mut stats = Stats::new();
-    let mut at = 0;
     let start = Instant::now();
     while start.elapsed() < args.duration {
-        if wraps && at + group_bytes > FILE_BYTES {
-            scratch
-                .start_over(args.preallocate)
-                .map_err(BenchError::io(&what))?;
-            at = 0;
-        }
         let began = Instant::now();
-        scratch
-            .file
-            .write_all(&group)
-            .map_err(BenchError::io(&what))?;
-        scratch.file.sync_data().map_err(BenchError::io(&what))?;
+        scratch.write(&group)?;
         stats.record(
             u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX),
             1,
         );
-        at += group_bytes;
     }
     Ok(FsyncResult {
         stats,
@@ -59,37 +45,69 @@ pub(crate) fn run(args: &FsyncArgs) -> Result<FsyncResult> {
     })
 }
 
-/// A file that is gone when this is.
-struct Scratch {
+/// A file without a name: it is gone with the process, however that ends.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    /// What it is called where something fails.
     path: PathBuf,
     file: File,
+    preallocate: Preallocate,
+    /// Bytes written since the file began anew.
+    at: u64,
 }
 
 impl Scratch {
-    fn create(dir: &Path, preallocate: Preallocate) -> Result<Self> {
-        let path = dir.join(format!("zoarium-bench-fsync-{}", std::process::id()));
+    /// A new file in `dir`.
+    pub(crate) fn create(dir: &Path, preallocate: Preallocate) -> Result<Self> {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("zoarium-bench-fsync-{}-{number}", std::process::id());
+        let path = dir.join(name);
         let what = format!("create {}", path.display());
         let file = OpenOptions::new().write(true).create_new(true).open(&path);
+        let file = file.map_err(BenchError::io(what.clone()))?;
+        std::fs::remove_file(&path)
+            .map_err(BenchError::io(format!("remove {}", path.display())))?;
         let mut scratch = Self {
-            file: file.map_err(BenchError::io(what.clone()))?,
+            file,
             path,
+            preallocate,
+            at: 0,
         };
-        scratch.fill(preallocate).map_err(BenchError::io(what))?;
+        scratch.fill().map_err(BenchError::io(what))?;
         Ok(scratch)
     }
 
+    /// Writes a group and waits until it is on disk.
+    pub(crate) fn write(&mut self, group: &[u8]) -> Result<()> {
+        self.write_and_sync(group)
+            .map_err(BenchError::io(format!("write {}", self.path.display())))
+    }
+
+    fn write_and_sync(&mut self, group: &[u8]) -> io::Result<()> {
+        let bytes = group.len() as u64;
+        if self.preallocate != Preallocate::None && self.at + bytes > FILE_BYTES {
+            self.start_over()?;
+        }
+        self.file.write_all(group)?;
+        self.file.sync_data()?;
+        self.at += bytes;
+        Ok(())
+    }
+
     /// A hole that was written to is one no more, so it is made again.
-    fn start_over(&mut self, preallocate: Preallocate) -> std::io::Result<()> {
+    fn start_over(&mut self) -> io::Result<()> {
+        self.at = 0;
         self.file.seek(SeekFrom::Start(0))?;
-        if preallocate == Preallocate::Sparse {
+        if self.preallocate == Preallocate::Sparse {
             self.file.set_len(0)?;
-            self.fill(preallocate)?;
+            self.fill()?;
         }
         Ok(())
     }
 
-    fn fill(&mut self, preallocate: Preallocate) -> std::io::Result<()> {
-        match preallocate {
+    fn fill(&mut self) -> io::Result<()> {
+        match self.preallocate {
             Preallocate::None => {}
             Preallocate::Sparse => self.file.set_len(FILE_BYTES)?,
             Preallocate::Zeroes => {
@@ -101,12 +119,5 @@ impl Scratch {
             }
         }
         self.file.sync_all()
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        // Nothing can be done about it here, and the name says whose it is.
-        let _ = std::fs::remove_file(&self.path);
     }
 }

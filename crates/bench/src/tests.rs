@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::Path;
 use std::thread;
 
 use clap::Parser;
@@ -15,9 +16,15 @@ use super::*;
 
 /// An echo server; it ends with the process.
 fn echo_server() -> String {
+    echo_server_with(None)
+}
+
+/// One that syncs writes to a file in that directory, if one is named.
+fn echo_server_with(log: Option<&Path>) -> String {
+    let serving = echo::Serving::new(100, log).unwrap();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    thread::spawn(move || echo::serve(listener, 100, 1));
+    thread::spawn(move || echo::serve(listener, &serving, 1));
     address
 }
 
@@ -39,7 +46,16 @@ fn run(options: &str, work: Work, mix: Mix) -> Result<Vec<Side>> {
 
 #[test]
 fn every_mix_runs_to_its_end() {
-    let server = echo_server();
+    every_mix(&echo_server());
+}
+
+#[test]
+fn every_mix_runs_to_its_end_where_writes_are_synced() {
+    let dir = tempfile::tempdir().unwrap();
+    every_mix(&echo_server_with(Some(dir.path())));
+}
+
+fn every_mix(server: &str) {
     for mix in [
         Mix::Get,
         Mix::Exists,

@@ -2,10 +2,14 @@
 //!
 //! It answers the handshake, and every request with the same bytes under the request's xid. What
 //! a load generator reaches against it is what generator, sockets and kernel allow on a machine;
-//! no server of the protocol can be faster.
+//! no server of the protocol can be faster. With a log it also writes each request that would be a
+//! transaction to a file, and syncs that before it answers: that is what the disk allows besides.
+
+mod log;
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
 
@@ -15,9 +19,10 @@ use client::{LossReason, Wire};
 use jute::{Decode, Encode, Reader};
 use proto::connect::{ConnectRequest, ConnectResponse, ReplyHeader};
 use proto::response::{GetDataResponse, NamesResponse};
-use proto::{ErrorCode, OpCode, SessionId, Stat, Xid, Zxid};
+use proto::{ErrorCode, OpCode, OpKind, SessionId, Stat, Xid, Zxid};
 use tokio::net::{TcpListener, TcpStream};
 
+use self::log::Log;
 use super::args::EchoArgs;
 use super::error::{BenchError, Result};
 use super::template::Payload;
@@ -37,23 +42,48 @@ pub(crate) fn run(args: &EchoArgs) -> Result<()> {
         "echo server on {address}, {} bytes of data in each answer\n",
         args.payload
     ));
-    serve(listener, args.payload, args.threads).map_err(BenchError::io("serve"))
+    let serving = Serving::new(args.payload, args.log.as_deref())?;
+    serve(listener, &serving, args.threads).map_err(BenchError::io("serve"))
+}
+
+/// What all connections share.
+#[derive(Debug, Clone)]
+pub(crate) struct Serving {
+    answers: Answers,
+    /// Where writes go before they are answered.
+    log: Option<Log>,
+}
+
+impl Serving {
+    /// So many bytes of data in each answer; a log in that directory, or none.
+    ///
+    /// # Errors
+    /// The log cannot be created.
+    pub(crate) fn new(payload: u32, log: Option<&Path>) -> Result<Self> {
+        Ok(Self {
+            answers: Answers::new(payload),
+            log: log.map(Log::open).transpose()?,
+        })
+    }
 }
 
 /// Serves `listener` with threads that each accept for themselves.
-pub(crate) fn serve(listener: std::net::TcpListener, payload: u32, threads: u32) -> io::Result<()> {
+pub(crate) fn serve(
+    listener: std::net::TcpListener,
+    serving: &Serving,
+    threads: u32,
+) -> io::Result<()> {
     listener.set_nonblocking(true)?;
-    let answers = Answers::new(payload);
     let mut others = Vec::new();
     for index in 1..threads {
-        let (listener, answers) = (listener.try_clone()?, answers.clone());
+        let (listener, serving) = (listener.try_clone()?, serving.clone());
         let builder = thread::Builder::new().name(format!("echo-{index}"));
-        others.push(builder.spawn(move || serve_here(listener, answers))?);
+        others.push(builder.spawn(move || serve_here(listener, &serving))?);
     }
-    serve_here(listener, answers)
+    serve_here(listener, serving)
 }
 
-fn serve_here(listener: std::net::TcpListener, answers: Answers) -> io::Result<()> {
+fn serve_here(listener: std::net::TcpListener, serving: &Serving) -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
         .build()?;
@@ -62,7 +92,7 @@ fn serve_here(listener: std::net::TcpListener, answers: Answers) -> io::Result<(
         loop {
             let (stream, peer) = listener.accept().await?;
             stream.set_nodelay(true)?;
-            tokio::spawn(converse(stream, peer, answers.clone()));
+            tokio::spawn(converse(stream, peer, serving.clone()));
         }
     })
 }
@@ -113,24 +143,37 @@ impl Answers {
     }
 }
 
-async fn converse(stream: TcpStream, peer: SocketAddr, answers: Answers) {
+async fn converse(stream: TcpStream, peer: SocketAddr, mut serving: Serving) {
     let mut wire = Wire::new(stream, FRAME_BYTES_MAX);
-    if let Err(reason) = serve_session(&mut wire, &answers).await {
+    if let Err(reason) = serve_session(&mut wire, &mut serving).await {
         tracing::debug!(%peer, %reason, "connection ended");
     }
 }
 
 static NEXT_SESSION: AtomicI64 = AtomicI64::new(1);
 
-async fn serve_session(wire: &mut Wire<TcpStream>, answers: &Answers) -> Result<(), LossReason> {
-    shake_hands(wire).await?;
+async fn serve_session(
+    wire: &mut Wire<TcpStream>,
+    serving: &mut Serving,
+) -> Result<(), LossReason> {
+    shake_hands(wire, serving.log.as_mut()).await?;
     loop {
         let mut is_last = false;
+        let mut appended = None;
         while let Some((frame, out)) = wire.next_frame_and_outbound()? {
             let len = frame.len();
-            is_last |= answers
+            is_last |= serving
+                .answers
                 .put(frame, out)
                 .ok_or(client::frame::FrameError::Header(len))?;
+            if let Some(log) = &serving.log
+                && is_write(frame)
+            {
+                appended = Some(log.append(frame));
+            }
+        }
+        if let Some((log, number)) = serving.log.as_mut().zip(appended) {
+            log.synced(number).await?;
         }
         if is_last {
             return Ok(wire.flush().await?);
@@ -139,7 +182,14 @@ async fn serve_session(wire: &mut Wire<TcpStream>, answers: &Answers) -> Result<
     }
 }
 
-async fn shake_hands(wire: &mut Wire<TcpStream>) -> Result<(), LossReason> {
+/// Whether a server would make a transaction of it.
+fn is_write(frame: &[u8]) -> bool {
+    let op = frame.get(4..).and_then(|rest| rest.first_chunk::<4>());
+    let op = op.and_then(|op| OpCode::from_i32(i32::from_be_bytes(*op)));
+    op.is_some_and(|op| op.kind() == OpKind::Write)
+}
+
+async fn shake_hands(wire: &mut Wire<TcpStream>, log: Option<&mut Log>) -> Result<(), LossReason> {
     loop {
         wire.turn().await?;
         if let Some(frame) = wire.next_frame()? {
@@ -149,6 +199,11 @@ async fn shake_hands(wire: &mut Wire<TcpStream>) -> Result<(), LossReason> {
                     what: "connect request",
                     source,
                 })?;
+            // A session is a transaction, too.
+            if let Some(log) = log {
+                let number = log.append(frame);
+                log.synced(number).await?;
+            }
             let response = ConnectResponse {
                 protocol_version: 0,
                 timeout_ms: request.timeout_ms.max(1000),
@@ -167,6 +222,20 @@ mod tests {
     use client::frame::{FrameReader, put_request, split_reply};
 
     use super::*;
+
+    #[test]
+    fn only_what_would_be_a_transaction_is_synced() {
+        let is_write = |op: OpCode| {
+            let mut requests = Vec::new();
+            put_request(Xid(1), op.number(), &mut requests, |_| ());
+            super::is_write(&requests[4..])
+        };
+        let writes = [OpCode::SetData, OpCode::Multi, OpCode::CloseSession];
+        assert!(writes.into_iter().all(is_write));
+        let others = [OpCode::GetData, OpCode::Sync, OpCode::Ping];
+        assert!(!others.into_iter().any(is_write));
+        assert!(!super::is_write(&[0; 5]));
+    }
 
     #[test]
     fn every_answer_carries_the_xid_of_its_request() {

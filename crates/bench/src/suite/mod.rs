@@ -3,19 +3,21 @@
 mod report;
 
 use std::net::TcpListener;
+use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 
 use super::access::AccessArgs;
 use super::args::{FsyncArgs, Preallocate, ServersArgs, SuiteArgs, TurnsArgs};
 use super::compare::{self, Schedule, Side};
+use super::echo::{self, Serving};
 use super::error::{BenchError, Result};
 use super::fsync::FsyncResult;
 use super::load::{self, Load};
 use super::progress::Progress;
 use super::round::Work;
 use super::workload::Mix;
-use super::{echo, fsync, output};
+use super::{fsync, output};
 
 const GET: &str = "get 16 x 16";
 const SET: &str = "set 16 x 16";
@@ -69,8 +71,8 @@ struct Row {
 /// What this machine allows at the most.
 #[derive(Debug)]
 struct Limits {
-    /// Answers of a server that does nothing.
-    echo: Option<Result<Vec<Side>>>,
+    /// The same loads at a server that does nothing, or nothing but sync.
+    servers: Vec<Row>,
     /// Groups of records that are made durable: for which load, and how many are one group.
     syncs: Vec<(&'static str, FsyncArgs, Result<FsyncResult>)>,
 }
@@ -98,7 +100,10 @@ pub(crate) fn run(args: &SuiteArgs) -> Result<ExitCode> {
     };
     let rows: Vec<Row> = loads.iter().enumerate().map(measure).collect();
     let filled = (args.znodes > 0).then(|| fill(args));
-    let limits = limits(args, &rows);
+    let limits = Limits {
+        servers: loads.iter().filter_map(|load| limit(args, load)).collect(),
+        syncs: syncs(args, &rows),
+    };
     let suite = Suite {
         args,
         rows,
@@ -170,7 +175,7 @@ fn fill(args: &SuiteArgs) -> Row {
     Row { load, sides }
 }
 
-fn limits(args: &SuiteArgs, rows: &[Row]) -> Limits {
+fn syncs(args: &SuiteArgs, rows: &[Row]) -> Vec<(&'static str, FsyncArgs, Result<FsyncResult>)> {
     let find = |name| rows.iter().any(|row| row.load.name == name);
     let syncs = SYNCS.iter().filter(|(name, _)| find(*name));
     let syncs = syncs.filter_map(|(name, group)| {
@@ -185,19 +190,39 @@ fn limits(args: &SuiteArgs, rows: &[Row]) -> Limits {
         let result = fsync::run(&sync);
         Some((*name, sync, result))
     });
-    Limits {
-        syncs: syncs.collect(),
-        echo: find(GET).then(|| echoed(args)),
+    syncs.collect()
+}
+
+/// Whether requests of the load become transactions; `None` if a server that gives every request the
+/// same answer cannot serve it.
+fn writes(load: &Load) -> Option<bool> {
+    match (load.work, load.mix) {
+        (Work::Requests, Mix::Get | Mix::Exists) => Some(false),
+        (Work::Requests, Mix::Set | Mix::Create | Mix::Mixed { .. }) | (Work::Storm, _) => {
+            Some(true)
+        }
+        _ => None,
     }
 }
 
-/// The load of [`GET`] at a server that does nothing.
-fn echoed(args: &SuiteArgs) -> Result<Vec<Side>> {
-    let load = Load::requests("echo", Mix::Get, 16, 16);
+/// A load at a server that does nothing, or nothing but sync: `None` if there is no such server for
+/// it, or no directory to sync in.
+fn limit(args: &SuiteArgs, load: &Load) -> Option<Row> {
+    let log = match writes(load)? {
+        true => Some(args.dir.as_deref()?),
+        false => None,
+    };
+    let load = *load;
+    let sides = at_the_limit(&args.turns, &load, log);
+    Some(Row { load, sides })
+}
+
+fn at_the_limit(turns: &TurnsArgs, load: &Load, log: Option<&Path>) -> Result<Vec<Side>> {
+    let serving = Serving::new(load.payload, log)?;
     let listener = TcpListener::bind("127.0.0.1:0").map_err(BenchError::io("listen"))?;
     let address = listener.local_addr().map_err(BenchError::io("listen"))?;
     // It ends with the process.
-    thread::spawn(move || echo::serve(listener, load.payload, 1));
+    thread::spawn(move || echo::serve(listener, &serving, 1));
     let plain = ServersArgs {
         server: vec![address.to_string()],
         versus: Vec::new(),
@@ -205,5 +230,6 @@ fn echoed(args: &SuiteArgs) -> Result<Vec<Side>> {
         versus_pid: None,
         access: AccessArgs::default(),
     };
-    measure(&plain, &once(&args.turns), &load, &Progress::within("echo"))
+    let progress = Progress::within(&format!("limit of {}", load.name));
+    measure(&plain, &once(turns), load, &progress)
 }

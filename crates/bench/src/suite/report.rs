@@ -8,7 +8,7 @@ use super::super::compare::{Ratios, Side};
 use super::super::report::{FsyncFigures, Report, fsync_json};
 use super::super::table::{head, line, number, percentile};
 use super::super::workload::Mix;
-use super::{GET, Row, Suite};
+use super::{Row, Suite, writes};
 
 impl Row {
     fn side(&self, index: usize) -> Option<&Side> {
@@ -70,8 +70,9 @@ impl Suite<'_> {
     fn complaints(&self) -> Vec<String> {
         let rows = self.rows.iter().chain(&self.filled);
         let mut complaints: Vec<String> = rows.flat_map(Row::complaints).collect();
-        if let Some(Err(error)) = &self.limits.echo {
-            complaints.push(format!("server that does nothing: not measured: {error}"));
+        for row in &self.limits.servers {
+            let of_limit = |complaint| format!("limit: {complaint}");
+            complaints.extend(row.complaints().into_iter().map(of_limit));
         }
         for (_, args, result) in &self.limits.syncs {
             if let Err(error) = result {
@@ -87,14 +88,6 @@ impl Suite<'_> {
     }
 
     pub(super) fn json(&self) -> Value {
-        let echo = self
-            .limits
-            .echo
-            .as_ref()
-            .and_then(|echo| echo.as_ref().ok());
-        let echo = echo
-            .and_then(|sides| sides.first())
-            .map(Side::ops_per_second);
         let syncs = self.limits.syncs.iter().map(|(load, args, result)| {
             let mut figures = match result {
                 Ok(result) => fsync_json(args, result),
@@ -115,7 +108,7 @@ impl Suite<'_> {
             "loads": self.rows.iter().map(Row::json).collect::<Vec<_>>(),
             "fill": self.filled.as_ref().map(Row::json),
             "limits": {
-                "echo_ops_per_second": echo,
+                "servers": self.limits.servers.iter().map(Row::json).collect::<Vec<_>>(),
                 "fsync": syncs.collect::<Vec<_>>(),
             },
         })
@@ -205,40 +198,48 @@ impl Suite<'_> {
     }
 
     fn ceilings(&self, out: &mut String) {
-        let reached = |name: &str| {
-            let row = self.rows.iter().find(|row| row.load.name == name)?;
-            Some(row.side(0)?.ops_per_second())
-        };
+        let row = |name: &str| self.rows.iter().find(|row| row.load.name == name);
+        let reached = |name: &str, index: usize| Some(row(name)?.side(index)?.ops_per_second());
         let mut rows = Vec::new();
-        if let Some(Ok(sides)) = &self.limits.echo
-            && let Some(side) = sides.first()
-        {
-            let what = format!("server that does nothing, {GET}");
-            rows.push((what, "ops/s", GET, side.ops_per_second()));
+        for limit in &self.limits.servers {
+            let does = match writes(&limit.load) {
+                Some(true) => "but sync",
+                _ => "",
+            };
+            let name = limit.load.name;
+            if let Some(side) = limit.side(0) {
+                let p99 = percentile(Some(side), 99.0);
+                let what = format!("server that does nothing {does}")
+                    .trim_end()
+                    .to_owned();
+                rows.push((what, "ops/s", name, side.ops_per_second(), p99));
+            }
         }
         for (load, args, result) in &self.limits.syncs {
             if let Ok(result) = result {
                 let what = format!("{} records of {} B a sync", args.group, args.bytes);
                 let figures = FsyncFigures::new(args, result);
-                rows.push((what, "records/s", *load, figures.records_per_second));
+                let figure = figures.records_per_second;
+                rows.push((what, "records/s", *load, figure, "-".to_owned()));
             }
         }
         if rows.is_empty() {
             return;
         }
         let _ = writeln!(out, "\nWhat this machine allows:\n");
-        head(out, &["limit", "figure", "reached by", "share"]);
-        for (what, unit, load, figure) in rows {
-            let share = reached(load).map(|ops| ops / figure);
-            line(
-                out,
-                &[
-                    what,
-                    format!("{figure:.0} {unit}"),
-                    load.to_owned(),
-                    number(share, 2),
-                ],
-            );
+        let mut columns = vec!["load", "limit", "figure", "p99", "share reached"];
+        if self.is_comparison() {
+            columns.push("limit / versus");
+        }
+        head(out, &columns);
+        for (what, unit, load, figure, p99) in rows {
+            let share = reached(load, 0).map(|ops| ops / figure);
+            let mut cells = vec![load.to_owned(), what, format!("{figure:.0} {unit}"), p99];
+            cells.push(number(share, 2));
+            if self.is_comparison() {
+                cells.push(number(reached(load, 1).map(|ops| figure / ops), 2));
+            }
+            line(out, &cells);
         }
     }
 }
