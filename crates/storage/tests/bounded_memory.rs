@@ -1,6 +1,8 @@
 //! Lengths that lie cost no memory, and a snapshot is never held whole.
 #![allow(clippy::unwrap_used)]
 
+// It has an allocator of its own, so it is a program of its own.
+#[path = "it/common/mod.rs"]
 mod common;
 
 use std::alloc::System;

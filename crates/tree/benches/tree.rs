@@ -5,7 +5,7 @@
 
 #![allow(clippy::unwrap_used)] // a benchmark may fail like a test
 
-#[path = "../tests/common/mod.rs"]
+#[path = "../tests/it/common/mod.rs"]
 #[expect(clippy::unwrap_used, reason = "helpers shared with the tests")]
 mod common;
 

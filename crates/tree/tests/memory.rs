@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used)] // a test's helpers fail as the test does
 
+// It has an allocator of its own, so it is a program of its own.
+#[path = "it/common/mod.rs"]
 mod common;
 
 use std::alloc::System;

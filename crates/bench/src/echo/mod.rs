@@ -225,16 +225,16 @@ mod tests {
 
     #[test]
     fn only_what_would_be_a_transaction_is_synced() {
-        let is_write = |op: OpCode| {
+        let is_synced = |op: OpCode| {
             let mut requests = Vec::new();
             put_request(Xid(1), op.number(), &mut requests, |_| ());
-            super::is_write(&requests[4..])
+            is_write(&requests[4..])
         };
         let writes = [OpCode::SetData, OpCode::Multi, OpCode::CloseSession];
-        assert!(writes.into_iter().all(is_write));
+        assert!(writes.into_iter().all(is_synced));
         let others = [OpCode::GetData, OpCode::Sync, OpCode::Ping];
-        assert!(!others.into_iter().any(is_write));
-        assert!(!super::is_write(&[0; 5]));
+        assert!(!others.into_iter().any(is_synced));
+        assert!(!is_write(&[0; 5]));
     }
 
     #[test]

@@ -118,31 +118,7 @@ fn what_nobody_knows_whether_it_may_be_seen_is_refused_and_not_hidden() {
     query.recursive = true;
     for with_states in [false, true] {
         query.with_states = with_states;
-        let mut memory = history::FeedMemory::default();
-        let mut position = Position::behind(Zxid(start));
-        let (mut seen, mut refused) = (Vec::new(), Vec::new());
-        while position < Position::behind(index.head()) {
-            let page = index
-                .reader()
-                .feed_on(&query, position, &Anyone, &mut memory);
-            position = match page {
-                Ok(page) => {
-                    assert_eq!(page.hidden, 0);
-                    let changes = page.results.iter().flat_map(|found| &found.change);
-                    seen.extend(changes.map(|change| change.zxid - start));
-                    page.position
-                }
-                Err(HistoryError::NotKept { oldest, .. }) => {
-                    refused.push((0, oldest.0 - start));
-                    Position::behind(oldest)
-                }
-                Err(HistoryError::Hole { from, to }) => {
-                    refused.push((from.0 - start, to.0 - start));
-                    Position::behind(to)
-                }
-                Err(other) => panic!("{other}"),
-            };
-        }
+        let (seen, refused) = fed_to_anyone(&index, &query, start);
         // The create has an ACL of its own. Where the hole ends depends on who asks: first it is said
         // from where on changes are recorded.
         assert_eq!(seen, [1, 4, 5, 11, 12]);
@@ -153,6 +129,33 @@ fn what_nobody_knows_whether_it_may_be_seen_is_refused_and_not_hidden() {
         let page = index.reader().feed(&query, after, &owner).unwrap();
         assert_eq!((page.results.len(), page.hidden), (5, 0));
     }
+}
+
+/// What a feed of the whole history has, and where it breaks off and goes on; counted from `start`.
+fn fed_to_anyone(index: &Index, query: &HistoryQuery, start: i64) -> (Vec<i64>, Vec<(i64, i64)>) {
+    let mut memory = history::FeedMemory::default();
+    let mut position = Position::behind(Zxid(start));
+    let (mut seen, mut refused) = (Vec::new(), Vec::new());
+    while position < Position::behind(index.head()) {
+        let page = index
+            .reader()
+            .feed_on(query, position, &Anyone, &mut memory);
+        let (from, to) = match page {
+            Ok(page) => {
+                assert_eq!(page.hidden, 0);
+                let changes = page.results.iter().flat_map(|found| &found.change);
+                seen.extend(changes.map(|change| change.zxid - start));
+                position = page.position;
+                continue;
+            }
+            Err(HistoryError::NotKept { oldest, .. }) => (Zxid(start), oldest),
+            Err(HistoryError::Hole { from, to }) => (from, to),
+            Err(other) => panic!("{other}"),
+        };
+        refused.push((from.0 - start, to.0 - start));
+        position = Position::behind(to);
+    }
+    (seen, refused)
 }
 
 /// The addresses of the members, before, in and after a change of their list.

@@ -1,0 +1,387 @@
+//! What counts as torn, as damage and as missing, beyond what is recorded from Java.
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::common::db::Db;
+use crate::common::outcome::{self, Outcome};
+use crate::common::{create, fresh_body, log_path, open, payload};
+use jute::{Encode, Limits};
+use proto::Zxid;
+use proto::txn::Txn;
+use storage::{
+    Compression, Damage, DataDirs, LogSettings, LogWriter, RealDisk, RecoverySettings,
+    SnapshotTrailer, SnapshotWriter, StorageError, read_body, truncate,
+};
+use tempfile::TempDir;
+
+struct Server {
+    _dir: TempDir,
+    dirs: DataDirs,
+}
+
+impl Server {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let dirs = open(dir.path());
+        let server = Self { _dir: dir, dirs };
+        server.snapshot(0, SnapshotTrailer::default());
+        server
+    }
+
+    fn snapshot(&self, zxid: i64, trailer: SnapshotTrailer) -> PathBuf {
+        let disk = Arc::new(RealDisk);
+        let mut writer =
+            SnapshotWriter::new(disk, &self.dirs, Zxid(zxid), Compression::None, true).unwrap();
+        writer.write(&fresh_body()).unwrap();
+        writer.finish(trailer).unwrap()
+    }
+
+    fn write(&self, zxids: &[i64]) {
+        self.write_sized(zxids, 100);
+    }
+
+    fn write_sized(&self, zxids: &[i64], bytes: usize) {
+        let payloads: Vec<_> = zxids.iter().map(|zxid| payload(*zxid, bytes)).collect();
+        self.write_payloads(zxids, &payloads);
+    }
+
+    fn write_payloads(&self, zxids: &[i64], payloads: &[Vec<u8>]) {
+        let settings = LogSettings {
+            prealloc_bytes: 64 << 10,
+            ..Default::default()
+        };
+        let mut writer = LogWriter::new(Arc::new(RealDisk), &self.dirs, settings);
+        for (zxid, payload) in zxids.iter().zip(payloads) {
+            writer.append(Zxid(*zxid), payload).unwrap();
+        }
+        writer.commit().unwrap();
+    }
+
+    fn change(&self, log: i64, change: impl FnOnce(&mut Vec<u8>)) {
+        let path = log_path(&self.dirs, log);
+        let mut content = fs::read(&path).unwrap();
+        change(&mut content);
+        fs::write(path, content).unwrap();
+    }
+
+    fn start(&self) -> Outcome {
+        outcome::load_dirs(&self.dirs, &RecoverySettings::default())
+    }
+
+    fn last(&self) -> i64 {
+        self.start().unwrap().0.last_zxid.0
+    }
+}
+
+/// Bytes of one framed record with `bytes` of data.
+fn framed(bytes: usize) -> usize {
+    payload(1, bytes).len() + 13
+}
+
+fn damage(outcome: Outcome) -> (u64, Damage) {
+    match outcome.unwrap_err() {
+        StorageError::LogDamaged { offset, damage, .. } => (offset, damage),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn zeros_in_the_middle_are_no_end() {
+    let server = Server::new();
+    server.write(&[1, 2, 3, 4]);
+    let record = framed(100);
+    server.change(1, |log| log[16 + record..16 + 2 * record].fill(0));
+    let (offset, damage) = damage(server.start());
+    assert_eq!(offset, (16 + record) as u64);
+    let next = (16 + 2 * record) as u64;
+    assert_eq!(
+        damage,
+        Damage::Followed {
+            offset: next,
+            zxid: Zxid(3)
+        }
+    );
+}
+
+#[test]
+fn a_header_of_zeros_before_the_rest_of_its_record_is_no_end() {
+    let server = Server::new();
+    server.write(&[1, 2]);
+    let record = framed(100);
+    server.change(1, |log| log[16 + record..16 + record + 12].fill(0));
+    let (_, damage) = damage(server.start());
+    assert!(matches!(damage, Damage::Junk { .. }), "{damage:?}");
+}
+
+#[test]
+fn a_last_record_with_a_lost_sector_is_torn() {
+    let server = Server::new();
+    server.write(&[1]);
+    server.write_sized(&[2], 5000);
+    server.change(2, |log| log[1024..1536].fill(0));
+    let (recovered, _) = server.start().unwrap();
+    assert_eq!(recovered.last_zxid, Zxid(1));
+    let (file, tail) = recovered.torn_tail.unwrap();
+    assert_eq!(file, log_path(&server.dirs, 2));
+    assert_eq!((tail.offset, tail.has_lost_sectors), (16, true));
+}
+
+#[test]
+fn a_flipped_bit_in_the_last_record_is_damage() {
+    let server = Server::new();
+    server.write_sized(&[1], 5000);
+    server.change(1, |log| log[2000] ^= 1);
+    let (offset, damage) = damage(server.start());
+    assert_eq!(offset, 16);
+    assert!(matches!(damage, Damage::Checksum { .. }), "{damage:?}");
+}
+
+/// A client may store anything, also a copy of a log: a tear in such a record is still a tear.
+#[test]
+fn records_inside_a_torn_record_do_not_count_if_they_are_old() {
+    let server = Server::new();
+    let mut inner = Vec::new();
+    for zxid in 1..20 {
+        let payload = payload(zxid, 50);
+        inner.extend(u64::from(adler(&payload)).to_be_bytes());
+        inner.extend(u32::try_from(payload.len()).unwrap().to_be_bytes());
+        inner.extend(payload);
+        inner.push(0x42);
+    }
+    let zxids: Vec<i64> = (1..=20).collect();
+    let mut payloads: Vec<_> = zxids.iter().map(|zxid| payload(*zxid, 50)).collect();
+    let mut last = create(20, 0);
+    if let Txn::Create(txn) = &mut last.txn {
+        txn.data = Some(inner.into());
+    }
+    payloads[19] = last.to_bytes().to_vec();
+    server.write_payloads(&zxids, &payloads);
+    let start = 16
+        + payloads[..19]
+            .iter()
+            .map(|payload| payload.len() + 13)
+            .sum::<usize>();
+    let whole = fs::read(log_path(&server.dirs, 1)).unwrap();
+    assert_eq!(server.last(), 20);
+    for cut in [start + 20, start + 500, start + 2000] {
+        server.change(1, |log| log[cut..].fill(0));
+        assert_eq!(server.last(), 19, "zeros from {cut}");
+        server.change(1, |log| log.truncate(cut));
+        assert_eq!(server.last(), 19, "cut at {cut}");
+        server.change(1, |log| log.clone_from(&whole));
+    }
+}
+
+/// An Adler-32 as simple as its definition.
+fn adler(bytes: &[u8]) -> u32 {
+    let (mut a, mut b) = (1u32, 0u32);
+    for byte in bytes {
+        a = (a + u32::from(*byte)) % 65521;
+        b = (b + a) % 65521;
+    }
+    b << 16 | a
+}
+
+#[test]
+fn an_epoch_begins_with_its_first_transaction() {
+    let server = Server::new();
+    server.write(&[1, 2]);
+    server.write(&[0x3_0000_0001, 0x3_0000_0002]);
+    assert_eq!(server.last(), 0x3_0000_0002);
+    server.write(&[0x4_0000_0002]);
+    let error = server.start().unwrap_err();
+    match &error {
+        StorageError::Gap { last, next, .. } => {
+            assert_eq!((last.0, next.0), (0x3_0000_0002, 0x4_0000_0002));
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn a_log_of_no_bytes_between_others_is_passed_over_if_nothing_is_missing() {
+    let server = Server::new();
+    server.write(&[1, 2]);
+    fs::write(log_path(&server.dirs, 3), "").unwrap();
+    server.write(&[4, 5]);
+    assert!(matches!(server.start(), Err(StorageError::Gap { .. })));
+    assert!(log_path(&server.dirs, 3).exists());
+    fs::remove_file(log_path(&server.dirs, 4)).unwrap();
+    fs::remove_file(log_path(&server.dirs, 3)).unwrap();
+    server.write(&[3]);
+    fs::write(log_path(&server.dirs, 4), "").unwrap();
+    fs::write(log_path(&server.dirs, 2), "").unwrap();
+    assert_eq!(server.last(), 3);
+    // Java refuses an empty log that is not the last; none stays to trouble it.
+    assert!(!log_path(&server.dirs, 2).exists());
+    assert!(!log_path(&server.dirs, 4).exists());
+}
+
+#[test]
+fn a_log_by_another_suffix_counts_if_there_is_no_plain_one() {
+    let server = Server::new();
+    server.write(&[1, 2]);
+    server.write(&[3]);
+    let fixed = server.dirs.log.join("log.1.fixed");
+    fs::rename(log_path(&server.dirs, 1), &fixed).unwrap();
+    assert_eq!(server.last(), 3);
+    fs::rename(&fixed, server.dirs.log.join("log.1.tmp")).unwrap();
+    assert!(matches!(server.start(), Err(StorageError::Gap { .. })));
+}
+
+#[test]
+fn a_first_snapshot_that_is_cut_means_a_new_database() {
+    let server = Server::new();
+    let path = server.dirs.snap.join("snapshot.0");
+    let whole = fs::read(&path).unwrap();
+    for len in [0, 9, 100, whole.len() - 1] {
+        fs::write(&path, &whole[..len]).unwrap();
+        let (recovered, _) = server.start().unwrap();
+        assert_eq!(recovered.last_zxid, Zxid(0), "{len}");
+        assert!(recovered.snapshot.is_none() && recovered.empty.is_some());
+        assert_eq!(recovered.warnings.len(), 1);
+    }
+    server.write(&[1]);
+    assert!(matches!(
+        server.start(),
+        Err(StorageError::NoUsableSnapshot { .. })
+    ));
+}
+
+#[test]
+fn a_damaged_snapshot_is_made_up_for_only_as_far_as_the_log_reaches() {
+    let server = Server::new();
+    server.write(&[1, 2, 3, 4, 5]);
+    let path = server.snapshot(5, SnapshotTrailer::default());
+    let mut content = fs::read(&path).unwrap();
+    content[50] ^= 1;
+    fs::write(&path, content).unwrap();
+    let (recovered, db) = server.start().unwrap();
+    assert_eq!((recovered.last_zxid, db.txns.len()), (Zxid(5), 5));
+    assert_eq!(recovered.warnings.len(), 1);
+    fs::remove_file(log_path(&server.dirs, 1)).unwrap();
+    match server.start().unwrap_err() {
+        StorageError::SnapshotLost {
+            path: lost,
+            reached,
+            ..
+        } => assert_eq!((lost, reached), (path, Zxid(0))),
+        other => panic!("{other}"),
+    }
+}
+
+/// A learner took over its leader's snapshot of zxid 5 and died before it had removed its own; the log
+/// behind begins with the next epoch, so no number shows what is missing.
+#[test]
+fn a_damaged_snapshot_is_made_up_for_only_if_its_transaction_is_in_the_log() {
+    let server = Server::new();
+    server.write(&[1, 2]);
+    let path = server.snapshot(5, SnapshotTrailer::default());
+    server.write(&[0x1_0000_0001, 0x1_0000_0002]);
+    assert_eq!(server.last(), 0x1_0000_0002);
+    let mut content = fs::read(&path).unwrap();
+    content[50] ^= 1;
+    fs::write(&path, content).unwrap();
+    let error = server.start().unwrap_err();
+    assert!(error.is_damage() && error.to_string().contains("leads only to zxid 0x2"));
+    match error {
+        StorageError::SnapshotLost {
+            path: lost,
+            reached,
+            ..
+        } => assert_eq!((lost, reached), (path, Zxid(2))),
+        other => panic!("{other}"),
+    }
+    // Nor is the log cut as if it were whole.
+    let beyond = server.snapshot(0x1_0000_0002, SnapshotTrailer::default());
+    let cut = truncate(
+        &RealDisk,
+        &server.dirs,
+        Zxid(0x1_0000_0001),
+        Limits::default(),
+    );
+    assert!(matches!(cut, Err(StorageError::Truncate { .. })), "{cut:?}");
+    assert!(beyond.exists());
+    fs::remove_file(beyond).unwrap();
+    // What was between is found again: nothing is missing.
+    server.write(&[3, 4, 5]);
+    let (recovered, db) = server.start().unwrap();
+    assert_eq!((recovered.last_zxid.0, db.txns.len()), (0x1_0000_0002, 7));
+}
+
+/// Of the start of an epoch there is no transaction, so nothing shows that the log leads up to it.
+#[test]
+fn a_damaged_snapshot_of_an_epochs_start_is_never_made_up_for() {
+    let server = Server::new();
+    server.write(&[1, 2]);
+    let path = server.snapshot(0x1_0000_0000, SnapshotTrailer::default());
+    server.write(&[0x1_0000_0001]);
+    let mut content = fs::read(&path).unwrap();
+    content[50] ^= 1;
+    fs::write(&path, content).unwrap();
+    let error = server.start().unwrap_err();
+    assert!(
+        matches!(
+            error,
+            StorageError::SnapshotLost {
+                reached: Zxid(2),
+                ..
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_log_that_does_not_reach_what_the_snapshot_covers_is_reported() {
+    let server = Server::new();
+    server.write(&[1, 2, 3]);
+    server.snapshot(
+        2,
+        SnapshotTrailer {
+            digest: Some((Zxid(4), 0)),
+            last_zxid: Some(Zxid(4)),
+        },
+    );
+    let (recovered, db) = server.start().unwrap();
+    assert_eq!((recovered.last_zxid, db.txns), (Zxid(3), vec![3]));
+    assert!(
+        recovered.warnings[0].contains("up to 0x4"),
+        "{:?}",
+        recovered.warnings
+    );
+    server.write(&[4]);
+    assert!(server.start().unwrap().0.warnings.is_empty());
+}
+
+#[test]
+fn a_snapshot_newer_than_all_logs_stands_alone() {
+    let server = Server::new();
+    server.write(&[1, 2, 3]);
+    server.snapshot(0x1_0000_0007, SnapshotTrailer::default());
+    let (recovered, db) = server.start().unwrap();
+    assert_eq!(
+        (recovered.last_zxid, db.txns.len()),
+        (Zxid(0x1_0000_0007), 0)
+    );
+    server.write(&[0x1_0000_0008]);
+    assert_eq!(server.last(), 0x1_0000_0008);
+}
+
+/// What a SNAP packet is followed by: no header, no seals, and more behind it.
+#[test]
+fn a_snapshot_s_body_is_read_from_a_stream() {
+    let mut stream = fresh_body();
+    let content_end = stream.len() as u64;
+    stream.extend(b"signature");
+    let mut db = Db::default();
+    let name = "leader".as_ref();
+    let info = read_body(&stream[..], name, Limits::default(), &mut db).unwrap();
+    assert_eq!((info.znodes, info.sessions), (4, 0));
+    assert_eq!(info.content_end, content_end);
+    assert_eq!(db.nodes, Db::fresh().nodes);
+    stream.truncate(stream.len() - b"signature".len() - 3);
+    let error = read_body(&stream[..], name, Limits::default(), &mut db).unwrap_err();
+    assert!(error.to_string().contains("ends early"), "{error}");
+}

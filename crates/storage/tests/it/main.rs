@@ -1,0 +1,18 @@
+//! The files of a data directory, from outside.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking")]
+
+mod common;
+mod crash_log;
+mod damage_edits;
+mod damage_sweeps;
+mod faults;
+mod judgement;
+mod log_writer;
+mod mutations;
+mod repair;
+mod start_files;
+mod tools;
+mod truncate_purge;
+mod vectors_bytes;
+mod vectors_load;

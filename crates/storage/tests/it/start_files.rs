@@ -1,0 +1,223 @@
+//! The marker, the epoch files, the lock.
+use std::fs;
+use std::process::Command;
+
+use crate::common::outcome;
+use crate::common::vectors::{self, number};
+use crate::common::{fresh_body, open, payload};
+use proto::{Epoch, Zxid};
+use std::sync::Arc;
+use storage::{
+    Compression, DataDirs, Empty, Epochs, LogSettings, LogWriter, OpenOptions, RealDisk,
+    RecoverySettings, SnapshotTrailer, SnapshotWriter, StorageError, remove_initialize_marker,
+};
+
+fn with_data(dirs: &DataDirs) {
+    let disk = Arc::new(RealDisk);
+    let mut snapshot =
+        SnapshotWriter::new(disk.clone(), dirs, Zxid(0), Compression::None, true).unwrap();
+    snapshot.write(&fresh_body()).unwrap();
+    snapshot.finish(SnapshotTrailer::default()).unwrap();
+    let mut writer = LogWriter::new(disk, dirs, LogSettings::default());
+    for zxid in 1..=5 {
+        writer.append(Zxid(zxid), &payload(zxid, 1)).unwrap();
+    }
+    writer.commit().unwrap();
+}
+
+#[test]
+fn the_initialize_marker() {
+    let Some(vector) = vectors::vector("initialize") else {
+        return;
+    };
+    for (case, java) in vector.expected["cases"].as_object().unwrap() {
+        let dir = tempfile::tempdir().unwrap();
+        let dirs = open(dir.path());
+        let has_data = case.starts_with("with data");
+        let has_marker = case.ends_with(", marker");
+        if has_data {
+            with_data(&dirs);
+        }
+        let marker = dir.path().join("initialize");
+        if has_marker {
+            fs::write(&marker, "").unwrap();
+        }
+        let settings = RecoverySettings {
+            db_autocreate: case.contains("db.autocreate=true"),
+            ..Default::default()
+        };
+        let (recovered, _) = outcome::load_dirs(&dirs, &settings).unwrap();
+        assert_eq!(recovered.last_zxid.0, number(&java["last_zxid"]), "{case}");
+        assert_eq!(recovered.has_marker, has_marker, "{case}");
+        assert_eq!(recovered.empty.is_some(), !has_data, "{case}");
+        let is_untrusted = recovered.empty == Some(Empty::Untrusted);
+        assert_eq!(is_untrusted, recovered.last_zxid.0 == -1, "{case}");
+        // With data it goes at once, for a new database once there is a snapshot.
+        assert_eq!(marker.exists(), has_marker && !has_data, "{case}");
+        remove_initialize_marker(&RealDisk, &dirs).unwrap();
+        assert!(!marker.exists(), "{case}");
+    }
+}
+
+#[test]
+fn epoch_files() {
+    let Some(vector) = vectors::vector("epoch-files") else {
+        return;
+    };
+    let ensemble = vectors::vector("ensemble").unwrap();
+    let mut differing = Vec::new();
+    for (case, java) in vector.expected["cases"].as_object().unwrap() {
+        if case.starts_with("myid") {
+            continue;
+        }
+        let copy = match case.as_str() {
+            "data of a standalone server" => {
+                let standalone = vectors::vector("log-and-snapshot").unwrap();
+                vectors::copy(&standalone.dir.join("data"))
+            }
+            _ => vectors::copy(&ensemble.dir.join("leader-killed-first")),
+        };
+        let dir = copy.path().join("version-2");
+        for (name, content) in java["changed"].as_object().unwrap() {
+            match content.as_str() {
+                Some(content) => fs::write(dir.join(name), content).unwrap(),
+                None => fs::remove_file(dir.join(name)).unwrap(),
+            }
+        }
+        let dirs = vectors::dirs(copy.path());
+        let (recovered, _) = outcome::load_dirs(&dirs, &RecoverySettings::default()).unwrap();
+        let ours = Epochs::load(&RealDisk, &dirs, recovered.last_zxid);
+        // A crash while a learner was brought up to date leaves an epoch below the data's; Java
+        // refuses that, and an empty currentEpoch.tmp, or takes one that is as low as the file it
+        // replaces.
+        let is_low = |epochs: &Epochs| epochs.current < recovered.last_zxid.epoch();
+        if ours.as_ref().is_ok_and(is_low) {
+            differing.push(case.as_str());
+            continue;
+        }
+        assert_eq!(ours.is_ok(), java["starts"] == true, "{case}");
+        if ours.is_err() {
+            continue;
+        }
+        for (name, content) in java["after"].as_object().unwrap() {
+            let after = fs::read_to_string(dir.join(name)).unwrap();
+            assert_eq!(after, content.as_str().unwrap(), "{case}: {name}");
+        }
+        let count = |prefix| vectors::files(&dir, prefix).len();
+        let java_count = java["after"].as_object().unwrap().len();
+        assert_eq!(
+            count("currentEpoch") + count("acceptedEpoch"),
+            java_count,
+            "{case}"
+        );
+    }
+    differing.sort_unstable();
+    assert_eq!(
+        differing,
+        [
+            "currentEpoch below the zxid's",
+            "same, tmp also too low",
+            "same, tmp empty"
+        ]
+    );
+}
+
+#[test]
+fn epochs_are_stored_as_java_stores_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let dirs = open(dir.path());
+    Epochs::store_current(&RealDisk, &dirs, Epoch(3)).unwrap();
+    Epochs::store_accepted(&RealDisk, &dirs, Epoch(12)).unwrap();
+    assert_eq!(fs::read(dirs.snap.join("currentEpoch")).unwrap(), b"3");
+    assert_eq!(fs::read(dirs.snap.join("acceptedEpoch")).unwrap(), b"12");
+    assert_eq!(fs::read_dir(&dirs.snap).unwrap().count(), 2);
+    let epochs = Epochs::load(&RealDisk, &dirs, Zxid(0x3_0000_0001)).unwrap();
+    assert_eq!((epochs.current, epochs.accepted), (Epoch(3), Epoch(12)));
+}
+
+/// A learner has its leader's history and promise on disk, and dies (or its disk fails) while the
+/// epoch itself is being written.
+#[test]
+fn a_current_epoch_that_was_never_finished_does_not_keep_a_server_from_starting() {
+    for torn in ["", "1"] {
+        let dir = tempfile::tempdir().unwrap();
+        let dirs = open(dir.path());
+        Epochs::store_current(&RealDisk, &dirs, Epoch(3)).unwrap();
+        Epochs::store_accepted(&RealDisk, &dirs, Epoch(12)).unwrap();
+        fs::write(dirs.snap.join("currentEpoch.tmp"), torn).unwrap();
+        let epochs = Epochs::load(&RealDisk, &dirs, Zxid(0xc_0000_0001)).unwrap();
+        assert_eq!((epochs.current, epochs.accepted), (Epoch(3), Epoch(12)));
+    }
+}
+
+/// Run by the next test in another process: holds the lock until its input ends.
+#[test]
+#[ignore = "helper of a_directory_in_use_is_refused"]
+fn hold_the_lock() {
+    let dir = std::env::var("STORAGE_TEST_DIR").unwrap();
+    let _dirs = open(dir.as_ref());
+    println!("locked");
+    std::io::read_to_string(std::io::stdin()).unwrap();
+}
+
+#[test]
+fn a_directory_in_use_is_refused_until_its_holder_dies() {
+    use std::io::{BufRead, BufReader};
+    let dir = tempfile::tempdir().unwrap();
+    let mut holder = Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--ignored",
+            "--exact",
+            "start_files::hold_the_lock",
+            "--nocapture",
+        ])
+        .env("STORAGE_TEST_DIR", dir.path())
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(holder.stdout.take().unwrap()).lines();
+    lines
+        .find(|line| line.as_ref().unwrap().contains("locked"))
+        .unwrap()
+        .unwrap();
+    let try_open = || DataDirs::open(&RealDisk, dir.path(), dir.path(), OpenOptions::default());
+    let error = try_open().unwrap_err();
+    assert!(matches!(error, StorageError::InUse { .. }), "{error}");
+    assert_eq!(error.exit_code(), 3);
+    // SIGKILL: nothing is cleaned up, and still nothing is in the way.
+    holder.kill().unwrap();
+    holder.wait().unwrap();
+    let dirs = try_open().unwrap();
+    assert!(matches!(
+        try_open().unwrap_err(),
+        StorageError::InUse { .. }
+    ));
+    let clone = dirs.clone();
+    drop(dirs);
+    assert!(try_open().is_err());
+    drop(clone);
+    try_open().unwrap();
+}
+
+#[test]
+fn a_missing_directory_is_created_only_if_that_is_wanted() {
+    let dir = tempfile::tempdir().unwrap();
+    let data = dir.path().join("a/b");
+    let off = OpenOptions { autocreate: false };
+    let error = DataDirs::open(&RealDisk, &data, &data, off).unwrap_err();
+    assert!(matches!(error, StorageError::Directory { .. }), "{error}");
+    assert_eq!(error.exit_code(), 3);
+    assert!(!data.exists());
+    DataDirs::open(&RealDisk, &data, &data, OpenOptions::default()).unwrap();
+    assert!(data.join("version-2").is_dir());
+    fs::write(dir.path().join("file"), "").unwrap();
+    let error = DataDirs::open(
+        &RealDisk,
+        &dir.path().join("file"),
+        &data,
+        OpenOptions::default(),
+    )
+    .unwrap_err();
+    assert_eq!(error.exit_code(), 3);
+}
