@@ -15,8 +15,8 @@ const BUILD_LIMIT: Duration = Duration::from_secs(20 * 60);
 
 /// The `zoarium` executable, brought up to date once in each test process.
 ///
-/// Cargo names executables only to tests of their own package, so this asks it to build the one
-/// package with the profile and into the target directory of the running test.
+/// Cargo names executables only to tests of their own package, so this asks it to build it with the
+/// profile and into the target directory of the running test.
 /// `ZOARIUM_BIN` names another executable to test instead.
 pub fn zoarium_binary() -> PathBuf {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
@@ -63,12 +63,25 @@ pub fn kerberos_client() -> Result<PathBuf, Missing> {
 pub fn zoarium_with_switches() -> Result<PathBuf, String> {
     let target = profile_dir();
     let target = target.parent().unwrap_or(&target);
+    run(&mut dev_build(target), BUILD_LIMIT)?;
+    Ok(target.join("debug/examples/zoarium-switched"))
+}
+
+/// Builds both, the executable and the one with switches, of the same libraries as `cargo test --workspace` has: it
+/// chooses features as that does, for all packages and what their tests need. Anything else would build nearly
+/// everything once more. That the server builds with its own features alone is shown by `.ci/run`.
+fn dev_build(target: &Path) -> Command {
     let mut command = cargo_build_as("dev", target);
     command
-        .args(["--package", "zoarium", "--example", "zoarium-switched"])
-        .args(["--features", "proto/mutants"]);
-    run(&mut command, BUILD_LIMIT)?;
-    Ok(target.join("debug/examples/zoarium-switched"))
+        .args([
+            "--workspace",
+            "--bin",
+            "zoarium",
+            "--example",
+            "zoarium-switched",
+        ])
+        .args(["--features", "zoarium-proto/mutants"]);
+    command
 }
 
 fn gssapi_programs() -> Result<(PathBuf, PathBuf), Missing> {
@@ -77,8 +90,13 @@ fn gssapi_programs() -> Result<(PathBuf, PathBuf), Missing> {
         let features = "zoarium/gssapi,zoarium-client/gssapi";
         let mut command = cargo_build();
         command
-            .args(["--package", "zoarium", "--example", "zoarium-gssapi"])
-            .args(["--package", "zoarium-client", "--example", "kerberos"])
+            .args([
+                "--workspace",
+                "--example",
+                "zoarium-gssapi",
+                "--example",
+                "kerberos",
+            ])
             .args(["--features", features]);
         if let Err(failure) = run(&mut command, BUILD_LIMIT) {
             let lacks = ["libclang", "gssapi.h", "no MIT or Heimdal gssapi library"];
@@ -95,12 +113,19 @@ fn gssapi_programs() -> Result<(PathBuf, PathBuf), Missing> {
 }
 
 fn build() -> PathBuf {
-    let mut command = cargo_build();
-    command.args(["--package", "zoarium", "--bin", "zoarium"]);
+    let profile_dir = profile_dir();
+    let mut command = match profile_dir.parent() {
+        Some(target) if profile_dir.ends_with("debug") => dev_build(target),
+        _ => {
+            let mut command = cargo_build();
+            command.args(["--package", "zoarium", "--bin", "zoarium"]);
+            command
+        }
+    };
     if let Err(failure) = run(&mut command, BUILD_LIMIT) {
         panic!("the server under test does not build: {failure}");
     }
-    profile_dir().join("zoarium")
+    profile_dir.join("zoarium")
 }
 
 /// `cargo build` with the profile and into the target directory of the running test.

@@ -160,7 +160,7 @@ fn restore<'a>(site: &'a Site, at: &'a str, more: &[&'a str]) -> std::process::O
     site.tool(&[&words[..], more].concat())
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn random_trees_come_back_from_random_damage() {
     // Nobody but this deletes containers meanwhile.
     let settings = [("znode.container.checkIntervalMs", "3600000")];
@@ -281,7 +281,7 @@ async fn data(client: &Client, path: &str) -> Bytes {
     data.unwrap_or_default()
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn a_newer_write_is_not_overwritten() {
     let Some(site) = Site::start(&[]) else { return };
     let client = site.super_client().await;
@@ -335,7 +335,7 @@ async fn a_newer_write_is_not_overwritten() {
     assert_eq!(client.get_acl(TOP).await.expect("an ACL").0, [Acl::open()]);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn what_will_not_come_back_is_said_plainly() {
     let Some(site) = Site::start(&[("history.exclude", "/t/unrecorded")]) else {
         return;
