@@ -20,7 +20,7 @@ async fn write(site: &Site, count: u32) -> i64 {
     last.mzxid
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[tokio::test]
 async fn an_answer_comes_in_pages_that_miss_nothing() {
     let Some(site) = Site::start(&[]) else { return };
     let last = write(&site, 250).await;
@@ -64,7 +64,7 @@ async fn an_answer_comes_in_pages_that_miss_nothing() {
     assert_eq!(paths, 251);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[tokio::test]
 async fn the_commands_print_what_the_server_answers() {
     let Some(site) = Site::start(&[]) else { return };
     let last = format!("{:#x}", write(&site, 20).await);
@@ -120,7 +120,7 @@ async fn the_commands_print_what_the_server_answers() {
     assert_eq!(stdout(&files), running, "{}", stderr(&files));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[tokio::test]
 async fn what_makes_no_sense_is_refused_with_a_reason() {
     let Some(site) = Site::start(&[("history.exclude", "/private")]) else {
         return;

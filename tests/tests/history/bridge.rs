@@ -19,7 +19,7 @@ use crate::site::{LIMIT, Site};
 const CHILD: &str = "HISTORY_BRIDGE_CHILD";
 
 /// Not a test of its own: the process that is killed.
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[tokio::test]
 async fn child() {
     let Ok(task) = std::env::var(CHILD) else {
         return;

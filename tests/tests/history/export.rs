@@ -108,7 +108,7 @@ fn by_tool(site: &Site, wanted: &[u8]) {
     assert!(!place.path().join("asked-2").exists());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[tokio::test]
 async fn python_reads_the_same_changes() {
     let Some(python) = or_skip("protobuf of Python", python_with_protobuf()) else {
         return;

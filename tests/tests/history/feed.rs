@@ -86,7 +86,7 @@ async fn a_feed_brings_what_was_and_what_comes() {
     assert_eq!(next().expect("a change")["path"], "/a/b");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[tokio::test]
 async fn a_reader_that_comes_back_misses_nothing_within_a_multi() {
     let Some(site) = Site::start(&[]) else { return };
     let client = site.client().await;
@@ -114,7 +114,7 @@ async fn a_reader_that_comes_back_misses_nothing_within_a_multi() {
     assert_eq!(found, wanted);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[tokio::test]
 async fn what_is_no_longer_kept_is_told_with_where_to_go_on() {
     let Some(site) = Site::start(&[("history.maxMegabytes", "1")]) else {
         return;
@@ -221,7 +221,7 @@ fn until_dropped(mut stream: TcpStream, last: i64) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[tokio::test]
 async fn a_reader_that_takes_nothing_is_dropped_and_told_where_to_resume() {
     let Some(site) = Site::start(&[]) else { return };
     let client = site.client().await;
@@ -266,7 +266,7 @@ async fn a_reader_that_takes_nothing_is_dropped_and_told_where_to_resume() {
     assert_eq!(zxids, (last - 40..=last).collect::<Vec<_>>());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[tokio::test]
 async fn feeds_are_bounded_and_leave_the_admin_server_free() {
     let Some(site) = Site::start(&[]) else { return };
     // A history begins with the first transaction.

@@ -48,7 +48,7 @@ fn questions(path: &str, then: &str, now: &str) -> Vec<String> {
     ]
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[tokio::test]
 async fn every_question_is_refused_without_permission_then_and_now() {
     let Some(site) = Site::start(&[]) else { return };
     let client = site.super_client().await;
@@ -113,7 +113,7 @@ async fn every_question_is_refused_without_permission_then_and_now() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[tokio::test]
 async fn the_commands_and_the_feed_are_refused_alike() {
     let Some(site) = Site::start(&[]) else { return };
     let client = site.super_client().await;
@@ -159,7 +159,7 @@ async fn the_commands_and_the_feed_are_refused_alike() {
     assert_eq!(hers.len(), 11);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[tokio::test]
 async fn hashes_of_passwords_and_the_member_list_are_for_super_users() {
     let Some(site) = Site::start(&[]) else { return };
     let client = site.super_client().await;

@@ -160,6 +160,7 @@ fn restore<'a>(site: &'a Site, at: &'a str, more: &[&'a str]) -> std::process::O
     site.tool(&[&words[..], more].concat())
 }
 
+// It waits for tools that take seconds. Meanwhile another thread keeps the session of its client alive.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn random_trees_come_back_from_random_damage() {
     // Nobody but this deletes containers meanwhile.

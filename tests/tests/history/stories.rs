@@ -91,7 +91,7 @@ fn is_as_written(printed: &str, written: &str) -> bool {
             .all(|(p, w)| p == w || (is_of_the_moment(p) && is_of_the_moment(w)))
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[tokio::test]
 async fn the_stories_of_the_document() {
     let Some(site) = Site::start(&[]) else { return };
     let client = site.client().await;

@@ -67,7 +67,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[tokio::test]
 async fn a_damaged_history_is_moved_aside_and_made_again() {
     let Some(mut site) = Site::start(&[]) else {
         return;
@@ -101,7 +101,7 @@ async fn a_damaged_history_is_moved_aside_and_made_again() {
     assert_eq!(found[1..], wanted);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[tokio::test]
 async fn a_history_that_is_removed_beneath_a_server_is_made_again() {
     let Some(site) = Site::start(&[]) else { return };
     write(&site, "/t", 60).await;
@@ -119,7 +119,7 @@ async fn a_history_that_is_removed_beneath_a_server_is_made_again() {
     });
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[tokio::test]
 async fn the_history_of_another_server_is_not_taken_for_the_own() {
     let (Some(mut one), Some(mut other)) = (Site::start(&[]), Site::start(&[])) else {
         return;
@@ -145,7 +145,7 @@ async fn the_history_of_another_server_is_not_taken_for_the_own() {
     assert_eq!(told(&one, "/theirs"), "[]");
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[tokio::test]
 async fn a_disk_that_is_nearly_full_drops_the_history_first() {
     let Some(mut site) = Site::start(&[]) else {
         return;
@@ -187,7 +187,7 @@ async fn a_disk_that_is_nearly_full_drops_the_history_first() {
 }
 
 /// Not what is free is small, but writes fail: a quota of the file system, say.
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[tokio::test]
 async fn a_full_disk_takes_the_history_and_nothing_else() {
     let Some(faults) = or_skip("a full disk", Faults::new()) else {
         return;
@@ -228,7 +228,7 @@ async fn a_full_disk_takes_the_history_and_nothing_else() {
     );
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+#[tokio::test]
 async fn patterns_that_leave_out_everything_record_nothing() {
     let Some(site) = Site::start(&[("history.exclude", "/")]) else {
         return;
