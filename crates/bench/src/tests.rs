@@ -21,7 +21,8 @@ fn echo_server() -> String {
 
 /// One that syncs writes to a file in that directory, if one is named.
 fn echo_server_with(log: Option<&Path>) -> String {
-    let serving = echo::Serving::new(100, log).unwrap();
+    let log = log.map(|dir| echo::Log::open(dir).unwrap());
+    let serving = echo::Serving::new(100, log);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     thread::spawn(move || echo::serve(listener, &serving, 1));

@@ -14,7 +14,7 @@ use super::super::fsync::Scratch;
 
 /// Where connections append what is to be on disk before they answer.
 #[derive(Debug, Clone)]
-pub(super) struct Log {
+pub(crate) struct Log {
     waiting: Arc<Waiting>,
     synced: watch::Receiver<u64>,
 }
@@ -35,7 +35,7 @@ struct Records {
 
 impl Log {
     /// A file without a name in `dir`, and the thread that writes it until the process ends.
-    pub(super) fn open(dir: &Path) -> Result<Self> {
+    pub(crate) fn open(dir: &Path) -> Result<Self> {
         let scratch = Scratch::create(dir, Preallocate::Zeroes)?;
         let waiting = Arc::new(Waiting::default());
         let (tell, synced) = watch::channel(0);

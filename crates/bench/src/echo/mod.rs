@@ -9,7 +9,6 @@ mod log;
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::Path;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
 
@@ -22,7 +21,7 @@ use proto::response::{GetDataResponse, NamesResponse};
 use proto::{ErrorCode, OpCode, OpKind, SessionId, Stat, Xid, Zxid};
 use tokio::net::{TcpListener, TcpStream};
 
-use self::log::Log;
+pub(crate) use self::log::Log;
 use super::args::EchoArgs;
 use super::error::{BenchError, Result};
 use super::template::Payload;
@@ -42,7 +41,8 @@ pub(crate) fn run(args: &EchoArgs) -> Result<()> {
         "echo server on {address}, {} bytes of data in each answer\n",
         args.payload
     ));
-    let serving = Serving::new(args.payload, args.log.as_deref())?;
+    let log = args.log.as_deref().map(Log::open).transpose()?;
+    let serving = Serving::new(args.payload, log);
     serve(listener, &serving, args.threads).map_err(BenchError::io("serve"))
 }
 
@@ -55,15 +55,12 @@ pub(crate) struct Serving {
 }
 
 impl Serving {
-    /// So many bytes of data in each answer; a log in that directory, or none.
-    ///
-    /// # Errors
-    /// The log cannot be created.
-    pub(crate) fn new(payload: u32, log: Option<&Path>) -> Result<Self> {
-        Ok(Self {
+    /// So many bytes of data in each answer.
+    pub(crate) fn new(payload: u32, log: Option<Log>) -> Self {
+        Self {
             answers: Answers::new(payload),
-            log: log.map(Log::open).transpose()?,
-        })
+            log,
+        }
     }
 }
 

@@ -3,14 +3,13 @@
 mod report;
 
 use std::net::TcpListener;
-use std::path::Path;
 use std::process::ExitCode;
 use std::thread;
 
 use super::access::AccessArgs;
 use super::args::{FsyncArgs, Preallocate, ServersArgs, SuiteArgs, TurnsArgs};
 use super::compare::{self, Schedule, Side};
-use super::echo::{self, Serving};
+use super::echo::{self, Log, Serving};
 use super::error::{BenchError, Result};
 use super::fsync::FsyncResult;
 use super::load::{self, Load};
@@ -101,7 +100,7 @@ pub(crate) fn run(args: &SuiteArgs) -> Result<ExitCode> {
     let rows: Vec<Row> = loads.iter().enumerate().map(measure).collect();
     let filled = (args.znodes > 0).then(|| fill(args));
     let limits = Limits {
-        servers: loads.iter().filter_map(|load| limit(args, load)).collect(),
+        servers: at_the_limit(args, &loads),
         syncs: syncs(args, &rows),
     };
     let suite = Suite {
@@ -198,27 +197,38 @@ fn syncs(args: &SuiteArgs, rows: &[Row]) -> Vec<(&'static str, FsyncArgs, Result
 fn writes(load: &Load) -> Option<bool> {
     match (load.work, load.mix) {
         (Work::Requests, Mix::Get | Mix::Exists) => Some(false),
-        (Work::Requests, Mix::Set | Mix::Create | Mix::Mixed { .. }) | (Work::Storm, _) => {
-            Some(true)
-        }
+        (Work::Requests, Mix::Set | Mix::Create) | (Work::Storm, _) => Some(true),
+        // Of mixed requests a server may answer those in front of a write while that is synced.
         _ => None,
     }
 }
 
-/// A load at a server that does nothing, or nothing but sync: `None` if there is no such server for
-/// it, or no directory to sync in.
-fn limit(args: &SuiteArgs, load: &Load) -> Option<Row> {
-    let log = match writes(load)? {
-        true => Some(args.dir.as_deref()?),
-        false => None,
-    };
-    let load = *load;
-    let sides = at_the_limit(&args.turns, &load, log);
-    Some(Row { load, sides })
+/// The loads at a server that does nothing, or nothing but sync, as far as there is such a server for them
+/// and a directory to sync in.
+fn at_the_limit(args: &SuiteArgs, loads: &[Load]) -> Vec<Row> {
+    // One for all of them: a file stays until the process ends.
+    let mut log: Option<Log> = None;
+    let mut rows = Vec::new();
+    for load in loads {
+        let opened = match (writes(load), &args.dir) {
+            (Some(false), _) => Ok(None),
+            (Some(true), Some(dir)) => match log.clone() {
+                None => Log::open(dir).map(Some),
+                opened => Ok(opened),
+            },
+            _ => continue,
+        };
+        let sides = opened.and_then(|opened| {
+            log = opened.clone().or(log.take());
+            at_its_limit(&args.turns, load, opened)
+        });
+        rows.push(Row { load: *load, sides });
+    }
+    rows
 }
 
-fn at_the_limit(turns: &TurnsArgs, load: &Load, log: Option<&Path>) -> Result<Vec<Side>> {
-    let serving = Serving::new(load.payload, log)?;
+fn at_its_limit(turns: &TurnsArgs, load: &Load, log: Option<Log>) -> Result<Vec<Side>> {
+    let serving = Serving::new(load.payload, log);
     let listener = TcpListener::bind("127.0.0.1:0").map_err(BenchError::io("listen"))?;
     let address = listener.local_addr().map_err(BenchError::io("listen"))?;
     // It ends with the process.

@@ -123,10 +123,12 @@ impl Look {
                     is_seen => is_seen?,
                 };
                 page.position = position;
-                let found = match query.with_states || viewer.may_see_secrets() {
-                    _ if !is_seen => None,
-                    true => look.exported(change, query.with_states, viewer)?,
-                    false => Some(alone(change)),
+                let found = if !is_seen {
+                    None
+                } else if query.with_states || viewer.may_see_secrets() {
+                    look.exported(change, query.with_states, viewer)?
+                } else {
+                    Some(alone(change))
                 };
                 match found {
                     Some(result) => {

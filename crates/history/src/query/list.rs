@@ -8,6 +8,7 @@ use crate::files::segment::Segment;
 use crate::filter;
 use crate::limits::{FORMAT, PAGE_BLOCKS_MAX, PAGE_BYTES_MAX, PAGE_RESULTS_MAX, SUBTREE_KEYS_MAX};
 use crate::postings::{host, identity_key, path_key, session_key};
+use crate::query::memory::as_told_by;
 use crate::query::scan::{is_below, ranges_below};
 use crate::read::{Extent, Moment, Reader, Viewer, hide, shown};
 use crate::record::{Change, ExportedChange, Operation};
@@ -363,16 +364,9 @@ impl Look {
         after: Option<&crate::record::Znode>,
         viewer: &dyn Viewer,
     ) -> Result<bool> {
-        match after.or(before) {
+        let told = as_told_by(change);
+        match after.or(before).or(told.as_ref()) {
             Some(then) => self.may_see(&change.path, then, viewer),
-            // Of the ACL of then only what the change itself says is known.
-            None if change.acl.is_some() => {
-                let then = crate::record::Znode {
-                    acl: change.acl.clone(),
-                    ..crate::record::Znode::default()
-                };
-                self.may_see(&change.path, &then, viewer)
-            }
             // Whoever needs no ACL does not miss it.
             None => Ok(viewer.may_read(&change.path, &[])),
         }

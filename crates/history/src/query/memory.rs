@@ -127,11 +127,8 @@ impl Look {
 
     /// The znode after a change, or before it if it is gone.
     fn then(&self, change: &Change) -> Result<Option<Znode>> {
-        if change.acl.is_some() {
-            return Ok(Some(Znode {
-                acl: change.acl.clone(),
-                ..Znode::default()
-            }));
+        if let Some(told) = as_told_by(change) {
+            return Ok(Some(told));
         }
         if let Some(after) = self.znode(&change.path, change.position())? {
             return Ok(Some(after));
@@ -150,6 +147,15 @@ fn known_znode(found: Result<Option<Znode>>) -> Result<Option<Znode>> {
         Err(error) if is_unknown(&error) => Ok(None),
         other => other,
     }
+}
+
+/// The znode after a change with as much of it as readers are judged by, if the change itself says that.
+pub(super) fn as_told_by(change: &Change) -> Option<Znode> {
+    let acl = change.acl.clone()?;
+    Some(Znode {
+        acl: Some(acl),
+        ..Znode::default()
+    })
 }
 
 /// Whether the tree of that moment is not known.
