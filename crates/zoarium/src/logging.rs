@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use monitoring::log_levels::{LEVELS_BYTES_MAX, LOG_LEVELS};
 use monitoring::recent_log::RECENT_LOG;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::Signal;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::writer::MakeWriterExt;
 use tracing_subscriber::reload::Handle;
@@ -124,10 +124,13 @@ fn read(file: &Path) -> Result<String, String> {
 
 impl Logging {
     /// Puts the levels of the file into force at each SIGHUP, or those of the start without a file. Never ends.
-    pub(crate) async fn follow_signals(self) {
-        let Ok(mut hang_up) = signal(SignalKind::hangup()) else {
-            tracing::warn!("cannot listen for SIGHUP: it will stop this server");
-            return std::future::pending().await;
+    pub(crate) async fn follow(self, hang_up: io::Result<Signal>) {
+        let mut hang_up = match hang_up {
+            Ok(hang_up) => hang_up,
+            Err(error) => {
+                tracing::warn!(err = %error, "cannot listen for SIGHUP: it will stop this server");
+                return std::future::pending().await;
+            }
         };
         while hang_up.recv().await.is_some() {
             let levels = match &self.file {

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::net::{IpAddr, ToSocketAddrs};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
+use std::pin::pin;
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::time::Duration;
@@ -160,33 +161,77 @@ fn serve(config: Arc<Config>, logging: Logging) -> ExitCode {
             return ExitCode::from(1);
         }
     };
-    runtime.spawn(logging.follow_signals());
-    let code = runtime.block_on(serve_until_told(config));
+    let code = runtime.block_on(async {
+        // From here on they do not end the process, also while the data is loaded.
+        let signals = Signals::listen();
+        tokio::spawn(logging.follow(signals.hang_up));
+        serve_until_told(config, signals.stop, signals.quit).await
+    });
     runtime.shutdown_timeout(LEFT_BEHIND_MAX);
     code
 }
 
-async fn serve_until_told(config: Arc<Config>) -> ExitCode {
-    // From here on it does not end the process, also while the data is loaded.
-    let asked = signal(SignalKind::quit());
-    let server = match Server::start(config.clone()).await {
-        Ok(server) => server,
-        Err(StartError::Unsupported(error)) => return refuse(&error),
-        Err(error) => {
+/// Signals that stop the server, with their names.
+type Stop = [(&'static str, Signal); 2];
+
+/// What the process is told by signals.
+struct Signals {
+    stop: io::Result<Stop>,
+    quit: io::Result<Signal>,
+    hang_up: io::Result<Signal>,
+}
+
+impl Signals {
+    /// None of them ends the process by itself any more.
+    fn listen() -> Self {
+        let stop = || {
+            let terminate = signal(SignalKind::terminate())?;
+            let interrupt = signal(SignalKind::interrupt())?;
+            Ok([("SIGTERM", terminate), ("SIGINT", interrupt)])
+        };
+        Self {
+            stop: stop(),
+            quit: signal(SignalKind::quit()),
+            hang_up: signal(SignalKind::hangup()),
+        }
+    }
+}
+
+async fn serve_until_told(
+    config: Arc<Config>,
+    stop: io::Result<Stop>,
+    quit: io::Result<Signal>,
+) -> ExitCode {
+    let mut told = pin!(told_to_stop(stop));
+    // Data are loaded without a pause in which to hear of a signal: a task of its own has another thread.
+    let mut starting = tokio::spawn(Server::start(config.clone()));
+    let started = tokio::select! {
+        biased;
+        started = &mut starting => started,
+        name = &mut told => {
+            tracing::info!(signal = name, "stopped before it served");
+            return ExitCode::SUCCESS;
+        }
+    };
+    let server = match started {
+        Ok(Ok(server)) => server,
+        Ok(Err(StartError::Unsupported(error))) => return refuse(&error),
+        Ok(Err(error)) => {
             tracing::error!("{error}");
             eprintln!("zoarium: {error}");
             return ExitCode::from(error.exit_code());
         }
+        Err(panicked) => std::panic::resume_unwind(panicked.into_panic()),
     };
     println!("{}", ready_line(server.started(), &config));
     let watchdog = notify::ready().map(tokio::spawn);
     let code = tokio::select! {
-        name = told_to_stop() => {
+        name = told => {
             tracing::info!(signal = name, "stopping");
             0
         }
         code = server.failed() => code,
-        () = log_state_when_asked(&server, asked) => 0,
+        () = log_state_when_asked(&server, quit) => 0,
     };
     notify::stopping();
     if let Some(watchdog) = watchdog {
@@ -244,18 +289,14 @@ async fn log_state_when_asked(server: &Server, asked: io::Result<Signal>) {
     std::future::pending().await
 }
 
-async fn told_to_stop() -> &'static str {
-    let (terminate, interrupt) = (
-        signal(SignalKind::terminate()),
-        signal(SignalKind::interrupt()),
-    );
-    match (terminate, interrupt) {
-        (Ok(mut terminate), Ok(mut interrupt)) => tokio::select! {
-            _ = terminate.recv() => "SIGTERM",
-            _ = interrupt.recv() => "SIGINT",
+async fn told_to_stop(stop: io::Result<Stop>) -> &'static str {
+    match stop {
+        Ok([(one, mut first), (other, mut second)]) => tokio::select! {
+            _ = first.recv() => one,
+            _ = second.recv() => other,
         },
-        _ => {
-            tracing::error!("cannot listen for signals; only SIGKILL will stop this server");
+        Err(error) => {
+            tracing::error!(err = %error, "cannot listen for SIGTERM and SIGINT: either ends this server at once");
             std::future::pending().await
         }
     }

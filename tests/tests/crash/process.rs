@@ -1,16 +1,25 @@
 //! Processes: two of them on one directory, signals, the port of one that was killed.
 
+use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use client::Session;
 use proto::request::{Request, WriteRequest, flags};
 use proto::response::GetDataResponse;
+use rustix::fs::{CWD, Mode, mkfifoat};
+use rustix::process::Signal;
 use tests::requests::{create, get_data};
-use tests::{Flavour, RawSession, Server, ServerBuilder, StartFailure, or_skip};
+use tests::{
+    Flavour, Port, Process, RawSession, Server, ServerBuilder, StartFailure, or_skip, wait_for,
+    zoarium_binary,
+};
 
 /// The longest that a server here grants.
 const TIMEOUT_MS: i32 = 10_000;
+
+const LIMIT: Duration = Duration::from_secs(60);
 
 fn write(session: &mut RawSession, request: WriteRequest) {
     let answer = session.call(&Request::Write(request)).expect("an answer");
@@ -117,4 +126,36 @@ fn sigterm_ends_the_server_in_order_and_keeps_sessions() {
     for number in 0..answered {
         assert_eq!(load.take().expect("an answer").err, 0, "/n{number:06}");
     }
+}
+
+/// Nobody reads the pipe that is its audit log, so that it does not get beyond opening it.
+#[test]
+fn sigterm_ends_a_server_that_still_starts_in_order() {
+    let home = tempfile::tempdir().expect("make a directory");
+    let (config, pipe) = (home.path().join("zoo.cfg"), home.path().join("pipe"));
+    mkfifoat(CWD, &pipe, Mode::RWXU).expect("make a pipe with a name");
+    let builder = ServerBuilder::new(Flavour::Zoarium)
+        .setting("audit.enable", "true")
+        .setting("auditlog.file", &pipe.display().to_string());
+    let text = builder.zoo_cfg(Port::take().number(), &home.path().join("data"));
+    fs::write(&config, text).expect("write zoo.cfg");
+    let mut command = Command::new(zoarium_binary());
+    command.arg("server").arg(&config);
+    let mut process = Process::spawn(&mut command, &home.path().join("printed")).expect("start it");
+    wait_for("a server that hears of signals", LIMIT, || {
+        catches(process.id(), Signal::TERM).then_some(())
+    });
+    process.signal(Signal::TERM);
+    let status = process.wait(LIMIT).expect("an end after SIGTERM");
+    let printed = process.log();
+    assert_eq!(status.code(), Some(0), "{printed}");
+    assert!(printed.contains("stopped before it served"), "{printed}");
+}
+
+/// Whether the process does something of its own at this signal.
+fn catches(process: u32, signal: Signal) -> bool {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    caught.is_some_and(|mask| mask >> (signal.as_raw() - 1) & 1 == 1)
 }
