@@ -1,12 +1,16 @@
 //! Observers behind followers (`observerMasterPort`): both sides of that port, beside Apache
 //! ZooKeeper too.
 
+use proto::request::{Request, flags};
 use tests::Flavour::{Apache, Zoarium};
 use tests::ensemble::{Ensemble, EnsembleBuilder, Load, SETTLE_LIMIT, check};
-use tests::{Flavour, or_skip, wait_for};
+use tests::requests::create;
+use tests::{Flavour, RawSession, or_skip, wait_for};
 
 /// Writes of each writer that show that writing goes on.
 const PROGRESS: u64 = 30;
+/// Of sessions.
+const TIMEOUT_MS: i32 = 20_000;
 /// The one observer.
 const OBSERVER: u64 = 4;
 
@@ -55,6 +59,47 @@ fn observe_through_the_loss_of_the_master(voters: Flavour, observer: Flavour) {
     let report = load.finish();
     check::nothing_is_lost(&ensemble, &report);
     check::all_agree(&ensemble);
+}
+
+/// A client has given up its observer, which does not know it yet, and has come to the observer's master. Or
+/// it was the other way round, and it is at the observer for good: nobody can tell. What comes over the
+/// connection of which the master does not think that the client has it is not carried out, and ends it
+/// without a word, as a leader has it done when a session has moved; then the client comes again.
+fn a_session_that_has_moved_comes_back(observer: Flavour) {
+    let Some(ensemble) = ensemble(Zoarium, observer) else {
+        return;
+    };
+    ensemble.wait_until_all_serve();
+    let master = wait_for_master(&ensemble, None);
+    let address = |id: u64| ensemble.member(id).client_address().to_string();
+    let open = |id, continued: Option<&RawSession>| {
+        let continued = continued.map(|session| session.session().clone());
+        RawSession::open(&address(id), continued.as_ref(), TIMEOUT_MS).expect("a session")
+    };
+    let create = |session: &mut RawSession, path: &str| {
+        let request = Request::Write(create(path, "", flags::EPHEMERAL));
+        session.call(&request).map(|answer| answer.err)
+    };
+    let mut old = open(OBSERVER, None);
+    assert_eq!(create(&mut old, "/before").ok(), Some(0));
+    let mut moved = open(master, Some(&old));
+    assert_eq!(create(&mut moved, "/moved").ok(), Some(0));
+    let late = create(&mut old, "/late");
+    assert!(late.is_err(), "it is refused without an answer: {late:?}");
+    let mut back = open(OBSERVER, Some(&old));
+    assert_eq!(create(&mut back, "/late").ok(), Some(0), "it was not made");
+    assert!(create(&mut moved, "/later").is_err());
+    check::all_agree(&ensemble);
+}
+
+#[test]
+fn a_session_that_has_moved_comes_back_to_its_observer() {
+    a_session_that_has_moved_comes_back(Flavour::under_test());
+}
+
+#[test]
+fn a_session_that_has_moved_comes_back_to_its_java_observer() {
+    a_session_that_has_moved_comes_back(Apache);
 }
 
 #[test]

@@ -19,7 +19,8 @@ use proto::leader::LeaderPacket;
 use proto::learner::{LearnerRequest, Touch};
 use proto::mutant::{self, Mutant};
 use proto::request::{PathVersionRequest, Request};
-use proto::{OpCode, SessionId, Sid};
+use proto::txn::{Txn, TxnHeader, TxnRecord};
+use proto::{ErrorCode, OpCode, SessionId, Sid};
 use zab::Record;
 use zab::leader::{Action, LinkFault, LinkId};
 use zab::learner::Learner;
@@ -39,6 +40,16 @@ pub(crate) struct Observers {
     revalidations: VecDeque<(LinkId, Touch)>,
     /// Where sessions have come back that live.
     holders: HashMap<SessionId, Holder>,
+    /// Requests that came too late, until the leader has answered what is in their place.
+    refused: VecDeque<Refused>,
+}
+
+/// A request of an observer that must not be carried out.
+#[derive(Debug, Clone, Copy)]
+struct Refused {
+    link: LinkId,
+    session: SessionId,
+    cxid: i32,
 }
 
 /// Over what a session has come back last.
@@ -60,6 +71,34 @@ impl Observers {
     /// The session is over.
     pub(crate) fn forget(&mut self, session: SessionId) {
         self.holders.remove(&session);
+    }
+
+    /// The observer is gone, and what it has asked for.
+    fn forget_link(&mut self, link: LinkId) {
+        self.refused.retain(|refused| refused.link != link);
+    }
+
+    /// What an observer is told in place of the leader's answer to a [`refusal`]: that the session has
+    /// moved. Then it ends the connection, and a client that lives there comes back. It may: a client that
+    /// gave up a server is known there a little later, when it is served by the next one already
+    /// (ZOOKEEPER-710).
+    fn told_otherwise(&mut self, record: &TxnRecord) -> Option<(LinkId, TxnRecord)> {
+        let TxnHeader { session, cxid, .. } = record.header;
+        let is_it = |refused: &Refused| (refused.session, refused.cxid) == (session, cxid);
+        let at = self.refused.iter().position(is_it)?;
+        let Refused { link, .. } = self.refused.remove(at)?;
+        // The leader may have found something else, such as that the session is over.
+        let is_refusal = record.txn == Txn::error(ErrorCode::BadArguments);
+        let txn = Txn::error(ErrorCode::SessionMoved);
+        is_refusal.then(|| {
+            (
+                link,
+                TxnRecord {
+                    txn,
+                    ..record.clone()
+                },
+            )
+        })
     }
 
     /// Whether a request comes too late: its session has come back over another connection. Anybody may
@@ -109,6 +148,7 @@ impl<H: Host> Replica<H> {
             master: ObserverMaster::new(me, epoch, last, settings, turn.now.ms),
             revalidations: VecDeque::new(),
             holders: HashMap::new(),
+            refused: VecDeque::new(),
         });
     }
 
@@ -129,6 +169,9 @@ impl<H: Host> Replica<H> {
             }
             LearnerEvent::Closed { link } => {
                 self.with_observers(turn, |master, _, _, _| master.handle_closed(link));
+                if let Some((observers, _)) = serving(&mut self.role) {
+                    observers.forget_link(link);
+                }
                 self.is_view_stale = true;
             }
             LearnerEvent::SnapshotSent { link } => {
@@ -157,11 +200,24 @@ impl<H: Host> Replica<H> {
         designated_leader: Option<Sid>,
         turn: &mut Turn<'_, H>,
     ) {
-        if matches!(&self.role, Role::Learning(learning) if learning.observers.is_some()) {
-            self.with_observers(turn, |master, _, _, out| {
-                master.handle_committed(record, designated_leader, out);
-            });
-        }
+        let Some((observers, _)) = serving(&mut self.role) else {
+            return;
+        };
+        let otherwise = match observers.refused.is_empty() {
+            true => None,
+            false => self.told_otherwise(record),
+        };
+        self.with_observers(turn, |master, _, _, out| {
+            master.handle_committed(record, designated_leader, otherwise.as_ref(), out);
+        });
+    }
+
+    fn told_otherwise(&mut self, record: &Record) -> Option<(LinkId, Record)> {
+        // One that does not decode ends the role when it is applied.
+        let decoded = self.decode(record).ok()?;
+        let (observers, _) = serving(&mut self.role)?;
+        let (link, own) = observers.told_otherwise(&decoded)?;
+        Some((link, Record::new(record.zxid, own.to_bytes())))
     }
 
     /// The leader has answered an observer's `sync`.
@@ -260,18 +316,28 @@ impl<H: Host> Replica<H> {
         let Role::Learning(learning) = &mut self.role else {
             return;
         };
-        let observers = learning.observers.as_ref();
-        let holder = Holder::Observer(from);
-        let request = match observers.is_some_and(|of| of.is_late(request.session, op, holder)) {
-            true => {
-                tracing::debug!(session = %request.session, cxid = request.cxid, link = from.0, "a session has moved, its late request is refused");
-                refusal(request)
-            }
+        let Learning {
+            observers, learner, ..
+        } = &mut **learning;
+        let (Some(observers), Some(learner)) = (observers, learner) else {
+            return;
+        };
+        let LearnerRequest { session, cxid, .. } = request;
+        let is_late = observers.is_late(session, op, Holder::Observer(from));
+        let request = match is_late {
+            true => refusal(request),
             false => request,
         };
         let mut actions = Vec::new();
-        let learner = learning.learner.as_mut();
-        let is_sent = learner.is_some_and(|learner| learner.forward(request, &mut actions));
+        let is_sent = learner.forward(request, &mut actions);
+        if is_sent && is_late {
+            tracing::debug!(%session, cxid, link = from.0, "a session has moved, its late request is refused");
+            observers.refused.push_back(Refused {
+                link: from,
+                session,
+                cxid,
+            });
+        }
         if is_sent && op == OpCode::Sync {
             learning.syncs.push_back(SyncWaiter::Observer(from));
         }
@@ -302,9 +368,10 @@ fn serving(role: &mut Role) -> Option<(&mut Observers, &mut Learner)> {
     observers.as_mut().zip(learner.as_mut())
 }
 
-/// In the place of a request that must not be carried out: one that every leader answers by an error,
-/// since the root cannot be deleted. Without a transaction the observer would wait for its answer for
-/// ever.
+/// In the place of a request that must not be carried out: one that every leader answers by an error
+/// ([`ErrorCode::BadArguments`]), since the root cannot be deleted. Without a transaction the observer
+/// would wait for its answer for ever. A leader cannot be made to say that the session has moved: to it,
+/// the follower and its observers are one.
 fn refusal(request: LearnerRequest) -> LearnerRequest {
     let root = PathVersionRequest {
         path: Some("/".into()),

@@ -8,8 +8,9 @@ use std::rc::Rc;
 
 use bytes::Bytes;
 use config::membership::Membership;
+use jute::Encode;
 use proto::txn::{Txn, TxnHeader, TxnRecord};
-use proto::{Acl, Epoch, SessionId, Zxid};
+use proto::{Acl, Epoch, ErrorCode, SessionId, Zxid};
 use zab::Record;
 
 use crate::observed::decode;
@@ -21,6 +22,23 @@ pub(crate) struct Entry {
     pub(crate) epoch: Epoch,
     pub(crate) bytes: Bytes,
     pub(crate) txn: TxnRecord,
+}
+
+impl Entry {
+    /// Whether a server may have it so: as it was committed, or, of a request that came too late, with the
+    /// word that the session has moved in place of another error. So a follower tells its observer, and
+    /// either changes nothing.
+    pub(crate) fn is_told_by(&self, bytes: &Bytes) -> bool {
+        if self.bytes == *bytes {
+            return true;
+        }
+        let txn = Txn::error(ErrorCode::SessionMoved);
+        let moved = TxnRecord {
+            txn,
+            ..self.txn.clone()
+        };
+        self.txn.txn == Txn::error(ErrorCode::BadArguments) && moved.to_bytes() == *bytes
+    }
 }
 
 /// A znode at some time.

@@ -125,11 +125,12 @@ impl ObserverMaster {
     }
 
     /// The leader says that this is committed; `designated_leader` if it is a reconfiguration. To
-    /// be told in order, and once or twice.
+    /// be told in order, and once or twice. One observer may be told the same error by `otherwise`.
     pub fn handle_committed(
         &mut self,
         record: &Record,
         designated_leader: Option<Sid>,
+        otherwise: Option<&(LinkId, Record)>,
         out: &mut Vec<Action>,
     ) {
         if record.zxid <= self.last {
@@ -138,7 +139,8 @@ impl ObserverMaster {
         self.last = record.zxid;
         for (to, link) in &self.links {
             if link.is_forwarding() {
-                let Record { zxid, txn } = record.clone();
+                let own = otherwise.filter(|(of, _)| of == to);
+                let Record { zxid, txn } = own.map_or(record, |(_, own)| own).clone();
                 let packet = match designated_leader {
                     None => LeaderPacket::Inform { zxid, txn },
                     Some(designated_leader) => LeaderPacket::InformAndActivate {

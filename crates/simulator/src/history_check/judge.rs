@@ -45,7 +45,7 @@ fn is_complete(era: &Era, committed: &History) -> Held {
     for entry in wanted {
         match found.next() {
             Some((header, bytes)) if header.zxid == entry.zxid => {
-                if *bytes != entry.bytes {
+                if !entry.is_told_by(bytes) {
                     return Err(format!(
                         "another transaction {} than was committed",
                         entry.zxid

@@ -99,7 +99,7 @@ impl Follower {
     fn commit(&mut self, counter: u32, designated: Option<Sid>) -> Vec<String> {
         self.committed.push(record(counter));
         self.master
-            .handle_committed(&record(counter), designated, &mut self.out);
+            .handle_committed(&record(counter), designated, None, &mut self.out);
         self.lines()
     }
 }
@@ -341,7 +341,7 @@ fn replay(packets: Vec<Recorded>, config: &Bytes) -> Vec<LeaderPacket> {
                 LeaderPacket::Commit { zxid } => {
                     let record = proposals.iter().find(|record| record.zxid == zxid).unwrap();
                     committed.push(record.clone());
-                    master.handle_committed(record, None, &mut out);
+                    master.handle_committed(record, None, None, &mut out);
                 }
                 LeaderPacket::CommitAndActivate {
                     zxid,
@@ -349,7 +349,7 @@ fn replay(packets: Vec<Recorded>, config: &Bytes) -> Vec<LeaderPacket> {
                 } => {
                     let record = proposals.iter().find(|record| record.zxid == zxid).unwrap();
                     committed.push(record.clone());
-                    master.handle_committed(record, Some(designated_leader), &mut out);
+                    master.handle_committed(record, Some(designated_leader), None, &mut out);
                 }
                 LeaderPacket::Sync => master.handle_sync_done(LINK, &mut out),
                 LeaderPacket::Revalidate { session, is_valid } => {
