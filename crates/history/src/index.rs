@@ -18,7 +18,7 @@ use proto::txn::{TxnHeader, TxnRecord};
 
 use crate::error::{HistoryError, Result, io_error};
 use crate::expand::{Draft, Drafts, Ephemerals, Expander, LastAcl, Origin, hash_of, inline};
-use crate::files::rows::{Rows, SledRows, Writes, keys};
+use crate::files::rows::{Rows, SledRows, Writes, are_there, keys};
 use crate::files::segment::{self, Segment, SegmentWriter};
 use crate::files::sorted::{SortedWriter, Unsynced};
 use crate::filling::Filling;
@@ -95,7 +95,7 @@ impl Settings {
 
     /// Whether there is a history in the directory, whatever it is worth.
     pub fn is_there(&self) -> bool {
-        self.dir.join(ROWS_DIR).is_dir()
+        are_there(&self.dir.join(ROWS_DIR))
     }
 
     /// Old changes are dropped by whole files, so these are small where little is kept.

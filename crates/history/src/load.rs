@@ -12,7 +12,7 @@ use prost::Message;
 
 use crate::error::{HistoryError, Result, io_error};
 use crate::expand::{Drafts, Ephemerals};
-use crate::files::rows::{Rows, SledRows, keys};
+use crate::files::rows::{Rows, SledRows, are_there, keys};
 use crate::files::segment::{self, Segment, SegmentWriter};
 use crate::files::sorted::SortedFile;
 use crate::filling::Filling;
@@ -41,7 +41,7 @@ impl Loaded {
     pub(crate) fn read(mut settings: Settings, use_of: Use) -> Result<Self> {
         let dir = settings.dir.clone();
         let rows_dir = dir.join(ROWS_DIR);
-        if !rows_dir.is_dir() {
+        if !are_there(&rows_dir) {
             return Err(HistoryError::Missing { path: dir });
         }
         let rows: Box<dyn Rows> = Box::new(SledRows::open(&rows_dir)?);

@@ -187,8 +187,8 @@ async fn a_disk_that_is_nearly_full_drops_the_history_first() {
 }
 
 /// Not what is free is small, but writes fail: a quota of the file system, say.
-#[tokio::test]
-async fn a_full_disk_takes_the_history_and_nothing_else() {
+/// Fills the disk for the files of the history whose paths contain this.
+async fn a_full_disk_takes_the_history(of: &str) {
     let Some(faults) = or_skip("a full disk", Faults::new()) else {
         return;
     };
@@ -197,7 +197,7 @@ async fn a_full_disk_takes_the_history_and_nothing_else() {
     };
     write(&site, "/t", 20).await;
     let dir = history_of(&site);
-    faults.fill_disk(1, "/history/");
+    faults.fill_disk(1, of);
     let client = site.client().await;
     let mut number = 0_u32;
     let deadline = Instant::now() + LIMIT;
@@ -226,6 +226,54 @@ async fn a_full_disk_takes_the_history_and_nothing_else() {
         found,
         21 + usize::try_from(number).expect("few").min(1000 - 21)
     );
+}
+
+#[tokio::test]
+async fn a_full_disk_takes_the_history_and_nothing_else() {
+    a_full_disk_takes_the_history("/history/").await;
+}
+
+/// The rows are written once a second, changes at once: the disk may be full in between.
+#[tokio::test]
+async fn a_disk_that_is_full_for_the_rows_of_the_index_only_takes_the_history_too() {
+    a_full_disk_takes_the_history("/history/index/").await;
+}
+
+#[tokio::test]
+async fn rows_of_the_index_that_cannot_be_synced_stop_the_history_until_they_can() {
+    let Some(faults) = or_skip("a disk that fails", Faults::new()) else {
+        return;
+    };
+    let Some(site) = Site::start_after(&[], Some(&faults.commands(1))) else {
+        return;
+    };
+    write(&site, "/t", 60).await;
+    faults.fail_syncs(1, "/history/index/");
+    let client = site.client().await;
+    let mut last = client.set_data("/t", "one", -1).await.expect("set");
+    wait_for("word of the failure", LIMIT, || {
+        let log = site.server.log();
+        log.contains("the change history stops for a while")
+            .then_some(())
+    });
+    faults.end_sync_faults(1);
+    last = client
+        .set_data("/t", "two", last.version)
+        .await
+        .expect("set");
+    site.wait_until_recorded(last.mzxid);
+    let told = told(&site, "/t");
+    let told: Vec<Value> = serde_json::from_str(&told).expect("JSON");
+    assert_eq!(told.len(), 64, "sixty children, a create and three writes");
+    let opened = site
+        .server
+        .log()
+        .matches("the change history is open")
+        .count();
+    assert!(opened > 1, "the same history was opened again");
+    assert!(!site.server.log().contains("made again"));
+    let aside = history_of(&site).with_extension("aside");
+    assert!(!aside.exists() && !history_of(&site).join("index.left").exists());
 }
 
 #[tokio::test]

@@ -2,7 +2,10 @@
 //!
 //! [`Rows`] is all that the history knows of the store below it. What ships is [`SledRows`].
 
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use crate::error::{HistoryError, Result, io_error};
 
@@ -29,35 +32,130 @@ const LEAF_ROWS: usize = 128;
 /// For all leaves that are read.
 const CACHE_BYTES: usize = 1 << 20;
 
+/// Instances of sled that may be left behind before it is not opened again: each holds some 100 open files.
+const LEFT_MAX: usize = 4;
+/// How many this process has left behind.
+static LEFT: AtomicUsize = AtomicUsize::new(0);
+
 /// Rows in sled.
 ///
 /// Each value has a checksum of key and value in front (crc32): what sled hands out is believed no
 /// more than what any other file holds.
+///
+/// After an error sled must not even be dropped: it flushes then, and a flush waits for the one before
+/// it, for ever if that has failed. So it is left behind, with its threads, files and the lock on its
+/// directory; that gets another name, and [`SledRows::open`] goes on with a copy.
 pub(crate) struct SledRows {
-    db: sled::Db<LEAF_ROWS>,
+    /// `None` from the end on.
+    db: Option<sled::Db<LEAF_ROWS>>,
     path: PathBuf,
+    has_failed: AtomicBool,
 }
 
 impl SledRows {
     /// Opens the directory; makes it if it is not there.
     pub(crate) fn open(path: &Path) -> Result<Self> {
+        if LEFT.load(Ordering::Relaxed) >= LEFT_MAX {
+            let error = io::Error::other(format!(
+                "it could not be written {LEFT_MAX} times; mend the disk and restart the server"
+            ));
+            return Err(io_error("use the index", path)(error));
+        }
+        take_back(path)?;
         let mut config = sled::Config::new()
             .path(path)
             .cache_capacity_bytes(CACHE_BYTES);
         // Only when what the rows point to is on disk.
         config.flush_every_ms = None;
         Ok(Self {
-            db: config.open().map_err(opening(path))?,
+            db: Some(config.open().map_err(opening(path))?),
             path: path.to_path_buf(),
+            has_failed: AtomicBool::new(false),
         })
+    }
+
+    fn ask<T>(&self, ask: impl FnOnce(&sled::Db<LEAF_ROWS>) -> io::Result<T>) -> Result<T> {
+        let closed = || io::Error::other("it is closed");
+        let answer = self.db.as_ref().ok_or_else(closed).and_then(ask);
+        answer.map_err(opening(&self.path))
+    }
+
+    fn change(&self, change: impl FnOnce(&sled::Db<LEAF_ROWS>) -> io::Result<()>) -> Result<()> {
+        let changed = self.ask(change);
+        if changed.is_err() {
+            self.has_failed.store(true, Ordering::Relaxed);
+        }
+        changed
     }
 }
 
+impl Drop for SledRows {
+    fn drop(&mut self) {
+        let has_failed = self.has_failed.load(Ordering::Relaxed) || self.sync().is_err();
+        let Some(db) = self.db.take_if(|_| has_failed) else {
+            return;
+        };
+        LEFT.fetch_add(1, Ordering::Relaxed);
+        std::mem::forget(db);
+        if let Err(error) = fs::rename(&self.path, left(&self.path)) {
+            tracing::debug!(err = %error, path = %self.path.display(), "cannot rename an index that has failed");
+        }
+    }
+}
+
+/// Where an index is whose instance of sled was left behind.
+fn left(path: &Path) -> PathBuf {
+    path.with_extension("left")
+}
+
+/// Whether there is an index, in use or left behind.
+pub(crate) fn are_there(path: &Path) -> bool {
+    path.is_dir() || left(path).is_dir()
+}
+
+/// A copy of what was left behind takes its place: files that nobody has open or locked.
+fn take_back(path: &Path) -> Result<()> {
+    let left = left(path);
+    if !left.is_dir() {
+        return Ok(());
+    }
+    let again = || {
+        if !path.is_dir() {
+            let copy = path.with_extension("copy");
+            if copy.is_dir() {
+                fs::remove_dir_all(&copy)?;
+            }
+            copy_below(&left, &copy)?;
+            fs::rename(&copy, path)?;
+            let dir = path.parent().unwrap_or(path);
+            fs::File::open(dir)?.sync_all()?;
+        }
+        fs::remove_dir_all(&left)
+    };
+    again().map_err(io_error("copy", &left))
+}
+
+/// Copies a directory, and syncs all of it.
+fn copy_below(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let target = to.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_below(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), &target)?;
+            fs::File::open(&target)?.sync_all()?;
+        }
+    }
+    fs::File::open(to)?.sync_all()
+}
+
 /// Damage shows as invalid data; another process that has it open as a lock that is held.
-fn opening(path: &Path) -> impl FnOnce(std::io::Error) -> HistoryError {
+fn opening(path: &Path) -> impl FnOnce(io::Error) -> HistoryError {
     let path = path.to_path_buf();
     move |error| match error.kind() {
-        std::io::ErrorKind::InvalidData | std::io::ErrorKind::UnexpectedEof => {
+        io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof => {
             HistoryError::damaged(&path, error.to_string())
         }
         _ => io_error("use the index", &path)(error),
@@ -74,8 +172,8 @@ fn checksum(key: &[u8], value: &[u8]) -> [u8; 4] {
 impl Rows for SledRows {
     fn scan(&self, prefix: u8) -> Result<Vec<(Vec<u8>, Vec<u8>)>> {
         let mut found = Vec::new();
-        for row in self.db.scan_prefix([prefix]) {
-            let (key, value) = row.map_err(opening(&self.path))?;
+        let rows: Vec<_> = self.ask(|db| db.scan_prefix([prefix]).collect())?;
+        for (key, value) in rows {
             let Some((crc, value)) = value.split_first_chunk() else {
                 return Err(HistoryError::damaged(&self.path, "a row is too short"));
             };
@@ -102,12 +200,11 @@ impl Rows for SledRows {
                 None => batch.remove(key),
             }
         }
-        self.db.apply_batch(batch).map_err(opening(&self.path))
+        self.change(|db| db.apply_batch(batch))
     }
 
     fn sync(&self) -> Result<()> {
-        self.db.flush().map_err(opening(&self.path))?;
-        Ok(())
+        self.change(|db| db.flush().map(drop))
     }
 
     fn bytes_on_disk(&self) -> u64 {
@@ -118,7 +215,7 @@ impl Rows for SledRows {
 /// Bytes that the files below a directory take up.
 pub(crate) fn bytes_below(dir: &Path) -> u64 {
     use std::os::unix::fs::MetadataExt;
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries
         .map(|entry| match entry.metadata() {
             Ok(meta) if meta.is_dir() => bytes_below(&entry.path()),
