@@ -7,7 +7,7 @@ use tests::ensemble::EnsembleBuilder;
 use tests::requests::{create, get_data, set_data};
 use tests::{Flavour, or_skip};
 
-use crate::{open, write};
+use crate::sessions::{open, write};
 
 /// Rounds of write, sync, read in flight at the same time.
 const ROUNDS: usize = 100;

@@ -12,7 +12,7 @@ use fastrand::Rng;
 use tests::ensemble::{Ensemble, EnsembleBuilder, Load, LoadSettings, check};
 use tests::{Flavour, or_skip, wait_until};
 
-use crate::PROGRESS;
+use crate::faults::PROGRESS;
 
 /// Between two looks at everything: all is healed then, and what was written is compared.
 const ROUND: Duration = Duration::from_secs(50);

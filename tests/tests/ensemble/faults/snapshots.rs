@@ -9,7 +9,7 @@ use tests::ensemble::{Ensemble, check};
 use tests::requests::create;
 use tests::{Faults, Flavour, RawSession, or_skip, wait_for};
 
-use crate::{LIMIT, led_by_3, three};
+use crate::faults::{LIMIT, led_by_3, three};
 
 const WHAT: &str = "a snapshot that outlives its role";
 /// Transactions between two snapshots, give or take a half.

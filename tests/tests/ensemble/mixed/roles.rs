@@ -2,7 +2,7 @@
 
 use tests::ensemble::{EnsembleBuilder, Load, LoadSettings, Role, check};
 
-use crate::{PROGRESS, both_ways, led};
+use crate::mixed::{PROGRESS, both_ways, led};
 
 #[test]
 fn either_leads_the_others_followers_and_observers() {

@@ -9,7 +9,7 @@ use tests::ensemble::{Ensemble, EnsembleBuilder, Holders};
 use tests::requests::{create, get_data};
 use tests::{Flavour, RawSession, wait_for};
 
-use crate::{both_ways, led, ours};
+use crate::mixed::{both_ways, led, ours};
 
 /// A session's shortest life here.
 const SHORT_MS: i32 = 2000;

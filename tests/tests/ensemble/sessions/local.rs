@@ -8,7 +8,7 @@ use tests::ensemble::{Ensemble, EnsembleBuilder, Role};
 use tests::requests::{create, create_with, get_data, multi};
 use tests::{Flavour, RawSession, or_skip, wait_for};
 
-use crate::{LIMIT, codes, open, try_open, write};
+use crate::sessions::{LIMIT, codes, open, try_open, write};
 
 /// A session's shortest life here, ms.
 const SHORT_MS: i32 = 2000;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tests::ensemble::{Ensemble, EnsembleBuilder, Load, check};
 use tests::{Flavour, or_skip};
 
-use crate::{PROGRESS, three};
+use crate::faults::{PROGRESS, three};
 
 const WHAT: &str = "members without data";
 /// Longer than an election among those that have votes takes.

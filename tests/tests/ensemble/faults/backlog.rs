@@ -7,7 +7,7 @@ use tests::ensemble::{Ensemble, check};
 use tests::requests::{create, get_data, set_data};
 use tests::{Flavour, RawSession, or_skip};
 
-use crate::{OBSERVER, led_by_3, three, with_observer};
+use crate::faults::{OBSERVER, led_by_3, three, with_observer};
 
 const WHAT: &str = "disks that stand still";
 const LOGS: &str = "/log.";

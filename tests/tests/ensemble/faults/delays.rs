@@ -7,7 +7,7 @@ use std::time::Duration;
 use tests::ensemble::{Ensemble, EnsembleBuilder, Load, check};
 use tests::{Flavour, Port, or_skip, wait_for};
 
-use crate::{LIMIT, PROGRESS, three};
+use crate::faults::{LIMIT, PROGRESS, three};
 
 /// Delays are random up to their limit, so this one, of 11 days, is never over.
 const ENDLESS_MS: &str = "1000000000";

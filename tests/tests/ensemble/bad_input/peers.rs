@@ -8,11 +8,11 @@ use fastrand::Rng;
 use tests::ensemble::{Ensemble, EnsembleBuilder, Load, check};
 use tests::{Flavour, or_skip, wait_for};
 
-use crate::words::{
+use crate::bad_input::words::{
     ACK, ACKEPOCH, Bytes, FOLLOWERINFO, HANDSHAKE, LEADERINFO, OBSERVERINFO, PING, PROPOSAL,
     REQUEST, REVALIDATE, handshake, learner_info, notification, packet,
 };
-use crate::{PROGRESS, ours};
+use crate::bad_input::{PROGRESS, ours};
 
 /// Longer than the time that a peer has for a handshake, a packet or an answer here.
 const CLOSED_WITHIN: Duration = Duration::from_secs(20);

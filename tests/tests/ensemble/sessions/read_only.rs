@@ -7,7 +7,7 @@ use tests::ensemble::{Ensemble, EnsembleBuilder, Role};
 use tests::requests::{create, get_data, multi, set_data};
 use tests::{Flavour, RawSession, or_skip, wait_for};
 
-use crate::{LIMIT, LONG_MS, open, try_open, write};
+use crate::sessions::{LIMIT, LONG_MS, open, try_open, write};
 
 /// More than `globalOutstandingLimit` is.
 const REFUSALS: usize = 2500;

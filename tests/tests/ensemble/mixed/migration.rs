@@ -6,7 +6,7 @@ use std::time::Duration;
 use tests::ensemble::{Ensemble, EnsembleBuilder, Holders, Load, LoadReport, check};
 use tests::{Flavour, or_skip, wait_for, workspace_root};
 
-use crate::{PROGRESS, ours};
+use crate::mixed::{PROGRESS, ours};
 
 const LIMIT: Duration = Duration::from_secs(60);
 

@@ -3,7 +3,7 @@
 use tests::Flavour;
 use tests::ensemble::{EnsembleBuilder, Load, check};
 
-use crate::{PROGRESS, led, ours};
+use crate::mixed::{PROGRESS, led, ours};
 
 #[test]
 fn a_server_of_3_8_follows_and_leads_ours() {

@@ -11,7 +11,7 @@ use tests::ensemble::{Ensemble, EnsembleBuilder, Holders, Load, check};
 use tests::requests::{create, get_data, set_data};
 use tests::{Faults, Flavour, RawSession, or_skip, wait_for};
 
-use crate::{LIMIT, PROGRESS, led_by_3, three};
+use crate::faults::{LIMIT, PROGRESS, led_by_3, three};
 
 const WHAT: &str = "clocks that jump";
 const HOUR_S: i64 = 3600;

@@ -3,7 +3,7 @@
 use tests::Flavour;
 use tests::ensemble::{Ensemble, Load, check};
 
-use crate::{PROGRESS, led, ours};
+use crate::mixed::{PROGRESS, led, ours};
 
 /// Leaders are killed until each kind took over from the other one, at most so often.
 const KILLS_MAX: usize = 12;

@@ -2,7 +2,7 @@
 
 use tests::ensemble::{Change, Duty, EnsembleBuilder, Load, check};
 
-use crate::{PROGRESS, both_ways, led};
+use crate::mixed::{PROGRESS, both_ways, led};
 
 #[test]
 fn members_of_either_kind_join_and_leave_whoever_leads() {

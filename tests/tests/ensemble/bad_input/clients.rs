@@ -13,7 +13,7 @@ use tests::ensemble::{Ensemble, EnsembleBuilder, Load, check};
 use tests::requests::create;
 use tests::{Flavour, RawSession, or_skip};
 
-use crate::{PROGRESS, ours};
+use crate::bad_input::{PROGRESS, ours};
 
 /// Longer than any answer takes.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -7,7 +7,7 @@ use tests::ensemble::{Ensemble, EnsembleBuilder, Load, check};
 use tests::requests::create;
 use tests::{Flavour, RawSession, wait_for};
 
-use crate::{PROGRESS, both_ways, led};
+use crate::mixed::{PROGRESS, both_ways, led};
 
 /// Transactions that a leader keeps in memory for learners that were away; Java takes no less.
 const IN_MEMORY: usize = 500;

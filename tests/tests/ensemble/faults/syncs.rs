@@ -8,7 +8,7 @@ use tests::ensemble::{Ensemble, Holders, Load, check};
 use tests::requests::{create, get_data};
 use tests::{Faults, Flavour, RawSession, ServerBuilder, or_skip, wait_for, wait_until};
 
-use crate::{LIMIT, OBSERVER, PROGRESS, led_by_3, three, with_observer};
+use crate::faults::{LIMIT, OBSERVER, PROGRESS, led_by_3, three, with_observer};
 
 const WHAT: &str = "disks that do not sync";
 /// What every path of a transaction log contains.
