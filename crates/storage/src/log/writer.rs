@@ -76,7 +76,7 @@ pub struct Committed {
 /// Zeros written ahead of the records, so that most syncs find their blocks allocated and
 /// initialised and have no file-system journal to wait for. The sync that takes them along takes
 /// longer by them, and its group waits: few at a time, more only for groups that would use them up
-/// at once.
+/// at once. A group above the most of them waits for its own bytes, and gets none.
 const ZEROS_AHEAD_BYTES: RangeInclusive<u64> = 128 << 10..=512 << 10;
 /// Groups of the present size that the zeros should last for.
 const ZEROS_AHEAD_GROUPS: u64 = 4;
@@ -408,8 +408,11 @@ impl<F: DiskFile> OpenLog<F> {
         }
         let group_end = self.position + group_bytes as u64;
         if settings.force_sync && padding.is_enabled() && group_end > self.zeroed {
-            let ahead = ZEROS_AHEAD_GROUPS * group_bytes as u64;
-            let ahead = ahead.clamp(*ZEROS_AHEAD_BYTES.start(), *ZEROS_AHEAD_BYTES.end());
+            let (least, most) = ZEROS_AHEAD_BYTES.into_inner();
+            let ahead = match group_bytes as u64 {
+                bytes if bytes > most => 0,
+                bytes => (ZEROS_AHEAD_GROUPS * bytes).clamp(least, most),
+            };
             let end = (group_end + ahead).min(self.size);
             if end > group_end {
                 zeros.resize(usize::try_from(end - group_end).unwrap_or(0), 0);
