@@ -13,7 +13,9 @@ use std::time::Duration;
 
 use config::{Config, ConfigError, Notice, NoticeLevel, Surroundings, SystemProperties};
 use server::{Server, StartError, Started};
+use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::task::spawn_blocking;
 
 use crate::logging::{self, DEFAULT_LEVELS, LogArgs, Logging};
 use crate::notify;
@@ -203,8 +205,9 @@ async fn serve_until_told(
     quit: io::Result<Signal>,
 ) -> ExitCode {
     let mut told = pin!(told_to_stop(stop));
-    // Data are loaded without a pause in which to hear of a signal: a task of its own has another thread.
-    let mut starting = tokio::spawn(Server::start(config.clone()));
+    // Data are loaded without a pause. On a thread of its own that keeps none from hearing of a signal.
+    let (runtime, loading) = (Handle::current(), config.clone());
+    let mut starting = spawn_blocking(move || runtime.block_on(Server::start(loading)));
     let started = tokio::select! {
         biased;
         started = &mut starting => started,
