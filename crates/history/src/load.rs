@@ -157,7 +157,8 @@ impl Loaded {
 }
 
 impl Reader {
-    /// Reads the history of a server that does not run, as it was at its last checkpoint.
+    /// Reads the history of a server that does not run, as it was at its last checkpoint. An index that the
+    /// server has left behind after a failure is made usable first, as the server does at its next start.
     ///
     /// # Errors
     /// [`HistoryError::Missing`] if there is none, and as for [`Index::open`]. That of a server that
@@ -173,7 +174,7 @@ impl Reader {
 pub(crate) enum Use {
     /// Files of no use are removed, and the patterns must be those of the settings.
     Write,
-    /// Files stay as they are.
+    /// Files stay as they are, but for an index that was left behind: a copy takes its place.
     ReadOnly,
 }
 

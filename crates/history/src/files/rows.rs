@@ -2,10 +2,14 @@
 //!
 //! [`Rows`] is all that the history knows of the store below it. What ships is [`SledRows`].
 
+use std::collections::HashMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
 
 use crate::error::{HistoryError, Result, io_error};
 
@@ -32,10 +36,11 @@ const LEAF_ROWS: usize = 128;
 /// For all leaves that are read.
 const CACHE_BYTES: usize = 1 << 20;
 
-/// Instances of sled that may be left behind before it is not opened again: each holds some 100 open files.
+/// Instances of sled that may be left behind in a directory before it is not opened again: each holds some 100 open
+/// files.
 const LEFT_MAX: usize = 4;
-/// How many this process has left behind.
-static LEFT: AtomicUsize = AtomicUsize::new(0);
+/// How many this process has left behind in which directory.
+static LEFT: LazyLock<Mutex<HashMap<PathBuf, usize>>> = LazyLock::new(Mutex::default);
 
 /// Rows in sled.
 ///
@@ -55,7 +60,7 @@ pub(crate) struct SledRows {
 impl SledRows {
     /// Opens the directory; makes it if it is not there.
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        if LEFT.load(Ordering::Relaxed) >= LEFT_MAX {
+        if LEFT.lock().get(path).is_some_and(|left| *left >= LEFT_MAX) {
             let error = io::Error::other(format!(
                 "it could not be written {LEFT_MAX} times; mend the disk and restart the server"
             ));
@@ -95,7 +100,7 @@ impl Drop for SledRows {
         let Some(db) = self.db.take_if(|_| has_failed) else {
             return;
         };
-        LEFT.fetch_add(1, Ordering::Relaxed);
+        *LEFT.lock().entry(self.path.clone()).or_default() += 1;
         std::mem::forget(db);
         if let Err(error) = fs::rename(&self.path, left(&self.path)) {
             tracing::debug!(err = %error, path = %self.path.display(), "cannot rename an index that has failed");
@@ -256,5 +261,23 @@ pub(crate) mod keys {
         let mut key = vec![EPHEMERAL];
         key.extend_from_slice(path.as_bytes());
         key
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_that_failed_too_often_closes_no_other() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (bad, good) = (dir.path().join("bad"), dir.path().join("good"));
+        for _ in 0..LEFT_MAX {
+            let rows = SledRows::open(&bad).expect("it opens");
+            rows.has_failed.store(true, Ordering::Relaxed);
+        }
+        let refused = SledRows::open(&bad).err().expect("it stays closed");
+        assert!(refused.to_string().contains("4 times"), "{refused}");
+        SledRows::open(&good).expect("nothing is wrong there");
     }
 }
