@@ -70,6 +70,7 @@ impl Checks {
             record_bytes_max: plan.features.record_bytes_max,
             enforces_quota: plan.features.enforces_quota,
             has_wrong_clocks: plan.has_wrong_clocks,
+            history: History::new(plan),
             ..Self::default()
         }
     }

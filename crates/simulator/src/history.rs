@@ -10,10 +10,12 @@ use bytes::Bytes;
 use config::membership::Membership;
 use jute::Encode;
 use proto::txn::{Txn, TxnHeader, TxnRecord};
-use proto::{Acl, Epoch, ErrorCode, SessionId, Zxid};
+use proto::{Acl, Epoch, ErrorCode, SessionId, Sid, Zxid};
 use zab::Record;
 
+use crate::configured::sid_of;
 use crate::observed::decode;
+use crate::plan::Plan;
 
 #[derive(Debug)]
 pub(crate) struct Entry {
@@ -25,13 +27,9 @@ pub(crate) struct Entry {
 }
 
 impl Entry {
-    /// Whether a server may have it so: as it was committed, or, of a request that came too late, with the
-    /// word that the session has moved in place of another error. So a follower tells its observer, and
-    /// either changes nothing.
-    pub(crate) fn is_told_by(&self, bytes: &Bytes) -> bool {
-        if self.bytes == *bytes {
-            return true;
-        }
+    /// Whether this is it, but with the word that the session has moved in place of the error of a request
+    /// that came too late. So a follower tells its observer; either changes nothing.
+    fn is_told_as_moved(&self, bytes: &Bytes) -> bool {
         let txn = Txn::error(ErrorCode::SessionMoved);
         let moved = TxnRecord {
             txn,
@@ -81,9 +79,29 @@ pub(crate) struct History {
     nodes: BTreeMap<String, Node>,
     pub(crate) sessions: BTreeSet<SessionId>,
     ephemerals: BTreeMap<SessionId, BTreeSet<String>>,
+    /// Servers from this one on may be observers of a follower.
+    observers_from: Option<Sid>,
 }
 
 impl History {
+    pub(crate) fn new(plan: &Plan) -> Self {
+        let first = match plan.features.reconfigures {
+            true => 0,
+            false => plan.voters,
+        };
+        let has_them = plan.features.has_observer_masters;
+        Self {
+            observers_from: has_them.then(|| sid_of(first)),
+            ..Self::default()
+        }
+    }
+
+    /// Whether a server may have this in an entry's place: the same, or as an observer is told of it.
+    pub(crate) fn may_have(&self, sid: Sid, entry: &Entry, bytes: &Bytes) -> bool {
+        let is_behind_follower = self.observers_from.is_some_and(|first| sid >= first);
+        entry.bytes == *bytes || is_behind_follower && entry.is_told_as_moved(bytes)
+    }
+
     pub(crate) fn end(&self) -> Zxid {
         self.entries.last().map_or(Zxid::ZERO, |entry| entry.zxid)
     }

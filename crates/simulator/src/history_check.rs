@@ -170,7 +170,7 @@ impl Histories {
             }
             member.close();
             if let Some(recorded) = member.memory.get() {
-                let found = judge::judge(&recorded, committed);
+                let found = judge::judge(sid_of(*server), &recorded, committed);
                 let found = found.map_err(|how| format!("server {}: {how}", server + 1))?;
                 counts.recorded += found.recorded;
                 counts.missed += found.missed;

@@ -1,7 +1,7 @@
 //! What a history holds, against what was committed.
 
 use bytes::Bytes;
-use proto::Zxid;
+use proto::{Sid, Zxid};
 
 use super::Counts;
 use super::store::{Era, Recorded};
@@ -10,7 +10,7 @@ use crate::invariants::Held;
 
 /// Each era has every transaction behind its snapshot and nothing else, and the snapshot's znodes are
 /// what was there; between two eras is a gap that is known.
-pub(super) fn judge(recorded: &Recorded, committed: &History) -> Result<Counts, String> {
+pub(super) fn judge(sid: Sid, recorded: &Recorded, committed: &History) -> Result<Counts, String> {
     let mut counts = Counts::default();
     let mut head = Zxid::ZERO;
     for (number, era) in recorded.eras.iter().enumerate() {
@@ -23,7 +23,7 @@ pub(super) fn judge(recorded: &Recorded, committed: &History) -> Result<Counts, 
         if number > 0 {
             counts.missed += between(committed, head, begin).len();
         }
-        is_complete(era, committed)?;
+        is_complete(sid, era, committed)?;
         is_the_tree(era, committed)?;
         counts.recorded += era.txns.len();
         head = era.last();
@@ -39,13 +39,13 @@ fn between(committed: &History, from: Zxid, upto: Zxid) -> &[Entry] {
     &entries[begin..end.max(begin)]
 }
 
-fn is_complete(era: &Era, committed: &History) -> Held {
+fn is_complete(sid: Sid, era: &Era, committed: &History) -> Held {
     let wanted = between(committed, era.at.zxid, era.last());
     let mut found = era.txns.iter();
     for entry in wanted {
         match found.next() {
             Some((header, bytes)) if header.zxid == entry.zxid => {
-                if !entry.is_told_by(bytes) {
+                if !committed.may_have(sid, entry, bytes) {
                     return Err(format!(
                         "another transaction {} than was committed",
                         entry.zxid

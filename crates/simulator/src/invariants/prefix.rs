@@ -17,7 +17,7 @@ pub(crate) fn delivers(sid: Sid, record: &Record, last: Zxid, history: &History)
             "server {sid} delivers {zxid}, which was not committed"
         ));
     };
-    if !entry.is_told_by(&record.txn) {
+    if !history.may_have(sid, entry, &record.txn) {
         return Err(format!(
             "server {sid} delivers another {zxid} than was committed"
         ));
