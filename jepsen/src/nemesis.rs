@@ -12,6 +12,7 @@
 //! nothing to do has `"event":"none"` and no end.
 
 mod clock;
+mod deposed;
 mod disk;
 pub mod growth;
 mod members;
@@ -59,6 +60,8 @@ pub struct Kind {
     pub needs: &'static [Need],
     /// How long a fault lasts, ms.
     pub lasts_ms: Range<u64>,
+    /// At least so long after its end there is none of its kind, ms.
+    pub rests_ms: u64,
     make: fn() -> Box<dyn Nemesis>,
 }
 
@@ -86,6 +89,7 @@ pub const ALL: &[Kind] = &[
         what: "kill -9 of one member, a majority or all, and their start",
         needs: &[],
         lasts_ms: 300..5000,
+        rests_ms: 0,
         make: || Box::<processes::Kill>::default(),
     },
     Kind {
@@ -93,6 +97,7 @@ pub const ALL: &[Kind] = &[
         what: "SIGSTOP of one member or a majority, and SIGCONT",
         needs: &[],
         lasts_ms: 300..8000,
+        rests_ms: 0,
         make: || Box::<processes::Pause>::default(),
     },
     Kind {
@@ -100,13 +105,23 @@ pub const ALL: &[Kind] = &[
         what: "cuts: halves, a bridge, a ring, one way, the leader alone",
         needs: &[Need::Network],
         lasts_ms: 1000..10_000,
+        rests_ms: 0,
         make: || Box::<partition::Partition>::default(),
+    },
+    Kind {
+        name: "deposed",
+        what: "the leader and all clients apart from the others, which clients reach once the leader is back",
+        needs: &[Need::Network],
+        lasts_ms: 3000..6000,
+        rests_ms: 4000,
+        make: || Box::<deposed::Deposed>::default(),
     },
     Kind {
         name: "links",
         what: "links that are slow, lose or repeat packets, or give them out of order",
         needs: &[Need::Network, Need::LinkShaping],
         lasts_ms: 1000..10_000,
+        rests_ms: 0,
         make: || Box::<partition::Links>::default(),
     },
     Kind {
@@ -114,6 +129,7 @@ pub const ALL: &[Kind] = &[
         what: "wall clocks of some members that jump, or stand still",
         needs: &[Need::Preload],
         lasts_ms: 500..6000,
+        rests_ms: 0,
         make: || Box::<clock::Clock>::default(),
     },
     Kind {
@@ -121,6 +137,7 @@ pub const ALL: &[Kind] = &[
         what: "syncs of one member that are slow, held, or fail",
         needs: &[Need::Preload],
         lasts_ms: 500..5000,
+        rests_ms: 0,
         make: || Box::<disk::Fsync>::default(),
     },
     Kind {
@@ -128,6 +145,7 @@ pub const ALL: &[Kind] = &[
         what: "kill -9 of one member, a majority or all, whose writes without a sync are gone",
         needs: &[Need::UnsyncedNotes],
         lasts_ms: 300..5000,
+        rests_ms: 0,
         make: || Box::<disk::Power>::default(),
     },
     Kind {
@@ -135,6 +153,7 @@ pub const ALL: &[Kind] = &[
         what: "no room for the log and snapshots of one member",
         needs: &[Need::Preload],
         lasts_ms: 500..5000,
+        rests_ms: 0,
         make: || Box::<disk::Full>::default(),
     },
     Kind {
@@ -142,6 +161,7 @@ pub const ALL: &[Kind] = &[
         what: "changed bytes in an old log or snapshot of one member that was stopped, where others are a quorum",
         needs: &[],
         lasts_ms: 2000..8000,
+        rests_ms: 0,
         make: || Box::<rot::Rot>::default(),
     },
     Kind {
@@ -149,6 +169,7 @@ pub const ALL: &[Kind] = &[
         what: "one member leaves by reconfig, and joins again",
         needs: &[],
         lasts_ms: 1000..8000,
+        rests_ms: 0,
         make: || Box::<members::Membership>::default(),
     },
     Kind {
@@ -156,6 +177,7 @@ pub const ALL: &[Kind] = &[
         what: "one member goes on as the other kind of server on the same directory, and back",
         needs: &[Need::Java],
         lasts_ms: 4000..12_000,
+        rests_ms: 0,
         make: || Box::<members::Upgrade>::default(),
     },
     Kind {
@@ -163,6 +185,7 @@ pub const ALL: &[Kind] = &[
         what: "growth from three to five members by files in the wrong order; takes five members",
         needs: &[],
         lasts_ms: 5000..12_000,
+        rests_ms: 0,
         make: || Box::<growth::Growth>::default(),
     },
 ];

@@ -35,7 +35,7 @@ pub fn plan(kinds: &[&Kind], length: Duration, seed: u64) -> Vec<Step> {
         let free = (0..kinds.len()).filter(|&kind| free_at[kind] <= now_ms);
         if let Some(kind) = rng.choice(free.collect::<Vec<_>>()) {
             let end_ms = (now_ms + rng.u64(kinds[kind].lasts_ms.clone())).min(length_ms);
-            free_at[kind] = end_ms + 1;
+            free_at[kind] = end_ms + 1 + kinds[kind].rests_ms;
             for (at_ms, is_begin) in [(now_ms, true), (end_ms, false)] {
                 steps.push(Step {
                     at: Duration::from_millis(at_ms),
@@ -56,7 +56,7 @@ pub fn plan(kinds: &[&Kind], length: Duration, seed: u64) -> Vec<Step> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nemesis::ALL;
+    use crate::nemesis::{ALL, by_name};
 
     fn steps(seed: u64) -> Vec<Step> {
         let kinds: Vec<&Kind> = ALL.iter().collect();
@@ -85,6 +85,15 @@ mod tests {
                 .enumerate()
                 .all(|(kind, _)| steps.iter().any(|s| s.kind == kind))
         );
+    }
+
+    #[test]
+    fn a_kind_that_rests_does_so_after_each_fault() {
+        let deposed = by_name("deposed").expect("there is one");
+        let steps = plan(&[deposed], Duration::from_secs(300), 9);
+        let rests = steps.windows(2).filter(|pair| pair[1].is_begin);
+        let shortest = rests.map(|pair| pair[1].at - pair[0].at).min();
+        assert!(shortest > Some(Duration::from_millis(deposed.rests_ms)));
     }
 
     #[test]

@@ -90,10 +90,9 @@ pub const ALL: &[Switch] = &[
         "SkipTruncate",
         "what a leader has cut off stays in the log",
         "set",
-        "partition",
+        "deposed",
         120,
-    )
-    .with_slow_clients(),
+    ),
     bug(
         "SyncAnsweredHere",
         "a follower answers a sync without its leader",

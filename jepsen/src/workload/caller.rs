@@ -75,6 +75,12 @@ impl Caller {
         &self.context
     }
 
+    /// From now on it has sessions with this member alone.
+    pub fn stay_with(&mut self, member: &str) {
+        self.client = None;
+        self.context.members = [member.to_owned()].into();
+    }
+
     /// Its first process number, which no other client has: it is in the names of what is its own.
     pub fn first(&self) -> u64 {
         self.context.process

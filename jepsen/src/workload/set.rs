@@ -127,13 +127,19 @@ impl Steps for Client {
     }
 
     async fn last(&mut self) {
-        let Some(session) = self.caller.session().await else {
-            return;
-        };
-        fresh(&session, TOP, self.caller.first()).await.ok();
-        let sets = session.get_children(TOP).await.unwrap_or_default();
-        for set in sets.iter().filter(|set| !set.starts_with(SCRATCH)) {
-            self.read(FINAL_READ, set).await;
+        // What one of them has and others have not was kept by it against its leader, or lost.
+        let members = self.caller.context().members.clone();
+        for member in members.iter() {
+            self.caller.close().await;
+            self.caller.stay_with(member);
+            let Some(session) = self.caller.session().await else {
+                return;
+            };
+            fresh(&session, TOP, self.caller.first()).await.ok();
+            let sets = session.get_children(TOP).await.unwrap_or_default();
+            for set in sets.iter().filter(|set| !set.starts_with(SCRATCH)) {
+                self.read(FINAL_READ, set).await;
+            }
         }
     }
 }

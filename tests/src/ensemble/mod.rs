@@ -34,7 +34,7 @@ pub use builder::EnsembleBuilder;
 pub use holders::Holders;
 pub use load::{Load, LoadReport, LoadSettings};
 pub use member::{Duty, Member, Role};
-pub use network::Network;
+pub use network::{Network, OUTSIDE};
 pub use reconfig::Change;
 pub use writer::{Known, WriterReport};
 

@@ -32,7 +32,7 @@ const NETWORKS: u8 = 200;
 /// Members' addresses come after those of the hub and of this process.
 const FIRST_MEMBER: u8 = 10;
 /// What stands for this process where a member's id would.
-const OUTSIDE: u64 = 0;
+pub const OUTSIDE: u64 = 0;
 
 /// A network for members 1 to some number, whole until it is cut.
 #[derive(Debug)]
@@ -241,7 +241,7 @@ impl Network {
         found.unwrap_or_else(|| panic!("member {id} is not of this network"))
     }
 
-    /// Drops from now on what `from` sends to `to`; 0 stands for this process.
+    /// Drops from now on what `from` sends to `to`; [`OUTSIDE`] stands for this process.
     pub fn cut_one_way(&mut self, from: u64, to: u64) {
         if self.cuts.insert((from, to)) {
             self.rule("add", from, to);
@@ -254,6 +254,19 @@ impl Network {
             for &other in right.iter().filter(|&&other| other != one) {
                 self.cut_one_way(one, other);
                 self.cut_one_way(other, one);
+            }
+        }
+    }
+
+    /// Lets through again what these send each other.
+    pub fn mend(&mut self, left: &[u64], right: &[u64]) {
+        for &one in left {
+            for &other in right {
+                for (from, to) in [(one, other), (other, one)] {
+                    if self.cuts.remove(&(from, to)) {
+                        self.rule("del", from, to);
+                    }
+                }
             }
         }
     }
