@@ -1,11 +1,14 @@
 //! Shows what a server does to the checks.
 
-use hosting::ToDisk;
+use hosting::{
+    Answered, Delivering as _, ServerState, ToAnswer, ToDisk, answer_sync, carry_out_effect,
+    deliver,
+};
 use jute::{Decode, Encode, Reader};
 use proto::learner::LearnerPacket;
 use proto::txn::{Txn, TxnRecord};
 use proto::{Epoch, SessionId, Sid, Zxid};
-use replica::{Applied, DiskOrder, Effect, Note, Port, Service, State};
+use replica::{Applied, DiskOrder, Effect, Host, Note, Port, Service, State, Ticket};
 use testkit::SimDisk;
 use tree::Tree;
 use zab::Record;
@@ -56,9 +59,12 @@ impl Observed {
         }
     }
 
-    /// This server, in sync with its leader, answers a sync.
-    pub(crate) fn syncs(&self, by: (SessionId, i32), last: Zxid, to: &mut Checks) {
-        to.syncs(self.sid, by, self.epoch, last);
+    /// This server answers a request of this session.
+    pub(crate) fn answers(&self, to: SessionId, what: &Answered, tree: &Tree, world: &mut World) {
+        if let Answered::Sync(Some(asked)) = what {
+            let (by, last) = ((to, asked.xid.0), tree.last_zxid());
+            world.checks.syncs(self.sid, by, self.epoch, last);
+        }
     }
 
     /// The replica wants this, with this on disk.
@@ -224,6 +230,44 @@ impl SimHost {
         };
         let sid = sid_of(self.process.server);
         self.world.checks.holds_back(sid, held_back);
+    }
+}
+
+/// What the replica wants is shown to the checks, and then carried out.
+impl Host for SimHost {
+    type State = ServerState;
+
+    fn effect(&mut self, effect: Effect) {
+        if self.ended.is_none() {
+            self.show_effect(&effect);
+            carry_out_effect(self, effect);
+        }
+    }
+
+    fn applying(&mut self, tree: &Tree, origin: Ticket) {
+        if let Some(connection) = self.clients.of(origin) {
+            self.answer(tree, &connection, ToAnswer::LeftOver);
+        }
+    }
+
+    fn applied(&mut self, tree: &Tree, applied: Applied<'_>) {
+        self.observed.applied(&applied, tree, &mut self.world);
+        let origin = applied.origin.and_then(|origin| self.clients.of(origin));
+        deliver(self, &mut Vec::new(), tree, applied, origin.as_ref());
+    }
+
+    fn established(&mut self, last: Zxid) {
+        self.observed.established(last, &mut self.world);
+    }
+
+    fn answer_sync(&mut self, tree: &Tree, ticket: Ticket) {
+        if let Some(connection) = self.clients.of(ticket) {
+            answer_sync(self, tree, &connection);
+        }
+    }
+
+    fn note(&mut self, note: Note<'_>) {
+        self.observed.note(&note, &mut self.world);
     }
 }
 

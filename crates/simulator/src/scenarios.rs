@@ -206,7 +206,13 @@ impl Ensemble {
                 ttl: -1,
             };
             self.with(process, |server| {
-                if server.state.tree().session_timeout_ms(WRITER).is_none() {
+                if server
+                    .host
+                    .state
+                    .tree()
+                    .session_timeout_ms(WRITER)
+                    .is_none()
+                {
                     propose(server, open);
                 }
                 propose(server, create);

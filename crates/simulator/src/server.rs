@@ -1,34 +1,120 @@
 //! One process of a server: hosts the replica that ships, and decides nothing.
 //!
-//! * `host` starts it from its disk and carries out effects, `disk` is the log thread and the snapshot
-//!   thread, `members` the connections to other servers, `clients` those of clients. They move bytes and
-//!   time; what they move is decided by the crates that ship.
+//! It starts from its disk and carries out effects; `disk` is the log thread and the snapshot thread,
+//! `members` the connections to other servers, `clients` those of clients. They move bytes and time; what
+//! they move is decided by the crates that ship. Between the replica and the host stand the checks
+//! ([`crate::observed`]).
 
 mod clients;
 mod disk;
-mod host;
 mod members;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use hosting::ServerState;
-use replica::{Replica, Turn};
+use hosting::{CarryingOut, DiskQueue, Registry, ServerState, StartFiles, StartSettings, Wanted};
+use recovery::recover_member;
+use replica::members::MemberLists;
+use replica::{DiskOrder, Input, Replica, Start, Turn};
+use session::SessionIds;
+use storage::{DataDirs, OpenOptions, SnapTrigger, StorageError};
+use testkit::SimDisk;
+use zab::Record;
 
-pub(crate) use clients::Waiting;
-pub(crate) use host::SimHost;
-
-use crate::network::{End, Heard, Port};
+use crate::configured::{SNAPSHOTS, config_of, dirs_of, history_settings, settings, sid_of};
+use crate::network::{End, Heard, Port, Process};
+use crate::observed::Observed;
 use crate::queue::{Event, Micros};
 use crate::world::World;
+use clients::Connection;
+pub(crate) use clients::Waiting;
+use disk::DiskWork;
+use members::Members;
 
 pub(crate) struct Server {
     pub(crate) replica: Replica<SimHost>,
-    pub(crate) state: Arc<ServerState>,
     pub(crate) host: SimHost,
     wake_at: Option<Micros>,
 }
 
+pub(crate) struct SimHost {
+    pub(crate) process: Process,
+    /// While it is lent to this process; a blank one otherwise.
+    pub(crate) world: World,
+    pub(crate) state: Arc<ServerState>,
+    /// What the replica is told next.
+    pub(crate) inputs: VecDeque<Input>,
+    pub(crate) disk: DiskWork,
+    pub(crate) members: Members,
+    pub(crate) clients: Registry<Connection>,
+    pub(crate) observed: Observed,
+    /// Why the process must end.
+    pub(crate) ended: Option<String>,
+}
+
 impl Server {
+    /// Starts a process on this disk; it does nothing before [`Server::begin`]. `may_be_empty`: an empty
+    /// directory is a new member's (`initialize`, or a first start).
+    pub(crate) fn boot(
+        process: Process,
+        may_be_empty: bool,
+        disk: &SimDisk,
+        world: &mut World,
+    ) -> Result<Self, String> {
+        let say = |error: StorageError| error.to_string();
+        let (server, plan) = (process.server, &world.plan);
+        let config = config_of(server, plan, disk)?;
+        let lists = MemberLists::new(&config).ok_or("no ensemble is configured")?;
+        let [data, log] = dirs_of(plan);
+        let files = StartFiles {
+            dirs: DataDirs::open(disk, data, log, OpenOptions::default()).map_err(say)?,
+            disk: Arc::new(disk.clone()),
+            history: history_settings(may_be_empty, plan),
+            snapshots: SNAPSHOTS,
+        };
+        let found = files.recover(recover_member).map_err(say)?;
+        let now_ms = world.now_ms();
+        let start = StartSettings {
+            tick_ms: plan.tick_ms,
+            // Another one at each start: the simulated clock never goes back.
+            session_ids: SessionIds::new(sid_of(server).0.to_be_bytes()[7], now_ms.cast_unsigned()),
+            lists: Some(lists),
+        };
+        let random = &mut world.random;
+        let trigger = || SnapTrigger::new(plan.snap_count, 0, random.any());
+        let started = files.begin(found, start, trigger, || now_ms).map_err(say)?;
+        let start = Start {
+            settings: settings(&config, plan),
+            member: started.member,
+            seed: world.random.any(),
+        };
+        let replica = Replica::new(start, &*started.state, world.clocks_of(server));
+        let mut server = Self {
+            replica: replica.map_err(|error| error.to_string())?,
+            host: SimHost {
+                process,
+                world: World::new(0, world.plan.clone(), false),
+                state: started.state,
+                inputs: VecDeque::new(),
+                observed: Observed::new(server, started.history.appended(), &world.plan),
+                disk: DiskWork {
+                    history: started.history,
+                    queue: DiskQueue::default(),
+                    at_work: None,
+                    snapshots: started.snapshots,
+                },
+                members: Members::default(),
+                clients: Registry::default(),
+                ended: None,
+            },
+            wake_at: None,
+        };
+        if started.is_due {
+            server.with(world, |server| server.host.request_snapshot(Wanted::Due));
+        }
+        Ok(server)
+    }
+
     /// Lends the world to this server for a step.
     pub(crate) fn with(&mut self, world: &mut World, step: impl FnOnce(&mut Self)) {
         std::mem::swap(&mut self.host.world, world);
@@ -37,12 +123,12 @@ impl Server {
     }
 
     fn turn(&mut self, step: impl FnOnce(&mut Replica<SimHost>, &mut Turn<'_, SimHost>)) {
-        let mut turn = Turn {
-            now: self.host.world.clocks_of(self.host.process.server),
-            state: &*self.state,
-            host: &mut self.host,
-        };
-        step(&mut self.replica, &mut turn);
+        let Self { replica, host, .. } = self;
+        let (now, state) = (
+            host.world.clocks_of(host.process.server),
+            &*host.state.clone(),
+        );
+        step(replica, &mut Turn { now, state, host });
     }
 
     /// The process has started.
@@ -96,5 +182,32 @@ impl Server {
             let process = self.host.process;
             self.host.world.queue.at(at, Event::Wake { process });
         }
+    }
+}
+
+/// It has no places for requests, and its operators look elsewhere.
+impl CarryingOut for SimHost {
+    type Connection = Connection;
+    type Links = Self;
+
+    fn registry(&self) -> &Registry<Connection> {
+        &self.clients
+    }
+
+    fn links(&mut self) -> Option<&mut Self> {
+        Some(self)
+    }
+
+    fn append(&mut self, record: Record) {
+        self.disk.queue.group.push(record);
+    }
+
+    fn flush_log(&mut self) {
+        self.start_order();
+    }
+
+    fn order(&mut self, order: DiskOrder) {
+        self.disk.queue.order(order, Vec::new);
+        self.start_order();
     }
 }

@@ -167,7 +167,7 @@ impl Ensemble {
                     .world
                     .checks
                     .history
-                    .end_of_tree(process.state.tree().last_zxid()),
+                    .end_of_tree(process.host.state.tree().last_zxid()),
             },
         };
         let servers: Vec<Standing> = self.machines.iter().map(standing).collect();
@@ -254,7 +254,10 @@ impl Ensemble {
             .iter()
             .filter_map(|machine| machine.process.as_deref())
         {
-            let (sid, tree) = (sid_of(process.host.process.server), process.state.tree());
+            let (sid, tree) = (
+                sid_of(process.host.process.server),
+                process.host.state.tree(),
+            );
             checks.serves(sid, tree.last_zxid(), &tree);
             let held = ephemerals::at_the_end(sid, &tree, &checks.history);
             checks.hold(ephemerals::NAME, held);

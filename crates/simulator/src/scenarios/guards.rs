@@ -295,8 +295,8 @@ fn upgrade_waits(ensemble: &mut Ensemble) {
     let Some(process) = ensemble.process(2) else {
         return;
     };
-    let is_there = process.state.tree().session_timeout_ms(MOVING) == Some(timeout_ms);
-    let mut sessions = process.state.sessions();
+    let is_there = process.host.state.tree().session_timeout_ms(MOVING) == Some(timeout_ms);
+    let mut sessions = process.host.state.sessions();
     let may_write =
         |sessions: &mut Sessions, link: LinkId| sessions.check(MOVING, Owner(link.0)).is_ok();
     let may = [old, new].map(|link| may_write(&mut sessions, link));

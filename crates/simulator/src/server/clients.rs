@@ -20,7 +20,7 @@ use replica::{ClientRequest, Input, State, SyncRequest, Ticket};
 use tree::auth::ip_id;
 use tree::{Tree, WatcherId};
 
-use super::host::SimHost;
+use super::SimHost;
 use crate::configured::{CLIENT_ADDRESS, connection_rules, handshake_rules};
 use crate::network::{Heard, Message};
 use crate::pace;
@@ -36,17 +36,6 @@ pub(crate) struct Waiting {
     is_greeted: bool,
     /// Whether its turn is to come.
     is_scheduled: bool,
-}
-
-impl Waiting {
-    fn new() -> Self {
-        Self {
-            client: ClientConnection::new([ip_id(CLIENT_ADDRESS)].into()),
-            incoming: VecDeque::new(),
-            is_greeted: false,
-            is_scheduled: false,
-        }
-    }
 }
 
 /// All are looked at behind each turn.
@@ -95,7 +84,13 @@ impl SimHost {
     pub(super) fn hear_client(&mut self, number: u64, heard: Heard) {
         match (heard, self.clients.of(Ticket(number))) {
             (Heard::Accepted, _) => {
-                let connection = Connection::new(WatcherId(number), Waiting::new());
+                let waiting = Waiting {
+                    client: ClientConnection::new([ip_id(CLIENT_ADDRESS)].into()),
+                    incoming: VecDeque::new(),
+                    is_greeted: false,
+                    is_scheduled: false,
+                };
+                let connection = Connection::new(WatcherId(number), waiting);
                 self.clients.insert(Arc::new(connection));
             }
             (Heard::Closed, Some(connection)) => self.forget_client(&connection),
@@ -132,10 +127,7 @@ impl SimHost {
         let is_greeted = std::mem::replace(&mut connection.lock().is_greeted, true);
         let goes_on = match is_greeted {
             true => self.take_request(connection, frame),
-            false => {
-                let request = ConnectRequest::decode(&mut Reader::new(frame));
-                request.is_ok_and(|request| self.handshake(connection, &request))
-            }
+            false => self.handshake(connection, frame),
         };
         if !goes_on {
             connection.close();
@@ -190,10 +182,12 @@ impl SimHost {
         }
     }
 
-    fn handshake(&mut self, connection: &Connection, request: &ConnectRequest) -> bool {
+    fn handshake(&mut self, connection: &Connection, frame: Bytes) -> bool {
         let (state, now_ms) = (&self.state, self.world.now_ms());
         let rules = handshake_rules(&self.world.plan, self.clients.service());
-        let Ok(handshake) = judge_handshake(&rules, request, state, connection) else {
+        let request = ConnectRequest::decode(&mut Reader::new(frame)).ok();
+        let judge = |request| judge_handshake(&rules, &request, state, connection).ok();
+        let Some(handshake) = request.and_then(judge) else {
             return false;
         };
         match begin_session((state, &self.clients), connection, handshake, (0, now_ms)) {
@@ -226,11 +220,9 @@ impl Delivering for SimHost {
         });
         let requests = &mut Requests { state, inputs };
         let answered = what.carry_out(&responder, &mut connection.lock().client, paces, requests);
-        if let Answered::Sync(Some(asked)) = &answered {
-            let by = (connection.session(), asked.xid.0);
-            let checks = &mut self.world.checks;
-            self.observed.syncs(by, tree.last_zxid(), checks);
-        }
+        let session = connection.session();
+        self.observed
+            .answers(session, &answered, tree, &mut self.world);
         answered
     }
 

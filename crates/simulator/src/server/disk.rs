@@ -8,7 +8,7 @@ use storage::{StorageError, purge};
 use testkit::SimDisk;
 use zab::Record;
 
-use super::host::SimHost;
+use super::SimHost;
 use crate::configured::SNAPSHOTS_KEPT;
 use crate::member_files;
 use crate::world::Held;

@@ -19,7 +19,7 @@ use replica::elections::{ElectionEffect, ElectionInput};
 use storage::LogPages;
 use zab::leader::{LinkFault, LinkId};
 
-use super::host::SimHost;
+use super::SimHost;
 use crate::configured::{hello_of, index_of, server_at, sid_of, tree_settings};
 use crate::network::{Heard, Message, Patience, Port};
 use crate::pace::{self, BACKLOG_MAX, LINK_BOUNDS};
@@ -69,7 +69,7 @@ impl Members {
 }
 
 impl SimHost {
-    /// Something happened on a connection of elections.
+    /// On a connection of elections.
     pub(super) fn hear_election(&mut self, number: u64, heard: Heard) {
         let connection = ConnectionId(number);
         let input = match heard {
@@ -94,7 +94,7 @@ impl SimHost {
         self.inputs.push_back(Input::Election(input));
     }
 
-    /// Something happened on a connection to a learner, or to the leader.
+    /// On a connection to a learner, or to the leader.
     pub(super) fn hear_member(&mut self, port: replica::Port, number: u64, heard: Heard) {
         if matches!(heard, Heard::Accepted) {
             let of = LinkName::Learner(port, LinkId(number));
@@ -177,25 +177,19 @@ impl SimHost {
                 return self.continue_after(MS, to);
             }
             let (mut bytes, tree_bytes) = (Vec::new(), self.world.plan.chunk_bytes);
-            let Link {
-                writer,
-                queue,
-                reader,
-                ..
-            } = link;
-            let take = |bytes: &mut Vec<u8>| queue.take(bytes, || 0);
-            let Ok(next) = writer.next(&mut bytes, take, &*self.state, tree_bytes) else {
-                return self.lose_link(to);
-            };
-            let Some(piece) = next else {
-                return;
+            let take = |bytes: &mut Vec<u8>| link.queue.take(bytes, || 0);
+            let next = link.writer.next(&mut bytes, take, &*self.state, tree_bytes);
+            let piece = match next {
+                Ok(Some(piece)) => piece,
+                Ok(None) => return,
+                Err(_) => return self.lose_link(to),
             };
             let message = match piece {
                 Piece::End => return,
                 Piece::Packets { .. } | Piece::Head => Message::Packets(bytes.into()),
                 Piece::Tree(_) => Message::Tree(bytes.into(), false),
                 Piece::TreeEnd(_) => {
-                    self.inputs.push_back(reader.of().tree_sent());
+                    self.inputs.push_back(link.reader.of().tree_sent());
                     Message::Tree(bytes.into(), true)
                 }
             };
