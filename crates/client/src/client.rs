@@ -25,6 +25,7 @@ use crate::machine::{
 use crate::options::Options;
 use crate::protected::uuid;
 use crate::state::{State, WatchEvent};
+use crate::telling::{Listening, Teller};
 use crate::watch::{Watch, WatchStream};
 
 /// A session with a ZooKeeper ensemble. Clones share it.
@@ -61,7 +62,7 @@ pub struct Client {
 struct Shared {
     /// Weak, so that subscribers see the end of the channel when the driver is gone.
     events: broadcast::WeakSender<WatchEvent>,
-    state: watch::Receiver<State>,
+    state: Listening,
     session: Arc<Mutex<Session>>,
     chores: Arc<Chores>,
     chroot: Chroot,
@@ -96,7 +97,7 @@ impl Client {
         let accepted = &connection.accepted;
         let (commands, inbox) = mpsc::channel(COMMANDS_MAX);
         let (events, _) = broadcast::channel(EVENTS_MAX);
-        let (state, state_seen) = watch::channel(State::connected(hosts.current(), accepted));
+        let (state, state_seen) = Teller::new(State::connected(hosts.current(), accepted));
         let session = Arc::new(Mutex::new(accepted.session.clone()));
         let chores = Arc::<Chores>::default();
         let (leave, leaving) = oneshot::channel();
@@ -151,7 +152,7 @@ impl Client {
 
     /// How the session stands, now and later.
     pub fn state(&self) -> watch::Receiver<State> {
-        self.shared.state.clone()
+        self.shared.state.listen()
     }
 
     /// Events of all watches from now on, for tools that show what happens. An event is here before
@@ -318,7 +319,7 @@ impl Client {
     }
 
     pub(crate) fn describe(&self, op: OpCode, path: Option<Str>) -> Call {
-        let server = match &*self.shared.state.borrow() {
+        let server = match &*self.shared.state.now() {
             State::Connected { server, .. } => Arc::clone(server),
             _ => Arc::from("no server"),
         };
@@ -362,7 +363,7 @@ impl Client {
 
     /// Why nobody answers any more.
     fn ended(&self, op: OpCode) -> Error {
-        let state = self.shared.state.borrow();
+        let state = self.shared.state.now();
         state.refusal(op, self.session_id())
     }
 }

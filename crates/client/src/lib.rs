@@ -62,6 +62,7 @@ mod ops;
 mod options;
 mod protected;
 mod state;
+mod telling;
 mod watch;
 mod wire;
 

@@ -25,7 +25,7 @@ use bytes::Bytes;
 use parking_lot::Mutex;
 use proto::mutant::{self, Mutant};
 use proto::{OpCode, SessionId, Xid, Zxid};
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{broadcast, mpsc};
 
 use crate::chores::{Chore, Chores};
 use crate::error::{Error, LossReason, Result};
@@ -34,6 +34,7 @@ use crate::handshake::{Accepted, Handshake, Session};
 use crate::limits::{IN_FLIGHT_MAX, OUTBOUND_BYTES_MAX};
 use crate::options::Options;
 use crate::state::{State, WatchEvent};
+use crate::telling::Teller;
 
 pub(crate) use calls::Command;
 pub(crate) use hosts::Hosts;
@@ -65,7 +66,7 @@ pub(crate) struct Machine {
     /// Chores for the time of the next ping.
     later: Vec<Chore>,
     events: broadcast::Sender<WatchEvent>,
-    state: watch::Sender<State>,
+    state: Teller,
     /// The session as the handles see it.
     session: Arc<Mutex<Session>>,
     /// Whether the next handshake asks for a new session.
@@ -110,7 +111,7 @@ pub(crate) struct Ends {
     pub(crate) inbox: mpsc::Receiver<Command>,
     pub(crate) chores: Arc<Chores>,
     pub(crate) events: broadcast::Sender<WatchEvent>,
-    pub(crate) state: watch::Sender<State>,
+    pub(crate) state: Teller,
     pub(crate) session: Arc<Mutex<Session>>,
 }
 
@@ -210,7 +211,7 @@ impl Machine {
             // Nobody is left who could use a connection.
             _ if self.inbox.is_closed() && self.inbox.is_empty() => self.end(State::Closed),
             error => {
-                if *self.state.borrow() == State::Lost && self.refuse_waiting(&error) {
+                if self.state.is(&State::Lost) && self.refuse_waiting(&error) {
                     return self.end(State::Closed);
                 }
                 let until = now + self.hosts.handle_failed();
@@ -240,7 +241,7 @@ impl Machine {
         };
         self.restore(out);
         self.watches.handle_reconnect();
-        self.state.send_replace(connected);
+        self.state.tell(connected);
         while let Some(chore) = self.undone.pop_front() {
             self.send_chore(&mut link, chore, out, now);
         }
@@ -279,7 +280,7 @@ impl Machine {
         tracing::debug!(session = %self.session_id(), %reason, "connection lost");
         self.hosts.handle_lost();
         self.phase = Phase::Pausing { until: now };
-        self.state.send_replace(State::Reconnecting);
+        self.state.tell(State::Reconnecting);
         if self.inbox.is_closed() && self.inbox.is_empty() {
             self.end(State::Closed);
         }
@@ -332,7 +333,7 @@ impl Machine {
     /// The session may be over by now, and nobody can be asked.
     fn lose(&mut self) {
         tracing::info!(session = %self.session_id(), "no server reached for a session timeout");
-        self.state.send_replace(State::Lost);
+        self.state.tell(State::Lost);
         let last = Error::ConnectTimeout {
             server: self.hosts.current(),
             timeout_ms: self.timeout.as_millis(),
@@ -344,7 +345,7 @@ impl Machine {
 
     /// When the session is to be taken for lost, if that is still to come.
     fn lost_at(&self) -> Option<Duration> {
-        let is_reconnecting = *self.state.borrow() == State::Reconnecting;
+        let is_reconnecting = self.state.is(&State::Reconnecting);
         is_reconnecting.then_some(self.touched + self.timeout)
     }
 
@@ -367,7 +368,7 @@ impl Machine {
             .end(&State::Expired.refusal(OpCode::Ping, session));
         self.last_zxid = Zxid::ZERO;
         self.wants_new_session = true;
-        self.state.send_replace(State::Expired);
+        self.state.tell(State::Expired);
         self.phase = Phase::Pausing { until: now };
     }
 
@@ -375,7 +376,7 @@ impl Machine {
         self.phase = Phase::Ended;
         let session = self.session_id();
         self.watches.end(&state.refusal(OpCode::AddWatch, session));
-        self.state.send_replace(state.clone());
+        self.state.tell(state.clone());
         self.inbox.close();
         while let Ok(command) = self.inbox.try_recv() {
             let refusal = state.refusal(command.op, session);

@@ -5,6 +5,7 @@ use proto::connect::{ReplyHeader, RequestHeader};
 
 use super::*;
 use crate::frame::FrameReader;
+use crate::telling::Listening;
 
 const TIMEOUT: Duration = Duration::from_secs(9);
 
@@ -12,7 +13,7 @@ const TIMEOUT: Duration = Duration::from_secs(9);
 struct Site {
     machine: Machine,
     calls: mpsc::Sender<Command>,
-    state: watch::Receiver<State>,
+    state: Listening,
     chores: Arc<Chores>,
     out: Vec<u8>,
 }
@@ -44,7 +45,7 @@ impl Site {
     fn new(options: Options) -> Self {
         let hosts = Hosts::new(&options.servers, false, 1);
         let (calls, inbox) = mpsc::channel(10);
-        let (state, seen) = watch::channel(State::Reconnecting);
+        let (state, seen) = Teller::new(State::Reconnecting);
         let chores = Arc::<Chores>::default();
         let ends = Ends {
             inbox,
@@ -105,7 +106,7 @@ impl Site {
     }
 
     fn state(&self) -> State {
-        self.state.borrow().clone()
+        self.state.now().clone()
     }
 }
 

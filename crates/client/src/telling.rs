@@ -1,0 +1,123 @@
+//! Whom a session tells how it stands.
+//!
+//! Each listener has a channel of its own, and they are told in the order in which they came. tokio wakes the receivers
+//! of one channel in an order that it draws by chance, and then a simulation is not repeated by its seed.
+
+use std::sync::{Arc, Weak};
+
+use parking_lot::Mutex;
+use tokio::sync::watch;
+
+use crate::state::State;
+
+/// Fewest listeners among which those that are gone are looked for.
+const LISTENERS_MIN: usize = 8;
+
+/// What tells them; they hear of its end.
+#[derive(Debug)]
+pub(crate) struct Teller {
+    first: watch::Sender<State>,
+    listeners: Arc<Mutex<Listeners>>,
+}
+
+/// What takes listeners.
+#[derive(Debug)]
+pub(crate) struct Listening {
+    first: watch::Receiver<State>,
+    listeners: Weak<Mutex<Listeners>>,
+}
+
+#[derive(Debug, Default)]
+struct Listeners {
+    all: Vec<watch::Sender<State>>,
+    /// From so many on, those that are gone are removed first.
+    full_at: usize,
+    has_changed: bool,
+}
+
+impl Teller {
+    pub(crate) fn new(state: State) -> (Self, Listening) {
+        let (first, seen) = watch::channel(state);
+        let listeners = Arc::<Mutex<Listeners>>::default();
+        let listening = Listening {
+            first: seen,
+            listeners: Arc::downgrade(&listeners),
+        };
+        (Self { first, listeners }, listening)
+    }
+
+    pub(crate) fn is(&self, state: &State) -> bool {
+        *self.first.borrow() == *state
+    }
+
+    pub(crate) fn tell(&self, state: State) {
+        let mut listeners = self.listeners.lock();
+        listeners.has_changed = true;
+        for listener in &listeners.all {
+            listener.send_replace(state.clone());
+        }
+        self.first.send_replace(state);
+    }
+}
+
+impl Listening {
+    /// As it is at this moment.
+    pub(crate) fn now(&self) -> watch::Ref<'_, State> {
+        self.first.borrow()
+    }
+
+    /// For one listener. A state that is not the first one counts as a change.
+    pub(crate) fn listen(&self) -> watch::Receiver<State> {
+        let Some(listeners) = self.listeners.upgrade() else {
+            return self.first.clone();
+        };
+        let mut listeners = listeners.lock();
+        if listeners.all.len() >= listeners.full_at {
+            listeners.all.retain(|listener| !listener.is_closed());
+            listeners.full_at = LISTENERS_MIN.max(listeners.all.len() * 2);
+        }
+        let (sender, mut listener) = watch::channel(self.first.borrow().clone());
+        if listeners.has_changed {
+            listener.mark_changed();
+        }
+        listeners.all.push(sender);
+        listener
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_listener_is_told_and_hears_of_the_end() {
+        let (teller, listening) = Teller::new(State::Reconnecting);
+        let mut early = listening.listen();
+        assert!(!early.has_changed().expect("it goes on"));
+        teller.tell(State::Lost);
+        let mut late = listening.listen();
+        assert!(
+            late.has_changed().expect("it goes on"),
+            "as one that was there"
+        );
+        for listener in [&mut early, &mut late] {
+            assert_eq!(*listener.borrow_and_update(), State::Lost);
+        }
+        assert_eq!(*listening.now(), State::Lost);
+        drop(teller);
+        assert!(early.has_changed().is_err() && late.has_changed().is_err());
+        assert_eq!(*listening.listen().borrow(), State::Lost);
+    }
+
+    #[test]
+    fn listeners_that_are_gone_take_no_room() {
+        let (teller, listening) = Teller::new(State::Reconnecting);
+        let kept: Vec<_> = (0..20).map(|_| listening.listen()).collect();
+        for _ in 0..1000 {
+            drop(listening.listen());
+        }
+        let count = teller.listeners.lock().all.len();
+        assert!((20..=60).contains(&count), "{count}");
+        drop(kept);
+    }
+}
