@@ -282,10 +282,19 @@ impl Client {
 
     /// [`multi`](Self::multi), with failures among the results.
     pub async fn multi_results(&self, ops: &[MultiOp]) -> Result<Vec<MultiResult>> {
+        self.multi_with(ops, None).await
+    }
+
+    pub(crate) async fn multi_with(
+        &self,
+        ops: &[MultiOp],
+        is_sent: Option<Arc<AtomicBool>>,
+    ) -> Result<Vec<MultiResult>> {
+        let op = OpCode::Multi;
         let mut body = Vec::new();
         encode_ops(ops, |path| self.outside(path), &mut body);
-        let reply = self.call(OpCode::Multi, None, body.into()).await?;
-        let mut results = self.decode(OpCode::Multi, "", reply, decode_results)?;
+        let reply = self.command(op, None, body.into(), None, is_sent).await?;
+        let mut results = self.decode(op, "", reply, decode_results)?;
         for result in &mut results {
             if let MultiResult::Created { path, .. } = result {
                 *path = self.inside(std::mem::take(path));

@@ -21,6 +21,7 @@ use crate::chores::Chore;
 use crate::client::Client;
 use crate::create::Create;
 use crate::error::{Error, Result};
+use crate::multi::{MultiOp, MultiResult};
 
 /// How the name of a protected creation holds its random id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -113,6 +114,50 @@ impl Client {
             }
             // It belongs to a session that is over, and goes with it or by the attempt's end.
         }
+    }
+
+    /// Deletes what was created and creates another one like it, in one transaction: nobody sees both, or
+    /// neither. `None` if that is refused, for what was created is gone, or if its answer is lost. Then
+    /// nothing is left of it in the end, and [`delete_created`](Self::delete_created) and
+    /// [`create_protected_as`](Self::create_protected_as) are to follow.
+    ///
+    /// # Errors
+    /// As for every transaction.
+    pub async fn replace_created(
+        &self,
+        created: &Created,
+        protection: Protection,
+        path: &str,
+        data: impl Into<Bytes>,
+        create: &Create,
+    ) -> Result<Option<Created>> {
+        if created.is_repeated {
+            // There may be more of it than one.
+            return Ok(None);
+        }
+        let (parent, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let prefix = protection.prefix(&self.random_uuid());
+        let guarded = format!("{parent}/{prefix}{name}");
+        let parent = if parent.is_empty() { "/" } else { parent };
+        let mut attempt = Attempt::new(self, parent, &prefix);
+        let ops = [
+            MultiOp::delete(&created.path, -1),
+            MultiOp::create(&guarded, data, &create.clone().with_stat()),
+        ];
+        let sent = self.multi_with(&ops, Some(Arc::clone(&attempt.is_sent)));
+        let results = match sent.await {
+            Ok(results) => results,
+            Err(Error::ConnectionLost { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let Some(MultiResult::Created { path, stat }) = results.into_iter().nth(1) else {
+            attempt.is_over = true;
+            return Ok(None);
+        };
+        let stat = stat.unwrap_or_default();
+        let is_ours = !create.is_ephemeral() || stat.ephemeral_owner == self.session_id().0;
+        attempt.is_over = is_ours;
+        Ok(is_ours.then(|| attempt.created(path, stat, 1)))
     }
 
     async fn create_once(

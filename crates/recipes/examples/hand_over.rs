@@ -11,6 +11,7 @@
 //! |---|---|
 //! | `lock PATH SECONDS SESSIONS` | how often the lock was taken, and the seconds that went by |
 //! | `lock PATH SECONDS SESSIONS drop` | the same, with guards that are dropped instead of released |
+//! | `lock PATH SECONDS SESSIONS requeue` | the same, each letting go and standing again in one transaction |
 //! | `election PATH ROUNDS` | for each change of leader its microseconds |
 
 use std::io::{BufRead, Write};
@@ -33,13 +34,10 @@ async fn main() -> Result<(), Failure> {
         let line = line?;
         let words: Vec<&str> = line.split_whitespace().collect();
         let answer = match words[..] {
-            ["lock", path, seconds, sessions] => {
+            ["lock", path, seconds, sessions, ref how @ ..] => {
                 let time = Duration::from_secs_f64(seconds.parse()?);
-                take_turns(&servers, path, time, sessions.parse()?, false).await?
-            }
-            ["lock", path, seconds, sessions, "drop"] => {
-                let time = Duration::from_secs_f64(seconds.parse()?);
-                take_turns(&servers, path, time, sessions.parse()?, true).await?
+                let how = How::named(how).ok_or_else(|| format!("how is {line:?}?"))?;
+                take_turns(&servers, path, time, sessions.parse()?, how).await?
             }
             ["election", path, rounds] => change_leaders(&servers, path, rounds.parse()?).await?,
             _ => return Err(format!("what is {line:?}?").into()),
@@ -57,14 +55,35 @@ async fn connect(servers: &str) -> Result<Client, Failure> {
     Ok(Client::connect(options).await?)
 }
 
-/// Each session takes the lock and lets go at once, again and again: it waits until the server has
-/// said that it is let go, or drops the guard and asks for its next turn.
+/// How a session lets go before its next turn.
+#[derive(Debug, Clone, Copy)]
+enum How {
+    /// It waits until the server has said that it has.
+    Release,
+    /// It drops its guard.
+    Drop,
+    /// It stands again by the same transaction.
+    Requeue,
+}
+
+impl How {
+    fn named(words: &[&str]) -> Option<Self> {
+        match words {
+            [] => Some(Self::Release),
+            ["drop"] => Some(Self::Drop),
+            ["requeue"] => Some(Self::Requeue),
+            _ => None,
+        }
+    }
+}
+
+/// Each session takes the lock and lets go at once, again and again.
 async fn take_turns(
     servers: &str,
     path: &str,
     time: Duration,
     sessions: usize,
-    are_dropped: bool,
+    how: How,
 ) -> Result<String, Failure> {
     let mut clients = Vec::new();
     for _ in 0..sessions {
@@ -76,14 +95,20 @@ async fn take_turns(
         let mutex = Mutex::new(&client, path)?;
         tasks.push(tokio::spawn(async move {
             let mut taken = 0_u64;
+            let mut kept = None;
             while began.elapsed() < time {
-                let guard = mutex.acquire().await?;
-                match are_dropped {
-                    true => drop(guard),
-                    false => drop(guard.release().await?),
-                }
+                let guard = match kept.take() {
+                    None => mutex.acquire().await?,
+                    Some(guard) => mutex.requeue(guard).await?,
+                };
                 taken += 1;
+                match how {
+                    How::Release => drop(guard.release().await?),
+                    How::Drop => drop(guard),
+                    How::Requeue => kept = Some(guard),
+                }
             }
+            drop(kept);
             let elapsed = began.elapsed();
             client.close().await?;
             Ok::<_, Failure>((taken, elapsed))

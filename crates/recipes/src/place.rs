@@ -107,6 +107,21 @@ impl Queue {
         }
     }
 
+    /// Lets go of a place of this queue and [`acquire`](Self::acquire)s another one, which is at the end of
+    /// the queue at that moment.
+    pub(crate) async fn acquire_after(
+        &self,
+        place: Place,
+        word: &str,
+        data: &Bytes,
+    ) -> Result<Place> {
+        let next = place.replace(word, data).await?;
+        match next.wait().await? {
+            Turn::Granted => Ok(next),
+            Turn::Gone => self.acquire(word, data).await,
+        }
+    }
+
     /// The names in the directory; `None` if there is no directory.
     pub(crate) async fn list(&self) -> Result<Option<Vec<String>>> {
         let list = || self.client.get_children(&self.directory);
@@ -263,6 +278,32 @@ impl Place {
                 Err(_) => return false,
             }
         }
+    }
+
+    /// Leaves the queue and joins it at its end: in one transaction, which spares a request and a sync of
+    /// the servers' disks, as long as connection and place are there.
+    async fn replace(mut self, word: &str, data: &Bytes) -> Result<Self> {
+        let queue = self.queue.clone();
+        let (client, protection) = (&queue.client, queue.layout.protection());
+        let path = format!("{}/{word}", queue.directory);
+        let kind = Create::ephemeral().sequential();
+        let replaced =
+            client.replace_created(&self.created, protection, &path, data.clone(), &kind);
+        match replaced.await {
+            Ok(Some(created)) => {
+                self.is_left = true;
+                return Ok(Self {
+                    queue,
+                    created,
+                    is_left: false,
+                });
+            }
+            Ok(None) => {}
+            Err(error) if may_pass(client, &error) => connected(client).await?,
+            Err(error) => return Err(error.into()),
+        }
+        self.leave().await?;
+        queue.join(word, data).await
     }
 
     /// Leaves the queue. If the connection is lost meanwhile, that is seen to behind the scenes.

@@ -41,6 +41,7 @@ use crate::session::check_path;
 /// |---|---|---|
 /// | waiter | create, getChildren, getData | 0 |
 /// | change of leader | delete, getChildren, getData | 1 |
+/// | the same, by `run` | multi; getChildren, getData; getChildren, getData | 1 |
 ///
 /// Source: LeaderSelector; an exception that cancels leadership is a dropped future here.
 #[derive(Debug, Clone)]
@@ -89,35 +90,47 @@ impl LeaderSelector {
         &self,
         lead: impl FnOnce(Leadership) -> F,
     ) -> Result<Option<F::Output>> {
-        let word = match self.queue.layout {
-            Layout::Curator => "lock-",
-            Layout::Kazoo => "__lock__",
-        };
-        let place = self.queue.acquire(word, &self.id).await?;
-        let led = {
-            let leadership = Leadership::of(&place);
-            tokio::select! {
-                biased;
-                doubt = place.doubt() => {
-                    tracing::info!(path = place.path(), ?doubt, "leadership is in doubt");
-                    None
-                }
-                led = lead(leadership) => Some(led),
-            }
-        };
+        let place = self.queue.acquire(self.word(), &self.id).await?;
+        let led = lead_at(&place, lead).await;
         place.leave().await?;
         Ok(led)
     }
 
+    fn word(&self) -> &'static str {
+        match self.queue.layout {
+            Layout::Curator => "lock-",
+            Layout::Kazoo => "__lock__",
+        }
+    }
+
     /// [`lead`](Self::lead)s again and again, each time from the end of the queue, until the future
-    /// is dropped or the client is over.
+    /// is dropped or the client is over. Letting go and standing in the queue again is one transaction.
     ///
     /// # Errors
     /// The same.
     pub async fn run<F: Future>(&self, mut lead: impl FnMut(Leadership) -> F) -> Result<()> {
+        let mut place = self.queue.acquire(self.word(), &self.id).await?;
         loop {
-            self.lead(&mut lead).await?;
+            lead_at(&place, &mut lead).await;
+            let next = self.queue.acquire_after(place, self.word(), &self.id);
+            place = next.await?;
         }
+    }
+}
+
+/// Runs it while this place is certain.
+async fn lead_at<F: Future>(
+    place: &Place,
+    lead: impl FnOnce(Leadership) -> F,
+) -> Option<F::Output> {
+    let leadership = Leadership::of(place);
+    tokio::select! {
+        biased;
+        doubt = place.doubt() => {
+            tracing::info!(path = place.path(), ?doubt, "leadership is in doubt");
+            None
+        }
+        led = lead(leadership) => Some(led),
     }
 }
 

@@ -100,6 +100,54 @@ async fn a_mutex() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_mutex_whose_holders_take_turns() {
+    at_every_request(8, &[""], async |through, direct, path| {
+        let inside = Inside::default();
+        let turns = async |client: &Client| {
+            let mutex = Mutex::new(client, path).unwrap();
+            let mut guard = mutex.acquire().await.unwrap();
+            for _ in 0..3 {
+                inside.enter();
+                inside.leave();
+                let token = guard.token();
+                guard = mutex.requeue(guard).await.unwrap();
+                assert!(guard.token() > token);
+            }
+            guard.release().await.unwrap();
+        };
+        tokio::join!(turns(through), turns(direct));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_selector_that_runs_on() {
+    at_every_request(8, &[""], async |through, direct, path| {
+        let inside = Inside::default();
+        let runs = async |client: &Client| {
+            let selector = LeaderSelector::new(client, path).unwrap();
+            let (told, mut turns) = tokio::sync::mpsc::channel(1);
+            let run = selector.run(|_| async {
+                inside.enter();
+                inside.leave();
+                told.send(()).await.unwrap();
+            });
+            let thrice = async {
+                for _ in 0..3 {
+                    turns.recv().await.unwrap();
+                }
+            };
+            tokio::select! {
+                ended = run => ended.unwrap(),
+                () = thrice => {}
+            }
+        };
+        tokio::join!(runs(through), runs(direct));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_read_write_lock() {
     at_every_request(8, &[""], async |through, direct, path| {
         let ours = ReadWriteLock::new(through, path).unwrap();

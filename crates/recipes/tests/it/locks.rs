@@ -50,6 +50,48 @@ async fn waiters_are_served_in_order_and_one_is_told_of_a_change() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn who_requeues_stands_behind_the_others_by_one_request() {
+    let server = server();
+    let proxy = Proxy::start(&server.address()).await;
+    let client = connect(&proxy.address.to_string()).await;
+    let other = connect(&server.address()).await;
+    let (ours, theirs) = (
+        Mutex::new(&client, "/m").unwrap().with_data("again"),
+        Mutex::new(&other, "/m").unwrap(),
+    );
+    let guard = ours.acquire().await.unwrap();
+    // Not the owner's last: it is kept.
+    let twice = guard.again();
+    let kept = soon("the same", ours.requeue(twice)).await.unwrap();
+    assert_eq!(kept.token(), guard.token());
+    drop(kept);
+    let waiting = tokio::spawn(async move { theirs.acquire().await.unwrap() });
+    until_watches(&server, 1).await;
+    let (path, token) = (guard.path().to_owned(), guard.token());
+    proxy.count();
+    let again = tokio::spawn({
+        let ours = ours.clone();
+        async move { ours.requeue(guard).await.unwrap() }
+    });
+    let next = soon("the other", waiting).await.unwrap();
+    until_watches(&server, 1).await;
+    assert_eq!(proxy.count(), 3, "multi, getChildren, getData");
+    assert!(client.exists(&path).await.unwrap().is_none());
+    assert!(next.token() > token);
+    next.release().await.unwrap();
+    let guard = soon("its next turn", again).await.unwrap();
+    assert!(guard.token() > token);
+    let (data, _) = client.get_data(guard.path()).await.unwrap();
+    assert_eq!(data.as_deref(), Some(&b"again"[..]));
+    // Of a znode that an operator has deleted nothing is to be let go.
+    other.delete(guard.path(), -1).await.unwrap();
+    let guard = soon("a new place", ours.requeue(guard)).await.unwrap();
+    assert_eq!(children(&other, "/m").await.len(), 1);
+    drop(guard);
+    until_children(&other, "/m", 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_owner_enters_again_and_lets_go_at_the_last() {
     let server = server();
     let client = connect(&server.address()).await;

@@ -257,11 +257,20 @@ impl Contender<'_> {
     async fn lock(&mut self) -> Result<()> {
         let layout = self.layout();
         let mutex = Mutex::new(self.client, Recipe::Mutex.path())?.with_layout(layout);
-        let Some(guard) = self.wait(mutex.acquire()).await? else {
+        let Some(mut guard) = self.wait(mutex.acquire()).await? else {
             return Ok(());
         };
-        let what = (guard.path(), guard.token());
-        self.hold(what, Some(guard.check()), guard.in_doubt()).await;
+        loop {
+            let what = (guard.path(), guard.token());
+            self.hold(what, Some(guard.check()), guard.in_doubt()).await;
+            if self.random.percent(70) {
+                break;
+            }
+            match self.wait(mutex.requeue(guard)).await? {
+                Some(next) => guard = next,
+                None => return Ok(()),
+            }
+        }
         match self.random.percent(80) {
             true => guard.release().await.map(drop),
             false => Ok(()),
