@@ -27,7 +27,7 @@ const REST: Duration = Duration::from_millis(20);
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-#[tokio::main]
+#[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Failure> {
     let servers = std::env::args().nth(1).ok_or("HOST:PORT is missing")?;
     for line in std::io::stdin().lock().lines() {

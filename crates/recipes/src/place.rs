@@ -116,6 +116,8 @@ impl Queue {
         data: &Bytes,
     ) -> Result<Place> {
         let next = place.replace(word, data).await?;
+        // The one that follows is told now, and goes first: this one's turn is far.
+        tokio::task::yield_now().await;
         match next.wait().await? {
             Turn::Granted => Ok(next),
             Turn::Gone => self.acquire(word, data).await,
