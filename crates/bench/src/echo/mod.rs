@@ -3,12 +3,15 @@
 //! It answers the handshake, and every request with the same bytes under the request's xid. What
 //! a load generator reaches against it is what generator, sockets and kernel allow on a machine;
 //! no server of the protocol can be faster. With a log it also writes each request that would be a
-//! transaction to a file, and syncs that before it answers: that is what the disk allows besides.
+//! transaction to a file, and syncs that before it answers: that is what the disk allows besides. Locks and
+//! watches are served as far as their loads need it.
 
 mod log;
+mod queues;
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::thread;
 
@@ -22,6 +25,7 @@ use proto::{ErrorCode, OpCode, OpKind, SessionId, Stat, Xid, Zxid};
 use tokio::net::{TcpListener, TcpStream};
 
 pub(crate) use self::log::Log;
+use self::queues::{Queues, Told};
 use super::args::EchoArgs;
 use super::error::{BenchError, Result};
 use super::template::Payload;
@@ -52,6 +56,7 @@ pub(crate) struct Serving {
     answers: Answers,
     /// Where writes go before they are answered.
     log: Option<Log>,
+    queues: Queues,
 }
 
 impl Serving {
@@ -60,6 +65,7 @@ impl Serving {
         Self {
             answers: Answers::new(payload),
             log,
+            queues: Queues::default(),
         }
     }
 }
@@ -122,6 +128,14 @@ impl Answers {
         }
     }
 
+    fn put_usual(&self, xid: Xid, out: &mut Vec<u8>) {
+        let start = out.len();
+        out.extend_from_slice(&self.usual);
+        if let Some(place) = out.get_mut(start + XID_AT..start + XID_AT + 4) {
+            place.copy_from_slice(&xid.0.to_be_bytes());
+        }
+    }
+
     /// The answer to the request in `frame`, and whether it is the last one.
     #[inline]
     fn put(&self, frame: &[u8], out: &mut Vec<u8>) -> Option<bool> {
@@ -154,11 +168,24 @@ async fn serve_session(
     serving: &mut Serving,
 ) -> Result<(), LossReason> {
     shake_hands(wire, serving.log.as_mut()).await?;
+    let told = Arc::<Told>::default();
+    let mut is_told = false;
     loop {
         let mut is_last = false;
         let mut appended = None;
         while let Some((frame, out)) = wire.next_frame_and_outbound()? {
             let len = frame.len();
+            if let Some(asked) = serving.queues.asked(frame) {
+                is_told = true;
+                if let Some(log) = serving.log.as_mut().filter(|_| asked.is_write()) {
+                    let number = log.append(frame);
+                    log.synced(number).await?;
+                }
+                let usual = |xid: Xid, out: &mut Vec<u8>| serving.answers.put_usual(xid, out);
+                let queues = &serving.queues;
+                queues.carry_out(asked, &told, usual, wire.outbound());
+                continue;
+            }
             is_last |= serving
                 .answers
                 .put(frame, out)
@@ -175,7 +202,16 @@ async fn serve_session(
         if is_last {
             return Ok(wire.flush().await?);
         }
-        wire.turn().await?;
+        if is_told {
+            told.take(wire.outbound());
+            tokio::select! {
+                biased;
+                () = told.came.notified() => told.take(wire.outbound()),
+                turned = wire.turn() => turned?,
+            }
+        } else {
+            wire.turn().await?;
+        }
     }
 }
 

@@ -197,7 +197,8 @@ fn syncs(args: &SuiteArgs, rows: &[Row]) -> Vec<(&'static str, FsyncArgs, Result
 fn writes(load: &Load) -> Option<bool> {
     match (load.work, load.mix) {
         (Work::Requests, Mix::Get | Mix::Exists) => Some(false),
-        (Work::Requests, Mix::Set | Mix::Create) | (Work::Storm, _) => Some(true),
+        (Work::Requests, Mix::Set | Mix::Create)
+        | (Work::Storm | Work::Locks | Work::FanOut, _) => Some(true),
         // Of mixed requests a server may answer those in front of a write while that is synced.
         _ => None,
     }

@@ -1,0 +1,319 @@
+//! The little that locks and watches need besides: queues of sequential znodes, and whom a change is told.
+//!
+//! A change is done and told once it is on disk, as by any server. Nothing is checked, nothing is kept of data, and
+//! what a session leaves stays.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use bytes::Bytes;
+use client::frame::put_frame;
+use jute::{Decode, Encode, Reader};
+use parking_lot::Mutex;
+use proto::connect::ReplyHeader;
+use proto::request::{CreateRequest, PathVersionRequest, PathWatchRequest, SetDataRequest, flags};
+use proto::response::{CreateResponse, NamesResponse};
+use proto::watch::{EventType, STATE_SYNC_CONNECTED, WatcherEvent};
+use proto::{ErrorCode, OpCode, Xid, Zxid};
+use tokio::sync::Notify;
+
+/// What all connections share.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Queues(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// Whether anybody has asked for a queue or a watch: all else is answered without a look.
+    are_used: AtomicBool,
+    znodes: Mutex<Znodes>,
+}
+
+#[derive(Debug, Default)]
+struct Znodes {
+    queues: HashMap<String, Queue>,
+    watched: HashMap<String, Vec<Arc<Told>>>,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    next: u32,
+    names: BTreeSet<String>,
+}
+
+/// What a connection is told without having asked.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    frames: Mutex<Vec<u8>>,
+    pub(super) came: Notify,
+}
+
+/// A request that is about them.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Asked {
+    Join { xid: Xid, path: String },
+    Leave { xid: Xid, path: String },
+    List { xid: Xid, path: String },
+    Watch { xid: Xid, path: String },
+    Change { xid: Xid, path: String },
+}
+
+impl Told {
+    /// Moves what there is behind what is in `out`.
+    pub(super) fn take(&self, out: &mut Vec<u8>) {
+        out.append(&mut self.frames.lock());
+    }
+}
+
+impl Asked {
+    pub(super) fn is_write(&self) -> bool {
+        !matches!(self, Self::List { .. } | Self::Watch { .. })
+    }
+}
+
+/// Of what decodes.
+fn read<T: Decode>(record: &[u8]) -> Option<T> {
+    T::decode(&mut Reader::new(Bytes::copy_from_slice(record))).ok()
+}
+
+impl Queues {
+    /// What a request asks of them; `None` if it is about something else.
+    pub(super) fn asked(&self, frame: &[u8]) -> Option<Asked> {
+        let (xid, rest) = frame.split_first_chunk::<4>()?;
+        let (op, record) = rest.split_first_chunk::<4>()?;
+        let xid = Xid(i32::from_be_bytes(*xid));
+        let are_used = || self.0.are_used.load(Ordering::Relaxed);
+        let path_of = |path: Option<jute::Str>| path.map(|path| path.to_string());
+        match OpCode::from_i32(i32::from_be_bytes(*op))? {
+            OpCode::Create => {
+                let CreateRequest {
+                    path, flags: kind, ..
+                } = read(record)?;
+                let path = path_of(path).filter(|_| kind == flags::EPHEMERAL_SEQUENTIAL)?;
+                Some(Asked::Join { xid, path })
+            }
+            // The last byte is whether it is to be watched.
+            OpCode::GetData if record.last() == Some(&1) => {
+                let path = path_of(read::<PathWatchRequest>(record)?.path)?;
+                Some(Asked::Watch { xid, path })
+            }
+            OpCode::GetChildren if are_used() => {
+                let path = path_of(read::<PathWatchRequest>(record)?.path)?;
+                Some(Asked::List { xid, path })
+            }
+            OpCode::Delete if are_used() => {
+                let path = path_of(read::<PathVersionRequest>(record)?.path)?;
+                Some(Asked::Leave { xid, path })
+            }
+            OpCode::SetData if are_used() => {
+                let path = path_of(read::<SetDataRequest>(record)?.path)?;
+                Some(Asked::Change { xid, path })
+            }
+            _ => None,
+        }
+    }
+
+    /// Does it, and puts its answer behind what is in `out`; `usual` is an answer with data.
+    pub(super) fn carry_out(
+        &self,
+        asked: Asked,
+        by: &Arc<Told>,
+        usual: impl FnOnce(Xid, &mut Vec<u8>),
+        out: &mut Vec<u8>,
+    ) {
+        self.0.are_used.store(true, Ordering::Relaxed);
+        let mut znodes = self.0.znodes.lock();
+        match asked {
+            Asked::Join { xid, path } => {
+                let path = znodes.join(&path).into();
+                answer(out, xid, ErrorCode::Ok, |out| {
+                    CreateResponse { path }.encode(out)
+                });
+            }
+            Asked::Leave { xid, path } => {
+                let is_there = znodes.leave(&path);
+                znodes.tell(&path, EventType::NodeDeleted);
+                let code = if is_there {
+                    ErrorCode::Ok
+                } else {
+                    ErrorCode::NoNode
+                };
+                answer(out, xid, code, |_| ());
+            }
+            Asked::List { xid, path } => {
+                let queue = znodes.queues.get(&path);
+                let names = queue.map(|queue| queue.names.iter().map(|name| name.as_str().into()));
+                let names = names.map(Iterator::collect).unwrap_or_default();
+                answer(out, xid, ErrorCode::Ok, |out| {
+                    NamesResponse { names }.encode(out)
+                });
+            }
+            Asked::Watch { xid, path } if znodes.has_left(&path) => {
+                answer(out, xid, ErrorCode::NoNode, |_| ());
+            }
+            Asked::Watch { xid, path } => {
+                znodes.watched.entry(path).or_default().push(Arc::clone(by));
+                usual(xid, out);
+            }
+            Asked::Change { xid, path } => {
+                znodes.tell(&path, EventType::NodeDataChanged);
+                usual(xid, out);
+            }
+        }
+    }
+}
+
+impl Znodes {
+    /// The path of the next one.
+    fn join(&mut self, path: &str) -> String {
+        let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let queue = self.queues.entry(directory.to_owned()).or_default();
+        let name = format!("{name}{:010}", queue.next);
+        queue.next += 1;
+        let path = format!("{directory}/{name}");
+        queue.names.insert(name);
+        path
+    }
+
+    /// Whether it was there.
+    fn leave(&mut self, path: &str) -> bool {
+        let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let queue = self.queues.get_mut(directory);
+        queue.is_some_and(|queue| queue.names.remove(name))
+    }
+
+    /// Whether it was of a queue and is not any more.
+    fn has_left(&self, path: &str) -> bool {
+        let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
+        let queue = self.queues.get(directory);
+        queue.is_some_and(|queue| !queue.names.contains(name))
+    }
+
+    fn tell(&mut self, path: &str, event_type: EventType) {
+        let Some(watchers) = self.watched.get_mut(path) else {
+            return;
+        };
+        let event = WatcherEvent {
+            event_type: event_type as i32,
+            state: STATE_SYNC_CONNECTED,
+            path: path.into(),
+        };
+        let mut frame = Vec::new();
+        answer(&mut frame, Xid::EVENT, ErrorCode::Ok, |out| {
+            event.encode(out)
+        });
+        for told in watchers.drain(..) {
+            told.frames.lock().extend_from_slice(&frame);
+            told.came.notify_one();
+        }
+    }
+}
+
+fn answer(out: &mut Vec<u8>, xid: Xid, code: ErrorCode, record: impl FnOnce(&mut Vec<u8>)) {
+    put_frame(out, |out| {
+        ReplyHeader::new(xid, Zxid(1), code).encode(out);
+        record(out);
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use client::frame::{FrameReader, put_request, split_reply};
+
+    use super::*;
+
+    /// Asks, and gives header and record of each frame that comes.
+    fn ask(
+        queues: &Queues,
+        by: &Arc<Told>,
+        op: OpCode,
+        record: &impl Encode,
+    ) -> Option<Vec<(i32, i32, Vec<u8>)>> {
+        let mut request = Vec::new();
+        put_request(Xid(7), op.number(), &mut request, |out| record.encode(out));
+        let asked = queues.asked(&request[4..])?;
+        let mut out = Vec::new();
+        queues.carry_out(
+            asked,
+            by,
+            |xid, out| answer(out, xid, ErrorCode::Ok, |_| ()),
+            &mut out,
+        );
+        Some(frames(&out))
+    }
+
+    fn frames(bytes: &[u8]) -> Vec<(i32, i32, Vec<u8>)> {
+        let mut reader = FrameReader::new(1 << 20);
+        reader.extend(bytes);
+        let mut seen = Vec::new();
+        while let Some(frame) = reader.next_frame().unwrap() {
+            let (header, body) = split_reply(frame).unwrap();
+            seen.push((header.xid.0, header.err, body.to_vec()));
+        }
+        seen
+    }
+
+    fn look(path: &str, watch: bool) -> PathWatchRequest {
+        PathWatchRequest {
+            path: Some(path.into()),
+            watch,
+        }
+    }
+
+    #[test]
+    fn a_queue_numbers_lists_and_tells_who_waits_behind() {
+        let (queues, by) = (Queues::default(), Arc::<Told>::default());
+        assert!(ask(&queues, &by, OpCode::GetChildren, &look("/q", false)).is_none());
+        let join = CreateRequest {
+            path: Some("/q/lock-".into()),
+            data: None,
+            acl: None,
+            flags: flags::EPHEMERAL_SEQUENTIAL,
+        };
+        for number in 0..2 {
+            let joined = ask(&queues, &by, OpCode::Create, &join).unwrap();
+            let path = format!("/q/lock-000000000{number}");
+            assert!(joined[0].2.ends_with(path.as_bytes()));
+        }
+        let names = ask(&queues, &by, OpCode::GetChildren, &look("/q", false)).unwrap();
+        assert_eq!(names[0].2.len(), 4 + 2 * (4 + 15));
+        let first = "/q/lock-0000000000";
+        assert_eq!(
+            ask(&queues, &by, OpCode::GetData, &look(first, true)).unwrap()[0].1,
+            0
+        );
+        let leave = PathVersionRequest {
+            path: Some(first.into()),
+            version: -1,
+        };
+        assert_eq!(ask(&queues, &by, OpCode::Delete, &leave).unwrap()[0].1, 0);
+        let mut told = Vec::new();
+        by.take(&mut told);
+        let told = frames(&told);
+        assert!(told.len() == 1 && told[0].0 == -1 && told[0].2.ends_with(first.as_bytes()));
+        let late = ask(&queues, &by, OpCode::GetData, &look(first, true)).unwrap();
+        assert_eq!(late[0].1, ErrorCode::NoNode.code());
+    }
+
+    #[test]
+    fn a_change_is_told_once_to_each_who_watches() {
+        let queues = Queues::default();
+        let watchers = [Arc::<Told>::default(), Arc::default()];
+        for by in &watchers {
+            ask(&queues, by, OpCode::GetData, &look("/a", true)).unwrap();
+        }
+        let change = SetDataRequest {
+            path: Some("/a".into()),
+            data: None,
+            version: -1,
+        };
+        for expected in [1, 0] {
+            ask(&queues, &watchers[0], OpCode::SetData, &change).unwrap();
+            for by in &watchers {
+                let mut told = Vec::new();
+                by.take(&mut told);
+                assert_eq!(frames(&told).len(), expected);
+            }
+        }
+    }
+}
