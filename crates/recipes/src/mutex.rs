@@ -107,20 +107,23 @@ impl Mutex {
 
     /// Lets go and [`acquire`](Self::acquire)s again, from the end of the queue: for what takes turns. Letting
     /// go and standing in the queue again is one transaction, so a turn costs a request less. A guard
-    /// that is not its owner's last lets nothing go, and is given back.
+    /// that is not its owner's last lets nothing go, and is given back; an owner stays the owner.
     ///
     /// # Errors
     /// The same.
     pub async fn requeue(&self, guard: LockGuard) -> Result<LockGuard> {
+        let owner = self.owner_of(&guard);
         let place = match Arc::try_unwrap(guard.place) {
             Ok(place) => place,
             Err(place) => return Ok(LockGuard { place }),
         };
         let queue = place.queue().clone();
         let next = queue.acquire_after(place, self.word(), &self.data);
-        Ok(LockGuard {
-            place: Arc::new(next.await?),
-        })
+        let place = Arc::new(next.await?);
+        if let Some(owner) = owner {
+            self.owned.lock().insert(owner, Arc::downgrade(&place));
+        }
+        Ok(LockGuard { place })
     }
 
     /// Takes the lock only if nobody has it or waits for it.
@@ -157,6 +160,13 @@ impl Mutex {
         owned.insert(owner.to_owned(), Arc::downgrade(&guard.place));
         drop(owned);
         Ok(guard)
+    }
+
+    fn owner_of(&self, guard: &LockGuard) -> Option<String> {
+        let place = Arc::downgrade(&guard.place);
+        let owned = self.owned.lock();
+        let mut owners = owned.iter().filter(|(_, known)| known.ptr_eq(&place));
+        owners.next().map(|(owner, _)| owner.clone())
     }
 
     fn owned_by(&self, owner: &str) -> Option<Arc<Place>> {

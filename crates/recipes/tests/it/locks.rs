@@ -105,6 +105,10 @@ async fn an_owner_enters_again_and_lets_go_at_the_last() {
     assert_eq!(children(&client, "/m").await.len(), 1);
     assert!(!once.release().await.unwrap());
     assert!(mutex.try_acquire().await.unwrap().is_none());
+    let twice = soon("its next turn", mutex.requeue(twice)).await.unwrap();
+    let thrice = soon("the same", mutex.acquire_as("owner")).await.unwrap();
+    assert_eq!(thrice.path(), twice.path());
+    assert!(!thrice.release().await.unwrap());
     assert!(twice.release().await.unwrap());
     let other = mutex.try_acquire().await.unwrap().unwrap();
     drop(other);
