@@ -145,6 +145,7 @@ fn a_suite_is_one_report_in_markdown_and_json() {
         "get 16 x 16",
         "get 1 x 1",
         "connect, 16 sessions",
+        "lock, 32 sessions on 8",
     ];
     assert_eq!(first_cells, expected, "{text}");
     // Each figure of a comparison is there, but for those of processes that nobody named.
@@ -161,17 +162,15 @@ fn a_suite_is_one_report_in_markdown_and_json() {
         assert!(ratio.is_some_and(|ratio| ratio > 0.0), "{load}");
     }
     assert_eq!(json["fill"]["servers"][1]["ops"], 500);
-    for (limit, does) in tables[12..]
-        .iter()
-        .zip(["nothing", "nothing", "nothing but sync"])
-    {
+    let does = ["nothing", "nothing", "nothing but sync", "nothing but sync"];
+    for (limit, does) in tables[12..].iter().zip(does) {
         let cells: Vec<&str> = limit.trim_matches('|').split('|').map(str::trim).collect();
         assert_eq!(cells[1], format!("server that does {does}"), "{limit}");
         assert!(cells.len() == 6 && !cells.contains(&"-"), "{limit}");
     }
     let limits = json["limits"]["servers"].as_array().unwrap();
     let has_figures = |limit: &&Value| limit["servers"][0]["ops"].as_u64() > Some(0);
-    assert_eq!(limits.iter().filter(has_figures).count(), 3, "{json}");
+    assert_eq!(limits.iter().filter(has_figures).count(), 4, "{json}");
     for server in [&one, &two] {
         assert_eq!(children_of_root(server), ["zookeeper"]);
     }
