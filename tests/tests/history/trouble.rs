@@ -209,7 +209,8 @@ async fn a_full_disk_takes_the_history(of: &str) {
         assert!(Instant::now() < deadline, "{}", site.server.log());
         // All of them are acknowledged.
         let path = format!("/t/more-{number}");
-        let data = format!("{number}").repeat(2000);
+        // Of one size: an answer holds so many changes, and so many bytes.
+        let data = format!("{number:04}").repeat(500);
         let created = client.create(&path, data, &Create::persistent()).await;
         created.expect("create");
         number += 1;
