@@ -50,13 +50,21 @@ impl Teller {
         *self.first.borrow() == *state
     }
 
+    /// Without the lock while it tells: a listener that looks at its state holds that up, and may ask for
+    /// another one meanwhile. Who comes then has the new state already.
     pub(crate) fn tell(&self, state: State) {
-        let mut listeners = self.listeners.lock();
-        listeners.has_changed = true;
-        for listener in &listeners.all {
+        let mut told = {
+            let mut listeners = self.listeners.lock();
+            listeners.has_changed = true;
+            self.first.send_replace(state.clone());
+            std::mem::take(&mut listeners.all)
+        };
+        for listener in &told {
             listener.send_replace(state.clone());
         }
-        self.first.send_replace(state);
+        let mut listeners = self.listeners.lock();
+        told.append(&mut listeners.all);
+        listeners.all = told;
     }
 }
 
@@ -107,6 +115,25 @@ mod tests {
         drop(teller);
         assert!(early.has_changed().is_err() && late.has_changed().is_err());
         assert_eq!(*listening.listen().borrow(), State::Lost);
+    }
+
+    #[test]
+    fn who_looks_at_its_state_may_ask_for_another_one() {
+        let (teller, listening) = Teller::new(State::Reconnecting);
+        let held = listening.listen();
+        let state = held.borrow();
+        std::thread::scope(|scope| {
+            scope.spawn(|| teller.tell(State::Lost));
+            // It has begun, and waits for the one that looks.
+            while *listening.now() != State::Lost {
+                std::thread::yield_now();
+            }
+            assert_eq!(*listening.listen().borrow(), State::Lost);
+            drop(state);
+        });
+        assert_eq!(*held.borrow(), State::Lost);
+        teller.tell(State::Closed);
+        assert_eq!(*held.borrow(), State::Closed);
     }
 
     #[test]
