@@ -3,10 +3,19 @@
 //! A lookup in a big tree is waiting for memory, so the table is built to be waited for once: a
 //! slot holds a znode and half of its hash side by side, probing goes to the next slot, and only
 //! a znode whose half fits is visited. (A table with its marks and its entries apart costs one
-//! wait more.) Deleting moves what follows back, so there are no gravestones to step over.
+//! wait more.)
+//!
+//! Slots are in the order of their hashes: a hash that is multiplied by the length of the table
+//! says where it wants to be, and one that is taken moves what is greater to the right. So a
+//! lookup that finds nothing ends as early as one that finds something, a full table stays fast,
+//! and growing copies from front to back. Any length will do, so the table grows by a seventh to a
+//! quarter: with lengths that double half of it is air on the average. Deleting moves what follows
+//! back, so there are no gravestones to step over.
 //!
 //! The table is cut into shards that grow one by one, from the hashes in the slots: growing all
-//! at once would hold the lock for tens of milliseconds in a tree of millions.
+//! at once would hold the lock for tens of milliseconds in a tree of millions. Each is a little
+//! fuller than the one before it when it grows. So they do not grow all at about the same time,
+//! and what one leaves is taken by the next: otherwise as much as the table lies about freed.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -14,9 +23,15 @@ use hashbrown::DefaultHashBuilder;
 
 use crate::arena::{Arena, NodeId};
 
-const SHARD_BITS: u32 = 8;
+const SHARD_BITS: u32 = u8::BITS;
+/// How full the first shard may be, in 256ths: 0.72. The last may be 0.86, which is as much more as a
+/// length is more than the one before it.
+const LIMIT_MIN: u8 = 184;
 /// Slots of a shard that holds something, at first. A power of two.
-const SLOTS_MIN: usize = 8;
+const SLOTS_MIN: usize = 16;
+/// Slots behind those that hashes ask for, for what is moved beyond the last; as many more when
+/// they are taken.
+const TAIL: usize = 8;
 
 /// The table.
 #[derive(Debug)]
@@ -25,28 +40,33 @@ pub(crate) struct Index {
     hasher: DefaultHashBuilder,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Shard {
-    /// None, or a power of two; at least a quarter is free.
-    slots: Box<[Slot]>,
+    /// None, or in the order of hashes with free ones between them, the last one free.
+    slots: Vec<Slot>,
+    /// Slots that hashes ask for: all but the tail.
+    homes: usize,
     len: usize,
+    /// How full the homes may be, in 256ths.
+    limit: u8,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct Slot {
-    id: NodeId,
     hash: u32,
+    id: NodeId,
 }
 
+/// No hash is greater, so that a search in order ends here.
 const FREE: Slot = Slot {
+    hash: u32::MAX,
     id: NodeId::NIL,
-    hash: 0,
 };
 
 impl Index {
     pub(crate) fn new() -> Self {
         Self {
-            shards: (0..1 << SHARD_BITS).map(|_| Shard::default()).collect(),
+            shards: (0..=u8::MAX).map(Shard::new).collect(),
             hasher: DefaultHashBuilder::default(),
         }
     }
@@ -64,19 +84,19 @@ impl Index {
     pub(crate) fn insert(&mut self, arena: &Arena, id: NodeId) {
         let node = &arena[id];
         let (shard, hash) = self.place(node.parent, node.name.as_bytes());
-        self.shards[shard].insert(Slot { id, hash });
+        self.shards[shard].insert(Slot { hash, id });
     }
 
     /// Takes a znode out; its parent and name must still be there.
     pub(crate) fn remove(&mut self, arena: &Arena, id: NodeId) {
         let node = &arena[id];
         let (shard, hash) = self.place(node.parent, node.name.as_bytes());
-        self.shards[shard].remove(Slot { id, hash });
+        self.shards[shard].remove(Slot { hash, id });
     }
 
     /// Memory of the table, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        let slots: usize = self.shards.iter().map(|shard| shard.slots.len()).sum();
+        let slots: usize = self.shards.iter().map(|shard| shard.slots.capacity()).sum();
         slots * size_of::<Slot>()
     }
 
@@ -92,74 +112,90 @@ impl Index {
 }
 
 impl Shard {
-    fn find(&self, hash: u32, is_it: impl Fn(NodeId) -> bool) -> Option<NodeId> {
-        let mask = self.slots.len().checked_sub(1)?;
-        let mut at = hash as usize & mask;
-        loop {
-            let slot = self.slots[at];
-            if slot.hash == hash && slot.id != NodeId::NIL && is_it(slot.id) {
-                return Some(slot.id);
-            }
-            if slot.id == NodeId::NIL {
-                return None;
-            }
-            at = (at + 1) & mask;
+    fn new(number: u8) -> Self {
+        Self {
+            slots: Vec::new(),
+            homes: 0,
+            len: 0,
+            limit: LIMIT_MIN + number / 7,
         }
+    }
+
+    fn find(&self, hash: u32, is_it: impl Fn(NodeId) -> bool) -> Option<NodeId> {
+        let behind = self.slots.get(self.home(hash)..)?;
+        let mut slots = behind.iter().skip_while(|slot| slot.hash < hash);
+        let same = slots.by_ref().take_while(|slot| slot.hash == hash);
+        let mut ids = same.map_while(|slot| slot.id.get());
+        ids.find(|id| is_it(*id))
+    }
+
+    /// Where a hash wants to be: the order of hashes is that of their homes.
+    fn home(&self, hash: u32) -> usize {
+        ((u64::from(hash) * self.homes as u64) >> u32::BITS) as usize
     }
 
     fn insert(&mut self, slot: Slot) {
-        if (self.len + 1) * 4 > self.slots.len() * 3 {
+        if (self.len + 1) << 8 > self.homes * usize::from(self.limit) {
             self.grow();
         }
         self.len += 1;
-        self.put(slot);
-    }
-
-    fn put(&mut self, slot: Slot) {
-        let mask = self.slots.len() - 1;
-        let mut at = slot.hash as usize & mask;
-        while self.slots[at].id != NodeId::NIL {
-            at = (at + 1) & mask;
+        let mut at = self.home(slot.hash);
+        while self.slots[at].id != NodeId::NIL && self.slots[at].hash < slot.hash {
+            at += 1;
         }
+        let mut free = at;
+        while self.slots[free].id != NodeId::NIL {
+            free += 1;
+        }
+        self.slots.copy_within(at..free, at + 1);
         self.slots[at] = slot;
+        if free + 1 == self.slots.len() {
+            self.slots.reserve_exact(TAIL);
+            self.slots.extend([FREE; TAIL]);
+        }
     }
 
+    /// To 4, 5, 6 or 7 times a power of two, which are the sizes that allocators keep.
     fn grow(&mut self) {
-        let len = (self.slots.len() * 2).max(SLOTS_MIN);
-        let old = std::mem::replace(&mut self.slots, vec![FREE; len].into());
+        let len = match self.homes {
+            0 => SLOTS_MIN,
+            homes => homes + TAIL + (1 << (homes + TAIL).ilog2()) / 4,
+        };
+        self.homes = len - TAIL;
+        let room = Vec::with_capacity(len);
+        let old = std::mem::replace(&mut self.slots, room);
         for slot in old {
             if slot.id != NodeId::NIL {
-                self.put(slot);
+                let home = self.home(slot.hash);
+                if self.slots.len() < home {
+                    self.slots.resize(home, FREE);
+                }
+                self.slots.push(slot);
             }
         }
+        let len = len.max(self.slots.len() + 1);
+        self.slots.resize(len, FREE);
     }
 
     fn remove(&mut self, gone: Slot) {
-        let Some(mask) = self.slots.len().checked_sub(1) else {
-            return;
-        };
-        let mut hole = gone.hash as usize & mask;
-        while self.slots[hole].id != gone.id {
-            if self.slots[hole].id == NodeId::NIL {
+        let mut at = self.home(gone.hash);
+        while self.slots.get(at).is_some_and(|slot| slot.id != gone.id) {
+            if self.slots[at].id == NodeId::NIL {
                 return;
             }
-            hole = (hole + 1) & mask;
+            at += 1;
+        }
+        if at >= self.slots.len() {
+            return;
         }
         self.len -= 1;
-        // What follows without a gap moves into the hole, unless it stands where it wants to be
-        // or behind the hole already.
-        let mut at = (hole + 1) & mask;
-        while self.slots[at].id != NodeId::NIL {
-            let wanted = self.slots[at].hash as usize & mask;
-            let from_wanted = at.wrapping_sub(wanted) & mask;
-            let from_hole = at.wrapping_sub(hole) & mask;
-            if from_wanted >= from_hole {
-                self.slots[hole] = self.slots[at];
-                hole = at;
-            }
-            at = (at + 1) & mask;
+        // What follows without a gap moves back, up to what stands where it wants to be.
+        let mut end = at + 1;
+        while self.slots[end].id != NodeId::NIL && self.home(self.slots[end].hash) < end {
+            end += 1;
         }
-        self.slots[hole] = FREE;
+        self.slots.copy_within(at + 1..end, at);
+        self.slots[end - 1] = FREE;
     }
 }
 
@@ -171,28 +207,94 @@ mod tests {
 
     use super::*;
 
+    /// Whether all is where a search looks for it, and there is as much room as is said.
+    fn check(shard: &Shard) {
+        let used = |slot: &Slot| slot.id != NodeId::NIL;
+        assert_eq!(
+            shard.slots.iter().filter(|slot| used(slot)).count(),
+            shard.len
+        );
+        assert!(shard.len << 8 <= shard.homes * usize::from(shard.limit));
+        assert!(shard.slots.last().is_none_or(|slot| !used(slot)));
+        assert!(shard.slots.is_empty() || shard.slots.len() > shard.homes);
+        let taken = shard.slots.iter().filter(|slot| used(slot));
+        assert!(taken.is_sorted_by_key(|slot| slot.hash));
+        for (at, slot) in shard
+            .slots
+            .iter()
+            .enumerate()
+            .filter(|(_, slot)| used(slot))
+        {
+            let home = shard.home(slot.hash);
+            assert!(home <= at && shard.slots[home..at].iter().all(used));
+        }
+    }
+
+    /// Hashes that collide and stand at both ends, and such that are anywhere.
+    fn hash_of(id: u32, spread: u32) -> u32 {
+        match id % spread {
+            0 => u32::MAX,
+            part => part.wrapping_mul(0x9e37_79b9),
+        }
+    }
+
     proptest! {
-        /// Few hashes, so that everything collides and wraps around.
+        /// Few hashes, so that everything collides, or many. Shards have 8, 12, 16,
+        /// 20, 24, 32, 40 and more homes.
         #[test]
         fn a_shard_holds_what_a_map_holds(
-            steps in proptest::collection::vec((any::<bool>(), 0..40u32), 1..200),
+            number in any::<u8>(),
+            spread in prop_oneof![1..8u32, Just(u32::MAX)],
+            inserts_in_ten in 3..10u32,
+            steps in proptest::collection::vec((0..10u32, 0..150u32), 1..400),
         ) {
-            let (mut shard, mut map) = (Shard::default(), BTreeMap::new());
-            let hash_of = |id: u32| (id % 7).wrapping_mul(0x3fff_ffff);
-            for (is_insert, id) in steps {
-                let slot = Slot { id: NodeId(id), hash: hash_of(id) };
-                if !is_insert {
+            let (mut shard, mut map) = (Shard::new(number), BTreeMap::new());
+            for (kind, id) in steps {
+                let slot = Slot { id: NodeId(id), hash: hash_of(id, spread) };
+                if kind >= inserts_in_ten {
                     shard.remove(slot);
                     map.remove(&id);
                 } else if map.insert(id, ()).is_none() {
                     shard.insert(slot);
                 }
                 prop_assert_eq!(shard.len, map.len());
-                for id in 0..40 {
-                    let found = shard.find(hash_of(id), |found| found.0 == id);
-                    prop_assert_eq!(found.is_some(), map.contains_key(&id));
-                }
+                check(&shard);
+            }
+            for id in 0..150 {
+                let found = shard.find(hash_of(id, spread), |found| found.0 == id);
+                prop_assert_eq!(found.is_some(), map.contains_key(&id));
             }
         }
+    }
+
+    #[test]
+    fn a_shard_grows_by_a_quarter_at_most() {
+        let mut shard = Shard::new(0);
+        let mut lengths = Vec::new();
+        for id in 0..200 {
+            shard.insert(Slot {
+                id: NodeId(id),
+                hash: hash_of(id, u32::MAX),
+            });
+            let len = shard.homes + TAIL;
+            if lengths.last() != Some(&len) {
+                lengths.push(len);
+                check(&shard);
+            }
+        }
+        let wanted = [
+            16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 224, 256, 320,
+        ];
+        assert_eq!(lengths, wanted);
+        for id in 0..200 {
+            let hash = hash_of(id, u32::MAX);
+            assert_eq!(shard.find(hash, |_| true), Some(NodeId(id)));
+            shard.remove(Slot {
+                id: NodeId(id),
+                hash,
+            });
+        }
+        check(&shard);
+        assert_eq!(shard.len, 0);
     }
 }
