@@ -4,7 +4,7 @@ use std::ops::{Index, IndexMut};
 
 use crate::node::Node;
 
-/// Slots in a chunk: 72 KiB, below the size where allocators ask the system for pages.
+/// Slots in a chunk: 60 KiB, below the size where allocators ask the system for pages.
 const CHUNK_SLOTS: usize = 1 << CHUNK_BITS;
 const CHUNK_BITS: u32 = 9;
 
@@ -108,7 +108,7 @@ mod tests {
         arena.remove(ids[1500]);
         assert_eq!(arena.insert(node("x")), ids[1500]);
         assert_eq!(arena.insert(node("y")), ids[5]);
-        let names = [ids[5], ids[6]].map(|id| arena[id].name.as_str());
+        let names = [ids[5], ids[6]].map(|id| arena[id].body.name());
         assert_eq!(names, ["y", "n"]);
     }
 }

@@ -37,17 +37,17 @@ impl Tree {
         if node.num_children > 0 || mutant::is(Mutant::ContainersStay) {
             return false;
         }
-        if node.stat.cversion == 0 {
-            let idle_ms = now_ms.saturating_sub(node.stat.mtime);
+        if node.cversion == 0 {
+            let idle_ms = now_ms.saturating_sub(node.mtime);
             return never_used_ms != 0 && idle_ms > never_used_ms;
         }
-        node.stat.cversion > 0
+        node.cversion > 0
     }
 
     fn is_expired_ttl(&self, id: NodeId, now_ms: i64) -> bool {
         let node = &self.arena[id];
-        let idle_ms = now_ms.saturating_sub(node.stat.mtime);
-        match self.rules.read(node.stat.ephemeral_owner) {
+        let idle_ms = now_ms.saturating_sub(node.mtime);
+        match self.rules.read(node.body.owner()) {
             Owner::Ttl { ttl_ms } => {
                 let is_idle = idle_ms > ttl_ms || mutant::is(Mutant::TtlIgnored);
                 node.num_children == 0 && is_idle

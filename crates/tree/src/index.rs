@@ -76,21 +76,21 @@ impl Index {
         let (shard, hash) = self.place(parent, name);
         self.shards[shard].find(hash, |id| {
             let node = &arena[id];
-            node.parent == parent && node.name.as_bytes() == name
+            node.parent == parent && node.body.name_bytes() == name
         })
     }
 
     /// Enters a znode that is linked to its parent and was not in the table.
     pub(crate) fn insert(&mut self, arena: &Arena, id: NodeId) {
         let node = &arena[id];
-        let (shard, hash) = self.place(node.parent, node.name.as_bytes());
+        let (shard, hash) = self.place(node.parent, node.body.name_bytes());
         self.shards[shard].insert(Slot { hash, id });
     }
 
     /// Takes a znode out; its parent and name must still be there.
     pub(crate) fn remove(&mut self, arena: &Arena, id: NodeId) {
         let node = &arena[id];
-        let (shard, hash) = self.place(node.parent, node.name.as_bytes());
+        let (shard, hash) = self.place(node.parent, node.body.name_bytes());
         self.shards[shard].remove(Slot { hash, id });
     }
 

@@ -4,7 +4,7 @@ use proto::{Stat, StatPersisted};
 
 use crate::acl_table::AclSlot;
 use crate::arena::NodeId;
-use crate::name::Name;
+use crate::body::Body;
 use crate::owner::OwnerRules;
 
 /// A znode: its own name component, data, stat and links; no full path, no child container.
@@ -12,12 +12,13 @@ use crate::owner::OwnerRules;
 /// Children are linked through `next` and `prev`, newest first: a snapshot that entered the list
 /// never meets a child that was added after it.
 ///
-/// What a lookup, a list of children and the digest touch stands first, in 64 bytes.
+/// What a lookup and a list of children touch stands first, in 64 bytes. The stat is not a record
+/// of its own, since that would take four bytes more to fill up.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Node {
-    /// Last component of the path, empty for the root.
-    pub(crate) name: Name,
+    /// Last component of the path, empty for the root; data; owner.
+    pub(crate) body: Body,
     /// The parent, nil for the root.
     pub(crate) parent: NodeId,
     /// The newest child.
@@ -36,21 +37,29 @@ pub(crate) struct Node {
     pub(crate) content_crc: u32,
     /// What the tree's digest holds for this znode.
     pub(crate) digest: u32,
-    /// Whether the tree's digest counts it.
-    pub(crate) is_counted: bool,
-    /// What is stored; `cversion` counts creations.
-    pub(crate) stat: StatPersisted,
-    /// The data; null and empty differ.
-    pub(crate) data: Option<Box<[u8]>>,
+    /// Changes of data.
+    pub(crate) version: i32,
+    /// Children ever created.
+    pub(crate) cversion: i32,
+    /// Changes of the ACL.
+    pub(crate) aversion: i32,
+    /// Zxid that created it.
+    czxid: i64,
+    /// Creation, ms since 1970.
+    ctime: i64,
+    /// Zxid that last set its data.
+    pub(crate) mzxid: i64,
+    /// Last change of data, ms since 1970.
+    pub(crate) mtime: i64,
+    /// Zxid that last created or deleted a child.
+    pub(crate) pzxid: i64,
 }
 
 impl Node {
     /// A znode without links or digest.
     pub(crate) fn new(name: &str, data: Option<&[u8]>, acl: AclSlot, stat: StatPersisted) -> Self {
         Self {
-            stat,
-            name: Name::new(name),
-            data: data.map(Box::from),
+            body: Body::new(name, data, stat.ephemeral_owner),
             parent: NodeId::NIL,
             first_child: NodeId::NIL,
             next: NodeId::NIL,
@@ -60,27 +69,35 @@ impl Node {
             path_crc: 0,
             content_crc: 0,
             digest: 0,
-            is_counted: false,
+            version: stat.version,
+            cversion: stat.cversion,
+            aversion: stat.aversion,
+            czxid: stat.czxid,
+            ctime: stat.ctime,
+            mzxid: stat.mzxid,
+            mtime: stat.mtime,
+            pzxid: stat.pzxid,
         }
     }
 
     /// Frees what it holds, and links the slot to the next free one.
     pub(crate) fn clear(&mut self, next_free: NodeId) {
-        self.name = Name::EMPTY;
-        self.data = None;
+        self.body = Body::empty();
         self.next = next_free;
     }
 
-    /// Bytes of data; 0 for null.
-    pub(crate) fn data_len(&self) -> usize {
-        self.data.as_ref().map_or(0, |data| data.len())
-    }
-
-    /// Replaces the data, in place where the length allows.
-    pub(crate) fn set_data(&mut self, data: Option<&[u8]>) {
-        match (&mut self.data, data) {
-            (Some(old), Some(new)) if old.len() == new.len() => old.copy_from_slice(new),
-            (slot, new) => *slot = new.map(Box::from),
+    /// What is stored; `cversion` counts creations.
+    pub(crate) fn stored_stat(&self) -> StatPersisted {
+        StatPersisted {
+            czxid: self.czxid,
+            mzxid: self.mzxid,
+            ctime: self.ctime,
+            mtime: self.mtime,
+            version: self.version,
+            cversion: self.cversion,
+            aversion: self.aversion,
+            ephemeral_owner: self.body.owner(),
+            pzxid: self.pzxid,
         }
     }
 
@@ -88,22 +105,18 @@ impl Node {
     pub(crate) fn stat(&self, rules: OwnerRules) -> Stat {
         let num_children = self.num_children.cast_signed();
         Stat {
-            czxid: self.stat.czxid,
-            mzxid: self.stat.mzxid,
-            ctime: self.stat.ctime,
-            mtime: self.stat.mtime,
-            version: self.stat.version,
-            cversion: self
-                .stat
-                .cversion
-                .wrapping_mul(2)
-                .wrapping_sub(num_children),
-            aversion: self.stat.aversion,
-            ephemeral_owner: rules.visible(self.stat.ephemeral_owner),
+            czxid: self.czxid,
+            mzxid: self.mzxid,
+            ctime: self.ctime,
+            mtime: self.mtime,
+            version: self.version,
+            cversion: self.cversion.wrapping_mul(2).wrapping_sub(num_children),
+            aversion: self.aversion,
+            ephemeral_owner: rules.visible(self.body.owner()),
             // A frame bounds it far below 2^31.
-            data_length: i32::try_from(self.data_len()).unwrap_or(i32::MAX),
+            data_length: i32::try_from(self.body.data_len()).unwrap_or(i32::MAX),
             num_children,
-            pzxid: self.stat.pzxid,
+            pzxid: self.pzxid,
         }
     }
 }
@@ -123,24 +136,31 @@ pub(crate) fn stat_at_creation(zxid: i64, time_ms: i64, owner: i64) -> StatPersi
     }
 }
 
-/// Notes a creation below a znode whose creation count becomes `cversion` (-1: one more).
+/// The part of a stat that changes with a znode's children: `cversion` and `pzxid`.
+pub(crate) type ChildrenStat<'a> = (&'a mut i32, &'a mut i64);
+
+/// Notes a creation below a znode whose creation count becomes `parent_cversion` (-1: one more).
 ///
 /// Only upwards: a fuzzy snapshot may hold a parent newer than the record that is replayed.
 /// Source: DataTree.createNode, ZOOKEEPER-3249.
-pub(crate) fn note_child_created(stat: &mut StatPersisted, cversion: i32, zxid: i64) {
-    let cversion = match cversion {
-        -1 => stat.cversion.wrapping_add(1),
+pub(crate) fn note_child_created(
+    (cversion, pzxid): ChildrenStat<'_>,
+    parent_cversion: i32,
+    zxid: i64,
+) {
+    let parent_cversion = match parent_cversion {
+        -1 => cversion.wrapping_add(1),
         known => known,
     };
-    if cversion > stat.cversion {
-        stat.cversion = cversion;
-        stat.pzxid = zxid;
+    if parent_cversion > *cversion {
+        *cversion = parent_cversion;
+        *pzxid = zxid;
     }
 }
 
 /// Notes a deletion below a znode, only upwards.
-pub(crate) fn note_child_deleted(stat: &mut StatPersisted, zxid: i64) {
-    stat.pzxid = stat.pzxid.max(zxid);
+pub(crate) fn note_child_deleted(pzxid: &mut i64, zxid: i64) {
+    *pzxid = zxid.max(*pzxid);
 }
 
 #[cfg(test)]
@@ -149,7 +169,7 @@ mod tests {
 
     #[test]
     fn a_znode_is_small() {
-        assert_eq!(size_of::<Node>(), 144);
-        assert_eq!(std::mem::offset_of!(Node, stat), 64);
+        assert_eq!(size_of::<Node>(), 120);
+        assert_eq!(std::mem::offset_of!(Node, digest), 64);
     }
 }

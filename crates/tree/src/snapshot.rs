@@ -170,12 +170,12 @@ impl Tree {
         let parent_len = walk.parent_path.len();
         if walk.next != Self::ROOT {
             walk.parent_path.push('/');
-            walk.parent_path.push_str(node.name.as_str());
+            walk.parent_path.push_str(node.body.name());
         }
         put_str(Some(&walk.parent_path), out);
-        put_buffer(node.data.as_deref(), out);
+        put_buffer(node.body.data(), out);
         self.acls.id(node.acl).encode(out);
-        node.stat.encode(out);
+        node.stored_stat().encode(out);
         if node.first_child == NodeId::NIL {
             walk.parent_path.truncate(parent_len);
             walk.next = node.next;

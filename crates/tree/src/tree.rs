@@ -18,9 +18,8 @@ use crate::{TreeSettings, auth, digest, path};
 
 /// The replicated state: znodes, sessions, ACL lists, and all that follows from them.
 ///
-/// Memory for a znode: 144 bytes with a short name, its data, and 5 to 10 bytes of
-/// the index; ephemerals,
-/// containers and TTL znodes are listed apart.
+/// Memory for a znode: 120 bytes with a short name, its data, and 9 to 13 bytes of the index;
+/// ephemerals, containers and TTL znodes are listed apart.
 #[derive(Debug)]
 pub struct Tree {
     pub(crate) settings: Arc<TreeSettings>,
@@ -90,9 +89,9 @@ impl Tree {
         };
         let mut root = Node::new("", data, acl, stat);
         if tree.settings.digest_enabled {
-            root.is_counted = true;
+            root.body.count();
             root.content_crc = digest::content(root.path_crc, data);
-            root.digest = digest::node(root.content_crc, &root.stat);
+            root.digest = digest::node(root.content_crc, &root.stored_stat());
             tree.digest = root.digest.into();
         }
         tree.data_size = data_len(data);
@@ -318,7 +317,7 @@ impl Tree {
         let mut ids = Vec::new();
         let (mut at, mut len) = (id, 0);
         while at != Self::ROOT {
-            len += 1 + self.arena[at].name.len();
+            len += 1 + self.arena[at].body.name_bytes().len();
             ids.push(at);
             at = self.arena[at].parent;
         }
@@ -328,7 +327,7 @@ impl Tree {
         let mut path = String::with_capacity(len);
         for id in ids.into_iter().rev() {
             path.push('/');
-            path.push_str(self.arena[id].name.as_str());
+            path.push_str(self.arena[id].body.name());
         }
         path.into()
     }
@@ -367,15 +366,15 @@ impl Tree {
         node.parent = parent;
         node.next = parent_node.first_child;
         // A digest that is off has no counted root.
-        if parent_node.is_counted && parent != self.zookeeper {
-            node.is_counted = true;
-            node.path_crc = digest::child_path(parent_node.path_crc, node.name.as_bytes());
-            node.content_crc = digest::content(node.path_crc, node.data.as_deref());
-            node.digest = digest::node(node.content_crc, &node.stat);
+        if parent_node.body.is_counted() && parent != self.zookeeper {
+            node.body.count();
+            node.path_crc = digest::child_path(parent_node.path_crc, node.body.name_bytes());
+            node.content_crc = digest::content(node.path_crc, node.body.data());
+            node.digest = digest::node(node.content_crc, &node.stored_stat());
             self.digest = self.digest.wrapping_add(node.digest.into());
         }
-        let owner = node.stat.ephemeral_owner;
-        self.data_size += path_len.cast_signed() as i64 + data_len(node.data.as_deref());
+        let owner = node.body.owner();
+        self.data_size += path_len.cast_signed() as i64 + data_len(node.body.data());
         self.node_count += 1;
         let id = self.arena.insert(node);
         if let Some(next) = self.arena[id].next.get() {
@@ -395,9 +394,9 @@ impl Tree {
         self.index.remove(&self.arena, id);
         let node = &self.arena[id];
         let (parent, prev, next) = (node.parent, node.prev, node.next);
-        let (owner, acl) = (node.stat.ephemeral_owner, node.acl);
+        let (owner, acl) = (node.body.owner(), node.acl);
         self.digest = self.digest.wrapping_sub(node.digest.into());
-        self.data_size -= path_len.cast_signed() as i64 + data_len(node.data.as_deref());
+        self.data_size -= path_len.cast_signed() as i64 + data_len(node.body.data());
         self.node_count -= 1;
         match prev.get() {
             Some(prev) => self.arena[prev].next = next,
@@ -415,10 +414,10 @@ impl Tree {
     /// Brings the digest up to date after a change of a znode's stat (or `content_crc`).
     pub(crate) fn rehash(&mut self, id: NodeId) {
         let node = &mut self.arena[id];
-        if !node.is_counted {
+        if !node.body.is_counted() {
             return;
         }
-        let digest = digest::node(node.content_crc, &node.stat);
+        let digest = digest::node(node.content_crc, &node.stored_stat());
         let old = std::mem::replace(&mut node.digest, digest);
         self.digest = self
             .digest

@@ -124,7 +124,8 @@ impl Tree {
     /// that was written to a fuzzy snapshot before its child must not stay behind. (Java does so
     /// for the plain create only, and gets the parent of another kind wrong.)
     fn note_created(&mut self, parent: NodeId, parent_cversion: i32, zxid: i64) {
-        note_child_created(&mut self.arena[parent].stat, parent_cversion, zxid);
+        let node = &mut self.arena[parent];
+        note_child_created((&mut node.cversion, &mut node.pzxid), parent_cversion, zxid);
         self.rehash(parent);
     }
 }

@@ -23,9 +23,9 @@ impl Tree {
         let bytes = self.replace_data(id, txn.data.as_deref());
         self.data_size += bytes;
         let node = &mut self.arena[id];
-        node.stat.version = txn.version;
-        node.stat.mzxid = stamp.zxid.0;
-        node.stat.mtime = stamp.time_ms;
+        node.version = txn.version;
+        node.mzxid = stamp.zxid.0;
+        node.mtime = stamp.time_ms;
         self.rehash(id);
         self.note_usage(&txn.path, Usage { count: 0, bytes });
         if firing.is_needed() {
@@ -39,7 +39,7 @@ impl Tree {
         let acl = self.acls.acquire(&txn.acl);
         let node = &mut self.arena[id];
         let replaced = std::mem::replace(&mut node.acl, acl);
-        node.stat.aversion = txn.version;
+        node.aversion = txn.version;
         self.acls.release(replaced);
         self.rehash(id);
         Ok(self.arena[id].stat(self.rules))
@@ -48,9 +48,9 @@ impl Tree {
     /// Replaces data without touching the stat or the digest; how many bytes more there are.
     pub(super) fn replace_data(&mut self, id: NodeId, data: Option<&[u8]>) -> i64 {
         let node = &mut self.arena[id];
-        let change = data_len(data) - data_len(node.data.as_deref());
-        node.set_data(data);
-        if node.is_counted {
+        let change = data_len(data) - data_len(node.body.data());
+        node.body.set_data(data);
+        if node.body.is_counted() {
             node.content_crc = digest::content(node.path_crc, data);
         }
         change
@@ -62,7 +62,7 @@ impl Tree {
             return;
         };
         if let Some(id) = self.lookup(&quota::stats_path(root)) {
-            let mut stats = Stats::usage(self.arena[id].data.as_deref());
+            let mut stats = Stats::usage(self.arena[id].body.data());
             stats.add(change);
             self.write_usage(id, &stats);
         }
@@ -77,7 +77,7 @@ impl Tree {
         if let Some(top) = self.lookup(root) {
             for id in std::iter::once(top).chain(self.descendants(top)) {
                 usage.count += 1;
-                usage.bytes += data_len(self.arena[id].data.as_deref());
+                usage.bytes += data_len(self.arena[id].body.data());
             }
         }
         self.write_usage(stats, &Stats::counted(usage));

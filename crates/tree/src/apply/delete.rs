@@ -26,13 +26,13 @@ impl Tree {
         }
         let (parent_path, name) = split_applied(path)?;
         let parent = self.lookup(parent_path).ok_or(ErrorCode::NoNode)?;
-        note_child_deleted(&mut self.arena[parent].stat, stamp.zxid.0);
+        note_child_deleted(&mut self.arena[parent].pzxid, stamp.zxid.0);
         self.rehash(parent);
         let found = self.index.find(&self.arena, parent, name.as_bytes());
         let id = found.ok_or(ErrorCode::NoNode)?;
         self.delete_descendants(id);
         let acl = self.acl_of(id).cloned();
-        let bytes = data_len(self.arena[id].data.as_deref());
+        let bytes = data_len(self.arena[id].body.data());
         self.unlink(id, path::utf16_len(path));
         if let Some(QuotaNode::Limits(root)) = QuotaNode::of(path) {
             self.quota_roots.remove(root);
@@ -57,7 +57,7 @@ impl Tree {
         let below: Vec<NodeId> = self.descendants(top).collect();
         for id in below.into_iter().rev() {
             let path = self.path_of(id);
-            let bytes = -data_len(self.arena[id].data.as_deref());
+            let bytes = -data_len(self.arena[id].body.data());
             self.unlink(id, path::utf16_len(&path));
             if let Some(QuotaNode::Limits(root)) = QuotaNode::of(&path) {
                 self.quota_roots.remove(root);

@@ -16,7 +16,7 @@ impl Tree {
     /// what a server's files said ([`Tree::set_config`]). 0 if there was none.
     pub fn config_version(&self) -> ConfigVersion {
         let id = self.lookup(path::CONFIG);
-        ConfigVersion(id.map_or(0, |id| self.arena[id].stat.mzxid))
+        ConfigVersion(id.map_or(0, |id| self.arena[id].mzxid))
     }
 
     /// Puts the member list in force into the config znode, as each server does by itself.
@@ -36,9 +36,9 @@ impl Tree {
         let bytes = self.replace_data(id, Some(data));
         self.data_size += bytes;
         let node = &mut self.arena[id];
-        node.stat.version = -1;
-        node.stat.mzxid = version.0;
-        node.stat.mtime = time_ms;
+        node.version = -1;
+        node.mzxid = version.0;
+        node.mtime = time_ms;
         self.rehash(id);
         Ok(())
     }

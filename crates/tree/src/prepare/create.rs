@@ -110,7 +110,12 @@ impl Preparation<'_> {
         let zxid = self.context.zxid;
         let parent_cversion = parent.stat.cversion.wrapping_add(1);
         let parent_digest = parent.digest;
-        note_child_created(&mut parent.stat, parent_cversion, zxid.0);
+        let stat = &mut parent.stat;
+        note_child_created(
+            (&mut stat.cversion, &mut stat.pzxid),
+            parent_cversion,
+            zxid.0,
+        );
         parent.num_children += 1;
         parent.rehash();
         self.overlay

@@ -55,7 +55,7 @@ impl Preparation<'_> {
     ) {
         let zxid = self.context.zxid;
         let parent_digest = parent.digest;
-        note_child_deleted(&mut parent.stat, zxid.0);
+        note_child_deleted(&mut parent.stat.pzxid, zxid.0);
         parent.num_children = parent.num_children.saturating_sub(1);
         parent.rehash();
         self.overlay

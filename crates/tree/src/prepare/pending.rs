@@ -32,15 +32,16 @@ impl PendingNode {
     /// A znode of the tree.
     pub(super) fn of(tree: &Tree, id: NodeId) -> Self {
         let node = &tree.arena[id];
-        let owner = tree.rules.read(node.stat.ephemeral_owner);
+        let stat = node.stored_stat();
+        let owner = tree.rules.read(stat.ephemeral_owner);
         Self {
             id,
-            stat: node.stat,
+            stat,
             num_children: node.num_children,
-            data_len: data_len(node.data.as_deref()),
+            data_len: data_len(node.body.data()),
             acl: tree.acl_of(id).cloned(),
             is_ephemeral: matches!(owner, Owner::Session(_)),
-            is_counted: node.is_counted,
+            is_counted: node.body.is_counted(),
             path_crc: node.path_crc,
             content_crc: node.content_crc,
             digest: node.digest,

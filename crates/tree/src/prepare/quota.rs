@@ -36,8 +36,8 @@ impl Preparation<'_> {
         let (Some(limits), Some(used)) = (node(limits_path(root)), node(stats_path(root))) else {
             return Ok(());
         };
-        let limits = Stats::limits(limits.data.as_deref());
-        let used = Stats::usage(used.data.as_deref());
+        let limits = Stats::limits(limits.body.data());
+        let used = Stats::usage(used.body.data());
         match limits.broken_by(&used, change) {
             Some(Broken::Hard) => Err(ErrorCode::QuotaExceeded),
             Some(Broken::Soft) => {

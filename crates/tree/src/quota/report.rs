@@ -42,6 +42,6 @@ impl Tree {
     }
 
     fn data_of(&self, path: &str) -> Option<&[u8]> {
-        self.arena[self.lookup(path)?].data.as_deref()
+        self.arena[self.lookup(path)?].body.data()
     }
 }

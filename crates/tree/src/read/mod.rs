@@ -171,12 +171,12 @@ impl Tree {
 
     fn put_data(&self, id: NodeId, room: usize, out: &mut Vec<u8>) -> Result<(), Unanswered> {
         let node = &self.arena[id];
-        let bytes = DATA_REPLY_BYTES + node.data_len();
+        let bytes = DATA_REPLY_BYTES + node.body.data_len();
         if bytes > room {
             return Err(Unanswered::TooLong { bytes });
         }
         out.reserve(bytes);
-        put_buffer(node.data.as_deref(), out);
+        put_buffer(node.body.data(), out);
         node.stat(self.rules).encode(out);
         Ok(())
     }
@@ -184,9 +184,7 @@ impl Tree {
     fn put_children(&self, id: NodeId, room: usize, out: &mut Vec<u8>) -> Result<(), Unanswered> {
         let start = out.len();
         self.arena[id].num_children.cast_signed().encode(out);
-        let mut names = self
-            .children(id)
-            .map(|child| self.arena[child].name.as_str());
+        let mut names = self.children(id).map(|child| self.arena[child].body.name());
         while let Some(name) = names.next() {
             put_str(Some(name), out);
             if out.len() - start > room {

@@ -50,7 +50,7 @@ impl Tree {
         };
         match request {
             ReadRequest::GetData(request) => {
-                DATA_REPLY_BYTES + node(request).map_or(0, |node| node.data_len())
+                DATA_REPLY_BYTES + node(request).map_or(0, |node| node.body.data_len())
             }
             ReadRequest::GetChildren(request) | ReadRequest::GetChildren2(request) => {
                 let count = node(request).map_or(0, |node| node.num_children);

@@ -32,8 +32,7 @@ impl Tree {
         let watches = &mut *watches.lock();
         let since = request.relative_zxid;
         for path in list(&request.data)? {
-            let event =
-                |node: &Node| (node.stat.mzxid > since).then_some(EventType::NodeDataChanged);
+            let event = |node: &Node| (node.mzxid > since).then_some(EventType::NodeDataChanged);
             let missing = Some(EventType::NodeDeleted);
             self.set_watch(
                 path,
@@ -50,7 +49,7 @@ impl Tree {
         }
         for path in list(&request.child)? {
             let event =
-                |node: &Node| (node.stat.pzxid > since).then_some(EventType::NodeChildrenChanged);
+                |node: &Node| (node.pzxid > since).then_some(EventType::NodeChildrenChanged);
             let missing = Some(EventType::NodeDeleted);
             self.set_watch(
                 path,

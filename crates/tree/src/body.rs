@@ -1,0 +1,203 @@
+//! What a znode holds beside numbers: its own name component, its data, and who owns it.
+//!
+//! Most names are short. One of up to 15 bytes lives inside its znode: that saves a visit to
+//! memory for each name that a lookup compares or a list writes out. What few znodes have, a
+//! longer name or an owner, stands in front of the data and so costs nothing where it is not.
+
+/// Longest name that is kept inside.
+const SHORT_BYTES_MAX: usize = 15;
+
+// What `Body::form` says.
+/// The length of a short name.
+const SHORT_LEN: u8 = 0x0f;
+/// The name is in the block, behind its length in four bytes.
+const LONG: u8 = 0x10;
+/// An owner is in the block, in eight bytes, in front of all else.
+const OWNED: u8 = 0x20;
+/// There is data, though it may be empty.
+const DATA: u8 = 0x40;
+/// See [`Body::is_counted`].
+const COUNTED: u8 = 0x80;
+
+const OWNER_BYTES: usize = 8;
+const NAME_LEN_BYTES: usize = 4;
+
+/// Name, data and owner, in 32 bytes and a block of memory.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Body {
+    block: Box<[u8]>,
+    short: [u8; SHORT_BYTES_MAX],
+    form: u8,
+}
+
+impl Body {
+    /// `owner` as the stat has it; 0 is none.
+    pub(crate) fn new(name: &str, data: Option<&[u8]>, owner: i64) -> Self {
+        let mut body = Self::empty();
+        let owner = (owner != 0).then(|| owner.to_be_bytes());
+        let mut long = None;
+        match (body.short.get_mut(..name.len()), u8::try_from(name.len())) {
+            (Some(short), Ok(len)) => {
+                short.copy_from_slice(name.as_bytes());
+                body.form = len;
+            }
+            _ => {
+                let len = u32::try_from(name.len()).expect("jute's lengths have 31 bits");
+                long = Some((len.to_be_bytes(), name.as_bytes()));
+                body.form = LONG;
+            }
+        }
+        body.form |= if owner.is_some() { OWNED } else { 0 };
+        body.form |= if data.is_some() { DATA } else { 0 };
+        let (len, name) = long
+            .as_ref()
+            .map_or((&[][..], &[][..]), |(len, name)| (len, name));
+        let owner = owner.as_ref().map_or(&[][..], |owner| owner);
+        body.block = [owner, len, name, data.unwrap_or_default()].concat().into();
+        body
+    }
+
+    /// What a free slot has: no name and no memory.
+    pub(crate) fn empty() -> Self {
+        Self {
+            block: Box::default(),
+            short: [0; SHORT_BYTES_MAX],
+            form: 0,
+        }
+    }
+
+    /// The name's bytes, for comparing and hashing.
+    pub(crate) fn name_bytes(&self) -> &[u8] {
+        if self.form & LONG == 0 {
+            &self.short[..usize::from(self.form & SHORT_LEN)]
+        } else {
+            let (start, len) = self.long_name();
+            &self.block[start..start + len]
+        }
+    }
+
+    /// The name; it is checked to be UTF-8 again, which no name fails.
+    pub(crate) fn name(&self) -> &str {
+        std::str::from_utf8(self.name_bytes()).unwrap_or_default()
+    }
+
+    /// The owner as the stat has it; 0 if there is none.
+    pub(crate) fn owner(&self) -> i64 {
+        match self.block.first_chunk() {
+            Some(owner) if self.form & OWNED != 0 => i64::from_be_bytes(*owner),
+            _ => 0,
+        }
+    }
+
+    /// The data; null and empty differ.
+    pub(crate) fn data(&self) -> Option<&[u8]> {
+        (self.form & DATA != 0).then(|| &self.block[self.data_start()..])
+    }
+
+    /// Bytes of data; 0 for null.
+    pub(crate) fn data_len(&self) -> usize {
+        self.block.len() - self.data_start()
+    }
+
+    /// Replaces the data, in place where the length allows.
+    pub(crate) fn set_data(&mut self, data: Option<&[u8]>) {
+        self.form &= !DATA;
+        self.form |= if data.is_some() { DATA } else { 0 };
+        let (start, data) = (self.data_start(), data.unwrap_or_default());
+        let (kept, old) = self.block.split_at_mut(start);
+        if old.len() == data.len() {
+            old.copy_from_slice(data);
+        } else {
+            self.block = [kept, data].concat().into();
+        }
+    }
+
+    /// Whether the tree's digest counts the znode. It stands here since here is a bit that
+    /// nothing else needs.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.form & COUNTED != 0
+    }
+
+    /// From now on the tree's digest counts the znode.
+    pub(crate) fn count(&mut self) {
+        self.form |= COUNTED;
+    }
+
+    fn data_start(&self) -> usize {
+        match self.form & (LONG | OWNED) {
+            0 => 0,
+            OWNED => OWNER_BYTES,
+            _ => {
+                let (start, len) = self.long_name();
+                start + len
+            }
+        }
+    }
+
+    /// Where a name in the block starts, and its length.
+    fn long_name(&self) -> (usize, usize) {
+        let owner = if self.form & OWNED == 0 {
+            0
+        } else {
+            OWNER_BYTES
+        };
+        let start = owner + NAME_LEN_BYTES;
+        let mut len = [0; NAME_LEN_BYTES];
+        len.copy_from_slice(&self.block[owner..start]);
+        (start, u32::from_be_bytes(len) as usize)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn check(body: &Body, name: &str, data: Option<&[u8]>, owner: i64) {
+        assert_eq!((body.name(), body.name_bytes()), (name, name.as_bytes()));
+        assert_eq!((body.data(), body.owner()), (data, owner));
+        assert_eq!(body.data_len(), data.map_or(0, <[u8]>::len));
+        assert_eq!(body.form & LONG == 0, name.len() <= SHORT_BYTES_MAX);
+    }
+
+    proptest! {
+        #[test]
+        fn what_goes_in_comes_out(
+            name in prop_oneof!["[a-z\u{e9}]{0,30}", "\u{20ac}{90}", "[a-z]{14,17}"],
+            owner in prop_oneof![Just(0), any::<i64>()],
+            values in proptest::collection::vec(
+                proptest::option::of(proptest::collection::vec(any::<u8>(), 0..20)), 1..6),
+        ) {
+            let mut body = Body::new(&name, values[0].as_deref(), owner);
+            check(&body, &name, values[0].as_deref(), owner);
+            prop_assert!(!body.is_counted());
+            body.count();
+            for data in &values {
+                body.set_data(data.as_deref());
+                check(&body, &name, data.as_deref(), owner);
+                prop_assert!(body.is_counted());
+            }
+        }
+    }
+
+    #[test]
+    fn data_of_the_same_length_takes_the_same_memory() {
+        for name in ["n", "a name that is longer"] {
+            let mut body = Body::new(name, Some(b"one"), 7);
+            let before = body.block.as_ptr();
+            body.set_data(Some(b"two"));
+            assert_eq!(body.block.as_ptr(), before);
+            check(&body, name, Some(b"two"), 7);
+        }
+    }
+
+    #[test]
+    fn what_is_empty_takes_no_memory() {
+        let mut body = Body::new("n", None, 0);
+        body.set_data(Some(b""));
+        assert_eq!((body.data(), body.block.len()), (Some(&[][..]), 0));
+        check(&Body::empty(), "", None, 0);
+    }
+}
