@@ -61,6 +61,12 @@ pub trait Disk: fmt::Debug + Send + Sync + 'static {
     /// in this process or another, has it.
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn DiskLock>>>;
 
+    /// Whether a thread of its own may read what will be wanted next. Not where the order of what is done has to repeat
+    /// itself.
+    fn reads_ahead(&self) -> bool {
+        false
+    }
+
     /// The whole content of a small file; `None` if there is no such file.
     ///
     /// # Errors

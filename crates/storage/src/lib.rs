@@ -54,6 +54,7 @@
 //! Source: FileTxnLog, FileSnap, FileTxnSnapLog; the deliberate differences
 //! from Java are listed in docs/COMPATIBILITY.md under "Storage".
 
+mod ahead;
 mod checksum;
 mod dirs;
 mod disk;

@@ -52,6 +52,10 @@ impl<D: Disk> Disk for ReadOnly<D> {
         Ok(())
     }
 
+    fn reads_ahead(&self) -> bool {
+        self.0.reads_ahead()
+    }
+
     fn lock(&self, _: &Path) -> io::Result<Option<Box<dyn DiskLock>>> {
         refused()
     }

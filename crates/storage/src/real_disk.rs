@@ -89,6 +89,10 @@ impl Disk for RealDisk {
         File::open(dir)?.sync_all()
     }
 
+    fn reads_ahead(&self) -> bool {
+        true
+    }
+
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn DiskLock>>> {
         let file = File::options()
             .read(true)

@@ -11,6 +11,7 @@
 //!
 //! Source: FileTxnSnapLog.restore, ZKDatabase.loadDataBase.
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -18,10 +19,11 @@ use jute::Limits;
 use proto::Zxid;
 use proto::mutant::{self, Mutant};
 
+use crate::ahead;
 use crate::dirs::DataDirs;
 use crate::disk::Disk;
 use crate::error::{StorageError, described, io_error};
-use crate::log::chain::LoggedTxns;
+use crate::log::chain::{LoggedTxn, LoggedTxns};
 use crate::log::judge::TornTail;
 use crate::names::{SnapshotFile, list_logs, list_snapshots};
 use crate::snapshot::read::{SnapshotInfo, read_snapshot};
@@ -139,16 +141,8 @@ pub fn recover<D: Disk, S: State>(
         None => "the empty database".into(),
     };
     let begun = Instant::now();
-    let mut txns = LoggedTxns::open(disk, dirs, base.next(), Some(holder), settings.limits)?;
-    let mut txns_replayed = 0;
-    for txn in txns.by_ref() {
-        let record = txn?.record;
-        for other in &mut rejected {
-            other.replayed(record.header.zxid);
-        }
-        state.txn(&record);
-        txns_replayed += 1;
-    }
+    let txns = LoggedTxns::open(disk, dirs, base.next(), Some(holder), settings.limits)?;
+    let (txns, txns_replayed) = replay(txns, disk.reads_ahead(), state, &mut rejected)?;
     let replay_time = begun.elapsed();
     let reached = txns.last_zxid();
     let last_record = txns.last_record().cloned();
@@ -185,6 +179,36 @@ pub fn recover<D: Disk, S: State>(
         replay_time,
         warnings,
     })
+}
+
+/// Applies all of them and counts them.
+fn replay<'d, D: Disk, S: State>(
+    txns: LoggedTxns<'d, D>,
+    reads_ahead: bool,
+    state: &mut S,
+    rejected: &mut [Rejected],
+) -> Result<(LoggedTxns<'d, D>, u64), StorageError> {
+    let bytes_of = |txn: &Result<LoggedTxn, _>| txn.as_ref().map_or(0, |txn| txn.payload.len());
+    let (mut replayed, mut failed) = (0, None);
+    let txns = ahead::for_each(txns, reads_ahead, bytes_of, |txn| {
+        let record = match txn {
+            Ok(txn) => txn.record,
+            Err(error) => {
+                failed = Some(error);
+                return ControlFlow::Break(());
+            }
+        };
+        for other in &mut *rejected {
+            other.replayed(record.header.zxid);
+        }
+        state.txn(&record);
+        replayed += 1;
+        ControlFlow::Continue(())
+    });
+    match failed {
+        Some(error) => Err(error),
+        None => Ok((txns, replayed)),
+    }
 }
 
 /// What an operator should read, also told to the log.

@@ -104,6 +104,10 @@ impl Disk for SwitchedDisk {
         RealDisk.sync_dir(dir)
     }
 
+    fn reads_ahead(&self) -> bool {
+        RealDisk.reads_ahead()
+    }
+
     fn lock(&self, path: &Path) -> io::Result<Option<Box<dyn DiskLock>>> {
         RealDisk.lock(path)
     }

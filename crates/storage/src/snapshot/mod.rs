@@ -15,6 +15,7 @@
 
 mod codec;
 mod input;
+mod pieces;
 pub mod read;
 pub(crate) mod valid;
 pub mod write;

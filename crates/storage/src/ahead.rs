@@ -1,0 +1,124 @@
+//! Reading ahead: one thread reads, checks and decodes what will be wanted next, while the caller works on what is
+//! there.
+//!
+//! A start makes a tree of gigabytes, and to decode them takes about as long as to make the tree. Where a disk does not
+//! ask for it ([`Disk::reads_ahead`](crate::Disk::reads_ahead)), or there is no thread to be had, the caller does both,
+//! in the same order.
+
+use std::ops::ControlFlow;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{self, Scope};
+
+/// Batches that wait at most: it bounds the memory.
+const WAITING_MAX: usize = 2;
+/// A batch ends behind the item with which it has so many bytes or items.
+const BATCH_BYTES: usize = 1 << 20;
+const BATCH_ITEMS: usize = 4096;
+
+/// Calls `take` with one of `items` after the other until it breaks off, and gives back what gave them. They come from
+/// another thread if `is_wanted`, which may have gone on by some then. `bytes_of` says how much an item holds.
+pub(crate) fn for_each<I>(
+    mut items: I,
+    is_wanted: bool,
+    bytes_of: impl Fn(&I::Item) -> usize + Send,
+    mut take: impl FnMut(I::Item) -> ControlFlow<()>,
+) -> I
+where
+    I: Iterator + Send,
+    I::Item: Send,
+{
+    if !is_wanted {
+        let _ = items.try_for_each(take);
+        return items;
+    }
+    thread::scope(|scope| {
+        let (full, batches) = sync_channel(WAITING_MAX);
+        let (hand_over, handed_over) = sync_channel::<I>(1);
+        let (hand_back, handed_back) = sync_channel::<I>(1);
+        let is_there = spawn(scope, move || {
+            if let Ok(mut items) = handed_over.recv() {
+                send_batches(&mut items, bytes_of, &full);
+                let _ = hand_back.send(items);
+            }
+        });
+        if !is_there {
+            let _ = items.try_for_each(take);
+            return items;
+        }
+        // The thread waits for nothing else.
+        let _ = hand_over.send(items);
+        let _ = batches.iter().flatten().try_for_each(&mut take);
+        // So that the thread does not wait for room.
+        drop(batches);
+        // A panic of that thread is one of this.
+        handed_back.recv().expect("it hands them back at its end")
+    })
+}
+
+/// Whether there is such a thread now.
+fn spawn<'scope>(scope: &'scope Scope<'scope, '_>, work: impl FnOnce() + Send + 'scope) -> bool {
+    // What is told while it reads goes where the caller's words go.
+    let told = tracing::dispatcher::get_default(Clone::clone);
+    let work = move || tracing::dispatcher::with_default(&told, work);
+    let builder = thread::Builder::new().name("read ahead".to_owned());
+    builder.spawn_scoped(scope, work).is_ok()
+}
+
+fn send_batches<I: Iterator>(
+    items: &mut I,
+    bytes_of: impl Fn(&I::Item) -> usize,
+    full: &SyncSender<Vec<I::Item>>,
+) {
+    let (mut batch, mut bytes) = (Vec::new(), 0);
+    for item in items {
+        bytes += bytes_of(&item);
+        batch.push(item);
+        if bytes >= BATCH_BYTES || batch.len() >= BATCH_ITEMS {
+            bytes = 0;
+            if full.send(std::mem::take(&mut batch)).is_err() {
+                return;
+            }
+        }
+    }
+    // Nobody wants it if this fails.
+    let _ = full.send(batch);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn items_come_in_their_order_and_what_gave_them_comes_back() {
+        for is_wanted in [false, true] {
+            for count in [0, 1, BATCH_ITEMS, 10 * BATCH_ITEMS + 3] {
+                let mut taken = Vec::new();
+                let take = |item| {
+                    taken.push(item);
+                    ControlFlow::Continue(())
+                };
+                let mut rest = for_each(0..count, is_wanted, |_| 1000, take);
+                assert_eq!(rest.next(), None);
+                assert!(taken.into_iter().eq(0..count), "{count} items, {is_wanted}");
+            }
+        }
+    }
+
+    /// The thread would wait for room for ever if it did not notice.
+    #[test]
+    fn who_wants_no_more_ends_the_thread() {
+        for is_wanted in [false, true] {
+            let mut last = 0;
+            let take = |item| {
+                last = item;
+                match item {
+                    5 => ControlFlow::Break(()),
+                    _ => ControlFlow::Continue(()),
+                }
+            };
+            let mut rest = for_each(0.., is_wanted, |_| BATCH_BYTES, take);
+            assert_eq!(last, 5, "{is_wanted}");
+            assert!(rest.next().is_some_and(|next| next > 5));
+        }
+    }
+}
