@@ -23,6 +23,10 @@ use hashbrown::DefaultHashBuilder;
 
 use crate::arena::{Arena, NodeId};
 
+mod pending;
+
+pub(crate) use pending::{Duplicate, Pending};
+
 const SHARD_BITS: u32 = u8::BITS;
 /// How full the first shard may be, in 256ths: 0.72. The last may be 0.86, which is as much more as a
 /// length is more than the one before it.

@@ -6,6 +6,7 @@ use proto::{Acl, SessionId, StatPersisted, Zxid};
 
 use crate::acl_table::{AclSlot, AclTable};
 use crate::arena::NodeId;
+use crate::index::{Duplicate, Pending};
 use crate::node::Node;
 use crate::quota::QuotaNode;
 use crate::{Tree, TreeSettings, path};
@@ -48,6 +49,8 @@ pub struct TreeLoader {
     last_path: String,
     /// That znode and those above it: the lengths of their paths and their slots.
     last_chain: Vec<(usize, NodeId)>,
+    /// What the tree's index does not hold yet.
+    pending: Pending,
 }
 
 impl TreeLoader {
@@ -60,6 +63,7 @@ impl TreeLoader {
             sessions: Vec::new(),
             last_path: String::new(),
             last_chain: Vec::new(),
+            pending: Pending::new(),
         }
     }
 
@@ -79,7 +83,8 @@ impl TreeLoader {
     /// replay gives them their list. Until then they are for super users only.
     ///
     /// # Errors
-    /// If the path cannot be, is there already, or its parent is not.
+    /// If the path cannot be, or its parent is not there. That a path is there twice is found some thousand znodes later,
+    /// or at the end.
     pub fn znode(
         &mut self,
         path: &str,
@@ -100,17 +105,12 @@ impl TreeLoader {
             return Err(LoadError::Path { path: path.into() });
         };
         let missing_parent = || LoadError::MissingParent { path: path.into() };
-        let parent = self.parent(split.parent).ok_or_else(missing_parent)?;
+        let parent = self.parent(split.parent)?.ok_or_else(missing_parent)?;
         let tree = self.tree.as_mut().ok_or(LoadError::NoRoot)?;
-        if tree
-            .index
-            .find(&tree.arena, parent, split.name.as_bytes())
-            .is_some()
-        {
-            return Err(LoadError::Duplicate { path: path.into() });
-        }
         let node = Node::new(split.name, data, acl, stat);
-        let id = tree.link(parent, node, path::utf16_len(path));
+        let id = tree.link_unindexed(parent, node, path::utf16_len(path));
+        let added = self.pending.add(&mut tree.index, &tree.arena, id);
+        added.map_err(|duplicate| there_twice(tree, &duplicate))?;
         if path == path::ZOOKEEPER {
             tree.zookeeper = id;
         }
@@ -141,28 +141,39 @@ impl TreeLoader {
 
     /// The parent of the next znode. In a file that goes down before it goes on it is the last
     /// znode or one above it: no lookup from the root, which a deep tree would pay dearly.
-    fn parent(&mut self, parent_path: &str) -> Option<NodeId> {
+    fn parent(&mut self, parent_path: &str) -> Result<Option<NodeId>, LoadError> {
         while let Some((len, id)) = self.last_chain.last() {
             if *len == parent_path.len() && self.last_path.get(..*len) == Some(parent_path) {
-                return Some(*id);
+                return Ok(Some(*id));
             }
             if *len < parent_path.len() {
                 break;
             }
             self.last_chain.pop();
         }
-        let found = self.tree.as_ref()?.lookup(parent_path)?;
+        self.enter_pending()?;
+        let Some(found) = self.tree.as_ref().and_then(|tree| tree.lookup(parent_path)) else {
+            return Ok(None);
+        };
         self.last_chain.clear();
         self.last_chain.push((parent_path.len(), found));
         self.last_path = parent_path.to_owned();
-        Some(found)
+        Ok(Some(found))
+    }
+
+    /// From here on all znodes are found.
+    fn enter_pending(&mut self) -> Result<(), LoadError> {
+        let tree = self.tree.as_mut().ok_or(LoadError::NoRoot)?;
+        let entered = self.pending.enter_all(&mut tree.index, &tree.arena);
+        entered.map_err(|duplicate| there_twice(tree, &duplicate))
     }
 
     /// The tree at `zxid`, with the system znodes and the usage of all quotas counted anew.
     ///
     /// # Errors
-    /// If there was no znode.
-    pub fn finish(self, zxid: Zxid) -> Result<Tree, LoadError> {
+    /// If there was no znode, or one twice.
+    pub fn finish(mut self, zxid: Zxid) -> Result<Tree, LoadError> {
+        self.enter_pending()?;
         let mut tree = self.tree.ok_or(LoadError::NoRoot)?;
         tree.acls = self.acls;
         tree.acls.purge();
@@ -175,4 +186,9 @@ impl TreeLoader {
         }
         Ok(tree)
     }
+}
+
+fn there_twice(tree: &Tree, duplicate: &Duplicate) -> LoadError {
+    let path = tree.path_of(duplicate.0).to_string();
+    LoadError::Duplicate { path }
 }

@@ -361,7 +361,19 @@ impl Tree {
     /// Hangs a new znode below its parent and enters it wherever its kind is listed.
     ///
     /// `path_len` is the length of its path as Java counts it.
-    pub(crate) fn link(&mut self, parent: NodeId, mut node: Node, path_len: usize) -> NodeId {
+    pub(crate) fn link(&mut self, parent: NodeId, node: Node, path_len: usize) -> NodeId {
+        let id = self.link_unindexed(parent, node, path_len);
+        self.index.insert(&self.arena, id);
+        id
+    }
+
+    /// The same, but that nobody finds it before it is in the index.
+    pub(crate) fn link_unindexed(
+        &mut self,
+        parent: NodeId,
+        mut node: Node,
+        path_len: usize,
+    ) -> NodeId {
         let parent_node = &self.arena[parent];
         node.parent = parent;
         node.next = parent_node.first_child;
@@ -383,7 +395,6 @@ impl Tree {
         let parent_node = &mut self.arena[parent];
         parent_node.first_child = id;
         parent_node.num_children += 1;
-        self.index.insert(&self.arena, id);
         self.list_kind(id, owner, path_len);
         id
     }

@@ -279,16 +279,25 @@ fn what_is_no_tree_is_refused() {
     let path = |path: &str| path.to_owned();
     let first = znode(&mut loader(), "/a");
     assert_eq!(first, Err(LoadError::MissingParent { path: path("/a") }));
-    let mut loader = loader();
-    for good in ["", "/a", "/a/b", "/a/b/c", "/a/d", "/e"] {
-        assert_eq!(znode(&mut loader, good), Ok(()));
+    let some = || {
+        let mut loader = loader();
+        for good in ["", "/a", "/a/b", "/a/b/c", "/a/d", "/e"] {
+            assert_eq!(znode(&mut loader, good), Ok(()));
+        }
+        loader
+    };
+    // At once, at the end, and when another one is looked for.
+    let there_twice = |again| LoadError::Duplicate { path: path(again) };
+    assert_eq!(znode(&mut some(), ""), Err(there_twice("")));
+    for again in ["/a", "/a/b/c", "/e"] {
+        let mut loader = some();
+        assert_eq!(znode(&mut loader, again), Ok(()));
+        assert_eq!(loader.finish(Zxid(1)).unwrap_err(), there_twice(again));
     }
-    for again in ["", "/a", "/a/b/c", "/e"] {
-        assert_eq!(
-            znode(&mut loader, again),
-            Err(LoadError::Duplicate { path: path(again) })
-        );
-    }
+    let mut loader = some();
+    assert_eq!(znode(&mut loader, "/a/d"), Ok(()));
+    assert_eq!(znode(&mut loader, "/e/x"), Err(there_twice("/a/d")));
+    let mut loader = some();
     for missing in ["/x/y", "/a/x/y", "a/b"] {
         let expected = Err(LoadError::MissingParent {
             path: path(missing),
