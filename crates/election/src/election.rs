@@ -292,17 +292,25 @@ impl Election {
     }
 
     /// The connection to this server is gone.
-    pub fn handle_peer_down(&mut self, sid: Sid, now_ms: i64) {
+    ///
+    /// A vote that went into it may be lost. So it is sent once more, which has the host dial: if the server has ended
+    /// that is refused, and nobody waits for its vote.
+    pub fn handle_peer_down(&mut self, sid: Sid, now_ms: i64, out: &mut Vec<Action>) {
         self.answers.forget(sid);
         self.lookers.remove(&sid);
         if let Some(presence) = self.presence.get_mut(&sid) {
             *presence = Presence::Lost;
         }
         self.other_leaders.forget(sid);
-        if self.other_leaders.is_empty()
-            && let Some(looking) = &mut self.looking
-        {
+        let Some(looking) = &mut self.looking else {
+            return;
+        };
+        if self.other_leaders.is_empty() {
             looking.stop_asking(now_ms);
+        }
+        if self.electorate.is_voter(sid) && looking.may_tell_anew(sid) {
+            let ballot = Ballot::looking(looking.proposal, self.round);
+            out.push(self.send(sid, ballot));
         }
     }
 

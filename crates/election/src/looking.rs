@@ -14,7 +14,7 @@
 //! Source: FastLeaderElection.lookForLeader.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proto::Sid;
 use proto::notification::{Notification, PeerState};
@@ -34,6 +34,8 @@ pub(crate) struct Looking {
     settling: Option<Settling>,
     /// Since when the voters agree on somebody for whom this newcomer cannot vote.
     held_up_since_ms: Option<i64>,
+    /// Who was told anew since the connection broke.
+    told_anew: BTreeSet<Sid>,
 }
 
 /// A quorum agrees.
@@ -45,6 +47,12 @@ struct Settling {
 }
 
 impl Looking {
+    /// Whether a server whose connection broke is to be told at once, and not only when it is time for that: once in a
+    /// round, so that one that closes every connection is not dialled all the time.
+    pub(crate) fn may_tell_anew(&mut self, sid: Sid) -> bool {
+        self.told_anew.insert(sid)
+    }
+
     pub(crate) fn new(own: Vote, is_trusted: bool, interval_ms: i64, now_ms: i64) -> Self {
         Self {
             own,
@@ -54,6 +62,7 @@ impl Looking {
             interval_ms,
             settling: None,
             held_up_since_ms: None,
+            told_anew: BTreeSet::new(),
         }
     }
 

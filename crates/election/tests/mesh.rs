@@ -243,8 +243,8 @@ impl Mesh {
                 }
                 LinkAction::Close { connection, .. } => self.close(connection),
                 LinkAction::Down { sid: peer } => {
-                    self.drive(sid, &|host, now_ms, _| {
-                        host.election.handle_peer_down(peer, now_ms);
+                    self.drive(sid, &|host, now_ms, out| {
+                        host.election.handle_peer_down(peer, now_ms, out);
                     });
                 }
                 LinkAction::Write {

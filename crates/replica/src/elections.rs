@@ -527,7 +527,11 @@ impl Elections {
                 self.kept.remove(&connection);
                 ElectionEffect::Close { connection, reason }
             }
-            LinkAction::Down { sid } => return self.election.handle_peer_down(sid, now_ms),
+            LinkAction::Down { sid } => {
+                let mut actions = Vec::new();
+                self.election.handle_peer_down(sid, now_ms, &mut actions);
+                return self.queue_actions(actions);
+            }
             LinkAction::Write {
                 connection,
                 notification,

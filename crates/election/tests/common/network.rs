@@ -114,7 +114,8 @@ impl Network {
         }
         let now_ms = self.now_ms;
         for server in self.servers.values_mut() {
-            server.election.handle_peer_down(sid, now_ms);
+            server.// What it sends goes nowhere.
+ election.handle_peer_down(sid, now_ms, &mut Vec::new());
         }
     }
 
@@ -145,7 +146,8 @@ impl Network {
         let now_ms = self.now_ms;
         for (sid, gone) in [(one, other), (other, one)] {
             if let Some(server) = self.servers.get_mut(&sid) {
-                server.election.handle_peer_down(gone, now_ms);
+                server.// What it sends goes nowhere.
+ election.handle_peer_down(gone, now_ms, &mut Vec::new());
             }
         }
     }

@@ -249,12 +249,19 @@ impl Script {
         }
         self.on_the_way
             .retain(|(from, to, _)| *from != sid && *to != sid);
-        let now_ms = self.now_ms;
-        for server in self.servers.values_mut() {
-            if let Some(election) = &mut server.election {
-                election.handle_peer_down(sid, now_ms);
-            }
+        for other in self.servers.keys().copied().collect::<Vec<_>>() {
+            self.lose(other, sid);
         }
+    }
+
+    /// `sid` sees that its connection to `gone` has broken.
+    fn lose(&mut self, sid: Sid, gone: Sid) {
+        let now_ms = self.now_ms;
+        let mut out = Vec::new();
+        if let Some(election) = self.election(sid) {
+            election.handle_peer_down(gone, now_ms, &mut out);
+        }
+        self.act(sid, out);
     }
 
     fn cut(&mut self, pair: &str) {
@@ -264,11 +271,8 @@ impl Script {
             |from: Sid, to: Sid| (from, to) == (one, other) || (to, from) == (one, other);
         self.on_the_way
             .retain(|(from, to, _)| !is_between(*from, *to));
-        let now_ms = self.now_ms;
         for (sid, gone) in [(one, other), (other, one)] {
-            if let Some(election) = self.election(sid) {
-                election.handle_peer_down(gone, now_ms);
-            }
+            self.lose(sid, gone);
         }
     }
 

@@ -149,7 +149,10 @@ impl Follower {
                 }
                 LinkAction::Close { connection, .. } => self.close(connection),
                 LinkAction::Down { sid } => {
-                    self.standin.election.handle_peer_down(sid, self.now_ms);
+                    let mut out = Vec::new();
+                    let election = &mut self.standin.election;
+                    election.handle_peer_down(sid, self.now_ms, &mut out);
+                    self.standin.act(out, self.now_ms);
                 }
                 LinkAction::Write {
                     connection,
