@@ -18,7 +18,7 @@ use crate::{TreeSettings, auth, digest, path};
 
 /// The replicated state: znodes, sessions, ACL lists, and all that follows from them.
 ///
-/// Memory for a znode: 120 bytes with a short name, its data, and 9 to 13 bytes of the index;
+/// Memory for a znode: 120 bytes with a short name, its data, and 11 bytes of the index;
 /// ephemerals, containers and TTL znodes are listed apart.
 #[derive(Debug)]
 pub struct Tree {
