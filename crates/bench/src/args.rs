@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Arg, Args, Subcommand, ValueEnum};
 
 use super::access::AccessArgs;
 
@@ -30,15 +30,20 @@ pub(crate) enum BenchCommand {
     /// multi of several setData each
     Multi(MultiArgs),
     /// Watch fan-out: znodes change, every session is watching them
+    #[command(mut_arg("keys", unused), mut_arg("pipeline", unused))]
     Watch(WatchArgs),
     /// Connect storm: each session opens, closes and opens a session again
+    #[command(mut_arg("keys", unused), mut_arg("pipeline", unused))]
     Connect(LoadArgs),
     /// Handshakes: each connection asks for a session that nobody has, and is refused; nothing is
     /// written
+    #[command(mut_arg("keys", unused), mut_arg("pipeline", unused))]
     Handshake(LoadArgs),
     /// Locks that sessions hand over: each takes one by an ephemeral sequential znode and lets go
+    #[command(mut_arg("keys", unused), mut_arg("pipeline", unused))]
     Lock(LockArgs),
     /// Opens idle sessions, keeps them alive and shows what they cost
+    #[command(mut_arg("keys", unused), mut_arg("pipeline", unused))]
     Idle(LoadArgs),
     /// Creates a tree of znodes and leaves it there
     Fill(FillArgs),
@@ -54,6 +59,11 @@ pub(crate) enum BenchCommand {
     /// Measures how costs grow with znodes, children, sessions, watches, data and members, and draws
     /// them
     Growth(GrowthArgs),
+}
+
+/// An option of all loads that this one takes no notice of.
+fn unused(option: Arg) -> Arg {
+    option.hide(true)
 }
 
 /// Whom to load.

@@ -50,12 +50,19 @@ pub(super) struct Told {
 
 /// A request that is about them.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Asked {
-    Join { xid: Xid, path: String },
-    Leave { xid: Xid, path: String },
-    List { xid: Xid, path: String },
-    Watch { xid: Xid, path: String },
-    Change { xid: Xid, path: String },
+pub(super) struct Asked {
+    what: What,
+    xid: Xid,
+    path: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum What {
+    Join,
+    Leave,
+    List,
+    Watch,
+    Change,
 }
 
 impl Told {
@@ -67,7 +74,7 @@ impl Told {
 
 impl Asked {
     pub(super) fn is_write(&self) -> bool {
-        !matches!(self, Self::List { .. } | Self::Watch { .. })
+        !matches!(self.what, What::List | What::Watch)
     }
 }
 
@@ -83,34 +90,25 @@ impl Queues {
         let (op, record) = rest.split_first_chunk::<4>()?;
         let xid = Xid(i32::from_be_bytes(*xid));
         let are_used = || self.0.are_used.load(Ordering::Relaxed);
-        let path_of = |path: Option<jute::Str>| path.map(|path| path.to_string());
-        match OpCode::from_i32(i32::from_be_bytes(*op))? {
+        let (what, path) = match OpCode::from_i32(i32::from_be_bytes(*op))? {
             OpCode::Create => {
-                let CreateRequest {
-                    path, flags: kind, ..
-                } = read(record)?;
-                let path = path_of(path).filter(|_| kind == flags::EPHEMERAL_SEQUENTIAL)?;
-                Some(Asked::Join { xid, path })
+                let request: CreateRequest = read(record)?;
+                let is_join = request.flags == flags::EPHEMERAL_SEQUENTIAL;
+                (What::Join, request.path.filter(|_| is_join))
             }
             // The last byte is whether it is to be watched.
             OpCode::GetData if record.last() == Some(&1) => {
-                let path = path_of(read::<PathWatchRequest>(record)?.path)?;
-                Some(Asked::Watch { xid, path })
+                (What::Watch, read::<PathWatchRequest>(record)?.path)
             }
             OpCode::GetChildren if are_used() => {
-                let path = path_of(read::<PathWatchRequest>(record)?.path)?;
-                Some(Asked::List { xid, path })
+                (What::List, read::<PathWatchRequest>(record)?.path)
             }
-            OpCode::Delete if are_used() => {
-                let path = path_of(read::<PathVersionRequest>(record)?.path)?;
-                Some(Asked::Leave { xid, path })
-            }
-            OpCode::SetData if are_used() => {
-                let path = path_of(read::<SetDataRequest>(record)?.path)?;
-                Some(Asked::Change { xid, path })
-            }
-            _ => None,
-        }
+            OpCode::Delete if are_used() => (What::Leave, read::<PathVersionRequest>(record)?.path),
+            OpCode::SetData if are_used() => (What::Change, read::<SetDataRequest>(record)?.path),
+            _ => return None,
+        };
+        let path = path?.to_string();
+        Some(Asked { what, xid, path })
     }
 
     /// Does it, and puts its answer behind what is in `out`; `usual` is an answer with data.
@@ -123,14 +121,15 @@ impl Queues {
     ) {
         self.0.are_used.store(true, Ordering::Relaxed);
         let mut znodes = self.0.znodes.lock();
-        match asked {
-            Asked::Join { xid, path } => {
+        let Asked { what, xid, path } = asked;
+        match what {
+            What::Join => {
                 let path = znodes.join(&path).into();
                 answer(out, xid, ErrorCode::Ok, |out| {
                     CreateResponse { path }.encode(out)
                 });
             }
-            Asked::Leave { xid, path } => {
+            What::Leave => {
                 let is_there = znodes.leave(&path);
                 znodes.tell(&path, EventType::NodeDeleted);
                 let code = if is_there {
@@ -140,7 +139,7 @@ impl Queues {
                 };
                 answer(out, xid, code, |_| ());
             }
-            Asked::List { xid, path } => {
+            What::List => {
                 let queue = znodes.queues.get(&path);
                 let names = queue.map(|queue| queue.names.iter().map(|name| name.as_str().into()));
                 let names = names.map(Iterator::collect).unwrap_or_default();
@@ -148,14 +147,14 @@ impl Queues {
                     NamesResponse { names }.encode(out)
                 });
             }
-            Asked::Watch { xid, path } if znodes.has_left(&path) => {
+            What::Watch if znodes.has_left(&path) => {
                 answer(out, xid, ErrorCode::NoNode, |_| ());
             }
-            Asked::Watch { xid, path } => {
+            What::Watch => {
                 znodes.watched.entry(path).or_default().push(Arc::clone(by));
                 usual(xid, out);
             }
-            Asked::Change { xid, path } => {
+            What::Change => {
                 znodes.tell(&path, EventType::NodeDataChanged);
                 usual(xid, out);
             }
