@@ -75,12 +75,13 @@ pub(crate) struct ServersArgs {
     /// Second server to load in turns with the first, for a comparison
     #[arg(long, value_name = "HOST:PORT")]
     pub(crate) versus: Vec<String>,
-    /// Process of the server, for its CPU time and memory (Linux, same machine)
-    #[arg(long)]
-    pub(crate) pid: Option<u32>,
+    /// Process of the server, for its CPU time and memory (Linux, same machine); those of several
+    /// (`1,2`) count together
+    #[arg(long, value_delimiter = ',')]
+    pub(crate) pid: Vec<u32>,
     /// Process of the second server
-    #[arg(long, value_name = "PID", requires = "versus")]
-    pub(crate) versus_pid: Option<u32>,
+    #[arg(long, value_name = "PID", value_delimiter = ',', requires = "versus")]
+    pub(crate) versus_pid: Vec<u32>,
     #[command(flatten)]
     pub(crate) access: AccessArgs,
 }
@@ -291,6 +292,10 @@ pub(crate) struct EchoArgs {
     /// ceiling of generator, sockets and that disk
     #[arg(long, value_name = "DIR")]
     pub(crate) log: Option<PathBuf>,
+    /// Followers, each with a file of its own: writes are answered when a majority has synced them
+    #[arg(long, requires = "log", default_value_t = 0)]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub(crate) followers: u32,
 }
 
 #[derive(Debug, Clone, Args)]

@@ -185,11 +185,7 @@ fn fill(args: &FillArgs) -> Result<ExitCode> {
 }
 
 fn clean(args: &CleanArgs) -> Result<ExitCode> {
-    let target = Target::new(
-        std::slice::from_ref(&args.server),
-        None,
-        args.access.open()?,
-    )?;
+    let target = Target::new(std::slice::from_ref(&args.server), &[], args.access.open()?)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use client::Options;
+
 use super::args::{LoadArgs, ServersArgs, TurnsArgs};
 use super::error::Result;
 use super::round::{Job, Work};
@@ -92,12 +94,17 @@ impl Load {
     }
 }
 
+/// The servers that these arguments name.
+pub(crate) fn addresses(arguments: &[String]) -> Vec<Arc<str>> {
+    Options::new(&arguments.join(",")).servers
+}
+
 /// One side, or two.
 pub(crate) fn targets(servers: &ServersArgs) -> Result<Vec<Target>> {
     let access = servers.access.open()?;
-    let mut targets = vec![Target::new(&servers.server, servers.pid, access.clone())?];
+    let mut targets = vec![Target::new(&servers.server, &servers.pid, access.clone())?];
     if !servers.versus.is_empty() {
-        targets.push(Target::new(&servers.versus, servers.versus_pid, access)?);
+        targets.push(Target::new(&servers.versus, &servers.versus_pid, access)?);
     }
     Ok(targets)
 }

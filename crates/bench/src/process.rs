@@ -1,4 +1,4 @@
-//! CPU time and memory of a server process, as Linux tells them in /proc.
+//! CPU time and memory of server processes, as Linux tells them in /proc.
 
 use std::fs;
 use std::time::Duration;
@@ -66,6 +66,48 @@ impl Process {
     }
 }
 
+/// The processes of all servers of one side, which count together.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Processes(Vec<Process>);
+
+impl Processes {
+    /// # Errors
+    /// If one of them is missing.
+    pub(crate) fn new(pids: &[u32]) -> Result<Self> {
+        let processes: Result<_> = pids.iter().copied().map(Process::new).collect();
+        processes.map(Self)
+    }
+
+    /// Of all together; `None` if there are none.
+    pub(crate) fn cpu_time(&self) -> Result<Option<Duration>> {
+        self.sum(Process::cpu_time, |one, other| one + other)
+    }
+
+    /// Of all together; `None` if there are none.
+    pub(crate) fn memory(&self) -> Result<Option<Memory>> {
+        self.sum(Process::memory, |one, other| Memory {
+            resident: one.resident + other.resident,
+            peak: one.peak + other.peak,
+        })
+    }
+
+    fn sum<T>(
+        &self,
+        figure: impl Fn(Process) -> Result<T>,
+        add: impl Fn(T, T) -> T,
+    ) -> Result<Option<T>> {
+        let mut all = None;
+        for process in &self.0 {
+            let own = figure(*process)?;
+            all = Some(match all {
+                None => own,
+                Some(others) => add(others, own),
+            });
+        }
+        Ok(all)
+    }
+}
+
 /// Fields 14 and 15. The name in field 2 may hold spaces and brackets, so counting starts behind
 /// its last bracket. Source: proc_pid_stat(5).
 fn parse_cpu_ticks(stat: &str) -> Option<u64> {
@@ -94,6 +136,21 @@ mod tests {
         let status = "Name:\tx\nVmHWM:\t  9000 kB\nVmRSS:\t    8 kB\n";
         assert_eq!(parse_kib(status, "VmRSS:"), Some(8192));
         assert_eq!(parse_kib(status, "VmSwap:"), None);
+    }
+
+    #[test]
+    fn processes_count_together() {
+        let own = std::process::id();
+        let one = Process::own().unwrap().memory().unwrap();
+        let two = Processes::new(&[own, own]).unwrap();
+        assert!(two.memory().unwrap().unwrap().peak >= one.peak * 2);
+        assert!(two.cpu_time().unwrap().is_some());
+        let none = Processes::default();
+        assert_eq!(
+            (none.memory().unwrap(), none.cpu_time().unwrap()),
+            (None, None)
+        );
+        assert!(Processes::new(&[own, u32::MAX]).is_err());
     }
 
     #[test]

@@ -161,7 +161,7 @@ impl Conductor<'_> {
         }
         let own = Process::own().ok();
         let own_cpu = || own.map(Process::cpu_time).transpose();
-        let server_cpu = || self.target.process.map(Process::cpu_time).transpose();
+        let server_cpu = || self.target.processes.cpu_time();
         let cpu_before = (server_cpu()?, own_cpu()?);
         let start = Instant::now();
         self.control.enter(Phase::Measuring);

@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use client::{Handshake, Options, RawConnection};
+use client::{Handshake, RawConnection};
 
 use super::access::Access;
 use super::args::LoadArgs;
 use super::bulk::Bulk;
 use super::error::{BenchError, Result};
-use super::process::{Memory, Process};
+use super::load;
+use super::process::{Memory, Processes};
 use super::session::{farewell, named};
 use super::template::{Payload, Template, path_with_digits};
 use super::workload::{
@@ -25,28 +26,28 @@ pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
     pub(crate) servers: Arc<[Arc<str>]>,
-    /// The process whose CPU time and memory count.
-    pub(crate) process: Option<Process>,
+    /// The processes whose CPU time and memory count.
+    pub(crate) processes: Processes,
     /// How they are reached.
     access: Access,
 }
 
 impl Target {
-    pub(crate) fn new(servers: &[String], pid: Option<u32>, access: Access) -> Result<Self> {
-        let servers: Vec<Arc<str>> = Options::new(&servers.join(",")).servers;
+    pub(crate) fn new(servers: &[String], pids: &[u32], access: Access) -> Result<Self> {
+        let servers = load::addresses(servers);
         if servers.is_empty() {
             return Err(BenchError::Argument("--server names no server".to_owned()));
         }
         Ok(Self {
             servers: servers.into(),
-            process: pid.map(Process::new).transpose()?,
+            processes: Processes::new(pids)?,
             access,
         })
     }
 
-    /// Memory of the process, if one is watched.
+    /// Memory of the processes, if any is watched.
     pub(crate) fn memory(&self) -> Result<Option<Memory>> {
-        self.process.map(Process::memory).transpose()
+        self.processes.memory()
     }
 
     /// The servers' names.

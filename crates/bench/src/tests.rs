@@ -16,12 +16,12 @@ use super::*;
 
 /// An echo server; it ends with the process.
 fn echo_server() -> String {
-    echo_server_with(None)
+    echo_server_with(None, 0)
 }
 
 /// One that syncs writes to a file in that directory, if one is named.
-fn echo_server_with(log: Option<&Path>) -> String {
-    let log = log.map(|dir| echo::Log::open(dir).unwrap());
+fn echo_server_with(log: Option<&Path>, followers: u32) -> String {
+    let log = log.map(|dir| echo::Log::open(dir, followers).unwrap());
     let serving = echo::Serving::new(100, log);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -53,7 +53,13 @@ fn every_mix_runs_to_its_end() {
 #[test]
 fn every_mix_runs_to_its_end_where_writes_are_synced() {
     let dir = tempfile::tempdir().unwrap();
-    every_mix(&echo_server_with(Some(dir.path())));
+    every_mix(&echo_server_with(Some(dir.path()), 0));
+}
+
+#[test]
+fn every_mix_runs_to_its_end_where_a_majority_syncs() {
+    let dir = tempfile::tempdir().unwrap();
+    every_mix(&echo_server_with(Some(dir.path()), 2));
 }
 
 fn every_mix(server: &str) {
@@ -243,7 +249,7 @@ fn a_ping_that_is_answered_late_is_no_answer_to_the_load() {
         "--server {server} --sessions 2 --pipeline 1 --ops 20 --warmup 0"
     ));
     let job = job(&args, Work::Requests, Mix::Get).unwrap();
-    let target = Target::new(&args.servers.server, None, Access::default()).unwrap();
+    let target = Target::new(&args.servers.server, &[], Access::default()).unwrap();
     let round = round::run(&job, &target, 0, &Progress::new()).unwrap();
     assert_eq!((round.stats.ops(), round.stats.complaints()), (20, vec![]));
 }
@@ -261,7 +267,7 @@ fn lost_sessions_are_counted_with_what_they_had_under_way() {
         "--server {server} --sessions 3 --pipeline 2 --warmup 0"
     ));
     let job = job(&args, Work::Requests, Mix::Get).unwrap();
-    let target = Target::new(&args.servers.server, None, Access::default()).unwrap();
+    let target = Target::new(&args.servers.server, &[], Access::default()).unwrap();
     let round = round::run(&job, &target, 0, &Progress::new()).unwrap();
     assert_eq!(round.stats.ops(), 0);
     assert_eq!(round.stats.lost.values().sum::<u64>(), 3);

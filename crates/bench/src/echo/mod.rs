@@ -3,12 +3,16 @@
 //! It answers the handshake, and every request with the same bytes under the request's xid. What
 //! a load generator reaches against it is what generator, sockets and kernel allow on a machine;
 //! no server of the protocol can be faster. With a log it also writes each request that would be a
-//! transaction to a file, and syncs that before it answers: that is what the disk allows besides. Locks and
-//! watches are served as far as their loads need it.
+//! transaction to a file, and syncs that before it answers: that is what the disk allows besides. With followers it
+//! waits for a majority of their files and its own, which is what any ensemble has to do. Locks and watches are served
+//! as far as their loads need it.
 
+mod follower;
+mod held;
 mod log;
 mod queues;
 
+use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,6 +28,7 @@ use proto::response::{GetDataResponse, NamesResponse};
 use proto::{ErrorCode, OpCode, OpKind, SessionId, Stat, Xid, Zxid};
 use tokio::net::{TcpListener, TcpStream};
 
+use self::held::Held;
 pub(crate) use self::log::Log;
 use self::queues::{Queues, Told};
 use super::args::EchoArgs;
@@ -45,7 +50,8 @@ pub(crate) fn run(args: &EchoArgs) -> Result<()> {
         "echo server on {address}, {} bytes of data in each answer\n",
         args.payload
     ));
-    let log = args.log.as_deref().map(Log::open).transpose()?;
+    let log = args.log.as_deref();
+    let log = log.map(|dir| Log::open(dir, args.followers)).transpose()?;
     let serving = Serving::new(args.payload, log);
     serve(listener, &serving, args.threads).map_err(BenchError::io("serve"))
 }
@@ -169,49 +175,59 @@ async fn serve_session(
 ) -> Result<(), LossReason> {
     shake_hands(wire, serving.log.as_mut()).await?;
     let told = Arc::<Told>::default();
-    let mut is_told = false;
+    let mut held = Held::default();
+    let (mut is_told, mut is_last) = (false, false);
     loop {
-        let mut is_last = false;
-        let mut appended = None;
         while let Some((frame, out)) = wire.next_frame_and_outbound()? {
             let len = frame.len();
             if let Some(asked) = serving.queues.asked(frame) {
                 is_told = true;
-                if let Some(log) = serving.log.as_mut().filter(|_| asked.is_write()) {
-                    let number = log.append(frame);
-                    log.synced(number).await?;
+                // It is done when it is durable, and answered behind all that came before it.
+                let log = serving.log.as_mut();
+                if let Some(log) = log.filter(|_| asked.is_write() || !held.is_empty()) {
+                    let number = match asked.is_write() {
+                        true => Some(log.append(frame)),
+                        false => held.last(),
+                    };
+                    log.synced(number.unwrap_or(0)).await?;
+                    held.release(log.durable(), wire.outbound());
                 }
                 let usual = |xid: Xid, out: &mut Vec<u8>| serving.answers.put_usual(xid, out);
                 let queues = &serving.queues;
                 queues.carry_out(asked, &told, usual, wire.outbound());
                 continue;
             }
+            let log = serving.log.as_ref().filter(|_| is_write(frame));
+            let out = held.place(log.map(|log| log.append(frame)), out);
             is_last |= serving
                 .answers
                 .put(frame, out)
                 .ok_or(client::frame::FrameError::Header(len))?;
-            if let Some(log) = &serving.log
-                && is_write(frame)
-            {
-                appended = Some(log.append(frame));
-            }
         }
-        if let Some((log, number)) = serving.log.as_mut().zip(appended) {
-            log.synced(number).await?;
+        if let Some(log) = &serving.log {
+            held.release(log.durable(), wire.outbound());
         }
-        if is_last {
+        if is_last && held.is_empty() {
             return Ok(wire.flush().await?);
         }
         if is_told {
             told.take(wire.outbound());
-            tokio::select! {
-                biased;
-                () = told.came.notified() => told.take(wire.outbound()),
-                turned = wire.turn() => turned?,
-            }
-        } else {
-            wire.turn().await?;
         }
+        // Meanwhile those answers go out that need not wait.
+        tokio::select! {
+            biased;
+            synced = first_of(&held, serving.log.as_mut()) => synced?,
+            () = told.came.notified(), if is_told => (),
+            turned = wire.turn() => turned?,
+        }
+    }
+}
+
+/// Waits until the first answer that is held may go.
+async fn first_of(held: &Held, log: Option<&mut Log>) -> io::Result<()> {
+    match log.zip(held.first()) {
+        Some((log, number)) => log.synced(number).await,
+        None => pending().await,
     }
 }
 

@@ -207,7 +207,7 @@ fn members(args: &GrowthArgs, axis: &'static Axis, kinds: BothKinds<'_>) -> Resu
         let sides = kinds.map(|kind| {
             let ensemble = kind.iter().find(|ensemble| ensemble.size == at)?;
             let servers = std::slice::from_ref(&ensemble.servers);
-            let target = Target::new(servers, None, access.clone());
+            let target = Target::new(servers, &[], access.clone());
             Some(target.and_then(|target| one_side(args, load, None, &target, progress)))
         });
         sides.collect()

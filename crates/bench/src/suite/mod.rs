@@ -1,22 +1,19 @@
 //! One load after the other, and one table of them all: a user repeats it on a machine of their own.
 
+mod limits;
 mod report;
 
-use std::net::TcpListener;
 use std::process::ExitCode;
-use std::thread;
 
-use super::access::AccessArgs;
-use super::args::{FsyncArgs, Preallocate, ServersArgs, SuiteArgs, TurnsArgs};
+use self::limits::Limits;
+use super::args::{ServersArgs, SuiteArgs, TurnsArgs};
 use super::compare::{self, Schedule, Side};
-use super::echo::{self, Log, Serving};
 use super::error::{BenchError, Result};
-use super::fsync::FsyncResult;
 use super::load::{self, Load};
+use super::output;
 use super::progress::Progress;
 use super::round::Work;
 use super::workload::Mix;
-use super::{fsync, output};
 
 const GET: &str = "get 16 x 16";
 const SET: &str = "set 16 x 16";
@@ -52,10 +49,6 @@ const LOADS: &[Load] = &[
     },
 ];
 
-/// What the disk of a log has to do for [`SET`] and [`SET_OF_MANY`]: records in a group.
-const SYNCS: [(&str, u32); 2] = [(SET, 256), (SET_OF_MANY, 1000)];
-/// Of a setData of 100 bytes in the log.
-const RECORD_BYTES: u32 = 250;
 /// Children of one znode where the servers are filled.
 const BREADTH: u32 = 1000;
 
@@ -65,15 +58,6 @@ struct Row {
     load: Load,
     /// One or two sides, or why there are none.
     sides: Result<Vec<Side>>,
-}
-
-/// What this machine allows at the most.
-#[derive(Debug)]
-struct Limits {
-    /// The same loads at a server that does nothing, or nothing but sync.
-    servers: Vec<Row>,
-    /// Groups of records that are made durable: for which load, and how many are one group.
-    syncs: Vec<(&'static str, FsyncArgs, Result<FsyncResult>)>,
 }
 
 /// All of it.
@@ -99,10 +83,7 @@ pub(crate) fn run(args: &SuiteArgs) -> Result<ExitCode> {
     };
     let rows: Vec<Row> = loads.iter().enumerate().map(measure).collect();
     let filled = (args.znodes > 0).then(|| fill(args));
-    let limits = Limits {
-        servers: at_the_limit(args, &loads),
-        syncs: syncs(args, &rows),
-    };
+    let limits = Limits::measure(args, &loads);
     let suite = Suite {
         args,
         rows,
@@ -172,75 +153,4 @@ fn fill(args: &SuiteArgs) -> Row {
         &Progress::within("fill"),
     );
     Row { load, sides }
-}
-
-fn syncs(args: &SuiteArgs, rows: &[Row]) -> Vec<(&'static str, FsyncArgs, Result<FsyncResult>)> {
-    let find = |name| rows.iter().any(|row| row.load.name == name);
-    let syncs = SYNCS.iter().filter(|(name, _)| find(*name));
-    let syncs = syncs.filter_map(|(name, group)| {
-        let sync = FsyncArgs {
-            dir: args.dir.clone()?,
-            bytes: RECORD_BYTES,
-            group: *group,
-            duration: args.turns.duration,
-            preallocate: Preallocate::Zeroes,
-            json: false,
-        };
-        let result = fsync::run(&sync);
-        Some((*name, sync, result))
-    });
-    syncs.collect()
-}
-
-/// Whether requests of the load become transactions; `None` if a server that gives every request the
-/// same answer cannot serve it.
-fn writes(load: &Load) -> Option<bool> {
-    match (load.work, load.mix) {
-        (Work::Requests, Mix::Get | Mix::Exists) => Some(false),
-        (Work::Requests, Mix::Set | Mix::Create)
-        | (Work::Storm | Work::Locks | Work::FanOut, _) => Some(true),
-        // Of mixed requests a server may answer those in front of a write while that is synced.
-        _ => None,
-    }
-}
-
-/// The loads at a server that does nothing, or nothing but sync, as far as there is such a server for them
-/// and a directory to sync in.
-fn at_the_limit(args: &SuiteArgs, loads: &[Load]) -> Vec<Row> {
-    // One for all of them: a file stays until the process ends.
-    let mut log: Option<Log> = None;
-    let mut rows = Vec::new();
-    for load in loads {
-        let opened = match (writes(load), &args.dir) {
-            (Some(false), _) => Ok(None),
-            (Some(true), Some(dir)) => match log.clone() {
-                None => Log::open(dir).map(Some),
-                opened => Ok(opened),
-            },
-            _ => continue,
-        };
-        let sides = opened.and_then(|opened| {
-            log = opened.clone().or(log.take());
-            at_its_limit(&args.turns, load, opened)
-        });
-        rows.push(Row { load: *load, sides });
-    }
-    rows
-}
-
-fn at_its_limit(turns: &TurnsArgs, load: &Load, log: Option<Log>) -> Result<Vec<Side>> {
-    let serving = Serving::new(load.payload, log);
-    let listener = TcpListener::bind("127.0.0.1:0").map_err(BenchError::io("listen"))?;
-    let address = listener.local_addr().map_err(BenchError::io("listen"))?;
-    // It ends with the process.
-    thread::spawn(move || echo::serve(listener, &serving, 1));
-    let plain = ServersArgs {
-        server: vec![address.to_string()],
-        versus: Vec::new(),
-        pid: None,
-        versus_pid: None,
-        access: AccessArgs::default(),
-    };
-    let progress = Progress::within(&format!("limit of {}", load.name));
-    measure(&plain, &once(turns), load, &progress)
 }

@@ -8,7 +8,7 @@ use super::super::compare::{Ratios, Side};
 use super::super::report::{FsyncFigures, Report, fsync_json};
 use super::super::table::{head, line, number, percentile};
 use super::super::workload::Mix;
-use super::{Row, Suite, writes};
+use super::{Row, Suite};
 
 impl Row {
     fn side(&self, index: usize) -> Option<&Side> {
@@ -108,6 +108,7 @@ impl Suite<'_> {
             "loads": self.rows.iter().map(Row::json).collect::<Vec<_>>(),
             "fill": self.filled.as_ref().map(Row::json),
             "limits": {
+                "members": self.limits.members,
                 "servers": self.limits.servers.iter().map(Row::json).collect::<Vec<_>>(),
                 "fsync": syncs.collect::<Vec<_>>(),
             },
@@ -202,16 +203,10 @@ impl Suite<'_> {
         let reached = |name: &str, index: usize| Some(row(name)?.side(index)?.ops_per_second());
         let mut rows = Vec::new();
         for limit in &self.limits.servers {
-            let does = match writes(&limit.load) {
-                Some(true) => "but sync",
-                _ => "",
-            };
             let name = limit.load.name;
             if let Some(side) = limit.side(0) {
                 let p99 = percentile(Some(side), 99.0);
-                let what = format!("server that does nothing {does}")
-                    .trim_end()
-                    .to_owned();
+                let what = self.limits.does(&limit.load);
                 rows.push((what, "ops/s", name, side.ops_per_second(), p99));
             }
         }

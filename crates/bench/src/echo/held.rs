@@ -1,0 +1,93 @@
+//! Answers that wait for a sync, in the order of their requests.
+
+use std::collections::VecDeque;
+
+/// From the first write on that is not durable yet, with all that is behind it.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    bytes: Vec<u8>,
+    /// Bytes that were released since the beginning.
+    released: usize,
+    /// Numbers of the writes in the log, and where their answers begin, counted since the beginning.
+    writes: VecDeque<(u64, usize)>,
+}
+
+impl Held {
+    pub(super) fn is_empty(&self) -> bool {
+        self.writes.is_empty()
+    }
+
+    /// What the first answer waits for.
+    pub(super) fn first(&self) -> Option<u64> {
+        self.writes.front().map(|(number, _)| *number)
+    }
+
+    /// What the last write waits for.
+    pub(super) fn last(&self) -> Option<u64> {
+        self.writes.back().map(|(number, _)| *number)
+    }
+
+    /// Where the next answer goes, which is to a write if that has a number: `out`, unless it has to wait.
+    #[inline]
+    pub(super) fn place<'a>(
+        &'a mut self,
+        write: Option<u64>,
+        out: &'a mut Vec<u8>,
+    ) -> &'a mut Vec<u8> {
+        if let Some(number) = write {
+            let start = self.released + self.bytes.len();
+            self.writes.push_back((number, start));
+        }
+        match self.writes.is_empty() {
+            true => out,
+            false => &mut self.bytes,
+        }
+    }
+
+    /// Moves what need not wait any more, now that so many records are durable, to `out`.
+    pub(super) fn release(&mut self, durable: u64, out: &mut Vec<u8>) {
+        while self.first().is_some_and(|number| number <= durable) {
+            self.writes.pop_front();
+        }
+        match self.writes.front() {
+            None => {
+                self.released += self.bytes.len();
+                out.append(&mut self.bytes);
+            }
+            Some((_, start)) => {
+                let count = start - self.released;
+                out.extend_from_slice(self.bytes.get(..count).unwrap_or_default());
+                self.bytes.drain(..count);
+                self.released += count;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_wait_for_the_write_in_front_of_them() {
+        let (mut held, mut out) = (Held::default(), Vec::new());
+        for (answer, write) in [(1, None), (2, Some(5)), (3, None), (4, Some(7)), (5, None)] {
+            held.place(write, &mut out).push(answer);
+        }
+        assert_eq!(
+            (out.as_slice(), held.first(), held.last()),
+            (&[1][..], Some(5), Some(7))
+        );
+        let mut release = |durable| {
+            held.release(durable, &mut out);
+            (out.clone(), held.is_empty())
+        };
+        assert_eq!(release(4), (vec![1], false));
+        assert_eq!(release(6), (vec![1, 2, 3], false));
+        assert_eq!(release(7), (vec![1, 2, 3, 4, 5], true));
+        held.place(Some(8), &mut out).push(6);
+        held.release(8, &mut out);
+        held.place(None, &mut out).push(7);
+        assert_eq!(out, [1, 2, 3, 4, 5, 6, 7]);
+    }
+}

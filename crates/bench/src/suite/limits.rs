@@ -1,0 +1,142 @@
+//! What this machine allows at the most: the same loads at a server that does nothing, or nothing but sync.
+
+use std::net::TcpListener;
+use std::thread;
+
+use super::super::access::AccessArgs;
+use super::super::args::{FsyncArgs, Preallocate, ServersArgs, SuiteArgs, TurnsArgs};
+use super::super::compare::Side;
+use super::super::echo::{self, Log, Serving};
+use super::super::error::{BenchError, Result};
+use super::super::fsync::{self, FsyncResult};
+use super::super::load::{self, Load};
+use super::super::progress::Progress;
+use super::super::round::Work;
+use super::super::workload::Mix;
+use super::{Row, SET, SET_OF_MANY, measure, once};
+
+/// What the disk of a log has to do for [`SET`] and [`SET_OF_MANY`]: records in a group.
+const SYNCS: [(&str, u32); 2] = [(SET, 256), (SET_OF_MANY, 1000)];
+/// Of a setData of 100 bytes in the log.
+const RECORD_BYTES: u32 = 250;
+/// Servers from which on an ensemble survives one of them.
+pub(super) const ENSEMBLE: usize = 3;
+
+/// What was reached.
+#[derive(Debug)]
+pub(super) struct Limits {
+    /// The same loads at a server that does nothing, or nothing but sync.
+    pub(super) servers: Vec<Row>,
+    /// How many servers sync for a write, of which a majority has to.
+    pub(super) members: usize,
+    /// Groups of records that are made durable: for which load, and how many are one group.
+    pub(super) syncs: Vec<(&'static str, FsyncArgs, Result<FsyncResult>)>,
+}
+
+impl Limits {
+    /// Measures what there is a limit of.
+    pub(super) fn measure(args: &SuiteArgs, loads: &[Load]) -> Self {
+        let members = members(&args.servers);
+        Self {
+            servers: at_the_limit(args, loads, members),
+            members,
+            syncs: syncs(args, loads),
+        }
+    }
+
+    /// What the server of a limit does.
+    pub(super) fn does(&self, load: &Load) -> String {
+        match (writes(load), self.members) {
+            (Some(true), 1) => "server that does nothing but sync".to_owned(),
+            (Some(true), members) => {
+                let followers = members - 1;
+                format!("leader and {followers} followers that do nothing but sync")
+            }
+            _ => "server that does nothing".to_owned(),
+        }
+    }
+}
+
+/// Those of the larger side, or one if that is no ensemble.
+fn members(servers: &ServersArgs) -> usize {
+    let sides = [&servers.server, &servers.versus];
+    let sizes = sides.map(|side| load::addresses(side).len());
+    let largest = sizes.into_iter().max();
+    largest.filter(|size| *size >= ENSEMBLE).unwrap_or(1)
+}
+
+fn syncs(args: &SuiteArgs, loads: &[Load]) -> Vec<(&'static str, FsyncArgs, Result<FsyncResult>)> {
+    let find = |name| loads.iter().any(|load| load.name == name);
+    let syncs = SYNCS.iter().filter(|(name, _)| find(*name));
+    let syncs = syncs.filter_map(|(name, group)| {
+        let sync = FsyncArgs {
+            dir: args.dir.clone()?,
+            bytes: RECORD_BYTES,
+            group: *group,
+            duration: args.turns.duration,
+            preallocate: Preallocate::Zeroes,
+            json: false,
+        };
+        let result = fsync::run(&sync);
+        Some((*name, sync, result))
+    });
+    syncs.collect()
+}
+
+/// Whether requests of the load become transactions; `None` if a server that gives every request the
+/// same answer cannot serve it.
+fn writes(load: &Load) -> Option<bool> {
+    match (load.work, load.mix) {
+        (Work::Requests, Mix::Get | Mix::Exists) => Some(false),
+        (Work::Requests, Mix::Set | Mix::Create | Mix::Mixed { .. })
+        | (Work::Storm | Work::Locks | Work::FanOut, _) => Some(true),
+        _ => None,
+    }
+}
+
+/// The loads at the limit, as far as there is such a server for them and a directory to sync in.
+fn at_the_limit(args: &SuiteArgs, loads: &[Load], members: usize) -> Vec<Row> {
+    // One for all of them: its files stay until the process ends.
+    let mut log: Option<Log> = None;
+    let mut rows = Vec::new();
+    let followers = u32::try_from(members - 1).unwrap_or(u32::MAX);
+    for load in loads {
+        let opened = match (writes(load), &args.dir) {
+            (Some(false), _) => Ok(None),
+            (Some(true), Some(dir)) => match log.clone() {
+                None => Log::open(dir, followers).map(Some),
+                opened => Ok(opened),
+            },
+            _ => continue,
+        };
+        let sides = opened.and_then(|opened| {
+            log = opened.clone().or(log.take());
+            at_its_limit(&args.turns, load, opened, members)
+        });
+        rows.push(Row { load: *load, sides });
+    }
+    rows
+}
+
+fn at_its_limit(
+    turns: &TurnsArgs,
+    load: &Load,
+    log: Option<Log>,
+    members: usize,
+) -> Result<Vec<Side>> {
+    let serving = Serving::new(load.payload, log);
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(BenchError::io("listen"))?;
+    let address = listener.local_addr().map_err(BenchError::io("listen"))?;
+    // As many as serve clients in an ensemble. They end with the process.
+    let threads = u32::try_from(members).unwrap_or(u32::MAX);
+    thread::spawn(move || echo::serve(listener, &serving, threads));
+    let plain = ServersArgs {
+        server: vec![address.to_string()],
+        versus: Vec::new(),
+        pid: Vec::new(),
+        versus_pid: Vec::new(),
+        access: AccessArgs::default(),
+    };
+    let progress = Progress::within(&format!("limit of {}", load.name));
+    measure(&plain, &once(turns), load, &progress)
+}
