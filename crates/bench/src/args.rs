@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Arg, Args, Subcommand, ValueEnum};
 
 use super::access::AccessArgs;
+use super::suite::SuiteArgs;
 
 /// Loads a server and measures it
 #[derive(Debug, Args)]
@@ -183,29 +184,6 @@ pub(crate) struct TurnsArgs {
 }
 
 #[derive(Debug, Clone, Args)]
-pub(crate) struct SuiteArgs {
-    #[command(flatten)]
-    pub(crate) servers: ServersArgs,
-    #[command(flatten)]
-    pub(crate) turns: TurnsArgs,
-    /// Only loads whose name contains one of these words, with commas between them
-    #[arg(long, value_delimiter = ',', value_name = "WORD")]
-    pub(crate) only: Vec<String>,
-    /// Znodes to fill the servers with in the end, for the bytes of each; 0 leaves that out
-    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=99_999_999))]
-    pub(crate) znodes: u32,
-    /// Directory on the disk of the servers' logs, for what it allows; without it that is left out
-    #[arg(long)]
-    pub(crate) dir: Option<PathBuf>,
-    /// Directory to write report.md and report.json to
-    #[arg(long, value_name = "DIR")]
-    pub(crate) report: Option<PathBuf>,
-    /// Prints the report as JSON instead of Markdown
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-#[derive(Debug, Clone, Args)]
 pub(crate) struct GrowthArgs {
     #[command(flatten)]
     pub(crate) servers: ServersArgs,
@@ -332,7 +310,7 @@ pub(crate) enum Preallocate {
 }
 
 /// `10s`, `500ms`, `2m`, `10`.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let number_end = text
         .find(|char: char| !char.is_ascii_digit() && char != '.')
         .unwrap_or(text.len());

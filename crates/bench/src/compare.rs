@@ -120,12 +120,12 @@ impl Ratios {
     }
 }
 
-fn ratio(one: f64, two: f64) -> f64 {
+pub(crate) fn ratio(one: f64, two: f64) -> f64 {
     if two == 0.0 { f64::NAN } else { one / two }
 }
 
 /// The middle one, or the mean of the middle two.
-fn median(values: &mut [f64]) -> f64 {
+pub(crate) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     let at = |index: usize| values.get(index).copied().unwrap_or(f64::NAN);
     match values.len() {
@@ -207,6 +207,7 @@ fn rounds(
 
 #[cfg(test)]
 mod tests {
+    use super::super::snapshots::InSnapshots;
     use super::*;
 
     fn side(name: &str, rounds: &[(u64, u64)]) -> Side {
@@ -226,6 +227,7 @@ mod tests {
                     resident: latency_us << 20,
                     peak: 0,
                 }),
+                in_snapshots: InSnapshots::none(),
             }
         });
         Side {

@@ -1,6 +1,6 @@
 //! How the one who measures and the sessions that work talk to each other.
 
-use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::time::Instant;
 
 use tokio::sync::watch;
@@ -28,6 +28,8 @@ pub(crate) struct Control {
     phase: AtomicU8,
     /// For those that wait for a phase.
     announced: watch::Sender<Phase>,
+    /// Whether answers are recorded apart from all others now.
+    apart: AtomicBool,
     /// Operations still to start while measuring; negative when used up.
     budget: Option<AtomicI64>,
     /// Answers so far, for the progress bar and to notice that nothing moves.
@@ -42,6 +44,7 @@ impl Control {
         Self {
             phase: AtomicU8::new(Phase::Preparing as u8),
             announced: watch::Sender::new(Phase::Preparing),
+            apart: AtomicBool::new(false),
             budget: ops.map(|ops| AtomicI64::new(i64::try_from(ops).unwrap_or(i64::MAX))),
             answers: AtomicU64::new(0),
             start: Instant::now(),
@@ -61,6 +64,15 @@ impl Control {
     #[inline]
     pub(crate) fn is_stopping(&self) -> bool {
         self.phase.load(Ordering::Relaxed) >= Phase::Stopping as u8
+    }
+
+    pub(crate) fn set_apart(&self, is_apart: bool) {
+        self.apart.store(is_apart, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(crate) fn is_apart(&self) -> bool {
+        self.apart.load(Ordering::Relaxed)
     }
 
     /// Waits until `phase` has come.

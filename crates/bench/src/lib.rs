@@ -28,6 +28,7 @@ mod progress;
 mod report;
 mod round;
 mod session;
+mod snapshots;
 mod stats;
 mod storm;
 mod suite;
@@ -145,6 +146,7 @@ fn job(args: &LoadArgs, work: Work, mix: Mix) -> Result<Job> {
         duration: args.duration,
         ops: args.ops,
         until_done: args.ops.is_some(),
+        snapshots: None,
     })
 }
 

@@ -1,4 +1,4 @@
-//! CPU time and memory of server processes, as Linux tells them in /proc.
+//! CPU time, memory and open files of server processes, as Linux tells them in /proc.
 
 use std::fs;
 use std::time::Duration;
@@ -53,6 +53,16 @@ impl Process {
         })
     }
 
+    /// Whether a file is open whose name contains this.
+    pub(crate) fn has_open(self, name: &str) -> Result<bool> {
+        let path = format!("/proc/{}/fd", self.pid);
+        let files = fs::read_dir(&path).map_err(BenchError::io(format!("read {path}")))?;
+        // One that was closed meanwhile is no file any more.
+        let targets = files.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
+        let mut names = targets.filter_map(|target| Some(target.file_name()?.to_owned()));
+        Ok(names.any(|open| open.to_string_lossy().contains(name)))
+    }
+
     fn read(self, file: &str) -> Result<String> {
         let path = format!("/proc/{}/{file}", self.pid);
         fs::read_to_string(&path).map_err(BenchError::io(format!("read {path}")))
@@ -78,6 +88,10 @@ impl Processes {
         processes.map(Self)
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Of all together; `None` if there are none.
     pub(crate) fn cpu_time(&self) -> Result<Option<Duration>> {
         self.sum(Process::cpu_time, |one, other| one + other)
@@ -89,6 +103,16 @@ impl Processes {
             resident: one.resident + other.resident,
             peak: one.peak + other.peak,
         })
+    }
+
+    /// Whether one of them has a file open whose name contains this.
+    pub(crate) fn have_open(&self, name: &str) -> Result<bool> {
+        for process in &self.0 {
+            if process.has_open(name)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn sum<T>(
@@ -151,6 +175,17 @@ mod tests {
             (None, None)
         );
         assert!(Processes::new(&[own, u32::MAX]).is_err());
+    }
+
+    #[test]
+    fn a_file_is_open_until_it_is_closed() {
+        let dir = tempfile::tempdir().unwrap();
+        let processes = Processes::new(&[std::process::id()]).unwrap();
+        let name = "looked-for.5";
+        let file = fs::File::create(dir.path().join(name)).unwrap();
+        assert!(processes.have_open("looked-for.").unwrap());
+        drop(file);
+        assert!(!processes.have_open("looked-for.").unwrap());
     }
 
     #[test]

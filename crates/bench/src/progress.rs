@@ -44,6 +44,11 @@ impl Progress {
         self.bar.set_message(format!("{open} of {all} sessions"));
     }
 
+    pub(crate) fn counting(&self, done: u32, all: u32) {
+        self.bar.set_length(all.into());
+        self.bar.set_position(done.into());
+    }
+
     /// Without a duration there is no telling how long it takes.
     pub(crate) fn measuring(&self, elapsed: Duration, duration: Option<Duration>, answers: u64) {
         let millis = |duration: Duration| u64::try_from(duration.as_millis()).unwrap_or(u64::MAX);

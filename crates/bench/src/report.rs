@@ -176,7 +176,7 @@ fn memory_json(memory: Memory) -> Value {
     json!({ "resident_bytes": memory.resident, "peak_bytes": memory.peak })
 }
 
-fn latency_json(stats: &Stats) -> Value {
+pub(crate) fn latency_json(stats: &Stats) -> Value {
     let mut latency = Map::new();
     latency.insert("mean".to_owned(), json!(micros(stats.mean())));
     for (name, percent) in PERCENTILES {
@@ -300,6 +300,7 @@ impl FsyncFigures {
 #[cfg(test)]
 mod tests {
     use super::super::round::Round;
+    use super::super::snapshots::InSnapshots;
     use super::*;
 
     fn side(name: &str, ops: u64, latency_us: u64) -> Side {
@@ -313,6 +314,7 @@ mod tests {
             own_cpu: Some(Duration::from_secs(1)),
             memory_before: None,
             memory: None,
+            in_snapshots: InSnapshots::none(),
         };
         Side {
             name: name.to_owned(),

@@ -17,6 +17,7 @@ use super::fan_out::Watched;
 use super::process::{Memory, Process};
 use super::progress::Progress;
 use super::session::{Context, Report, drive};
+use super::snapshots::{self, InSnapshots};
 use super::stats::Stats;
 use super::target::Target;
 use super::workload::LoadPlan;
@@ -52,6 +53,9 @@ pub(crate) struct Job {
     pub(crate) ops: Option<u64>,
     /// Whether the measurement ends when the sessions have nothing left to do.
     pub(crate) until_done: bool,
+    /// Answers that come while a snapshot is written are recorded apart, and the measurement ends when there are enough
+    /// of both kinds, or after so long.
+    pub(crate) snapshots: Option<Duration>,
 }
 
 impl Job {
@@ -74,13 +78,15 @@ impl Job {
 pub(crate) struct Round {
     pub(crate) stats: Stats,
     pub(crate) elapsed: Duration,
-    /// CPU time of the server's process meanwhile.
+    /// What was recorded apart, if that was asked for.
+    pub(crate) in_snapshots: InSnapshots,
+    /// CPU time of the server's processes meanwhile.
     pub(crate) server_cpu: Option<Duration>,
     /// CPU time of the generator meanwhile.
     pub(crate) own_cpu: Option<Duration>,
-    /// Memory of the server's process before the first session was opened.
+    /// Memory of the server's processes before the first session was opened.
     pub(crate) memory_before: Option<Memory>,
-    /// Memory of the server's process at the end.
+    /// Memory of the server's processes at the end.
     pub(crate) memory: Option<Memory>,
 }
 
@@ -128,16 +134,23 @@ pub(crate) fn run(job: &Job, target: &Target, number: u32, progress: &Progress) 
         Phase::Aborting
     };
     control.enter(end);
-    let mut stats = Stats::new();
+    let (mut stats, mut apart) = (Stats::new(), Stats::new());
     for thread in threads {
         // A thread that panicked has printed why, and aborted the process in a release build.
         if let Ok(own) = thread.join() {
-            stats.add(&own?);
+            let own = own?;
+            stats.add(&own.0);
+            apart.add(&own.1);
         }
     }
     let round = measured?;
+    let elapsed = round.in_snapshots.elapsed;
     Ok(Round {
         stats,
+        in_snapshots: InSnapshots {
+            stats: apart,
+            elapsed,
+        },
         memory_before,
         ..round
     })
@@ -165,8 +178,18 @@ impl Conductor<'_> {
         let cpu_before = (server_cpu()?, own_cpu()?);
         let start = Instant::now();
         self.control.enter(Phase::Measuring);
-        self.wait((!self.job.until_done).then_some(self.job.duration))?;
-        let elapsed = start.elapsed();
+        let mut in_snapshots = InSnapshots::none();
+        let elapsed = if let Some(limit) = self.job.snapshots {
+            let processes = &self.target.processes;
+            let watched =
+                snapshots::watch(processes, self.control, &self.inbox, limit, self.progress)?;
+            let (without, during) = watched.times();
+            in_snapshots.elapsed = during;
+            without
+        } else {
+            self.wait((!self.job.until_done).then_some(self.job.duration))?;
+            start.elapsed()
+        };
         let cpu_after = (server_cpu()?, own_cpu()?);
         let memory = self.target.memory()?;
         self.control.enter(Phase::Stopping);
@@ -174,6 +197,7 @@ impl Conductor<'_> {
         Ok(Round {
             stats: Stats::new(),
             elapsed,
+            in_snapshots,
             server_cpu: difference(cpu_after.0, cpu_before.0),
             own_cpu: difference(cpu_after.1, cpu_before.1),
             memory_before: None,
@@ -265,19 +289,21 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(self) -> Result<Stats> {
+    /// What it recorded, and what it recorded apart.
+    fn run(self) -> Result<(Stats, Stats)> {
         let mut builder = tokio::runtime::Builder::new_current_thread();
         // Readiness first, then every session that became ready, then again: one epoll_wait
         // serves many sessions.
         let runtime = builder.enable_all().event_interval(61).build();
         let runtime = runtime.map_err(BenchError::io("start a runtime"))?;
         let stats = Rc::new(RefCell::new(Stats::new()));
-        LocalSet::new().block_on(&runtime, self.work(&stats));
-        // Tasks that an abort left behind hold it too.
-        Ok(stats.replace(Stats::new()))
+        let apart = Rc::new(RefCell::new(Stats::new()));
+        LocalSet::new().block_on(&runtime, self.work(&stats, &apart));
+        // Tasks that an abort left behind hold them too.
+        Ok((stats.replace(Stats::new()), apart.replace(Stats::new())))
     }
 
-    async fn work(self, stats: &Rc<RefCell<Stats>>) {
+    async fn work(self, stats: &Rc<RefCell<Stats>>, apart: &Rc<RefCell<Stats>>) {
         let context = Context {
             control: Arc::clone(&self.control),
             plan: Arc::clone(&self.job.plan),
@@ -285,6 +311,7 @@ impl Worker {
             handshake: Arc::clone(&self.job.handshake),
             round: self.round,
             stats: Rc::clone(stats),
+            apart: Rc::clone(apart),
             reports: self.reports,
             connecting: Rc::new(Semaphore::new(CONNECTING_MAX)),
         };

@@ -30,6 +30,8 @@ pub(crate) struct Context {
     pub(crate) handshake: Arc<Handshake>,
     pub(crate) round: u32,
     pub(crate) stats: Rc<RefCell<Stats>>,
+    /// For requests that the control has recorded apart.
+    pub(crate) apart: Rc<RefCell<Stats>>,
     /// Dropped with the last session of the last thread, which ends the round.
     pub(crate) reports: SyncSender<Report>,
     /// Handshakes under way; a burst of thousands would overflow the server's accept queue.
@@ -154,6 +156,7 @@ pub(crate) async fn drive(context: &Context, session: u32, mut connection: RawCo
     let mut load = Load {
         requests: Requests::new(plan, context.round, session),
         stats: Rc::clone(&context.stats),
+        apart: Rc::clone(&context.apart),
         in_flight: 0,
         batches: VecDeque::with_capacity(plan.pipeline as usize),
         expected: 1,
@@ -171,6 +174,7 @@ pub(crate) async fn drive(context: &Context, session: u32, mut connection: RawCo
 struct Load {
     requests: Requests,
     stats: Rc<RefCell<Stats>>,
+    apart: Rc<RefCell<Stats>>,
     in_flight: u32,
     /// Requests written together, and when: one reading of the clock serves them all.
     batches: VecDeque<Batch>,
@@ -199,7 +203,7 @@ impl Load {
             connection.wire.turn().await?;
             let replies = self.take_replies(connection)?;
             now_ns = control.now_ns();
-            self.account(control.is_measuring(), &replies, now_ns);
+            self.account(control, &replies, now_ns);
             control.add_answers(replies.count);
         }
     }
@@ -253,8 +257,12 @@ impl Load {
     }
 
     #[inline]
-    fn account(&mut self, is_measuring: bool, replies: &Replies, now_ns: u64) {
-        let mut stats = self.stats.borrow_mut();
+    fn account(&mut self, control: &Control, replies: &Replies, now_ns: u64) {
+        let is_measuring = control.is_measuring();
+        let mut stats = match control.is_apart() {
+            true => self.apart.borrow_mut(),
+            false => self.stats.borrow_mut(),
+        };
         self.in_flight = self.in_flight.saturating_sub(replies.count);
         if is_measuring {
             for code in &replies.refused {

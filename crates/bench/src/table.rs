@@ -1,6 +1,7 @@
 //! Tables in Markdown.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use super::compare::Side;
 use super::report::short;
@@ -20,6 +21,11 @@ pub(crate) fn line(out: &mut String, cells: &[impl AsRef<str>]) {
 
 pub(crate) fn number(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
+}
+
+pub(crate) fn seconds(value: Option<f64>) -> String {
+    let duration = value.and_then(|value| Duration::try_from_secs_f64(value).ok());
+    duration.map_or_else(|| "-".to_owned(), short)
 }
 
 pub(crate) fn percentile(side: Option<&Side>, percent: f64) -> String {

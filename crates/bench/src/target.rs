@@ -22,6 +22,9 @@ const FRAME_BYTES_MAX: usize = 1 << 30;
 /// Time for a connection and its handshake. A server in a storm may take long.
 pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Time for a server that starts to serve a read, before it is asked anew.
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
+
 /// One side: servers of one ensemble.
 #[derive(Debug, Clone)]
 pub(crate) struct Target {
@@ -53,6 +56,39 @@ impl Target {
     /// The servers' names.
     pub(crate) fn name(&self) -> String {
         self.servers.join(",")
+    }
+
+    /// How connections to them are opened.
+    pub(crate) fn handshake(&self) -> Handshake {
+        self.access.handshake()
+    }
+
+    /// Opens a session at one of them and reads `/`, as soon as that is served.
+    ///
+    /// # Errors
+    /// If it is not, or not in time.
+    pub(crate) async fn read_root(&self, server: &Arc<str>) -> Result<RawConnection> {
+        let read = async {
+            let mut connection = RawConnection::open(server, &self.handshake()).await?;
+            let template = Template::get_data("/", false);
+            let put = |_, xid, out: &mut Vec<u8>| template.put(xid, out, || 0);
+            let take = |_, code, _: &[u8]| if code == 0 { Ok(()) } else { Err(code) };
+            let mut bulk = Bulk::new(&mut connection, Arc::clone(server));
+            bulk.run("getData /", 1, put, take).await?;
+            Ok(connection)
+        };
+        match tokio::time::timeout(READ_TIMEOUT, read).await {
+            Ok(read) => read,
+            Err(_) => Err(BenchError::Stalled(READ_TIMEOUT.as_secs())),
+        }
+    }
+
+    /// Creates a znode with its parents, or does not mind that it exists.
+    pub(crate) async fn make(&self, path: &str) -> Result<()> {
+        let (mut connection, server) = self.connect().await?;
+        create_with_parents(&mut Bulk::new(&mut connection, server), path).await?;
+        farewell(&mut connection).await;
+        Ok(())
     }
 
     async fn connect(&self) -> Result<(RawConnection, Arc<str>)> {

@@ -4,7 +4,7 @@ use std::net::TcpListener;
 use std::thread;
 
 use super::super::access::AccessArgs;
-use super::super::args::{FsyncArgs, Preallocate, ServersArgs, SuiteArgs, TurnsArgs};
+use super::super::args::{FsyncArgs, Preallocate, ServersArgs, TurnsArgs};
 use super::super::compare::Side;
 use super::super::echo::{self, Log, Serving};
 use super::super::error::{BenchError, Result};
@@ -13,6 +13,7 @@ use super::super::load::{self, Load};
 use super::super::progress::Progress;
 use super::super::round::Work;
 use super::super::workload::Mix;
+use super::SuiteArgs;
 use super::{Row, SET, SET_OF_MANY, measure, once};
 
 /// What the disk of a log has to do for [`SET`] and [`SET_OF_MANY`]: records in a group.

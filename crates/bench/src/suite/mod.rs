@@ -1,12 +1,22 @@
 //! One load after the other, and one table of them all: a user repeats it on a machine of their own.
 
+mod args;
+mod events;
+mod fleet;
+mod leader;
 mod limits;
 mod report;
+mod restart;
+mod snapshot;
+mod writers;
 
 use std::process::ExitCode;
 
+pub(crate) use self::args::SuiteArgs;
+use self::events::{Events, Kind};
+use self::fleet::Fleet;
 use self::limits::Limits;
-use super::args::{ServersArgs, SuiteArgs, TurnsArgs};
+use super::args::{ServersArgs, TurnsArgs};
 use super::compare::{self, Schedule, Side};
 use super::error::{BenchError, Result};
 use super::load::{self, Load};
@@ -65,15 +75,16 @@ struct Row {
 struct Suite<'a> {
     args: &'a SuiteArgs,
     rows: Vec<Row>,
-    /// How many znodes the servers were filled with, and what came of it.
-    filled: Option<Row>,
+    events: Events,
     limits: Limits,
 }
 
 /// Runs the loads and prints the report. A load that cannot be run is a row that says why, and the
 /// others go on; the exit code is 1 then.
 pub(crate) fn run(args: &SuiteArgs) -> Result<ExitCode> {
-    let loads = chosen(&args.only)?;
+    let (loads, kinds) = chosen(&args.only)?;
+    let mut fleet = Fleet::start(args)?;
+    let args = &fleet.watched(args);
     let count = loads.len();
     let measure = |(number, load): (usize, &Load)| {
         let progress = Progress::within(&format!("{} of {count}, {}", number + 1, load.name));
@@ -82,12 +93,14 @@ pub(crate) fn run(args: &SuiteArgs) -> Result<ExitCode> {
         Row { load, sides }
     };
     let rows: Vec<Row> = loads.iter().enumerate().map(measure).collect();
-    let filled = (args.znodes > 0).then(|| fill(args));
+    let events = Events::measure(args, &mut fleet, &kinds);
+    // The limit is what there is without them.
+    fleet.stop();
     let limits = Limits::measure(args, &loads);
     let suite = Suite {
         args,
         rows,
-        filled,
+        events,
         limits,
     };
     let (text, json) = (suite.markdown(), format!("{:#}\n", suite.json()));
@@ -102,19 +115,23 @@ pub(crate) fn run(args: &SuiteArgs) -> Result<ExitCode> {
     })
 }
 
-fn chosen(only: &[String]) -> Result<Vec<Load>> {
+/// Loads and events whose names have one of these words, or all.
+fn chosen(only: &[String]) -> Result<(Vec<Load>, Vec<Kind>)> {
     let is_chosen =
-        |load: &&Load| only.is_empty() || only.iter().any(|word| load.name.contains(word.as_str()));
-    let loads: Vec<Load> = LOADS.iter().filter(is_chosen).copied().collect();
-    if loads.is_empty() {
-        let names: Vec<&str> = LOADS.iter().map(|load| load.name).collect();
+        |name: &str| only.is_empty() || only.iter().any(|word| name.contains(word.as_str()));
+    let loads = LOADS.iter().copied().filter(|load| is_chosen(load.name));
+    let kinds = Kind::ALL.into_iter().filter(|kind| is_chosen(kind.name()));
+    let (loads, kinds): (Vec<Load>, Vec<Kind>) = (loads.collect(), kinds.collect());
+    if loads.is_empty() && kinds.is_empty() {
+        let loads = LOADS.iter().map(|load| load.name);
+        let names: Vec<&str> = loads.chain(Kind::ALL.map(Kind::name)).collect();
         let text = format!(
-            "--only: no load has such a name; there are {}",
+            "--only: no row has such a name; there are {}",
             names.join("; ")
         );
         return Err(BenchError::Argument(text));
     }
-    Ok(loads)
+    Ok((loads, kinds))
 }
 
 fn measure(
@@ -137,20 +154,4 @@ fn once(turns: &TurnsArgs) -> TurnsArgs {
         rounds: 1,
         ..turns.clone()
     }
-}
-
-fn fill(args: &SuiteArgs) -> Row {
-    let mix = Mix::Fill {
-        from: 0,
-        znodes: args.znodes,
-        breadth: BREADTH,
-    };
-    let load = Load::requests("fill", mix, 16, 16);
-    let sides = measure(
-        &args.servers,
-        &once(&args.turns),
-        &load,
-        &Progress::within("fill"),
-    );
-    Row { load, sides }
 }

@@ -6,8 +6,9 @@ use serde_json::{Value, json};
 
 use super::super::compare::{Ratios, Side};
 use super::super::report::{FsyncFigures, Report, fsync_json};
-use super::super::table::{head, line, number, percentile};
+use super::super::table::{head, line, number, percentile, seconds};
 use super::super::workload::Mix;
+use super::events::Event;
 use super::{Row, Suite};
 
 impl Row {
@@ -68,8 +69,10 @@ impl Suite<'_> {
 
     /// What went wrong, a line each.
     fn complaints(&self) -> Vec<String> {
-        let rows = self.rows.iter().chain(&self.filled);
+        let rows = self.rows.iter().chain(&self.events.filled);
         let mut complaints: Vec<String> = rows.flat_map(Row::complaints).collect();
+        complaints.extend(self.events.happened.iter().flat_map(Event::complaints));
+        complaints.extend(self.events.complaints.iter().cloned());
         for row in &self.limits.servers {
             let of_limit = |complaint| format!("limit: {complaint}");
             complaints.extend(row.complaints().into_iter().map(of_limit));
@@ -98,6 +101,8 @@ impl Suite<'_> {
             }
             figures
         });
+        let left_out = self.events.left_out.iter();
+        let left_out = left_out.map(|kind| json!({ "event": kind.name(), "needs": kind.needs() }));
         json!({
             "server": self.args.servers.server,
             "versus": self.args.servers.versus,
@@ -106,7 +111,9 @@ impl Suite<'_> {
             "seconds": self.args.turns.duration.as_secs_f64(),
             "warmup_seconds": self.args.turns.warmup.as_secs_f64(),
             "loads": self.rows.iter().map(Row::json).collect::<Vec<_>>(),
-            "fill": self.filled.as_ref().map(Row::json),
+            "fill": self.events.filled.as_ref().map(Row::json),
+            "events": self.events.happened.iter().map(Event::json).collect::<Vec<_>>(),
+            "left_out": left_out.collect::<Vec<_>>(),
             "limits": {
                 "members": self.limits.members,
                 "servers": self.limits.servers.iter().map(Row::json).collect::<Vec<_>>(),
@@ -131,6 +138,7 @@ impl Suite<'_> {
         );
         self.loads(&mut out);
         self.memory(&mut out);
+        self.events(&mut out);
         self.ceilings(&mut out);
         let complaints = self.complaints();
         if !complaints.is_empty() {
@@ -143,6 +151,9 @@ impl Suite<'_> {
     }
 
     fn loads(&self, out: &mut String) {
+        if self.rows.is_empty() {
+            return;
+        }
         let mut columns = vec!["load", "ops/s", "p50", "p99", "CPU s/Mop"];
         if self.is_comparison() {
             columns.extend(["versus ops/s", "p99", "CPU s/Mop"]);
@@ -171,7 +182,9 @@ impl Suite<'_> {
     }
 
     fn memory(&self, out: &mut String) {
-        let Some(filled) = &self.filled else { return };
+        let Some(filled) = &self.events.filled else {
+            return;
+        };
         let Some(znodes) = filled.filled_with() else {
             return;
         };
@@ -195,6 +208,37 @@ impl Suite<'_> {
                     number(side.growth_per(znodes), 0),
                 ],
             );
+        }
+    }
+
+    fn events(&self, out: &mut String) {
+        let found = self
+            .events
+            .happened
+            .iter()
+            .filter_map(|event| event.found.as_ref().ok());
+        let mut lines = found.flat_map(|found| &found.lines).peekable();
+        if lines.peek().is_some() {
+            let _ = writeln!(out, "\nWhat happens to them:\n");
+            let mut columns = vec!["event", "server"];
+            if self.is_comparison() {
+                columns.extend(["versus", "ratio"]);
+            }
+            head(out, &columns);
+        }
+        for event in lines {
+            let mut cells = vec![event.what.clone()];
+            cells.extend(event.seconds.iter().map(|time| seconds(*time)));
+            if self.is_comparison() {
+                cells.push(number(event.ratio(), 2));
+            }
+            line(out, &cells);
+        }
+        if !self.events.left_out.is_empty() {
+            let _ = writeln!(out, "\nLeft out, and what would bring it:\n");
+        }
+        for kind in &self.events.left_out {
+            let _ = writeln!(out, "- {}: {}", kind.name(), kind.needs());
         }
     }
 

@@ -5,6 +5,7 @@
 mod backup;
 mod backup_archive;
 mod bench;
+mod bench_suite;
 mod client;
 mod config_tool;
 mod embedding;

@@ -1,0 +1,123 @@
+//! Answers that come while a server writes a snapshot, apart from all others.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+use super::control::Control;
+use super::error::Result;
+use super::process::Processes;
+use super::progress::Progress;
+use super::session::Report;
+use super::stats::Stats;
+
+/// In the name of the file of a snapshot while it is being written, by any server of the protocol.
+pub(crate) const SNAPSHOT: &str = "snapshot.";
+/// How often it is looked whether there is such a file.
+const SAMPLE: Duration = Duration::from_millis(5);
+/// What is enough of each: a 99th percentile of less is chance.
+const ENOUGH: Seen = Seen {
+    time: Duration::from_secs(1),
+    answers: 10_000,
+};
+
+/// What was measured while snapshots were written.
+#[derive(Debug, Clone)]
+pub(crate) struct InSnapshots {
+    pub(crate) stats: Stats,
+    pub(crate) elapsed: Duration,
+}
+
+impl InSnapshots {
+    pub(crate) fn none() -> Self {
+        Self {
+            stats: Stats::new(),
+            elapsed: Duration::ZERO,
+        }
+    }
+}
+
+#[derive(Debug, Default, Clone, Copy)]
+struct Seen {
+    time: Duration,
+    answers: u64,
+}
+
+impl Seen {
+    fn is_enough(self) -> bool {
+        self.time >= ENOUGH.time && self.answers >= ENOUGH.answers
+    }
+}
+
+/// How long no snapshot was written, and how long one was.
+#[derive(Debug, Default, Clone, Copy)]
+pub(crate) struct Phases {
+    without: Seen,
+    during: Seen,
+}
+
+impl Phases {
+    pub(crate) fn times(self) -> (Duration, Duration) {
+        (self.without.time, self.during.time)
+    }
+
+    fn add(&mut self, is_during: bool, time: Duration, answers: u64) {
+        let seen = match is_during {
+            true => &mut self.during,
+            false => &mut self.without,
+        };
+        seen.time += time;
+        seen.answers += answers;
+    }
+
+    fn are_enough(self) -> bool {
+        self.without.is_enough() && self.during.is_enough()
+    }
+}
+
+/// Tells the sessions whether a snapshot is being written, until there is enough of both or `limit` is over.
+pub(crate) fn watch(
+    processes: &Processes,
+    control: &Control,
+    inbox: &Receiver<Report>,
+    limit: Duration,
+    progress: &Progress,
+) -> Result<Phases> {
+    let began = Instant::now();
+    let mut phases = Phases::default();
+    let mut last = (began, control.answers());
+    while !phases.are_enough() && began.elapsed() < limit {
+        match inbox.recv_timeout(SAMPLE) {
+            Ok(Report::Failed(error)) => return Err(error),
+            Err(RecvTimeoutError::Disconnected) => break,
+            Ok(Report::Ready | Report::Finished) | Err(RecvTimeoutError::Timeout) => {}
+        }
+        let is_writing = processes.have_open(SNAPSHOT)?;
+        let (now, answers) = (Instant::now(), control.answers());
+        phases.add(
+            control.is_apart(),
+            now - last.0,
+            answers.saturating_sub(last.1),
+        );
+        control.set_apart(is_writing);
+        last = (now, answers);
+        progress.measuring(began.elapsed(), Some(limit), answers);
+    }
+    Ok(phases)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_phases_must_have_enough() {
+        let second = Duration::from_secs(1);
+        let mut phases = Phases::default();
+        phases.add(false, second * 5, 100_000);
+        phases.add(true, second, 9_999);
+        assert!(!phases.are_enough());
+        phases.add(true, second, 1);
+        assert!(phases.are_enough());
+        assert_eq!(phases.times(), (second * 5, second * 2));
+    }
+}

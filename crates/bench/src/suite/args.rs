@@ -1,0 +1,60 @@
+//! The options of `zoarium bench suite`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::super::args::{ServersArgs, TurnsArgs, duration};
+
+/// What is to happen to servers besides loads.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct EventsArgs {
+    /// Command that runs a server in the foreground, for each of --server in their order: the suite
+    /// starts, watches, kills and stops them
+    #[arg(long, value_name = "COMMAND", conflicts_with = "pid")]
+    pub(crate) start: Vec<String>,
+    /// The same of the second server
+    #[arg(
+        long,
+        value_name = "COMMAND",
+        requires = "versus",
+        conflicts_with = "versus_pid"
+    )]
+    pub(crate) versus_start: Vec<String>,
+    /// Restarts of each filled server
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) restarts: u32,
+    /// How often the leader of each ensemble is killed
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) trials: u32,
+    /// Most time to wait for enough answers during a snapshot, and enough without one
+    #[arg(long, default_value = "60s", value_parser = duration)]
+    pub(crate) snapshot_time: Duration,
+}
+
+#[derive(Debug, Clone, Args)]
+pub(crate) struct SuiteArgs {
+    #[command(flatten)]
+    pub(crate) servers: ServersArgs,
+    #[command(flatten)]
+    pub(crate) turns: TurnsArgs,
+    #[command(flatten)]
+    pub(crate) events: EventsArgs,
+    /// Only rows whose name contains one of these words, with commas between them
+    #[arg(long, value_delimiter = ',', value_name = "WORD")]
+    pub(crate) only: Vec<String>,
+    /// Znodes to fill the servers with behind the loads, for the bytes of each, and for restarts and snapshots; 0 leaves
+    /// that out
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=99_999_999))]
+    pub(crate) znodes: u32,
+    /// Directory on the disk of the servers' logs, for what it allows; without it that is left out
+    #[arg(long)]
+    pub(crate) dir: Option<PathBuf>,
+    /// Directory to write report.md and report.json to
+    #[arg(long, value_name = "DIR")]
+    pub(crate) report: Option<PathBuf>,
+    /// Prints the report as JSON instead of Markdown
+    #[arg(long)]
+    pub(crate) json: bool,
+}

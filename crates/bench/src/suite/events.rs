@@ -1,0 +1,207 @@
+//! What happens to servers besides loads: snapshots, restarts, the loss of a leader.
+
+use serde_json::{Value, json};
+
+use super::super::compare::{self, Schedule, ratio};
+use super::super::error::{BenchError, Result};
+use super::super::load::{self, Load};
+use super::super::progress::Progress;
+use super::super::target;
+use super::super::workload::Mix;
+use super::SuiteArgs;
+use super::fleet::Fleet;
+use super::limits::ENSEMBLE;
+use super::{BREADTH, Row, leader, once, restart, snapshot};
+
+/// One kind of event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Snapshot,
+    Restart,
+    LeaderKilled,
+}
+
+impl Kind {
+    /// In the order in which they happen. The processes of Java servers are warm until the first restart.
+    pub(super) const ALL: [Self; 3] = [Self::Snapshot, Self::Restart, Self::LeaderKilled];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Snapshot => "p99 during a snapshot",
+            Self::Restart => "restart",
+            Self::LeaderKilled => "leader killed",
+        }
+    }
+
+    /// Without which options it cannot be measured.
+    pub(super) fn needs(self) -> &'static str {
+        match self {
+            Self::Snapshot => "--znodes, and --pid or --start",
+            Self::Restart => "--znodes, and --start for a server that is no ensemble",
+            Self::LeaderKilled => "--start for each of three servers or more",
+        }
+    }
+
+    fn can_be_measured(self, args: &SuiteArgs, fleet: &Fleet) -> bool {
+        let servers = &args.servers;
+        let any_started = |is_meant: &dyn Fn(usize) -> bool| {
+            let mut sides = fleet.sides.iter().flatten();
+            sides.any(|side| is_meant(side.members.len()))
+        };
+        match self {
+            Self::Snapshot => {
+                args.znodes > 0 && !(servers.pid.is_empty() && servers.versus_pid.is_empty())
+            }
+            Self::Restart => args.znodes > 0 && any_started(&|members| members == 1),
+            Self::LeaderKilled => any_started(&|members| members >= ENSEMBLE),
+        }
+    }
+}
+
+/// What was found of one kind.
+#[derive(Debug)]
+pub(super) struct Event {
+    pub(super) kind: Kind,
+    pub(super) found: Result<Found>,
+}
+
+/// Figures of both sides.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) lines: Vec<Line>,
+    /// All there is to tell of each side that was measured.
+    pub(super) sides: Vec<Value>,
+    /// What went wrong, a line each.
+    pub(super) complaints: Vec<String>,
+}
+
+/// A figure of each side, seconds.
+#[derive(Debug)]
+pub(super) struct Line {
+    pub(super) what: String,
+    /// What it is called in JSON.
+    pub(super) key: &'static str,
+    pub(super) seconds: Vec<Option<f64>>,
+}
+
+impl Line {
+    pub(super) fn ratio(&self) -> Option<f64> {
+        match *self.seconds.as_slice() {
+            [Some(one), Some(other)] => Some(ratio(one, other)),
+            _ => None,
+        }
+    }
+}
+
+impl Event {
+    pub(super) fn complaints(&self) -> Vec<String> {
+        let name = self.kind.name();
+        match &self.found {
+            Err(error) => vec![format!("{name}: not measured: {error}")],
+            Ok(found) => {
+                let complaints = found.complaints.iter();
+                complaints.map(|text| format!("{name}: {text}")).collect()
+            }
+        }
+    }
+
+    pub(super) fn json(&self) -> Value {
+        let name = self.kind.name();
+        let found = match &self.found {
+            Err(error) => return json!({ "event": name, "error": error.to_string() }),
+            Ok(found) => found,
+        };
+        let lines = || found.lines.iter();
+        let seconds = lines().map(|line| (line.key.to_owned(), json!(line.seconds)));
+        let ratios = lines().map(|line| (line.key.to_owned(), json!(line.ratio())));
+        json!({
+            "event": name,
+            "seconds": seconds.collect::<serde_json::Map<_, _>>(),
+            "ratios": ratios.collect::<serde_json::Map<_, _>>(),
+            "servers": found.sides,
+        })
+    }
+}
+
+/// All that happened, and what did not for want of an option.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    /// What came of filling the servers.
+    pub(super) filled: Option<Row>,
+    pub(super) happened: Vec<Event>,
+    pub(super) left_out: Vec<Kind>,
+    /// What went wrong besides.
+    pub(super) complaints: Vec<String>,
+}
+
+impl Events {
+    /// Fills the servers, if that is asked for, and measures what was chosen.
+    pub(super) fn measure(args: &SuiteArgs, fleet: &mut Fleet, chosen: &[Kind]) -> Self {
+        let (kinds, left_out): (Vec<Kind>, Vec<Kind>) = chosen
+            .iter()
+            .partition(|kind| kind.can_be_measured(args, fleet));
+        let mut events = Self {
+            left_out,
+            ..Self::default()
+        };
+        let is_chosen = |kind| kinds.contains(&kind);
+        if args.znodes > 0 {
+            let root = target::new_root();
+            let filled = fill(args, &root);
+            let mut happen = |kind, measure: &mut dyn FnMut() -> Result<Found>| {
+                if is_chosen(kind) {
+                    let found = match &filled.sides {
+                        Ok(_) => measure(),
+                        Err(_) => Err(BenchError::Argument(
+                            "the servers are not filled".to_owned(),
+                        )),
+                    };
+                    events.happened.push(Event { kind, found });
+                }
+            };
+            happen(Kind::Snapshot, &mut || snapshot::measure(args, &root));
+            happen(Kind::Restart, &mut || restart::measure(args, fleet));
+            events.filled = Some(filled);
+            if let Err(error) = clean(args, &root, fleet) {
+                events.complaints.push(format!("clean up: {error}"));
+            }
+        }
+        if is_chosen(Kind::LeaderKilled) {
+            let kind = Kind::LeaderKilled;
+            let found = leader::measure(args, fleet);
+            events.happened.push(Event { kind, found });
+        }
+        events
+    }
+}
+
+fn fill(args: &SuiteArgs, root: &str) -> Row {
+    let mix = Mix::Fill {
+        from: 0,
+        znodes: args.znodes,
+        breadth: BREADTH,
+    };
+    let load = Load::requests("fill", mix, 16, 16);
+    let schedule = Schedule {
+        rounds: 1,
+        keep: true,
+    };
+    let fill = || {
+        let job = load.job(&args.servers, &once(&args.turns), Some(root))?;
+        let targets = load::targets(&args.servers)?;
+        compare::run(&job, &targets, schedule, &Progress::within("fill"))
+    };
+    let sides = fill();
+    Row { load, sides }
+}
+
+/// Deletes what the servers were filled with.
+fn clean(args: &SuiteArgs, root: &str, fleet: &Fleet) -> Result<()> {
+    let progress = Progress::within("clean up");
+    // A restart has changed the processes.
+    for target in load::targets(&fleet.watched(args).servers)? {
+        progress.stage(&target.name());
+        fleet.runtime.block_on(target.clean(root))?;
+    }
+    Ok(())
+}

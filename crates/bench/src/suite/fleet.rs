@@ -1,0 +1,312 @@
+//! Servers that the suite starts, kills, starts again and stops.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::super::error::{BenchError, Result};
+use super::super::load;
+use super::super::session::farewell;
+use super::super::target::Target;
+use super::SuiteArgs;
+
+/// Time for a server to serve a read: one with many znodes reads them first.
+const START_MAX: Duration = Duration::from_secs(600);
+/// Time for a server to end when it is asked to; it is killed then.
+const STOP_MAX: Duration = Duration::from_secs(60);
+/// How often a server that starts or ends is looked at.
+const POLL: Duration = Duration::from_millis(5);
+/// Exit code of a process that ended by ^C, as shells have it.
+const INTERRUPTED: i32 = 130;
+
+/// The sides, in their order; `None` for one that runs without the suite.
+#[derive(Debug)]
+pub(super) struct Fleet {
+    pub(super) sides: Vec<Option<Members>>,
+    pub(super) runtime: Runtime,
+}
+
+/// The servers of one side.
+#[derive(Debug)]
+pub(super) struct Members {
+    pub(super) members: Vec<Member>,
+    /// How they are reached.
+    pub(super) target: Target,
+}
+
+/// One server. It is stopped when this is dropped.
+#[derive(Debug)]
+pub(super) struct Member {
+    pub(super) address: Arc<str>,
+    command: String,
+    /// Where what it prints goes.
+    log: Option<PathBuf>,
+    child: Option<Child>,
+    running: Running,
+}
+
+/// Processes that must not be left behind.
+type Running = Arc<Mutex<BTreeSet<u32>>>;
+
+impl Fleet {
+    /// Starts what there are commands for and waits until all serve.
+    ///
+    /// # Errors
+    /// If there are too many or too few commands, or a server does not serve.
+    pub(super) fn start(args: &SuiteArgs) -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let runtime = runtime.map_err(BenchError::io("start a runtime"))?;
+        let running = Running::default();
+        let targets = load::targets(&args.servers)?;
+        let commands = [
+            ("--start", &args.events.start),
+            ("--versus-start", &args.events.versus_start),
+        ];
+        let mut sides = Vec::new();
+        for (target, (option, commands)) in targets.into_iter().zip(commands) {
+            let side = option.trim_start_matches('-');
+            sides.push(match commands.len() {
+                0 => None,
+                count if count == target.servers.len() => {
+                    let log = |number| Some(args.dir.as_ref()?.join(format!("{side}-{number}.log")));
+                    Some(Members::new(target, commands, log, &running))
+                }
+                count => {
+                    let servers = target.servers.len();
+                    return Err(BenchError::Argument(format!(
+                        "{option}: commands: {count}, servers: {servers}; there has to be one for each server, or none"
+                    )));
+                }
+            });
+        }
+        let mut fleet = Self { sides, runtime };
+        if fleet.sides.iter().any(Option::is_some) {
+            stop_on_signals(running)?;
+        }
+        for side in fleet.sides.iter_mut().flatten() {
+            for member in &mut side.members {
+                member.start_first()?;
+            }
+            side.wait_until_all_serve(&fleet.runtime)?;
+        }
+        Ok(fleet)
+    }
+
+    /// The same arguments with the processes that run now.
+    pub(super) fn watched(&self, args: &SuiteArgs) -> SuiteArgs {
+        let mut args = args.clone();
+        let pids = [&mut args.servers.pid, &mut args.servers.versus_pid];
+        for (pids, side) in pids.into_iter().zip(&self.sides) {
+            if let Some(side) = side {
+                *pids = side.members.iter().filter_map(Member::pid).collect();
+            }
+        }
+        args
+    }
+
+    /// Stops them all.
+    pub(super) fn stop(&mut self) {
+        let members = self.sides.iter_mut().flatten();
+        for member in members.flat_map(|side| &mut side.members) {
+            member.stop();
+        }
+    }
+}
+
+/// Ends the servers, too, when this process is told to end.
+fn stop_on_signals(running: Running) -> Result<()> {
+    let builder = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = builder.map_err(BenchError::io("start a runtime"))?;
+    let signals = {
+        let _entered = runtime.enter();
+        [
+            SignalKind::interrupt(),
+            SignalKind::terminate(),
+            SignalKind::hangup(),
+        ]
+        .map(signal)
+    };
+    let [interrupt, terminate, hangup] = signals;
+    let failed = || BenchError::io("listen for signals");
+    let (mut interrupt, mut terminate) =
+        (interrupt.map_err(failed())?, terminate.map_err(failed())?);
+    let mut hangup = hangup.map_err(failed())?;
+    let spawned = thread::Builder::new()
+        .name("signals".to_owned())
+        .spawn(move || {
+            runtime.block_on(async {
+                tokio::select! {
+                    _ = interrupt.recv() => (),
+                    _ = terminate.recv() => (),
+                    _ = hangup.recv() => (),
+                }
+            });
+            for pid in &*running.lock() {
+                terminate_process(*pid);
+            }
+            std::process::exit(INTERRUPTED);
+        });
+    spawned.map(drop).map_err(BenchError::io("start a thread"))
+}
+
+fn terminate_process(pid: u32) {
+    if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+        // One that has ended needs no signal.
+        let _ = kill_process(pid, Signal::TERM);
+    }
+}
+
+impl Members {
+    fn new(
+        target: Target,
+        commands: &[String],
+        log: impl Fn(usize) -> Option<PathBuf>,
+        running: &Running,
+    ) -> Self {
+        let members = target.servers.iter().zip(commands).enumerate();
+        let members = members.map(|(index, (address, command))| Member {
+            address: Arc::clone(address),
+            command: command.clone(),
+            log: log(index + 1),
+            child: None,
+            running: Arc::clone(running),
+        });
+        Self {
+            members: members.collect(),
+            target,
+        }
+    }
+
+    /// Waits until each serves a read.
+    pub(super) fn wait_until_all_serve(&mut self, runtime: &Runtime) -> Result<()> {
+        for member in &mut self.members {
+            member.wait_until_it_serves(&self.target, runtime, Instant::now())?;
+        }
+        Ok(())
+    }
+}
+
+impl Member {
+    pub(super) fn pid(&self) -> Option<u32> {
+        self.child.as_ref().map(Child::id)
+    }
+
+    /// Starts it with a new file for what it prints. Whoever else serves there would be measured instead of it.
+    fn start_first(&mut self) -> Result<()> {
+        if TcpStream::connect(&*self.address).is_ok() {
+            let address = &self.address;
+            return Err(BenchError::Argument(format!(
+                "{address} is taken: whatever listens there has to end before a server is started"
+            )));
+        }
+        if let Some(log) = &self.log {
+            File::create(log).map_err(BenchError::io(format!("create {}", log.display())))?;
+        }
+        self.start()
+    }
+
+    /// Starts it, and does not wait.
+    pub(super) fn start(&mut self) -> Result<()> {
+        let mut command = Command::new("sh");
+        // The process of the shell becomes that of the server.
+        command.arg("-c").arg(format!("exec {}", self.command));
+        command.stdin(Stdio::null());
+        for output in [Command::stdout, Command::stderr] {
+            output(&mut command, self.output()?);
+        }
+        let child = command.spawn();
+        let child = child.map_err(BenchError::io(format!("run {:?}", self.command)))?;
+        self.running.lock().insert(child.id());
+        self.child = Some(child);
+        Ok(())
+    }
+
+    fn output(&self) -> Result<Stdio> {
+        let Some(log) = &self.log else {
+            return Ok(Stdio::null());
+        };
+        let file = File::options().append(true).open(log);
+        file.map(Stdio::from)
+            .map_err(BenchError::io(format!("open {}", log.display())))
+    }
+
+    /// Waits until it serves a read; how long that was since `began`.
+    pub(super) fn wait_until_it_serves(
+        &mut self,
+        target: &Target,
+        runtime: &Runtime,
+        began: Instant,
+    ) -> Result<Duration> {
+        loop {
+            let served = runtime.block_on(target.read_root(&self.address));
+            let ended = self.child.as_mut().map(Child::try_wait);
+            if let Some(Ok(Some(status))) = ended {
+                return Err(self.failure(&format!("ended with {status}")));
+            }
+            match served {
+                Ok(mut connection) => {
+                    let took = began.elapsed();
+                    runtime.block_on(farewell(&mut connection));
+                    return Ok(took);
+                }
+                Err(error) if began.elapsed() > START_MAX => {
+                    let limit = START_MAX.as_secs();
+                    return Err(self.failure(&format!("serves no read after {limit} s ({error})")));
+                }
+                Err(_) => thread::sleep(POLL),
+            }
+        }
+    }
+
+    fn failure(&self, what: &str) -> BenchError {
+        let see = match &self.log {
+            Some(log) => format!("see {}", log.display()),
+            None => "with --dir what it prints is kept there".to_owned(),
+        };
+        BenchError::Argument(format!(
+            "{}: {:?} {what}; {see}",
+            self.address, self.command
+        ))
+    }
+
+    /// Kills it as a crash would, and waits until it is gone.
+    pub(super) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+            self.running.lock().remove(&child.id());
+        }
+    }
+
+    /// Asks it to end and waits; kills it if that takes too long.
+    pub(super) fn stop(&mut self) {
+        let Some(child) = &mut self.child else { return };
+        terminate_process(child.id());
+        let began = Instant::now();
+        while matches!(child.try_wait(), Ok(None)) && began.elapsed() < STOP_MAX {
+            thread::sleep(POLL);
+        }
+        // What has ended is not there to be killed any more.
+        self.kill();
+    }
+}
+
+impl Drop for Member {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

@@ -1,0 +1,155 @@
+//! How long an ensemble acknowledges no write after its leader was killed.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
+
+use super::super::compare::median;
+use super::super::error::{BenchError, Result};
+use super::super::progress::Progress;
+use super::super::target::{self, Target};
+use super::SuiteArgs;
+use super::events::{Found, Kind, Line};
+use super::fleet::{Fleet, Members};
+use super::limits::ENSEMBLE;
+use super::writers::Writers;
+
+/// Time for anything that has to happen in a trial.
+const TRIAL_MAX: Duration = Duration::from_secs(120);
+/// Writes go on so long once there is a leader: a session that has lost nothing yet would tell nothing.
+const GO_ON: Duration = Duration::from_secs(1);
+/// Time for the answer to a four-letter word.
+const WORD_MAX: Duration = Duration::from_secs(5);
+const POLL: Duration = Duration::from_millis(10);
+
+/// Kills the leader of each ensemble that was started by the suite, in turns.
+pub(super) fn measure(args: &SuiteArgs, fleet: &mut Fleet) -> Result<Found> {
+    let count = args.events.trials;
+    let progress = Progress::within(Kind::LeaderKilled.name());
+    let root = target::new_root();
+    let mut gaps: Vec<Vec<f64>> = vec![Vec::new(); fleet.sides.len()];
+    for trial in 1..=count {
+        for (side, gaps) in fleet.sides.iter_mut().zip(&mut gaps) {
+            if let Some(side) = side.as_mut().filter(|side| side.members.len() >= ENSEMBLE) {
+                progress.stage(&format!("{}: {trial} of {count}", side.target.name()));
+                progress.counting(trial - 1, count);
+                fleet.runtime.block_on(side.target.make(&root))?;
+                gaps.push(gap(side, &fleet.runtime, &root)?.as_secs_f64());
+                fleet.runtime.block_on(side.target.clean(&root))?;
+            }
+        }
+    }
+    let each = |figure: &dyn Fn(&[f64]) -> f64| {
+        let of_side = |gaps: &Vec<f64>| (!gaps.is_empty()).then(|| figure(gaps));
+        gaps.iter().map(of_side).collect()
+    };
+    let lines = vec![
+        Line {
+            what: format!("leader killed: no write acknowledged, median of {count}"),
+            key: "median",
+            seconds: each(&|all| median(&mut all.to_vec())),
+        },
+        Line {
+            what: "leader killed: the longest of them".to_owned(),
+            key: "longest",
+            seconds: each(&|all| all.iter().copied().fold(0.0, f64::max)),
+        },
+    ];
+    let sides = fleet.sides.iter().zip(&gaps).filter_map(|(side, gaps)| {
+        let name = side.as_ref()?.target.name();
+        (!gaps.is_empty()).then(|| json!({ "server": name, "seconds": gaps }))
+    });
+    Ok(Found {
+        lines,
+        sides: sides.collect(),
+        complaints: Vec::new(),
+    })
+}
+
+/// The longest time without an acknowledged write around the death of the leader, which is started again.
+fn gap(side: &mut Members, runtime: &Runtime, root: &str) -> Result<Duration> {
+    let writers = Writers::start(&side.target, root)?;
+    until("a write through each session", || {
+        Ok(writers.all_wrote().then_some(()))
+    })?;
+    let leader = until("a leader", || leader(side, runtime))?;
+    let killed = Instant::now();
+    if let Some(leader) = side.members.get_mut(leader) {
+        leader.kill();
+    }
+    until("another leader", || self::leader(side, runtime))?;
+    let elected = Instant::now();
+    until("writes under another leader", || {
+        Ok(writers.all_wrote_after(elected + GO_ON).then_some(()))
+    })?;
+    let gap = writers.stop().longest_gap(killed);
+    for member in side
+        .members
+        .iter_mut()
+        .filter(|member| member.pid().is_none())
+    {
+        member.start()?;
+    }
+    side.wait_until_all_serve(runtime)?;
+    Ok(gap)
+}
+
+/// Waits until there is something.
+fn until<T>(what: &str, mut look: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+    let began = Instant::now();
+    loop {
+        if let Some(found) = look()? {
+            return Ok(found);
+        }
+        if began.elapsed() > TRIAL_MAX {
+            let limit = TRIAL_MAX.as_secs();
+            return Err(BenchError::Argument(format!(
+                "{what}: not within {limit} s"
+            )));
+        }
+        thread::sleep(POLL);
+    }
+}
+
+/// Which of the members that run leads.
+fn leader(side: &Members, runtime: &Runtime) -> Result<Option<usize>> {
+    for (index, member) in side.members.iter().enumerate() {
+        if member.pid().is_none() {
+            continue;
+        }
+        // One that does not answer does not lead, or not yet.
+        let answer = runtime.block_on(word(&side.target, &member.address));
+        let answer = answer.unwrap_or_default();
+        if answer.contains("not in the whitelist") {
+            return Err(BenchError::Argument(format!(
+                "{} does not answer `srvr`: 4lw.commands.whitelist has to allow it",
+                member.address
+            )));
+        }
+        if answer.contains("Mode: leader") {
+            return Ok(Some(index));
+        }
+    }
+    Ok(None)
+}
+
+/// What a server answers to `srvr`.
+async fn word(target: &Target, address: &str) -> std::io::Result<String> {
+    let ask = async {
+        let stream = TcpStream::connect(address).await?;
+        let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
+        let connector = target.handshake().connector;
+        let mut stream = connector.establish(stream, &[host]).await?;
+        stream.write_all(b"srvr").await?;
+        stream.flush().await?;
+        let mut answer = Vec::new();
+        // Some servers reset the connection behind their answer.
+        let _ = stream.read_to_end(&mut answer).await;
+        Ok(String::from_utf8_lossy(&answer).into_owned())
+    };
+    tokio::time::timeout(WORD_MAX, ask).await?
+}

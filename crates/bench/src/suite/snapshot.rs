@@ -1,0 +1,113 @@
+//! How long sets take while a snapshot is being written, and while none is.
+
+use serde_json::{Value, json};
+
+use super::super::compare::{self, Schedule, Side};
+use super::super::error::Result;
+use super::super::load::{self, Load};
+use super::super::progress::Progress;
+use super::super::report::latency_json;
+use super::super::round::Round;
+use super::super::stats::Stats;
+use super::super::target::Target;
+use super::super::workload::Mix;
+use super::SuiteArgs;
+use super::events::{Found, Kind, Line};
+use super::{BREADTH, SET, once};
+
+/// Sets leaves of the tree below `root` on each side whose processes are known.
+pub(super) fn measure(args: &SuiteArgs, root: &str) -> Result<Found> {
+    let load = Load {
+        keys: args.znodes,
+        breadth: Some(BREADTH),
+        ..Load::requests(SET, Mix::Set, 16, 16)
+    };
+    let mut job = load.job(&args.servers, &once(&args.turns), Some(root))?;
+    job.snapshots = Some(args.events.snapshot_time);
+    let targets = load::targets(&args.servers)?;
+    let watched = |target: &&Target| !target.processes.is_empty();
+    let schedule = Schedule {
+        rounds: 1,
+        keep: true,
+    };
+    let progress = Progress::within(Kind::Snapshot.name());
+    let measured: Vec<Target> = targets.iter().filter(watched).cloned().collect();
+    let mut measured = compare::run(&job, &measured, schedule, &progress)?.into_iter();
+    // In the order of the targets again.
+    let sides: Vec<Option<Side>> = targets
+        .iter()
+        .map(|target| watched(&target).then(|| measured.next()).flatten())
+        .collect();
+    let line = |what: String, key, stats: fn(&Round) -> &Stats| Line {
+        what,
+        key,
+        seconds: sides.iter().map(|side| p99(stats(round(side)?))).collect(),
+    };
+    let lines = vec![
+        line(
+            format!("p99 of {SET} while no snapshot is written"),
+            "p99_without",
+            |round| &round.stats,
+        ),
+        line(
+            format!("p99 of {SET} during a snapshot"),
+            "p99_during",
+            |round| &round.in_snapshots.stats,
+        ),
+    ];
+    Ok(Found {
+        lines,
+        complaints: sides
+            .iter()
+            .flatten()
+            .flat_map(|side| complaints(args, side))
+            .collect(),
+        sides: sides.iter().flatten().map(side_json).collect(),
+    })
+}
+
+fn round(side: &Option<Side>) -> Option<&Round> {
+    side.as_ref()?.rounds.first()
+}
+
+fn p99(stats: &Stats) -> Option<f64> {
+    (stats.ops() > 0).then(|| stats.percentile(99.0).as_secs_f64())
+}
+
+fn complaints(args: &SuiteArgs, side: &Side) -> Vec<String> {
+    let limit = args.events.snapshot_time.as_secs_f64();
+    let mut complaints = Vec::new();
+    for round in &side.rounds {
+        complaints.extend(round.stats.complaints());
+        complaints.extend(round.in_snapshots.stats.complaints());
+        if round.in_snapshots.stats.ops() == 0 {
+            complaints.push(format!(
+                "no snapshot was written within {limit} s, see snapCount"
+            ));
+        } else if round.stats.ops() == 0 {
+            complaints.push(format!(
+                "snapshots were written all the time for {limit} s, see snapCount"
+            ));
+        }
+    }
+    let named = complaints
+        .iter()
+        .map(|text| format!("{}: {text}", side.name));
+    named.collect()
+}
+
+fn side_json(side: &Side) -> Value {
+    let phase = |stats: &Stats, seconds: f64| json!({ "ops": stats.ops(), "seconds": seconds, "latency_us": latency_json(stats) });
+    let mut rounds = side.rounds.iter().map(|round| {
+        let during = &round.in_snapshots;
+        json!({
+            "without": phase(&round.stats, round.elapsed.as_secs_f64()),
+            "during": phase(&during.stats, during.elapsed.as_secs_f64()),
+        })
+    });
+    let mut json = rounds.next().unwrap_or_else(|| json!({}));
+    if let Some(figures) = json.as_object_mut() {
+        figures.insert("server".to_owned(), json!(side.name));
+    }
+    json
+}
