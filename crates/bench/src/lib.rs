@@ -37,6 +37,7 @@ mod target;
 mod template;
 #[cfg(test)]
 mod tests;
+mod threads;
 mod workload;
 
 use std::process::ExitCode;

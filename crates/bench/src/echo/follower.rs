@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use super::super::error::{BenchError, Result};
 use super::super::fsync::Scratch;
-use super::log::{Durable, Place, spawn};
+use super::super::threads::spawn;
+use super::log::{Durable, Place};
 
 /// In front of a group: how many bytes it has, and the number of its last record.
 const HEAD_BYTES: usize = 16;

@@ -4,14 +4,14 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
 
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::watch;
 
 use super::super::args::Preallocate;
-use super::super::error::{BenchError, Result};
+use super::super::error::Result;
 use super::super::fsync::Scratch;
+use super::super::threads::spawn;
 use super::follower;
 
 /// Where connections append what is to be on disk before they answer.
@@ -149,12 +149,6 @@ impl Durable {
     }
 }
 
-/// Starts a thread that lives as long as the process.
-pub(super) fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<()> {
-    let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
-    spawned.map(drop).map_err(BenchError::io("start a thread"))
-}
-
 fn write(mut scratch: Scratch, place: &Place, durable: &Durable) -> Result<()> {
     let mut bytes = Vec::new();
     loop {
@@ -167,6 +161,7 @@ fn write(mut scratch: Scratch, place: &Place, durable: &Durable) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::error::BenchError;
     use super::*;
 
     #[test]

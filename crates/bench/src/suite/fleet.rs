@@ -16,8 +16,10 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::super::error::{BenchError, Result};
 use super::super::load;
+use super::super::progress::Progress;
 use super::super::session::farewell;
 use super::super::target::Target;
+use super::super::threads::spawn;
 use super::SuiteArgs;
 
 /// Time for a server to serve a read: one with many znodes reads them first.
@@ -95,7 +97,9 @@ impl Fleet {
         if fleet.sides.iter().any(Option::is_some) {
             stop_on_signals(running)?;
         }
+        let progress = Progress::within("start");
         for side in fleet.sides.iter_mut().flatten() {
+            progress.stage(&side.target.name());
             for member in &mut side.members {
                 member.start_first()?;
             }
@@ -127,40 +131,30 @@ impl Fleet {
 
 /// Ends the servers, too, when this process is told to end.
 fn stop_on_signals(running: Running) -> Result<()> {
-    let builder = tokio::runtime::Builder::new_current_thread()
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
-    let runtime = builder.map_err(BenchError::io("start a runtime"))?;
-    let signals = {
+    let runtime = runtime.map_err(BenchError::io("start a runtime"))?;
+    let (mut interrupted, mut told_to_end) = {
         let _entered = runtime.enter();
-        [
-            SignalKind::interrupt(),
-            SignalKind::terminate(),
-            SignalKind::hangup(),
-        ]
-        .map(signal)
+        let listen = |kind| signal(kind).map_err(BenchError::io("listen for signals"));
+        (
+            listen(SignalKind::interrupt())?,
+            listen(SignalKind::terminate())?,
+        )
     };
-    let [interrupt, terminate, hangup] = signals;
-    let failed = || BenchError::io("listen for signals");
-    let (mut interrupt, mut terminate) =
-        (interrupt.map_err(failed())?, terminate.map_err(failed())?);
-    let mut hangup = hangup.map_err(failed())?;
-    let spawned = thread::Builder::new()
-        .name("signals".to_owned())
-        .spawn(move || {
-            runtime.block_on(async {
-                tokio::select! {
-                    _ = interrupt.recv() => (),
-                    _ = terminate.recv() => (),
-                    _ = hangup.recv() => (),
-                }
-            });
-            for pid in &*running.lock() {
-                terminate_process(*pid);
+    spawn("signals", move || {
+        runtime.block_on(async {
+            tokio::select! {
+                _ = interrupted.recv() => (),
+                _ = told_to_end.recv() => (),
             }
-            std::process::exit(INTERRUPTED);
         });
-    spawned.map(drop).map_err(BenchError::io("start a thread"))
+        for pid in &*running.lock() {
+            terminate_process(*pid);
+        }
+        std::process::exit(INTERRUPTED);
+    })
 }
 
 fn terminate_process(pid: u32) {
