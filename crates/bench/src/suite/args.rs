@@ -48,7 +48,8 @@ pub(crate) struct SuiteArgs {
     /// that out
     #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=99_999_999))]
     pub(crate) znodes: u32,
-    /// Directory on the disk of the servers' logs, for what it allows; without it that is left out
+    /// Directory on the disk of the servers' logs, for what it allows, and for what servers that are started print;
+    /// without it both are left out
     #[arg(long)]
     pub(crate) dir: Option<PathBuf>,
     /// Directory to write report.md and report.json to

@@ -1,7 +1,6 @@
 //! What this machine allows at the most: the same loads at a server that does nothing, or nothing but sync.
 
 use std::net::TcpListener;
-use std::thread;
 
 use super::super::access::AccessArgs;
 use super::super::args::{FsyncArgs, Preallocate, ServersArgs, TurnsArgs};
@@ -12,6 +11,7 @@ use super::super::fsync::{self, FsyncResult};
 use super::super::load::{self, Load};
 use super::super::progress::Progress;
 use super::super::round::Work;
+use super::super::threads::spawn;
 use super::super::workload::Mix;
 use super::SuiteArgs;
 use super::{Row, SET, SET_OF_MANY, measure, once};
@@ -126,13 +126,10 @@ fn at_its_limit(
     members: usize,
 ) -> Result<Vec<Side>> {
     let serving = Serving::new(load.payload, log);
-    let listener = TcpListener::bind("127.0.0.1:0").map_err(BenchError::io("listen"))?;
-    let address = listener.local_addr().map_err(BenchError::io("listen"))?;
-    // As many as serve clients in an ensemble. They end with the process.
-    let threads = u32::try_from(members).unwrap_or(u32::MAX);
-    thread::spawn(move || echo::serve(listener, &serving, threads));
+    // Each member of an ensemble serves clients.
+    let servers: Result<Vec<String>> = (0..members).map(|_| serve(&serving)).collect();
     let plain = ServersArgs {
-        server: vec![address.to_string()],
+        server: servers?,
         versus: Vec::new(),
         pid: Vec::new(),
         versus_pid: Vec::new(),
@@ -140,4 +137,17 @@ fn at_its_limit(
     };
     let progress = Progress::within(&format!("limit of {}", load.name));
     measure(&plain, &once(turns), load, &progress)
+}
+
+/// Serves at an address of its own, in a thread that ends with the process.
+fn serve(serving: &Serving) -> Result<String> {
+    let listener = TcpListener::bind("127.0.0.1:0").map_err(BenchError::io("listen"))?;
+    let address = listener.local_addr().map_err(BenchError::io("listen"))?;
+    let serving = serving.clone();
+    spawn("echo", move || {
+        if let Err(error) = echo::serve(listener, &serving, 1) {
+            tracing::error!(%error, "cannot serve");
+        }
+    })?;
+    Ok(address.to_string())
 }
