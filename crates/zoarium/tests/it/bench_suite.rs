@@ -5,11 +5,26 @@ use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::process::Output;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::{RunningServer, stderr, stdout, zoarium};
+
+/// Ports that nobody listens on, all different, below those which the kernel hands to outgoing connections: no client
+/// takes one while its server is down.
+fn free_ports(count: usize) -> Vec<u16> {
+    const FIRST: u16 = 30_100;
+    const COUNT: u16 = 2600;
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Processes begin at different places.
+    let start = u16::try_from(std::process::id() * 97 % u32::from(COUNT)).unwrap();
+    let next = || FIRST + (start + NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    let ports = (0..COUNT).map(|_| next()).filter(is_free);
+    ports.take(count).collect()
+}
 
 /// What it takes to start some servers.
 struct Prepared {
@@ -25,14 +40,7 @@ impl Prepared {
     }
 
     fn ensemble(home: &Path, size: usize, settings: &str) -> Self {
-        // Held together, so that no two are the same.
-        let listeners: Vec<TcpListener> = (0..size * 3)
-            .map(|_| TcpListener::bind("127.0.0.1:0").unwrap())
-            .collect();
-        let ports: Vec<u16> = listeners
-            .iter()
-            .map(|listener| listener.local_addr().unwrap().port())
-            .collect();
+        let ports = free_ports(size * 3);
         let mut members = String::new();
         for (index, ports) in ports.chunks(3).enumerate().filter(|_| size > 1) {
             let id = index + 1;
