@@ -1,17 +1,17 @@
 //! What a znode holds beside numbers: its own name component, its data, and who owns it.
 //!
-//! Most names are short. One of up to 15 bytes lives inside its znode: that saves a visit to
+//! Most names are short. One of up to 23 bytes lives inside its znode: that saves a visit to
 //! memory for each name that a lookup compares or a list writes out. What few znodes have, a
 //! longer name or an owner, stands in front of the data and so costs nothing where it is not.
 
 /// Longest name that is kept inside.
-const SHORT_BYTES_MAX: usize = 15;
+const SHORT_BYTES_MAX: usize = 23;
 
 // What `Body::form` says.
-/// The length of a short name.
-const SHORT_LEN: u8 = 0x0f;
+/// The length of a short name, or [`LONG`].
+const NAME_LEN: u8 = 0x1f;
 /// The name is in the block, behind its length in four bytes.
-const LONG: u8 = 0x10;
+const LONG: u8 = NAME_LEN;
 /// An owner is in the block, in eight bytes, in front of all else.
 const OWNED: u8 = 0x20;
 /// There is data, though it may be empty.
@@ -22,58 +22,58 @@ const COUNTED: u8 = 0x80;
 const OWNER_BYTES: usize = 8;
 const NAME_LEN_BYTES: usize = 4;
 
-/// Name, data and owner, in 32 bytes and a block of memory.
+/// Name, data and owner, in 40 bytes and a block of memory.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Body {
-    block: Box<[u8]>,
-    short: [u8; SHORT_BYTES_MAX],
     form: u8,
+    short: [u8; SHORT_BYTES_MAX],
+    block: Box<[u8]>,
 }
 
 impl Body {
     /// `owner` as the stat has it; 0 is none.
     pub(crate) fn new(name: &str, data: Option<&[u8]>, owner: i64) -> Self {
         let mut body = Self::empty();
-        let owner = (owner != 0).then(|| owner.to_be_bytes());
-        let mut long = None;
+        let mut front = Vec::new();
+        if owner != 0 {
+            body.form |= OWNED;
+            front.extend_from_slice(&owner.to_be_bytes());
+        }
         match (body.short.get_mut(..name.len()), u8::try_from(name.len())) {
             (Some(short), Ok(len)) => {
                 short.copy_from_slice(name.as_bytes());
-                body.form = len;
+                body.form |= len;
             }
             _ => {
+                body.form |= LONG;
                 let len = u32::try_from(name.len()).expect("jute's lengths have 31 bits");
-                long = Some((len.to_be_bytes(), name.as_bytes()));
-                body.form = LONG;
+                front.extend_from_slice(&len.to_be_bytes());
+                front.extend_from_slice(name.as_bytes());
             }
         }
-        body.form |= if owner.is_some() { OWNED } else { 0 };
         body.form |= if data.is_some() { DATA } else { 0 };
-        let (len, name) = long
-            .as_ref()
-            .map_or((&[][..], &[][..]), |(len, name)| (len, name));
-        let owner = owner.as_ref().map_or(&[][..], |owner| owner);
-        body.block = [owner, len, name, data.unwrap_or_default()].concat().into();
+        body.block = block(&front, data.unwrap_or_default());
         body
     }
 
     /// What a free slot has: no name and no memory.
     pub(crate) fn empty() -> Self {
         Self {
-            block: Box::default(),
-            short: [0; SHORT_BYTES_MAX],
             form: 0,
+            short: [0; SHORT_BYTES_MAX],
+            block: Box::default(),
         }
     }
 
     /// The name's bytes, for comparing and hashing.
     pub(crate) fn name_bytes(&self) -> &[u8] {
-        if self.form & LONG == 0 {
-            &self.short[..usize::from(self.form & SHORT_LEN)]
-        } else {
-            let (start, len) = self.long_name();
-            &self.block[start..start + len]
+        match self.form & NAME_LEN {
+            LONG => {
+                let (start, len) = self.long_name();
+                &self.block[start..start + len]
+            }
+            len => &self.short[..usize::from(len)],
         }
     }
 
@@ -109,7 +109,7 @@ impl Body {
         if old.len() == data.len() {
             old.copy_from_slice(data);
         } else {
-            self.block = [kept, data].concat().into();
+            self.block = block(kept, data);
         }
     }
 
@@ -125,28 +125,38 @@ impl Body {
     }
 
     fn data_start(&self) -> usize {
-        match self.form & (LONG | OWNED) {
-            0 => 0,
-            OWNED => OWNER_BYTES,
-            _ => {
-                let (start, len) = self.long_name();
-                start + len
-            }
+        if self.form & NAME_LEN == LONG {
+            let (start, len) = self.long_name();
+            start + len
+        } else {
+            self.owner_bytes()
+        }
+    }
+
+    fn owner_bytes(&self) -> usize {
+        if self.form & OWNED == 0 {
+            0
+        } else {
+            OWNER_BYTES
         }
     }
 
     /// Where a name in the block starts, and its length.
     fn long_name(&self) -> (usize, usize) {
-        let owner = if self.form & OWNED == 0 {
-            0
-        } else {
-            OWNER_BYTES
-        };
+        let owner = self.owner_bytes();
         let start = owner + NAME_LEN_BYTES;
         let mut len = [0; NAME_LEN_BYTES];
         len.copy_from_slice(&self.block[owner..start]);
         (start, u32::from_be_bytes(len) as usize)
     }
+}
+
+/// A block that holds `data` behind `front`, which is nearly always empty.
+fn block(front: &[u8], data: &[u8]) -> Box<[u8]> {
+    if front.is_empty() {
+        return data.into();
+    }
+    [front, data].concat().into()
 }
 
 #[cfg(test)]
@@ -159,13 +169,13 @@ mod tests {
         assert_eq!((body.name(), body.name_bytes()), (name, name.as_bytes()));
         assert_eq!((body.data(), body.owner()), (data, owner));
         assert_eq!(body.data_len(), data.map_or(0, <[u8]>::len));
-        assert_eq!(body.form & LONG == 0, name.len() <= SHORT_BYTES_MAX);
+        assert_eq!(body.form & NAME_LEN != LONG, name.len() <= SHORT_BYTES_MAX);
     }
 
     proptest! {
         #[test]
         fn what_goes_in_comes_out(
-            name in prop_oneof!["[a-z\u{e9}]{0,30}", "\u{20ac}{90}", "[a-z]{14,17}"],
+            name in prop_oneof!["[a-z\u{e9}]{0,30}", "\u{20ac}{90}", "[a-z]{22,25}"],
             owner in prop_oneof![Just(0), any::<i64>()],
             values in proptest::collection::vec(
                 proptest::option::of(proptest::collection::vec(any::<u8>(), 0..20)), 1..6),
@@ -184,7 +194,7 @@ mod tests {
 
     #[test]
     fn data_of_the_same_length_takes_the_same_memory() {
-        for name in ["n", "a name that is longer"] {
+        for name in ["n", "a name of more than 23 bytes"] {
             let mut body = Body::new(name, Some(b"one"), 7);
             let before = body.block.as_ptr();
             body.set_data(Some(b"two"));

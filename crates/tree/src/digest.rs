@@ -1,13 +1,15 @@
 //! The tree's digest: the sum of one CRC-32 per znode.
 //!
 //! A znode's CRC runs over its path (the root's is empty), its data, then 60 bytes of its stat.
-//! CRC-32 goes on from any point, so a znode keeps the value after its path and after its data:
-//! a child's path goes on from its parent's, and a change of the stat hashes the 60 bytes only.
-//! Znodes below `/zookeeper/` do not count. Source: DigestCalculator.
+//! CRC-32 is linear: what a change of the stat does to it depends on the bits that change and on
+//! nothing else. So a znode keeps the whole alone, and a change of the stat hashes 60 bytes; a
+//! change of the data hashes all of it, and whoever makes it knows the path. Znodes below `/zookeeper/` do not count. Source: DigestCalculator.
 
 use std::collections::VecDeque;
 
 use proto::{StatPersisted, Zxid};
+
+use crate::path;
 
 /// Zxids between two entries of the history.
 const HISTORY_STEP: i64 = 128;
@@ -18,25 +20,28 @@ const HISTORY_LEN: usize = 1024;
 const STAT_BYTES: usize = 60;
 
 /// The CRC of what `crc` covers followed by `bytes`.
-pub(crate) fn extend(crc: u32, bytes: &[u8]) -> u32 {
+fn extend(crc: u32, bytes: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new_with_initial(crc);
     hasher.update(bytes);
     hasher.finalize()
 }
 
-/// The CRC of a child's path.
-pub(crate) fn child_path(parent_path_crc: u32, name: &[u8]) -> u32 {
-    extend(extend(parent_path_crc, b"/"), name)
-}
-
-/// The CRC of path and data.
-pub(crate) fn content(path_crc: u32, data: Option<&[u8]>) -> u32 {
-    data.map_or(path_crc, |data| extend(path_crc, data))
-}
-
 /// A znode's part of the digest.
-pub(crate) fn node(content_crc: u32, stat: &StatPersisted) -> u32 {
+pub(crate) fn node(path: &str, data: Option<&[u8]>, stat: &StatPersisted) -> u32 {
+    let path = if path == path::ROOT { "" } else { path };
+    let path_crc = extend(0, path.as_bytes());
+    let content_crc = data.map_or(path_crc, |data| extend(path_crc, data));
     extend(content_crc, &stat_bytes(stat))
+}
+
+/// A znode's part of the digest, `digest` until its stat changes from `old` to `new`.
+pub(crate) fn with_stat(digest: u32, old: &StatPersisted, new: &StatPersisted) -> u32 {
+    let mut changed = stat_bytes(old);
+    for (byte, new) in changed.iter_mut().zip(stat_bytes(new)) {
+        *byte ^= new;
+    }
+    // Its register starts and ends inverted; the bits that change are hashed from a register of 0.
+    digest ^ !extend(u32::MAX, &changed)
 }
 
 fn stat_bytes(stat: &StatPersisted) -> [u8; STAT_BYTES] {
@@ -72,5 +77,40 @@ impl History {
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Zxid, u64)> {
         self.entries.iter().copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn stat() -> impl Strategy<Value = StatPersisted> {
+        (any::<[i64; 6]>(), any::<[i32; 3]>()).prop_map(|(longs, ints)| StatPersisted {
+            czxid: longs[0],
+            mzxid: longs[1],
+            ctime: longs[2],
+            mtime: longs[3],
+            version: ints[0],
+            cversion: ints[1],
+            aversion: ints[2],
+            ephemeral_owner: longs[4],
+            pzxid: longs[5],
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_changed_stat_has_the_digest_of_one_that_was_always_so(
+            path in "(/[a-z]{1,9}){1,3}",
+            data in proptest::option::of(proptest::collection::vec(any::<u8>(), 0..200)),
+            old in stat(),
+            new in stat(),
+        ) {
+            let data = data.as_deref();
+            let changed = with_stat(node(&path, data, &old), &old, &new);
+            prop_assert_eq!(changed, node(&path, data, &new));
+        }
     }
 }

@@ -108,7 +108,7 @@ impl TreeLoader {
         let parent = self.parent(split.parent)?.ok_or_else(missing_parent)?;
         let tree = self.tree.as_mut().ok_or(LoadError::NoRoot)?;
         let node = Node::new(split.name, data, acl, stat);
-        let id = tree.link_unindexed(parent, node, path::utf16_len(path));
+        let id = tree.link_unindexed(parent, node, path);
         let added = self.pending.add(&mut tree.index, &tree.arena, id);
         added.map_err(|duplicate| there_twice(tree, &duplicate))?;
         if path == path::ZOOKEEPER {

@@ -90,8 +90,7 @@ impl Tree {
         let mut root = Node::new("", data, acl, stat);
         if tree.settings.digest_enabled {
             root.body.count();
-            root.content_crc = digest::content(root.path_crc, data);
-            root.digest = digest::node(root.content_crc, &root.stored_stat());
+            root.digest = digest::node(path::ROOT, data, &stat);
             tree.digest = root.digest.into();
         }
         tree.data_size = data_len(data);
@@ -126,12 +125,11 @@ impl Tree {
         match self.index.find(&self.arena, parent, name.as_bytes()) {
             Some(id) => id,
             None => {
-                let parent_len = match parent {
-                    Self::ROOT => 0,
-                    parent => self.path_of(parent).len(),
+                let path = match parent {
+                    Self::ROOT => format!("/{name}"),
+                    parent => format!("{}/{name}", self.path_of(parent)),
                 };
-                let path_len = parent_len + 1 + name.len();
-                self.link(parent, Node::new(name, Some(&[]), acl, stat), path_len)
+                self.link(parent, Node::new(name, Some(&[]), acl, stat), &path)
             }
         }
     }
@@ -359,30 +357,22 @@ impl Tree {
     }
 
     /// Hangs a new znode below its parent and enters it wherever its kind is listed.
-    ///
-    /// `path_len` is the length of its path as Java counts it.
-    pub(crate) fn link(&mut self, parent: NodeId, node: Node, path_len: usize) -> NodeId {
-        let id = self.link_unindexed(parent, node, path_len);
+    pub(crate) fn link(&mut self, parent: NodeId, node: Node, path: &str) -> NodeId {
+        let id = self.link_unindexed(parent, node, path);
         self.index.insert(&self.arena, id);
         id
     }
 
     /// The same, but that nobody finds it before it is in the index.
-    pub(crate) fn link_unindexed(
-        &mut self,
-        parent: NodeId,
-        mut node: Node,
-        path_len: usize,
-    ) -> NodeId {
+    pub(crate) fn link_unindexed(&mut self, parent: NodeId, mut node: Node, path: &str) -> NodeId {
+        let path_len = path::utf16_len(path);
         let parent_node = &self.arena[parent];
         node.parent = parent;
         node.next = parent_node.first_child;
         // A digest that is off has no counted root.
         if parent_node.body.is_counted() && parent != self.zookeeper {
             node.body.count();
-            node.path_crc = digest::child_path(parent_node.path_crc, node.body.name_bytes());
-            node.content_crc = digest::content(node.path_crc, node.body.data());
-            node.digest = digest::node(node.content_crc, &node.stored_stat());
+            node.digest = digest::node(path, node.body.data(), &node.stored_stat());
             self.digest = self.digest.wrapping_add(node.digest.into());
         }
         let owner = node.body.owner();
@@ -422,14 +412,31 @@ impl Tree {
         self.arena.remove(id);
     }
 
-    /// Brings the digest up to date after a change of a znode's stat (or `content_crc`).
-    pub(crate) fn rehash(&mut self, id: NodeId) {
+    /// Changes a znode's stat, and the digest with it.
+    pub(crate) fn change_stat(&mut self, id: NodeId, change: impl FnOnce(&mut Node)) {
         let node = &mut self.arena[id];
         if !node.body.is_counted() {
-            return;
+            return change(node);
         }
-        let digest = digest::node(node.content_crc, &node.stored_stat());
-        let old = std::mem::replace(&mut node.digest, digest);
+        let before = node.stored_stat();
+        change(node);
+        let digest = digest::with_stat(node.digest, &before, &node.stored_stat());
+        self.replace_digest(id, digest);
+    }
+
+    /// Brings the digest up to date after a change of the data of a znode and of its stat.
+    ///
+    /// `data` is what was set: the copy in the znode is often still on its way to memory.
+    pub(crate) fn rehash(&mut self, id: NodeId, path: &str, data: Option<&[u8]>) {
+        let node = &self.arena[id];
+        if node.body.is_counted() {
+            let digest = digest::node(path, data, &node.stored_stat());
+            self.replace_digest(id, digest);
+        }
+    }
+
+    fn replace_digest(&mut self, id: NodeId, digest: u32) {
+        let old = std::mem::replace(&mut self.arena[id].digest, digest);
         self.digest = self
             .digest
             .wrapping_sub(old.into())

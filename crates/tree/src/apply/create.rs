@@ -98,11 +98,7 @@ impl Tree {
         self.note_created(parent, new.parent_cversion, zxid);
         let stat = stat_at_creation(zxid, stamp.time_ms, new.owner);
         let data = new.data.map(|data| &**data);
-        let id = self.link(
-            parent,
-            Node::new(name, data, acl, stat),
-            path::utf16_len(new.path),
-        );
+        let id = self.link(parent, Node::new(name, data, acl, stat), new.path);
         // What is told is the znode as it was asked for, before its data may be counted anew.
         let stat = self.arena[id].stat(self.rules);
         match QuotaNode::of(new.path) {
@@ -124,9 +120,9 @@ impl Tree {
     /// that was written to a fuzzy snapshot before its child must not stay behind. (Java does so
     /// for the plain create only, and gets the parent of another kind wrong.)
     fn note_created(&mut self, parent: NodeId, parent_cversion: i32, zxid: i64) {
-        let node = &mut self.arena[parent];
-        note_child_created((&mut node.cversion, &mut node.pzxid), parent_cversion, zxid);
-        self.rehash(parent);
+        self.change_stat(parent, |node| {
+            note_child_created((&mut node.cversion, &mut node.pzxid), parent_cversion, zxid);
+        });
     }
 }
 

@@ -4,11 +4,11 @@ use proto::txn::{SetAclTxn, SetDataTxn};
 use proto::{ErrorCode, Stat};
 
 use super::Stamp;
+use crate::Tree;
 use crate::arena::NodeId;
 use crate::quota::{self, Stats, Usage};
 use crate::tree::data_len;
 use crate::watch::{Change, Firing};
-use crate::{Tree, digest};
 
 impl Tree {
     /// Unconditional: a replay may move a znode back for a moment, later records bring it
@@ -26,7 +26,7 @@ impl Tree {
         node.version = txn.version;
         node.mzxid = stamp.zxid.0;
         node.mtime = stamp.time_ms;
-        self.rehash(id);
+        self.rehash(id, &txn.path, txn.data.as_deref());
         self.note_usage(&txn.path, Usage { count: 0, bytes });
         if firing.is_needed() {
             firing.fire(Change::DataChanged, &txn.path, self.acl_of(id), None);
@@ -37,11 +37,9 @@ impl Tree {
     pub(super) fn set_acl(&mut self, txn: &SetAclTxn) -> Result<Stat, ErrorCode> {
         let id = self.lookup(&txn.path).ok_or(ErrorCode::NoNode)?;
         let acl = self.acls.acquire(&txn.acl);
-        let node = &mut self.arena[id];
-        let replaced = std::mem::replace(&mut node.acl, acl);
-        node.aversion = txn.version;
+        let replaced = std::mem::replace(&mut self.arena[id].acl, acl);
         self.acls.release(replaced);
-        self.rehash(id);
+        self.change_stat(id, |node| node.aversion = txn.version);
         Ok(self.arena[id].stat(self.rules))
     }
 
@@ -50,9 +48,6 @@ impl Tree {
         let node = &mut self.arena[id];
         let change = data_len(data) - data_len(node.body.data());
         node.body.set_data(data);
-        if node.body.is_counted() {
-            node.content_crc = digest::content(node.path_crc, data);
-        }
         change
     }
 
@@ -83,9 +78,8 @@ impl Tree {
         self.write_usage(stats, &Stats::counted(usage));
     }
 
-    /// Leaves the stat alone, and [`Tree::approximate_data_size`] too, as Java does.
+    /// Leaves the stat alone, and the digest, for which nothing below `/zookeeper` counts; and [`Tree::approximate_data_size`] too, as Java does.
     fn write_usage(&mut self, id: NodeId, stats: &Stats) {
         self.replace_data(id, Some(stats.text().as_bytes()));
-        self.rehash(id);
     }
 }

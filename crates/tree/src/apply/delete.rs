@@ -26,8 +26,9 @@ impl Tree {
         }
         let (parent_path, name) = split_applied(path)?;
         let parent = self.lookup(parent_path).ok_or(ErrorCode::NoNode)?;
-        note_child_deleted(&mut self.arena[parent].pzxid, stamp.zxid.0);
-        self.rehash(parent);
+        self.change_stat(parent, |node| {
+            note_child_deleted(&mut node.pzxid, stamp.zxid.0);
+        });
         let found = self.index.find(&self.arena, parent, name.as_bytes());
         let id = found.ok_or(ErrorCode::NoNode)?;
         self.delete_descendants(id);

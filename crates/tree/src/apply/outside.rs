@@ -39,7 +39,7 @@ impl Tree {
         node.version = -1;
         node.mzxid = version.0;
         node.mtime = time_ms;
-        self.rehash(id);
+        self.rehash(id, path::CONFIG, Some(data));
         Ok(())
     }
 }

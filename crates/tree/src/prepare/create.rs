@@ -13,7 +13,7 @@ use super::{Place, Preparation, SessionKind};
 use crate::arena::NodeId;
 use crate::node::{note_child_created, stat_at_creation};
 use crate::owner::stored_container;
-use crate::{auth, digest, path};
+use crate::{auth, path};
 
 /// A create that passed every check.
 struct Creation<'a> {
@@ -110,14 +110,14 @@ impl Preparation<'_> {
         let zxid = self.context.zxid;
         let parent_cversion = parent.stat.cversion.wrapping_add(1);
         let parent_digest = parent.digest;
-        let stat = &mut parent.stat;
-        note_child_created(
-            (&mut stat.cversion, &mut stat.pzxid),
-            parent_cversion,
-            zxid.0,
-        );
+        parent.change_stat(|stat| {
+            note_child_created(
+                (&mut stat.cversion, &mut stat.pzxid),
+                parent_cversion,
+                zxid.0,
+            );
+        });
         parent.num_children += 1;
-        parent.rehash();
         self.overlay
             .put(&parent_path, zxid, Some(parent), parent_digest);
         self.overlay.put(&path, zxid, Some(node), 0);
@@ -146,15 +146,9 @@ impl Preparation<'_> {
             // Also a container made with an ephemeral's flag, as long as it is in flight.
             is_ephemeral: mode.has_ephemeral_flag,
             is_counted,
-            path_crc: 0,
-            content_crc: 0,
             digest: 0,
         };
-        if let (true, Some(split)) = (is_counted, path::split(&creation.path)) {
-            node.path_crc = digest::child_path(parent.path_crc, split.name.as_bytes());
-        }
-        node.set_data(creation.request.data.as_deref());
-        node.rehash();
+        node.set_data(&creation.path, creation.request.data.as_deref());
         node
     }
 }

@@ -55,9 +55,8 @@ impl Preparation<'_> {
     ) {
         let zxid = self.context.zxid;
         let parent_digest = parent.digest;
-        note_child_deleted(&mut parent.stat.pzxid, zxid.0);
+        parent.change_stat(|stat| note_child_deleted(&mut stat.pzxid, zxid.0));
         parent.num_children = parent.num_children.saturating_sub(1);
-        parent.rehash();
         self.overlay
             .put(parent_path, zxid, Some(parent), parent_digest);
         self.overlay.put(path, zxid, None, node.digest);

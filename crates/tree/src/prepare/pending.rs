@@ -23,8 +23,7 @@ pub(super) struct PendingNode {
     pub(super) is_ephemeral: bool,
     /// Whether the tree's digest counts it.
     pub(super) is_counted: bool,
-    pub(super) path_crc: u32,
-    pub(super) content_crc: u32,
+    /// What the tree's digest holds for it.
     pub(super) digest: u32,
 }
 
@@ -42,24 +41,24 @@ impl PendingNode {
             acl: tree.acl_of(id).cloned(),
             is_ephemeral: matches!(owner, Owner::Session(_)),
             is_counted: node.body.is_counted(),
-            path_crc: node.path_crc,
-            content_crc: node.content_crc,
             digest: node.digest,
         }
     }
 
-    /// Sets the data's length and what the digest needs of it.
-    pub(super) fn set_data(&mut self, data: Option<&[u8]>) {
-        self.data_len = data_len(data);
+    /// Changes the stat, and the digest with it.
+    pub(super) fn change_stat(&mut self, change: impl FnOnce(&mut StatPersisted)) {
+        let before = self.stat;
+        change(&mut self.stat);
         if self.is_counted {
-            self.content_crc = digest::content(self.path_crc, data);
+            self.digest = digest::with_stat(self.digest, &before, &self.stat);
         }
     }
 
-    /// Brings the digest up to date after any change.
-    pub(super) fn rehash(&mut self) {
+    /// Sets the data's length, and the digest; the stat is what it will be.
+    pub(super) fn set_data(&mut self, path: &str, data: Option<&[u8]>) {
+        self.data_len = data_len(data);
         if self.is_counted {
-            self.digest = digest::node(self.content_crc, &self.stat);
+            self.digest = digest::node(path, data, &self.stat);
         }
     }
 }

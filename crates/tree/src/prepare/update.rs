@@ -43,8 +43,7 @@ impl Preparation<'_> {
         node.stat.version = version;
         node.stat.mzxid = self.context.zxid.0;
         node.stat.mtime = self.context.time_ms;
-        node.set_data(data.map(|data| &**data));
-        node.rehash();
+        node.set_data(path, data.map(|data| &**data));
         self.overlay
             .put(path, self.context.zxid, Some(node), old_digest);
         Ok(SetDataTxn {
@@ -66,9 +65,8 @@ impl Preparation<'_> {
         let version = next_version(node.stat.aversion, request.version)?;
         self.lengthen(string_bytes(path) + acl_bytes(&acl) + VERSION_BYTES)?;
         let old_digest = node.digest;
-        node.stat.aversion = version;
+        node.change_stat(|stat| stat.aversion = version);
         node.acl = Some(self.overlay.share_acl(&acl));
-        node.rehash();
         self.overlay
             .put(path, self.context.zxid, Some(node), old_digest);
         Ok(Txn::SetAcl(SetAclTxn {
