@@ -136,6 +136,13 @@ pub(crate) const LOG_PAYLOAD_BYTES_SHARED: usize = 16 << 10;
 /// Transactions that the core syncs itself when nothing else is under way. A larger group comes
 /// from pipelining clients: there the core has the next one to prepare meanwhile.
 pub(crate) const LOG_GROUP_SYNCED_BY_CORE_MAX: usize = 4;
+/// Bytes of them: the core has other things to do than to copy long ones.
+pub(crate) const LOG_GROUP_BYTES_SYNCED_BY_CORE_MAX: usize = 64 << 10;
+
+/// A sync by the core that takes longer, with so many groups after it that the log thread syncs: other members must hear
+/// from a member whose disk is slow.
+pub(crate) const SYNC_BY_CORE_SLOW: Duration = Duration::from_millis(5);
+pub(crate) const GROUPS_LEFT_TO_LOG_THREAD: u32 = 1000;
 
 /// How long an observer's transactions may wait for others to be synced with, ms.
 pub(crate) const OBSERVER_GROUP_MS: i64 = 50;

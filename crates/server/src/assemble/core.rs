@@ -161,13 +161,13 @@ impl CoreThread {
         self.with_replica(|replica, turn| replica.handle(input, turn));
     }
 
-    /// Lets the replica do something, and then tells it what was done at once of what it wanted.
+    /// Lets the replica do something, and then tells it what was synced here of what it wanted.
     fn with_replica(
         &mut self,
         step: impl FnOnce(&mut Replica<ServerHost>, &mut Turn<'_, ServerHost>),
     ) {
         self.step(step);
-        while let Some(input) = self.host.disk.take_input() {
+        while let Some(input) = self.host.disk.sync_due() {
             self.step(|replica, turn| replica.handle(input, turn));
         }
     }

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::thread::JoinHandle;
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -327,11 +328,12 @@ impl Common {
         let (sender, orders) = crossbeam_channel::bounded(limits::LOG_GROUPS_MAX);
         let (give_back, spent) = crossbeam_channel::bounded(limits::LOG_GROUPS_KEPT);
         let commit = GroupCommit::new(&config.storage);
+        let orders_under_way = Arc::new(AtomicUsize::new(0));
         let on_disk = Disk::new(
             (sender, spent),
             file.clone(),
+            orders_under_way.clone(),
             end,
-            config.ensemble.is_none(),
             commit.flush_delay.is_zero(),
         );
         let thread = LogThread {
@@ -339,6 +341,7 @@ impl Common {
             spent: give_back,
             commit,
             file,
+            orders_under_way,
         };
         (thread, on_disk)
     }

@@ -3,6 +3,7 @@
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -149,6 +150,8 @@ pub(crate) struct LogThread {
     pub(crate) commit: GroupCommit,
     /// Shared with the core, which takes it only while this thread has nothing to do.
     pub(crate) file: Arc<Mutex<LogFile>>,
+    /// The orders that are not carried out yet: the core writes nothing in front of them.
+    pub(crate) orders_under_way: Arc<AtomicUsize>,
 }
 
 /// The log being written, and what goes with each write.
@@ -174,7 +177,11 @@ impl LogThread {
             let mut file = self.file.lock();
             let carried_out = match order {
                 ToLog::Group(group) => self.group(&mut file, group).map(|after| next = after),
-                ToLog::Order(order) => file.carry_out(order),
+                ToLog::Order(order) => {
+                    let done = file.carry_out(order);
+                    self.orders_under_way.fetch_sub(1, Ordering::Release);
+                    done
+                }
             };
             if let Err(error) = carried_out {
                 file.tell(Input::DiskFailed);

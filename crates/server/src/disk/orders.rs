@@ -1,6 +1,8 @@
 //! The core's side of the disk: what waits for the log thread.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
 
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender, TrySendError};
@@ -24,22 +26,24 @@ pub(crate) struct Disk {
     handed: Zxid,
     /// Up to where the log is known to be on disk.
     synced: Zxid,
-    /// Whether there is no ensemble.
-    is_alone: bool,
+    /// Orders that the log thread was given and has not carried out yet.
+    orders_under_way: Arc<AtomicUsize>,
+    /// Groups that are left to the log thread, since the disk was slow.
+    left_to_thread: u32,
     /// Whether groups are synced at once (`flushDelay` is 0).
     is_prompt: bool,
     may_gather: bool,
     nothing_else_waits: bool,
-    /// What was written here, to be told to the replica.
-    written: Option<Input>,
+    /// Whether what has gathered is to be synced at the end of this turn.
+    is_due_here: bool,
 }
 
 impl Disk {
     pub(crate) fn new(
         (log, spent): (Sender<ToLog>, Receiver<LogGroup>),
         file: Arc<Mutex<LogFile>>,
+        orders_under_way: Arc<AtomicUsize>,
         end: Zxid,
-        is_alone: bool,
         is_prompt: bool,
     ) -> Self {
         Self {
@@ -49,11 +53,12 @@ impl Disk {
             queue: DiskQueue::default(),
             handed: end,
             synced: end,
-            is_alone,
+            orders_under_way,
+            left_to_thread: 0,
             is_prompt,
             may_gather: false,
             nothing_else_waits: false,
-            written: None,
+            is_due_here: false,
         }
     }
 
@@ -99,39 +104,44 @@ impl Disk {
 
     /// Nothing more is appended for now.
     pub(crate) fn flush(&mut self) {
-        if self.may_sync_here() {
-            self.sync_here();
-        } else {
+        self.is_due_here = self.may_sync_here();
+        if !self.is_due_here {
             self.offer(clock::session_ms());
         }
     }
 
-    /// What was written without the log thread.
-    pub(crate) fn take_input(&mut self) -> Option<Input> {
-        self.written.take()
+    /// Syncs without the log thread what is due, and gives what the replica is to be told. At the end of a turn: replies
+    /// and packets have left.
+    pub(crate) fn sync_due(&mut self) -> Option<Input> {
+        let is_due = std::mem::take(&mut self.is_due_here) && self.may_sync_here();
+        is_due.then(|| self.sync_here()).flatten()
     }
 
     /// Whether nothing else is under way, so that handing a small group over and back would cost
     /// a lone writer two wake-ups and gain nothing.
     fn may_sync_here(&self) -> bool {
-        self.is_alone
-            && self.is_prompt
+        self.is_prompt
+            && !self.may_gather
+            && self.left_to_thread == 0
             && self.nothing_else_waits
             && !self.queue.group.is_empty()
             && self.queue.group.len() <= limits::LOG_GROUP_SYNCED_BY_CORE_MAX
+            && self.queue.group.bytes() <= limits::LOG_GROUP_BYTES_SYNCED_BY_CORE_MAX
             && self.handed == self.synced
             && self.queue.is_at_group()
-            && self.written.is_none()
+            && self.orders_under_way.load(Ordering::Acquire) == 0
     }
 
-    fn sync_here(&mut self) {
-        let Some(last) = self.queue.group.last() else {
-            return;
-        };
+    fn sync_here(&mut self) -> Option<Input> {
+        let last = self.queue.group.last()?;
+        let begun = Instant::now();
         let mut file = self.file.lock();
         let written = file.write(&self.queue.group);
         self.queue.group.clear();
-        self.written = Some(match written {
+        if begun.elapsed() > limits::SYNC_BY_CORE_SLOW {
+            self.left_to_thread = limits::GROUPS_LEFT_TO_LOG_THREAD;
+        }
+        Some(match written {
             Ok(synced) => {
                 (self.handed, self.synced) = (last, last);
                 synced
@@ -140,7 +150,7 @@ impl Disk {
                 file.fail(&error);
                 Input::DiskFailed
             }
-        });
+        })
     }
 
     /// Until when a group waits for more, ms; `None` if it does not. While the log has no room there
@@ -167,7 +177,8 @@ impl Disk {
             return;
         }
         let group = self.take_group();
-        match self.log.try_send(ToLog::Group(group)) {
+        self.left_to_thread = self.left_to_thread.saturating_sub(1);
+        match self.send(ToLog::Group(group)) {
             Ok(()) => self.handed = last,
             Err(TrySendError::Full(ToLog::Group(group))) => self.queue.group = group,
             // The log thread is gone; `DiskFailed` is on its way.
@@ -183,9 +194,19 @@ impl Disk {
 
     fn offer_waiting(&mut self) {
         while let Some(next) = self.queue.take_waiting() {
-            if let Err(TrySendError::Full(next)) = self.log.try_send(next) {
+            if let Err(TrySendError::Full(next)) = self.send(next) {
                 return self.queue.put_back(next);
             }
         }
+    }
+
+    fn send(&self, next: ToLog) -> Result<(), TrySendError<ToLog>> {
+        let orders = usize::from(matches!(next, ToLog::Order(_)));
+        self.orders_under_way.fetch_add(orders, Ordering::Relaxed);
+        let sent = self.log.try_send(next);
+        if sent.is_err() {
+            self.orders_under_way.fetch_sub(orders, Ordering::Relaxed);
+        }
+        sent
     }
 }
