@@ -139,8 +139,7 @@ pub(crate) const LOG_GROUP_SYNCED_BY_CORE_MAX: usize = 4;
 /// Bytes of them: the core has other things to do than to copy long ones.
 pub(crate) const LOG_GROUP_BYTES_SYNCED_BY_CORE_MAX: usize = 64 << 10;
 
-/// A sync by the core that takes longer, with so many groups after it that the log thread syncs: other members must hear
-/// from a member whose disk is slow.
+/// After a sync by the core that took longer the log thread has the next groups.
 pub(crate) const SYNC_BY_CORE_SLOW: Duration = Duration::from_millis(5);
 pub(crate) const GROUPS_LEFT_TO_LOG_THREAD: u32 = 1000;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender, TrySendError};
@@ -28,14 +28,38 @@ pub(crate) struct Disk {
     synced: Zxid,
     /// Orders that the log thread was given and has not carried out yet.
     orders_under_way: Arc<AtomicUsize>,
-    /// Groups that are left to the log thread, since the disk was slow.
-    left_to_thread: u32,
+    own_syncs: OwnSyncs,
     /// Whether groups are synced at once (`flushDelay` is 0).
     is_prompt: bool,
     may_gather: bool,
     nothing_else_waits: bool,
     /// Whether what has gathered is to be synced at the end of this turn.
     is_due_here: bool,
+}
+
+/// Whether the disk is quick enough for the core to wait for it: other members must hear from a member whose disk is slow.
+#[derive(Debug, Default)]
+struct OwnSyncs {
+    /// Groups that are left to the log thread.
+    left_to_thread: u32,
+}
+
+impl OwnSyncs {
+    fn are_quick(&self) -> bool {
+        self.left_to_thread == 0
+    }
+
+    /// The core has written and synced a group.
+    fn took(&mut self, time: Duration) {
+        if time > limits::SYNC_BY_CORE_SLOW {
+            self.left_to_thread = limits::GROUPS_LEFT_TO_LOG_THREAD;
+        }
+    }
+
+    /// The log thread was given a group.
+    fn handed_over(&mut self) {
+        self.left_to_thread = self.left_to_thread.saturating_sub(1);
+    }
 }
 
 impl Disk {
@@ -54,7 +78,7 @@ impl Disk {
             handed: end,
             synced: end,
             orders_under_way,
-            left_to_thread: 0,
+            own_syncs: OwnSyncs::default(),
             is_prompt,
             may_gather: false,
             nothing_else_waits: false,
@@ -122,7 +146,7 @@ impl Disk {
     fn may_sync_here(&self) -> bool {
         self.is_prompt
             && !self.may_gather
-            && self.left_to_thread == 0
+            && self.own_syncs.are_quick()
             && self.nothing_else_waits
             && !self.queue.group.is_empty()
             && self.queue.group.len() <= limits::LOG_GROUP_SYNCED_BY_CORE_MAX
@@ -138,9 +162,7 @@ impl Disk {
         let mut file = self.file.lock();
         let written = file.write(&self.queue.group);
         self.queue.group.clear();
-        if begun.elapsed() > limits::SYNC_BY_CORE_SLOW {
-            self.left_to_thread = limits::GROUPS_LEFT_TO_LOG_THREAD;
-        }
+        self.own_syncs.took(begun.elapsed());
         Some(match written {
             Ok(synced) => {
                 (self.handed, self.synced) = (last, last);
@@ -177,7 +199,7 @@ impl Disk {
             return;
         }
         let group = self.take_group();
-        self.left_to_thread = self.left_to_thread.saturating_sub(1);
+        self.own_syncs.handed_over();
         match self.send(ToLog::Group(group)) {
             Ok(()) => self.handed = last,
             Err(TrySendError::Full(ToLog::Group(group))) => self.queue.group = group,
@@ -208,5 +230,23 @@ impl Disk {
             self.orders_under_way.fetch_sub(orders, Ordering::Relaxed);
         }
         sent
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn behind_a_slow_sync_the_log_thread_has_the_next_groups() {
+        let mut syncs = OwnSyncs::default();
+        syncs.took(limits::SYNC_BY_CORE_SLOW);
+        assert!(syncs.are_quick());
+        syncs.took(limits::SYNC_BY_CORE_SLOW * 2);
+        for _ in 0..limits::GROUPS_LEFT_TO_LOG_THREAD {
+            assert!(!syncs.are_quick());
+            syncs.handed_over();
+        }
+        assert!(syncs.are_quick());
     }
 }
