@@ -126,11 +126,19 @@ impl Shard {
     }
 
     fn find(&self, hash: u32, is_it: impl Fn(NodeId) -> bool) -> Option<NodeId> {
-        let behind = self.slots.get(self.home(hash)..)?;
-        let mut slots = behind.iter().skip_while(|slot| slot.hash < hash);
-        let same = slots.by_ref().take_while(|slot| slot.hash == hash);
-        let mut ids = same.map_while(|slot| slot.id.get());
-        ids.find(|id| is_it(*id))
+        let slots = self.slots.get(self.home(hash)..)?;
+        for slot in slots {
+            if slot.hash < hash {
+                continue;
+            }
+            if slot.hash > hash || slot.id == NodeId::NIL {
+                break;
+            }
+            if is_it(slot.id) {
+                return Some(slot.id);
+            }
+        }
+        None
     }
 
     /// Where a hash wants to be: the order of hashes is that of their homes.
