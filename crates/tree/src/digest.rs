@@ -3,7 +3,8 @@
 //! A znode's CRC runs over its path (the root's is empty), its data, then 60 bytes of its stat.
 //! CRC-32 is linear: what a change of the stat does to it depends on the bits that change and on
 //! nothing else. So a znode keeps the whole alone, and a change of the stat hashes 60 bytes; a
-//! change of the data hashes all of it, and whoever makes it knows the path. Znodes below `/zookeeper/` do not count. Source: DigestCalculator.
+//! change of the data hashes all of it, and whoever makes it knows the path. Znodes below
+//! `/zookeeper/` do not count. Source: DigestCalculator.
 
 use std::collections::VecDeque;
 
