@@ -12,7 +12,7 @@ use std::thread::{self, Scope};
 /// Batches that wait at most: it bounds the memory.
 const WAITING_MAX: usize = 2;
 /// A batch ends behind the item with which it has so many bytes or items.
-const BATCH_BYTES: usize = 1 << 20;
+const BATCH_BYTES: usize = 256 << 10;
 const BATCH_ITEMS: usize = 4096;
 
 /// Calls `take` with one of `items` after the other until it breaks off, and gives back what gave them. They come from
