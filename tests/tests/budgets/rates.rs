@@ -59,7 +59,8 @@ fn an_address_is_held_to_its_requests_and_others_are_answered_at_once() {
         begun.elapsed()
     );
     assert!(begun.elapsed() < LIMIT, "{:?}", begun.elapsed());
-    is_served(&mut one, &get_data("/a"));
+    // Not `one`: which of both has its answers first is not said, and it may have been silent for its timeout.
+    is_served(&mut other, &get_data("/a"));
 
     let log = server.log();
     let mut lines = log.lines().filter(|line| line.contains("over its budget"));
