@@ -4,8 +4,9 @@ use std::ops::{Index, IndexMut};
 
 use crate::node::Node;
 
-/// Slots in a chunk: 960 KiB, of which nothing but what is used takes memory. Smaller chunks share sizes with what comes
-/// and goes, and such a block has been written to its end: that cost 8 bytes a znode.
+/// Slots in a chunk: 960 KiB, of which nothing but what is used takes memory. Smaller chunks share
+/// sizes with what comes and goes, and such a block has been written to its end: that cost 8 bytes a
+/// znode.
 const CHUNK_SLOTS: usize = 1 << CHUNK_BITS;
 const CHUNK_BITS: u32 = 13;
 

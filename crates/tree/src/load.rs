@@ -83,8 +83,8 @@ impl TreeLoader {
     /// replay gives them their list. Until then they are for super users only.
     ///
     /// # Errors
-    /// If the path cannot be, or its parent is not there. That a path is there twice is found some thousand znodes later,
-    /// or at the end.
+    /// If the path cannot be, or its parent is not there. That a path is there twice is found some
+    /// thousand znodes later, or at the end.
     pub fn znode(
         &mut self,
         path: &str,

@@ -97,7 +97,13 @@ fn complaints(args: &SuiteArgs, side: &Side) -> Vec<String> {
 }
 
 fn side_json(side: &Side) -> Value {
-    let phase = |stats: &Stats, seconds: f64| json!({ "ops": stats.ops(), "seconds": seconds, "latency_us": latency_json(stats) });
+    let phase = |stats: &Stats, seconds: f64| {
+        json!({
+            "ops": stats.ops(),
+            "seconds": seconds,
+            "latency_us": latency_json(stats),
+        })
+    };
     let mut rounds = side.rounds.iter().map(|round| {
         let during = &round.in_snapshots;
         json!({

@@ -37,7 +37,8 @@ pub(crate) struct Disk {
     is_due_here: bool,
 }
 
-/// Whether the disk is quick enough for the core to wait for it: other members must hear from a member whose disk is slow.
+/// Whether the disk is quick enough for the core to wait for it: other members must hear from a
+/// member whose disk is slow.
 #[derive(Debug, Default)]
 struct OwnSyncs {
     /// Groups that are left to the log thread.
@@ -134,8 +135,8 @@ impl Disk {
         }
     }
 
-    /// Syncs without the log thread what is due, and gives what the replica is to be told. At the end of a turn: replies
-    /// and packets have left.
+    /// Syncs without the log thread what is due, and gives what the replica is to be told. At the end
+    /// of a turn: replies and packets have left.
     pub(crate) fn sync_due(&mut self) -> Option<Input> {
         let is_due = std::mem::take(&mut self.is_due_here) && self.may_sync_here();
         is_due.then(|| self.sync_here()).flatten()

@@ -78,7 +78,8 @@ impl Tree {
         self.write_usage(stats, &Stats::counted(usage));
     }
 
-    /// Leaves the stat alone, and the digest, for which nothing below `/zookeeper` counts; and [`Tree::approximate_data_size`] too, as Java does.
+    /// Leaves the stat alone, and the digest, for which nothing below `/zookeeper` counts; and
+    /// [`Tree::approximate_data_size`] too, as Java does.
     fn write_usage(&mut self, id: NodeId, stats: &Stats) {
         self.replace_data(id, Some(stats.text().as_bytes()));
     }
