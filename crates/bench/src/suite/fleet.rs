@@ -108,6 +108,18 @@ impl Fleet {
         Ok(fleet)
     }
 
+    /// Stops what was started and starts it again: memory that loads have left would be counted as room for znodes.
+    pub(super) fn start_anew(&mut self) -> Result<()> {
+        let progress = Progress::within("start anew");
+        for side in self.sides.iter_mut().flatten() {
+            progress.stage(&side.target.name());
+            side.members.iter_mut().for_each(Member::stop);
+            side.members.iter_mut().try_for_each(Member::start)?;
+            side.wait_until_all_serve(&self.runtime)?;
+        }
+        Ok(())
+    }
+
     /// The same arguments with the processes that run now.
     pub(super) fn watched(&self, args: &SuiteArgs) -> SuiteArgs {
         let mut args = args.clone();

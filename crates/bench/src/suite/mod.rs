@@ -93,6 +93,10 @@ pub(crate) fn run(args: &SuiteArgs) -> Result<ExitCode> {
         Row { load, sides }
     };
     let rows: Vec<Row> = loads.iter().enumerate().map(measure).collect();
+    if args.znodes > 0 && !rows.is_empty() {
+        fleet.start_anew()?;
+    }
+    let args = &fleet.watched(args);
     let events = Events::measure(args, &mut fleet, &kinds);
     // The limit is what there is without them.
     fleet.stop();
