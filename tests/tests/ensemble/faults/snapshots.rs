@@ -2,6 +2,7 @@
 //! appended at the end of that role is truncated by the next leader: no file may hold it then.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use proto::request::{Request, flags};
@@ -43,7 +44,13 @@ fn is_under_way(ensemble: &Ensemble, id: u64) -> bool {
 /// No snapshot, finished or not, has the name of a znode that was never committed.
 fn no_snapshot_holds_truncated(ensemble: &Ensemble, id: u64) {
     for file in snapshots(ensemble, id) {
-        let bytes = fs::read(&file).expect("read a snapshot");
+        let bytes = match fs::read(&file) {
+            // It is finished by now, or given up.
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                return no_snapshot_holds_truncated(ensemble, id);
+            }
+            bytes => bytes.expect("read a snapshot"),
+        };
         let found = bytes
             .windows(NEVER.len())
             .any(|part| part == NEVER.as_bytes());
