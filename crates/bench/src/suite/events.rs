@@ -75,6 +75,42 @@ pub(super) struct Found {
     pub(super) complaints: Vec<String>,
 }
 
+/// What is told of the seconds that each turn took.
+pub(super) struct Figure {
+    pub(super) what: String,
+    /// What it is called in JSON.
+    pub(super) key: &'static str,
+    pub(super) of: fn(&[f64]) -> f64,
+}
+
+impl Found {
+    /// Of what was measured [in turns](Fleet::in_turns).
+    pub(super) fn of_turns<const N: usize>(
+        fleet: &Fleet,
+        seconds: &[Vec<f64>],
+        figures: [Figure; N],
+    ) -> Self {
+        let line = |figure: Figure| {
+            let of_side = |turns: &Vec<f64>| (!turns.is_empty()).then(|| (figure.of)(turns));
+            Line {
+                seconds: seconds.iter().map(of_side).collect(),
+                what: figure.what,
+                key: figure.key,
+            }
+        };
+        let sides = fleet.sides.iter().zip(seconds);
+        let sides = sides.filter_map(|(side, turns)| {
+            let name = side.as_ref()?.target.name();
+            (!turns.is_empty()).then(|| json!({ "server": name, "seconds": turns }))
+        });
+        Self {
+            lines: figures.into_iter().map(line).collect(),
+            sides: sides.collect(),
+            complaints: Vec::new(),
+        }
+    }
+}
+
 /// A figure of each side, seconds.
 #[derive(Debug)]
 pub(super) struct Line {

@@ -21,6 +21,7 @@ use super::super::session::farewell;
 use super::super::target::Target;
 use super::super::threads::spawn;
 use super::SuiteArgs;
+use super::events::Kind;
 
 /// Time for a server to serve a read: one with many znodes reads them first.
 const START_MAX: Duration = Duration::from_secs(600);
@@ -118,6 +119,29 @@ impl Fleet {
             side.wait_until_all_serve(&self.runtime)?;
         }
         Ok(())
+    }
+
+    /// Measures each side that was started and has a number of members that is meant, in turns; the seconds of
+    /// each. A side that is not measured has none.
+    pub(super) fn in_turns(
+        &mut self,
+        kind: Kind,
+        count: u32,
+        is_meant: impl Fn(usize) -> bool,
+        measure: impl Fn(&mut Members, &Runtime) -> Result<Duration>,
+    ) -> Result<Vec<Vec<f64>>> {
+        let progress = Progress::within(kind.name());
+        let mut seconds: Vec<Vec<f64>> = vec![Vec::new(); self.sides.len()];
+        for turn in 1..=count {
+            for (side, seconds) in self.sides.iter_mut().zip(&mut seconds) {
+                if let Some(side) = side.as_mut().filter(|side| is_meant(side.members.len())) {
+                    progress.stage(&format!("{}: {turn} of {count}", side.target.name()));
+                    progress.counting(turn - 1, count);
+                    seconds.push(measure(side, &self.runtime)?.as_secs_f64());
+                }
+            }
+        }
+        Ok(seconds)
     }
 
     /// The same arguments with the processes that run now.

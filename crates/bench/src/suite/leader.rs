@@ -3,17 +3,15 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::runtime::Runtime;
 
 use super::super::compare::median;
 use super::super::error::{BenchError, Result};
-use super::super::progress::Progress;
 use super::super::target::{self, Target};
 use super::SuiteArgs;
-use super::events::{Found, Kind, Line};
+use super::events::{Figure, Found, Kind};
 use super::fleet::{Fleet, Members};
 use super::limits::ENSEMBLE;
 use super::writers::Writers;
@@ -29,45 +27,28 @@ const POLL: Duration = Duration::from_millis(10);
 /// Kills the leader of each ensemble that was started by the suite, in turns.
 pub(super) fn measure(args: &SuiteArgs, fleet: &mut Fleet) -> Result<Found> {
     let count = args.events.trials;
-    let progress = Progress::within(Kind::LeaderKilled.name());
     let root = target::new_root();
-    let mut gaps: Vec<Vec<f64>> = vec![Vec::new(); fleet.sides.len()];
-    for trial in 1..=count {
-        for (side, gaps) in fleet.sides.iter_mut().zip(&mut gaps) {
-            if let Some(side) = side.as_mut().filter(|side| side.members.len() >= ENSEMBLE) {
-                progress.stage(&format!("{}: {trial} of {count}", side.target.name()));
-                progress.counting(trial - 1, count);
-                fleet.runtime.block_on(side.target.make(&root))?;
-                gaps.push(gap(side, &fleet.runtime, &root)?.as_secs_f64());
-                fleet.runtime.block_on(side.target.clean(&root))?;
-            }
-        }
-    }
-    let each = |figure: &dyn Fn(&[f64]) -> f64| {
-        let of_side = |gaps: &Vec<f64>| (!gaps.is_empty()).then(|| figure(gaps));
-        gaps.iter().map(of_side).collect()
+    let trial = |side: &mut Members, runtime: &Runtime| {
+        runtime.block_on(side.target.make(&root))?;
+        let gap = gap(side, runtime, &root)?;
+        runtime.block_on(side.target.clean(&root))?;
+        Ok(gap)
     };
-    let lines = vec![
-        Line {
+    let is_meant = |members| members >= ENSEMBLE;
+    let seconds = fleet.in_turns(Kind::LeaderKilled, count, is_meant, trial)?;
+    let figures = [
+        Figure {
             what: format!("leader killed: no write acknowledged, median of {count}"),
             key: "median",
-            seconds: each(&|all| median(&mut all.to_vec())),
+            of: |all| median(&mut all.to_vec()),
         },
-        Line {
+        Figure {
             what: "leader killed: the longest of them".to_owned(),
             key: "longest",
-            seconds: each(&|all| all.iter().copied().fold(0.0, f64::max)),
+            of: |all| all.iter().copied().fold(0.0, f64::max),
         },
     ];
-    let sides = fleet.sides.iter().zip(&gaps).filter_map(|(side, gaps)| {
-        let name = side.as_ref()?.target.name();
-        (!gaps.is_empty()).then(|| json!({ "server": name, "seconds": gaps }))
-    });
-    Ok(Found {
-        lines,
-        sides: sides.collect(),
-        complaints: Vec::new(),
-    })
+    Ok(Found::of_turns(fleet, &seconds, figures))
 }
 
 /// The longest time without an acknowledged write around the death of the leader, which is started again.

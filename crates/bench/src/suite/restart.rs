@@ -3,15 +3,12 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
-
 use super::super::compare::median;
 use super::super::error::Result;
 use super::super::process::Processes;
-use super::super::progress::Progress;
 use super::super::snapshots::SNAPSHOT;
 use super::SuiteArgs;
-use super::events::{Found, Kind, Line};
+use super::events::{Figure, Found, Kind};
 use super::fleet::{Fleet, Members};
 
 /// A server that has not begun a snapshot by then does not write one because of its start.
@@ -23,44 +20,21 @@ const POLL: Duration = Duration::from_millis(20);
 /// Restarts each server that is alone and was started by the suite, in turns.
 pub(super) fn measure(args: &SuiteArgs, fleet: &mut Fleet) -> Result<Found> {
     let count = args.events.restarts;
-    let progress = Progress::within(Kind::Restart.name());
-    let mut seconds: Vec<Vec<f64>> = vec![Vec::new(); fleet.sides.len()];
-    for turn in 1..=count {
-        for (side, seconds) in fleet.sides.iter_mut().zip(&mut seconds) {
-            if let Some(side) = side.as_mut().filter(|side| side.members.len() == 1) {
-                progress.stage(&format!("{}: {turn} of {count}", side.target.name()));
-                progress.counting(turn - 1, count);
-                seconds.push(restart(side, &fleet.runtime)?.as_secs_f64());
-            }
-        }
-    }
-    let each = |figure: &dyn Fn(&[f64]) -> f64| {
-        let of_side = |seconds: &Vec<f64>| (!seconds.is_empty()).then(|| figure(seconds));
-        seconds.iter().map(of_side).collect()
-    };
+    let seconds = fleet.in_turns(Kind::Restart, count, |members| members == 1, restart)?;
     let znodes = args.znodes;
-    let lines = vec![
-        Line {
+    let figures = [
+        Figure {
             what: format!("restart with {znodes} znodes to the first read, median of {count}"),
             key: "median",
-            seconds: each(&|all| median(&mut all.to_vec())),
+            of: |all| median(&mut all.to_vec()),
         },
-        Line {
+        Figure {
             what: "the first of them, with a log to replay".to_owned(),
             key: "first",
-            seconds: each(&|all| all.first().copied().unwrap_or(f64::NAN)),
+            of: |all| all.first().copied().unwrap_or(f64::NAN),
         },
     ];
-    let sides = fleet.sides.iter().zip(&seconds);
-    let sides = sides.filter_map(|(side, seconds)| {
-        let name = side.as_ref()?.target.name();
-        (!seconds.is_empty()).then(|| json!({ "server": name, "seconds": seconds }))
-    });
-    Ok(Found {
-        lines,
-        sides: sides.collect(),
-        complaints: Vec::new(),
-    })
+    Ok(Found::of_turns(fleet, &seconds, figures))
 }
 
 /// Stops the server and starts it again; the time until it served a read.
