@@ -175,6 +175,10 @@ pub(crate) const PEER_READ_BYTES: usize = 64 << 10;
 /// Bytes of the longest field of a learner's first packet: it says who it is, in 20 bytes.
 pub(crate) const INTRODUCTION_BYTES_MAX: usize = 4 << 10;
 
+/// Connections to members that the core writes to itself in one turn. Where there are more, each write
+/// would hold up the others.
+pub(crate) const LINKS_WRITTEN_BY_CORE_MAX: usize = 8;
+
 /// Bytes of packets put together for one write to another member.
 pub(crate) const PEER_WRITE_BYTES: usize = 256 << 10;
 

@@ -1,6 +1,8 @@
 //! How much is done at a time, and how long it takes: what the budgets of a server come to, drawn.
 
-use hosting::{Piece, QueueBounds};
+use bytes::Bytes;
+use hosting::{PacketBatch, PacketQueue, Piece, QueueBounds, TooSlow};
+use proto::packet::QuorumPacket;
 use replica::connection::Pace;
 use testkit::Random;
 
@@ -23,6 +25,26 @@ pub(crate) fn behind_piece(piece: &Piece, random: &mut Random) -> Option<Micros>
         Piece::Tree(_) => Some(random.range(200, 5000)),
         _ => None,
     }
+}
+
+/// Sends a packet: what the socket takes of it at once, hardly ever less than all, or nothing if it has to wait for
+/// others. The rest is queued.
+pub(crate) fn push(
+    queue: &mut PacketQueue,
+    packet: &QuorumPacket,
+    random: &mut Random,
+) -> Result<Option<Bytes>, TooSlow> {
+    let mut batch = PacketBatch::default();
+    batch.add(packet);
+    if !queue.begin_write(&batch) {
+        return queue.push(&batch, || 0).map(|()| None);
+    }
+    let mut taken = batch.bytes();
+    if random.percent(2) {
+        (taken, _) = taken.split_at(random.below(taken.len()));
+    }
+    queue.end_write(&batch, taken.len(), || 0);
+    Ok(Some(Bytes::copy_from_slice(taken)))
 }
 
 /// Bytes of records that are read for a learner at once: few or many.

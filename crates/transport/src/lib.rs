@@ -20,6 +20,7 @@ mod resolve;
 pub mod sasl;
 mod stream;
 pub mod tls;
+mod writer;
 
 pub use accept::{Accepting, Listener, accept_each};
 pub use bind::{bind, bind_everywhere, bind_ip};
@@ -30,3 +31,4 @@ pub use log_limiter::LogLimiter;
 pub use options::SocketOptions;
 pub use resolve::{ADDRESSES_MAX, canonical_host, resolve, resolve_all};
 pub use stream::{Duplex, ReadHalf, Stream, WriteHalf};
+pub use writer::TcpWriter;

@@ -10,12 +10,13 @@ use rustls::ProtocolVersion;
 use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::tcp::OwnedReadHalf;
 use tokio_rustls::TlsStream;
 
 use crate::cuts::CutStream;
 use crate::tls::Records;
 use crate::tls::certificate::Chain;
+use crate::writer::TcpWriter;
 
 /// A connected stream of bytes.
 ///
@@ -56,7 +57,7 @@ pub enum ReadHalf {
 #[derive(Debug)]
 pub enum WriteHalf {
     /// Of TCP as it is.
-    Plain(OwnedWriteHalf),
+    Plain(TcpWriter),
     /// Of TLS.
     Tls(tokio::io::WriteHalf<Box<TlsStream<Records>>>),
     /// To a server that can be put out of reach.
@@ -71,7 +72,10 @@ impl Stream {
         match self {
             Self::Plain(stream) => {
                 let (read, write) = stream.into_split();
-                (ReadHalf::Plain(read), WriteHalf::Plain(write))
+                (
+                    ReadHalf::Plain(read),
+                    WriteHalf::Plain(TcpWriter::new(write)),
+                )
             }
             Self::Tls(stream) => {
                 let (read, write) = tokio::io::split(stream);
@@ -139,6 +143,17 @@ impl Stream {
             Self::Plain(_) | Self::Brought(_) => None,
             Self::Tls(stream) => stream.get_ref().1.peer_certificates()?.first(),
             Self::Cut(stream) => stream.inner().peer_certificate(),
+        }
+    }
+}
+
+impl WriteHalf {
+    /// What writes past the task; `None` if nothing but the task can, since what is written is changed on
+    /// its way.
+    pub fn past_the_task(&self) -> Option<TcpWriter> {
+        match self {
+            Self::Plain(writer) => Some(writer.clone()),
+            Self::Tls(_) | Self::Cut(_) | Self::Brought(_) => None,
         }
     }
 }

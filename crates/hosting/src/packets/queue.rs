@@ -50,6 +50,11 @@ impl PacketBatch {
         self.bytes.is_empty()
     }
 
+    /// What they are on the wire.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// How many there are, and the last one's zxid.
     pub fn packets(&self) -> (u64, Option<Zxid>) {
         (self.packets as u64, self.last_zxid)
@@ -102,12 +107,23 @@ pub struct PacketQueue {
     is_history: bool,
     /// Snapshots among the items.
     snapshots_due: usize,
+    writer: Writer,
     /// The writer is at a snapshot.
     is_in_snapshot: bool,
     /// Nothing more comes.
     is_finished: bool,
     /// What the writer has written, for its memory.
     spare: Vec<u8>,
+}
+
+/// Who writes at the moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Writer {
+    Nobody,
+    /// Whoever takes what waits.
+    Taker,
+    /// Whoever had packets to queue.
+    Pusher,
 }
 
 #[derive(Debug)]
@@ -160,6 +176,7 @@ impl PacketQueue {
             history_bytes: 0,
             is_history,
             snapshots_due: 0,
+            writer: Writer::Nobody,
             is_in_snapshot: false,
             is_finished: false,
             spare: Vec::new(),
@@ -234,7 +251,14 @@ impl PacketQueue {
         buffer: &mut Vec<u8>,
         now_ms: impl FnOnce() -> u64,
     ) -> Option<NextWrite> {
+        if self.writer == Writer::Pusher {
+            return None;
+        }
         self.is_in_snapshot = false;
+        self.writer = match self.items.is_empty() {
+            true => Writer::Nobody,
+            false => Writer::Taker,
+        };
         let Some(item) = self.items.pop_front() else {
             return self.is_finished.then_some(NextWrite::End);
         };
@@ -261,6 +285,41 @@ impl PacketQueue {
             self.items.shrink_to(IDLE_ITEMS);
         }
         Some(next)
+    }
+
+    /// Whether whoever has packets to queue may write them instead: nothing waits, and nobody writes. It is the
+    /// writer until [`PacketQueue::end_write`]. What a learner is brought up to date with is queued: it is
+    /// long, and somebody has to wait for it.
+    pub fn begin_write(&mut self, batch: &PacketBatch) -> bool {
+        let is_idle = self.writer == Writer::Nobody && self.items.is_empty();
+        let may = is_idle && !self.is_history && !self.is_finished && !batch.is_full();
+        if may {
+            self.writer = Writer::Pusher;
+        }
+        may
+    }
+
+    /// So many bytes of the packets are written, which [`PacketQueue::begin_write`] has allowed. The rest is
+    /// queued: whether there is any.
+    pub fn end_write(
+        &mut self,
+        batch: &PacketBatch,
+        written: usize,
+        now_ms: impl FnOnce() -> u64,
+    ) -> bool {
+        self.writer = Writer::Nobody;
+        let rest = batch.bytes.get(written..).unwrap_or_default();
+        if rest.is_empty() {
+            return false;
+        }
+        self.bytes += rest.len();
+        self.packets += batch.packets;
+        self.items.push_front(Item::Packets(Packets {
+            bytes: rest.to_vec(),
+            count: batch.packets,
+            since_ms: now_ms(),
+        }));
+        true
     }
 
     /// Packets that wait.

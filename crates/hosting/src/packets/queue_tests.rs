@@ -207,3 +207,48 @@ fn a_learner_that_does_not_catch_up_loses_its_room_by_and_by() {
         assert!(taken < 100 * max, "it may be behind for ever");
     }
 }
+
+#[test]
+fn who_has_packets_may_write_them_while_nobody_else_does() {
+    let mut outbox = PacketQueue::of_leader(BOUNDS);
+    assert!(outbox.begin_write(&packet(10)));
+    assert_eq!(written(&mut outbox), None, "two would write");
+    assert!(!outbox.begin_write(&packet(10)), "two would write");
+    assert!(!outbox.end_write(&packet(10), 10, NOW));
+    assert_eq!((written(&mut outbox), outbox.bytes()), (None, 0));
+
+    assert!(outbox.begin_write(&packet(10)));
+    // Before the rest, although it was queued later.
+    outbox.push(&packet(BOUNDS.write_bytes), NOW).unwrap();
+    assert!(outbox.end_write(&packet(10), 3, NOW));
+    assert_eq!(
+        (outbox.packets(), outbox.bytes()),
+        (2, 7 + BOUNDS.write_bytes)
+    );
+    assert!(!outbox.begin_write(&packet(1)), "others wait");
+    assert_eq!(written(&mut outbox), Some(7));
+    assert_eq!(written(&mut outbox), Some(BOUNDS.write_bytes));
+    assert!(!outbox.begin_write(&packet(1)), "the taker writes");
+    assert_eq!(written(&mut outbox), None);
+    assert!(outbox.begin_write(&packet(1)));
+}
+
+#[test]
+fn history_and_long_batches_are_queued() {
+    let mut outbox = PacketQueue::of_learner(BOUNDS);
+    assert!(!outbox.begin_write(&packet(1)));
+    outbox.push(&new_leader(), NOW).unwrap();
+    assert!(written(&mut outbox).is_some());
+    assert!(!outbox.begin_write(&packet(1)), "the taker writes");
+    assert_eq!(written(&mut outbox), None);
+    assert!(!outbox.begin_write(&packet(PACKET_BATCH_BYTES)));
+    assert!(outbox.begin_write(&packet(1)));
+    assert!(!outbox.end_write(&packet(1), 1, NOW));
+    outbox.push_snapshot(Zxid(1), 0);
+    assert!(!outbox.begin_write(&packet(1)));
+    assert_eq!(written(&mut outbox), Some(0));
+    assert!(!outbox.begin_write(&packet(1)), "within a snapshot");
+    assert_eq!(written(&mut outbox), None);
+    assert!(outbox.finish());
+    assert!(!outbox.begin_write(&packet(1)));
+}

@@ -6,8 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use config::members::HostPort;
 use election::links::ConnectionId;
 use hosting::{
-    LinkName, LinkReader, LinkWriter, MemberLinks, PacketBatch, PacketBuffer, PacketQueue, Piece,
-    read_log,
+    LinkName, LinkReader, LinkWriter, MemberLinks, PacketBuffer, PacketQueue, Piece, read_log,
 };
 use jute::Limits;
 use proto::Zxid;
@@ -144,12 +143,12 @@ impl SimHost {
 
     fn send_packet(&mut self, to: u64, packet: QuorumPacket) {
         if let Some(link) = self.members.links.get_mut(&to) {
-            let mut batch = PacketBatch::default();
-            batch.add(&packet);
-            match link.queue.push(&batch, || 0) {
-                Ok(()) => self.write_to(to, BACKLOG_MAX),
-                Err(_) => self.lose_link(to),
+            match pace::push(&mut link.queue, &packet, &mut self.world.random) {
+                Ok(Some(taken)) => self.world.send(self.process, to, Message::Packets(taken)),
+                Ok(None) => {}
+                Err(_) => return self.lose_link(to),
             }
+            self.write_to(to, BACKLOG_MAX);
         }
     }
 

@@ -133,7 +133,10 @@ impl LeaderConnection {
         if self.staged.is_empty() {
             return;
         }
-        if let Err(error) = self.line.outbox.push(&self.staged) {
+        let outbox = &self.line.outbox;
+        if !outbox.try_write(&self.staged)
+            && let Err(error) = outbox.push(&self.staged)
+        {
             self.line.end(error);
         }
         self.staged.clear();
@@ -201,6 +204,7 @@ impl Line {
         let (input, mut output) = stream.into_split();
         let writing = self.clone();
         tokio::spawn(async move {
+            let _at_once = writing.outbox.write_at_once(output.past_the_task());
             let mut closing = writing.closing.subscribe();
             tokio::select! {
                 biased;

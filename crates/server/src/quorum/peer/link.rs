@@ -123,6 +123,14 @@ impl Link {
         }
     }
 
+    /// Packets leave that have waited for so long.
+    pub(super) fn note_waited(&self, waited_ms: u64, metrics: &Metrics) {
+        if let Some(learner) = self.figures.learner() {
+            let times = &metrics.learner_handler_qp_time_ms;
+            times.record(&learner.key, waited_ms);
+        }
+    }
+
     /// Writes what is queued until the connection ends, or all is written and nothing more comes.
     pub(super) async fn write<W: AsyncWrite + Unpin>(
         &self,
@@ -131,16 +139,10 @@ impl Link {
         stall: Duration,
         (sink, metrics): (&EventSink, &Metrics),
     ) -> Result<(), PeerError> {
-        let note = |waited_ms| {
-            if let Some(learner) = self.figures.learner() {
-                let times = &metrics.learner_handler_qp_time_ms;
-                times.record(&learner.key, waited_ms);
-            }
-        };
         let mut writing = Writing::new(state);
         while let Some(piece) = writing.next(&self.outbox).await? {
             if let Piece::Packets { waited_ms } = piece {
-                note(waited_ms);
+                self.note_waited(waited_ms, metrics);
             }
             write_all(&mut stream, writing.bytes(), stall).await?;
             if writing.has_written(piece) {

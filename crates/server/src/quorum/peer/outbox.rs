@@ -1,7 +1,8 @@
 //! What waits to be written to another member.
 //!
-//! The core hands over packets without waiting, and the writer waits for them. How much may wait, and
-//! in which order it leaves, is [`PacketQueue`].
+//! The core hands over packets without waiting, and the writer waits for them. Where the writer waits and
+//! the socket takes them at once, the core writes them itself: who waits for a lone transaction waits for
+//! two wake-ups less. How much may wait, and in which order it leaves, is [`PacketQueue`].
 
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use parking_lot::Mutex;
 use proto::Zxid;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Notify;
+use transport::TcpWriter;
 
 use super::PeerError;
 use super::link_figures::Waiting;
@@ -25,6 +27,9 @@ const BOUNDS: QueueBounds = QueueBounds {
 #[derive(Debug)]
 pub(super) struct Outbox {
     queue: Mutex<PacketQueue>,
+    /// What the core writes to; `None` before there is a connection, behind its end, and where nobody but
+    /// the writer can.
+    at_once: Mutex<Option<TcpWriter>>,
     /// Something waits.
     filled: Notify,
     /// Something was taken.
@@ -45,9 +50,34 @@ impl Outbox {
     fn new(queue: PacketQueue) -> Self {
         Self {
             queue: Mutex::new(queue),
+            at_once: Mutex::new(None),
             filled: Notify::new(),
             drained: Notify::new(),
         }
+    }
+
+    /// While what it gives is kept, packets may be written past the writer.
+    pub(super) fn write_at_once(&self, to: Option<TcpWriter>) -> AtOnce<'_> {
+        *self.at_once.lock() = to;
+        AtOnce(self)
+    }
+
+    /// Writes packets if they would be the next to be written, and the socket takes some of them at once;
+    /// the rest is queued. `false` if they are still to be queued.
+    pub(super) fn try_write(&self, batch: &PacketBatch) -> bool {
+        let Some(to) = self.at_once.lock().clone() else {
+            return false;
+        };
+        if !self.queue.lock().begin_write(batch) {
+            return false;
+        }
+        // What breaks the connection, the writer meets, too.
+        let written = to.try_write(batch.bytes()).unwrap_or(0);
+        let mut queue = self.queue.lock();
+        if queue.end_write(batch, written, clock::monotonic_ms) {
+            self.filled.notify_one();
+        }
+        true
     }
 
     /// Queues packets; so many wait then.
@@ -101,6 +131,16 @@ impl Outbox {
             packets: queue.packets() as u64,
             bytes: queue.bytes() as u64,
         }
+    }
+}
+
+/// The time in which packets may be written past the writer of an [`Outbox`].
+pub(super) struct AtOnce<'a>(&'a Outbox);
+
+impl Drop for AtOnce<'_> {
+    fn drop(&mut self) {
+        // The connection is to end although somebody still has the outbox.
+        self.0.at_once.lock().take();
     }
 }
 

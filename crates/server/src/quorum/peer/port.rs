@@ -226,11 +226,19 @@ impl LearnerPort {
     /// Hands the connections what was sent to them. Also done before anything else that concerns
     /// them.
     pub(crate) fn flush(&self) {
-        let staging = &mut *self.0.staged.lock();
-        for (to, mut batch) in staging.links.drain(..) {
-            self.0.queue(&to, &mut batch);
-            staging.spare.push(batch);
+        let mut links = std::mem::take(&mut self.0.staged.lock().links);
+        let are_few = links.len() <= limits::LINKS_WRITTEN_BY_CORE_MAX;
+        for (to, batch) in &mut links {
+            match are_few {
+                true => self.0.write(to, batch),
+                false => self.0.queue(to, batch),
+            }
         }
+        let staging = &mut *self.0.staged.lock();
+        let batches = links.drain(..).map(|(_, batch)| batch);
+        staging.spare.extend(batches);
+        // Kept for its memory.
+        staging.links = links;
     }
 
     /// Sends a SNAP packet with `zxid` and the tree behind it, before anything that is sent later.
@@ -341,19 +349,32 @@ impl Port {
 
     fn queue(&self, to: &Link, batch: &mut PacketBatch) {
         if !batch.is_empty() {
-            let (packets, last) = batch.packets();
             match to.outbox.push(batch) {
-                Ok(waiting) => {
-                    to.figures.sent(packets, last);
-                    if let Some(learner) = to.figures.learner() {
-                        let sizes = &self.settings.metrics.learner_handler_qp_size;
-                        sizes.record(&learner.key, waiting as u64);
-                    }
-                }
+                Ok(waiting) => self.count_sent(to, batch, waiting as u64),
                 Err(error) => self.end(to, error),
             }
         }
         batch.clear();
+    }
+
+    /// Writes to the connection past its task, or queues what cannot leave at once.
+    fn write(&self, to: &Link, batch: &mut PacketBatch) {
+        if to.outbox.try_write(batch) {
+            self.count_sent(to, batch, batch.packets().0);
+            to.note_waited(0, &self.settings.metrics);
+            batch.clear();
+        } else {
+            self.queue(to, batch);
+        }
+    }
+
+    fn count_sent(&self, to: &Link, batch: &PacketBatch, waiting: u64) {
+        let (packets, last) = batch.packets();
+        to.figures.sent(packets, last);
+        if let Some(learner) = to.figures.learner() {
+            let sizes = &self.settings.metrics.learner_handler_qp_size;
+            sizes.record(&learner.key, waiting);
+        }
     }
 
     async fn accept(self: Arc<Self>, socket: Arc<Listener>, term: u64) {
@@ -437,6 +458,7 @@ impl Port {
         });
         let (port, writing) = (self.clone(), link);
         self.runtime.spawn(async move {
+            let _at_once = writing.outbox.write_at_once(output.past_the_task());
             let stall = port.settings.stall;
             let told = (&port.sink, &*port.settings.metrics);
             let write = writing.write(output, &port.state, stall, told);
