@@ -139,6 +139,13 @@ pub(crate) const LOG_GROUP_SYNCED_BY_CORE_MAX: usize = 4;
 /// Bytes of them: the core has other things to do than to copy long ones.
 pub(crate) const LOG_GROUP_BYTES_SYNCED_BY_CORE_MAX: usize = 64 << 10;
 
+/// Processors with which the core writes to clients although others wait for it.
+pub(crate) const PROCESSORS_FEW: usize = 2;
+/// Clients that the core writes to itself in one turn. More are for their tasks, which share the processors.
+pub(crate) const CLIENTS_WRITTEN_BY_CORE_MAX: usize = 16;
+/// Bytes for one of them: the core has other things to do than to copy long ones.
+pub(crate) const CLIENT_BYTES_WRITTEN_BY_CORE_MAX: usize = 64 << 10;
+
 /// After a sync by the core that took longer the log thread has the next groups.
 pub(crate) const SYNC_BY_CORE_SLOW: Duration = Duration::from_millis(5);
 pub(crate) const GROUPS_LEFT_TO_LOG_THREAD: u32 = 1000;

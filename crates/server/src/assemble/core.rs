@@ -112,7 +112,7 @@ impl CoreThread {
             next = self.inbox.try_recv().ok();
         }
         let is_idle = self.events.is_empty() && self.inbox.is_empty();
-        self.host.disk.set_nothing_else_waits(is_idle);
+        self.host.set_nothing_else_waits(is_idle);
         if !self.requests.is_empty() {
             self.take_requests();
         }

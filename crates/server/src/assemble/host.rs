@@ -37,6 +37,7 @@ pub(crate) struct ServerHost {
     /// Connections that wait for something, by number.
     connections: HashMap<Ticket, Arc<Connection>>,
     delivery: Delivery,
+    nothing_else_waits: bool,
     /// `None` without a change history.
     history: Option<Feed>,
     /// `None` without an audit log.
@@ -63,8 +64,15 @@ impl ServerHost {
             ports,
             connections: HashMap::new(),
             delivery: Delivery::default(),
+            nothing_else_waits: false,
             restored: None,
         }
+    }
+
+    /// Whether the core has nothing else to do: then it has time for a sync of its own, and to write to clients.
+    pub(super) fn set_nothing_else_waits(&mut self, is_idle: bool) {
+        self.nothing_else_waits = is_idle;
+        self.disk.set_nothing_else_waits(is_idle);
     }
 
     /// The replica is about to be lent this host for a turn.
@@ -269,7 +277,7 @@ impl Host for ServerHost {
             history.released();
         }
         self.delivery.settle(&self.clients);
-        self.delivery.wake(&self.clients);
+        self.delivery.wake(&self.clients, self.nothing_else_waits);
     }
 
     fn note(&mut self, note: Note<'_>) {

@@ -2,7 +2,8 @@
 //!
 //! What waits for what, and in which order replies leave, is `replica::connection`. The socket's task
 //! answers reads with nothing in front of them; the core answers writes, and reads behind a write right
-//! after it. Both fill the outbox, and the task writes all that waits by one syscall.
+//! after it. Both fill the outbox, and the task writes all that waits by one syscall, or the core does, past
+//! a task that waits (see [`AtOnce`]).
 //!
 //! Locks and their order are [`hosting::Connected`]'s.
 
@@ -16,6 +17,7 @@ use replica::connection::{ClientConnection, Identities, Queued, Work};
 use tokio::sync::Notify;
 use tree::WatcherId;
 
+use super::at_once::AtOnce;
 use super::budget_obeyed::Obeyed;
 use super::held::{Held, HeldBytes};
 use super::outgoing::{EventFrame, LongEvent, Outgoing, bytes_of};
@@ -40,13 +42,14 @@ pub(crate) struct ConnectionState {
     /// room.
     pub(crate) client: ClientConnection<Option<Room>>,
     /// Long events, with their places in the outbox.
-    long_events: Vec<LongEvent>,
+    pub(super) long_events: Vec<LongEvent>,
     /// Bytes of events in the outbox and beside it.
-    event_bytes: usize,
+    pub(super) event_bytes: usize,
     /// Bytes of a long reply among them, which has room of its own.
-    roomy_bytes: usize,
-    /// What the task has taken from the outbox and is writing.
-    writing: Writing,
+    pub(super) roomy_bytes: usize,
+    /// What is taken from the outbox and is being written.
+    pub(super) writing: Writing,
+    pub(super) at_once: AtOnce,
     held: Held,
     /// The SASL login, once there is one: a connection has one, good or bad.
     pub(crate) sasl: Option<Box<Login>>,
@@ -56,10 +59,10 @@ pub(crate) struct ConnectionState {
 
 /// Bytes on their way to the socket.
 #[derive(Debug, Clone, Copy, Default)]
-struct Writing {
-    bytes: usize,
+pub(super) struct Writing {
+    pub(super) bytes: usize,
     /// Of events among them.
-    event_bytes: usize,
+    pub(super) event_bytes: usize,
 }
 
 impl Connection {
@@ -75,6 +78,7 @@ impl Connection {
             event_bytes: 0,
             roomy_bytes: 0,
             writing: Writing::default(),
+            at_once: AtOnce::default(),
             held: Held::nothing(held),
             sasl: None,
             obeyed: None,

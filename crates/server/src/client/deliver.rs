@@ -16,8 +16,8 @@ use crate::client::answer::{Served, pace_before_write, pace_of_core};
 use crate::client::clients::Clients;
 use crate::client::connection::Connection;
 use crate::client::registry::Registry;
-use crate::clock;
 use crate::metrics::{GroupApplied, Replies};
+use crate::{clock, limits};
 
 /// Hands out what follows from transactions, and remembers whom to wake once the tree is free again.
 #[derive(Default)]
@@ -109,10 +109,15 @@ impl Delivery {
         }
     }
 
-    /// Wakes the tasks of all connections that got something. Called without the tree's lock.
-    pub(crate) fn wake(&mut self, clients: &Clients) {
+    /// Sends what all connections got that got something, or wakes their tasks to do so. Called without the
+    /// tree's lock.
+    pub(crate) fn wake(&mut self, clients: &Clients, has_time: bool) {
+        let are_few = self.woken.len() <= limits::CLIENTS_WRITTEN_BY_CORE_MAX;
+        let writes = are_few && (has_time || clients.are_processors_few);
         for connection in self.woken.drain(..) {
-            connection.wake();
+            if !writes || !connection.try_write() {
+                connection.wake();
+            }
         }
         clients.slow.write();
     }

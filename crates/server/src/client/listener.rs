@@ -8,7 +8,9 @@ use replica::Service;
 use tokio::io::DuplexStream;
 use tokio::net::{TcpListener, TcpStream};
 use transport::tls::{Acceptor, Refused};
-use transport::{Accepting, FilesKept, Listener, LogLimiter, SocketOptions, Stream, accept_each};
+use transport::{
+    Accepting, FilesKept, Listener, LogLimiter, SocketOptions, TcpWriter, accept_each,
+};
 
 use super::connection::Connection;
 use super::registry;
@@ -54,7 +56,8 @@ fn admit(port: &Arc<Port>, stream: TcpStream, peer: SocketAddr) {
     }
     match register(clients, peer) {
         Ok(connection) if port.acceptor.is_plain() => {
-            let stream = Stream::from(stream);
+            let (stream, writer) = TcpWriter::beside(stream);
+            connection.write_at_once(writer);
             tokio::spawn(task::run(clients.clone(), connection, stream));
         }
         Ok(connection) => {

@@ -1,6 +1,7 @@
 //! Client connections: sockets, handshakes, requests in, replies and events out.
 
 pub(crate) mod answer;
+mod at_once;
 pub(crate) mod batch;
 mod budget_held;
 mod budget_obeyed;

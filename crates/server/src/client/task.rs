@@ -47,6 +47,7 @@ pub(crate) async fn run(clients: Arc<Clients>, connection: Arc<Connection>, stre
     }
     clients.forget(&connection);
     let begun_ms = clock::monotonic_ms();
+    connection.lock().at_once.end();
     drop(socket);
     let took_ms = clock::monotonic_ms().saturating_sub(begun_ms);
     clients.metrics.socket_closing_time.record(took_ms);
@@ -155,7 +156,7 @@ async fn requests<S: Stream>(
             }
         }
         // With too much unanswered nothing is read: what the client sends waits in the kernel.
-        let may_read = !connection.lock().is_full();
+        let may_read = !connection.lock().is_full_before_wait();
         if may_read && !find_frame_room(clients, connection, socket).await? {
             return Ok(());
         }
@@ -367,7 +368,7 @@ async fn wait_for_core<S: Stream>(
     socket: &mut Socket<S>,
 ) -> io::Result<()> {
     loop {
-        let waits = connection.lock().client.holds_up_writes() && !connection.has_left_over();
+        let waits = connection.lock().holds_up_writes_before_wait() && !connection.has_left_over();
         if !waits || connection.is_closed() {
             return Ok(());
         }
@@ -389,7 +390,15 @@ pub(super) async fn flush<S: Stream>(
         let (outgoing, ends) = {
             let mut state = connection.lock();
             let ends = state.client.ends_after_flush;
-            (state.take_outbox(), ends)
+            (state.take_to_write(), ends)
+        };
+        let Some(outgoing) = outgoing else {
+            // The core wakes the task when it has written.
+            connection.woken().await;
+            if connection.is_closed() {
+                return Ok(ControlFlow::Break(()));
+            }
+            continue;
         };
         if outgoing.is_empty() {
             return Ok(if ends {

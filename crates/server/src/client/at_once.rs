@@ -1,0 +1,231 @@
+//! What the core writes to a client's socket itself.
+//!
+//! A task that waits for its client is woken for a reply only to hand it to the socket. Where the core has
+//! nothing else to do, it does that itself, with what the socket takes at once: a client that waits for a
+//! lone reply gets it one wake-up earlier. The lock of the connection is not held meanwhile, so the task
+//! may come to write, too: it waits then until the core has written.
+
+use transport::TcpWriter;
+
+use super::connection::{Connection, ConnectionState, Writing};
+use super::outgoing::Outgoing;
+use crate::limits;
+
+/// The core's way to a client's socket.
+#[derive(Debug, Default)]
+pub(super) struct AtOnce {
+    /// `None` where nobody but the task can write, and behind the end of the connection.
+    writer: Option<TcpWriter>,
+    /// The core writes.
+    is_under_way: bool,
+    /// The task has something to write, and waits until the core has written.
+    is_awaited: bool,
+    /// The task waits for the client, and there is nothing to do for it but to write: not for answers.
+    is_enough: bool,
+}
+
+impl AtOnce {
+    /// The task ends, and the socket is to be closed.
+    pub(super) fn end(&mut self) {
+        self.writer = None;
+    }
+}
+
+impl Connection {
+    /// From here on the core may write past the task.
+    pub(super) fn write_at_once(&self, writer: TcpWriter) {
+        self.lock().at_once.writer = Some(writer);
+    }
+
+    /// Writes what is in the outbox past the task. `false` if the task is to be woken: it has something
+    /// else to do as well, or there is still something to be written.
+    pub(super) fn try_write(&self) -> bool {
+        if self.is_closed() || self.has_left_over() {
+            return false;
+        }
+        let begun = self.lock().begin_write();
+        let Some((writer, frames)) = begun else {
+            return false;
+        };
+        // What breaks the connection, the task meets, too.
+        let written = writer.try_write(&frames).unwrap_or(0);
+        let is_done = self.lock().end_write(frames, written);
+        is_done && !self.is_closed()
+    }
+}
+
+impl ConnectionState {
+    /// Whether so much is unanswered that nothing more should be read. The task is about to wait: for answers
+    /// then, otherwise for the client.
+    pub(super) fn is_full_before_wait(&mut self) -> bool {
+        let is_full = self.is_full();
+        self.at_once.is_enough = !is_full;
+        is_full
+    }
+
+    /// Whether what is unanswered holds up more writes. The task is about to wait for answers then.
+    pub(super) fn holds_up_writes_before_wait(&mut self) -> bool {
+        self.at_once.is_enough = false;
+        self.client.holds_up_writes()
+    }
+
+    /// Takes what is to be written, once what was taken before is; `None` while the core writes, which
+    /// wakes the task behind that.
+    pub(super) fn take_to_write(&mut self) -> Option<Outgoing> {
+        self.at_once.is_awaited = self.at_once.is_under_way;
+        (!self.at_once.is_under_way).then(|| self.take_outbox())
+    }
+
+    /// Takes what the core is to write: short frames, while nothing else is being written.
+    fn begin_write(&mut self) -> Option<(TcpWriter, Vec<u8>)> {
+        let outbox_bytes = self.client.outbox.len();
+        let may = self.at_once.is_enough
+            && !self.client.ends_after_flush
+            && self.writing.bytes == 0
+            && self.long_events.is_empty()
+            && self.roomy_bytes == 0
+            && (1..=limits::CLIENT_BYTES_WRITTEN_BY_CORE_MAX).contains(&outbox_bytes);
+        if !may {
+            return None;
+        }
+        let writer = self.at_once.writer.clone()?;
+        self.at_once.is_under_way = true;
+        Some((writer, self.take_outbox().frames))
+    }
+
+    /// So many bytes of the frames were written. The rest goes back to its place. `false` if the task is to
+    /// be woken.
+    fn end_write(&mut self, mut frames: Vec<u8>, written: usize) -> bool {
+        let Writing { event_bytes, .. } = std::mem::take(&mut self.writing);
+        self.at_once.is_under_way = false;
+        if written < frames.len() {
+            frames.drain(..written);
+            // Long events that have come meanwhile stand behind it.
+            for (place, _) in &mut self.long_events {
+                *place += frames.len();
+            }
+            frames.append(&mut self.client.outbox);
+            self.client.outbox = frames;
+            self.event_bytes += event_bytes;
+        }
+        self.note_held();
+        let is_awaited = std::mem::take(&mut self.at_once.is_awaited);
+        let is_all = self.client.outbox.is_empty() && self.long_events.is_empty();
+        is_all && !is_awaited && !self.client.ends_after_flush && self.at_once.is_enough
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+    use std::net::{TcpListener, TcpStream};
+    use std::sync::Arc;
+
+    use bytes::Bytes;
+    use tree::WatcherId;
+
+    use super::*;
+    use crate::client::outgoing::EventFrame;
+
+    /// A connection whose task waits for its client, and the client.
+    async fn connected() -> (Connection, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let ours = tokio::net::TcpStream::connect(address).await.unwrap();
+        let (theirs, peer) = listener.accept().unwrap();
+        let connection = Connection::new(WatcherId(1), peer, Arc::from([]), Arc::default());
+        connection.write_at_once(TcpWriter::beside(ours).1);
+        assert!(!connection.lock().is_full_before_wait());
+        (connection, theirs)
+    }
+
+    fn push(connection: &Connection, frame: &[u8]) {
+        let outbox = &mut connection.lock().client.outbox;
+        outbox.extend_from_slice(frame);
+    }
+
+    #[tokio::test]
+    async fn a_waiting_client_gets_its_reply_past_the_task() {
+        let (connection, mut client) = connected().await;
+        assert!(!connection.try_write(), "there is nothing");
+        push(&connection, b"reply");
+        assert!(connection.try_write());
+        let mut read = [0; 5];
+        client.read_exact(&mut read).unwrap();
+        assert_eq!(&read, b"reply");
+        assert!(connection.lock().take_to_write().unwrap().is_empty());
+    }
+
+    #[tokio::test]
+    async fn the_task_writes_what_the_socket_does_not_take_and_nothing_changes_places() {
+        let (connection, mut client) = connected().await;
+        let block: Vec<u8> = (0..=255).cycle().take(60 << 10).collect();
+        let mut blocks = 0;
+        let rest = loop {
+            push(&connection, &block);
+            blocks += 1;
+            if !connection.try_write() {
+                break connection.lock().take_to_write().unwrap();
+            }
+        };
+        assert!(!rest.is_empty() && rest.frames.len() <= block.len());
+        push(&connection, b"more");
+        assert!(!connection.try_write(), "the task writes");
+        let mut read = vec![0; blocks * block.len() - rest.frames.len()];
+        client.read_exact(&mut read).unwrap();
+        read.extend_from_slice(&rest.frames);
+        assert!(read == block.repeat(blocks));
+        assert_eq!(connection.lock().take_to_write().unwrap().frames, b"more");
+    }
+
+    #[tokio::test]
+    async fn while_the_core_writes_the_task_waits_and_is_woken_behind_it() {
+        let (connection, _client) = connected().await;
+        push(&connection, b"first");
+        let (_, frames) = connection.lock().begin_write().unwrap();
+        assert!(connection.lock().take_to_write().is_none());
+        assert!(!connection.lock().end_write(frames, 5), "the task waits");
+
+        push(&connection, b"first");
+        assert!(
+            connection
+                .lock()
+                .take_to_write()
+                .is_some_and(|taken| taken.frames == b"first")
+        );
+        assert!(connection.lock().take_to_write().unwrap().is_empty());
+        push(&connection, b"first");
+        let (_, frames) = connection.lock().begin_write().unwrap();
+        push(&connection, b"second");
+        connection.push_event(EventFrame::Long(Bytes::from_static(b"event")));
+        assert!(!connection.lock().end_write(frames, 2), "there is more");
+        let taken = connection.lock().take_to_write().unwrap();
+        assert_eq!(taken.frames, b"rstsecond");
+        assert_eq!(taken.long_events, [(9, Bytes::from_static(b"event"))]);
+    }
+
+    #[tokio::test]
+    async fn what_the_task_has_to_do_besides_is_left_to_it() {
+        let (connection, _client) = connected().await;
+        push(&connection, b"reply");
+        connection.lock().client.ends_after_flush = true;
+        assert!(!connection.try_write(), "it ends then");
+        connection.lock().client.ends_after_flush = false;
+        assert!(!connection.lock().holds_up_writes_before_wait());
+        assert!(!connection.try_write(), "it waits for answers");
+        assert!(!connection.lock().is_full_before_wait());
+        push(
+            &connection,
+            &vec![0; limits::CLIENT_BYTES_WRITTEN_BY_CORE_MAX],
+        );
+        assert!(!connection.try_write(), "long");
+        assert_eq!(
+            connection.lock().take_to_write().unwrap().frames.len(),
+            5 + limits::CLIENT_BYTES_WRITTEN_BY_CORE_MAX
+        );
+        assert!(connection.lock().take_to_write().unwrap().is_empty());
+        push(&connection, b"reply");
+        connection.lock().at_once.end();
+        assert!(!connection.try_write(), "it has ended");
+    }
+}
