@@ -24,6 +24,8 @@ const SNAPPY_BLOCK_BYTES: usize = 32 << 10;
 const SNAPPY_BLOCK_BYTES_MAX: usize = 4 << 20;
 /// Bytes read from or written to the file at once.
 const FILE_BUFFER_BYTES: usize = 1 << 20;
+/// A longer file leaves no copy in the page cache.
+const CACHED_BYTES_MAX: u64 = 256 << 20;
 
 /// Reads a file from its start, through a buffer.
 #[derive(Debug)]
@@ -245,6 +247,8 @@ pub(crate) struct FileOutput<F> {
     buffer: Vec<u8>,
     sync_every: u64,
     unsynced: u64,
+    /// Bytes of which nothing is kept in memory.
+    forgotten: u64,
 }
 
 impl<F: DiskFile> FileOutput<F> {
@@ -255,6 +259,7 @@ impl<F: DiskFile> FileOutput<F> {
             buffer: Vec::with_capacity(FILE_BUFFER_BYTES),
             sync_every,
             unsynced: 0,
+            forgotten: 0,
         }
     }
 
@@ -266,12 +271,20 @@ impl<F: DiskFile> FileOutput<F> {
         self.buffer.clear();
         if self.sync_every > 0 && self.unsynced >= self.sync_every {
             self.file.sync_data()?;
-            // A server has the tree itself in memory. A copy of each snapshot in the page cache
-            // would drive out what others need, and fresh pages cost most of a snapshot's time.
-            self.file.forget(self.at - self.unsynced, self.unsynced);
             self.unsynced = 0;
+            self.forget_if_long();
         }
         Ok(())
+    }
+
+    /// A server has the tree itself in memory. A copy of each long snapshot in the page cache would drive out
+    /// what others need, and fresh pages cost most of its time. A short one stays there if nobody wants the
+    /// memory: the next start need not wait for the disk.
+    fn forget_if_long(&mut self) {
+        if self.at > CACHED_BYTES_MAX {
+            self.file.forget(self.forgotten, self.at - self.forgotten);
+            self.forgotten = self.at;
+        }
     }
 
     fn finish(mut self) -> io::Result<F> {
@@ -350,5 +363,58 @@ impl<F: DiskFile> Write for SnappyOutput<F> {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Where something was forgotten, and nothing else.
+    #[derive(Debug, Default)]
+    struct Forgetful(std::sync::Mutex<Vec<(u64, u64)>>);
+
+    impl DiskFile for Forgetful {
+        fn len(&self) -> io::Result<u64> {
+            Ok(0)
+        }
+
+        fn read_at(&self, _: u64, _: &mut [u8]) -> io::Result<usize> {
+            Ok(0)
+        }
+
+        fn write_all_at(&self, _: u64, _: &[u8]) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn sync_data(&self) -> io::Result<()> {
+            Ok(())
+        }
+
+        fn forget(&self, offset: u64, len: u64) {
+            self.0.lock().unwrap().push((offset, len));
+        }
+
+        fn set_len(&self, _: u64) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn forgotten(mib: u64) -> Vec<(u64, u64)> {
+        const SYNC_EVERY: u64 = 16 << 20;
+        let mut output = FileOutput::new(Forgetful::default(), SYNC_EVERY);
+        let piece = vec![0; 1 << 20];
+        for _ in 0..mib {
+            output.write_all(&piece).unwrap();
+        }
+        output.finish().unwrap().0.into_inner().unwrap()
+    }
+
+    #[test]
+    fn a_long_file_leaves_no_copy_in_the_page_cache_and_a_short_one_does() {
+        let cached_mib = CACHED_BYTES_MAX >> 20;
+        assert_eq!(forgotten(cached_mib), []);
+        let (first, next) = (CACHED_BYTES_MAX + (16 << 20), 16 << 20);
+        assert_eq!(forgotten(cached_mib + 32), [(0, first), (first, next)]);
     }
 }
