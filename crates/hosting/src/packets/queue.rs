@@ -299,8 +299,8 @@ impl PacketQueue {
         may
     }
 
-    /// So many bytes of the packets are written, which [`PacketQueue::begin_write`] has allowed. The rest is
-    /// queued: whether there is any.
+    /// So many bytes of the packets are written, which [`PacketQueue::begin_write`] has allowed; the rest is
+    /// queued. Whether there is something to take: whoever came to take meanwhile was given nothing.
     pub fn end_write(
         &mut self,
         batch: &PacketBatch,
@@ -309,17 +309,16 @@ impl PacketQueue {
     ) -> bool {
         self.writer = Writer::Nobody;
         let rest = batch.bytes.get(written..).unwrap_or_default();
-        if rest.is_empty() {
-            return false;
+        if !rest.is_empty() {
+            self.bytes += rest.len();
+            self.packets += batch.packets;
+            self.items.push_front(Item::Packets(Packets {
+                bytes: rest.to_vec(),
+                count: batch.packets,
+                since_ms: now_ms(),
+            }));
         }
-        self.bytes += rest.len();
-        self.packets += batch.packets;
-        self.items.push_front(Item::Packets(Packets {
-            bytes: rest.to_vec(),
-            count: batch.packets,
-            since_ms: now_ms(),
-        }));
-        true
+        !self.items.is_empty() || self.is_finished
     }
 
     /// Packets that wait.

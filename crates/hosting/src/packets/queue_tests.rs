@@ -231,6 +231,9 @@ fn who_has_packets_may_write_them_while_nobody_else_does() {
     assert!(!outbox.begin_write(&packet(1)), "the taker writes");
     assert_eq!(written(&mut outbox), None);
     assert!(outbox.begin_write(&packet(1)));
+    outbox.push(&packet(2), NOW).unwrap();
+    assert_eq!(written(&mut outbox), None, "two would write");
+    assert!(outbox.end_write(&packet(1), 1, NOW), "another one waits");
 }
 
 #[test]
