@@ -109,8 +109,8 @@ impl Delivery {
         }
     }
 
-    /// Sends what all connections got that got something, or wakes their tasks to do so. Called without the
-    /// tree's lock.
+    /// Sends what connections got, or wakes their tasks to send it. `has_time` says that nothing else waits for
+    /// the core. Called without the tree's lock.
     pub(crate) fn wake(&mut self, clients: &Clients, has_time: bool) {
         let are_few = self.woken.len() <= limits::CLIENTS_WRITTEN_BY_CORE_MAX;
         let writes = are_few && (has_time || clients.are_processors_few);
