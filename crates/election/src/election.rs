@@ -293,7 +293,7 @@ impl Election {
 
     /// The connection to this server is gone.
     ///
-    /// A vote that went into it may be lost. So it is sent once more, which has the host dial: if the server has ended
+    /// A vote that went into it may be lost. So it is sent again, which has the host dial: if the server has ended
     /// that is refused, and nobody waits for its vote.
     pub fn handle_peer_down(&mut self, sid: Sid, now_ms: i64, out: &mut Vec<Action>) {
         self.answers.forget(sid);

@@ -40,5 +40,9 @@ pub const DIAL_PAUSE_MAX_MS: i64 = 5000;
 /// votes settle ([`Settings::settle_ms`](crate::Settings::settle_ms)).
 pub(crate) const HOLD_UP_MS: i64 = 1_000;
 
+/// How often in a round a server is told the vote at once because its connection broke. More than once: the system
+/// takes connections for a process that ends until it has closed its port.
+pub(crate) const TOLD_ANEW_MAX: usize = 3;
+
 const _: () = assert!(ANSWER_INTERVAL_MS * 2 < GUARD_WAIT_MS);
 const _: () = assert!(DIAL_PAUSE_MIN_MS <= DIAL_PAUSE_MAX_MS);

@@ -14,12 +14,12 @@
 //! Source: FastLeaderElection.lookForLeader.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use proto::Sid;
 use proto::notification::{Notification, PeerState};
 
-use crate::limits::{GUARD_WAIT_MS, HOLD_UP_MS};
+use crate::limits::{GUARD_WAIT_MS, HOLD_UP_MS, TOLD_ANEW_MAX};
 use crate::{Action, Ballot, Election, Role, Vote};
 
 /// What a server keeps while it looks.
@@ -34,8 +34,8 @@ pub(crate) struct Looking {
     settling: Option<Settling>,
     /// Since when the voters agree on somebody for whom this newcomer cannot vote.
     held_up_since_ms: Option<i64>,
-    /// Who was told anew since the connection broke.
-    told_anew: BTreeSet<Sid>,
+    /// Who was told anew since the connection broke, and how often.
+    told_anew: BTreeMap<Sid, usize>,
 }
 
 /// A quorum agrees.
@@ -47,10 +47,13 @@ struct Settling {
 }
 
 impl Looking {
-    /// Whether a server whose connection broke is to be told at once, and not only when it is time for that: once in a
-    /// round, so that one that closes every connection is not dialled all the time.
+    /// Whether a server whose connection broke is to be told at once, and not only when it is time for that: not more
+    /// than [`TOLD_ANEW_MAX`] times in a round, so that one that closes every connection is not dialled all the time.
     pub(crate) fn may_tell_anew(&mut self, sid: Sid) -> bool {
-        self.told_anew.insert(sid)
+        let told = self.told_anew.entry(sid).or_default();
+        let may = *told < TOLD_ANEW_MAX;
+        *told += usize::from(may);
+        may
     }
 
     pub(crate) fn new(own: Vote, is_trusted: bool, interval_ms: i64, now_ms: i64) -> Self {
@@ -62,7 +65,7 @@ impl Looking {
             interval_ms,
             settling: None,
             held_up_since_ms: None,
-            told_anew: BTreeSet::new(),
+            told_anew: BTreeMap::new(),
         }
     }
 

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use proto::Sid;
 use proto::hello::{Endpoint, Hello, HelloAddresses, HelloFault};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 use transport::{Stream, connect_first, resolve, resolve_all};
 
+use super::limits::{HANG_UP_WAIT, TRIES_MAX};
 use super::settings::MeshSettings;
 use crate::quorum::auth::{AuthError, Dialled};
 
@@ -49,11 +50,38 @@ impl DialError {
     pub(super) fn is_refusal(&self) -> bool {
         matches!(self, Self::Io(error) if error.kind() == io::ErrorKind::ConnectionRefused)
     }
+
+    /// Whether a connection was there and has been broken off.
+    fn is_reset(&self) -> bool {
+        let Self::Io(error) = self else {
+            return false;
+        };
+        matches!(
+            error.kind(),
+            io::ErrorKind::ConnectionReset
+                | io::ErrorKind::ConnectionAborted
+                | io::ErrorKind::BrokenPipe
+        )
+    }
 }
 
 impl Call {
-    /// Connects and writes the hello. Names are looked up now: a server may have moved.
+    /// Connects and writes the hello. Whoever is to be called back waits until the other has hung up.
+    ///
+    /// The system takes connections for a process that ends until it has closed its port, and resets them then. So a
+    /// connection that is reset is tried again at once, which is refused if the process has ended.
     pub(super) async fn dial(&self) -> Result<Stream, DialError> {
+        for _ in 1..TRIES_MAX {
+            match self.try_once().await {
+                Err(error) if error.is_reset() => {}
+                end => return end,
+            }
+        }
+        self.try_once().await
+    }
+
+    /// Names are looked up now: a server may have moved.
+    async fn try_once(&self) -> Result<Stream, DialError> {
         if self.at.is_empty() {
             return Err(DialError::Nowhere);
         }
@@ -84,6 +112,9 @@ impl Call {
         let log_in = self.settings.auth.log_in(&mut stream, dialled);
         let logged_in = timeout(self.settings.read_timeout, log_in).await;
         logged_in.unwrap_or_else(|_| Err(io::Error::from(io::ErrorKind::TimedOut).into()))?;
+        if self.settings.me < self.sid {
+            wait_for_end(&mut stream).await?;
+        }
         Ok(stream)
     }
 
@@ -109,6 +140,16 @@ impl Call {
     }
 }
 
+/// Waits until the other side has closed the connection. One that is slow counts as one that has.
+async fn wait_for_end(stream: &mut Stream) -> io::Result<()> {
+    let mut unwanted = [0; 64];
+    let end = async {
+        while stream.read(&mut unwanted).await? > 0 {}
+        Ok(())
+    };
+    timeout(HANG_UP_WAIT, end).await.unwrap_or(Ok(()))
+}
+
 /// Where this server tells others that it is: the present address of its name, as Java tells it,
 /// which other hosts may not have learnt yet when it has just moved. If the name only leads back
 /// to this machine (a line of its own hosts file), it is the name that means something to others.
@@ -127,6 +168,9 @@ async fn placed(own: &Endpoint, limit: Duration) -> Endpoint {
 
 #[cfg(test)]
 mod tests {
+    use tokio::net::TcpListener;
+    use transport::tls::{Acceptor, Connector};
+
     use super::*;
 
     const LIMIT: Duration = Duration::from_secs(10);
@@ -147,5 +191,86 @@ mod tests {
         ] {
             assert_eq!(placed(&endpoint(host, 7), LIMIT).await, endpoint(told, 7));
         }
+    }
+    /// Of server 1 to this one.
+    fn call(sid: i64, port: u16) -> Call {
+        let settings = MeshSettings {
+            me: Sid(1),
+            connect_timeout: LIMIT,
+            read_timeout: LIMIT,
+            listen_on_all_ips: false,
+            multi_address: false,
+            bind_attempts: None,
+            tcp_keep_alive: false,
+            acceptor: Acceptor::plain(),
+            connector: Connector::plain(),
+            auth: Arc::default(),
+        };
+        Call {
+            sid: Sid(sid),
+            at: vec![endpoint("127.0.0.1", port)],
+            own: vec![endpoint("127.0.0.1", 1)],
+            is_member: true,
+            settings: Arc::new(settings),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_process_that_ends_before_it_has_heard_a_knock_refuses_the_next() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let call = call(2, listener.local_addr().unwrap().port());
+        let end = async {
+            let (stream, _) = listener.accept().await.unwrap();
+            // Nobody reads the hello: the system resets the connection when it is closed.
+            stream.peek(&mut [0]).await.unwrap();
+            drop((listener, stream));
+        };
+        let (dialled, ()) = tokio::join!(call.dial(), end);
+        assert!(dialled.unwrap_err().is_refusal());
+    }
+
+    #[tokio::test]
+    async fn a_server_that_resets_each_connection_is_not_dialled_for_ever() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let call = call(2, listener.local_addr().unwrap().port());
+        let mut seen = 0;
+        let resets = async {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                seen += 1;
+                stream.peek(&mut [0]).await.unwrap();
+            }
+        };
+        let error = tokio::select! {
+            dialled = call.dial() => dialled.unwrap_err(),
+            () = resets => unreachable!(),
+        };
+        assert!(error.is_reset() && !error.is_refusal(), "{error}");
+        assert_eq!(seen, TRIES_MAX);
+    }
+
+    #[tokio::test]
+    async fn a_knock_ends_when_the_other_has_hung_up_and_a_call_at_once() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let knock = call(2, port);
+        let mut dialling = Box::pin(knock.dial());
+        let mut stream = tokio::select! {
+            accepted = listener.accept() => accepted.unwrap().0,
+            _ = &mut dialling => panic!("it waits"),
+        };
+        let hello = knock.hello().await.unwrap();
+        let mut heard = vec![0; hello.len()];
+        tokio::select! {
+            read = stream.read_exact(&mut heard) => drop(read.unwrap()),
+            _ = &mut dialling => panic!("it waits"),
+        }
+        assert_eq!(heard, hello);
+        drop(stream);
+        dialling.await.unwrap();
+        // Server 0 is the smaller one: the connection is kept.
+        let kept = call(0, port);
+        let (kept, accepted) = tokio::join!(kept.dial(), listener.accept());
+        drop((kept.unwrap(), accepted.unwrap()));
     }
 }

@@ -17,3 +17,10 @@ pub(super) const BIND_PAUSE: Duration = Duration::from_secs(1);
 
 /// How long an oracle's file may take to be read before it counts as unreadable.
 pub(super) const ORACLE_WAIT: Duration = Duration::from_millis(500);
+
+/// How often a server is dialled in a row if it resets the connections.
+pub(super) const TRIES_MAX: usize = 3;
+
+/// How long a server that is to call back may take to hang up; longer than it takes on a busy host. It counts as called
+/// then, as a server that is halted and will go on.
+pub(super) const HANG_UP_WAIT: Duration = Duration::from_millis(500);
