@@ -105,9 +105,10 @@ public final class CuratorFenced {
             latch.start();
             latch.await();
             for (int number = 0; number < count; number++) {
-                // In this order: a latch that stands again with another znode does not lead before
-                // that znode has come first.
-                String own = latch.getOurPath();
+                // The znode that came first, not getOurPath(): a latch that is at its start while the
+                // connection comes back makes a second znode, and for a moment has that one and the
+                // leadership of the first. If the first is gone, the servers refuse the record.
+                String own = latch.getLastPathIsLeader();
                 if (own == null || !latch.hasLeadership()) {
                     return;
                 }

@@ -36,6 +36,9 @@ const CALM_MS: std::ops::Range<u64> = 0..1500;
 /// Long enough for any machine; only a failing test takes it.
 const PATIENCE: Duration = Duration::from_secs(120);
 
+/// Transactions that are shown in front of one that is at fault.
+const SHOWN: usize = 200;
+
 /// Contenders stop their turns when this is there.
 const STOP: &str = "/stop";
 /// Below it a directory for each queue, and one in it for each kind of contender.
@@ -293,9 +296,14 @@ impl Mixed {
         let ids = self.ensemble.ids().into_iter();
         let dirs: Vec<_> = ids.map(|id| self.ensemble.member(id).data_dir()).collect();
         let mut judge = Judge::default();
-        for record in log::transactions(&dirs) {
-            let seen = judge.see(record.header.session, &record.txn);
-            seen.unwrap_or_else(|fault| panic!("at {}: {fault}", record.header.zxid));
+        let records = log::transactions(&dirs);
+        for (at, record) in records.iter().enumerate() {
+            if let Err(fault) = judge.see(record.header.session, &record.txn) {
+                for before in &records[at.saturating_sub(SHOWN)..=at] {
+                    println!("{before:?}");
+                }
+                panic!("at {}: {fault}", record.header.zxid);
+            }
         }
         for (name, queue) in judge.queues() {
             assert_eq!(queue.records, written[name], "{name}: the log is not whole");
