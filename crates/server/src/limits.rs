@@ -113,6 +113,16 @@ pub(crate) const READ_CHUNK_BYTES: usize = 16 << 10;
 /// many permits one connection takes at a time.
 pub(crate) const BATCH_REQUESTS_MAX: usize = 64;
 
+/// Groups of one transaction each, one behind the other, from which on their writer counts as a lone one:
+/// sixteen at a time hardly ever leave so many.
+pub(crate) const LONE_AFTER_GROUPS: u32 = 8;
+
+/// Turns that a thread with a message gives the core before it leaves the rest to the core's own thread.
+pub(crate) const TURNS_ON_OTHER_THREADS: usize = 4;
+
+/// How often the core's own thread lets others run, to see whether they bring something, before it sleeps.
+pub(crate) const YIELDS_BEFORE_SLEEP: usize = 8;
+
 /// Requests the core prepares before it hands them to the log.
 pub(crate) const PREPARE_GROUP_MAX: usize = 1000;
 

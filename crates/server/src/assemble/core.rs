@@ -1,15 +1,15 @@
-//! The thread that the replica runs on.
+//! What the replica runs on: a thread, or that of whoever brings it a message, see [`super::attended`].
 //!
 //! It takes messages in turns: requests first, all that wait under one hold of the tree, then what
 //! happened elsewhere.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError};
+use crossbeam_channel::Receiver;
 use replica::{ClientRequest, ElectorateError, Input, Now, Replica, Start, Turn};
 
+use super::attended::{Attended, Worker};
 use super::host::ServerHost;
 use super::inbox::ToCore;
 use crate::client::clients::Clients;
@@ -29,12 +29,50 @@ pub(crate) struct CoreThread {
     events: VecDeque<ToCore>,
 }
 
+/// The way to the core.
+pub(crate) type CoreHandle = Arc<Attended<CoreThread>>;
+
 /// What a core begins with.
 pub(crate) struct CoreStart {
     pub(crate) clients: Arc<Clients>,
     pub(crate) inbox: Receiver<ToCore>,
     pub(crate) host: ServerHost,
     pub(crate) replica: Start,
+}
+
+impl Worker for CoreThread {
+    type Message = ToCore;
+
+    fn turn(&mut self) {
+        if let Ok(first) = self.inbox.try_recv() {
+            self.take_turn(first);
+        }
+        let now_ms = clock::session_ms();
+        let deadline_ms = self.replica.deadline_ms();
+        if deadline_ms.is_some_and(|at_ms| at_ms <= now_ms) {
+            self.with_replica(|replica, turn| replica.handle_deadline(turn));
+        }
+        self.host.disk.offer(now_ms);
+    }
+
+    /// Told to end, and everything proposed is applied; or the disk has failed.
+    fn is_over(&self) -> bool {
+        self.replica.is_over()
+    }
+
+    fn deadline_ms(&self) -> Option<i64> {
+        let deadlines = [
+            self.replica.deadline_ms(),
+            self.host.disk.gathers_until_ms(),
+        ];
+        deadlines.into_iter().flatten().min()
+    }
+
+    /// A lone writer waits for each of its writes. Where there are many, the core has a thread to itself: those
+    /// of connections have enough to do.
+    fn may_be_attended(&self) -> bool {
+        self.host.disk.is_lone()
+    }
 }
 
 impl CoreThread {
@@ -57,40 +95,8 @@ impl CoreThread {
         Ok(core)
     }
 
-    /// Runs until told to end and everything proposed is applied, or until the disk fails.
-    pub(crate) fn run(mut self) {
-        while !self.replica.is_over() {
-            match self.next_message() {
-                Ok(first) => self.turn(first),
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
-            let now_ms = clock::session_ms();
-            let deadline_ms = self.replica.deadline_ms();
-            if deadline_ms.is_some_and(|at_ms| at_ms <= now_ms) {
-                self.with_replica(|replica, turn| replica.handle_deadline(turn));
-            }
-            self.host.disk.offer(now_ms);
-        }
-        tracing::debug!(zxid = %self.replica.last_zxid(), "core thread ends");
-    }
-
-    fn next_message(&self) -> Result<ToCore, RecvTimeoutError> {
-        let deadlines = [
-            self.replica.deadline_ms(),
-            self.host.disk.gathers_until_ms(),
-        ];
-        let Some(at_ms) = deadlines.into_iter().flatten().min() else {
-            let received = self.inbox.recv();
-            return received.map_err(|_| RecvTimeoutError::Disconnected);
-        };
-        let wait_ms = at_ms.saturating_sub(clock::session_ms()).max(0);
-        self.inbox
-            .recv_timeout(Duration::from_millis(wait_ms.unsigned_abs()))
-    }
-
     /// Handles `first` and what else waits.
-    fn turn(&mut self, first: ToCore) {
+    fn take_turn(&mut self, first: ToCore) {
         let mut next = Some(first);
         while let Some(message) = next {
             match message {
@@ -111,16 +117,23 @@ impl CoreThread {
             }
             next = self.inbox.try_recv().ok();
         }
-        let is_idle = self.events.is_empty() && self.inbox.is_empty();
-        self.host.set_nothing_else_waits(is_idle);
         if !self.requests.is_empty() {
+            self.note_what_waits(true);
             self.take_requests();
         }
         while let Some(event) = self.events.pop_front() {
+            self.note_what_waits(false);
             if let Some(input) = self.host.translate(event) {
                 self.handle(input);
             }
         }
+    }
+
+    /// Behind what is handled next.
+    fn note_what_waits(&mut self, are_own: bool) {
+        let nothing_else_waits = self.events.is_empty() && self.inbox.is_empty();
+        self.host
+            .set_nothing_else_waits(nothing_else_waits, are_own);
     }
 
     fn gather(

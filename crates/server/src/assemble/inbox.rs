@@ -3,7 +3,9 @@
 use replica::Input;
 
 use super::admin::RestoreOrder;
-use crate::client::inbox::ClientMessage;
+use super::attended::Attended;
+use super::core::CoreThread;
+use crate::client::inbox::{ClientMessage, CoreInbox};
 use crate::quorum::mesh::MeshEvent;
 use crate::quorum::peer::PeerEvent;
 
@@ -19,4 +21,18 @@ pub(crate) enum ToCore {
     Restore(RestoreOrder),
     /// The disk or the oracle has something to say, or the server is told to end.
     Input(Input),
+}
+
+impl CoreInbox for Attended<CoreThread> {
+    fn send(&self, message: ClientMessage) {
+        self.send(ToCore::Client(message));
+    }
+
+    fn put(&self, message: ClientMessage) {
+        self.put(ToCore::Client(message));
+    }
+
+    fn attend(&self) {
+        self.attend();
+    }
 }

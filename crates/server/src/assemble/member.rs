@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::{Config, Ensemble};
-use crossbeam_channel::Sender;
 use replica::{MemberStart, Port};
 use storage::DataDirs;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
 use transport::Patience;
 
+use super::core::CoreHandle;
 use super::inbox::ToCore;
 use super::tls::PortTls;
 use crate::client::clients::Clients;
@@ -36,7 +36,7 @@ pub(crate) struct MemberContext<'a> {
     pub(crate) config: &'a Config,
     pub(crate) clients: &'a Arc<Clients>,
     pub(crate) dirs: &'a DataDirs,
-    pub(crate) core: &'a Sender<ToCore>,
+    pub(crate) core: &'a CoreHandle,
     pub(crate) inputs: &'a InputSink,
     pub(crate) failure: &'a Failure,
     pub(crate) tls: &'a PortTls,
@@ -136,18 +136,23 @@ fn mesh(
 ) -> Mesh {
     let told = context.core.clone();
     let sink = Box::new(move |event| {
-        // Fails only when the core is gone: the server is ending.
-        let _ = told.send(ToCore::Mesh(event));
+        told.send(ToCore::Mesh(event));
     });
     let (acceptor, connector) = (context.tls.of_members(), context.tls.to_members());
     let settings = MeshSettings::new(ensemble, tick, acceptor, connector, auth);
     Mesh::start(settings, sink)
 }
 
-/// Tells the core; fails only when the core is gone: the server is ending.
-fn sink(core: &Sender<ToCore>) -> EventSink {
+/// Tells the core.
+fn sink(core: &CoreHandle) -> EventSink {
     let told = core.clone();
     Arc::new(move |event| {
-        let _ = told.send(ToCore::Peer(event));
+        let is_packets = event.is_packets();
+        told.put(ToCore::Peer(event));
+        // The task that reads packets holds no lock.
+        match is_packets {
+            true => told.attend(),
+            false => told.wake(),
+        }
     })
 }

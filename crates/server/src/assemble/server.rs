@@ -12,6 +12,7 @@ use replica::{Input, Service};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
+use super::core::CoreHandle;
 use super::inbox::ToCore;
 use super::{report, start};
 use crate::client::clients::Clients;
@@ -26,7 +27,7 @@ use crate::recorder::Readers;
 pub struct Server {
     pub(crate) clients: Arc<Clients>,
     pub(crate) failure: Failure,
-    pub(crate) core: crossbeam_channel::Sender<ToCore>,
+    pub(crate) core: CoreHandle,
     /// Listeners and timers.
     pub(crate) tasks: Vec<AbortHandle>,
     /// The core, history, log and snapshot threads, in the order in which they end.
@@ -94,7 +95,7 @@ impl Server {
 
     /// Writes to the log what the server does at the moment: its threads, queues and sessions.
     pub async fn log_state(&self) {
-        let (clients, inbox) = (self.clients.clone(), self.core.len());
+        let (clients, inbox) = (self.clients.clone(), self.core.inbox().len());
         let on_disk = self.log_end.get();
         let logging = tokio::task::spawn_blocking(move || report::log(&clients, inbox, on_disk));
         if let Err(error) = logging.await {
@@ -121,7 +122,7 @@ impl Server {
         }
         let patience = self.clients.settings.throttle_shutdown_timeout;
         self.clients.request_throttle.stop(patience).await;
-        let _ = self.core.send(ToCore::Input(Input::Shutdown));
+        self.core.send(ToCore::Input(Input::Shutdown));
         let (mut threads, snapshot_end) = (self.threads, self.snapshot_end);
         drop(self.core);
         let ended = tokio::task::spawn_blocking(move || {
@@ -143,7 +144,7 @@ impl Server {
     /// nothing is waited for. Its disk must be off ([`Faults::switch_disk_off`]) and its runtime must have ended, which
     /// closes its connections.
     pub fn abandon(self) {
-        let _ = self.core.send(ToCore::Input(Input::Shutdown));
+        self.core.send(ToCore::Input(Input::Shutdown));
         drop(self.core);
         self.snapshot_end.wait(Duration::ZERO);
         self.threads.into_iter().for_each(join);

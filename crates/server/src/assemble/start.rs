@@ -7,7 +7,6 @@ use std::thread::JoinHandle;
 use std::time::{Duration, UNIX_EPOCH};
 
 use config::{AuditSettings, ClientAddress, Config};
-use crossbeam_channel::Sender;
 use hosting::{ServerState, SnapshotWork, StartFiles, StartSettings, Started as StartedFiles};
 use monitoring::admin::LastSnapshot;
 use parking_lot::Mutex;
@@ -22,7 +21,8 @@ use tokio::net::TcpListener;
 use tree::Tree;
 
 use super::admin::{self, AdminTask, Served};
-use super::core::{CoreStart, CoreThread};
+use super::attended::Attended;
+use super::core::{CoreHandle, CoreStart, CoreThread};
 use super::exporter::{self, ExporterTask};
 use super::host::ServerHost;
 use super::inbox::ToCore;
@@ -32,8 +32,7 @@ use super::server::{Server, Started};
 use super::tls::PortTls;
 use super::traces;
 use crate::audit::AuditLog;
-use crate::client::clients::Clients;
-use crate::client::inbox::CoreInbox;
+use crate::client::clients::{Clients, processors};
 use crate::client::listener::accept_loop;
 use crate::client::settings::Settings;
 use crate::disk::members::MembershipFiles;
@@ -76,7 +75,7 @@ struct Common {
     metrics: Arc<Metrics>,
     clients: Arc<Clients>,
     failure: Failure,
-    core: Sender<ToCore>,
+    core: CoreHandle,
     inputs: InputSink,
     readers: Readers,
 }
@@ -130,7 +129,7 @@ async fn start_audited(
     let started = started(&config, &opened, &found);
     // What comes in is bounded where it comes from: clients by permits, members by what their
     // connections may send ahead.
-    let (core_sender, inbox) = crossbeam_channel::unbounded();
+    let core = CoreHandle::new(Attended::new(processors()));
     metrics.digest_mismatches_count.add(found.digest_mismatches);
     let settings = Settings::new(config.clone());
     let files = begin_files(&settings, &opened, found)?;
@@ -139,7 +138,7 @@ async fn start_audited(
     let clients = Clients::new(
         settings,
         state.clone(),
-        client_inbox(&core_sender),
+        core.clone(),
         metrics.clone(),
         audit.clone(),
         opened.tls.client_gate().clone(),
@@ -151,8 +150,8 @@ async fn start_audited(
         metrics,
         clients: Arc::new(clients),
         failure: Failure::default(),
-        inputs: input_sink(&core_sender),
-        core: core_sender,
+        inputs: input_sink(&core),
+        core,
         readers,
     };
     let (snapshotter, snapshots, snapshot_end) = common.snapshotter(files.snapshots);
@@ -173,7 +172,7 @@ async fn start_audited(
     let (feed, recorder) = common.recorder(log_end.clone())?.unzip();
     let core = CoreThread::begin(CoreStart {
         clients: common.clients.clone(),
-        inbox,
+        inbox: common.core.inbox().clone(),
         host: ServerHost::new(common.clients.clone(), on_disk, ports, audit, feed),
         replica: replica::Start {
             settings: replica::Settings::new(&common.config),
@@ -182,7 +181,7 @@ async fn start_audited(
         },
     })
     .map_err(|error| StartError::Members(error.to_string()))?;
-    let mut threads = vec![spawn("core", move || core.run())?];
+    let mut threads = vec![common.spawn_core(core)?];
     threads.extend(recorder);
     threads.extend([
         spawn("log", move || log.run())?,
@@ -346,6 +345,12 @@ impl Common {
         (thread, on_disk)
     }
 
+    fn spawn_core(&self, core: CoreThread) -> Result<JoinHandle<()>, StartError> {
+        self.core.begin(core);
+        let core = self.core.clone();
+        spawn("core", move || core.run())
+    }
+
     /// From here on the admin server and the exporter have somebody to ask.
     fn tell_operators(
         &self,
@@ -441,19 +446,11 @@ fn loaded_snapshot(file: &SnapshotFile) -> Option<LastSnapshot> {
     })
 }
 
-/// The way to the core for connections; fails only when the core is gone.
-fn client_inbox(core: &Sender<ToCore>) -> CoreInbox {
-    let core = core.clone();
-    Box::new(move |message| {
-        let _ = core.send(ToCore::Client(message));
-    })
-}
-
-/// The way to the core for disk and oracle; fails only when the core is gone.
-fn input_sink(core: &Sender<ToCore>) -> InputSink {
+/// The way to the core for disk and oracle.
+fn input_sink(core: &CoreHandle) -> InputSink {
     let core = core.clone();
     Arc::new(move |input| {
-        let _ = core.send(ToCore::Input(input));
+        core.send(ToCore::Input(input));
     })
 }
 

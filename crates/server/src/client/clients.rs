@@ -85,14 +85,15 @@ pub(crate) struct Clients {
     pub(crate) role: Arc<RoleCell>,
     /// `None` without an audit log.
     pub(crate) audit: Option<Arc<AuditLog>>,
-    core: CoreInbox,
+    core: Arc<dyn CoreInbox>,
     /// How clients are served: for who waits for that.
     serving: watch::Sender<Service>,
     /// TLS handshakes that are under way.
     pub(crate) tls_handshakes: Arc<Gate>,
 }
 
-fn processors() -> usize {
+/// Processors that this process may use.
+pub(crate) fn processors() -> usize {
     std::thread::available_parallelism().map_or(1, NonZero::get)
 }
 
@@ -119,7 +120,7 @@ impl Clients {
     pub(crate) fn new(
         settings: Settings,
         state: Arc<ServerState>,
-        core: CoreInbox,
+        core: Arc<dyn CoreInbox>,
         metrics: Arc<Metrics>,
         audit: Option<Arc<AuditLog>>,
         tls_handshakes: Arc<Gate>,
@@ -167,8 +168,8 @@ impl Clients {
         }
     }
 
-    /// Hands writes of a connection to the core, in order and at once. The caller has taken a permit
-    /// for each, so there is room.
+    /// Leaves writes of a connection for the core, in order. The caller has taken a permit for each, so there
+    /// is room. [`Clients::attend_core`] must follow soon.
     pub(crate) fn submit(
         &self,
         connection: &Arc<Connection>,
@@ -176,7 +177,7 @@ impl Clients {
         requests: Vec<ClientRequest>,
     ) {
         let connection = connection.clone();
-        self.tell(ClientMessage::Submit {
+        self.core.put(ClientMessage::Submit {
             connection,
             received_ms,
             requests,
@@ -184,7 +185,12 @@ impl Clients {
     }
 
     fn tell(&self, message: ClientMessage) {
-        (self.core)(message);
+        self.core.send(message);
+    }
+
+    /// Lets the core work on what was submitted. No lock may be held.
+    pub(crate) fn attend_core(&self) {
+        self.core.attend();
     }
 
     /// Hands a `sync` to the core, to be passed on or answered in its place.

@@ -47,11 +47,16 @@ pub(crate) fn handle_batch(
         now_ms,
     };
     let (mut replies, mut handled) = (Replies::default(), 0);
+    let permits = batch.permits;
     let next = clients.state.take_requests(&**connection, |tree| {
         let (next, count) = take_batch(served, (connection, tree), batch, grant, &mut replies);
         handled = count;
         next
     });
+    if batch.permits < permits {
+        // Writes were submitted.
+        clients.attend_core();
+    }
     let Some(next) = next else {
         // It has ended.
         batch.requests.clear();

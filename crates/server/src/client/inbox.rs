@@ -27,4 +27,13 @@ pub(crate) enum ClientMessage {
 
 /// The way to the core. Once that is gone messages are lost: the server is ending and nobody waits
 /// for an answer.
-pub(crate) type CoreInbox = Box<dyn Fn(ClientMessage) + Send + Sync>;
+pub(crate) trait CoreInbox: Send + Sync {
+    /// Leaves a message for the core's own thread.
+    fn send(&self, message: ClientMessage);
+
+    /// Leaves a message; [`CoreInbox::attend`] must follow soon.
+    fn put(&self, message: ClientMessage);
+
+    /// Lets the core work on what waits, here if it is free. No lock may be held.
+    fn attend(&self);
+}

@@ -32,6 +32,8 @@ pub(crate) struct Disk {
     /// Whether groups are synced at once (`flushDelay` is 0).
     is_prompt: bool,
     may_gather: bool,
+    /// Groups of one transaction, one behind the other.
+    singles: u32,
     nothing_else_waits: bool,
     /// Whether what has gathered is to be synced at the end of this turn.
     is_due_here: bool,
@@ -82,6 +84,7 @@ impl Disk {
             own_syncs: OwnSyncs::default(),
             is_prompt,
             may_gather: false,
+            singles: 0,
             nothing_else_waits: false,
             is_due_here: false,
         }
@@ -95,6 +98,18 @@ impl Disk {
     /// Whether the core has nothing else to do.
     pub(crate) fn set_nothing_else_waits(&mut self, is_idle: bool) {
         self.nothing_else_waits = is_idle;
+    }
+
+    /// Whether transactions have come one by one lately, as those of a lone writer do.
+    pub(crate) fn is_lone(&self) -> bool {
+        self.singles >= limits::LONE_AFTER_GROUPS
+    }
+
+    fn note_group(&mut self, len: usize) {
+        self.singles = match len {
+            1 => self.singles.saturating_add(1),
+            _ => 0,
+        };
     }
 
     /// The log thread has reported this.
@@ -159,6 +174,7 @@ impl Disk {
 
     fn sync_here(&mut self) -> Option<Input> {
         let last = self.queue.group.last()?;
+        self.note_group(self.queue.group.len());
         let begun = Instant::now();
         let mut file = self.file.lock();
         let written = file.write(&self.queue.group);
@@ -200,6 +216,7 @@ impl Disk {
             return;
         }
         let group = self.take_group();
+        self.note_group(group.len());
         self.own_syncs.handed_over();
         match self.send(ToLog::Group(group)) {
             Ok(()) => self.handed = last,

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use config::Config;
-use crossbeam_channel::Sender;
 use http_body_util::BodyExt;
 use hyper::StatusCode;
 use hyper::body::Incoming;
@@ -16,6 +15,7 @@ use storage::{Compression, RealDisk, SnapshotFile, read_snapshot};
 use tokio::sync::{OwnedMutexGuard, oneshot};
 use tree::Tree;
 
+use super::super::core::CoreHandle;
 use super::super::http::Activity;
 use super::super::inbox::ToCore;
 use super::Admin;
@@ -121,7 +121,7 @@ impl Admin {
 async fn load_and_replace(
     upload: Upload,
     config: Arc<Config>,
-    core: Sender<ToCore>,
+    core: CoreHandle,
 ) -> Result<Zxid, RestoreError> {
     let loading = tokio::task::spawn_blocking(move || {
         let loaded = load(&upload.path, &config);
@@ -134,8 +134,7 @@ async fn load_and_replace(
         tree: Box::new(tree),
         done,
     };
-    let sent = core.send(ToCore::Restore(order));
-    sent.map_err(|_| RestoreError::Ending)?;
+    core.send(ToCore::Restore(order));
     restored.await.map_err(|_| RestoreError::Ending)?;
     Ok(zxid)
 }

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use crossbeam_channel::Sender;
 use recovery::LogEnd;
 use storage::DataDirs;
 
-use super::super::inbox::ToCore;
+use super::super::core::CoreHandle;
 use super::view::LiveAdminView;
 use crate::client::clients::Clients;
 use crate::disk::SnapshotRequests;
@@ -16,7 +15,7 @@ use crate::quorum::peer::LearnerLinks;
 pub(crate) struct Served {
     pub(crate) clients: Arc<Clients>,
     pub(crate) snapshots: SnapshotRequests,
-    pub(crate) core: Sender<ToCore>,
+    pub(crate) core: CoreHandle,
     pub(crate) dirs: DataDirs,
     /// How far the log can be read.
     pub(crate) log_end: Arc<LogEnd>,

@@ -38,6 +38,11 @@ impl PeerEvent {
         }
     }
 
+    /// Whether it is packets.
+    pub(crate) fn is_packets(&self) -> bool {
+        self.permit.is_some()
+    }
+
     /// The end of a connection.
     pub(super) fn end(input: Input, reason: PeerError) -> Self {
         Self {
