@@ -123,6 +123,9 @@ pub(crate) const TURNS_ON_OTHER_THREADS: usize = 4;
 /// How often the core's own thread lets others run, to see whether they bring something, before it sleeps.
 pub(crate) const YIELDS_BEFORE_SLEEP: usize = 8;
 
+/// Flushes of packets and of the log that the core leaves out in one turn because more follows.
+pub(crate) const FLUSHES_PUT_OFF_MAX: usize = 16;
+
 /// Requests the core prepares before it hands them to the log.
 pub(crate) const PREPARE_GROUP_MAX: usize = 1000;
 

@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crossbeam_channel::Receiver;
-use replica::{ClientRequest, ElectorateError, Input, Now, Replica, Start, Turn};
+use hosting::carry_out_effect;
+use replica::{ClientRequest, Effect, ElectorateError, Input, Now, Replica, Start, Turn};
 
 use super::attended::{Attended, Worker};
 use super::host::ServerHost;
@@ -118,22 +119,29 @@ impl CoreThread {
             next = self.inbox.try_recv().ok();
         }
         if !self.requests.is_empty() {
-            self.note_what_waits(true);
+            self.note_what_follows(true);
             self.take_requests();
         }
         while let Some(event) = self.events.pop_front() {
-            self.note_what_waits(false);
+            self.note_what_follows(false);
             if let Some(input) = self.host.translate(event) {
                 self.handle(input);
             }
         }
+        if self.host.flushes.end() {
+            carry_out_effect(&mut self.host, Effect::Flush);
+            self.sync_due();
+        }
     }
 
-    /// Behind what is handled next.
-    fn note_what_waits(&mut self, are_own: bool) {
-        let nothing_else_waits = self.events.is_empty() && self.inbox.is_empty();
-        self.host
-            .set_nothing_else_waits(nothing_else_waits, are_own);
+    /// Behind what is handled next: requests of clients, or something else.
+    fn note_what_follows(&mut self, are_requests: bool) {
+        let more_follows = !self.events.is_empty();
+        // A lone writer waits for the first packet that can go.
+        let may_put_off = more_follows && !self.host.disk.is_lone();
+        self.host.flushes.begin(may_put_off);
+        let is_idle = !more_follows && self.inbox.is_empty();
+        self.host.set_nothing_else_waits(is_idle, are_requests);
     }
 
     fn gather(
@@ -180,6 +188,10 @@ impl CoreThread {
         step: impl FnOnce(&mut Replica<ServerHost>, &mut Turn<'_, ServerHost>),
     ) {
         self.step(step);
+        self.sync_due();
+    }
+
+    fn sync_due(&mut self) {
         while let Some(input) = self.host.disk.sync_due() {
             self.step(|replica, turn| replica.handle(input, turn));
         }

@@ -14,6 +14,7 @@ use tokio::sync::oneshot;
 use tree::Tree;
 use zab::Record;
 
+use super::flushes::Flushes;
 use super::inbox::ToCore;
 use super::measure::Measures;
 use crate::audit::{AuditLog, Trail};
@@ -38,6 +39,7 @@ pub(crate) struct ServerHost {
     connections: HashMap<Ticket, Arc<Connection>>,
     delivery: Delivery,
     nothing_else_waits: bool,
+    pub(super) flushes: Flushes,
     /// `None` without a change history.
     history: Option<Feed>,
     /// `None` without an audit log.
@@ -65,6 +67,7 @@ impl ServerHost {
             connections: HashMap::new(),
             delivery: Delivery::default(),
             nothing_else_waits: false,
+            flushes: Flushes::default(),
             restored: None,
         }
     }
@@ -221,7 +224,10 @@ impl Host for ServerHost {
     type State = ServerState;
 
     fn effect(&mut self, effect: Effect) {
-        carry_out_effect(self, effect);
+        let is_flush = matches!(effect, Effect::Flush);
+        if !is_flush || !self.flushes.put_off() {
+            carry_out_effect(self, effect);
+        }
     }
 
     fn append(&mut self, zxid: Zxid, txn: &[u8]) {

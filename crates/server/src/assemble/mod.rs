@@ -18,6 +18,7 @@ pub mod ahead;
 mod attended;
 mod core;
 mod exporter;
+mod flushes;
 mod host;
 mod http;
 mod inbox;
