@@ -45,9 +45,10 @@ pub(crate) struct Attended<W: Worker> {
     /// `None` before it begins and when it is over.
     worker: Mutex<Option<W>>,
     is_over: AtomicBool,
-    /// What the worker said last. Without a second processor it is never attended to: it may wait for a disk.
+    /// What the worker said last.
     may_attend: AtomicBool,
-    are_processors_many: bool,
+    /// Whether others can run while a thread attends to the worker: never else, since it may wait for a disk.
+    can_others_run: bool,
     /// Its own thread.
     thread: OnceLock<Thread>,
     /// Until when that sleeps if it is not woken.
@@ -55,7 +56,8 @@ pub(crate) struct Attended<W: Worker> {
 }
 
 impl<W: Worker> Attended<W> {
-    pub(crate) fn new(processors: usize) -> Self {
+    /// `threads`: how many of those that bring messages can run at a time.
+    pub(crate) fn new(threads: usize) -> Self {
         let (sender, inbox) = crossbeam_channel::unbounded();
         Self {
             sender,
@@ -63,7 +65,7 @@ impl<W: Worker> Attended<W> {
             worker: Mutex::new(None),
             is_over: AtomicBool::new(false),
             may_attend: AtomicBool::new(false),
-            are_processors_many: processors > 1,
+            can_others_run: threads > 1,
             thread: OnceLock::new(),
             sleeps_until_ms: AtomicI64::new(i64::MIN),
         }
@@ -113,10 +115,12 @@ impl<W: Worker> Attended<W> {
             let Some(worker) = &mut *held else {
                 return;
             };
-            worker.turn();
+            if !worker.is_over() {
+                worker.turn();
+            }
             let deadline_ms = worker.deadline_ms().unwrap_or(i64::MAX);
-            let is_wanted =
-                worker.is_over() || deadline_ms < self.sleeps_until_ms.load(Ordering::Relaxed);
+            let sleeps_until_ms = self.sleeps_until_ms.load(Ordering::Relaxed);
+            let is_wanted = worker.is_over() || deadline_ms < sleeps_until_ms;
             self.let_go(held);
             if is_wanted {
                 return self.unpark();
@@ -158,11 +162,8 @@ impl<W: Worker> Attended<W> {
 
     /// Turns until nothing has waited for a short time: those who bring messages need not wake this thread meanwhile.
     fn work(&self, worker: &mut W) {
-        loop {
+        while !worker.is_over() {
             worker.turn();
-            if worker.is_over() {
-                return;
-            }
             let mut yields = 0;
             while self.inbox.is_empty() {
                 if yields == limits::YIELDS_BEFORE_SLEEP {
@@ -178,7 +179,7 @@ impl<W: Worker> Attended<W> {
     /// it sees that the lock is free, or it is seen here: so say both fences.
     fn let_go(&self, held: Held<'_, W>) {
         let may_be_attended = held.as_ref().is_some_and(W::may_be_attended);
-        let may_attend = may_be_attended && self.are_processors_many;
+        let may_attend = may_be_attended && self.can_others_run;
         self.may_attend.store(may_attend, Ordering::Relaxed);
         drop(held);
         fence(Ordering::SeqCst);

@@ -46,6 +46,7 @@ impl Worker for Bench {
     type Message = Message;
 
     fn turn(&mut self) {
+        assert!(!self.is_over, "no more turns");
         match self.inbox.try_recv() {
             Ok(Message::Next { of, number }) => self.tell(Seen::Next { of, number }),
             Ok(Message::Wait(begun, end)) => {
@@ -200,7 +201,7 @@ fn a_worker_that_may_not_be_attended_to_has_its_turns_on_its_thread() {
         assert_eq!(shop.next().1, shop.thread.thread().id());
     }
     shop.close();
-    // Nor where there is one processor.
+    // Nor where nobody else could run.
     let attended = Attended::<Bench>::new(1);
     attended.let_go(Held(attended.worker.lock()));
     assert!(!attended.may_attend.load(Ordering::SeqCst));
@@ -260,8 +261,11 @@ fn a_deadline_that_comes_of_a_turn_elsewhere_is_kept() {
 fn the_thread_ends_when_the_worker_is_over_and_what_comes_then_is_dropped() {
     let shop = Shop::open_and_asleep();
     shop.attended.put(Message::End);
+    shop.attended.put(number(0));
+    shop.attended.attend();
     shop.attended.attend();
     shop.thread.join().unwrap();
+    assert!(shop.seen.try_recv().is_err());
     let (kept, dropped) = mpsc::channel();
     let (_end, ends) = mpsc::channel();
     shop.attended.send(Message::Wait(kept, ends));

@@ -129,7 +129,7 @@ async fn start_audited(
     let started = started(&config, &opened, &found);
     // What comes in is bounded where it comes from: clients by permits, members by what their
     // connections may send ahead.
-    let core = CoreHandle::new(Attended::new(processors()));
+    let core = CoreHandle::new(Attended::new(threads_at_a_time()));
     metrics.digest_mismatches_count.add(found.digest_mismatches);
     let settings = Settings::new(config.clone());
     let files = begin_files(&settings, &opened, found)?;
@@ -444,6 +444,12 @@ fn loaded_snapshot(file: &SnapshotFile) -> Option<LastSnapshot> {
         zxid: file.zxid,
         at_s: i64::try_from(since.as_secs()).ok()?,
     })
+}
+
+/// How many of the threads that bring messages can run at a time.
+fn threads_at_a_time() -> usize {
+    let workers = tokio::runtime::Handle::current().metrics().num_workers();
+    workers.min(processors())
 }
 
 /// The way to the core for disk and oracle.
