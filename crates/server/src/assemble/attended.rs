@@ -25,8 +25,18 @@ pub(crate) trait Worker {
     /// What it is told.
     type Message;
 
-    /// Handles some of what waits, and what is due.
-    fn turn(&mut self);
+    /// What it leaves to a thread that has attended to it.
+    type Errand;
+
+    /// Handles some of what waits, and what is due. `is_elsewhere`: not on its own thread, and [`Worker::take_errand`]
+    /// follows.
+    fn turn(&mut self, is_elsewhere: bool);
+
+    /// What is left to the caller, which does it when it has let go of the worker.
+    fn take_errand(&mut self) -> Option<Self::Errand>;
+
+    /// Does it, and gives what the worker is to be told then. It may wait for a disk.
+    fn run_errand(errand: Self::Errand) -> Self::Message;
 
     /// Whether it has come to its end. There are no more turns then.
     fn is_over(&self) -> bool;
@@ -97,7 +107,7 @@ impl<W: Worker> Attended<W> {
     }
 
     /// Gives the worker turns for what waits, or wakes its thread for that. The caller must hold no lock that
-    /// the worker takes. It may wait for a disk meanwhile.
+    /// the worker takes. It may wait for a disk, when it has let go of the worker.
     pub(crate) fn attend(&self) {
         if !self.may_attend.load(Ordering::Relaxed) {
             return self.wake();
@@ -115,15 +125,22 @@ impl<W: Worker> Attended<W> {
             let Some(worker) = &mut *held else {
                 return;
             };
+            let mut errand = None;
             if !worker.is_over() {
-                worker.turn();
+                worker.turn(true);
+                errand = worker.take_errand();
             }
             let deadline_ms = worker.deadline_ms().unwrap_or(i64::MAX);
             let sleeps_until_ms = self.sleeps_until_ms.load(Ordering::Relaxed);
             let is_wanted = worker.is_over() || deadline_ms < sleeps_until_ms;
             self.let_go(held);
             if is_wanted {
-                return self.unpark();
+                self.unpark();
+            }
+            if let Some(errand) = errand {
+                self.put(W::run_errand(errand));
+            } else if is_wanted {
+                return;
             }
         }
         // Others go on bringing messages: this thread has something else to do as well.
@@ -163,7 +180,7 @@ impl<W: Worker> Attended<W> {
     /// Turns until nothing has waited for a short time: those who bring messages need not wake this thread meanwhile.
     fn work(&self, worker: &mut W) {
         while !worker.is_over() {
-            worker.turn();
+            worker.turn(false);
             let mut yields = 0;
             while self.inbox.is_empty() {
                 if yields == limits::YIELDS_BEFORE_SLEEP {

@@ -16,6 +16,8 @@ enum Message {
     },
     /// Says that it is being handled, and goes on when the other end is gone.
     Wait(mpsc::Sender<()>, mpsc::Receiver<()>),
+    /// The same, once the worker is let go of; `Next` is told then.
+    Errand(mpsc::Sender<()>, mpsc::Receiver<()>),
     /// A turn is wanted so many ms from now.
     Remind(i64),
     Panic,
@@ -33,8 +35,11 @@ struct Bench {
     seen: mpsc::Sender<(Seen, thread::ThreadId)>,
     deadline_ms: Option<i64>,
     may_be_attended: bool,
+    errand: Option<Errand>,
     is_over: bool,
 }
+
+type Errand = (mpsc::Sender<()>, mpsc::Receiver<()>);
 
 impl Bench {
     fn tell(&self, seen: Seen) {
@@ -44,14 +49,19 @@ impl Bench {
 
 impl Worker for Bench {
     type Message = Message;
+    type Errand = Errand;
 
-    fn turn(&mut self) {
+    fn turn(&mut self, is_elsewhere: bool) {
         assert!(!self.is_over, "no more turns");
         match self.inbox.try_recv() {
             Ok(Message::Next { of, number }) => self.tell(Seen::Next { of, number }),
             Ok(Message::Wait(begun, end)) => {
                 begun.send(()).unwrap();
                 assert!(end.recv().is_err());
+            }
+            Ok(Message::Errand(begun, end)) => {
+                assert!(is_elsewhere);
+                self.errand = Some((begun, end));
             }
             Ok(Message::Remind(ms)) => self.deadline_ms = Some(clock::session_ms() + ms),
             Ok(Message::Panic) => panic!("as the test wants it"),
@@ -62,6 +72,16 @@ impl Worker for Bench {
         if self.deadline_ms.take_if(|at_ms| *at_ms <= now_ms).is_some() {
             self.tell(Seen::Reminded);
         }
+    }
+
+    fn take_errand(&mut self) -> Option<Errand> {
+        self.errand.take()
+    }
+
+    fn run_errand((begun, end): Errand) -> Message {
+        begun.send(()).unwrap();
+        assert!(end.recv().is_err());
+        number(usize::MAX)
     }
 
     fn is_over(&self) -> bool {
@@ -95,6 +115,7 @@ impl Shop {
             seen: sender,
             deadline_ms: None,
             may_be_attended,
+            errand: None,
             is_over: false,
         });
         let running = attended.clone();
@@ -228,6 +249,35 @@ fn a_message_that_finds_the_worker_taken_is_handled_by_who_has_it() {
         assert_eq!(shop.next().1, on);
     }
     holder.join().unwrap();
+    shop.close();
+}
+
+#[test]
+fn an_errand_holds_up_nobody_but_the_thread_that_runs_it() {
+    let shop = Shop::open_and_asleep();
+    let (begun, has_begun) = mpsc::channel();
+    let (end, ends) = mpsc::channel::<()>();
+    let attended = shop.attended.clone();
+    let runner = thread::spawn(move || {
+        attended.put(Message::Errand(begun, ends));
+        attended.attend();
+    });
+    has_begun.recv_timeout(PATIENCE).unwrap();
+    shop.attended.put(number(0));
+    shop.attended.attend();
+    assert_eq!(shop.next().1, thread::current().id());
+    shop.attended.send(number(1));
+    assert_eq!(shop.next().1, shop.thread.thread().id());
+    drop(end);
+    let (done, _) = shop.next();
+    assert!(matches!(
+        done,
+        Seen::Next {
+            number: usize::MAX,
+            ..
+        }
+    ));
+    runner.join().unwrap();
     shop.close();
 }
 

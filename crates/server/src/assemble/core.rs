@@ -15,6 +15,7 @@ use super::host::ServerHost;
 use super::inbox::ToCore;
 use crate::client::clients::Clients;
 use crate::client::inbox::ClientMessage;
+use crate::disk::Errand;
 use crate::{clock, limits};
 
 /// Runs a replica.
@@ -43,8 +44,13 @@ pub(crate) struct CoreStart {
 
 impl Worker for CoreThread {
     type Message = ToCore;
+    type Errand = Errand;
 
-    fn turn(&mut self) {
+    fn turn(&mut self, is_elsewhere: bool) {
+        // A leader leaves its log to the log thread: it goes on by its followers' disks.
+        let may_run_errand =
+            is_elsewhere && self.host.disk.is_lone() && !self.replica.is_ordering();
+        self.host.disk.set_may_run_errand(may_run_errand);
         if let Ok(first) = self.inbox.try_recv() {
             self.take_turn(first);
         }
@@ -54,6 +60,16 @@ impl Worker for CoreThread {
             self.with_replica(|replica, turn| replica.handle_deadline(turn));
         }
         self.host.disk.offer(now_ms);
+    }
+
+    fn take_errand(&mut self) -> Option<Errand> {
+        let errand = self.host.disk.take_errand();
+        self.host.disk.offer(clock::session_ms());
+        errand
+    }
+
+    fn run_errand(errand: Errand) -> ToCore {
+        ToCore::Input(errand.run())
     }
 
     /// Told to end, and everything proposed is applied; or the disk has failed.
@@ -119,11 +135,11 @@ impl CoreThread {
             next = self.inbox.try_recv().ok();
         }
         if !self.requests.is_empty() {
-            self.note_what_follows(true);
+            self.note_what_follows();
             self.take_requests();
         }
         while let Some(event) = self.events.pop_front() {
-            self.note_what_follows(false);
+            self.note_what_follows();
             if let Some(input) = self.host.translate(event) {
                 self.handle(input);
             }
@@ -134,14 +150,14 @@ impl CoreThread {
         }
     }
 
-    /// Behind what is handled next: requests of clients, or something else.
-    fn note_what_follows(&mut self, are_requests: bool) {
+    /// Behind what is handled next.
+    fn note_what_follows(&mut self) {
         let more_follows = !self.events.is_empty();
         // A lone writer waits for the first packet that can go.
         let may_put_off = more_follows && !self.host.disk.is_lone();
         self.host.flushes.begin(may_put_off);
         let is_idle = !more_follows && self.inbox.is_empty();
-        self.host.set_nothing_else_waits(is_idle, are_requests);
+        self.host.set_nothing_else_waits(is_idle);
     }
 
     fn gather(

@@ -73,13 +73,9 @@ impl ServerHost {
     }
 
     /// Whether the core has nothing else to do: then it has time for a sync of its own, and to write to clients.
-    ///
-    /// Behind packets of members only a lone writer's transactions are synced here: those of sixteen came to 0.9
-    /// of the writes then, with the core of each member waiting for its disk while the next packets came.
-    pub(super) fn set_nothing_else_waits(&mut self, is_idle: bool, are_requests: bool) {
+    pub(super) fn set_nothing_else_waits(&mut self, is_idle: bool) {
         self.nothing_else_waits = is_idle;
-        let may_sync = are_requests || self.disk.is_lone();
-        self.disk.set_nothing_else_waits(is_idle && may_sync);
+        self.disk.set_nothing_else_waits(is_idle);
     }
 
     /// The replica is about to be lent this host for a turn.

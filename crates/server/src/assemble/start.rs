@@ -333,7 +333,7 @@ impl Common {
             file.clone(),
             orders_under_way.clone(),
             end,
-            commit.flush_delay.is_zero(),
+            (commit.flush_delay.is_zero(), config.ensemble.is_none()),
         );
         let thread = LogThread {
             orders,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 use hosting::{DiskQueue, Group as _};
-use parking_lot::Mutex;
+use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
 use proto::Zxid;
 use replica::{DiskOrder, Input};
 
@@ -35,8 +35,32 @@ pub(crate) struct Disk {
     /// Groups of one transaction, one behind the other.
     singles: u32,
     nothing_else_waits: bool,
-    /// Whether what has gathered is to be synced at the end of this turn.
+    /// Whether the thread that has the core may sync behind the turn.
+    may_run_errand: bool,
+    /// Whether what has gathered is to be synced at the end of this turn, or behind it.
     is_due_here: bool,
+    /// Whether there is no ensemble.
+    is_alone: bool,
+}
+
+/// A group of a lone writer that the thread which has had the core writes and syncs itself, once it has let go
+/// of the core: a disk that stands still holds up nobody but that thread.
+pub(crate) struct Errand {
+    file: ArcMutexGuard<RawMutex, LogFile>,
+    group: LogGroup,
+}
+
+impl Errand {
+    /// What the replica is to be told.
+    pub(crate) fn run(mut self) -> Input {
+        match self.file.write(&self.group) {
+            Ok(synced) => synced,
+            Err(error) => {
+                self.file.fail(&error);
+                Input::DiskFailed
+            }
+        }
+    }
 }
 
 /// Whether the disk is quick enough for the core to wait for it: other members must hear from a
@@ -71,7 +95,7 @@ impl Disk {
         file: Arc<Mutex<LogFile>>,
         orders_under_way: Arc<AtomicUsize>,
         end: Zxid,
-        is_prompt: bool,
+        (is_prompt, is_alone): (bool, bool),
     ) -> Self {
         Self {
             log,
@@ -86,7 +110,9 @@ impl Disk {
             may_gather: false,
             singles: 0,
             nothing_else_waits: false,
+            may_run_errand: false,
             is_due_here: false,
+            is_alone,
         }
     }
 
@@ -100,9 +126,14 @@ impl Disk {
         self.nothing_else_waits = is_idle;
     }
 
-    /// Whether transactions have come one by one lately, as those of a lone writer do.
+    /// Whether [`Disk::take_errand`] follows this turn.
+    pub(crate) fn set_may_run_errand(&mut self, may: bool) {
+        self.may_run_errand = may;
+    }
+
+    /// Whether transactions of an ensemble have come one by one lately, as those of a lone writer do.
     pub(crate) fn is_lone(&self) -> bool {
-        self.singles >= limits::LONE_AFTER_GROUPS
+        !self.is_alone && self.singles >= limits::LONE_AFTER_GROUPS
     }
 
     fn note_group(&mut self, len: usize) {
@@ -151,10 +182,23 @@ impl Disk {
     }
 
     /// Syncs without the log thread what is due, and gives what the replica is to be told. At the end
-    /// of a turn: replies and packets have left.
+    /// of a turn: replies have left. Only where there is no ensemble: the core of a member has others to answer,
+    /// however long its disk takes.
     pub(crate) fn sync_due(&mut self) -> Option<Input> {
-        let is_due = std::mem::take(&mut self.is_due_here) && self.may_sync_here();
+        let is_due = self.is_alone && std::mem::take(&mut self.is_due_here) && self.may_sync_here();
         is_due.then(|| self.sync_here()).flatten()
+    }
+
+    /// What is due is the caller's to be synced, once it has let go of the core.
+    pub(crate) fn take_errand(&mut self) -> Option<Errand> {
+        if !std::mem::take(&mut self.is_due_here) || !self.may_sync_here() {
+            return None;
+        }
+        let (last, file) = (self.queue.group.last()?, self.file.try_lock_arc()?);
+        self.handed = last;
+        self.note_group(self.queue.group.len());
+        let group = self.take_group();
+        Some(Errand { file, group })
     }
 
     /// Whether nothing else is under way, so that handing a small group over and back would cost
@@ -162,6 +206,7 @@ impl Disk {
     fn may_sync_here(&self) -> bool {
         self.is_prompt
             && !self.may_gather
+            && (self.is_alone || self.may_run_errand)
             && self.own_syncs.are_quick()
             && self.nothing_else_waits
             && !self.queue.group.is_empty()
@@ -204,6 +249,10 @@ impl Disk {
     /// Hands the log what has gathered, unless more is waited for (the deadline brings us back here),
     /// or the log is still busy with earlier groups (its next report does).
     pub(crate) fn offer(&mut self, now_ms: i64) {
+        if self.is_due_here {
+            // Not the log thread's.
+            return;
+        }
         self.offer_waiting();
         let Some(last) = self.queue.group.last() else {
             return;

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use proto::request::{Request, flags};
-use tests::ensemble::{Ensemble, Holders, Load, check};
+use tests::ensemble::{Ensemble, Holders, Load, LoadSettings, check};
 use tests::requests::{create, get_data};
 use tests::{Faults, Flavour, RawSession, ServerBuilder, or_skip, wait_for, wait_until};
 
@@ -167,6 +167,52 @@ fn a_disk_that_stands_still_stops_nobody_else() {
     holders.close();
     let report = load.finish();
     println!("disks stand still: {}", report.summary());
+    assert_eq!(report.sessions_lost(), 0);
+    check::nothing_is_lost(&ensemble, &report);
+}
+
+/// The same for a lone writer, whose transactions come one by one: members may sync them on a thread that has other
+/// things to do as well.
+#[test]
+fn a_disk_that_stands_still_holds_up_no_lone_writer() {
+    let builder = three().setting("syncLimit", "5");
+    let Some((faults, ensemble)) = or_skip(WHAT, led_by_3(&builder)) else {
+        return;
+    };
+    let mut holders = Holders::open(&ensemble.addresses(&[2, 3]), HOLDER_TIMEOUT);
+    let one = LoadSettings {
+        writers: 1,
+        depth: 1,
+        pace: Duration::ZERO,
+        ..LoadSettings::default()
+    };
+    let load = Load::with(&ensemble.addresses(&[2]), &one);
+    load.wait_for_progress(PROGRESS);
+    for id in [3, 1] {
+        faults.hold_syncs(id, LOGS);
+        wait_for("a sync that stands still", LIMIT, || {
+            faults.has_held(id).then_some(())
+        });
+        let held = Instant::now();
+        while held.elapsed() < HELD {
+            load.wait_for_progress(PROGRESS);
+        }
+        assert_eq!(ensemble.leaders(), [3]);
+        if id == 1 {
+            // Its clients go elsewhere.
+            ensemble.wait_until_none_serves(&[1]);
+        }
+        faults.release(id);
+        assert_eq!(ensemble.wait_until_all_serve(), 3);
+        load.wait_for_progress(PROGRESS);
+        holders.check();
+    }
+    holders.close();
+    let report = load.finish();
+    println!(
+        "disks stand still below a lone writer: {}",
+        report.summary()
+    );
     assert_eq!(report.sessions_lost(), 0);
     check::nothing_is_lost(&ensemble, &report);
 }
