@@ -35,8 +35,8 @@ pub(crate) trait Worker {
     /// What is left to the caller, which does it when it has let go of the worker.
     fn take_errand(&mut self) -> Option<Self::Errand>;
 
-    /// Does it, and gives what the worker is to be told then. It may wait for a disk.
-    fn run_errand(errand: Self::Errand) -> Self::Message;
+    /// Does it, and tells the worker. It may wait for a disk.
+    fn run_errand(errand: Self::Errand, tell: impl FnOnce(Self::Message));
 
     /// Whether it has come to its end. There are no more turns then.
     fn is_over(&self) -> bool;
@@ -138,7 +138,7 @@ impl<W: Worker> Attended<W> {
                 self.unpark();
             }
             if let Some(errand) = errand {
-                self.put(W::run_errand(errand));
+                W::run_errand(errand, |message| self.put(message));
             } else if is_wanted {
                 return;
             }

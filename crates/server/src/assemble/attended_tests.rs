@@ -78,10 +78,10 @@ impl Worker for Bench {
         self.errand.take()
     }
 
-    fn run_errand((begun, end): Errand) -> Message {
+    fn run_errand((begun, end): Errand, tell: impl FnOnce(Message)) {
         begun.send(()).unwrap();
         assert!(end.recv().is_err());
-        number(usize::MAX)
+        tell(number(usize::MAX));
     }
 
     fn is_over(&self) -> bool {

@@ -68,8 +68,8 @@ impl Worker for CoreThread {
         errand
     }
 
-    fn run_errand(errand: Errand) -> ToCore {
-        ToCore::Input(errand.run())
+    fn run_errand(errand: Errand, tell: impl FnOnce(ToCore)) {
+        errand.run(|input| tell(ToCore::Input(input)));
     }
 
     /// Told to end, and everything proposed is applied; or the disk has failed.

@@ -148,7 +148,7 @@ pub(crate) struct LogThread {
     /// at once.
     pub(crate) spent: Sender<LogGroup>,
     pub(crate) commit: GroupCommit,
-    /// Shared with the core, which takes it only while this thread has nothing to do.
+    /// Shared with the core, and with who runs an errand: taken by them only while this thread has nothing to do.
     pub(crate) file: Arc<Mutex<LogFile>>,
     /// The orders that are not carried out yet: the core writes nothing in front of them.
     pub(crate) orders_under_way: Arc<AtomicUsize>,

@@ -51,20 +51,21 @@ pub(crate) struct Errand {
 }
 
 impl Errand {
-    /// What the replica is to be told.
-    pub(crate) fn run(mut self) -> Input {
+    /// The replica is told while the log thread still has to wait: if that cuts the log next and tells so first, what
+    /// this has synced would count as being on disk behind the cut.
+    pub(crate) fn run(mut self, tell: impl FnOnce(Input)) {
         match self.file.write(&self.group) {
-            Ok(synced) => synced,
+            Ok(synced) => tell(synced),
             Err(error) => {
+                tell(Input::DiskFailed);
                 self.file.fail(&error);
-                Input::DiskFailed
             }
         }
     }
 }
 
-/// Whether the disk is quick enough for the core to wait for it: other members must hear from a
-/// member whose disk is slow.
+/// Whether the disk is quick enough for the core of a server that stands alone to wait for it: the log
+/// thread leaves it time for its clients.
 #[derive(Debug, Default)]
 struct OwnSyncs {
     /// Groups that are left to the log thread.
