@@ -153,8 +153,8 @@ impl CoreThread {
     /// Behind what is handled next.
     fn note_what_follows(&mut self) {
         let more_follows = !self.events.is_empty();
-        // A lone writer waits for the first packet that can go.
-        let may_put_off = more_follows && !self.host.disk.is_lone();
+        // A lone writer waits for the first packet that can go. Where there are no members the log alone would wait.
+        let may_put_off = more_follows && self.host.has_members() && !self.host.disk.is_lone();
         self.host.flushes.begin(may_put_off);
         let is_idle = !more_follows && self.inbox.is_empty();
         self.host.set_nothing_else_waits(is_idle);

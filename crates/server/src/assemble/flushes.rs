@@ -1,7 +1,8 @@
 //! Flushes that are put off because more follows in the same turn of the core.
 //!
 //! The replica wants a flush behind each thing that it is told. Of several that came together one is enough:
-//! members get one write for them, and the log one group.
+//! members get one write for them, and the log one group. Not where there are no members: the disk would stand
+//! idle for nothing (0.83 of the operations at 16 x 16, 90:10).
 
 use crate::limits;
 

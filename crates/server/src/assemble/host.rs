@@ -78,6 +78,11 @@ impl ServerHost {
         self.disk.set_nothing_else_waits(is_idle);
     }
 
+    /// Whether there is an ensemble.
+    pub(super) fn has_members(&self) -> bool {
+        self.ports.is_some()
+    }
+
     /// The replica is about to be lent this host for a turn.
     pub(super) fn begin_turn(&mut self, now: Now) {
         self.measures.begin_turn(now);
