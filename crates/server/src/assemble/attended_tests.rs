@@ -151,6 +151,19 @@ impl Shop {
         until_ms == i64::MAX && stat.contains(") S ")
     }
 
+    /// A thread that attends to such a message, once it does: until the sender is gone.
+    fn hold(&self, message: fn(mpsc::Sender<()>, mpsc::Receiver<()>) -> Message) -> Holder {
+        let (begun, has_begun) = mpsc::channel();
+        let (end, ends) = mpsc::channel();
+        let attended = self.attended.clone();
+        let thread = thread::spawn(move || {
+            attended.put(message(begun, ends));
+            attended.attend();
+        });
+        has_begun.recv_timeout(PATIENCE).unwrap();
+        (thread, end)
+    }
+
     fn next(&self) -> (Seen, thread::ThreadId) {
         self.seen.recv_timeout(PATIENCE).expect("it is handled")
     }
@@ -161,6 +174,8 @@ impl Shop {
         assert!(self.attended.inbox.is_empty());
     }
 }
+
+type Holder = (JoinHandle<()>, mpsc::Sender<()>);
 
 fn number(number: usize) -> Message {
     Message::Next { of: 0, number }
@@ -231,14 +246,7 @@ fn a_worker_that_may_not_be_attended_to_has_its_turns_on_its_thread() {
 #[test]
 fn a_message_that_finds_the_worker_taken_is_handled_by_who_has_it() {
     let shop = Shop::open_and_asleep();
-    let (begun, has_begun) = mpsc::channel();
-    let (end, ends) = mpsc::channel::<()>();
-    let attended = shop.attended.clone();
-    let holder = thread::spawn(move || {
-        attended.put(Message::Wait(begun, ends));
-        attended.attend();
-    });
-    has_begun.recv_timeout(PATIENCE).unwrap();
+    let (holder, end) = shop.hold(Message::Wait);
     shop.attended.put(number(0));
     shop.attended.attend();
     shop.attended.send(number(1));
@@ -255,14 +263,7 @@ fn a_message_that_finds_the_worker_taken_is_handled_by_who_has_it() {
 #[test]
 fn an_errand_holds_up_nobody_but_the_thread_that_runs_it() {
     let shop = Shop::open_and_asleep();
-    let (begun, has_begun) = mpsc::channel();
-    let (end, ends) = mpsc::channel::<()>();
-    let attended = shop.attended.clone();
-    let runner = thread::spawn(move || {
-        attended.put(Message::Errand(begun, ends));
-        attended.attend();
-    });
-    has_begun.recv_timeout(PATIENCE).unwrap();
+    let (runner, end) = shop.hold(Message::Errand);
     shop.attended.put(number(0));
     shop.attended.attend();
     assert_eq!(shop.next().1, thread::current().id());
