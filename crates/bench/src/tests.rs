@@ -2,7 +2,6 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
-use std::path::Path;
 use std::thread;
 
 use clap::Parser;
@@ -16,12 +15,11 @@ use super::*;
 
 /// An echo server; it ends with the process.
 fn echo_server() -> String {
-    echo_server_with(None, 0)
+    echo_server_with(None)
 }
 
-/// One that syncs writes to a file in that directory, if one is named.
-fn echo_server_with(log: Option<&Path>, followers: u32) -> String {
-    let log = log.map(|dir| echo::Log::open(dir, followers).unwrap());
+/// One that syncs writes, if there is a log.
+fn echo_server_with(log: Option<echo::Log>) -> String {
     let serving = echo::Serving::new(100, log);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -53,13 +51,17 @@ fn every_mix_runs_to_its_end() {
 #[test]
 fn every_mix_runs_to_its_end_where_writes_are_synced() {
     let dir = tempfile::tempdir().unwrap();
-    every_mix(&echo_server_with(Some(dir.path()), 0));
+    let (log, _) = echo::Log::open(dir.path(), 0).unwrap();
+    every_mix(&echo_server_with(Some(log)));
 }
 
 #[test]
 fn every_mix_runs_to_its_end_where_a_majority_syncs() {
     let dir = tempfile::tempdir().unwrap();
-    every_mix(&echo_server_with(Some(dir.path()), 2));
+    let (leader, followers) = echo::Log::open(dir.path(), 2).unwrap();
+    let logs = followers.into_iter().chain([leader]);
+    let members: Vec<String> = logs.map(|log| echo_server_with(Some(log))).collect();
+    every_mix(&members.join(","));
 }
 
 fn every_mix(server: &str) {

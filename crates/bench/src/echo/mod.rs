@@ -4,11 +4,13 @@
 //! a load generator reaches against it is what generator, sockets and kernel allow on a machine;
 //! no server of the protocol can be faster. With a log it also writes each request that would be a
 //! transaction to a file, and syncs that before it answers: that is what the disk allows besides. With followers it
-//! waits for a majority of their files and its own, which is what any ensemble has to do. Locks and watches are served
-//! as far as their loads need it.
+//! waits for a majority of their files and its own, which is what any ensemble has to do; what clients of a follower write
+//! goes through its leader. Locks and watches are served as far as their loads need it.
 
 mod follower;
 mod held;
+mod leader;
+mod link;
 mod log;
 mod queues;
 
@@ -51,8 +53,9 @@ pub(crate) fn run(args: &EchoArgs) -> Result<()> {
         args.payload
     ));
     let log = args.log.as_deref();
-    let log = log.map(|dir| Log::open(dir, args.followers)).transpose()?;
-    let serving = Serving::new(args.payload, log);
+    let log = log.map(|dir| Log::open(dir, args.followers as usize));
+    let leader = log.transpose()?.map(|(leader, _)| leader);
+    let serving = Serving::new(args.payload, leader);
     serve(listener, &serving, args.threads).map_err(BenchError::io("serve"))
 }
 
@@ -73,6 +76,12 @@ impl Serving {
             log,
             queues: Queues::default(),
         }
+    }
+
+    /// The same for another member of the ensemble.
+    pub(crate) fn with_log(&self, log: Option<Log>) -> Self {
+        let serving = self.clone();
+        Self { log, ..serving }
     }
 }
 
@@ -189,6 +198,7 @@ async fn serve_session(
                         true => Some(log.append(frame)),
                         false => held.last(),
                     };
+                    log.flush()?;
                     log.synced(number.unwrap_or(0)).await?;
                     held.release(log.durable(), wire.outbound());
                 }
@@ -205,6 +215,9 @@ async fn serve_session(
                 .ok_or(client::frame::FrameError::Header(len))?;
         }
         if let Some(log) = &serving.log {
+            if !held.is_empty() {
+                log.flush()?;
+            }
             held.release(log.durable(), wire.outbound());
         }
         if is_last && held.is_empty() {
@@ -251,6 +264,7 @@ async fn shake_hands(wire: &mut Wire<TcpStream>, log: Option<&mut Log>) -> Resul
             // A session is a transaction, too.
             if let Some(log) = log {
                 let number = log.append(frame);
+                log.flush()?;
                 log.synced(number).await?;
             }
             let response = ConnectResponse {

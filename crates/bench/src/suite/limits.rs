@@ -1,6 +1,7 @@
 //! What this machine allows at the most: the same loads at a server that does nothing, or nothing but sync.
 
 use std::net::TcpListener;
+use std::path::Path;
 
 use super::super::access::AccessArgs;
 use super::super::args::{FsyncArgs, Preallocate, ServersArgs, TurnsArgs};
@@ -98,36 +99,35 @@ fn writes(load: &Load) -> Option<bool> {
 /// The loads at the limit, as far as there is such a server for them and a directory to sync in.
 fn at_the_limit(args: &SuiteArgs, loads: &[Load], members: usize) -> Vec<Row> {
     // One for all of them: its files stay until the process ends.
-    let mut log: Option<Log> = None;
+    let mut logs = Vec::new();
     let mut rows = Vec::new();
-    let followers = u32::try_from(members - 1).unwrap_or(u32::MAX);
     for load in loads {
         let opened = match (writes(load), &args.dir) {
-            (Some(false), _) => Ok(None),
-            (Some(true), Some(dir)) => match log.clone() {
-                None => Log::open(dir, followers).map(Some),
-                opened => Ok(opened),
-            },
+            (Some(false), _) => Ok(vec![None; members]),
+            (Some(true), Some(dir)) => open(dir, members, &mut logs),
             _ => continue,
         };
-        let sides = opened.and_then(|opened| {
-            log = opened.clone().or(log.take());
-            at_its_limit(&args.turns, load, opened, members)
-        });
+        let sides = opened.and_then(|logs| at_its_limit(&args.turns, load, logs));
         rows.push(Row { load: *load, sides });
     }
     rows
 }
 
-fn at_its_limit(
-    turns: &TurnsArgs,
-    load: &Load,
-    log: Option<Log>,
-    members: usize,
-) -> Result<Vec<Side>> {
-    let serving = Serving::new(load.payload, log);
-    // Each member of an ensemble serves clients.
-    let servers: Result<Vec<String>> = (0..members).map(|_| serve(&serving)).collect();
+/// The logs of all members, which are opened once. That of the leader is the last: members that start together elect
+/// the one with the highest sid.
+fn open(dir: &Path, members: usize, logs: &mut Vec<Option<Log>>) -> Result<Vec<Option<Log>>> {
+    if logs.is_empty() {
+        let (leader, followers) = Log::open(dir, members - 1)?;
+        logs.extend(followers.into_iter().chain([leader]).map(Some));
+    }
+    Ok(logs.clone())
+}
+
+/// `logs`: of members, which all serve clients.
+fn at_its_limit(turns: &TurnsArgs, load: &Load, logs: Vec<Option<Log>>) -> Result<Vec<Side>> {
+    let serving = Serving::new(load.payload, None);
+    let members = logs.into_iter().map(|log| serving.with_log(log));
+    let servers: Result<Vec<String>> = members.map(serve).collect();
     let plain = ServersArgs {
         server: servers?,
         versus: Vec::new(),
@@ -140,10 +140,9 @@ fn at_its_limit(
 }
 
 /// Serves at an address of its own, in a thread that ends with the process.
-fn serve(serving: &Serving) -> Result<String> {
+fn serve(serving: Serving) -> Result<String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(BenchError::io("listen"))?;
     let address = listener.local_addr().map_err(BenchError::io("listen"))?;
-    let serving = serving.clone();
     spawn("echo", move || {
         if let Err(error) = echo::serve(listener, &serving, 1) {
             tracing::error!(%error, "cannot serve");

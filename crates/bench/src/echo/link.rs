@@ -1,0 +1,193 @@
+//! A connection between members at the limit. Whoever puts something sends all that waits, unless somebody is at it:
+//! no thread has to be woken for that, and what comes meanwhile leaves together.
+
+use std::io::{self, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+
+use parking_lot::Mutex;
+
+use super::super::error::{BenchError, Result};
+
+/// In front of a group: how many bytes it has, and the number of its last record.
+const HEAD_BYTES: usize = 16;
+/// Most bytes that are read at once.
+const READ_BYTES: usize = 1 << 20;
+
+/// The end that sends.
+#[derive(Debug)]
+pub(super) struct Link {
+    stream: TcpStream,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    records: Vec<u8>,
+    /// The number of the last one, and of the last one that was sent.
+    last: u64,
+    sent: u64,
+    is_sending: bool,
+}
+
+impl Link {
+    /// Leaves a record for the next who flushes; returns its number.
+    pub(super) fn put(&self, record: &[u8]) -> u64 {
+        let mut waiting = self.waiting.lock();
+        waiting.records.extend_from_slice(record);
+        waiting.last += 1;
+        waiting.last
+    }
+
+    /// Leaves a number alone, as of a record without bytes.
+    pub(super) fn put_number(&self, last: u64) {
+        self.waiting.lock().last = last;
+    }
+
+    /// Sends what waits.
+    pub(super) fn flush(&self) -> io::Result<()> {
+        let (mut records, mut group) = (Vec::new(), Vec::new());
+        let mut waiting = self.waiting.lock();
+        if waiting.is_sending {
+            // Who does that looks once more.
+            return Ok(());
+        }
+        while waiting.sent < waiting.last {
+            waiting.is_sending = true;
+            waiting.sent = waiting.last;
+            let last = waiting.last;
+            std::mem::swap(&mut waiting.records, &mut records);
+            drop(waiting);
+            group.extend_from_slice(&(records.len() as u64).to_be_bytes());
+            group.extend_from_slice(&last.to_be_bytes());
+            group.append(&mut records);
+            (&self.stream).write_all(&group)?;
+            group.clear();
+            waiting = self.waiting.lock();
+            waiting.is_sending = false;
+        }
+        Ok(())
+    }
+
+    /// Both ends see that nothing comes any more.
+    pub(super) fn close(&self) {
+        // Fails if the other end is gone already.
+        let _ = self.stream.shutdown(Shutdown::Both);
+    }
+}
+
+/// The end that is told.
+#[derive(Debug)]
+pub(super) struct Groups {
+    stream: TcpStream,
+    part: Vec<u8>,
+    bytes: Vec<u8>,
+    /// How many of them were taken.
+    taken: usize,
+}
+
+impl Groups {
+    /// Waits until a group is there as a whole; all that are, with their heads, and the number of the last record.
+    pub(super) fn next(&mut self) -> io::Result<(&[u8], u64)> {
+        self.bytes.drain(..std::mem::take(&mut self.taken));
+        let last = loop {
+            if let Some((end, last)) = complete(&self.bytes) {
+                self.taken = end;
+                break last;
+            }
+            let count = self.stream.read(&mut self.part)?;
+            if count == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            let part = self.part.get(..count).unwrap_or_default();
+            self.bytes.extend_from_slice(part);
+        };
+        Ok((self.bytes.get(..self.taken).unwrap_or_default(), last))
+    }
+}
+
+/// Where the last group ends that is there as a whole, and the number of its last record.
+fn complete(groups: &[u8]) -> Option<(usize, u64)> {
+    let mut complete = None;
+    let mut at = 0;
+    while let Some(head) = groups.get(at..at + HEAD_BYTES) {
+        let (bytes, last) = head.split_first_chunk()?;
+        let end = at + HEAD_BYTES + usize::try_from(u64::from_be_bytes(*bytes)).ok()?;
+        if end > groups.len() {
+            break;
+        }
+        complete = Some((end, u64::from_be_bytes(*last.first_chunk()?)));
+        at = end;
+    }
+    complete
+}
+
+/// Two members that are connected over loopback: what each of them sends and hears by.
+pub(super) fn connect() -> Result<[(Link, Groups); 2]> {
+    let connect = || {
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let one = TcpStream::connect(listener.local_addr()?)?;
+        let (other, _) = listener.accept()?;
+        Ok([ends(one)?, ends(other)?])
+    };
+    connect().map_err(BenchError::io("connect two members"))
+}
+
+fn ends(stream: TcpStream) -> io::Result<(Link, Groups)> {
+    stream.set_nodelay(true)?;
+    let link = Link {
+        stream: stream.try_clone()?,
+        waiting: Mutex::default(),
+    };
+    let groups = Groups {
+        stream,
+        part: vec![0; READ_BYTES],
+        bytes: Vec::new(),
+        taken: 0,
+    };
+    Ok((link, groups))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn groups_are_taken_when_they_are_whole() {
+        let mut groups = Vec::new();
+        for (bytes, last) in [(3_u64, 1_u64), (5, 4)] {
+            groups.extend_from_slice(&bytes.to_be_bytes());
+            groups.extend_from_slice(&last.to_be_bytes());
+            groups.resize(groups.len() + usize::try_from(bytes).unwrap(), 7);
+        }
+        let of = |bytes: usize| complete(&groups[..bytes]);
+        let whole = groups.len();
+        assert_eq!([of(0), of(15), of(18)], [None; 3]);
+        assert_eq!([of(19), of(whole - 1)], [Some((19, 1)); 2]);
+        assert_eq!(of(whole), Some((whole, 4)));
+    }
+
+    #[test]
+    fn what_many_put_comes_whole_and_in_order() {
+        let [(link, _), (_, mut groups)] = connect().unwrap();
+        let (mut bytes, mut last) = (0, 0);
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..1000 {
+                        link.put(&[7; 10]);
+                        link.flush().unwrap();
+                    }
+                });
+            }
+            while last < 4000 {
+                let (came, number) = groups.next().unwrap();
+                assert!(number > last);
+                (bytes, last) = (bytes + came.len(), number);
+            }
+        });
+        assert!(bytes >= 40_000 + HEAD_BYTES, "{bytes}");
+        link.put_number(5000);
+        link.flush().unwrap();
+        assert_eq!(groups.next().unwrap().1, 5000);
+    }
+}
