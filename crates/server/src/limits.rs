@@ -152,6 +152,10 @@ pub(crate) const LOG_GROUP_SYNCED_BY_CORE_MAX: usize = 4;
 /// Bytes of them: the core has other things to do than to copy long ones.
 pub(crate) const LOG_GROUP_BYTES_SYNCED_BY_CORE_MAX: usize = 64 << 10;
 
+/// Transactions up to which the log thread, once it has synced them, gives the core the turn that this leads to:
+/// to wake the core's thread takes as long. Behind larger groups the next one waits for the log thread already.
+pub(crate) const LOG_GROUP_ATTENDED_MAX: usize = 16;
+
 /// Processors with which the core writes to clients although others wait for it.
 pub(crate) const PROCESSORS_FEW: usize = 2;
 /// Clients that the core writes to itself in one turn. More are for their tasks, which share the processors.

@@ -6,7 +6,7 @@
 //!
 //! A worker that has a thread to itself must be woken for each message that comes alone, and that takes longer
 //! than most messages. So a thread that brings one takes the worker itself, if that may be attended to and is
-//! free. Only the worker's own thread ever waits for the lock. Whoever lets go of it looks once more at the
+//! free; the log thread does so behind each small group. Only the worker's own thread ever waits for the lock. Whoever lets go of it looks once more at the
 //! inbox: a message is seen by its sender, by who had the worker meanwhile, or by the worker's own thread.
 
 use std::ops::{Deref, DerefMut};
@@ -109,9 +109,15 @@ impl<W: Worker> Attended<W> {
     /// Gives the worker turns for what waits, or wakes its thread for that. The caller must hold no lock that
     /// the worker takes. It may wait for a disk, when it has let go of the worker.
     pub(crate) fn attend(&self) {
-        if !self.may_attend.load(Ordering::Relaxed) {
-            return self.wake();
+        match self.may_attend.load(Ordering::Relaxed) {
+            true => self.take_turns(),
+            false => self.wake(),
         }
+    }
+
+    /// [`Attended::attend`], whatever the worker has said: for a thread that would else wait for what the worker does
+    /// next.
+    pub(crate) fn take_turns(&self) {
         for _ in 0..limits::TURNS_ON_OTHER_THREADS {
             // Against what has been put: see `let_go`.
             fence(Ordering::SeqCst);

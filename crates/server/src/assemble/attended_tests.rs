@@ -133,9 +133,9 @@ impl Shop {
         }
     }
 
-    /// As [`Shop::open`], once it is known that it may be attended to and its thread sleeps.
-    fn open_and_asleep() -> Self {
-        let shop = Self::open(true);
+    /// As [`Shop::open`], once it is known whether it may be attended to, and its thread sleeps.
+    fn open_and_asleep(may_be_attended: bool) -> Self {
+        let shop = Self::open(may_be_attended);
         let begun = std::time::Instant::now();
         while !shop.is_asleep() {
             assert!(begun.elapsed() < PATIENCE, "it does not sleep");
@@ -192,9 +192,10 @@ fn each_message_is_handled_once_and_those_of_a_thread_in_their_order() {
             move || {
                 for number in 0..EACH {
                     attended.put(Message::Next { of, number });
-                    match number % THREADS == of {
-                        true => attended.wake(),
-                        false => attended.attend(),
+                    match (number + of) % THREADS {
+                        0 => attended.wake(),
+                        1 => attended.take_turns(),
+                        _ => attended.attend(),
                     }
                 }
             }
@@ -217,7 +218,7 @@ fn each_message_is_handled_once_and_those_of_a_thread_in_their_order() {
 
 #[test]
 fn who_brings_a_message_gives_the_worker_its_turn() {
-    let shop = Shop::open_and_asleep();
+    let shop = Shop::open_and_asleep(true);
     shop.attended.put(number(0));
     shop.attended.attend();
     // It is there when this returns.
@@ -244,8 +245,18 @@ fn a_worker_that_may_not_be_attended_to_has_its_turns_on_its_thread() {
 }
 
 #[test]
+fn a_thread_that_waits_for_the_worker_gives_it_its_turn_whatever_it_has_said() {
+    let shop = Shop::open_and_asleep(false);
+    shop.attended.put(number(0));
+    shop.attended.take_turns();
+    let (_, on) = shop.seen.try_recv().expect("it is handled");
+    assert_eq!(on, thread::current().id());
+    shop.close();
+}
+
+#[test]
 fn a_message_that_finds_the_worker_taken_is_handled_by_who_has_it() {
-    let shop = Shop::open_and_asleep();
+    let shop = Shop::open_and_asleep(true);
     let (holder, end) = shop.hold(Message::Wait);
     shop.attended.put(number(0));
     shop.attended.attend();
@@ -262,7 +273,7 @@ fn a_message_that_finds_the_worker_taken_is_handled_by_who_has_it() {
 
 #[test]
 fn an_errand_holds_up_nobody_but_the_thread_that_runs_it() {
-    let shop = Shop::open_and_asleep();
+    let shop = Shop::open_and_asleep(true);
     let (runner, end) = shop.hold(Message::Errand);
     shop.attended.put(number(0));
     shop.attended.attend();
@@ -284,7 +295,7 @@ fn an_errand_holds_up_nobody_but_the_thread_that_runs_it() {
 
 #[test]
 fn a_thread_that_attends_does_not_stay_for_ever() {
-    let shop = Shop::open_and_asleep();
+    let shop = Shop::open_and_asleep(true);
     let count = limits::TURNS_ON_OTHER_THREADS + 10;
     for of in 0..count {
         shop.attended.put(number(of));
@@ -299,7 +310,7 @@ fn a_thread_that_attends_does_not_stay_for_ever() {
 
 #[test]
 fn a_deadline_that_comes_of_a_turn_elsewhere_is_kept() {
-    let shop = Shop::open_and_asleep();
+    let shop = Shop::open_and_asleep(true);
     shop.attended.put(Message::Remind(200));
     shop.attended.attend();
     let (seen, on) = shop.next();
@@ -310,7 +321,7 @@ fn a_deadline_that_comes_of_a_turn_elsewhere_is_kept() {
 
 #[test]
 fn the_thread_ends_when_the_worker_is_over_and_what_comes_then_is_dropped() {
-    let shop = Shop::open_and_asleep();
+    let shop = Shop::open_and_asleep(true);
     shop.attended.put(Message::End);
     shop.attended.put(number(0));
     shop.attended.attend();
@@ -326,7 +337,7 @@ fn the_thread_ends_when_the_worker_is_over_and_what_comes_then_is_dropped() {
 
 #[test]
 fn behind_a_panic_elsewhere_there_are_no_more_turns() {
-    let shop = Shop::open_and_asleep();
+    let shop = Shop::open_and_asleep(true);
     let attended = shop.attended.clone();
     let panicked = thread::spawn(move || {
         attended.put(Message::Panic);

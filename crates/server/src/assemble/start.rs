@@ -341,6 +341,7 @@ impl Common {
             commit,
             file,
             orders_under_way,
+            attend: attending_sink(&self.core),
         };
         (thread, on_disk)
     }
@@ -457,6 +458,15 @@ fn input_sink(core: &CoreHandle) -> InputSink {
     let core = core.clone();
     Arc::new(move |input| {
         core.send(ToCore::Input(input));
+    })
+}
+
+/// The same for a thread that holds nothing: it gives the core its turn.
+fn attending_sink(core: &CoreHandle) -> InputSink {
+    let core = core.clone();
+    Arc::new(move |input| {
+        core.put(ToCore::Input(input));
+        core.take_turns();
     })
 }
 

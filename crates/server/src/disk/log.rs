@@ -152,6 +152,8 @@ pub(crate) struct LogThread {
     pub(crate) file: Arc<Mutex<LogFile>>,
     /// The orders that are not carried out yet: the core writes nothing in front of them.
     pub(crate) orders_under_way: Arc<AtomicUsize>,
+    /// Tells the core, and gives it its turn. Not while the file is held: the core may take that.
+    pub(crate) attend: InputSink,
 }
 
 /// The log being written, and what goes with each write.
@@ -176,25 +178,39 @@ impl LogThread {
         while let Some(order) = next.take().or_else(|| self.orders.recv().ok()) {
             let mut file = self.file.lock();
             let carried_out = match order {
-                ToLog::Group(group) => self.group(&mut file, group).map(|after| next = after),
+                ToLog::Group(group) => self.group(&mut file, group).map(|(after, small)| {
+                    next = after;
+                    small
+                }),
                 ToLog::Order(order) => {
                     let done = file.carry_out(order);
                     self.orders_under_way.fetch_sub(1, Ordering::Release);
-                    done
+                    done.map(|()| None)
                 }
             };
-            if let Err(error) = carried_out {
-                file.tell(Input::DiskFailed);
-                file.fail(&error);
-                return;
+            match carried_out {
+                Ok(None) => {}
+                Ok(Some(synced)) => {
+                    drop(file);
+                    (self.attend)(synced);
+                }
+                Err(error) => {
+                    file.tell(Input::DiskFailed);
+                    file.fail(&error);
+                    return;
+                }
             }
         }
         tracing::debug!("log thread ends");
     }
 
     /// Appends groups until one is full or nothing more waits, and syncs them. Returns what comes
-    /// next if that was taken and is no group.
-    fn group(&self, file: &mut LogFile, first: LogGroup) -> Result<Option<ToLog>, DiskFailure> {
+    /// next if that was taken and is no group, and what the core is to be told by [`LogThread::attend`].
+    fn group(
+        &self,
+        file: &mut LogFile,
+        first: LogGroup,
+    ) -> Result<(Option<ToLog>, Option<Input>), DiskFailure> {
         let started = Instant::now();
         let mut times = LogTimes::default();
         let mut appended = file.append(&first, &mut times)?;
@@ -214,8 +230,11 @@ impl LogThread {
             }
         }
         let synced = file.sync(times)?;
-        file.tell(synced);
-        Ok(after)
+        if appended > limits::LOG_GROUP_ATTENDED_MAX {
+            file.tell(synced);
+            return Ok((after, None));
+        }
+        Ok((after, Some(synced)))
     }
 
     fn give_back(&self, mut group: LogGroup) {
