@@ -185,8 +185,8 @@ mod tests {
 
     #[test]
     fn what_a_majority_has_is_told_to_all_who_wait() {
-        let [(proposals, _), _] = connect().unwrap();
-        let [(others, _), _] = connect().unwrap();
+        let [(proposals, _acks), _follower] = connect().unwrap();
+        let [(others, _others_acks), _other] = connect().unwrap();
         let [(commits, requests), (passes_on, mut committed)] = connect().unwrap();
         let (tell, told) = watch::channel(0);
         let leader = Leader::new(vec![proposals, others], vec![commits], tell);
