@@ -103,16 +103,11 @@ impl Holder {
             client,
         };
         let Holder { client, .. } = &holder;
-        let persistent = Create::persistent();
         for path in [TOP, &holder.watched] {
-            let created = client.create(path, "", &persistent).await;
-            let exists = created.as_ref().err().and_then(client::Error::code)
-                == Some(proto::ErrorCode::NodeExists);
-            assert!(created.is_ok() || exists, "create {path}: {created:?}");
+            make(client, path, &Create::persistent()).await;
         }
-        let ephemeral = Create::ephemeral();
-        let created = client.create(&holder.ephemeral, "", &ephemeral).await;
-        created.unwrap_or_else(|error| panic!("{}: {error}", holder.ephemeral));
+        // Whose it is will be looked at.
+        make(client, &holder.ephemeral, &Create::ephemeral()).await;
         holder.watch().await;
         holder
     }
@@ -147,6 +142,15 @@ impl Holder {
         let more = self.events.try_recv();
         assert!(more.is_err(), "a watch told twice: {more:?}");
     }
+}
+
+/// Creates a znode, or does not mind that it exists: an answer may have been lost.
+async fn make(client: &Client, path: &str, kind: &Create) {
+    let create = async || match client.create(path, "", kind).await {
+        Err(error) if error.code() == Some(proto::ErrorCode::NodeExists) => Ok(()),
+        created => created.map(drop),
+    };
+    insist(path, create).await;
 }
 
 /// Calls until there is an answer: connections may be lost, sessions not.
