@@ -153,7 +153,7 @@ pub(crate) const LOG_GROUP_SYNCED_BY_CORE_MAX: usize = 4;
 pub(crate) const LOG_GROUP_BYTES_SYNCED_BY_CORE_MAX: usize = 64 << 10;
 
 /// Transactions up to which the log thread, once it has synced them, gives the core the turn that this leads to:
-/// to wake the core's thread takes as long. Behind larger groups the next one waits for the log thread already.
+/// to wake the core's thread takes as long. Behind groups of any size 90:10 at 16 x 16 had 0.92 of the operations.
 pub(crate) const LOG_GROUP_ATTENDED_MAX: usize = 16;
 
 /// Processors with which the core writes to clients although others wait for it.

@@ -6,8 +6,9 @@
 //!
 //! A worker that has a thread to itself must be woken for each message that comes alone, and that takes longer
 //! than most messages. So a thread that brings one takes the worker itself, if that may be attended to and is
-//! free; the log thread does so behind each small group. Only the worker's own thread ever waits for the lock. Whoever lets go of it looks once more at the
-//! inbox: a message is seen by its sender, by who had the worker meanwhile, or by the worker's own thread.
+//! free; the log thread does so behind each small group. Only the worker's own thread ever waits for the lock.
+//! Whoever lets go of it looks once more at the inbox: a message is seen by its sender, by who had the worker
+//! meanwhile, or by the worker's own thread.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::OnceLock;
