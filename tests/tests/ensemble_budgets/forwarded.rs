@@ -17,7 +17,7 @@ use tests::{Flavour, Missing, Port};
 use crate::attacker::{LONG, create_long};
 use crate::crowd::{frame_of, sessions, take_frame};
 use crate::learner::{RawObserver, STRANGER};
-use crate::{FOLLOWER, LEADER, started_withstands, three, withstands, withstands_within};
+use crate::{FOLLOWER, LEADER, started_withstands, started_withstands_within, three, withstands};
 
 /// Requests at once.
 const REQUESTS: i32 = 150;
@@ -130,12 +130,9 @@ fn several_learners_without_a_bound_do_not_cost_the_quorum() {
             }
         });
     };
-    withstands_within(
-        GROWTH_MAX,
-        "long requests of several learners",
-        create_long,
-        attack,
-    );
+    let what = "long requests of several learners";
+    let start = || three().start_led_by_last_voter();
+    started_withstands_within(GROWTH_MAX, what, start, create_long, attack);
 }
 
 /// The same over a follower, which must not lose its leader for it.
