@@ -6,7 +6,7 @@
 
 `zoarium bench growth` does the work; this starts the servers for it: one of each kind for the axes of
 lone servers, then ensembles of each size. Writes reports and drawings to DIR/lone, DIR/voters and
-DIR/observers.
+DIR/observers. The servers' logs take more than 35 GB of the temporary directory meanwhile (TMPDIR).
 """
 import argparse
 import os
