@@ -150,24 +150,34 @@ pub(crate) fn run(
     schedule: Schedule,
     progress: &Progress,
 ) -> Result<Vec<Side>> {
+    let each: Vec<_> = targets.iter().map(|target| (job, target)).collect();
+    run_each(&each, schedule, progress)
+}
+
+/// The same of targets with jobs of their own.
+pub(crate) fn run_each(
+    targets: &[(&Job, &Target)],
+    schedule: Schedule,
+    progress: &Progress,
+) -> Result<Vec<Side>> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build();
     let runtime = runtime.map_err(super::error::BenchError::io("start a runtime"))?;
     let mut sides: Vec<Side> = targets
         .iter()
-        .map(|target| Side {
+        .map(|(_, target)| Side {
             name: target.name(),
             rounds: Vec::new(),
         })
         .collect();
-    for target in targets {
+    for (job, target) in targets {
         progress.stage(&format!("{}: prepare", target.name()));
         runtime.block_on(target.prepare(&job.plan))?;
     }
-    let measured = rounds(job, targets, schedule, &mut sides, &runtime, progress);
+    let measured = rounds(targets, schedule, &mut sides, &runtime, progress);
     if !schedule.keep {
-        for target in targets {
+        for (job, target) in targets {
             progress.stage(&format!("{}: clean up", target.name()));
             let cleaned = runtime.block_on(target.clean(&job.plan.root));
             // What spoiled the measurement is the better story.
@@ -180,15 +190,14 @@ pub(crate) fn run(
 }
 
 fn rounds(
-    job: &Job,
-    targets: &[Target],
+    targets: &[(&Job, &Target)],
     schedule: Schedule,
     sides: &mut [Side],
     runtime: &tokio::runtime::Runtime,
     progress: &Progress,
 ) -> Result<()> {
     for round in 0..schedule.rounds {
-        for (target, side) in targets.iter().zip(sides.iter_mut()) {
+        for ((job, target), side) in targets.iter().zip(sides.iter_mut()) {
             let count = schedule.rounds;
             progress.stage(&format!(
                 "{}: round {} of {count}",

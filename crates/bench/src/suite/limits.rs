@@ -1,21 +1,21 @@
-//! What this machine allows at the most: the same loads at a server that does nothing, or nothing but sync.
+//! What this machine allows at the most: the same loads at a server that does nothing, or nothing but sync. It has its
+//! turns among those of the servers, so that what disturbs the machine disturbs it as well.
 
 use std::net::TcpListener;
 use std::path::Path;
 
 use super::super::access::AccessArgs;
-use super::super::args::{FsyncArgs, Preallocate, ServersArgs, TurnsArgs};
+use super::super::args::{FsyncArgs, Preallocate, ServersArgs};
 use super::super::compare::Side;
 use super::super::echo::{self, Log, Serving};
 use super::super::error::{BenchError, Result};
 use super::super::fsync::{self, FsyncResult};
 use super::super::load::{self, Load};
-use super::super::progress::Progress;
 use super::super::round::Work;
 use super::super::threads::spawn;
 use super::super::workload::Mix;
 use super::SuiteArgs;
-use super::{Row, SET, SET_OF_MANY, measure, once};
+use super::{Row, SET, SET_OF_MANY};
 
 /// What the disk of a log has to do for [`SET`] and [`SET_OF_MANY`]: records in a group.
 const SYNCS: [(&str, u32); 2] = [(SET, 256), (SET_OF_MANY, 1000)];
@@ -24,8 +24,8 @@ const RECORD_BYTES: u32 = 250;
 /// Servers from which on an ensemble survives one of them.
 pub(super) const ENSEMBLE: usize = 3;
 
-/// What was reached.
-#[derive(Debug)]
+/// What was reached, and what serves there.
+#[derive(Debug, Default)]
 pub(super) struct Limits {
     /// The same loads at a server that does nothing, or nothing but sync.
     pub(super) servers: Vec<Row>,
@@ -33,17 +33,36 @@ pub(super) struct Limits {
     pub(super) members: usize,
     /// Groups of records that are made durable: for which load, and how many are one group.
     pub(super) syncs: Vec<(&'static str, FsyncArgs, Result<FsyncResult>)>,
+    /// One for all loads: its files stay until the process ends.
+    logs: Vec<Option<Log>>,
 }
 
 impl Limits {
-    /// Measures what there is a limit of.
-    pub(super) fn measure(args: &SuiteArgs, loads: &[Load]) -> Self {
-        let members = members(&args.servers);
+    pub(super) fn new(args: &SuiteArgs) -> Self {
         Self {
-            servers: at_the_limit(args, loads, members),
-            members,
-            syncs: syncs(args, loads),
+            members: members(&args.servers),
+            ..Self::default()
         }
+    }
+
+    /// Serves a load, as far as there is such a server for it and a directory to sync in.
+    pub(super) fn serve(&mut self, args: &SuiteArgs, load: &Load) -> Option<Result<ServersArgs>> {
+        let logs = match (writes(load), &args.dir) {
+            (Some(false), _) => Ok(vec![None; self.members]),
+            (Some(true), Some(dir)) => open(dir, self.members, &mut self.logs),
+            _ => return None,
+        };
+        Some(logs.and_then(|logs| serve_all(load, logs)))
+    }
+
+    /// What came of that.
+    pub(super) fn note(&mut self, load: Load, sides: Result<Vec<Side>>) {
+        self.servers.push(Row { load, sides });
+    }
+
+    /// Measures what the disk allows, while nothing else runs.
+    pub(super) fn measure_syncs(&mut self, args: &SuiteArgs, loads: &[Load]) {
+        self.syncs = syncs(args, loads);
     }
 
     /// What the server of a limit does.
@@ -96,23 +115,6 @@ fn writes(load: &Load) -> Option<bool> {
     }
 }
 
-/// The loads at the limit, as far as there is such a server for them and a directory to sync in.
-fn at_the_limit(args: &SuiteArgs, loads: &[Load], members: usize) -> Vec<Row> {
-    // One for all of them: its files stay until the process ends.
-    let mut logs = Vec::new();
-    let mut rows = Vec::new();
-    for load in loads {
-        let opened = match (writes(load), &args.dir) {
-            (Some(false), _) => Ok(vec![None; members]),
-            (Some(true), Some(dir)) => open(dir, members, &mut logs),
-            _ => continue,
-        };
-        let sides = opened.and_then(|logs| at_its_limit(&args.turns, load, logs));
-        rows.push(Row { load: *load, sides });
-    }
-    rows
-}
-
 /// The logs of all members, which are opened once. That of the leader is the last: members that start together elect
 /// the one with the highest sid.
 fn open(dir: &Path, members: usize, logs: &mut Vec<Option<Log>>) -> Result<Vec<Option<Log>>> {
@@ -124,19 +126,17 @@ fn open(dir: &Path, members: usize, logs: &mut Vec<Option<Log>>) -> Result<Vec<O
 }
 
 /// `logs`: of members, which all serve clients.
-fn at_its_limit(turns: &TurnsArgs, load: &Load, logs: Vec<Option<Log>>) -> Result<Vec<Side>> {
+fn serve_all(load: &Load, logs: Vec<Option<Log>>) -> Result<ServersArgs> {
     let serving = Serving::new(load.payload, None);
     let members = logs.into_iter().map(|log| serving.with_log(log));
     let servers: Result<Vec<String>> = members.map(serve).collect();
-    let plain = ServersArgs {
+    Ok(ServersArgs {
         server: servers?,
         versus: Vec::new(),
         pid: Vec::new(),
         versus_pid: Vec::new(),
         access: AccessArgs::default(),
-    };
-    let progress = Progress::within(&format!("limit of {}", load.name));
-    measure(&plain, &once(turns), load, &progress)
+    })
 }
 
 /// Serves at an address of its own, in a thread that ends with the process.

@@ -22,7 +22,8 @@ use super::error::{BenchError, Result};
 use super::load::{self, Load};
 use super::output;
 use super::progress::Progress;
-use super::round::Work;
+use super::round::{Job, Work};
+use super::target::Target;
 use super::workload::Mix;
 
 const GET: &str = "get 16 x 16";
@@ -86,11 +87,10 @@ pub(crate) fn run(args: &SuiteArgs) -> Result<ExitCode> {
     let mut fleet = Fleet::start(args)?;
     let args = &fleet.watched(args);
     let count = loads.len();
+    let mut limits = Limits::new(args);
     let measure = |(number, load): (usize, &Load)| {
         let progress = Progress::within(&format!("{} of {count}, {}", number + 1, load.name));
-        let load = *load;
-        let sides = measure(&args.servers, &args.turns, &load, &progress);
-        Row { load, sides }
+        measure(args, &mut limits, *load, &progress)
     };
     let rows: Vec<Row> = loads.iter().enumerate().map(measure).collect();
     if args.znodes > 0 && !rows.is_empty() {
@@ -98,9 +98,8 @@ pub(crate) fn run(args: &SuiteArgs) -> Result<ExitCode> {
     }
     let args = &fleet.watched(args);
     let events = Events::measure(args, &mut fleet, &kinds);
-    // The limit is what there is without them.
     fleet.stop();
-    let limits = Limits::measure(args, &loads);
+    limits.measure_syncs(args, &loads);
     let suite = Suite {
         args,
         rows,
@@ -138,18 +137,47 @@ fn chosen(only: &[String]) -> Result<(Vec<Load>, Vec<Kind>)> {
     Ok((loads, kinds))
 }
 
-fn measure(
-    servers: &ServersArgs,
-    turns: &TurnsArgs,
+/// A load at all servers, and at its limit, if there is one.
+fn measure(args: &SuiteArgs, limits: &mut Limits, load: Load, progress: &Progress) -> Row {
+    let (limit, failed) = match limits.serve(args, &load).transpose() {
+        Ok(limit) => (limit, None),
+        Err(error) => (None, Some(error)),
+    };
+    let measured = in_turns(args, &load, limit.as_ref(), progress);
+    let (sides, at_limit) = match measured {
+        Ok((sides, at_limit)) => (Ok(sides), Ok(at_limit)),
+        Err(error) => (Err(error), Ok(Vec::new())),
+    };
+    if limit.is_some() || failed.is_some() {
+        limits.note(load, failed.map_or(at_limit, Err));
+    }
+    Row { load, sides }
+}
+
+/// The servers' sides, and that of the limit.
+fn in_turns(
+    args: &SuiteArgs,
     load: &Load,
+    limit: Option<&ServersArgs>,
     progress: &Progress,
-) -> Result<Vec<Side>> {
+) -> Result<(Vec<Side>, Vec<Side>)> {
+    let all = [Some(&args.servers), limit];
+    let measured = all.into_iter().flatten().map(|servers| {
+        let job = load.job(servers, &args.turns, None)?;
+        Ok((job, load::targets(servers)?))
+    });
+    let measured: Vec<(Job, Vec<Target>)> = measured.collect::<Result<_>>()?;
+    let targets = measured
+        .iter()
+        .flat_map(|(job, targets)| targets.iter().map(move |target| (job, target)));
+    let targets: Vec<_> = targets.collect();
     let schedule = Schedule {
-        rounds: turns.rounds,
+        rounds: args.turns.rounds,
         keep: false,
     };
-    let job = load.job(servers, turns, None)?;
-    compare::run(&job, &load::targets(servers)?, schedule, progress)
+    let mut sides = compare::run_each(&targets, schedule, progress)?;
+    let at_limit = sides.split_off(targets.len() - usize::from(limit.is_some()));
+    Ok((sides, at_limit))
 }
 
 /// What is done once.
