@@ -254,6 +254,12 @@ impl<H: Host> Replica<H> {
         matches!(self.role, Role::Leading(_))
     }
 
+    /// Whether what it commits next is what a client of this server waits for.
+    pub fn answers_next(&self) -> bool {
+        let next = self.in_flight.front();
+        next.is_some_and(|next| next.origin.is_some())
+    }
+
     /// Whether this server passes requests on.
     pub fn is_forwarding(&self) -> bool {
         matches!(self.role, Role::Learning(_))

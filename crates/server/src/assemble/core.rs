@@ -216,12 +216,19 @@ impl CoreThread {
     fn step(&mut self, step: impl FnOnce(&mut Replica<ServerHost>, &mut Turn<'_, ServerHost>)) {
         let now = now();
         self.host.begin_turn(now);
+        // A write to each follower would hold up a lone writer's reply.
+        let replies_first =
+            self.host.disk.is_lone() && self.replica.is_ordering() && self.replica.answers_next();
+        self.host.flushes.begin_step(replies_first);
         let mut turn = Turn {
             now,
             state: &*self.clients.state,
             host: &mut self.host,
         };
         step(&mut self.replica, &mut turn);
+        if self.host.flushes.end_step() {
+            carry_out_effect(&mut self.host, Effect::Flush);
+        }
         self.host.end_turn();
         self.host.disk.set_may_gather(self.replica.may_sync_late());
         self.host.release_elections();

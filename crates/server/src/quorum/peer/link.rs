@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hosting::{LinkName, Piece, ServerState};
@@ -101,13 +102,13 @@ impl Link {
         }
     }
 
-    /// Delivers packets until the connection ends.
+    /// Delivers packets until the connection ends. `asked_last` is told of this one when they hold requests.
     pub(super) async fn read<R: AsyncRead + Unpin>(
         &self,
         stream: R,
         limits: Limits,
         read_ahead: &ReadAhead,
-        sink: &EventSink,
+        (sink, asked_last): (&EventSink, &AtomicU64),
     ) -> PeerError {
         let mut reader = PacketReader::of_learner(self.name, stream, limits);
         loop {
@@ -116,8 +117,10 @@ impl Link {
                 Err(error) => return error,
             };
             let permit = read_ahead.take(bytes).await;
-            if let Input::Learner(_, LearnerEvent::Packets { packets, .. }) = &input {
-                self.figures.received(packets);
+            if let Input::Learner(_, LearnerEvent::Packets { packets, .. }) = &input
+                && self.figures.received(packets)
+            {
+                asked_last.store(self.id.0, Ordering::Relaxed);
             }
             sink(PeerEvent::packets(input, permit));
         }

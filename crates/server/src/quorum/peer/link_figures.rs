@@ -50,14 +50,16 @@ impl LinkFigures {
         }
     }
 
-    /// These have come.
-    pub(super) fn received(&self, packets: &[LearnerPacket]) {
+    /// These have come. Whether the learner asks for something.
+    pub(super) fn received(&self, packets: &[LearnerPacket]) -> bool {
+        let mut asks = false;
         self.received.fetch_add(packets.len() as u64, Relaxed);
         for packet in packets {
             let (info, is_observer) = match packet {
                 LearnerPacket::FollowerInfo { info, .. } => (info, false),
                 LearnerPacket::ObserverInfo { info, .. } => (info, true),
                 LearnerPacket::Request(_) => {
+                    asks = true;
                     self.requests.fetch_add(1, Relaxed);
                     continue;
                 }
@@ -71,6 +73,7 @@ impl LinkFigures {
                 });
             }
         }
+        asks
     }
 
     /// So many were queued, the last with this zxid.

@@ -39,6 +39,7 @@ mod port;
 mod reader;
 mod receive;
 mod send_tree;
+mod staging;
 
 #[cfg(test)]
 mod tests;

@@ -31,6 +31,7 @@ use super::event::ReadAhead;
 use super::link::{Link, discard};
 use super::listen::{self, ListenSettings, Resolved};
 use super::outbox::PacketBatch;
+use super::staging::Staging;
 use super::{EventSink, PeerError, PeerEvent};
 use crate::limits;
 use crate::metrics::Metrics;
@@ -74,6 +75,8 @@ struct Port {
     sink: EventSink,
     log_limiter: LogLimiter,
     links_made: AtomicU64,
+    /// The connection on which requests came last.
+    asked_last: AtomicU64,
     /// What all connections may have sent ahead, if they share it.
     read_ahead: Option<ReadAhead>,
     /// Places for learners that log in.
@@ -81,26 +84,6 @@ struct Port {
     /// What was sent since the last flush.
     staged: Mutex<Staging>,
     term: Mutex<Term>,
-}
-
-/// What was sent and is not queued yet.
-#[derive(Default)]
-struct Staging {
-    links: Vec<(Arc<Link>, PacketBatch)>,
-    /// Behind the link that was sent to last. What goes to all goes to them in one order.
-    next: usize,
-    /// Empty ones, kept for their memory.
-    spare: Vec<PacketBatch>,
-}
-
-impl Staging {
-    fn find(&self, link: LinkId) -> Option<usize> {
-        let is_it = |(to, _): &(Arc<Link>, PacketBatch)| to.id == link;
-        match self.links.get(self.next) {
-            Some(next) if is_it(next) => Some(self.next),
-            _ => self.links.iter().position(is_it),
-        }
-    }
 }
 
 #[derive(Default)]
@@ -131,6 +114,7 @@ impl LearnerPort {
             sink,
             log_limiter: LogLimiter::default(),
             links_made: AtomicU64::new(0),
+            asked_last: AtomicU64::new(0),
             read_ahead,
             logging_in: Arc::new(Semaphore::new(limits::LEARNER_LINKS_MAX)),
             staged: Mutex::default(),
@@ -203,16 +187,9 @@ impl LearnerPort {
     /// Sends a packet, with the next flush at the latest.
     pub(crate) fn send(&self, link: LinkId, packet: LeaderPacket) {
         let staging = &mut *self.0.staged.lock();
-        let at = staging.find(link).or_else(|| {
-            let to = self.0.link(link)?;
-            let batch = staging.spare.pop().unwrap_or_default();
-            staging.links.push((to, batch));
-            staging.links.len().checked_sub(1)
-        });
-        let Some((to, batch)) = at.and_then(|at| staging.links.get_mut(at)) else {
+        let Some((to, batch)) = staging.of(link, || self.0.link(link)) else {
             return;
         };
-        staging.next = at.map_or(0, |at| at + 1);
         if matches!(packet, LeaderPacket::NewLeader { .. }) {
             // Nothing is read for it any more: the file is closed.
             to.cursor.lock().take();
@@ -224,9 +201,10 @@ impl LearnerPort {
     }
 
     /// Hands the connections what was sent to them. Also done before anything else that concerns
-    /// them.
+    /// them. First to the learner that has asked last: who writes there alone waits for nothing else.
     pub(crate) fn flush(&self) {
-        let mut links = std::mem::take(&mut self.0.staged.lock().links);
+        let asked_last = LinkId(self.0.asked_last.load(Ordering::Relaxed));
+        let mut links = self.0.staged.lock().take(asked_last);
         let are_few = links.len() <= limits::LINKS_WRITTEN_BY_CORE_MAX;
         for (to, batch) in &mut links {
             match are_few {
@@ -234,11 +212,7 @@ impl LearnerPort {
                 false => self.0.queue(to, batch),
             }
         }
-        let staging = &mut *self.0.staged.lock();
-        let batches = links.drain(..).map(|(_, batch)| batch);
-        staging.spare.extend(batches);
-        // Kept for its memory.
-        staging.links = links;
+        self.0.staged.lock().give_back(links);
     }
 
     /// Sends a SNAP packet with `zxid` and the tree behind it, before anything that is sent later.
@@ -447,7 +421,8 @@ impl Port {
         self.runtime.spawn(async move {
             let read_ahead = port.read_ahead.clone().unwrap_or_else(ReadAhead::new);
             let limits = port.settings.limits;
-            let read = reading.read(&mut input, limits, &read_ahead, &port.sink);
+            let told = (&port.sink, &port.asked_last);
+            let read = reading.read(&mut input, limits, &read_ahead, told);
             match reading.while_open(read).await {
                 Some(error) => port.end(&reading, error),
                 None => {

@@ -1,0 +1,116 @@
+//! What was sent to learners and is not queued yet.
+
+use std::sync::Arc;
+
+use zab::leader::LinkId;
+
+use super::link::Link;
+use super::outbox::PacketBatch;
+
+/// Packets of connections, since the last flush.
+#[derive(Default)]
+pub(super) struct Staging {
+    links: Vec<(Arc<Link>, PacketBatch)>,
+    /// Behind the link that was sent to last. What goes to all goes to them in one order.
+    next: usize,
+    /// Empty ones, kept for their memory.
+    spare: Vec<PacketBatch>,
+}
+
+impl Staging {
+    /// What was sent to a link, to be added to. `find` gives the link if nothing was.
+    pub(super) fn of(
+        &mut self,
+        link: LinkId,
+        find: impl FnOnce() -> Option<Arc<Link>>,
+    ) -> Option<&mut (Arc<Link>, PacketBatch)> {
+        let at = match self.position(link) {
+            Some(at) => at,
+            None => {
+                let batch = self.spare.pop().unwrap_or_default();
+                self.links.push((find()?, batch));
+                self.links.len() - 1
+            }
+        };
+        self.next = at + 1;
+        self.links.get_mut(at)
+    }
+
+    fn position(&self, link: LinkId) -> Option<usize> {
+        let is_it = |(to, _): &(Arc<Link>, PacketBatch)| to.id == link;
+        match self.links.get(self.next) {
+            Some(next) if is_it(next) => Some(self.next),
+            _ => self.links.iter().position(is_it),
+        }
+    }
+
+    /// Takes all of it. What is for `first` comes first.
+    pub(super) fn take(&mut self, first: LinkId) -> Vec<(Arc<Link>, PacketBatch)> {
+        let mut links = std::mem::take(&mut self.links);
+        if let Some(at) = links.iter().position(|(to, _)| to.id == first) {
+            links.swap(0, at);
+        }
+        links
+    }
+
+    /// Takes back what has left, for its memory. The batches are empty.
+    pub(super) fn give_back(&mut self, mut links: Vec<(Arc<Link>, PacketBatch)>) {
+        self.spare.extend(links.drain(..).map(|(_, batch)| batch));
+        self.links = links;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proto::Zxid;
+    use proto::leader::LeaderPacket;
+    use proto::packet::QuorumPacket;
+    use replica::Port;
+
+    use super::*;
+
+    fn send(staging: &mut Staging, to: u64, commit: i64) {
+        let find = || {
+            let peer = "127.0.0.1:1".parse().unwrap();
+            Some(Link::new(Port::Learners, LinkId(to), peer))
+        };
+        let (_, batch) = staging.of(LinkId(to), find).unwrap();
+        let zxid = Zxid(commit);
+        batch.add(&QuorumPacket::from(LeaderPacket::Commit { zxid }));
+    }
+
+    /// To whom packets go, in this order, and how many to each.
+    fn flush(staging: &mut Staging, first: u64) -> Vec<(u64, u64)> {
+        let mut links = staging.take(LinkId(first));
+        let taken = links
+            .iter()
+            .map(|(to, batch)| (to.id.0, batch.packets().0))
+            .collect();
+        links.iter_mut().for_each(|(_, batch)| batch.clear());
+        staging.give_back(links);
+        taken
+    }
+
+    #[test]
+    fn the_learner_that_has_asked_last_is_written_to_first() {
+        let mut staging = Staging::default();
+        for first in [1, 2, 3, 4] {
+            for commit in [7, 8] {
+                (1..=3).for_each(|to| send(&mut staging, to, commit));
+            }
+            let sent = flush(&mut staging, first);
+            assert_eq!(sent[0].0, if first < 4 { first } else { 1 }, "{sent:?}");
+            let mut all = sent.clone();
+            all.sort_unstable();
+            assert_eq!(all, [(1, 2), (2, 2), (3, 2)], "nothing is lost or doubled");
+        }
+        assert!(flush(&mut staging, 1).is_empty());
+    }
+
+    #[test]
+    fn nothing_is_kept_for_a_link_that_is_gone() {
+        let mut staging = Staging::default();
+        assert!(staging.of(LinkId(1), || None).is_none());
+        assert!(flush(&mut staging, 1).is_empty());
+    }
+}
