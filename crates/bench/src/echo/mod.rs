@@ -176,6 +176,27 @@ async fn converse(stream: TcpStream, peer: SocketAddr, mut serving: Serving) {
     }
 }
 
+/// A session's part in the queues, which ends with it.
+struct Queueing {
+    queues: Queues,
+    told: Arc<Told>,
+}
+
+impl Queueing {
+    fn new(queues: &Queues) -> Self {
+        Self {
+            queues: queues.clone(),
+            told: Arc::default(),
+        }
+    }
+}
+
+impl Drop for Queueing {
+    fn drop(&mut self) {
+        self.queues.end(&self.told);
+    }
+}
+
 static NEXT_SESSION: AtomicI64 = AtomicI64::new(1);
 
 async fn serve_session(
@@ -183,7 +204,8 @@ async fn serve_session(
     serving: &mut Serving,
 ) -> Result<(), LossReason> {
     shake_hands(wire, serving.log.as_mut()).await?;
-    let told = Arc::<Told>::default();
+    let queueing = Queueing::new(&serving.queues);
+    let told = &queueing.told;
     let mut held = Held::default();
     let (mut is_told, mut is_last) = (false, false);
     loop {
@@ -204,7 +226,7 @@ async fn serve_session(
                 }
                 let usual = |xid: Xid, out: &mut Vec<u8>| serving.answers.put_usual(xid, out);
                 let queues = &serving.queues;
-                queues.carry_out(asked, &told, usual, wire.outbound());
+                queues.carry_out(asked, told, usual, wire.outbound());
                 continue;
             }
             let log = serving.log.as_ref().filter(|_| is_write(frame));

@@ -1,9 +1,8 @@
 //! The little that locks and watches need besides: queues of sequential znodes, and whom a change is told.
 //!
-//! A change is done and told once it is on disk, as by any server. Nothing is checked, nothing is kept of data, and
-//! what a session leaves stays.
+//! A change is done and told once it is on disk, as by any server. Nothing is checked, nothing is kept of data.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -38,7 +37,8 @@ struct Znodes {
 #[derive(Debug, Default)]
 struct Queue {
     next: u32,
-    names: BTreeSet<String>,
+    /// And whose they are.
+    names: BTreeMap<String, Arc<Told>>,
 }
 
 /// What a connection is told without having asked.
@@ -124,7 +124,7 @@ impl Queues {
         let Asked { what, xid, path } = asked;
         match what {
             What::Join => {
-                let path = znodes.join(&path).into();
+                let path = znodes.join(&path, by).into();
                 answer(out, xid, ErrorCode::Ok, |out| {
                     CreateResponse { path }.encode(out)
                 });
@@ -141,7 +141,7 @@ impl Queues {
             }
             What::List => {
                 let queue = znodes.queues.get(&path);
-                let names = queue.map(|queue| queue.names.iter().map(|name| name.as_str().into()));
+                let names = queue.map(|queue| queue.names.keys().map(|name| name.as_str().into()));
                 let names = names.map(Iterator::collect).unwrap_or_default();
                 answer(out, xid, ErrorCode::Ok, |out| {
                     NamesResponse { names }.encode(out)
@@ -160,32 +160,55 @@ impl Queues {
             }
         }
     }
+
+    /// A session ends: what it has in queues goes.
+    pub(super) fn end(&self, of: &Arc<Told>) {
+        if !self.0.are_used.load(Ordering::Relaxed) {
+            return;
+        }
+        let mut znodes = self.0.znodes.lock();
+        for path in znodes.of(of) {
+            znodes.leave(&path);
+            znodes.tell(&path, EventType::NodeDeleted);
+        }
+    }
 }
 
 impl Znodes {
     /// The path of the next one.
-    fn join(&mut self, path: &str) -> String {
+    fn join(&mut self, path: &str, by: &Arc<Told>) -> String {
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         let queue = self.queues.entry(directory.to_owned()).or_default();
         let name = format!("{name}{:010}", queue.next);
         queue.next += 1;
         let path = format!("{directory}/{name}");
-        queue.names.insert(name);
+        queue.names.insert(name, Arc::clone(by));
         path
+    }
+
+    /// The paths of what is this one's.
+    fn of(&self, owner: &Arc<Told>) -> Vec<String> {
+        let queues = self.queues.iter();
+        let paths = queues.flat_map(|(directory, queue)| {
+            let names = queue.names.iter();
+            let owned = names.filter(|(_, by)| Arc::ptr_eq(by, owner));
+            owned.map(move |(name, _)| format!("{directory}/{name}"))
+        });
+        paths.collect()
     }
 
     /// Whether it was there.
     fn leave(&mut self, path: &str) -> bool {
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         let queue = self.queues.get_mut(directory);
-        queue.is_some_and(|queue| queue.names.remove(name))
+        queue.is_some_and(|queue| queue.names.remove(name).is_some())
     }
 
     /// Whether it was of a queue and is not any more.
     fn has_left(&self, path: &str) -> bool {
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", path));
         let queue = self.queues.get(directory);
-        queue.is_some_and(|queue| !queue.names.contains(name))
+        queue.is_some_and(|queue| !queue.names.contains_key(name))
     }
 
     fn tell(&mut self, path: &str, event_type: EventType) {
@@ -292,6 +315,19 @@ mod tests {
         assert!(told.len() == 1 && told[0].0 == -1 && told[0].2.ends_with(first.as_bytes()));
         let late = ask(&queues, &by, OpCode::GetData, &look(first, true)).unwrap();
         assert_eq!(late[0].1, ErrorCode::NoNode.code());
+
+        // Whoever waits for a session that ends hears of it.
+        let second = "/q/lock-0000000001";
+        let waiting = Arc::<Told>::default();
+        ask(&queues, &waiting, OpCode::Create, &join).unwrap();
+        ask(&queues, &waiting, OpCode::GetData, &look(second, true)).unwrap();
+        queues.end(&by);
+        let mut told = Vec::new();
+        waiting.take(&mut told);
+        assert!(frames(&told)[0].2.ends_with(second.as_bytes()));
+        let names = ask(&queues, &by, OpCode::GetChildren, &look("/q", false)).unwrap();
+        assert!(names[0].2.ends_with(b"lock-0000000002"));
+        assert_eq!(names[0].2.len(), 4 + 4 + 15);
     }
 
     #[test]
