@@ -59,6 +59,13 @@ function facts(pairs) {
   );
 }
 
+/** How often the data of this member was not the data that its leader announced. */
+function mismatches(now) {
+  const found = now.digest_mismatches_count;
+  if (!found) return count(found ?? 0);
+  return h("span", { class: "level-warn" }, `${count(found)}: this member and a leader hold different data, see the log`);
+}
+
 /** What the admin commands of this member say of the ensemble. */
 async function look() {
   const [stats, zab, voters, leader, observers] = await Promise.allSettled(
@@ -184,6 +191,7 @@ export function overview(place) {
           ["Sessions", count(now.global_sessions)],
           ["p99 of reads", `${count(now.p99_readlatency)} ms`],
           ["p99 of writes", `${count(now.p99_updatelatency)} ms`],
+          ["Digest mismatches", mismatches(now)],
           ["Propagation p99", `${count(now.p99_propagation_latency)} ms`],
         ]),
       );

@@ -204,6 +204,27 @@ impl Txn {
         }
     }
 
+    /// The path that the transaction changes; `None` if it changes no path, or several.
+    pub fn path(&self) -> Option<&Str> {
+        match self {
+            Self::Create(txn) | Self::CreateV0(txn) | Self::Create2(txn) => Some(&txn.path),
+            Self::CreateContainer(txn) => Some(&txn.path),
+            Self::CreateTtl(txn) => Some(&txn.path),
+            Self::Delete { path } | Self::DeleteContainer { path } => Some(path),
+            Self::SetData(txn) | Self::Reconfig(txn) => Some(&txn.path),
+            Self::SetAcl(txn) => Some(&txn.path),
+            _ => None,
+        }
+    }
+
+    /// The path that the transaction changes; the first path of a multi.
+    pub fn first_path(&self) -> Option<&Str> {
+        match self {
+            Self::Multi(parts) => parts.iter().find_map(Self::path),
+            one => one.path(),
+        }
+    }
+
     fn decode(op: i32, input: &mut Reader) -> Result<Self, DecodeError> {
         let Some(known) = OpCode::from_i32(op) else {
             return Err(unknown_type(op));

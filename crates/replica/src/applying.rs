@@ -83,6 +83,9 @@ impl<H: Host> Replica<H> {
         if mutant::is(Mutant::WatchAfterReply) {
             std::mem::swap(&mut held_back, &mut self.events);
         }
+        if is_committed {
+            self.digests.compare(tree, record, turn);
+        }
         match record.txn {
             Txn::CloseSession { .. } => {
                 turn.state.sessions().remove(session);

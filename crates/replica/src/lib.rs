@@ -33,6 +33,7 @@
 mod applying;
 pub mod connection;
 mod containers;
+mod digests;
 mod effect;
 mod electing;
 pub mod elections;

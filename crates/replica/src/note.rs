@@ -90,6 +90,12 @@ pub enum Note<'a> {
     },
     /// This learner leaves its leader, for this reason.
     LeaderLeft(&'a Fault),
+    /// After this committed transaction the digest of the tree is not the one that the transaction
+    /// carries.
+    DigestMismatch {
+        /// Which transaction.
+        zxid: Zxid,
+    },
     /// A session expires.
     SessionExpires,
 }

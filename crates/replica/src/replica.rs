@@ -8,6 +8,7 @@ use tree::{Event, Overlay};
 use zab::Record;
 
 use crate::containers::ContainerCheck;
+use crate::digests::Digests;
 use crate::effect::{Port, Service};
 use crate::electorate::ElectorateError;
 use crate::expiry::Expiry;
@@ -67,6 +68,8 @@ pub struct Replica<H: Host> {
     pub(crate) events: Vec<Event>,
     /// The record that is being encoded; emptied and used again.
     pub(crate) scratch: Vec<u8>,
+    /// The comparison of the tree with what transactions say.
+    pub(crate) digests: Digests,
     pub(crate) expiry: Expiry,
     pub(crate) containers: ContainerCheck,
     /// Epoch files being written.
@@ -122,6 +125,7 @@ impl<H: Host> Replica<H> {
             long_requests: LongRequests::default(),
             events: Vec::new(),
             scratch: Vec::new(),
+            digests: Digests::default(),
             expiry: Expiry::default(),
             containers: ContainerCheck::new(settings.containers, now.ms),
             saves_pending: 0,

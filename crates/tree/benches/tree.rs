@@ -16,6 +16,7 @@ use common::host::{self, Host};
 use divan::counter::ItemsCount;
 use divan::{Bencher, black_box};
 use proto::request::{ReadRequest, SetDataRequest, WriteRequest, flags};
+use proto::txn::TxnDigest;
 use tree::{Caller, TreeSettings, WatcherId};
 
 const NODES: usize = 100_000;
@@ -95,6 +96,20 @@ fn create_100_bytes(bencher: Bencher<'_, '_>) {
     bench_writes(bencher, || {
         next += 1;
         create(next)
+    });
+}
+
+/// The comparison of the tree's digest with the digest of each committed transaction: what it adds to
+/// [`set_100_bytes`].
+#[divan::bench]
+fn compare_digests(bencher: Bencher<'_, '_>) {
+    let mut host = filled();
+    let mut record = host.propose(&set(0));
+    host.commit();
+    record.digest = Some(TxnDigest::new(host.tree.digest()));
+    bencher.counter(ItemsCount::new(BATCH)).bench_local(|| {
+        let compare = |_| black_box(&host.tree).digest_mismatch(black_box(&record));
+        assert!((0..BATCH).find_map(compare).is_none());
     });
 }
 

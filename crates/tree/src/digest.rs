@@ -8,9 +8,10 @@
 
 use std::collections::VecDeque;
 
+use proto::txn::{TxnDigest, TxnRecord};
 use proto::{StatPersisted, Zxid};
 
-use crate::path;
+use crate::{Tree, path};
 
 /// Zxids between two entries of the history.
 const HISTORY_STEP: i64 = 128;
@@ -57,6 +58,32 @@ fn stat_bytes(stat: &StatPersisted) -> [u8; STAT_BYTES] {
     }
     bytes[52..].copy_from_slice(&stat.ephemeral_owner.to_be_bytes());
     bytes
+}
+
+/// The digest that a transaction carries, and the digest of the tree after it, which differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DigestMismatch {
+    /// Digest in the transaction.
+    pub recorded: u64,
+    /// Digest of the tree.
+    pub computed: u64,
+}
+
+impl Tree {
+    /// Compares the digest that a transaction carries with the digest of this tree, to which that
+    /// transaction was applied last. `None` if they are equal or cannot be compared: the transaction has
+    /// no digest or one of another version, or digests are off. Source: DataTree.compareDigest.
+    pub fn digest_mismatch(&self, record: &TxnRecord) -> Option<DigestMismatch> {
+        let recorded = record.digest?;
+        let computed = self.digest();
+        let differs = recorded.digest != computed.cast_signed()
+            && recorded.version == TxnDigest::VERSION
+            && self.settings.digest_enabled;
+        differs.then_some(DigestMismatch {
+            recorded: recorded.digest.cast_unsigned(),
+            computed,
+        })
+    }
 }
 
 /// Digests at every 128th zxid, for the `hash` command.

@@ -66,6 +66,7 @@ mod tree;
 mod watch;
 
 pub use apply::Outcome;
+pub use digest::DigestMismatch;
 pub use load::{LoadError, TreeLoader};
 pub use prepare::{Overlay, PrepareContext, SessionKind};
 pub use quota::QuotaReport;

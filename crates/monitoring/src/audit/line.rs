@@ -67,7 +67,7 @@ pub fn lines_of(
     // What was refused has the path of the request, what happened that of the znode.
     let path = match is_refused {
         true => path.as_ref(),
-        false => path_of(txn),
+        false => txn.path(),
     };
     lines.push(line(caller, operation, path, mode, acl, failed));
 }
@@ -103,7 +103,7 @@ fn of_multi(
         return lines.push(failure_of_multi(caller));
     }
     for txn in txns {
-        let path = path_of(txn);
+        let path = txn.path();
         let (operation, mode) = match txn {
             Txn::Create(_)
             | Txn::CreateV0(_)
@@ -120,19 +120,6 @@ fn of_multi(
 
 fn failure_of_multi(caller: &Caller) -> Line {
     line(caller, "multiOperation", None, None, None, true)
-}
-
-/// The path that a transaction changed; `None` if there is none, or several.
-pub fn path_of(txn: &Txn) -> Option<&Str> {
-    match txn {
-        Txn::Create(txn) | Txn::CreateV0(txn) | Txn::Create2(txn) => Some(&txn.path),
-        Txn::CreateContainer(txn) => Some(&txn.path),
-        Txn::CreateTtl(txn) => Some(&txn.path),
-        Txn::Delete { path } | Txn::DeleteContainer { path } => Some(path),
-        Txn::SetData(txn) | Txn::Reconfig(txn) => Some(&txn.path),
-        Txn::SetAcl(txn) => Some(&txn.path),
-        _ => None,
-    }
 }
 
 /// The lines of a session's end: one for each of its ephemerals. Source: DataTree.deleteNodes.

@@ -15,8 +15,7 @@ mod line;
 
 pub use asked::Asked;
 pub use line::{
-    Caller, Level, Line, line_of_undecodable, lines_of, lines_of_close, path_of, server_start,
-    server_stop,
+    Caller, Level, Line, line_of_undecodable, lines_of, lines_of_close, server_start, server_stop,
 };
 
 /// The logger's name, as the pattern `%c{2}` shortens it.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "tests fail by panicking")]
 
 mod alone;
+mod digests;
 mod ensemble;
 mod handshake;
 mod leading;

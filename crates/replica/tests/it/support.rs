@@ -70,6 +70,8 @@ pub(crate) struct Book {
     /// Events that clients may hear of.
     pub(crate) events: usize,
     pub(crate) syncs: Vec<Ticket>,
+    /// Transactions whose digest is not the digest of the tree.
+    pub(crate) mismatches: Vec<Zxid>,
 }
 
 impl Host for Book {
@@ -97,7 +99,11 @@ impl Host for Book {
 
     fn tree_released(&mut self) {}
 
-    fn note(&mut self, _note: Note<'_>) {}
+    fn note(&mut self, note: Note<'_>) {
+        if let Note::DigestMismatch { zxid } = note {
+            self.mismatches.push(zxid);
+        }
+    }
 }
 
 /// A replica on its host.

@@ -180,6 +180,7 @@ impl Measures {
             Note::LeadingBegins => self.role.begin_leading(),
             Note::SupporterLost => metrics.quit_leading_due_to_disloyal_voter.inc(),
             Note::Elected { took_ms } => metrics.election_time.record(took_ms),
+            Note::DigestMismatch { .. } => metrics.digest_mismatches_count.inc(),
             Note::SessionExpires => metrics.stale_sessions_expired.inc(),
         }
     }

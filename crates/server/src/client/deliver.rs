@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use hosting::{Answered, Connected, Delivering, ToAnswer, answer_sync, deliver};
-use monitoring::audit::path_of;
 use monitoring::traces::{TracedRequest, WriteTrace};
-use proto::txn::{Txn, TxnHeader};
+use proto::txn::TxnHeader;
 use replica::connection::WriteAnswer;
 use replica::{Applied, LargeBytes, Service};
 use tree::{Event, Tree};
@@ -300,15 +299,6 @@ impl Answering<'_> {
     }
 }
 
-/// The path that a transaction changed; of several, the first.
-fn first_path(txn: &Txn) -> Option<&str> {
-    let path = match txn {
-        Txn::Multi(parts) => parts.iter().find_map(path_of),
-        one => path_of(one),
-    };
-    path.map(|path| &**path)
-}
-
 /// Keeps a write that took long.
 fn note_if_slow(served: Served<'_>, applied: &Applied<'_>, answer: &WriteAnswer) {
     let WriteAnswer::Replied { asked, .. } = answer else {
@@ -317,7 +307,8 @@ fn note_if_slow(served: Served<'_>, applied: &Applied<'_>, answer: &WriteAnswer)
     let took_ms = served.now_ms.saturating_sub(asked.received_ms);
     if served.clients.slow.is_slow(took_ms) {
         let record = applied.record;
-        served.note_slow(*asked, record.header.zxid, first_path(&record.txn));
+        let path = record.txn.first_path().map(|path| &**path);
+        served.note_slow(*asked, record.header.zxid, path);
     }
 }
 
@@ -335,7 +326,7 @@ fn traced_request(
     traces.picks(record.header.zxid).then(|| TracedRequest {
         received_ns: clock::wall_ns_at(asked.received_ms),
         op: asked.op,
-        path: first_path(&record.txn).map(str::to_owned),
+        path: record.txn.first_path().map(|path| path.to_string()),
         peer: served.connection.peer,
         xid: asked.xid,
     })
