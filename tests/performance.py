@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures Zoarium against Apache ZooKeeper 3.9.5 and prints the tables of docs/PERFORMANCE.md.
 
-    cargo build --release && cargo test -p tests --test foreign java   # brings the jars
+    cargo build --profile dist && cargo test -p tests --test foreign java   # brings the jars
     python3 tests/performance.py [--seconds 5] [--rounds 3] [--znodes 1000000]
 
 Both servers run on this machine at the same time, on loopback, with the same zoo.cfg; `zoarium
@@ -24,7 +24,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target"))
-ZOARIUM = os.path.join(TARGET, "release", "zoarium")
+ZOARIUM = os.path.join(TARGET, "dist", "zoarium")
 JARS = os.path.join(TARGET, "foreign", "apache", "*")
 # Share of the processors' time above which a measurement says more of the host than of the servers.
 STOLEN_MAX = 0.04
@@ -40,7 +40,7 @@ def say(*words):
 
 def prepare():
     """Builds what is measured and has the jars brought, unless they are there."""
-    for name, command in ((ZOARIUM, "cargo build --release"),
+    for name, command in ((ZOARIUM, "cargo build --profile dist"),
                           (os.path.dirname(JARS), "cargo test -p tests --test foreign java")):
         if not os.path.exists(name):
             say(command)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures ensembles of Zoarium against Apache ZooKeeper 3.9.5, for docs/PERFORMANCE.md.
 
-    cargo build --release && cargo test -p tests --test foreign java   # brings the jars
+    cargo build --profile dist && cargo test -p tests --test foreign java   # brings the jars
     python3 tests/performance_ensemble.py [--seconds 5] [--rounds 3] [--trials 5] [--znodes 1000000]
 
 Both ensembles run on this machine at the same time, on loopback, three servers each with the same

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures how costs grow, for Zoarium and Apache ZooKeeper 3.9.5, and draws docs/figures/growth.
 
-    cargo build --release && cargo test -p tests --test foreign java   # brings the jars
+    cargo build --profile dist && cargo test -p tests --test foreign java   # brings the jars
     python3 tests/performance_growth.py DIR [--seconds 2] [--rounds 2] [--znodes 10000000] [--only lone]
 
 `zoarium bench growth` does the work; this starts the servers for it: one of each kind for the axes of

@@ -178,7 +178,7 @@ def main():
     a = p.parse_args()
     print("Load of the machine before: %s" % " ".join("%.1f" % part for part in os.getloadavg()))
     if not os.path.exists(ZOARIUM):
-        subprocess.run(["cargo", "build", "--release"], cwd=ROOT, check=True, stdout=sys.stderr)
+        subprocess.run(["cargo", "build", "--profile", "dist"], cwd=ROOT, check=True, stdout=sys.stderr)
     with tempfile.TemporaryDirectory(dir=TARGET) as home:
         off, on = (Recorded(os.path.join(home, name), name == "on") for name in ("off", "on"))
         off.start()

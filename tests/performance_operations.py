@@ -159,7 +159,7 @@ def main():
     a = p.parse_args()
     print("Load of the machine before: %s\n" % " ".join("%.1f" % part for part in os.getloadavg()))
     if not os.path.exists(ZOARIUM):
-        subprocess.run(["cargo", "build", "--release"], cwd=ROOT, check=True, stdout=sys.stderr)
+        subprocess.run(["cargo", "build", "--profile", "dist"], cwd=ROOT, check=True, stdout=sys.stderr)
     with tempfile.TemporaryDirectory(dir=TARGET) as home:
         server = Operated(os.path.join(home, "zoarium"))
         server.start()

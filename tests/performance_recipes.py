@@ -20,7 +20,7 @@ import time
 from performance import JARS, ROOT, TARGET, ZOARIUM, Server, bench, row, say
 
 FOREIGN = os.path.join(ROOT, "tests", "foreign")
-OURS = os.path.join(TARGET, "release", "examples", "hand_over")
+OURS = os.path.join(TARGET, "dist", "examples", "hand_over")
 PYTHON = os.path.join(TARGET, "foreign", "kazoo", "bin", "python")
 GOAL = 1.5
 DROPPED = "ours, guards dropped"
@@ -32,8 +32,8 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 def prepare():
     """Builds what is measured and has the others' libraries brought, unless they are there."""
-    for name, command in ((ZOARIUM, "cargo build --release"),
-                          (OURS, "cargo build --release -p zoarium-recipes --example hand_over"),
+    for name, command in ((ZOARIUM, "cargo build --profile dist"),
+                          (OURS, "cargo build --profile dist -p zoarium-recipes --example hand_over"),
                           (PYTHON, "cargo test -p zoarium-recipes --test it foreign"),
                           (os.path.dirname(JARS), "cargo test -p zoarium-recipes --test it foreign")):
         if not os.path.exists(name):

@@ -4,8 +4,8 @@
 #
 #   conf/deb/build.sh EXECUTABLE VERSION OUTPUT.deb
 #
-# The executable should be a release build that runs here: it makes its manual pages and completions. Needs dpkg-deb,
-# which every Debian has, and strip.
+# The executable should be built with the profile `dist` and run here: it writes its manual pages and completions. The
+# script needs dpkg-deb, which every Debian has, and strip.
 
 set -euo pipefail
 

@@ -1,4 +1,4 @@
-//! Tells the version text which commit was built and when.
+//! Passes the commit, the time and Cargo's profile of the build to the version text.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,6 +9,7 @@ const UNKNOWN_COMMIT: &str = "0000000000000000000000000000000000000000";
 fn main() {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=SOURCE_DATE_EPOCH");
+    println!("cargo:rustc-env=ZOARIUM_PROFILE={}", profile());
     // Only a release has to name the right commit: a developer's build is not made again for
     // every commit.
     if std::env::var("PROFILE").is_ok_and(|profile| profile == "release") {
@@ -31,6 +32,18 @@ fn main() {
         .and_then(|text| text.parse().ok())
         .unwrap_or_else(|| jiff::Timestamp::now().as_second());
     println!("cargo:rustc-env=ZOARIUM_BUILT={}", utc_minute(seconds));
+}
+
+/// Cargo's profile. The variable `PROFILE` has only `debug` and `release`, but the output directory is
+/// `<target>/<profile>/build/<package>/out`, where `debug` stands for the profile `dev`.
+fn profile() -> String {
+    let out = std::env::var_os("OUT_DIR").unwrap_or_default();
+    let directory = Path::new(&out).ancestors().nth(3).and_then(Path::file_name);
+    match directory.and_then(|name| name.to_str()) {
+        Some("debug") => "dev".to_owned(),
+        Some(profile) => profile.to_owned(),
+        None => "unknown".to_owned(),
+    }
 }
 
 /// What git prints, or `None` without git or outside a repository.

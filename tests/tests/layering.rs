@@ -15,7 +15,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("proto", &["jute"]),
     ("tree", &["jute", "proto"]),
     ("session", &["jute", "proto"]),
-    ("executor", &[]),
     ("election", &["proto"]),
     ("zab", &["proto"]),
     ("config", &["proto"]),
@@ -59,7 +58,6 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "console",
             "replica",
             "hosting",
-            "executor",
         ],
     ),
     (

@@ -86,8 +86,12 @@ pub(crate) struct Ratios {
     pub(crate) throughput: f64,
     /// The middle one of the rounds' ratios: what one disturbed round cannot move.
     pub(crate) throughput_median: f64,
+    /// 95 % confidence interval of the throughput's ratio; `None` for a single round.
+    pub(crate) throughput_interval: Option<(f64, f64)>,
     pub(crate) p50: f64,
     pub(crate) p99: f64,
+    /// Median of the rounds' ratios.
+    pub(crate) p999_median: f64,
     pub(crate) server_cpu: Option<f64>,
     pub(crate) memory: Option<f64>,
 }
@@ -99,21 +103,23 @@ impl Ratios {
             let of = |stats: &Stats| stats.percentile(percent).as_secs_f64();
             ratio(of(&stats_1), of(&stats_2))
         };
-        let mut rounds: Vec<f64> = first
-            .rounds
-            .iter()
-            .zip(&second.rounds)
-            .map(|(one, two)| ratio(one.ops_per_second(), two.ops_per_second()))
-            .collect();
+        let by_round = |of: fn(&Round) -> f64| -> Vec<f64> {
+            let pairs = first.rounds.iter().zip(&second.rounds);
+            pairs.map(|(one, two)| ratio(of(one), of(two))).collect()
+        };
+        let mut rounds = by_round(Round::ops_per_second);
+        let mut tails = by_round(|round| round.stats.percentile(99.9).as_secs_f64());
         let cpu = first
             .server_cpu_per_million()
             .zip(second.server_cpu_per_million());
         let memory = first.memory().zip(second.memory());
         Self {
             throughput: ratio(first.ops_per_second(), second.ops_per_second()),
+            throughput_interval: interval(&rounds),
             throughput_median: median(&mut rounds),
             p50: percentile(50.0),
             p99: percentile(99.0),
+            p999_median: median(&mut tails),
             server_cpu: cpu.map(|(one, two)| ratio(one, two)),
             memory: memory.map(|(one, two)| ratio(one.resident as f64, two.resident as f64)),
         }
@@ -133,6 +139,30 @@ pub(crate) fn median(values: &mut [f64]) -> f64 {
         count if count % 2 == 1 => at(count / 2),
         count => (at(count / 2 - 1) + at(count / 2)) / 2.0,
     }
+}
+
+/// Student's t for a two-sided 95 % interval, from 1 degree of freedom on. Further ones use the last.
+const STUDENT_T: [f64; 20] = [
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
+    2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+];
+
+/// The 95 % confidence interval of the geometric mean of `ratios`, from Student's distribution of their
+/// logarithms. `None` for fewer than two ratios, and if one of them is not a positive number.
+fn interval(ratios: &[f64]) -> Option<(f64, f64)> {
+    let is_usable = |ratio: &f64| ratio.is_finite() && *ratio > 0.0;
+    if ratios.len() < 2 || !ratios.iter().all(is_usable) {
+        return None;
+    }
+    let freedom = ratios.len() - 1;
+    let count = ratios.len() as f64;
+    let logarithms: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
+    let mean = logarithms.iter().sum::<f64>() / count;
+    let squares = logarithms.iter().map(|value| (value - mean).powi(2));
+    let deviation = (squares.sum::<f64>() / freedom as f64).sqrt();
+    let student_t = STUDENT_T.get(freedom - 1).or(STUDENT_T.last())?;
+    let half = student_t * deviation / count.sqrt();
+    Some(((mean - half).exp(), (mean + half).exp()))
 }
 
 /// How often, and what happens around the measurements.
@@ -254,9 +284,29 @@ mod tests {
         let ratios = Ratios::of(&first, &second);
         assert_eq!((ratios.throughput, ratios.throughput_median), (3.0, 4.0));
         assert!((ratios.p99 - 0.25).abs() < 0.001);
+        assert!((ratios.p999_median - 0.25).abs() < 0.001);
+        let (low, high) = ratios.throughput_interval.unwrap();
+        assert!(low < 1.0 && high > 4.0, "{low} {high}");
         assert!((ratios.server_cpu.unwrap() - 1.0 / 3.0).abs() < 1e-9);
         assert_eq!(ratios.memory, Some(0.25));
         assert_eq!(first.growth_per(100), Some(f64::from(1 << 20)));
+    }
+
+    #[test]
+    fn an_interval_covers_what_the_rounds_differ_by() {
+        assert_eq!(interval(&[1.0]), None);
+        assert_eq!(interval(&[1.0, f64::NAN]), None);
+        assert_eq!(interval(&[1.0, 0.0]), None);
+        assert_eq!(
+            interval(&[2.0, 2.0, 2.0]).map(|(low, high)| (low.round(), high.round())),
+            Some((2.0, 2.0))
+        );
+        // The logarithms are -0.1, 0 and 0.1: their mean is 0, and half the interval is 4.303 * 0.1 / sqrt(3).
+        let (low, high) = interval(&[(-0.1f64).exp(), 1.0, 0.1f64.exp()]).unwrap();
+        let half = (4.303 * 0.1 / 3.0f64.sqrt()).exp();
+        assert!((high - half).abs() < 1e-9 && (low - 1.0 / half).abs() < 1e-9);
+        // More rounds than the table has entries.
+        assert!(interval(&[1.0; 40]).is_some());
     }
 
     #[test]

@@ -59,9 +59,9 @@ use self::template::Payload;
 use self::workload::{LoadPlan, Mix};
 
 /// Runs a benchmark. The exit code is 0 if every operation succeeded, 1 if some did not or the
-/// run could not be done.
-pub fn run(args: &BenchArgs) -> ExitCode {
-    match dispatch(&args.command) {
+/// run could not be done. `profile` is Cargo's profile of this program; the report of a suite names it.
+pub fn run(args: &BenchArgs, profile: &'static str) -> ExitCode {
+    match dispatch(&args.command, profile) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("zoarium bench: {error}");
@@ -70,7 +70,7 @@ pub fn run(args: &BenchArgs) -> ExitCode {
     }
 }
 
-fn dispatch(command: &BenchCommand) -> Result<ExitCode> {
+fn dispatch(command: &BenchCommand, profile: &'static str) -> Result<ExitCode> {
     let of_requests = |args, mix| load(args, Work::Requests, mix);
     match command {
         BenchCommand::Get(args) => of_requests(args, Mix::Get),
@@ -99,7 +99,7 @@ fn dispatch(command: &BenchCommand) -> Result<ExitCode> {
         BenchCommand::Clean(args) => clean(args),
         BenchCommand::Echo(args) => echo::run(args).map(|()| ExitCode::SUCCESS),
         BenchCommand::Fsync(args) => fsync(args),
-        BenchCommand::Suite(args) => suite::run(args),
+        BenchCommand::Suite(args) => suite::run(args, profile),
         BenchCommand::Growth(args) => growth::run(args),
     }
 }

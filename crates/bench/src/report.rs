@@ -126,7 +126,9 @@ impl Report<'_> {
                 "throughput": ratios.throughput,
                 "throughput_median_of_rounds": ratios.throughput_median,
                 "p50": ratios.p50,
+                "throughput_interval_95": ratios.throughput_interval.map(|(low, high)| [low, high]),
                 "p99": ratios.p99,
+                "p99.9_median_of_rounds": ratios.p999_median,
                 "cpu_per_op": ratios.server_cpu,
                 "resident": ratios.memory,
             });

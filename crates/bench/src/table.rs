@@ -34,3 +34,16 @@ pub(crate) fn percentile(side: Option<&Side>, percent: f64) -> String {
         |side| short(side.stats().percentile(percent)),
     )
 }
+
+/// The slowest operation of a side.
+pub(crate) fn worst(side: Option<&Side>) -> String {
+    side.map_or_else(|| "-".to_owned(), |side| short(side.stats().max()))
+}
+
+/// A confidence interval.
+pub(crate) fn interval(bounds: Option<(f64, f64)>) -> String {
+    bounds.map_or_else(
+        || "-".to_owned(),
+        |(low, high)| format!("{low:.2} to {high:.2}"),
+    )
+}

@@ -12,13 +12,18 @@ pub const FULL: &str = concat!(
     env!("ZOARIUM_BUILT")
 );
 
-/// What this program is itself: its own version, the commit and when it was made, and which release it speaks.
+/// Cargo's profile of this build: `dist` for packages and measurements, `release` for a quick start, `dev` for tests.
+pub const PROFILE: &str = env!("ZOARIUM_PROFILE");
+
+/// Version of Zoarium, commit, time and profile of the build, and the release of ZooKeeper that it is compatible with.
 pub const PRODUCT: &str = concat!(
     env!("CARGO_PKG_VERSION"),
     " (commit ",
     env!("ZOARIUM_COMMIT"),
     ", built on ",
     env!("ZOARIUM_BUILT"),
+    ", profile ",
+    env!("ZOARIUM_PROFILE"),
     ", speaks ZooKeeper 3.9.5)"
 );
 
@@ -31,7 +36,8 @@ mod tests {
         let (release, rest) = FULL.split_once('-').expect("release and commit");
         let (commit, _) = rest.split_once(',').expect("a commit");
         assert!(PRODUCT.contains(&format!("(commit {commit}, built on ")));
-        assert!(PRODUCT.ends_with(&format!("speaks ZooKeeper {release})")));
+        let end = format!(", profile {PROFILE}, speaks ZooKeeper {release})");
+        assert!(PRODUCT.ends_with(&end), "{PRODUCT}");
     }
 
     #[test]

@@ -75,6 +75,8 @@ struct Row {
 #[derive(Debug)]
 struct Suite<'a> {
     args: &'a SuiteArgs,
+    /// Cargo's profile of this program. A comparison of two builds needs the profile `dist` on both sides.
+    profile: &'static str,
     rows: Vec<Row>,
     events: Events,
     limits: Limits,
@@ -82,7 +84,7 @@ struct Suite<'a> {
 
 /// Runs the loads and prints the report. A load that cannot be run is a row that says why, and the
 /// others go on; the exit code is 1 then.
-pub(crate) fn run(args: &SuiteArgs) -> Result<ExitCode> {
+pub(crate) fn run(args: &SuiteArgs, profile: &'static str) -> Result<ExitCode> {
     let (loads, kinds) = chosen(&args.only)?;
     let mut fleet = Fleet::start(args)?;
     let args = &fleet.watched(args);
@@ -102,6 +104,7 @@ pub(crate) fn run(args: &SuiteArgs) -> Result<ExitCode> {
     limits.measure_syncs(args, &loads);
     let suite = Suite {
         args,
+        profile,
         rows,
         events,
         limits,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::super::compare::{Ratios, Side};
 use super::super::report::{FsyncFigures, Report, fsync_json};
-use super::super::table::{head, line, number, percentile, seconds};
+use super::super::table::{head, interval, line, number, percentile, seconds, worst};
 use super::super::workload::Mix;
 use super::events::Event;
 use super::{Row, Suite};
@@ -104,6 +104,7 @@ impl Suite<'_> {
         let left_out = self.events.left_out.iter();
         let left_out = left_out.map(|kind| json!({ "event": kind.name(), "needs": kind.needs() }));
         json!({
+            "generator_profile": self.profile,
             "server": self.args.servers.server,
             "versus": self.args.servers.versus,
             "connections": self.args.servers.access.description(),
@@ -130,7 +131,8 @@ impl Suite<'_> {
         }
         let _ = writeln!(
             out,
-            "\nTurns: {}, each of {} s after {} s of warmup; connections: {}.\n",
+            "\nGenerator: built with the profile {}. Turns: {}, each of {} s after {} s of warmup; connections: {}.\n",
+            self.profile,
             args.turns.rounds,
             args.turns.duration.as_secs_f64(),
             args.turns.warmup.as_secs_f64(),
@@ -154,27 +156,33 @@ impl Suite<'_> {
         if self.rows.is_empty() {
             return;
         }
-        let mut columns = vec!["load", "ops/s", "p50", "p99", "CPU s/Mop"];
+        let of_a_side = ["ops/s", "p50", "p99", "p99.9", "worst", "CPU s/Mop"];
+        let mut columns = vec!["load"];
+        columns.extend(of_a_side);
         if self.is_comparison() {
-            columns.extend(["versus ops/s", "p99", "CPU s/Mop"]);
-            columns.extend(["ratio", "p99 ratio", "CPU ratio"]);
+            columns.push("versus ops/s");
+            columns.extend(&of_a_side[1..]);
+            columns.extend([
+                "ratio",
+                "95 % interval",
+                "p99 ratio",
+                "p99.9 ratio",
+                "CPU ratio",
+            ]);
         }
         head(out, &columns);
         for row in &self.rows {
             let mut cells = vec![row.load.name.to_owned()];
-            let side = row.side(0);
-            cells.push(number(side.map(Side::ops_per_second), 0));
-            cells.push(percentile(side, 50.0));
-            cells.push(percentile(side, 99.0));
-            cells.push(number(side.and_then(Side::server_cpu_per_million), 2));
+            cells.extend(side_cells(row.side(0)));
             if self.is_comparison() {
-                let side = row.side(1);
-                cells.push(number(side.map(Side::ops_per_second), 0));
-                cells.push(percentile(side, 99.0));
-                cells.push(number(side.and_then(Side::server_cpu_per_million), 2));
+                cells.extend(side_cells(row.side(1)));
                 let ratios = row.ratios();
                 cells.push(number(ratios.map(|ratios| ratios.throughput_median), 2));
+                cells.push(interval(
+                    ratios.and_then(|ratios| ratios.throughput_interval),
+                ));
                 cells.push(number(ratios.map(|ratios| ratios.p99), 2));
+                cells.push(number(ratios.map(|ratios| ratios.p999_median), 2));
                 cells.push(number(ratios.and_then(|ratios| ratios.server_cpu), 2));
             }
             line(out, &cells);
@@ -281,6 +289,18 @@ impl Suite<'_> {
             line(out, &cells);
         }
     }
+}
+
+/// The figures of one side in the table of loads.
+fn side_cells(side: Option<&Side>) -> [String; 6] {
+    [
+        number(side.map(Side::ops_per_second), 0),
+        percentile(side, 50.0),
+        percentile(side, 99.0),
+        percentile(side, 99.9),
+        worst(side),
+        number(side.and_then(Side::server_cpu_per_million), 2),
+    ]
 }
 
 const MIB: f64 = 1024.0 * 1024.0;

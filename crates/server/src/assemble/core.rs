@@ -1,4 +1,4 @@
-//! What the replica runs on: a thread, or that of whoever brings it a message, see [`executor`].
+//! What the replica runs on: a thread, or that of whoever brings it a message, see [`super::attended`].
 //!
 //! It takes messages in turns: requests first, all that wait under one hold of the tree, then what
 //! happened elsewhere.
@@ -6,10 +6,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use executor::{Channel, Executor, Machine, Queue as _};
+use crossbeam_channel::Receiver;
 use hosting::carry_out_effect;
 use replica::{ClientRequest, Effect, ElectorateError, Input, Now, Replica, Start, Turn};
 
+use super::attended::{Attended, Worker};
 use super::host::ServerHost;
 use super::inbox::ToCore;
 use crate::client::clients::Clients;
@@ -22,7 +23,7 @@ pub(crate) struct CoreThread {
     replica: Replica<ServerHost>,
     host: ServerHost,
     clients: Arc<Clients>,
-    inbox: Channel<ToCore>,
+    inbox: Receiver<ToCore>,
     /// Requests of this turn, and when each batch of them came in.
     requests: Vec<ClientRequest>,
     received_ms: Vec<u64>,
@@ -31,25 +32,26 @@ pub(crate) struct CoreThread {
 }
 
 /// The way to the core.
-pub(crate) type CoreHandle = Arc<Executor<CoreThread>>;
+pub(crate) type CoreHandle = Arc<Attended<CoreThread>>;
 
 /// What a core begins with.
 pub(crate) struct CoreStart {
     pub(crate) clients: Arc<Clients>,
-    pub(crate) inbox: Channel<ToCore>,
+    pub(crate) inbox: Receiver<ToCore>,
     pub(crate) host: ServerHost,
     pub(crate) replica: Start,
 }
 
-impl Machine for CoreThread {
+impl Worker for CoreThread {
     type Message = ToCore;
-    type Deferred = Errand;
+    type Errand = Errand;
 
-    fn turn(&mut self, is_inline: bool) {
+    fn turn(&mut self, is_elsewhere: bool) {
         // A leader leaves its log to the log thread: it goes on by its followers' disks.
-        let may_run_errand = is_inline && self.host.disk.is_lone() && !self.replica.is_ordering();
+        let may_run_errand =
+            is_elsewhere && self.host.disk.is_lone() && !self.replica.is_ordering();
         self.host.disk.set_may_run_errand(may_run_errand);
-        if let Some(first) = self.inbox.pop() {
+        if let Ok(first) = self.inbox.try_recv() {
             self.take_turn(first);
         }
         let now_ms = clock::session_ms();
@@ -60,18 +62,18 @@ impl Machine for CoreThread {
         self.host.disk.offer(now_ms);
     }
 
-    fn take_deferred(&mut self) -> Option<Errand> {
+    fn take_errand(&mut self) -> Option<Errand> {
         let errand = self.host.disk.take_errand();
         self.host.disk.offer(clock::session_ms());
         errand
     }
 
-    fn run_deferred(errand: Errand, send: impl FnOnce(ToCore)) {
-        errand.run(|input| send(ToCore::Input(input)));
+    fn run_errand(errand: Errand, tell: impl FnOnce(ToCore)) {
+        errand.run(|input| tell(ToCore::Input(input)));
     }
 
     /// Told to end, and everything proposed is applied; or the disk has failed.
-    fn has_ended(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.replica.is_over()
     }
 
@@ -85,7 +87,7 @@ impl Machine for CoreThread {
 
     /// A lone writer waits for each of its writes. Where there are many, the core has a thread to itself: those
     /// of connections have enough to do.
-    fn allows_inline(&self) -> bool {
+    fn may_be_attended(&self) -> bool {
         self.host.disk.is_lone()
     }
 }
@@ -130,7 +132,7 @@ impl CoreThread {
             if self.requests.len() + self.events.len() >= limits::PREPARE_GROUP_MAX {
                 break;
             }
-            next = self.inbox.pop();
+            next = self.inbox.try_recv().ok();
         }
         if !self.requests.is_empty() {
             self.note_what_follows();

@@ -152,9 +152,22 @@ fn a_suite_is_one_report_in_markdown_and_json() {
     for line in &tables[2..6] {
         let cells: Vec<&str> = line.trim_matches('|').split('|').map(str::trim).collect();
         let figures = cells.iter().filter(|cell| **cell != "-").count();
-        assert_eq!((cells.len(), figures), (11, 8), "{line}");
+        assert_eq!((cells.len(), figures), (18, 15), "{line}");
     }
+    let profile = stdout(&zoarium(["--version"]));
+    let profile = profile
+        .split("profile ")
+        .nth(1)
+        .unwrap()
+        .split(',')
+        .next()
+        .unwrap();
+    assert!(
+        text.contains(&format!("built with the profile {profile}.")),
+        "{text}"
+    );
     let json: Value = serde_json::from_str(&read("report.json")).unwrap();
+    assert_eq!(json["generator_profile"], profile);
     let loads = json["loads"].as_array().unwrap();
     assert_eq!(loads.len(), 4);
     for load in loads {
