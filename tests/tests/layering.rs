@@ -22,7 +22,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("storage", &["jute", "proto"]),
     ("recovery", &["jute", "proto", "tree", "storage"]),
     // For tests only: every crate's tests may import it.
-    ("testkit", &["storage"]),
+    ("testkit", &["jute", "storage"]),
     ("history", &["jute", "proto"]),
     ("monitoring", &["jute", "proto", "tree", "config"]),
     ("client", &["jute", "proto", "transport"]),

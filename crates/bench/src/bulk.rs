@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use client::frame::split_reply;
 use client::{LossReason, RawConnection, XidOrNothing};
-use jute::{Decode, Limits, Reader, Str};
+use jute::{Decode, Reader, Str};
 use proto::response::NamesResponse;
 use proto::{ErrorCode, Xid};
 
@@ -127,8 +127,7 @@ impl<'a> Bulk<'a> {
         let Some(body) = reply else {
             return Ok(None);
         };
-        let limits = Limits::from_max_buffer(body.len(), 0);
-        let names = NamesResponse::decode(&mut Reader::with_limits(body, limits));
+        let names = NamesResponse::decode(&mut Reader::new(body));
         let names = names.map_err(|source| {
             let what_reply = "reply";
             lost(

@@ -16,6 +16,6 @@ pub(crate) fn settings() -> Arc<TreeSettings> {
         extended_types: true,
         enforce_quota: true,
         reconfig_enabled: true,
-        ..TreeSettings::default()
+        ..TreeSettings::new(testkit::LIMITS)
     })
 }

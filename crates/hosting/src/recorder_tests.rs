@@ -2,7 +2,7 @@ use jute::Encode;
 use proto::txn::{Txn, TxnHeader};
 use recovery::{SnapshotSettings, write_snapshot};
 use storage::{Compression, LogSettings, LogWriter, OpenOptions, RealDisk, note_seam};
-use tree::{Tree, Watches};
+use tree::{Tree, TreeSettings, Watches};
 
 use super::*;
 
@@ -93,7 +93,7 @@ impl Site {
         let dir = tempfile::tempdir().unwrap();
         let options = OpenOptions::default();
         let dirs = DataDirs::open(&RealDisk, dir.path(), dir.path(), options).unwrap();
-        let recorder = Recorder::new(Arc::new(RealDisk), dirs.clone(), Limits::default());
+        let recorder = Recorder::new(Arc::new(RealDisk), dirs.clone(), testkit::LIMITS);
         Self {
             dirs,
             recorder,
@@ -103,7 +103,11 @@ impl Site {
 
     /// A file of the log with these transactions.
     fn log(&self, zxids: &[i64]) {
-        let mut log = LogWriter::new(Arc::new(RealDisk), &self.dirs, LogSettings::default());
+        let mut log = LogWriter::new(
+            Arc::new(RealDisk),
+            &self.dirs,
+            LogSettings::new(testkit::LIMITS),
+        );
         for zxid in zxids.iter().copied().map(Zxid) {
             log.append(zxid, &record(zxid).to_bytes()).unwrap();
         }
@@ -112,7 +116,8 @@ impl Site {
 
     /// A snapshot of this transaction.
     fn snapshot(&self, zxid: i64) {
-        let mut tree = Tree::new(Arc::default());
+        let settings = Arc::new(TreeSettings::new(testkit::LIMITS));
+        let mut tree = Tree::new(settings);
         tree.apply(
             &record(Zxid(zxid)),
             &mut Watches::default(),

@@ -164,9 +164,9 @@ mod tests {
             dirs: DataDirs::open(&*disk, dir, dir, options).unwrap(),
             disk,
             history: HistorySettings {
-                log: LogSettings::default(),
-                recovery: RecoverySettings::default(),
-                tree: Arc::default(),
+                log: LogSettings::new(testkit::LIMITS),
+                recovery: RecoverySettings::new(testkit::LIMITS),
+                tree: Arc::new(TreeSettings::new(testkit::LIMITS)),
             },
             snapshots: SnapshotSettings {
                 compression: Compression::None,

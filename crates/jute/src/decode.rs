@@ -83,7 +83,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::Encode;
+    use crate::{Encode, Limits};
 
     #[test]
     fn a_huge_count_reserves_no_more_than_the_bytes_could_hold() {
@@ -110,16 +110,24 @@ mod tests {
 
     #[test]
     fn lengths_are_checked_before_the_bytes_are_taken() {
-        let read = |len: i32| Option::<Bytes>::decode(&mut Reader::new(len.to_bytes()));
+        let limits = Limits::from_max_buffer(2000, 1024);
+        let read =
+            |len: i32| Option::<Bytes>::decode(&mut Reader::with_limits(len.to_bytes(), limits));
         assert_eq!(read(-1), Ok(None));
         assert!(matches!(read(-2), Err(DecodeError::Length { len: -2, .. })));
+        assert!(matches!(read(3025), Err(DecodeError::Length { .. })));
+        assert!(matches!(read(3024), Err(DecodeError::Truncated { .. })));
+    }
+
+    #[test]
+    fn a_reader_without_limits_accepts_what_the_bytes_hold() {
+        let field = Bytes::from(vec![7; 3 << 20]);
+        let read = |bytes: Bytes| Bytes::decode(&mut Reader::new(bytes));
+        assert_eq!(read(field.to_bytes()), Ok(field));
+        let claimed = 5_i32.to_bytes();
         assert!(matches!(
-            read(2 * 0xf_ffff + 1),
-            Err(DecodeError::Length { .. })
-        ));
-        assert!(matches!(
-            read(2 * 0xf_ffff),
-            Err(DecodeError::Truncated { .. })
+            read(claimed),
+            Err(DecodeError::Truncated { needed: 5, .. })
         ));
     }
 

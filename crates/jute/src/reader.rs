@@ -4,7 +4,8 @@ use bytes::Bytes;
 
 use crate::{DecodeError, Str, text};
 
-/// Largest string or buffer a reader accepts.
+/// Largest string or buffer that is accepted. There is no default: whoever reads from a socket or a
+/// file takes the limits from the configuration (`jute.maxbuffer`) or states a bound of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes in one string or buffer, inclusive.
@@ -12,21 +13,12 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// `jute.maxbuffer` when nothing is configured: 1 MiB less one byte.
-    pub const DEFAULT_MAX_BUFFER: usize = 0xf_ffff;
-
     /// The limit that goes with a `jute.maxbuffer` and its extra size.
     ///
     /// The sum saturates at 2^31-1. Source: BinaryInputArchive.checkLength.
     pub fn from_max_buffer(max_buffer: usize, extra: usize) -> Self {
         let field_bytes_max = max_buffer.saturating_add(extra).min(i32::MAX as usize);
         Self { field_bytes_max }
-    }
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self::from_max_buffer(Self::DEFAULT_MAX_BUFFER, Self::DEFAULT_MAX_BUFFER)
     }
 }
 
@@ -39,12 +31,18 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// A reader at the start of `bytes`, with the default limits.
+    /// A reader at the start of `bytes` that accepts each field which fits into them.
+    ///
+    /// This is for a frame, packet or record that is in memory: its length was checked against the
+    /// configured [`Limits`] when it was read.
     pub fn new(bytes: impl Into<Bytes>) -> Self {
-        Self::with_limits(bytes, Limits::default())
+        let limits = Limits {
+            field_bytes_max: usize::MAX,
+        };
+        Self::with_limits(bytes, limits)
     }
 
-    /// A reader at the start of `bytes`.
+    /// A reader at the start of `bytes` that refuses longer fields than `limits` allow.
     pub fn with_limits(bytes: impl Into<Bytes>, limits: Limits) -> Self {
         Self {
             bytes: bytes.into(),

@@ -11,7 +11,7 @@
 //! Versions in a body are the resulting ones, paths are final. Source: SerializeUtils.deserializeTxn.
 
 use bytes::Bytes;
-use jute::{Decode, DecodeError, DecodeRecord, Encode, EncodeRecord, Limits, Reader, Str};
+use jute::{Decode, DecodeError, DecodeRecord, Encode, EncodeRecord, Reader, Str};
 
 use crate::{Acl, ErrorCode, OpCode, SessionId, Zxid};
 
@@ -334,9 +334,7 @@ fn decode_multi(input: &mut Reader) -> Result<Vec<Txn>, DecodeError> {
         if op == OpCode::Multi.number() {
             return Err(unknown_type(op));
         }
-        // The outer limits let the body through, so they let through whatever lies in it.
-        let limits = Limits::from_max_buffer(body.len(), 0);
-        txns.push(Txn::decode(op, &mut Reader::with_limits(body, limits))?);
+        txns.push(Txn::decode(op, &mut Reader::new(body))?);
     }
     Ok(txns)
 }

@@ -1,6 +1,6 @@
 use std::path::Path;
 
-use jute::{Encode, Limits};
+use jute::Encode;
 use proto::txn::{CreateTxn, Txn, TxnHeader};
 use storage::{
     Compression, Empty, LogSettings, LogWriter, OpenOptions, RealDisk, SnapshotTrailer,
@@ -52,8 +52,14 @@ fn recover_from(
     let dir = tempfile::tempdir().unwrap();
     let dirs = open(dir.path());
     write_files(&dirs, tree, trailer, txns);
-    let settings = Arc::new(TreeSettings::default());
-    recover_tree(&RealDisk, &dirs, &RecoverySettings::default(), settings).unwrap()
+    let settings = Arc::new(TreeSettings::new(testkit::LIMITS));
+    recover_tree(
+        &RealDisk,
+        &dirs,
+        &RecoverySettings::new(testkit::LIMITS),
+        settings,
+    )
+    .unwrap()
 }
 
 fn write_files(
@@ -68,7 +74,7 @@ fn write_files(
         SnapshotWriter::new(disk.clone(), dirs, zxid, Compression::None, false).unwrap();
     snapshot.write(&body_of(tree)).unwrap();
     snapshot.finish(trailer).unwrap();
-    let mut log = LogWriter::new(disk, dirs, LogSettings::default());
+    let mut log = LogWriter::new(disk, dirs, LogSettings::new(testkit::LIMITS));
     for (zxid, digest) in txns {
         let digest = digest.map(|digest| TxnDigest {
             version: TxnDigest::VERSION,
@@ -87,7 +93,7 @@ fn write_files(
 
 /// The tree after transactions 1 to `last`.
 fn grown(last: i64) -> Tree {
-    let mut restore = Restore::new(Arc::new(TreeSettings::default()));
+    let mut restore = Restore::new(Arc::new(TreeSettings::new(testkit::LIMITS)));
     for zxid in 1..=last {
         restore.txn(&create(zxid));
     }
@@ -160,20 +166,25 @@ fn the_body_that_a_leader_sends_ends_when_the_reader_says_so() {
     let sent = grown(3);
     let body = body_of(&sent);
     let read = |body: &[u8]| {
-        let mut restore = Restore::new(Arc::new(TreeSettings::default()));
+        let mut restore = Restore::new(Arc::new(TreeSettings::new(testkit::LIMITS)));
         let name = Path::new("a leader's snapshot");
-        read_body(body, name, Limits::default(), &mut restore).map(|_| restore)
+        read_body(body, name, testkit::LIMITS, &mut restore).map(|_| restore)
     };
     let tree = read(&body).unwrap().finish(Zxid(3)).unwrap();
     assert_eq!((tree.digest(), tree.last_zxid()), (sent.digest(), Zxid(3)));
     assert!(read(&body[..body.len() - 6]).is_err());
-    let unread = Restore::new(Arc::new(TreeSettings::default()));
+    let unread = Restore::new(Arc::new(TreeSettings::new(testkit::LIMITS)));
     assert_eq!(unread.into_tree().last_zxid(), Zxid::ZERO);
 }
 
 fn as_member(dirs: &DataDirs) -> Result<RecoveredTree, StorageError> {
-    let settings = Arc::new(TreeSettings::default());
-    recover_member(&RealDisk, dirs, &RecoverySettings::default(), settings)
+    let settings = Arc::new(TreeSettings::new(testkit::LIMITS));
+    recover_member(
+        &RealDisk,
+        dirs,
+        &RecoverySettings::new(testkit::LIMITS),
+        settings,
+    )
 }
 
 #[test]
@@ -198,7 +209,10 @@ fn a_member_with_damaged_files_starts_with_an_empty_tree_and_no_vote() {
         assert_eq!(found.recovered.empty, Some(Empty::Untrusted));
         assert_eq!(found.recovered.last_zxid, Zxid(-1));
         assert_eq!(found.tree.last_zxid(), Zxid::ZERO);
-        assert_eq!(found.tree.digest(), Tree::new(Arc::default()).digest());
+        assert_eq!(
+            found.tree.digest(),
+            Tree::new(Arc::new(TreeSettings::new(testkit::LIMITS))).digest()
+        );
     }
     let aside = std::fs::read(dirs.log.join("aside.log.3")).unwrap();
     assert_eq!(aside, content);
@@ -271,9 +285,9 @@ fn a_history_is_cut_for_the_snapshot_that_takes_its_place() {
     let dirs = open(dir.path());
     write_files(&dirs, &grown(2), SnapshotTrailer::default(), &[]);
     let settings = HistorySettings {
-        log: LogSettings::default(),
-        recovery: RecoverySettings::default(),
-        tree: Arc::default(),
+        log: LogSettings::new(testkit::LIMITS),
+        recovery: RecoverySettings::new(testkit::LIMITS),
+        tree: Arc::new(TreeSettings::new(testkit::LIMITS)),
     };
     let trigger = storage::SnapTrigger::new(1000, 0, 0);
     let end = Zxid(2);
@@ -315,9 +329,9 @@ fn a_cut_that_cannot_be_made_durable_ends_the_process() {
     };
     write_snapshot(disk.clone(), dirs.clone(), snapshot, &grown(2)).unwrap();
     let settings = HistorySettings {
-        log: LogSettings::default(),
-        recovery: RecoverySettings::default(),
-        tree: Arc::default(),
+        log: LogSettings::new(testkit::LIMITS),
+        recovery: RecoverySettings::new(testkit::LIMITS),
+        tree: Arc::new(TreeSettings::new(testkit::LIMITS)),
     };
     let trigger = storage::SnapTrigger::new(1000, 0, 0);
     let mut history = History::new(disk.clone(), dirs, settings, trigger, Zxid(2));
@@ -339,7 +353,7 @@ fn a_cut_that_cannot_be_made_durable_ends_the_process() {
 fn a_survey_says_what_a_recovery_would_find_with_a_tree_and_without() {
     let dir = tempfile::tempdir().unwrap();
     let dirs = open(dir.path());
-    let settings = Arc::new(TreeSettings::default());
+    let settings = Arc::new(TreeSettings::new(testkit::LIMITS));
     let tree = Tree::new(settings.clone());
     write_files(
         &dirs,
@@ -350,7 +364,7 @@ fn a_survey_says_what_a_recovery_would_find_with_a_tree_and_without() {
     let empty = dirs.log.join("log.7");
     std::fs::write(&empty, "").unwrap();
     let disk = storage::ReadOnly(RealDisk);
-    let recovery = RecoverySettings::default();
+    let recovery = RecoverySettings::new(testkit::LIMITS);
     for makes_tree in [true, false] {
         let found = survey(&disk, &dirs, &recovery, settings.clone(), makes_tree).unwrap();
         assert_eq!(found.recovered.last_zxid, Zxid(2));
@@ -371,14 +385,14 @@ fn ttl_znodes_that_nobody_knows_are_counted_with_a_tree_and_without() {
     use proto::txn::CreateTtlTxn;
     let dir = tempfile::tempdir().unwrap();
     let dirs = open(dir.path());
-    let off = Arc::new(TreeSettings::default());
+    let off = Arc::new(TreeSettings::new(testkit::LIMITS));
     write_files(
         &dirs,
         &Tree::new(off.clone()),
         SnapshotTrailer::default(),
         &[],
     );
-    let mut log = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::default());
+    let mut log = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::new(testkit::LIMITS));
     let txn = Txn::CreateTtl(CreateTtlTxn {
         path: "/ttl".into(),
         data: None,
@@ -399,10 +413,10 @@ fn ttl_znodes_that_nobody_knows_are_counted_with_a_tree_and_without() {
     log.commit().unwrap();
     let on = Arc::new(TreeSettings {
         extended_types: true,
-        ..TreeSettings::default()
+        ..TreeSettings::new(testkit::LIMITS)
     });
     let disk = storage::ReadOnly(RealDisk);
-    let recovery = RecoverySettings::default();
+    let recovery = RecoverySettings::new(testkit::LIMITS);
     for makes_tree in [true, false] {
         let count = |settings: &Arc<TreeSettings>| {
             let found = survey(&disk, &dirs, &recovery, settings.clone(), makes_tree);

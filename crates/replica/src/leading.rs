@@ -254,8 +254,9 @@ impl<H: Host> Replica<H> {
                 self.activate_config(&record, Some(designated_leader), turn);
             }
             Action::Request { from, request } => {
+                let limits = self.settings.field_limits;
                 self.incoming
-                    .extend(learner_requests::incoming(from, request));
+                    .extend(learner_requests::incoming(from, request, limits));
             }
             Action::Touch { from: _, sessions } => self.touch_sessions(&sessions, turn),
             Action::Revalidate { from, session } => {

@@ -1,6 +1,6 @@
 //! What learners pass on to their leader.
 
-use jute::Reader;
+use jute::{Limits, Reader};
 use proto::learner::{LearnerRequest, Touch};
 use proto::request::{Request, WriteRequest};
 use proto::{ErrorCode, OpCode};
@@ -54,7 +54,11 @@ pub(crate) fn owner_of(link: LinkId) -> Owner {
 /// A body that does not decode becomes an error transaction with a zxid of its own: whoever
 /// passed it on waits for one (LearnerHandler, PrepRequestProcessor). So does a request without
 /// identities; they are left out, too, if they are too long together to be kept.
-pub(crate) fn incoming(from: LinkId, request: LearnerRequest) -> Option<Incoming> {
+pub(crate) fn incoming(
+    from: LinkId,
+    request: LearnerRequest,
+    field_limits: Limits,
+) -> Option<Incoming> {
     let op = request.op();
     let LearnerRequest {
         session,
@@ -80,12 +84,13 @@ pub(crate) fn incoming(from: LinkId, request: LearnerRequest) -> Option<Incoming
     let identities = identities.map(|id| id.scheme.len() + id.id.len());
     let record_bytes = body.len();
     let bytes = record_bytes + identities.sum::<usize>();
+    let mut input = Reader::with_limits(body, field_limits);
     let write = match op {
-        OpCode::CreateSession => Reader::new(body)
+        OpCode::CreateSession => input
             .i32()
             .map(|timeout_ms| WriteRequest::CreateSession { timeout_ms }),
         OpCode::CloseSession => Ok(WriteRequest::CloseSession),
-        op => match Request::decode(op, &mut Reader::new(body)) {
+        op => match Request::decode(op, &mut input) {
             Ok(Request::Write(write)) => Ok(write),
             Ok(Request::Read(_) | Request::Sync(_)) => {
                 tracing::debug!(link = from.0, op = op.name(), "a learner's read is dropped");
@@ -118,4 +123,44 @@ pub(crate) fn incoming(from: LinkId, request: LearnerRequest) -> Option<Incoming
         record_bytes,
         bytes,
     }))
+}
+
+#[cfg(test)]
+mod tests {
+    use jute::Encode;
+    use proto::request::{CreateRequest, flags};
+    use proto::{Acl, SessionId};
+
+    use super::*;
+
+    fn create(data_bytes: usize) -> LearnerRequest {
+        let create = CreateRequest {
+            path: Some("/a".into()),
+            data: Some(vec![7; data_bytes].into()),
+            acl: proto::multi::request_acl([Acl::open()]),
+            flags: flags::PERSISTENT,
+        };
+        LearnerRequest {
+            session: SessionId(1),
+            cxid: 1,
+            op: OpCode::Create.number(),
+            body: create.to_bytes(),
+            authinfo: Some(Vec::new()),
+        }
+    }
+
+    #[test]
+    fn a_request_may_be_as_long_as_the_configuration_allows() {
+        let decoded = |data_bytes, limits| match incoming(LinkId(1), create(data_bytes), limits) {
+            Some(Incoming::Order(order)) => order.request.map(|_| ()),
+            _ => panic!("a create is ordered"),
+        };
+        let raised = Limits::from_max_buffer(10 << 20, 10 << 20);
+        for data_bytes in [1, 2 * 0xf_ffff, 2 * 0xf_ffff + 1, 9_000_000, 20 << 20] {
+            assert_eq!(decoded(data_bytes, raised), Ok(()), "{data_bytes} bytes");
+        }
+        let refused = Err(ErrorCode::MarshallingError);
+        assert_eq!(decoded((20 << 20) + 1, raised), refused);
+        assert_eq!(decoded(3000, Limits::from_max_buffer(1000, 1024)), refused);
+    }
 }

@@ -14,7 +14,7 @@ use std::collections::{HashMap, VecDeque};
 
 use bytes::Bytes;
 use config::members::MemberRole;
-use jute::{Encode, Reader};
+use jute::{Encode, Limits, Reader};
 use proto::leader::LeaderPacket;
 use proto::learner::{LearnerRequest, Touch};
 use proto::mutant::{self, Mutant};
@@ -307,7 +307,7 @@ impl<H: Host> Replica<H> {
                 "an observer's request of an unknown type is dropped"
             );
         };
-        if !decodes(op, &request.body) {
+        if !decodes(op, &request.body, self.settings.field_limits) {
             let fault = LinkFault::UndecodableRequest;
             return self.with_observers(turn, |master, _, _, out| {
                 master.drop_observer(from, fault, out);
@@ -385,8 +385,8 @@ fn refusal(request: LearnerRequest) -> LearnerRequest {
 }
 
 /// Whether a leader can read the request. An Apache leader that cannot stops for ever.
-fn decodes(op: OpCode, body: &Bytes) -> bool {
-    let mut input = Reader::new(body.clone());
+fn decodes(op: OpCode, body: &Bytes, field_limits: Limits) -> bool {
+    let mut input = Reader::with_limits(body.clone(), field_limits);
     match op {
         OpCode::CreateSession => input.i32().is_ok(),
         OpCode::CloseSession | OpCode::Sync => true,

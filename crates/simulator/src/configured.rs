@@ -163,7 +163,7 @@ pub(crate) fn tree_settings(plan: &Plan) -> Arc<TreeSettings> {
         enforce_quota: plan.features.enforces_quota,
         record_bytes_max: plan.features.record_bytes_max,
         reconfig_enabled: plan.features.reconfigures,
-        ..TreeSettings::default()
+        ..TreeSettings::new(testkit::LIMITS)
     };
     settings.auth.digest.super_digest = Some(proto::Secret::new(Identity::Super.id()));
     Arc::new(settings)
@@ -175,11 +175,11 @@ pub(crate) fn history_settings(db_autocreate: bool, plan: &Plan) -> HistorySetti
         log: LogSettings {
             prealloc_bytes: 2048,
             fsync_warning: Duration::MAX,
-            ..LogSettings::default()
+            ..LogSettings::new(testkit::LIMITS)
         },
         recovery: RecoverySettings {
             db_autocreate,
-            ..RecoverySettings::default()
+            ..RecoverySettings::new(testkit::LIMITS)
         },
         tree: tree_settings(plan),
     }

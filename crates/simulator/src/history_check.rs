@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 use history::{HistoryError, Origin};
 use hosting::{FillError, Recorder};
-use jute::Limits;
 use proto::txn::TxnRecord;
 use proto::{Sid, Zxid};
 use recovery::LogEnd;
@@ -92,7 +91,7 @@ impl Histories {
             member.memory = Memory::default();
         }
         member.life = Some(Life {
-            recorder: Recorder::new(disk, dirs, Limits::default()),
+            recorder: Recorder::new(disk, dirs, testkit::LIMITS),
             log_end: log_end.clone(),
             committed: Zxid::ZERO,
             queue: VecDeque::new(),

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
 use divan::counter::{BytesCount, ItemsCount};
-use jute::{Encode, Limits, put_buffer, put_str};
+use jute::{Encode, put_buffer, put_str};
 use proto::txn::{CreateTxn, Txn, TxnDigest, TxnHeader, TxnRecord};
 use proto::{Acl, SessionId, StatPersisted, Zxid};
 use storage::{
@@ -71,7 +71,7 @@ fn bare_write_and_fdatasync(bencher: divan::Bencher<'_, '_>, group: usize) {
 #[divan::bench(args = GROUPS, sample_count = 300, sample_size = 1)]
 fn append_and_commit(bencher: divan::Bencher<'_, '_>, group: usize) {
     let (_dir, dirs) = open();
-    let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::default());
+    let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::new(testkit::LIMITS));
     let payload = payload(1);
     let mut zxid = 0;
     bencher.counter(ItemsCount::new(group)).bench_local(|| {
@@ -90,7 +90,7 @@ fn append_and_write_without_sync(bencher: divan::Bencher<'_, '_>, group: usize) 
     let settings = LogSettings {
         force_sync: false,
         log_bytes_max: 64 << 20,
-        ..Default::default()
+        ..LogSettings::new(testkit::LIMITS)
     };
     let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, settings);
     let payload = payload(1);
@@ -108,14 +108,14 @@ fn append_and_write_without_sync(bencher: divan::Bencher<'_, '_>, group: usize) 
 fn read_100k_txns(bencher: divan::Bencher<'_, '_>) {
     const TXNS: usize = 100_000;
     let (_dir, dirs) = open();
-    let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::default());
+    let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::new(testkit::LIMITS));
     for zxid in (1..).take(TXNS) {
         writer.append(Zxid(zxid), &payload(zxid)).expect("appended");
     }
     writer.commit().expect("committed");
     let bytes = BytesCount::new(writer.bytes());
     bencher.counter(bytes).bench_local(|| {
-        let txns = read_txns_from(&RealDisk, &dirs, Zxid(1), Limits::default()).expect("opened");
+        let txns = read_txns_from(&RealDisk, &dirs, Zxid(1), testkit::LIMITS).expect("opened");
         assert_eq!(txns.filter(Result::is_ok).count(), TXNS);
     });
 }
@@ -195,7 +195,7 @@ fn read_snapshot_of_100k(bencher: divan::Bencher<'_, '_>, compression: &str) {
         .counter(BytesCount::new(body.len()))
         .bench_local(|| {
             let mut nothing = Nothing(0);
-            read_snapshot(&RealDisk, &file, Limits::default(), &mut nothing).expect("read");
+            read_snapshot(&RealDisk, &file, testkit::LIMITS, &mut nothing).expect("read");
             nothing.0
         });
 }

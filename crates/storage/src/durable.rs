@@ -21,14 +21,12 @@
 use proto::mutant::{self, Mutant};
 use std::path::Path;
 
-use jute::Limits;
-
 use crate::dirs::DataDirs;
 use crate::disk::{Disk, DiskFile, read_full_at};
 use crate::error::{StorageError, io_error};
 use crate::log::UNSYNCED_BYTES_MAX;
-use crate::log::judge::last_nonzero;
-use crate::log::scan::LogScanner;
+use crate::log::judge::last_nonzero_of;
+use crate::log::scan::read_at;
 use crate::names::list_logs;
 use crate::recover::Recovered;
 
@@ -64,10 +62,11 @@ pub fn make_durable<D: Disk>(
 /// Writes the bytes from `begins_at`, or from further ahead, once more as they are, gives the file its
 /// length once more, and syncs.
 fn write_again<D: Disk>(disk: &D, path: &Path, begins_at: u64) -> Result<(), StorageError> {
-    let scanner = LogScanner::open(disk, path, Limits::default())?;
-    let end = last_nonzero(&scanner, 0)?.map_or(0, |last| last + 1);
     let failed = || io_error("write again", path);
     let file = disk.open_for_change(path).map_err(failed())?;
+    let len = file.len().map_err(failed())?;
+    let last = last_nonzero_of(0..len, |at, len| read_at(&file, path, at, len))?;
+    let end = last.map_or(0, |last| last + 1);
     let mut at = begins_at.min(end.saturating_sub(UNSYNCED_BYTES_MAX as u64));
     let mut piece = vec![0; PIECE_BYTES];
     while at < end {
@@ -83,7 +82,6 @@ fn write_again<D: Disk>(disk: &D, path: &Path, begins_at: u64) -> Result<(), Sto
     }
     // The cut of a truncation whose sync failed may show here and be lost with the power. Giving a file
     // the length that it has may change nothing.
-    let len = file.len().map_err(failed())?;
     file.set_len(len + 1)
         .and_then(|()| file.set_len(len))
         .map_err(failed())?;

@@ -32,7 +32,8 @@
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let dir = tempfile::tempdir()?;
 //! let dirs = DataDirs::open(&RealDisk, dir.path(), dir.path(), OpenOptions::default())?;
-//! let mut log = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::default());
+//! let limits = Limits::from_max_buffer(1 << 20, 1 << 20);
+//! let mut log = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::new(limits));
 //! let txn = Txn::CreateSession { timeout_ms: 30_000 };
 //! let header = TxnHeader {
 //!     session: SessionId(1),
@@ -45,7 +46,7 @@
 //! log.append(Zxid(1), &record.to_bytes())?;
 //! log.commit()?; // only now may it be acknowledged
 //!
-//! let mut txns = read_txns_from(&RealDisk, &dirs, Zxid(1), Limits::default())?;
+//! let mut txns = read_txns_from(&RealDisk, &dirs, Zxid(1), limits)?;
 //! assert_eq!(txns.next().transpose()?.map(|txn| txn.record), Some(record));
 //! # Ok(())
 //! # }

@@ -47,10 +47,11 @@ pub struct RecoverySettings {
     pub db_autocreate: bool,
 }
 
-impl Default for RecoverySettings {
-    fn default() -> Self {
+impl RecoverySettings {
+    /// The default settings, with these limits.
+    pub fn new(limits: Limits) -> Self {
         Self {
-            limits: Limits::default(),
+            limits,
             trust_empty: false,
             db_autocreate: true,
         }

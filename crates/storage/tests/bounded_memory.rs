@@ -13,7 +13,7 @@ use std::sync::Arc;
 use cap::Cap;
 use common::{fresh_body, open};
 use flate2::write::GzEncoder;
-use jute::{Encode, Limits, put_buffer, put_str};
+use jute::{Encode, put_buffer, put_str};
 use proto::txn::TxnRecord;
 use proto::{Acl, SessionId, StatPersisted, Zxid};
 use storage::tools::{log, snapshot};
@@ -95,7 +95,7 @@ fn memory_is_bounded_whatever_a_file_says() {
     for (what, bytes) in liars() {
         let path = dirs.snap.join("snapshot.1");
         fs::write(&path, &bytes).unwrap();
-        let error = snapshot::verify(&RealDisk, &path, Limits::default()).unwrap_err();
+        let error = snapshot::verify(&RealDisk, &path, testkit::LIMITS).unwrap_err();
         assert!(
             error.to_string().contains("damaged at offset"),
             "{what}: {error}"
@@ -113,7 +113,7 @@ fn memory_is_bounded_whatever_a_file_says() {
         gzip.write_all(&vec![0; MIB]).unwrap();
     }
     gzip.finish().unwrap();
-    let read = snapshot::walk(&RealDisk, &path, Limits::default(), &mut Counter::default());
+    let read = snapshot::walk(&RealDisk, &path, testkit::LIMITS, &mut Counter::default());
     assert!(read.unwrap_err().to_string().contains("ends early"));
 
     // A snappy block that claims to be 2 GiB.
@@ -121,7 +121,7 @@ fn memory_is_bounded_whatever_a_file_says() {
     let mut bytes = b"\x82SNAPPY\0\0\0\0\x01\0\0\0\x01\0\0\0\x08".to_vec();
     bytes.extend([0xff, 0xff, 0xff, 0xff, 0x07, 0, 0, 0]);
     fs::write(&path, &bytes).unwrap();
-    let error = snapshot::verify(&RealDisk, &path, Limits::default()).unwrap_err();
+    let error = snapshot::verify(&RealDisk, &path, testkit::LIMITS).unwrap_err();
     assert!(error.to_string().contains("snappy block of"), "{error}");
 
     // A log whose record claims 60 MiB, in a small file and in a sparse one of 20 MiB.
@@ -131,7 +131,7 @@ fn memory_is_bounded_whatever_a_file_says() {
     bytes.extend((60i32 << 20).to_be_bytes());
     bytes.extend([1; 40]);
     fs::write(&path, &bytes).unwrap();
-    let report = log::verify(&RealDisk, &path, Limits::default()).unwrap();
+    let report = log::verify(&RealDisk, &path, testkit::LIMITS).unwrap();
     assert_eq!(report.records, 0);
     fs::File::options()
         .write(true)
@@ -139,7 +139,7 @@ fn memory_is_bounded_whatever_a_file_says() {
         .unwrap()
         .set_len(20 << 20)
         .unwrap();
-    log::verify(&RealDisk, &path, Limits::default()).unwrap();
+    log::verify(&RealDisk, &path, testkit::LIMITS).unwrap();
 
     for compression in [Compression::None, Compression::Gzip, Compression::Snappy] {
         large_snapshot(&dirs, compression);
@@ -174,7 +174,7 @@ fn large_snapshot(dirs: &storage::DataDirs, compression: Compression) {
         })
         .unwrap();
     let mut counter = Counter::default();
-    let info = snapshot::walk(&RealDisk, &path, Limits::default(), &mut counter).unwrap();
+    let info = snapshot::walk(&RealDisk, &path, testkit::LIMITS, &mut counter).unwrap();
     assert_eq!(
         (counter.znodes, counter.bytes),
         (ZNODES + 4, ZNODES * DATA.len())

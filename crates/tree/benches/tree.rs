@@ -31,7 +31,7 @@ fn path(n: usize) -> String {
 }
 
 fn filled() -> Host {
-    let mut host = Host::with(TreeSettings::default());
+    let mut host = Host::with(TreeSettings::new(testkit::LIMITS));
     host.write(host::create("/bench"));
     for group in 0..1000 {
         host.write(host::create(&format!("/bench/group-{group:04}")));

@@ -18,7 +18,8 @@
 //! use proto::{Acl, OpCode, SessionId, Zxid, multi::request_acl};
 //! use tree::{Overlay, PrepareContext, SessionKind, Tree, TreeSettings, Watches};
 //!
-//! let mut tree = Tree::new(Arc::new(TreeSettings::default()));
+//! let limits = jute::Limits::from_max_buffer(1 << 20, 1 << 20);
+//! let mut tree = Tree::new(Arc::new(TreeSettings::new(limits)));
 //! let mut overlay = Overlay::new(&tree);
 //! let request = WriteRequest::Create {
 //!     op: OpCode::Create,

@@ -33,14 +33,8 @@ pub struct TreeSettings {
 }
 
 impl TreeSettings {
-    /// Whether the stored owner of a znode is that of a TTL znode which these settings take for a session.
-    pub fn is_unrecognised_ttl(&self, stored_owner: i64) -> bool {
-        OwnerRules::new(self).is_unrecognised_ttl(stored_owner)
-    }
-}
-
-impl Default for TreeSettings {
-    fn default() -> Self {
+    /// The default settings, with these limits.
+    pub fn new(limits: jute::Limits) -> Self {
         Self {
             extended_types: false,
             emulate_353_ttl: false,
@@ -48,10 +42,15 @@ impl Default for TreeSettings {
             enforce_quota: false,
             skip_acl: false,
             close_session_paths: true,
-            record_bytes_max: jute::Limits::default().field_bytes_max,
+            record_bytes_max: limits.field_bytes_max,
             reconfig_enabled: false,
             standalone: true,
             auth: AuthSettings::default(),
         }
+    }
+
+    /// Whether the stored owner of a znode is that of a TTL znode which these settings take for a session.
+    pub fn is_unrecognised_ttl(&self, stored_owner: i64) -> bool {
+        OwnerRules::new(self).is_unrecognised_ttl(stored_owner)
     }
 }

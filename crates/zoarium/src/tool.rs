@@ -62,11 +62,16 @@ impl ToolError {
     }
 }
 
+/// Largest `jute.maxbuffer` for which no flag is needed. A tool does not know the configuration of
+/// the server that wrote its files. With the extra size this is the length up to which every server
+/// reads a record of a log.
+const MAX_BUFFER: usize = storage::log::scan::RECORD_BYTES_MAX / 2;
+
 /// How large fields may be.
 #[derive(Debug, Clone, Copy, Args)]
 pub(crate) struct LimitArgs {
-    /// `jute.maxbuffer` of the server that wrote the files, if it was raised
-    #[arg(long, default_value_t = Limits::DEFAULT_MAX_BUFFER, value_name = "BYTES")]
+    /// `jute.maxbuffer` of the server that wrote the files, if it is higher than the default here
+    #[arg(long, default_value_t = MAX_BUFFER, value_name = "BYTES")]
     pub(crate) jute_maxbuffer: usize,
 }
 

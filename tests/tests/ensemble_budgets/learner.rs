@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use jute::{Decode, Encode, Limits, Reader};
+use jute::{Decode, Encode, Reader};
 use proto::leader::LeaderPacket;
 use proto::learner::{LearnerInfo, LearnerPacket, LearnerRequest};
 use proto::packet::{Extent, QuorumPacket};
@@ -149,7 +149,7 @@ impl RawObserver {
     pub(crate) fn next(&mut self) -> Option<LeaderPacket> {
         let mut some = vec![0; 64 << 10];
         loop {
-            let extent = QuorumPacket::extent(&self.buffer, Limits::default());
+            let extent = QuorumPacket::extent(&self.buffer, testkit::LIMITS);
             if let Some(Extent::Whole(len)) = extent.expect("a packet") {
                 let frame: Bytes = self.buffer.split_to(len).freeze();
                 let packet = QuorumPacket::decode(&mut Reader::new(frame)).expect("a packet");

@@ -24,7 +24,7 @@ fn log_of(txns: usize) -> Vec<u8> {
     let disk = Arc::new(SimDisk::default());
     let settings = LogSettings {
         prealloc_bytes: 64,
-        ..LogSettings::default()
+        ..LogSettings::new(testkit::LIMITS)
     };
     let mut writer = LogWriter::new(disk.clone(), &dirs(), settings);
     for (record, zxid) in records.iter_mut().zip(1..) {

@@ -1,9 +1,7 @@
 //! Logs and snapshots that a server may find when it starts.
 
-use std::path::Path;
-
-use jute::Limits;
 use proto::Zxid;
+use std::path::Path;
 use storage::{
     Compression, Disk, RecoverySettings, SnapshotFile, list_snapshots, read_body, read_snapshot,
     read_txns_from, recover,
@@ -78,7 +76,7 @@ pub(super) const RECOVERY: Target = Target {
 fn log(data: &[u8]) {
     let path = files::dirs().log.join("log.1");
     let disk = SimDisk::always_safe([(path.as_path(), data)]);
-    let Ok(txns) = read_txns_from(&disk, &files::dirs(), Zxid(1), Limits::default()) else {
+    let Ok(txns) = read_txns_from(&disk, &files::dirs(), Zxid(1), testkit::LIMITS) else {
         return;
     };
     for txn in txns {
@@ -128,7 +126,7 @@ fn snapshot(name: &str, data: &[u8]) {
 
 fn load<D: Disk>(disk: &D, file: &SnapshotFile) {
     let mut state = restore();
-    match read_snapshot(disk, file, Limits::default(), &mut state) {
+    match read_snapshot(disk, file, testkit::LIMITS, &mut state) {
         Ok(_) => assert_writes_back(&state.into_tree()),
         Err(error) => assert!(error.to_string().contains("snapshot.0"), "{error}"),
     }
@@ -139,7 +137,7 @@ fn assert_writes_back(tree: &Tree) {
     let body = files::body_of(tree);
     let mut again = restore();
     let name = Path::new("the same again");
-    let result = read_body(&body[..], name, Limits::default(), &mut again);
+    let result = read_body(&body[..], name, testkit::LIMITS, &mut again);
     result.expect("what a tree writes can be read");
     let again = again
         .finish(tree.last_zxid())
@@ -173,7 +171,7 @@ const SEALS_FROM_END: [usize; 3] = [67, 34, 13];
 fn snapshot_body(data: &[u8]) {
     let mut state = restore();
     let name = Path::new("a leader's snapshot");
-    if let Err(error) = read_body(data, name, Limits::default(), &mut state) {
+    if let Err(error) = read_body(data, name, testkit::LIMITS, &mut state) {
         assert!(error.to_string().contains("a leader's snapshot"), "{error}");
     }
 }
@@ -189,7 +187,7 @@ fn recovery(data: &[u8]) {
     let mut state = restore();
     let settings = RecoverySettings {
         trust_empty: log.len() % 2 == 0,
-        ..RecoverySettings::default()
+        ..RecoverySettings::new(testkit::LIMITS)
     };
     if let Ok(recovered) = recover(&disk, &dirs, &settings, &mut state) {
         let reached = state.into_tree().last_zxid().max(Zxid::ZERO);

@@ -1,7 +1,7 @@
 //! What servers tell each other, and transactions, which servers tell each other and write down.
 
 use bytes::Bytes;
-use jute::{Decode, Encode, Limits, Reader};
+use jute::{Decode, Encode, Reader};
 use proto::hello::Hello;
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
@@ -81,7 +81,7 @@ fn transaction_seeds() -> Vec<Vec<u8>> {
 /// Reads packet after packet, as from a stream.
 fn quorum_packet(data: &[u8]) {
     let mut rest = data;
-    while let Ok(Some(Extent::Whole(len))) = QuorumPacket::extent(rest, Limits::default()) {
+    while let Ok(Some(Extent::Whole(len))) = QuorumPacket::extent(rest, testkit::LIMITS) {
         let (frame, behind) = rest.split_at(len);
         rest = behind;
         let mut input = Reader::new(frame.to_vec());

@@ -47,7 +47,7 @@ struct Server {
 
 impl Server {
     fn new() -> Self {
-        let tree = Tree::new(Arc::new(TreeSettings::default()));
+        let tree = Tree::new(Arc::new(TreeSettings::new(testkit::LIMITS)));
         Self {
             state: ServerState::new(tree, 2000, SessionIds::new(1, 1)),
             registry: Registry::default(),
@@ -95,7 +95,7 @@ impl Server {
             is_last: true,
             is_committed: true,
         };
-        let tree = Tree::new(Arc::new(TreeSettings::default()));
+        let tree = Tree::new(Arc::new(TreeSettings::new(testkit::LIMITS)));
         deliver(self, &mut Vec::new(), &tree, applied, origin);
     }
 }

@@ -245,12 +245,12 @@ mod tests {
     const ZXID: Zxid = Zxid(0x1_0000_0007);
 
     fn state() -> ServerState {
-        let tree = Tree::new(Arc::new(TreeSettings::default()));
+        let tree = Tree::new(Arc::new(TreeSettings::new(testkit::LIMITS)));
         ServerState::new(tree, 2000, SessionIds::new(1, 1))
     }
 
     fn reader(of: LinkName) -> LinkReader {
-        LinkReader::new(of, PacketBuffer::new(Limits::default(), |_| false))
+        LinkReader::new(of, PacketBuffer::new(testkit::LIMITS, |_| false))
     }
 
     /// What a leader writes: a tree, and a packet behind it.
@@ -294,8 +294,8 @@ mod tests {
             buffer.extend_from_slice(some);
             Ok(some.len())
         };
-        let settings = Arc::<TreeSettings>::default();
-        let received = reader.receive_tree(fill, Limits::default(), settings);
+        let settings = Arc::new(TreeSettings::new(testkit::LIMITS));
+        let received = reader.receive_tree(fill, testkit::LIMITS, settings);
         let ReceivedTree { zxid, tree, .. } = received.unwrap();
         assert_eq!((zxid, tree.last_zxid()), (ZXID, ZXID));
         assert_eq!(tree.node_count(), state.tree().node_count());
@@ -316,8 +316,8 @@ mod tests {
             let mut reader = reader(LinkName::Leader(1));
             reader.buffer.bytes().extend_from_slice(bytes);
             reader.take().unwrap();
-            let settings = Arc::<TreeSettings>::default();
-            let received = reader.receive_tree(|_| Ok(0), Limits::default(), settings);
+            let settings = Arc::new(TreeSettings::new(testkit::LIMITS));
+            let received = reader.receive_tree(|_| Ok(0), testkit::LIMITS, settings);
             received.map(|received| received.zxid)
         };
         assert_eq!(receive(&bytes), Ok(ZXID));

@@ -1,7 +1,7 @@
 //! Quorum connections.
 
 use bytes::Bytes;
-use jute::{Decode, DecodeError, Encode, Limits, Reader};
+use jute::{Decode, DecodeError, Encode, Reader};
 use proto::leader::LeaderPacket;
 use proto::learner::{LearnerPacket, LearnerRequest, Touch};
 use proto::packet::{Extent, PacketType, QuorumPacket};
@@ -14,7 +14,7 @@ use crate::record::{Record, hex_long, unhex};
 
 pub(crate) fn check(record: &Record) {
     let (bytes, place) = (record.bytes(), record.place());
-    let len = QuorumPacket::extent(&bytes, Limits::default());
+    let len = QuorumPacket::extent(&bytes, testkit::LIMITS);
     assert_eq!(len, Ok(Some(Extent::Whole(bytes.len()))), "{place}");
     let packet = QuorumPacket::decode(&mut Reader::new(bytes.clone())).unwrap();
     assert_eq!(packet.to_bytes(), bytes, "{place}");

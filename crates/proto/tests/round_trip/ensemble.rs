@@ -1,6 +1,6 @@
 //! What servers tell each other.
 
-use jute::{Encode, Limits};
+use jute::Encode;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
@@ -164,7 +164,7 @@ proptest! {
     fn quorum_packets(packet in packet()) {
         check(&packet)?;
         let bytes = packet.to_bytes();
-        let len = QuorumPacket::extent(&bytes, Limits::default());
+        let len = QuorumPacket::extent(&bytes, testkit::LIMITS);
         prop_assert_eq!(len, Ok(Some(Extent::Whole(bytes.len()))));
     }
 

@@ -6,7 +6,7 @@ use std::ops::DerefMut;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use jute::{Encode, Limits};
+use jute::Encode;
 use proto::connect::AuthPacket;
 use proto::multi::request_acl;
 use proto::request::{
@@ -82,7 +82,7 @@ fn responder<'a>(tree: &'a Tree, watches: &'a SharedWatches) -> Responder<'a> {
         session: SESSION,
         watcher: WatcherId(1),
         now_ms: 0,
-        field_limits: Limits::default(),
+        field_limits: testkit::LIMITS,
     }
 }
 
@@ -92,7 +92,7 @@ impl Fixture {
     fn new() -> Self {
         let sessions = RefCell::new(Sessions::reporting(100));
         Self {
-            tree: Tree::new(Arc::new(TreeSettings::default())),
+            tree: Tree::new(Arc::new(TreeSettings::new(testkit::LIMITS))),
             watches: SharedWatches::default(),
             client: ClientConnection::new(Arc::from([])),
             host: TestHost {
@@ -115,7 +115,7 @@ impl Fixture {
     fn hear(&mut self, frames: impl IntoIterator<Item = Bytes>, pace: Pace) -> Next {
         let mut incoming = VecDeque::new();
         for frame in frames {
-            decode_into(&mut incoming, frame, Limits::default(), ()).unwrap();
+            decode_into(&mut incoming, frame, testkit::LIMITS, ()).unwrap();
         }
         let rules = ConnectionRules {
             service: Service::Forwarding,

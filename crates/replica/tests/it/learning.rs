@@ -31,7 +31,7 @@ fn record(zxid: Zxid) -> TxnRecord {
 fn tree_at(zxid: Zxid) -> Tree {
     let settings = TreeSettings {
         standalone: false,
-        ..TreeSettings::default()
+        ..TreeSettings::new(testkit::LIMITS)
     };
     let mut tree = Tree::new(Arc::new(settings));
     let mut events = Vec::new();

@@ -179,7 +179,7 @@ impl Server {
     fn start(settings: Settings, member: Option<MemberStart>) -> Self {
         let tree_settings = TreeSettings {
             standalone: member.is_none(),
-            ..TreeSettings::default()
+            ..TreeSettings::new(testkit::LIMITS)
         };
         let state = Held {
             tree: RefCell::new(Tree::new(Arc::new(tree_settings))),

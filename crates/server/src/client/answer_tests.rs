@@ -16,7 +16,7 @@ const LONG: usize = 400_000;
 const SHORT: usize = 100;
 
 fn tree() -> Tree {
-    let mut tree = Tree::new(Arc::new(TreeSettings::default()));
+    let mut tree = Tree::new(Arc::new(TreeSettings::new(testkit::LIMITS)));
     for (zxid, (path, len)) in (1..).zip([("/long", LONG), ("/short", SHORT)]) {
         let request = CreateRequest {
             path: Some(path.into()),

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use crossbeam_channel::Sender;
-use jute::{Decode, Encode, Limits, Reader};
+use jute::{Decode, Encode, Reader};
 use proto::txn::{Txn, TxnRecord};
 use proto::{Id, Zxid};
 
@@ -77,7 +77,7 @@ impl Group {
             if let Some(large) = &txn.large {
                 return Some((Cow::Borrowed(&**large), txn.client));
             }
-            match TxnRecord::decode(&mut Reader::with_limits(record, ANY_LENGTH)) {
+            match TxnRecord::decode(&mut Reader::new(record)) {
                 Ok(record) => Some((Cow::Owned(record), txn.client)),
                 // It is missed, and read from the log.
                 Err(error) => {
@@ -88,11 +88,6 @@ impl Group {
         })
     }
 }
-
-/// What was applied is not too long for the history.
-const ANY_LENGTH: Limits = Limits {
-    field_bytes_max: usize::MAX,
-};
 
 /// What core and history thread both see.
 #[derive(Default)]

@@ -1,11 +1,9 @@
 //! Snapshots: what Java wrote and what this server writes of the same tree are the same.
 
-use std::collections::BTreeMap;
-use std::fs;
-
-use jute::Limits;
 use proto::txn::TxnRecord;
 use proto::{Acl, SessionId, StatPersisted, Zxid};
+use std::collections::BTreeMap;
+use std::fs;
 use storage::{
     ContentError, DataDirs, RealDisk, SnapshotDigest, SnapshotFile, State, list_snapshots,
     read_body, read_snapshot, truncate,
@@ -37,13 +35,13 @@ impl Content {
         while tree.snapshot_chunk(&mut cursor, 4096, &mut bytes) {}
         let mut content = Self::default();
         let name = "a tree".as_ref();
-        read_body(&bytes[..], name, Limits::default(), &mut content).unwrap();
+        read_body(&bytes[..], name, testkit::LIMITS, &mut content).unwrap();
         content
     }
 
     pub(crate) fn of_file(file: &SnapshotFile) -> Self {
         let mut content = Self::default();
-        let info = read_snapshot(&RealDisk, file, Limits::default(), &mut content).unwrap();
+        let info = read_snapshot(&RealDisk, file, testkit::LIMITS, &mut content).unwrap();
         content.last_zxid = info.last_zxid;
         content
     }
@@ -123,7 +121,7 @@ fn pairs(vector: &Vector, sub: &str) -> Vec<(SnapshotFile, u64, Content, Snapsho
             .join("../fresh-standalone/data/version-2/snapshot.0");
         fs::write(copy.file("snapshot.0"), fs::read(base).unwrap()).unwrap();
         let dirs = DataDirs::unlocked(copy.data(), copy.data());
-        truncate(&RealDisk, &dirs, end, Limits::default()).unwrap();
+        truncate(&RealDisk, &dirs, end, testkit::LIMITS).unwrap();
         assert_eq!(copy.serve().unwrap().zxid, end);
         let ours = snapshots(&copy).into_iter().find(|file| file.zxid == end);
         let bytes = fs::metadata(&java.path).unwrap().len();

@@ -10,7 +10,7 @@ use crate::support::{Directory, vector};
 
 /// Where each record of a log begins, and the end of the last.
 fn offsets(directory: &Directory, log: &str) -> Vec<usize> {
-    let limits = jute::Limits::default();
+    let limits = testkit::LIMITS;
     let mut scanner = LogScanner::open(&RealDisk, &directory.file(log), limits).unwrap();
     let mut offsets = vec![scanner.position()];
     while let Scanned::Record(_) = scanner.next_record().unwrap() {

@@ -10,7 +10,7 @@ use hosting::{
     Answered, Begun, Connected as _, Delivering, Guarded, Registry, ServerState, ToAnswer,
     begin_session, judge_handshake,
 };
-use jute::{Decode, Limits, Reader};
+use jute::{Decode, Reader};
 use proto::connect::ConnectRequest;
 use replica::connection::{
     ClientConnection, Incoming, Next, Replying, RequestKind, Taking, decode_into,
@@ -138,7 +138,7 @@ impl SimHost {
     fn take_request(&mut self, connection: &Connection, frame: Bytes) -> bool {
         let decoded = {
             let incoming = &mut connection.lock().incoming;
-            decode_into(incoming, frame, Limits::default(), ())
+            decode_into(incoming, frame, testkit::LIMITS, ())
         };
         let now_ms = self.world.now_ms();
         let goes_on = self.state.touch(connection, now_ms) && decoded.is_ok();
@@ -157,7 +157,7 @@ impl SimHost {
         let next = state.take_requests(connection, |tree| {
             let of = &mut *connection.lock();
             of.is_scheduled = false;
-            let responder = state.responder(tree, connection, 0, Limits::default());
+            let responder = state.responder(tree, connection, 0, testkit::LIMITS);
             let requests = &mut Requests { state, inputs };
             responder.take(&mut of.client, &mut of.incoming, rules, pace, requests)
         });
@@ -214,7 +214,7 @@ impl Delivering for SimHost {
         what: ToAnswer<'_, '_>,
     ) -> Answered {
         let (state, inputs) = (&*self.state, &mut self.inputs);
-        let responder = state.responder(tree, connection, 0, Limits::default());
+        let responder = state.responder(tree, connection, 0, testkit::LIMITS);
         let paces = (pace::BEFORE_WRITE, || {
             pace::behind_write(&mut self.world.random)
         });

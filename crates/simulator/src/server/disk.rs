@@ -1,7 +1,6 @@
 //! The log thread and the snapshot thread of a server, as jobs that take time.
 
 use hosting::{DiskFailure, DiskQueue, SnapshotWork, ToDisk, Wanted, carry_out, sync, write_group};
-use jute::Limits;
 use recovery::History;
 use replica::MemberFile;
 use storage::{StorageError, purge};
@@ -120,7 +119,7 @@ impl SimHost {
         let stepped = disk.snapshots.step(&*self.state, bytes, || now_ms, || ());
         if let Some(written) = stepped? {
             if written.told.is_none() && self.world.random.percent(50) {
-                let (history, limits) = (&disk.history, Limits::default());
+                let (history, limits) = (&disk.history, testkit::LIMITS);
                 let purged = purge(&**history.disk(), history.dirs(), SNAPSHOTS_KEPT, limits);
                 // Damage of an old file is no reason to stop.
                 drop(purged);

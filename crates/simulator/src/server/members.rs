@@ -8,7 +8,6 @@ use election::links::ConnectionId;
 use hosting::{
     LinkName, LinkReader, LinkWriter, MemberLinks, PacketBuffer, PacketQueue, Piece, read_log,
 };
-use jute::Limits;
 use proto::Zxid;
 use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
@@ -50,7 +49,7 @@ struct Link {
 impl Link {
     fn new(of: LinkName, queue: PacketQueue) -> Self {
         Self {
-            reader: LinkReader::new(of, PacketBuffer::new(Limits::default(), |_| false)),
+            reader: LinkReader::new(of, PacketBuffer::new(testkit::LIMITS, |_| false)),
             queue,
             writer: LinkWriter::default(),
             is_reading: false,
@@ -119,7 +118,7 @@ impl SimHost {
                     return self.inputs.push_back(reader.of().tree_progress());
                 }
                 let settings = tree_settings(&self.world.plan);
-                let tree = reader.receive_tree(|_| Ok(0), Limits::default(), settings);
+                let tree = reader.receive_tree(|_| Ok(0), testkit::LIMITS, settings);
                 let tree = tree.ok().map(|received| received.tree);
                 self.inputs.push_back(reader.of().tree_received(tree));
             }
@@ -206,7 +205,7 @@ impl SimHost {
         let pages = LogPages {
             disk: &**self.disk.history.disk(),
             dirs: self.disk.history.dirs().clone(),
-            limits: Limits::default(),
+            limits: testkit::LIMITS,
             size_factor: 0.0,
             page_bytes: pace::page_bytes(&mut self.world.random),
         };

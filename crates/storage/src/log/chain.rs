@@ -346,11 +346,9 @@ pub(crate) fn zxid_of(payload: &[u8]) -> Option<Zxid> {
     Some(Zxid(i64::from_be_bytes(*bytes)))
 }
 
-/// Decodes a transaction. Whatever lies within the payload is within the limits: the payload was
-/// read.
+/// Decodes a transaction.
 pub(crate) fn decode_payload(payload: Bytes) -> Result<TxnRecord, jute::DecodeError> {
-    let limits = Limits::from_max_buffer(payload.len(), 0);
-    TxnRecord::decode(&mut Reader::with_limits(payload, limits))
+    TxnRecord::decode(&mut Reader::new(payload))
 }
 
 impl<D: Disk> Iterator for LoggedTxns<'_, D> {

@@ -27,6 +27,8 @@
 //!
 //! What Java does in each case: FileTxnLog.FileTxnIterator.next.
 
+use std::ops::Range;
+
 use bytes::Bytes;
 use jute::{Decode, Reader};
 use proto::Zxid;
@@ -107,8 +109,6 @@ pub enum Verdict {
     Damaged(Damage),
 }
 
-/// Bytes after the last good record that are searched; a group in flight is never that long.
-const WINDOW_BYTES: u64 = 16 << 20;
 /// Bytes that may be run through checksums in the search for a following record.
 const CHECKSUM_WORK_BYTES: usize = 256 << 20;
 /// Bytes a disk writes in one piece, at least.
@@ -230,13 +230,24 @@ pub(crate) fn last_nonzero<F: DiskFile>(
     scanner: &LogScanner<F>,
     from: u64,
 ) -> Result<Option<u64>, StorageError> {
-    let mut end = scanner.file_bytes();
+    last_nonzero_of(from..scanner.file_bytes(), |start, len| {
+        scanner.read(start, len)
+    })
+}
+
+/// Where in `range` of a file the last byte other than zero is. `read` returns bytes of the file.
+pub(crate) fn last_nonzero_of(
+    range: Range<u64>,
+    mut read: impl FnMut(u64, usize) -> Result<Bytes, StorageError>,
+) -> Result<Option<u64>, StorageError> {
+    let Range {
+        start: from,
+        mut end,
+    } = range;
     while end > from {
         let start = end.saturating_sub(BACKWARD_BYTES as u64).max(from);
-        let bytes = scanner.read(
-            start,
-            usize::try_from(end - start).unwrap_or(BACKWARD_BYTES),
-        )?;
+        let len = usize::try_from(end - start).unwrap_or(BACKWARD_BYTES);
+        let bytes = read(start, len)?;
         // Whole pages are compared first: a preallocated file is 64 MiB of zeros.
         for (index, page) in bytes.chunks(ZERO_PAGE.len()).enumerate().rev() {
             if ZERO_PAGE.get(..page.len()) == Some(page) {
@@ -259,9 +270,13 @@ struct Window {
 }
 
 impl Window {
+    /// At most two of the longest records: the one at the scanner's position and the next. A group
+    /// in flight is never longer.
     fn read<F: DiskFile>(scanner: &LogScanner<F>, last_byte: u64) -> Result<Self, StorageError> {
         let offset = scanner.position();
-        let len = (last_byte + 1).saturating_sub(offset).min(WINDOW_BYTES);
+        let record_bytes_max = scanner.record_bytes_max().saturating_add(FRAME_BYTES) as u64;
+        let bytes_max = record_bytes_max.saturating_mul(2);
+        let len = (last_byte + 1).saturating_sub(offset).min(bytes_max);
         Ok(Self {
             offset,
             bytes: scanner.read(offset, usize::try_from(len).unwrap_or(0))?,
@@ -339,18 +354,21 @@ impl Window {
     fn verdict(&self, is_prefix: bool, last_byte: u64, damage: Damage) -> Verdict {
         if is_prefix {
             torn(self.offset, false)
-        } else if last_byte < self.offset + WINDOW_BYTES && self.has_lost_sector() {
+        } else if last_byte < self.end() && self.has_lost_sector() {
             torn(self.offset, true)
         } else {
             Verdict::Damaged(damage)
         }
     }
 
+    fn end(&self) -> u64 {
+        self.offset + self.bytes.len() as u64
+    }
+
     /// Whether a sector, or the part of it from the record's start on, reads as zeros.
     fn has_lost_sector(&self) -> bool {
         let mut start = self.offset;
-        let end = self.offset + self.bytes.len() as u64;
-        while start < end {
+        while start < self.end() {
             let next = (start / SECTOR_BYTES + 1) * SECTOR_BYTES;
             let from = usize::try_from(start - self.offset).unwrap_or(usize::MAX);
             let to = usize::try_from(next - self.offset).unwrap_or(usize::MAX);

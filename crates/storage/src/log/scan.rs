@@ -16,7 +16,7 @@ use crate::error::{StorageError, io_error};
 const READ_BYTES: usize = 1 << 20;
 /// Longest payload that is read however low `jute.maxbuffer` is: Java writes records above its
 /// own limit (a session with very many ephemerals, ZOOKEEPER-4306) and then refuses them.
-const RECORD_BYTES_MAX: usize = 64 << 20;
+pub const RECORD_BYTES_MAX: usize = 64 << 20;
 
 /// A framed record, its checksum compared but its payload not decoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -270,12 +270,21 @@ impl<F: DiskFile> LogScanner<F> {
 
     /// Bytes of the file from `offset`; fewer only at its end.
     pub(crate) fn read(&self, offset: u64, len: usize) -> Result<Bytes, StorageError> {
-        let mut buf = BytesMut::zeroed(len);
-        let read =
-            read_full_at(&self.file, offset, &mut buf).map_err(io_error("read", &self.path))?;
-        buf.truncate(read);
-        Ok(buf.freeze())
+        read_at(&self.file, &self.path, offset, len)
     }
+}
+
+/// Bytes of a file from `offset`; fewer only at its end.
+pub(crate) fn read_at<F: DiskFile>(
+    file: &F,
+    path: &Path,
+    offset: u64,
+    len: usize,
+) -> Result<Bytes, StorageError> {
+    let mut buf = BytesMut::zeroed(len);
+    let read = read_full_at(file, offset, &mut buf).map_err(io_error("read", path))?;
+    buf.truncate(read);
+    Ok(buf.freeze())
 }
 
 /// Checksum and length.

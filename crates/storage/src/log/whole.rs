@@ -74,7 +74,7 @@ mod tests {
 
     /// A file of the log with these transactions.
     fn write(dirs: &DataDirs, zxids: &[i64]) {
-        let mut log = LogWriter::new(Arc::new(RealDisk), dirs, LogSettings::default());
+        let mut log = LogWriter::new(Arc::new(RealDisk), dirs, LogSettings::new(testkit::LIMITS));
         for zxid in zxids.iter().copied().map(Zxid) {
             let txn = Txn::CreateSession { timeout_ms: 1 };
             let header = TxnHeader {
@@ -96,7 +96,7 @@ mod tests {
 
     fn is_whole(dirs: &DataDirs, from: i64, upto: i64) -> bool {
         let between = (Zxid(from), Zxid(upto));
-        is_log_whole(&RealDisk, dirs, between, Limits::default()).unwrap()
+        is_log_whole(&RealDisk, dirs, between, testkit::LIMITS).unwrap()
     }
 
     const EPOCH_2: i64 = 0x2_0000_0000;

@@ -48,14 +48,15 @@ pub struct LogSettings {
     pub limits: jute::Limits,
 }
 
-impl Default for LogSettings {
-    fn default() -> Self {
+impl LogSettings {
+    /// The default settings, with these limits.
+    pub fn new(limits: jute::Limits) -> Self {
         Self {
             prealloc_bytes: 64 << 20,
             force_sync: true,
             fsync_warning: Duration::from_millis(1000),
             log_bytes_max: 0,
-            limits: jute::Limits::default(),
+            limits,
         }
     }
 }

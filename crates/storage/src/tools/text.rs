@@ -135,8 +135,7 @@ fn quoted(text: &str) -> String {
 
 /// The operations of a multi with their bodies as they are.
 fn multi_text(payload: &Bytes) -> Result<String, DecodeError> {
-    let limits = jute::Limits::from_max_buffer(payload.len(), 0);
-    let mut input = Reader::with_limits(payload.clone(), limits);
+    let mut input = Reader::new(payload.clone());
     TxnHeader::decode(&mut input)?;
     let mut parts = Vec::new();
     for _ in 0..input.count()?.unwrap_or(0) {

@@ -40,7 +40,12 @@ fn snapshot(disk: &SimDisk, dirs: &DataDirs, zxid: i64) -> Result<(), StorageErr
 fn start(disk: &SimDisk) -> Result<(Recovered, Db), StorageError> {
     let dirs = dirs(disk);
     let mut db = Db::default();
-    let recovered = recover(disk, &dirs, &RecoverySettings::default(), &mut db)?;
+    let recovered = recover(
+        disk,
+        &dirs,
+        &RecoverySettings::new(testkit::LIMITS),
+        &mut db,
+    )?;
     Ok((recovered, db))
 }
 

@@ -329,7 +329,7 @@ fn logs_without_a_snapshot() {
     assert!(matches!(refused, Err(StorageError::NoSnapshot { .. })));
     let settings = RecoverySettings {
         trust_empty: true,
-        ..Default::default()
+        ..RecoverySettings::new(testkit::LIMITS)
     };
     let dirs = vectors::dirs(copy.path());
     let trusted = outcome::load_dirs(&dirs, &settings);
@@ -363,7 +363,7 @@ fn two_directories() {
             other => panic!("unknown case {other:?}"),
         }
         let ours = DataDirs::open(&RealDisk, data.path(), log.path(), options)
-            .and_then(|dirs| outcome::load_dirs(&dirs, &RecoverySettings::default()));
+            .and_then(|dirs| outcome::load_dirs(&dirs, &RecoverySettings::new(testkit::LIMITS)));
         assert!(
             same_as_java(java, &ours),
             "{case}: {}",

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use crate::common::db::Db;
 use crate::common::{fresh_body, payload};
-use jute::Limits;
 use proto::Zxid;
 use storage::{
     Compression, DataDirs, LogSettings, LogWriter, OpenOptions, RecoverySettings, SnapshotTrailer,
@@ -20,7 +19,7 @@ fn setup() -> (SimDisk, DataDirs, LogWriter<SimDisk>) {
     write_snapshot(&disk, &dirs, 0, Compression::None).unwrap();
     let settings = LogSettings {
         prealloc_bytes: 4096,
-        ..Default::default()
+        ..LogSettings::new(testkit::LIMITS)
     };
     let writer = LogWriter::new(Arc::new(disk.clone()), &dirs, settings);
     (disk, dirs, writer)
@@ -45,7 +44,7 @@ fn commit(writer: &mut LogWriter<SimDisk>, zxid: i64) -> Result<(), StorageError
 
 fn recovered(disk: &SimDisk, dirs: &DataDirs) -> i64 {
     let mut db = Db::default();
-    let recovered = recover(disk, dirs, &RecoverySettings::default(), &mut db).unwrap();
+    let recovered = recover(disk, dirs, &RecoverySettings::new(testkit::LIMITS), &mut db).unwrap();
     recovered.last_zxid.0
 }
 
@@ -87,7 +86,13 @@ fn what_only_the_page_cache_has_is_written_again_before_it_counts() {
         disk.fail(None);
         let shown = {
             let mut db = Db::default();
-            let found = recover(&disk, &dirs, &RecoverySettings::default(), &mut db).unwrap();
+            let found = recover(
+                &disk,
+                &dirs,
+                &RecoverySettings::new(testkit::LIMITS),
+                &mut db,
+            )
+            .unwrap();
             let before = disk.content(&dirs.log.join("log.1")).unwrap();
             make_durable(&disk, &dirs, &found).unwrap();
             assert!(
@@ -112,10 +117,16 @@ fn a_cut_that_only_the_page_cache_has_is_made_again_before_it_counts() {
     }
     drop(writer);
     disk.fail_next_sync(SyncFault::FailsAndShows);
-    truncate(&disk, &dirs, Zxid(3), Limits::default()).unwrap_err();
+    truncate(&disk, &dirs, Zxid(3), testkit::LIMITS).unwrap_err();
     assert_eq!(recovered(&disk.synced_only(), &dirs), 5);
     let mut db = Db::default();
-    let found = recover(&disk, &dirs, &RecoverySettings::default(), &mut db).unwrap();
+    let found = recover(
+        &disk,
+        &dirs,
+        &RecoverySettings::new(testkit::LIMITS),
+        &mut db,
+    )
+    .unwrap();
     assert_eq!(found.last_zxid, Zxid(3), "the cache shows the cut");
     make_durable(&disk, &dirs, &found).unwrap();
     assert_eq!(recovered(&disk.synced_only(), &dirs), 3);
@@ -151,7 +162,13 @@ fn power_lost_while_the_end_of_the_log_is_written_again_loses_nothing() {
             }
             writer.commit().unwrap();
             let mut db = Db::default();
-            let found = recover(&disk, &dirs, &RecoverySettings::default(), &mut db).unwrap();
+            let found = recover(
+                &disk,
+                &dirs,
+                &RecoverySettings::new(testkit::LIMITS),
+                &mut db,
+            )
+            .unwrap();
             disk.die_after(operation, random.below(4000));
             let made = make_durable(&disk, &dirs, &found);
             assert_eq!(made.is_ok(), operation >= 6, "{operation}");
@@ -257,7 +274,11 @@ fn a_log_that_holds_transactions_is_never_written_over() {
     let (disk, dirs, mut writer) = setup();
     commit(&mut writer, 1).unwrap();
     let before = disk.content(&dirs.log.join("log.1")).unwrap();
-    let mut second = LogWriter::new(Arc::new(disk.clone()), &dirs, LogSettings::default());
+    let mut second = LogWriter::new(
+        Arc::new(disk.clone()),
+        &dirs,
+        LogSettings::new(testkit::LIMITS),
+    );
     let error = commit(&mut second, 1).unwrap_err();
     assert!(matches!(error, StorageError::LogExists { .. }), "{error}");
     assert_eq!(disk.content(&dirs.log.join("log.1")).unwrap(), before);
@@ -272,7 +293,11 @@ fn a_log_that_holds_only_a_torn_record_is_replaced() {
     torn[60..].fill(0);
     disk.set_content(&path, &torn);
     assert_eq!(recovered(&disk, &dirs), 0);
-    let mut second = LogWriter::new(Arc::new(disk.clone()), &dirs, LogSettings::default());
+    let mut second = LogWriter::new(
+        Arc::new(disk.clone()),
+        &dirs,
+        LogSettings::new(testkit::LIMITS),
+    );
     commit(&mut second, 1).unwrap();
     assert_eq!(recovered(&disk, &dirs), 1);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::common::db::Db;
 use crate::common::outcome::{self, Outcome};
 use crate::common::{create, fresh_body, log_path, open, payload};
-use jute::{Encode, Limits};
+use jute::Encode;
 use proto::Zxid;
 use proto::txn::Txn;
 use storage::{
@@ -49,7 +49,7 @@ impl Server {
     fn write_payloads(&self, zxids: &[i64], payloads: &[Vec<u8>]) {
         let settings = LogSettings {
             prealloc_bytes: 64 << 10,
-            ..Default::default()
+            ..LogSettings::new(testkit::LIMITS)
         };
         let mut writer = LogWriter::new(Arc::new(RealDisk), &self.dirs, settings);
         for (zxid, payload) in zxids.iter().zip(payloads) {
@@ -66,7 +66,7 @@ impl Server {
     }
 
     fn start(&self) -> Outcome {
-        outcome::load_dirs(&self.dirs, &RecoverySettings::default())
+        outcome::load_dirs(&self.dirs, &RecoverySettings::new(testkit::LIMITS))
     }
 
     fn last(&self) -> i64 {
@@ -299,7 +299,7 @@ fn a_damaged_snapshot_is_made_up_for_only_if_its_transaction_is_in_the_log() {
         &RealDisk,
         &server.dirs,
         Zxid(0x1_0000_0001),
-        Limits::default(),
+        testkit::LIMITS,
     );
     assert!(matches!(cut, Err(StorageError::Truncate { .. })), "{cut:?}");
     assert!(beyond.exists());
@@ -377,11 +377,11 @@ fn a_snapshot_s_body_is_read_from_a_stream() {
     stream.extend(b"signature");
     let mut db = Db::default();
     let name = "leader".as_ref();
-    let info = read_body(&stream[..], name, Limits::default(), &mut db).unwrap();
+    let info = read_body(&stream[..], name, testkit::LIMITS, &mut db).unwrap();
     assert_eq!((info.znodes, info.sessions), (4, 0));
     assert_eq!(info.content_end, content_end);
     assert_eq!(db.nodes, Db::fresh().nodes);
     stream.truncate(stream.len() - b"signature".len() - 3);
-    let error = read_body(&stream[..], name, Limits::default(), &mut db).unwrap_err();
+    let error = read_body(&stream[..], name, testkit::LIMITS, &mut db).unwrap_err();
     assert!(error.to_string().contains("ends early"), "{error}");
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::common::vectors::{self, number};
 use crate::common::{create, log_path, open, payload};
-use jute::{Encode, Limits};
+use jute::Encode;
 use proto::txn::{Txn, TxnDigest};
 use proto::{SessionId, Zxid};
 use storage::{LogSettings, LogWriter, RealDisk, list_logs, read_txns_from};
@@ -45,7 +45,7 @@ fn preallocated_sizes_are_java_s() {
         let dirs = open(dir.path());
         let settings = LogSettings {
             prealloc_bytes: kb * 1024,
-            ..Default::default()
+            ..LogSettings::new(testkit::LIMITS)
         };
         let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, settings);
         writer.append(Zxid(1), &session()).unwrap();
@@ -79,11 +79,11 @@ fn the_size_limit_rolls_where_java_does() {
     let settings = LogSettings {
         prealloc_bytes: 0,
         log_bytes_max: 4096,
-        ..Default::default()
+        ..LogSettings::new(testkit::LIMITS)
     };
     let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, settings);
     let recorded = vectors::dirs(&vector.dir.join("data"));
-    for txn in read_txns_from(&RealDisk, &recorded, Zxid(1), Limits::default()).unwrap() {
+    for txn in read_txns_from(&RealDisk, &recorded, Zxid(1), testkit::LIMITS).unwrap() {
         let txn = txn.unwrap();
         writer.append(txn.record.header.zxid, &txn.payload).unwrap();
         writer.commit().unwrap();
@@ -102,7 +102,7 @@ fn the_size_limit_rolls_where_java_does() {
 fn a_group_is_read_back_whole_and_in_order() {
     let dir = tempfile::tempdir().unwrap();
     let dirs = open(dir.path());
-    let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::default());
+    let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::new(testkit::LIMITS));
     for zxid in 1..=5000 {
         let bytes = usize::try_from(zxid * 7 % 900).unwrap();
         writer.append(Zxid(zxid), &payload(zxid, bytes)).unwrap();
@@ -113,7 +113,7 @@ fn a_group_is_read_back_whole_and_in_order() {
     assert_eq!(writer.txns(), 5000);
     assert_eq!(writer.bytes(), writer.file_bytes() - 16);
     for from in [1, 2, 2500, 5000] {
-        let read: Vec<_> = read_txns_from(&RealDisk, &dirs, Zxid(from), Limits::default())
+        let read: Vec<_> = read_txns_from(&RealDisk, &dirs, Zxid(from), testkit::LIMITS)
             .unwrap()
             .map(|txn| txn.unwrap())
             .collect();
@@ -124,7 +124,7 @@ fn a_group_is_read_back_whole_and_in_order() {
             assert_eq!(txn.record, create(zxid, bytes));
         }
     }
-    let beyond = read_txns_from(&RealDisk, &dirs, Zxid(5001), Limits::default()).unwrap();
+    let beyond = read_txns_from(&RealDisk, &dirs, Zxid(5001), testkit::LIMITS).unwrap();
     assert_eq!(beyond.count(), 0);
 }
 
@@ -132,7 +132,7 @@ fn a_group_is_read_back_whole_and_in_order() {
 fn a_roll_splits_a_group_over_two_files() {
     let dir = tempfile::tempdir().unwrap();
     let dirs = open(dir.path());
-    let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::default());
+    let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::new(testkit::LIMITS));
     writer.append(Zxid(1), &payload(1, 10)).unwrap();
     writer.append(Zxid(2), &payload(2, 10)).unwrap();
     writer.roll().unwrap();
@@ -146,7 +146,7 @@ fn a_roll_splits_a_group_over_two_files() {
         .map(|log| log.zxid)
         .collect();
     assert_eq!(names, [Zxid(1), Zxid(3)]);
-    let read = read_txns_from(&RealDisk, &dirs, Zxid(1), Limits::default()).unwrap();
+    let read = read_txns_from(&RealDisk, &dirs, Zxid(1), testkit::LIMITS).unwrap();
     assert_eq!(read.filter(Result::is_ok).count(), 3);
 }
 
@@ -157,7 +157,7 @@ fn without_force_sync_the_same_bytes_are_written() {
     let settings = LogSettings {
         force_sync: false,
         prealloc_bytes: 8192,
-        ..Default::default()
+        ..LogSettings::new(testkit::LIMITS)
     };
     let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, settings);
     writer.append(Zxid(1), &payload(1, 10)).unwrap();
@@ -171,11 +171,11 @@ fn a_transaction_above_the_limit_is_read_back() {
     // Java writes such a one (ZOOKEEPER-4306) and cannot read it.
     let dir = tempfile::tempdir().unwrap();
     let dirs = open(dir.path());
-    let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::default());
+    let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::new(testkit::LIMITS));
     let large = payload(1, 3 << 20);
     writer.append(Zxid(1), &large).unwrap();
     writer.commit().unwrap();
-    let mut read = read_txns_from(&RealDisk, &dirs, Zxid(1), Limits::default()).unwrap();
+    let mut read = read_txns_from(&RealDisk, &dirs, Zxid(1), testkit::LIMITS).unwrap();
     assert!(read.next().unwrap().unwrap().payload == large);
     assert!(read.next().is_none());
 }
@@ -184,12 +184,12 @@ fn a_transaction_above_the_limit_is_read_back() {
 fn so_is_a_multi_with_a_large_operation() {
     let dir = tempfile::tempdir().unwrap();
     let dirs = open(dir.path());
-    let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::default());
+    let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::new(testkit::LIMITS));
     let mut record = create(1, 3 << 20);
     record.header.op = 14;
     record.txn = Txn::Multi(vec![record.txn.clone()]);
     writer.append(Zxid(1), &record.to_bytes()).unwrap();
     writer.commit().unwrap();
-    let mut read = read_txns_from(&RealDisk, &dirs, Zxid(1), Limits::default()).unwrap();
+    let mut read = read_txns_from(&RealDisk, &dirs, Zxid(1), testkit::LIMITS).unwrap();
     assert!(read.next().unwrap().unwrap().record == record);
 }

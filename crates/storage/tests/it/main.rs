@@ -8,6 +8,7 @@ mod damage_edits;
 mod damage_sweeps;
 mod faults;
 mod judgement;
+mod large_records;
 mod log_writer;
 mod mutations;
 mod repair;

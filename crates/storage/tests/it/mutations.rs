@@ -4,7 +4,6 @@ use std::path::Path;
 
 use crate::common::outcome;
 use crate::common::vectors;
-use jute::Limits;
 use storage::RealDisk;
 use storage::tools::{log, repair, snapshot};
 use testkit::Random;
@@ -61,7 +60,7 @@ fn mutated(original: &[u8], random: &mut Random) -> Vec<u8> {
 
 /// The tools may find whatever they find, as long as they come back.
 fn use_log_tools(path: &Path) {
-    let limits = Limits::default();
+    let limits = testkit::LIMITS;
     let _ = log::verify(&RealDisk, path, limits);
     let _ = log::print(&RealDisk, path, limits, &mut Vec::new());
     for bad_checksums in [repair::BadChecksums::Cut, repair::BadChecksums::Accept] {
@@ -140,8 +139,8 @@ fn snapshots_changed_at_random_are_made_up_for_by_older_ones() {
         for case in 0..CASES {
             let bytes = mutated(&original, &mut random);
             fs::write(&path, &bytes).unwrap();
-            let _ = snapshot::verify(&RealDisk, &path, Limits::default());
-            let _ = snapshot::print(&RealDisk, &path, Limits::default(), true, &mut Vec::new());
+            let _ = snapshot::verify(&RealDisk, &path, testkit::LIMITS);
+            let _ = snapshot::print(&RealDisk, &path, testkit::LIMITS, true, &mut Vec::new());
             let (recovered, db) = outcome::load(copy.path())
                 .unwrap_or_else(|error| panic!("{dir}, case {case}: {error}"));
             assert_eq!(recovered.last_zxid.0, 8, "{dir}, case {case}");

@@ -32,7 +32,7 @@ fn snapshot(disk: &SimDisk, dirs: &DataDirs, zxid: i64) -> Result<(), StorageErr
 fn write(disk: &SimDisk, dirs: &DataDirs, zxids: std::ops::RangeInclusive<i64>) {
     let settings = LogSettings {
         prealloc_bytes: 4096,
-        ..Default::default()
+        ..LogSettings::new(testkit::LIMITS)
     };
     let mut writer = LogWriter::new(Arc::new(disk.clone()), dirs, settings);
     for zxid in zxids {
@@ -66,7 +66,12 @@ fn damaged() -> (SimDisk, DataDirs) {
 
 fn start(disk: &SimDisk) -> Result<Recovered, StorageError> {
     let mut db = Db::default();
-    let recovered = recover(disk, &open(disk), &RecoverySettings::default(), &mut db)?;
+    let recovered = recover(
+        disk,
+        &open(disk),
+        &RecoverySettings::new(testkit::LIMITS),
+        &mut db,
+    )?;
     if recovered.empty == Some(Empty::Untrusted) {
         assert_eq!((db.txns.len(), recovered.last_zxid), (0, Zxid(-1)));
     }

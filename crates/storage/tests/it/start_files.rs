@@ -18,7 +18,7 @@ fn with_data(dirs: &DataDirs) {
         SnapshotWriter::new(disk.clone(), dirs, Zxid(0), Compression::None, true).unwrap();
     snapshot.write(&fresh_body()).unwrap();
     snapshot.finish(SnapshotTrailer::default()).unwrap();
-    let mut writer = LogWriter::new(disk, dirs, LogSettings::default());
+    let mut writer = LogWriter::new(disk, dirs, LogSettings::new(testkit::LIMITS));
     for zxid in 1..=5 {
         writer.append(Zxid(zxid), &payload(zxid, 1)).unwrap();
     }
@@ -44,7 +44,7 @@ fn the_initialize_marker() {
         }
         let settings = RecoverySettings {
             db_autocreate: case.contains("db.autocreate=true"),
-            ..Default::default()
+            ..RecoverySettings::new(testkit::LIMITS)
         };
         let (recovered, _) = outcome::load_dirs(&dirs, &settings).unwrap();
         assert_eq!(recovered.last_zxid.0, number(&java["last_zxid"]), "{case}");
@@ -85,7 +85,8 @@ fn epoch_files() {
             }
         }
         let dirs = vectors::dirs(copy.path());
-        let (recovered, _) = outcome::load_dirs(&dirs, &RecoverySettings::default()).unwrap();
+        let (recovered, _) =
+            outcome::load_dirs(&dirs, &RecoverySettings::new(testkit::LIMITS)).unwrap();
         let ours = Epochs::load(&RealDisk, &dirs, recovered.last_zxid);
         // A crash while a learner was brought up to date leaves an epoch below the data's; Java
         // refuses that, and an empty currentEpoch.tmp, or takes one that is as low as the file it

@@ -13,7 +13,7 @@ use storage::tools::snapshot;
 use storage::{Damage, RealDisk, StorageError};
 
 fn limits() -> Limits {
-    Limits::default()
+    testkit::LIMITS
 }
 
 /// Lines as the recording split them: by Python, after its line ends were made one.

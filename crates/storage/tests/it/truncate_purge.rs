@@ -8,7 +8,6 @@ use crate::common::db::Db;
 use crate::common::outcome;
 use crate::common::vectors::{self, number};
 use crate::common::{fresh_body, payload};
-use jute::Limits;
 use proto::Zxid;
 use storage::{
     Compression, DataDirs, LogSettings, LogWriter, OpenOptions, RealDisk, RecoverySettings,
@@ -37,7 +36,7 @@ fn logs_are_cut_where_java_cuts_them() {
         let copy = vectors::copy(&vector.dir.join("with-older"));
         let dirs = vectors::dirs(copy.path());
         let before = sizes(copy.path());
-        let ours = truncate(&RealDisk, &dirs, Zxid(zxid), Limits::default());
+        let ours = truncate(&RealDisk, &dirs, Zxid(zxid), testkit::LIMITS);
         if java["result"] != "true" {
             let error = ours.unwrap_err();
             assert_eq!(error.exit_code(), 13, "{target}: {error}");
@@ -72,10 +71,16 @@ fn logs_are_cut_where_java_cuts_them() {
 fn a_target_that_is_not_logged_keeps_what_is_below_it() {
     let disk = SimDisk::default();
     let dirs = history(&disk, &[1, 2, 0x1_0000_0001, 0x1_0000_0002]);
-    let truncated = truncate(&disk, &dirs, Zxid(9), Limits::default()).unwrap();
+    let truncated = truncate(&disk, &dirs, Zxid(9), testkit::LIMITS).unwrap();
     assert_eq!(truncated.last_zxid, Some(Zxid(2)));
     let mut db = Db::default();
-    let recovered = recover(&disk, &dirs, &RecoverySettings::default(), &mut db).unwrap();
+    let recovered = recover(
+        &disk,
+        &dirs,
+        &RecoverySettings::new(testkit::LIMITS),
+        &mut db,
+    )
+    .unwrap();
     assert_eq!(recovered.last_zxid, Zxid(2));
 }
 
@@ -85,10 +90,10 @@ fn a_target_below_all_good_snapshots_is_refused() {
     let dirs = history(&disk, &[1, 2, 3, 4]);
     snapshot(&disk, &dirs, 3);
     disk_remove(&disk, &dirs.snap.join("snapshot.0"));
-    let error = truncate(&disk, &dirs, Zxid(2), Limits::default()).unwrap_err();
+    let error = truncate(&disk, &dirs, Zxid(2), testkit::LIMITS).unwrap_err();
     assert!(matches!(error, StorageError::Truncate { .. }), "{error}");
     assert_eq!(disk.names(), ["log.1", "snapshot.3"]);
-    let last = last_logged_zxid(&disk, &dirs, Limits::default()).unwrap();
+    let last = last_logged_zxid(&disk, &dirs, testkit::LIMITS).unwrap();
     assert_eq!(last, Some(Zxid(4)));
 }
 
@@ -102,11 +107,16 @@ fn a_snapshot_below_all_others_takes_their_place() {
     disk_remove(&disk, &dirs.snap.join("snapshot.0"));
     let load = || {
         let mut db = Db::default();
-        let recovered = recover(&disk, &dirs, &RecoverySettings::default(), &mut db);
+        let recovered = recover(
+            &disk,
+            &dirs,
+            &RecoverySettings::new(testkit::LIMITS),
+            &mut db,
+        );
         recovered.unwrap().last_zxid
     };
     let target = Zxid(2);
-    let cut = cut_log(&disk, &dirs, target, Limits::default()).unwrap();
+    let cut = cut_log(&disk, &dirs, target, testkit::LIMITS).unwrap();
     assert_eq!(cut.last_zxid, Some(target));
     assert_eq!(load(), Zxid(4));
     snapshot(&disk, &dirs, target.0);
@@ -115,7 +125,7 @@ fn a_snapshot_below_all_others_takes_their_place() {
     assert_eq!(disk.names(), ["log.1", "snapshot.2"]);
     assert_eq!(load(), target);
     // Nothing at all is left of a log that begins beyond it.
-    let cut = cut_log(&disk, &dirs, Zxid::ZERO, Limits::default()).unwrap();
+    let cut = cut_log(&disk, &dirs, Zxid::ZERO, testkit::LIMITS).unwrap();
     assert_eq!(cut.last_zxid, None);
     assert_eq!(disk.names(), ["snapshot.2"]);
 }
@@ -144,7 +154,7 @@ fn history(disk: &SimDisk, zxids: &[i64]) -> DataDirs {
 fn write(disk: &SimDisk, dirs: &DataDirs, zxids: &[i64]) {
     let settings = LogSettings {
         prealloc_bytes: 4096,
-        ..Default::default()
+        ..LogSettings::new(testkit::LIMITS)
     };
     let mut writer = LogWriter::new(Arc::new(disk.clone()), dirs, settings);
     for zxid in zxids {
@@ -170,7 +180,7 @@ fn a_truncation_may_crash_at_any_moment() {
     let whole = |target: i64| {
         let (disk, dirs) = prepared();
         let before = disk.changes();
-        truncate(&disk, &dirs, Zxid(target), Limits::default()).unwrap();
+        truncate(&disk, &dirs, Zxid(target), testkit::LIMITS).unwrap();
         disk.changes() - before
     };
     let mut random = Random::new(0x5eed_0003);
@@ -179,7 +189,7 @@ fn a_truncation_may_crash_at_any_moment() {
             for try_no in 0..20 {
                 let (disk, dirs) = prepared();
                 disk.die_after(operation, 0);
-                truncate(&disk, &dirs, Zxid(target), Limits::default()).unwrap_err();
+                truncate(&disk, &dirs, Zxid(target), testkit::LIMITS).unwrap_err();
                 let after = if try_no == 0 {
                     disk.after_kill()
                 } else {
@@ -187,14 +197,25 @@ fn a_truncation_may_crash_at_any_moment() {
                 };
                 let at = format!("target {target}, operation {operation}, try {try_no}");
                 let mut db = Db::default();
-                let recovered = recover(&after, &dirs, &RecoverySettings::default(), &mut db)
-                    .unwrap_or_else(|error| panic!("{at}: {error}"));
+                let recovered = recover(
+                    &after,
+                    &dirs,
+                    &RecoverySettings::new(testkit::LIMITS),
+                    &mut db,
+                )
+                .unwrap_or_else(|error| panic!("{at}: {error}"));
                 assert!(recovered.last_zxid.0 >= target, "{at}");
-                let again = truncate(&after, &dirs, Zxid(target), Limits::default())
+                let again = truncate(&after, &dirs, Zxid(target), testkit::LIMITS)
                     .unwrap_or_else(|error| panic!("{at}: {error}"));
                 assert_eq!(again.last_zxid, Some(Zxid(target)), "{at}");
                 let mut db = Db::default();
-                recover(&after, &dirs, &RecoverySettings::default(), &mut db).unwrap();
+                recover(
+                    &after,
+                    &dirs,
+                    &RecoverySettings::new(testkit::LIMITS),
+                    &mut db,
+                )
+                .unwrap();
                 assert_eq!(db.last_zxid, target, "{at}");
             }
         }
@@ -217,7 +238,7 @@ fn a_purge_may_crash_at_any_moment() {
     };
     let (disk, dirs) = prepared();
     let before = disk.changes();
-    let removed = purge(&disk, &dirs, 3, Limits::default()).unwrap();
+    let removed = purge(&disk, &dirs, 3, testkit::LIMITS).unwrap();
     assert_eq!(removed.len(), 5, "{removed:?}");
     let operations = disk.changes() - before;
     let mut random = Random::new(0x5eed_0004);
@@ -225,7 +246,7 @@ fn a_purge_may_crash_at_any_moment() {
         for try_no in 0..20 {
             let (disk, dirs) = prepared();
             disk.die_after(operation, 0);
-            purge(&disk, &dirs, 3, Limits::default()).unwrap_err();
+            purge(&disk, &dirs, 3, testkit::LIMITS).unwrap_err();
             let after = disk.after_power_loss(&mut random, false);
             let snapshots = list_snapshots(&after, &dirs.snap).unwrap();
             let logs = list_logs(&after, &dirs.log).unwrap();
@@ -249,7 +270,7 @@ fn purge_keeps_what_java_keeps() {
     for name in ["log.txt", "snapshot.notes"] {
         fs::write(dirs.snap.join(name), "").unwrap();
     }
-    let removed = purge(&RealDisk, &dirs, 3, Limits::default()).unwrap();
+    let removed = purge(&RealDisk, &dirs, 3, testkit::LIMITS).unwrap();
     assert_eq!(removed.len(), 7);
     let kept: BTreeSet<String> = fs::read_dir(&dirs.snap)
         .unwrap()
@@ -265,7 +286,7 @@ fn purge_keeps_what_java_keeps() {
     assert_eq!(kept, java);
     assert_eq!(outcome::text(&outcome::load(copy.path())), before);
     assert!(
-        purge(&RealDisk, &dirs, 3, Limits::default())
+        purge(&RealDisk, &dirs, 3, testkit::LIMITS)
             .unwrap()
             .is_empty()
     );
@@ -294,7 +315,7 @@ fn damaged_snapshots_do_not_count_as_kept() {
         content[500] ^= 1;
         fs::write(&path, content).unwrap();
     }
-    let removed = purge(&RealDisk, &dirs, 3, Limits::default()).unwrap();
+    let removed = purge(&RealDisk, &dirs, 3, testkit::LIMITS).unwrap();
     let names: Vec<_> = removed
         .iter()
         .map(|path| path.file_name().unwrap().to_str().unwrap())
@@ -319,7 +340,7 @@ fn without_a_good_snapshot_nothing_is_purged() {
         fs::write(path, "not a snapshot").unwrap();
     }
     assert!(
-        purge(&RealDisk, &dirs, 3, Limits::default())
+        purge(&RealDisk, &dirs, 3, testkit::LIMITS)
             .unwrap()
             .is_empty()
     );
@@ -331,7 +352,7 @@ fn the_last_logged_zxid() {
     let Some(vector) = vectors::vector("log-damaged") else {
         return;
     };
-    let last = |dir: &Path| last_logged_zxid(&RealDisk, &vectors::dirs(dir), Limits::default());
+    let last = |dir: &Path| last_logged_zxid(&RealDisk, &vectors::dirs(dir), testkit::LIMITS);
     let copy = vectors::copy(&vector.dir.join("pair"));
     assert_eq!(last(copy.path()).unwrap(), Some(Zxid(8)));
     // A file with nothing in it says nothing; Java answers with its name.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::common::vectors::{self, number};
 use crate::common::{log_path, open};
-use jute::{Decode, Encode, Limits, Reader};
+use jute::{Decode, Encode, Reader};
 use proto::Zxid;
 use proto::txn::TxnRecord;
 use serde_json::Value;
@@ -54,7 +54,7 @@ fn every_log_decodes_to_the_recorded_rows_and_encodes_to_the_same_bytes() {
             if !path.is_file() {
                 continue;
             }
-            let mut scanner = LogScanner::open(&RealDisk, &path, Limits::default()).unwrap();
+            let mut scanner = LogScanner::open(&RealDisk, &path, testkit::LIMITS).unwrap();
             let (last, rows) = rows.as_array().unwrap().split_last().unwrap();
             for row in rows {
                 let at = format!("{name}/{file}: zxid {}", row["zxid"]);
@@ -78,7 +78,7 @@ fn written_again(original: &Path, settings: LogSettings) -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();
     let dirs = open(dir.path());
     let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, settings);
-    let mut scanner = LogScanner::open(&RealDisk, original, Limits::default()).unwrap();
+    let mut scanner = LogScanner::open(&RealDisk, original, testkit::LIMITS).unwrap();
     let mut first = None;
     while let Scanned::Record(raw) = scanner.next_record().unwrap() {
         let zxid = i64::from_be_bytes(raw.payload[12..20].try_into().unwrap());
@@ -106,7 +106,7 @@ fn logs_written_one_by_one_are_the_same_files() {
             }
             let settings = LogSettings {
                 prealloc_bytes: prealloc_kb * 1024,
-                ..Default::default()
+                ..LogSettings::new(testkit::LIMITS)
             };
             let ours = written_again(&path, settings);
             assert!(ours == original, "{name}: {}", path.display());
@@ -157,7 +157,7 @@ fn snapshots_fed_the_same_stream_are_the_same_files() {
                 .find(|file| file.path == path)
                 .unwrap();
             let mut db = crate::common::db::Db::default();
-            let info = read_snapshot(&RealDisk, &file, Limits::default(), &mut db).unwrap();
+            let info = read_snapshot(&RealDisk, &file, testkit::LIMITS, &mut db).unwrap();
             let trailer_bytes =
                 13 + info.digest.map_or(0, |_| 33) + info.last_zxid.map_or(0, |_| 21);
             let stream = body(&file);
@@ -192,7 +192,7 @@ fn snapshots_fed_the_same_stream_are_the_same_files() {
                 assert!(body(&again) == stream, "{name} {compression:?}");
                 let mut copy = crate::common::db::Db::default();
                 let info_again =
-                    read_snapshot(&RealDisk, &again, Limits::default(), &mut copy).unwrap();
+                    read_snapshot(&RealDisk, &again, testkit::LIMITS, &mut copy).unwrap();
                 assert_eq!(info_again, info, "{name}");
                 assert_eq!(
                     (copy.nodes, copy.sessions),
@@ -220,7 +220,7 @@ fn the_fuzzy_snapshot_says_what_it_covers() {
         .unwrap()
         .remove(0);
     let mut db = crate::common::db::Db::default();
-    let info = read_snapshot(&RealDisk, &file, Limits::default(), &mut db).unwrap();
+    let info = read_snapshot(&RealDisk, &file, testkit::LIMITS, &mut db).unwrap();
     assert_eq!(file.zxid.0, number(&raw["name_zxid"]));
     assert_eq!(info.covers(), Some(Zxid(0x17f)));
     // Every path but the root's other name.

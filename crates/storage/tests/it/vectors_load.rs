@@ -12,7 +12,7 @@ fn compare(name: &str, vector: &Vector, sub: &str, log_sub: &str, state: &Value)
     let dirs = DataDirs::unlocked(snap.path(), log_dir.path());
     let settings = RecoverySettings {
         trust_empty: name == "log-only",
-        ..Default::default()
+        ..RecoverySettings::new(testkit::LIMITS)
     };
     let mut db = Db::default();
     let recovered = recover(&RealDisk, &dirs, &settings, &mut db)

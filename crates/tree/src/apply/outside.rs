@@ -53,7 +53,7 @@ mod tests {
 
     #[test]
     fn neither_changes_the_digest() {
-        let mut tree = Tree::new(Arc::new(TreeSettings::default()));
+        let mut tree = Tree::new(Arc::new(TreeSettings::new(testkit::LIMITS)));
         let before = tree.digest();
         tree.set_config(b"version=0", Zxid(0), 7).unwrap();
         assert_eq!(tree.config_version(), ConfigVersion(0));

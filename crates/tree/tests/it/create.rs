@@ -141,7 +141,7 @@ fn row_90_flags_that_do_not_exist() {
 
 #[test]
 fn row_91_ttl_flags_while_extended_types_are_off() {
-    let mut host = Host::with(TreeSettings::default());
+    let mut host = Host::with(TreeSettings::new(testkit::LIMITS));
     assert_eq!(host.code(ttl("/a", 5, 1000)), -6);
     assert_eq!(host.code(ttl("/a", 6, -7)), -6);
     assert_eq!(host.code(create_flags("/a", 5)), -6);

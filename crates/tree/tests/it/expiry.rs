@@ -103,7 +103,7 @@ fn ttl_znodes_are_not_lost_while_extended_types_are_off() {
     host.write(ttl("/t", flags::TTL, 500));
     host.write(create("/t/x"));
     let content = SnapshotContent::read(Reader::new(files::snapshot_bytes(&host.tree, 1)));
-    let mut off = Host::of(content.load(&Arc::new(TreeSettings::default()), host.zxid));
+    let mut off = Host::of(content.load(&Arc::new(TreeSettings::new(testkit::LIMITS)), host.zxid));
     assert_eq!(
         (off.tree.unrecognised_ttls(), off.tree.orphan_owners()),
         (1, vec![])

@@ -128,7 +128,7 @@ fn a_multi_of_creates_for_all_identities_stays_readable() {
     }
     let create = |number| create_acl(&format!("/{number:05}"), &mine());
     let record = host.propose(&multi((0..14_000).map(create).collect()));
-    let limit = TreeSettings::default().record_bytes_max;
+    let limit = TreeSettings::new(testkit::LIMITS).record_bytes_max;
     assert!(record.to_bytes().len() <= limit);
     let Txn::Multi(txns) = &record.txn else {
         panic!("{:?}", record.txn)

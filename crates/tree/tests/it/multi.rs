@@ -279,7 +279,7 @@ fn rows_182_184_185_308_and_309_errors_of_operations() {
             "{operation:?}"
         );
     }
-    let mut off = Host::with(TreeSettings::default());
+    let mut off = Host::with(TreeSettings::new(testkit::LIMITS));
     assert_eq!(off.results(vec![ttl("/x", 5, 0)]), [-6]);
     assert_eq!(off.results(vec![ttl("/x", 0, 5)]), [0]);
 }

@@ -15,7 +15,7 @@ use tree::{Caller, Tree, TreeSettings, WatcherId, Watches};
 fn settings() -> Arc<TreeSettings> {
     Arc::new(TreeSettings {
         extended_types: true,
-        ..TreeSettings::default()
+        ..TreeSettings::new(testkit::LIMITS)
     })
 }
 

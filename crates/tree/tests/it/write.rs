@@ -174,7 +174,10 @@ fn row_155_reconfig_where_there_is_none() {
             config_version: -1,
         })
     };
-    assert_eq!(Host::with(TreeSettings::default()).code(reconfig()), -123);
+    assert_eq!(
+        Host::with(TreeSettings::new(testkit::LIMITS)).code(reconfig()),
+        -123
+    );
     let mut host = Host::new();
     host.identities.push(id("super", ""));
     assert_eq!((host.code(reconfig()), host.zxid.0), (-6, 1));

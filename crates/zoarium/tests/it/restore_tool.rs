@@ -5,7 +5,6 @@ use std::process::Output;
 
 use client::Create;
 use config::{Config, Nowhere, RawConfig, SystemProperties};
-use jute::Limits;
 use proto::Zxid;
 use storage::{DataDirs, RealDisk, read_txns_from};
 
@@ -62,7 +61,7 @@ fn directories_of_java_are_restored_to_every_transaction() {
         };
         let from = vector.dir.join("data");
         let source = DataDirs::unlocked(&from, &from);
-        let txns = read_txns_from(&RealDisk, &source, Zxid(0), Limits::default()).unwrap();
+        let txns = read_txns_from(&RealDisk, &source, Zxid(0), testkit::LIMITS).unwrap();
         let mut restored = 0;
         for record in txns.map(|txn| txn.unwrap().record) {
             let (to, zxid) = (tempfile::tempdir().unwrap(), record.header.zxid);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use jute::{Decode, Limits, Reader};
+use jute::{Decode, Reader};
 use proto::txn::TxnRecord;
 
 const FILE_HEADER_BYTES: usize = 16;
@@ -28,8 +28,7 @@ pub(super) fn transactions(data_dirs: &[PathBuf]) -> Vec<TxnRecord> {
     {
         let bytes = Bytes::from(std::fs::read(&file).unwrap());
         for payload in payloads(&bytes) {
-            let limits = Limits::from_max_buffer(payload.len(), 0);
-            let mut input = Reader::with_limits(payload, limits);
+            let mut input = Reader::new(payload);
             let record = TxnRecord::decode(&mut input);
             let record = record.unwrap_or_else(|error| panic!("{}: {error}", file.display()));
             let known = records.entry(record.header.zxid.0);

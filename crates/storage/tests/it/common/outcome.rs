@@ -10,7 +10,10 @@ use super::db::Db;
 pub type Outcome = Result<(Recovered, Db), StorageError>;
 
 pub fn load(dir: &Path) -> Outcome {
-    load_dirs(&DataDirs::unlocked(dir, dir), &RecoverySettings::default())
+    load_dirs(
+        &DataDirs::unlocked(dir, dir),
+        &RecoverySettings::new(testkit::LIMITS),
+    )
 }
 
 pub fn load_dirs(dirs: &DataDirs, settings: &RecoverySettings) -> Outcome {

@@ -50,7 +50,7 @@ pub fn settings() -> TreeSettings {
         extended_types: true,
         enforce_quota: true,
         reconfig_enabled: true,
-        ..TreeSettings::default()
+        ..TreeSettings::new(testkit::LIMITS)
     }
 }
 

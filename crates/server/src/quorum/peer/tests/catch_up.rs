@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use jute::{Encode, Limits};
+use jute::Encode;
 use proto::leader::LeaderPacket;
 use proto::txn::{SetDataTxn, Txn, TxnHeader, TxnRecord};
 use proto::{OpCode, SessionId, Zxid};
@@ -68,7 +68,7 @@ impl Log {
     }
 
     fn access(&self, size_factor: f64) -> Access {
-        log_pages(self.dirs(), Limits::default(), size_factor)
+        log_pages(self.dirs(), testkit::LIMITS, size_factor)
     }
 }
 
@@ -76,7 +76,7 @@ fn write_log(dirs: &DataDirs, files: &[&[Zxid]], len: usize) {
     for zxids in files {
         let settings = LogSettings {
             prealloc_bytes: 64 << 10,
-            ..LogSettings::default()
+            ..LogSettings::new(testkit::LIMITS)
         };
         let mut writer = LogWriter::new(Arc::new(RealDisk), dirs, settings);
         for zxid in *zxids {
@@ -186,7 +186,7 @@ fn a_file_that_is_written_to_is_read_on_where_the_last_page_ended() {
     let log = Log::new(&[], 10);
     log.write(&[], 10);
     let dirs = log.dirs();
-    let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::default());
+    let mut writer = LogWriter::new(Arc::new(RealDisk), &dirs, LogSettings::new(testkit::LIMITS));
     let mut write = |counters: std::ops::RangeInclusive<i64>| {
         for counter in counters {
             let zxid = zxid(1, counter);

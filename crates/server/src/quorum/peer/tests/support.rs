@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use config::members::HostPort;
 use crossbeam_channel::{Receiver, Sender};
-use jute::{Encode, Limits};
+use jute::Encode;
 use proto::leader::LeaderPacket;
 use proto::learner::{LearnerInfo, LearnerPacket};
 use proto::packet::QuorumPacket;
@@ -81,7 +81,7 @@ impl Site {
     pub(super) fn port(&self) -> LearnerPort {
         let settings = PortSettings {
             auth: Arc::default(),
-            limits: Limits::default(),
+            limits: testkit::LIMITS,
             stall: self.stall,
             dirs: self.dirs(),
             snapshot_size_factor: Some(0.0),
@@ -111,7 +111,7 @@ impl Site {
         let settings = LearnerSettings {
             auth: Arc::default(),
             dial: self.dial.clone(),
-            limits: Limits::default(),
+            limits: testkit::LIMITS,
             stall: self.stall,
             tree: Arc::new(tree_settings()),
             connector: Connector::plain(),
@@ -324,7 +324,7 @@ pub(super) fn write_packet(mut stream: &TcpStream, packet: impl Into<QuorumPacke
 pub(super) fn tree_settings() -> TreeSettings {
     TreeSettings {
         extended_types: true,
-        ..TreeSettings::default()
+        ..TreeSettings::new(testkit::LIMITS)
     }
 }
 
@@ -393,7 +393,7 @@ impl Content {
 
     pub(super) fn of_body(bytes: &[u8]) -> Self {
         let mut content = Self::default();
-        read_body(bytes, "a body".as_ref(), Limits::default(), &mut content).unwrap();
+        read_body(bytes, "a body".as_ref(), testkit::LIMITS, &mut content).unwrap();
         content.acls.clear();
         content
     }
