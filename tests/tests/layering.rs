@@ -15,6 +15,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("proto", &["jute"]),
     ("tree", &["jute", "proto"]),
     ("session", &["jute", "proto"]),
+    ("executor", &[]),
     ("election", &["proto"]),
     ("zab", &["proto"]),
     ("config", &["proto"]),
@@ -58,6 +59,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
             "console",
             "replica",
             "hosting",
+            "executor",
         ],
     ),
     (

@@ -118,10 +118,10 @@ pub(crate) const BATCH_REQUESTS_MAX: usize = 64;
 pub(crate) const LONE_AFTER_GROUPS: u32 = 8;
 
 /// Turns that a thread with a message gives the core before it leaves the rest to the core's own thread.
-pub(crate) const TURNS_ON_OTHER_THREADS: usize = 4;
+pub(crate) const INLINE_TURNS_MAX: usize = 4;
 
 /// How often the core's own thread lets others run, to see whether they bring something, before it sleeps.
-pub(crate) const YIELDS_BEFORE_SLEEP: usize = 8;
+pub(crate) const YIELDS_BEFORE_PARK: usize = 8;
 
 /// Flushes of packets and of the log that the core leaves out in one turn because more follows.
 pub(crate) const FLUSHES_PUT_OFF_MAX: usize = 16;
@@ -154,7 +154,7 @@ pub(crate) const LOG_GROUP_BYTES_SYNCED_BY_CORE_MAX: usize = 64 << 10;
 
 /// Transactions up to which the log thread, once it has synced them, gives the core the turn that this leads to:
 /// to wake the core's thread takes as long. Behind groups of any size 90:10 at 16 x 16 had 0.92 of the operations.
-pub(crate) const LOG_GROUP_ATTENDED_MAX: usize = 16;
+pub(crate) const LOG_GROUP_INLINE_MAX: usize = 16;
 
 /// Processors with which the core writes to clients although others wait for it.
 pub(crate) const PROCESSORS_FEW: usize = 2;

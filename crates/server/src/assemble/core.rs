@@ -1,4 +1,4 @@
-//! What the replica runs on: a thread, or that of whoever brings it a message, see [`super::attended`].
+//! What the replica runs on: a thread, or that of whoever brings it a message, see [`executor`].
 //!
 //! It takes messages in turns: requests first, all that wait under one hold of the tree, then what
 //! happened elsewhere.
@@ -6,11 +6,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use crossbeam_channel::Receiver;
+use executor::{Channel, Executor, Machine, Queue as _};
 use hosting::carry_out_effect;
 use replica::{ClientRequest, Effect, ElectorateError, Input, Now, Replica, Start, Turn};
 
-use super::attended::{Attended, Worker};
 use super::host::ServerHost;
 use super::inbox::ToCore;
 use crate::client::clients::Clients;
@@ -23,7 +22,7 @@ pub(crate) struct CoreThread {
     replica: Replica<ServerHost>,
     host: ServerHost,
     clients: Arc<Clients>,
-    inbox: Receiver<ToCore>,
+    inbox: Channel<ToCore>,
     /// Requests of this turn, and when each batch of them came in.
     requests: Vec<ClientRequest>,
     received_ms: Vec<u64>,
@@ -32,26 +31,25 @@ pub(crate) struct CoreThread {
 }
 
 /// The way to the core.
-pub(crate) type CoreHandle = Arc<Attended<CoreThread>>;
+pub(crate) type CoreHandle = Arc<Executor<CoreThread>>;
 
 /// What a core begins with.
 pub(crate) struct CoreStart {
     pub(crate) clients: Arc<Clients>,
-    pub(crate) inbox: Receiver<ToCore>,
+    pub(crate) inbox: Channel<ToCore>,
     pub(crate) host: ServerHost,
     pub(crate) replica: Start,
 }
 
-impl Worker for CoreThread {
+impl Machine for CoreThread {
     type Message = ToCore;
-    type Errand = Errand;
+    type Deferred = Errand;
 
-    fn turn(&mut self, is_elsewhere: bool) {
+    fn turn(&mut self, is_inline: bool) {
         // A leader leaves its log to the log thread: it goes on by its followers' disks.
-        let may_run_errand =
-            is_elsewhere && self.host.disk.is_lone() && !self.replica.is_ordering();
+        let may_run_errand = is_inline && self.host.disk.is_lone() && !self.replica.is_ordering();
         self.host.disk.set_may_run_errand(may_run_errand);
-        if let Ok(first) = self.inbox.try_recv() {
+        if let Some(first) = self.inbox.pop() {
             self.take_turn(first);
         }
         let now_ms = clock::session_ms();
@@ -62,18 +60,18 @@ impl Worker for CoreThread {
         self.host.disk.offer(now_ms);
     }
 
-    fn take_errand(&mut self) -> Option<Errand> {
+    fn take_deferred(&mut self) -> Option<Errand> {
         let errand = self.host.disk.take_errand();
         self.host.disk.offer(clock::session_ms());
         errand
     }
 
-    fn run_errand(errand: Errand, tell: impl FnOnce(ToCore)) {
-        errand.run(|input| tell(ToCore::Input(input)));
+    fn run_deferred(errand: Errand, send: impl FnOnce(ToCore)) {
+        errand.run(|input| send(ToCore::Input(input)));
     }
 
     /// Told to end, and everything proposed is applied; or the disk has failed.
-    fn is_over(&self) -> bool {
+    fn has_ended(&self) -> bool {
         self.replica.is_over()
     }
 
@@ -87,7 +85,7 @@ impl Worker for CoreThread {
 
     /// A lone writer waits for each of its writes. Where there are many, the core has a thread to itself: those
     /// of connections have enough to do.
-    fn may_be_attended(&self) -> bool {
+    fn allows_inline(&self) -> bool {
         self.host.disk.is_lone()
     }
 }
@@ -132,7 +130,7 @@ impl CoreThread {
             if self.requests.len() + self.events.len() >= limits::PREPARE_GROUP_MAX {
                 break;
             }
-            next = self.inbox.try_recv().ok();
+            next = self.inbox.pop();
         }
         if !self.requests.is_empty() {
             self.note_what_follows();

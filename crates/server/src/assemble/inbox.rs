@@ -1,9 +1,9 @@
 //! What the core thread is told.
 
+use executor::Executor;
 use replica::Input;
 
 use super::admin::RestoreOrder;
-use super::attended::Attended;
 use super::core::CoreThread;
 use crate::client::inbox::{ClientMessage, CoreInbox};
 use crate::quorum::mesh::MeshEvent;
@@ -23,7 +23,7 @@ pub(crate) enum ToCore {
     Input(Input),
 }
 
-impl CoreInbox for Attended<CoreThread> {
+impl CoreInbox for Executor<CoreThread> {
     fn send(&self, message: ClientMessage) {
         self.send(ToCore::Client(message));
     }
@@ -32,7 +32,7 @@ impl CoreInbox for Attended<CoreThread> {
         self.put(ToCore::Client(message));
     }
 
-    fn attend(&self) {
-        self.attend();
+    fn run_inline(&self) {
+        self.run_inline();
     }
 }

@@ -151,7 +151,7 @@ fn sink(core: &CoreHandle) -> EventSink {
         told.put(ToCore::Peer(event));
         // The task that reads packets holds no lock.
         match is_packets {
-            true => told.attend(),
+            true => told.run_inline(),
             false => told.wake(),
         }
     })

@@ -8,14 +8,13 @@
 //! ```
 //!
 //! The core thread hands [`replica::Replica`] what happened and carries out what it wants. It decides
-//! nothing itself. A thread that brings what a lone writer waits for takes its place for a turn
-//! (`attended`). Neither channel can block its sender for good: what comes in is bounded where it
+//! nothing itself. A thread that brings a message of a lone writer runs the core itself for a turn
+//! (`executor`). Neither channel can block its sender for good: what comes in is bounded where it
 //! comes from, and what the log has no room for stays with the core and grows, which is what makes
 //! group commit adapt to the disk.
 
 mod admin;
 pub mod ahead;
-mod attended;
 mod core;
 mod exporter;
 mod flushes;

@@ -6,6 +6,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use config::{AuditSettings, Config};
+use executor::Queue as _;
 use proto::{Sid, Zxid};
 use recovery::LogEnd;
 use replica::{Input, Service};

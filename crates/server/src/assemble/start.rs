@@ -7,6 +7,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, UNIX_EPOCH};
 
 use config::{AuditSettings, ClientAddress, Config};
+use executor::Executor;
 use hosting::{ServerState, SnapshotWork, StartFiles, StartSettings, Started as StartedFiles};
 use monitoring::admin::LastSnapshot;
 use parking_lot::Mutex;
@@ -21,7 +22,6 @@ use tokio::net::TcpListener;
 use tree::Tree;
 
 use super::admin::{self, AdminTask, Served};
-use super::attended::Attended;
 use super::core::{CoreHandle, CoreStart, CoreThread};
 use super::exporter::{self, ExporterTask};
 use super::host::ServerHost;
@@ -129,7 +129,7 @@ async fn start_audited(
     let started = started(&config, &opened, &found);
     // What comes in is bounded where it comes from: clients by permits, members by what their
     // connections may send ahead.
-    let core = CoreHandle::new(Attended::new(threads_at_a_time()));
+    let core = CoreHandle::new(Executor::new(executor_settings()));
     metrics.digest_mismatches_count.add(found.digest_mismatches);
     let settings = Settings::new(config.clone());
     let files = begin_files(&settings, &opened, found)?;
@@ -341,7 +341,7 @@ impl Common {
             commit,
             file,
             orders_under_way,
-            attend: attending_sink(&self.core),
+            run_core_inline: inline_sink(&self.core),
         };
         (thread, on_disk)
     }
@@ -447,10 +447,14 @@ fn loaded_snapshot(file: &SnapshotFile) -> Option<LastSnapshot> {
     })
 }
 
-/// How many of the threads that bring messages can run at a time.
-fn threads_at_a_time() -> usize {
+fn executor_settings() -> executor::Settings {
     let workers = tokio::runtime::Handle::current().metrics().num_workers();
-    workers.min(processors())
+    executor::Settings {
+        allows_inline: workers.min(processors()) > 1,
+        inline_turns_max: limits::INLINE_TURNS_MAX,
+        yields_before_park: limits::YIELDS_BEFORE_PARK,
+        now_ms: clock::session_ms,
+    }
 }
 
 /// The way to the core for disk and oracle.
@@ -462,11 +466,11 @@ fn input_sink(core: &CoreHandle) -> InputSink {
 }
 
 /// The same for a thread that holds nothing: it gives the core its turn.
-fn attending_sink(core: &CoreHandle) -> InputSink {
+fn inline_sink(core: &CoreHandle) -> InputSink {
     let core = core.clone();
     Arc::new(move |input| {
         core.put(ToCore::Input(input));
-        core.take_turns();
+        core.run_inline_always();
     })
 }
 

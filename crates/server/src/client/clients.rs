@@ -169,7 +169,7 @@ impl Clients {
     }
 
     /// Leaves writes of a connection for the core, in order. The caller has taken a permit for each, so there
-    /// is room. [`Clients::attend_core`] must follow soon.
+    /// is room. [`Clients::run_core_inline`] must follow soon.
     pub(crate) fn submit(
         &self,
         connection: &Arc<Connection>,
@@ -189,8 +189,8 @@ impl Clients {
     }
 
     /// Lets the core work on what was submitted. No lock may be held.
-    pub(crate) fn attend_core(&self) {
-        self.core.attend();
+    pub(crate) fn run_core_inline(&self) {
+        self.core.run_inline();
     }
 
     /// Hands a `sync` to the core, to be passed on or answered in its place.

@@ -55,7 +55,7 @@ pub(crate) fn handle_batch(
     });
     if batch.permits < permits {
         // Writes were submitted.
-        clients.attend_core();
+        clients.run_core_inline();
     }
     let Some(next) = next else {
         // It has ended.

@@ -156,7 +156,7 @@ fn begin(clients: &Clients, connection: &Arc<Connection>, handshake: Handshake) 
     let session = match begun {
         Begun::Ordered(request) => {
             clients.submit(connection, received_ms, vec![request]);
-            clients.attend_core();
+            clients.run_core_inline();
             return true;
         }
         Begun::AskLeader(renewal) => {

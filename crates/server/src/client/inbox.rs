@@ -31,9 +31,9 @@ pub(crate) trait CoreInbox: Send + Sync {
     /// Leaves a message for the core's own thread.
     fn send(&self, message: ClientMessage);
 
-    /// Leaves a message; [`CoreInbox::attend`] must follow soon.
+    /// Leaves a message; [`CoreInbox::run_inline`] must follow soon.
     fn put(&self, message: ClientMessage);
 
     /// Lets the core work on what waits, here if it is free. No lock may be held.
-    fn attend(&self);
+    fn run_inline(&self);
 }

@@ -153,7 +153,7 @@ pub(crate) struct LogThread {
     /// The orders that are not carried out yet: the core writes nothing in front of them.
     pub(crate) orders_under_way: Arc<AtomicUsize>,
     /// Tells the core, and gives it its turn. Not while the file is held: the core may take that.
-    pub(crate) attend: InputSink,
+    pub(crate) run_core_inline: InputSink,
 }
 
 /// The log being written, and what goes with each write.
@@ -192,7 +192,7 @@ impl LogThread {
                 Ok(None) => {}
                 Ok(Some(synced)) => {
                     drop(file);
-                    (self.attend)(synced);
+                    (self.run_core_inline)(synced);
                 }
                 Err(error) => {
                     file.tell(Input::DiskFailed);
@@ -205,7 +205,7 @@ impl LogThread {
     }
 
     /// Appends groups until one is full or nothing more waits, and syncs them. Returns what comes
-    /// next if that was taken and is no group, and what the core is to be told by [`LogThread::attend`].
+    /// next if that was taken and is no group, and what the core is to be told by [`LogThread::run_core_inline`].
     fn group(
         &self,
         file: &mut LogFile,
@@ -230,7 +230,7 @@ impl LogThread {
             }
         }
         let synced = file.sync(times)?;
-        if appended > limits::LOG_GROUP_ATTENDED_MAX {
+        if appended > limits::LOG_GROUP_INLINE_MAX {
             file.tell(synced);
             return Ok((after, None));
         }

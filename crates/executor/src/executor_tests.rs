@@ -1,12 +1,29 @@
-//! Whoever brings a message, it is handled once, in its order, and nobody has to come again for it.
+//! Rules of the executor on real threads. `tests/` checks all interleavings.
 
-use std::sync::Arc;
-use std::sync::mpsc;
-use std::thread::JoinHandle;
+use std::sync::{Arc, LazyLock, mpsc};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
 
 use super::*;
+use crate::Channel;
 
 const PATIENCE: Duration = Duration::from_secs(30);
+const INLINE_TURNS_MAX: usize = 4;
+
+static ORIGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+fn now_ms() -> i64 {
+    i64::try_from(ORIGIN.elapsed().as_millis()).unwrap()
+}
+
+fn executor(allows_inline: bool) -> Executor<Bench> {
+    Executor::new(Settings {
+        allows_inline,
+        inline_turns_max: INLINE_TURNS_MAX,
+        yields_before_park: 8,
+        now_ms,
+    })
+}
 
 enum Message {
     /// The next one of this thread.
@@ -14,32 +31,32 @@ enum Message {
         of: usize,
         number: usize,
     },
-    /// Says that it is being handled, and goes on when the other end is gone.
+    /// Sends a signal, and continues when the other end is dropped.
     Wait(mpsc::Sender<()>, mpsc::Receiver<()>),
-    /// The same, once the worker is let go of; `Next` is told then.
-    Errand(mpsc::Sender<()>, mpsc::Receiver<()>),
+    /// As `Wait`, after the machine is released; `Next` follows then.
+    Defer(mpsc::Sender<()>, mpsc::Receiver<()>),
     /// A turn is wanted so many ms from now.
     Remind(i64),
     Panic,
     End,
 }
 
-/// What it has handled, and on which thread.
+/// A message that it has handled.
 enum Seen {
     Next { of: usize, number: usize },
     Reminded,
 }
 
 struct Bench {
-    inbox: Receiver<Message>,
+    inbox: Channel<Message>,
     seen: mpsc::Sender<(Seen, thread::ThreadId)>,
     deadline_ms: Option<i64>,
-    may_be_attended: bool,
-    errand: Option<Errand>,
-    is_over: bool,
+    allows_inline: bool,
+    deferred: Option<Deferred>,
+    has_ended: bool,
 }
 
-type Errand = (mpsc::Sender<()>, mpsc::Receiver<()>);
+type Deferred = (mpsc::Sender<()>, mpsc::Receiver<()>);
 
 impl Bench {
     fn tell(&self, seen: Seen) {
@@ -47,78 +64,78 @@ impl Bench {
     }
 }
 
-impl Worker for Bench {
+impl Machine for Bench {
     type Message = Message;
-    type Errand = Errand;
+    type Deferred = Deferred;
 
-    fn turn(&mut self, is_elsewhere: bool) {
-        assert!(!self.is_over, "no more turns");
-        match self.inbox.try_recv() {
-            Ok(Message::Next { of, number }) => self.tell(Seen::Next { of, number }),
-            Ok(Message::Wait(begun, end)) => {
+    fn turn(&mut self, is_inline: bool) {
+        assert!(!self.has_ended, "no more turns");
+        match self.inbox.pop() {
+            Some(Message::Next { of, number }) => self.tell(Seen::Next { of, number }),
+            Some(Message::Wait(begun, end)) => {
                 begun.send(()).unwrap();
                 assert!(end.recv().is_err());
             }
-            Ok(Message::Errand(begun, end)) => {
-                assert!(is_elsewhere);
-                self.errand = Some((begun, end));
+            Some(Message::Defer(begun, end)) => {
+                assert!(is_inline);
+                self.deferred = Some((begun, end));
             }
-            Ok(Message::Remind(ms)) => self.deadline_ms = Some(clock::session_ms() + ms),
-            Ok(Message::Panic) => panic!("as the test wants it"),
-            Ok(Message::End) => self.is_over = true,
-            Err(_) => {}
+            Some(Message::Remind(ms)) => self.deadline_ms = Some(now_ms() + ms),
+            Some(Message::Panic) => panic!("as the test wants it"),
+            Some(Message::End) => self.has_ended = true,
+            None => {}
         }
-        let now_ms = clock::session_ms();
+        let now_ms = now_ms();
         if self.deadline_ms.take_if(|at_ms| *at_ms <= now_ms).is_some() {
             self.tell(Seen::Reminded);
         }
     }
 
-    fn take_errand(&mut self) -> Option<Errand> {
-        self.errand.take()
+    fn take_deferred(&mut self) -> Option<Deferred> {
+        self.deferred.take()
     }
 
-    fn run_errand((begun, end): Errand, tell: impl FnOnce(Message)) {
+    fn run_deferred((begun, end): Deferred, send: impl FnOnce(Message)) {
         begun.send(()).unwrap();
         assert!(end.recv().is_err());
-        tell(number(usize::MAX));
+        send(number(usize::MAX));
     }
 
-    fn is_over(&self) -> bool {
-        self.is_over
+    fn has_ended(&self) -> bool {
+        self.has_ended
     }
 
     fn deadline_ms(&self) -> Option<i64> {
         self.deadline_ms
     }
 
-    fn may_be_attended(&self) -> bool {
-        self.may_be_attended
+    fn allows_inline(&self) -> bool {
+        self.allows_inline
     }
 }
 
-/// A worker, its thread, and what it has seen.
+/// A machine, its thread, and the messages that it has handled.
 struct Shop {
-    attended: Arc<Attended<Bench>>,
+    executor: Arc<Executor<Bench>>,
     thread: JoinHandle<()>,
-    /// Of the thread, below `/proc`.
+    /// Directory of the thread in `/proc`.
     task: std::path::PathBuf,
     seen: mpsc::Receiver<(Seen, thread::ThreadId)>,
 }
 
 impl Shop {
-    fn open(may_be_attended: bool) -> Self {
-        let attended = Arc::new(Attended::new(2));
+    fn open(allows_inline: bool) -> Self {
+        let executor = Arc::new(executor(true));
         let (sender, seen) = mpsc::channel();
-        attended.begin(Bench {
-            inbox: attended.inbox().clone(),
+        executor.begin(Bench {
+            inbox: executor.inbox().clone(),
             seen: sender,
             deadline_ms: None,
-            may_be_attended,
-            errand: None,
-            is_over: false,
+            allows_inline,
+            deferred: None,
+            has_ended: false,
         });
-        let running = attended.clone();
+        let running = executor.clone();
         let (told, task) = mpsc::channel();
         let thread = thread::spawn(move || {
             let own = std::fs::read_link("/proc/thread-self").unwrap();
@@ -126,17 +143,17 @@ impl Shop {
             running.run();
         });
         Self {
-            attended,
+            executor,
             thread,
             task: std::path::Path::new("/proc").join(task.recv().unwrap()),
             seen,
         }
     }
 
-    /// As [`Shop::open`], once it is known whether it may be attended to, and its thread sleeps.
-    fn open_and_asleep(may_be_attended: bool) -> Self {
-        let shop = Self::open(may_be_attended);
-        let begun = std::time::Instant::now();
+    /// As [`Shop::open`], once the executor knows whether it allows inline turns, and its thread sleeps.
+    fn open_and_asleep(allows_inline: bool) -> Self {
+        let shop = Self::open(allows_inline);
+        let begun = Instant::now();
         while !shop.is_asleep() {
             assert!(begun.elapsed() < PATIENCE, "it does not sleep");
             thread::yield_now();
@@ -145,20 +162,20 @@ impl Shop {
     }
 
     fn is_asleep(&self) -> bool {
-        // From here on it only lets go of the worker and sleeps.
-        let until_ms = self.attended.sleeps_until_ms.load(Ordering::SeqCst);
+        // From here on it only releases the machine and sleeps.
+        let until_ms = self.executor.parked_until_ms.load(Ordering::SeqCst);
         let stat = std::fs::read_to_string(self.task.join("stat")).unwrap();
         until_ms == i64::MAX && stat.contains(") S ")
     }
 
-    /// A thread that attends to such a message, once it does: until the sender is gone.
+    /// A thread that handles such a message inline until the sender is dropped.
     fn hold(&self, message: fn(mpsc::Sender<()>, mpsc::Receiver<()>) -> Message) -> Holder {
         let (begun, has_begun) = mpsc::channel();
         let (end, ends) = mpsc::channel();
-        let attended = self.attended.clone();
+        let executor = self.executor.clone();
         let thread = thread::spawn(move || {
-            attended.put(message(begun, ends));
-            attended.attend();
+            executor.put(message(begun, ends));
+            executor.run_inline();
         });
         has_begun.recv_timeout(PATIENCE).unwrap();
         (thread, end)
@@ -169,9 +186,9 @@ impl Shop {
     }
 
     fn close(self) {
-        self.attended.send(Message::End);
+        self.executor.send(Message::End);
         self.thread.join().unwrap();
-        assert!(self.attended.inbox.is_empty());
+        assert!(self.executor.inbox.is_empty());
     }
 }
 
@@ -185,17 +202,17 @@ fn number(number: usize) -> Message {
 fn each_message_is_handled_once_and_those_of_a_thread_in_their_order() {
     const THREADS: usize = 4;
     const EACH: usize = 20_000;
-    for may_be_attended in [true, false] {
-        let shop = Shop::open(may_be_attended);
+    for allows_inline in [true, false] {
+        let shop = Shop::open(allows_inline);
         let bring = |of: usize| {
-            let attended = shop.attended.clone();
+            let executor = shop.executor.clone();
             move || {
                 for number in 0..EACH {
-                    attended.put(Message::Next { of, number });
+                    executor.put(Message::Next { of, number });
                     match (number + of) % THREADS {
-                        0 => attended.wake(),
-                        1 => attended.take_turns(),
-                        _ => attended.attend(),
+                        0 => executor.wake(),
+                        1 => executor.run_inline_always(),
+                        _ => executor.run_inline(),
                     }
                 }
             }
@@ -217,50 +234,50 @@ fn each_message_is_handled_once_and_those_of_a_thread_in_their_order() {
 }
 
 #[test]
-fn who_brings_a_message_gives_the_worker_its_turn() {
+fn a_visiting_thread_runs_the_machine_for_its_message() {
     let shop = Shop::open_and_asleep(true);
-    shop.attended.put(number(0));
-    shop.attended.attend();
+    shop.executor.put(number(0));
+    shop.executor.run_inline();
     // It is there when this returns.
     let (_, on) = shop.seen.try_recv().expect("it is handled");
     assert_eq!(on, thread::current().id());
-    shop.attended.send(number(1));
+    shop.executor.send(number(1));
     assert_eq!(shop.next().1, shop.thread.thread().id());
     shop.close();
 }
 
 #[test]
-fn a_worker_that_may_not_be_attended_to_has_its_turns_on_its_thread() {
+fn a_machine_that_forbids_inline_turns_has_its_turns_on_its_thread() {
     let shop = Shop::open(false);
     for count in 0..100 {
-        shop.attended.put(number(count));
-        shop.attended.attend();
+        shop.executor.put(number(count));
+        shop.executor.run_inline();
         assert_eq!(shop.next().1, shop.thread.thread().id());
     }
     shop.close();
-    // Nor where nobody else could run.
-    let attended = Attended::<Bench>::new(1);
-    attended.let_go(Held(attended.worker.lock()));
-    assert!(!attended.may_attend.load(Ordering::SeqCst));
+    // The settings can forbid it, too.
+    let executor = executor(false);
+    executor.release(Held(executor.machine.lock()));
+    assert!(!executor.allows_inline.load(Ordering::SeqCst));
 }
 
 #[test]
-fn a_thread_that_waits_for_the_worker_gives_it_its_turn_whatever_it_has_said() {
+fn a_thread_that_waits_for_the_machine_runs_it_although_it_forbids_that() {
     let shop = Shop::open_and_asleep(false);
-    shop.attended.put(number(0));
-    shop.attended.take_turns();
+    shop.executor.put(number(0));
+    shop.executor.run_inline_always();
     let (_, on) = shop.seen.try_recv().expect("it is handled");
     assert_eq!(on, thread::current().id());
     shop.close();
 }
 
 #[test]
-fn a_message_that_finds_the_worker_taken_is_handled_by_who_has_it() {
+fn a_message_is_handled_by_the_thread_that_holds_the_machine() {
     let shop = Shop::open_and_asleep(true);
     let (holder, end) = shop.hold(Message::Wait);
-    shop.attended.put(number(0));
-    shop.attended.attend();
-    shop.attended.send(number(1));
+    shop.executor.put(number(0));
+    shop.executor.run_inline();
+    shop.executor.send(number(1));
     assert!(shop.seen.try_recv().is_err());
     let on = holder.thread().id();
     drop(end);
@@ -272,13 +289,13 @@ fn a_message_that_finds_the_worker_taken_is_handled_by_who_has_it() {
 }
 
 #[test]
-fn an_errand_holds_up_nobody_but_the_thread_that_runs_it() {
+fn deferred_work_delays_only_the_thread_that_runs_it() {
     let shop = Shop::open_and_asleep(true);
-    let (runner, end) = shop.hold(Message::Errand);
-    shop.attended.put(number(0));
-    shop.attended.attend();
+    let (runner, end) = shop.hold(Message::Defer);
+    shop.executor.put(number(0));
+    shop.executor.run_inline();
     assert_eq!(shop.next().1, thread::current().id());
-    shop.attended.send(number(1));
+    shop.executor.send(number(1));
     assert_eq!(shop.next().1, shop.thread.thread().id());
     drop(end);
     let (done, _) = shop.next();
@@ -294,25 +311,25 @@ fn an_errand_holds_up_nobody_but_the_thread_that_runs_it() {
 }
 
 #[test]
-fn a_thread_that_attends_does_not_stay_for_ever() {
+fn a_visiting_thread_leaves_after_its_limit_of_turns() {
     let shop = Shop::open_and_asleep(true);
-    let count = limits::TURNS_ON_OTHER_THREADS + 10;
+    let count = INLINE_TURNS_MAX + 10;
     for of in 0..count {
-        shop.attended.put(number(of));
+        shop.executor.put(number(of));
     }
-    shop.attended.attend();
+    shop.executor.run_inline();
     let threads: Vec<_> = (0..count).map(|_| shop.next().1).collect();
     let mine = threads.iter().filter(|on| **on == thread::current().id());
-    assert_eq!(mine.count(), limits::TURNS_ON_OTHER_THREADS);
+    assert_eq!(mine.count(), INLINE_TURNS_MAX);
     assert_eq!(threads.last(), Some(&shop.thread.thread().id()));
     shop.close();
 }
 
 #[test]
-fn a_deadline_that_comes_of_a_turn_elsewhere_is_kept() {
+fn the_deadline_that_an_inline_turn_sets_is_kept() {
     let shop = Shop::open_and_asleep(true);
-    shop.attended.put(Message::Remind(200));
-    shop.attended.attend();
+    shop.executor.put(Message::Remind(200));
+    shop.executor.run_inline();
     let (seen, on) = shop.next();
     assert!(matches!(seen, Seen::Reminded));
     assert_eq!(on, shop.thread.thread().id());
@@ -320,31 +337,31 @@ fn a_deadline_that_comes_of_a_turn_elsewhere_is_kept() {
 }
 
 #[test]
-fn the_thread_ends_when_the_worker_is_over_and_what_comes_then_is_dropped() {
+fn the_thread_ends_with_the_machine_and_later_messages_are_dropped() {
     let shop = Shop::open_and_asleep(true);
-    shop.attended.put(Message::End);
-    shop.attended.put(number(0));
-    shop.attended.attend();
-    shop.attended.attend();
+    shop.executor.put(Message::End);
+    shop.executor.put(number(0));
+    shop.executor.run_inline();
+    shop.executor.run_inline();
     shop.thread.join().unwrap();
     assert!(shop.seen.try_recv().is_err());
     let (kept, dropped) = mpsc::channel();
     let (_end, ends) = mpsc::channel();
-    shop.attended.send(Message::Wait(kept, ends));
+    shop.executor.send(Message::Wait(kept, ends));
     assert!(dropped.recv_timeout(PATIENCE).is_err());
-    assert!(shop.attended.inbox.is_empty());
+    assert!(shop.executor.inbox.is_empty());
 }
 
 #[test]
-fn behind_a_panic_elsewhere_there_are_no_more_turns() {
+fn after_a_panic_in_an_inline_turn_there_are_no_more_turns() {
     let shop = Shop::open_and_asleep(true);
-    let attended = shop.attended.clone();
+    let executor = shop.executor.clone();
     let panicked = thread::spawn(move || {
-        attended.put(Message::Panic);
-        attended.attend();
+        executor.put(Message::Panic);
+        executor.run_inline();
     });
     assert!(panicked.join().is_err());
-    shop.attended.send(number(0));
+    shop.executor.send(number(0));
     shop.thread.join().unwrap();
     assert!(shop.seen.try_recv().is_err());
 }

@@ -1,0 +1,273 @@
+//! The lock of a machine, its inbox, and the turns of the thread that holds the lock.
+
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use crate::primitives::{Atomic, Lock, Mutant, Parker, Primitives, Queue};
+use crate::threads::Threads;
+
+/// Handles messages, on one thread at a time. It takes them from the inbox of its [`Executor`].
+pub trait Machine: Send {
+    /// A message for it.
+    type Message: Send;
+
+    /// Work that it leaves to a visiting thread.
+    type Deferred;
+
+    /// Handles some of the messages, and everything that is due. `is_inline`: on a visiting thread, which calls
+    /// [`Machine::take_deferred`] next.
+    fn turn(&mut self, is_inline: bool);
+
+    /// Work for the visiting thread after it has released the machine.
+    fn take_deferred(&mut self) -> Option<Self::Deferred>;
+
+    /// Does the work, and sends the machine its result.
+    fn run_deferred(deferred: Self::Deferred, send: impl FnOnce(Self::Message));
+
+    /// Whether it has ended. It has no more turns then.
+    fn has_ended(&self) -> bool;
+
+    /// The time of [`Settings::now_ms`] at which it needs a turn although no message arrives.
+    fn deadline_ms(&self) -> Option<i64>;
+
+    /// Whether visiting threads may run its next turns.
+    fn allows_inline(&self) -> bool;
+}
+
+/// Settings of an executor.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// Whether visiting threads may run the machine at all. They must not where nothing else could run meanwhile.
+    pub allows_inline: bool,
+    /// Turns after which a visiting thread leaves the rest to the machine's own thread.
+    pub inline_turns_max: usize,
+    /// Number of times that the machine's own thread lets others run before it parks.
+    pub yields_before_park: usize,
+    /// A monotonic clock.
+    pub now_ms: fn() -> i64,
+}
+
+/// A machine, from before it begins until after it has ended.
+pub struct Executor<M: Machine, P: Primitives = Threads> {
+    settings: Settings,
+    inbox: P::Queue<M::Message>,
+    /// `None` before the machine begins and after it has ended.
+    machine: P::Lock<Option<M>>,
+    has_ended: P::Flag,
+    /// The machine's last answer to [`Machine::allows_inline`].
+    allows_inline: P::Flag,
+    parker: P::Parker,
+    /// Time until which the machine's own thread parks. The lock guards it.
+    parked_until_ms: P::Number,
+    primitives: PhantomData<P>,
+}
+
+impl<M: Machine, P: Primitives> Executor<M, P> {
+    /// An executor without a machine. Messages may arrive already.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            inbox: P::Queue::new(),
+            machine: P::Lock::new(None),
+            has_ended: P::Flag::new(false),
+            allows_inline: P::Flag::new(false),
+            parker: P::Parker::new(),
+            parked_until_ms: P::Number::new(i64::MIN),
+            primitives: PhantomData,
+        }
+    }
+
+    /// The queue from which the machine takes its messages.
+    pub fn inbox(&self) -> &P::Queue<M::Message> {
+        &self.inbox
+    }
+
+    /// Begins with this machine; [`Executor::run`] follows.
+    pub fn begin(&self, machine: M) {
+        *self.machine.lock() = Some(machine);
+    }
+
+    /// Sends a message and wakes the machine's own thread. The message is dropped once the machine has ended.
+    pub fn send(&self, message: M::Message) {
+        self.put(message);
+        self.wake();
+    }
+
+    /// Sends a message; [`Executor::run_inline`] or [`Executor::wake`] must follow soon, on the same thread.
+    pub fn put(&self, message: M::Message) {
+        self.inbox.push(message);
+        // Either the thread that releases the machine sees the message, or this thread sees that the machine is free
+        // (`release`). Either the end drops the message, or this thread sees the end (`run`).
+        Self::fence(Mutant::NoFenceAfterPut);
+        if self.has_ended.load(Ordering::Relaxed) && !P::has_mutant(Mutant::NoDrainAfterEnd) {
+            self.drain();
+        }
+    }
+
+    /// Runs the machine on this thread for the waiting messages, or wakes its own thread if the machine does not allow
+    /// that. The caller must hold no lock that the machine takes.
+    pub fn run_inline(&self) {
+        match self.allows_inline.load(Ordering::Relaxed) {
+            true => self.run_inline_always(),
+            false => self.wake(),
+        }
+    }
+
+    /// As [`Executor::run_inline`], whatever the machine allows: for a thread that would otherwise wait for the next
+    /// action of the machine.
+    pub fn run_inline_always(&self) {
+        for turn in 0..self.settings.inline_turns_max {
+            if self.inbox.is_empty() || (turn > 0 && P::has_mutant(Mutant::NoCheckAfterInlineTurn))
+            {
+                return;
+            }
+            let Some(lock) = self.machine.try_lock() else {
+                return;
+            };
+            let mut held = Held::<M, P>(lock);
+            let Some(machine) = &mut *held else {
+                return;
+            };
+            let mut deferred = None;
+            if !machine.has_ended() || P::has_mutant(Mutant::TurnAfterEnd) {
+                machine.turn(true);
+                deferred = machine.take_deferred();
+            }
+            let deadline_ms = machine.deadline_ms().unwrap_or(i64::MAX);
+            let is_due_earlier = deadline_ms < self.parked_until_ms.load(Ordering::Relaxed);
+            let is_wanted = machine.has_ended() || is_due_earlier;
+            self.release(held);
+            if is_wanted && !P::has_mutant(Mutant::NoWakeForDeadline) {
+                self.parker.unpark();
+            }
+            if let Some(deferred) = deferred {
+                M::run_deferred(deferred, |message| self.put(message));
+            } else if is_wanted {
+                return;
+            }
+        }
+        // Others continue to send: this thread has its own work to do as well.
+        if !self.inbox.is_empty() && !P::has_mutant(Mutant::NoWakeAtTurnLimit) {
+            self.parker.unpark();
+        }
+    }
+
+    /// Runs the machine on its own thread, which is the calling one, until it has ended.
+    pub fn run(&self) {
+        self.parker.register();
+        loop {
+            let mut held = Held::<M, P>(self.machine.lock());
+            let Some(machine) = &mut *held else {
+                break;
+            };
+            self.run_turns(machine);
+            if machine.has_ended() {
+                let ended = held.take();
+                drop(held);
+                drop(ended);
+                break;
+            }
+            let deadline_ms = machine.deadline_ms();
+            let until_ms = deadline_ms.unwrap_or(i64::MAX);
+            self.parked_until_ms.store(until_ms, Ordering::Relaxed);
+            self.release(held);
+            if self.inbox.is_empty() || P::has_mutant(Mutant::NoCheckBeforePark) {
+                self.parker
+                    .park(deadline_ms.map(|at_ms| self.time_until(at_ms)));
+            }
+        }
+        self.has_ended.store(true, Ordering::Relaxed);
+        Self::fence(Mutant::NoFenceAfterEnd);
+        self.drain();
+    }
+
+    /// Turns until nothing has arrived for a short time. Meanwhile senders need not wake this thread.
+    fn run_turns(&self, machine: &mut M) {
+        while !machine.has_ended() {
+            machine.turn(false);
+            let mut yields = 0;
+            while self.inbox.is_empty() {
+                if yields == self.settings.yields_before_park {
+                    return;
+                }
+                yields += 1;
+                P::yield_now();
+            }
+        }
+    }
+
+    fn time_until(&self, at_ms: i64) -> Duration {
+        let left_ms = at_ms.saturating_sub((self.settings.now_ms)()).max(0);
+        Duration::from_millis(left_ms.unsigned_abs())
+    }
+
+    /// The caller must check the inbox next. A thread that has sent a message and found the lock held relies on that.
+    /// Either that thread sees that the lock is free, or this one sees the message: the two fences guarantee it.
+    fn release(&self, held: Held<'_, M, P>) {
+        let machine_allows = held.as_ref().is_some_and(M::allows_inline);
+        let allows_inline = machine_allows && self.settings.allows_inline;
+        self.allows_inline.store(allows_inline, Ordering::Relaxed);
+        drop(held);
+        Self::fence(Mutant::NoFenceAfterRelease);
+    }
+
+    /// Wakes the machine's own thread for the messages that this thread has sent, unless another thread holds the
+    /// machine.
+    pub fn wake(&self) {
+        if !self.machine.is_locked() {
+            self.parker.unpark();
+        }
+    }
+
+    /// Drops all messages.
+    fn drain(&self) {
+        while self.inbox.pop().is_some() {}
+    }
+
+    fn fence(without: Mutant) {
+        if !P::has_mutant(without) {
+            P::fence();
+        }
+    }
+}
+
+impl<M: Machine, P: Primitives> std::fmt::Debug for Executor<M, P> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let waiting = self.inbox.len();
+        f.debug_struct("Executor")
+            .field("waiting", &waiting)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The machine, held by one thread.
+struct Held<'a, M: Machine + 'a, P: Primitives>(<P::Lock<Option<M>> as Lock<Option<M>>>::Guard<'a>);
+
+impl<M: Machine, P: Primitives> Deref for Held<'_, M, P> {
+    type Target = Option<M>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl<M: Machine, P: Primitives> DerefMut for Held<'_, M, P> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.0
+    }
+}
+
+impl<M: Machine, P: Primitives> Drop for Held<'_, M, P> {
+    /// After a panic the state of the machine is unknown: it has ended. Its parts are not dropped.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            std::mem::forget(self.0.take());
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "executor_tests.rs"]
+mod tests;

@@ -1,0 +1,23 @@
+//! Runs a state machine that many threads send messages to.
+//!
+//! ```text
+//!  a thread with a message --> inbox --> machine <--lock-- its own thread, or a thread with a message
+//! ```
+//!
+//! A message that arrives alone must wake the machine's own thread, and a wake-up takes longer than most messages.
+//! Therefore a thread that brings a message may run the machine itself, if the machine allows it and no other thread
+//! holds the lock. Only the machine's own thread ever waits for the lock.
+//!
+//! Each thread that releases the lock checks the inbox once more. A message is therefore seen by its sender, by the
+//! thread that held the lock meanwhile, or by the machine's own thread.
+//!
+//! [`Executor`] is generic over its lock, its queue, its way to sleep and its atomics ([`Primitives`]). [`Threads`]
+//! is the shipped set. The tests run the same code with the primitives of `loom` and `shuttle`.
+
+mod executor;
+mod primitives;
+mod threads;
+
+pub use executor::{Executor, Machine, Settings};
+pub use primitives::{Atomic, Lock, Mutant, Parker, Primitives, Queue};
+pub use threads::{Channel, ThreadParker, Threads};

@@ -1,0 +1,109 @@
+//! Interface between an executor and the threads of its process.
+
+use std::ops::DerefMut;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+/// A lock, a queue, a way to sleep, and atomics.
+pub trait Primitives: Sized + 'static {
+    /// A flag.
+    type Flag: Atomic<bool>;
+    /// A number.
+    type Number: Atomic<i64>;
+    /// A lock around a value.
+    type Lock<T: Send>: Lock<T>;
+    /// A queue that threads share.
+    type Queue<T: Send>: Queue<T>;
+    /// A way to sleep.
+    type Parker: Parker;
+
+    /// A sequentially consistent fence.
+    fn fence();
+
+    /// Lets other threads run.
+    fn yield_now();
+
+    /// Whether the code contains this error on purpose. Only tests answer `true`: they show that a checker finds it.
+    #[inline(always)]
+    fn has_mutant(_: Mutant) -> bool {
+        false
+    }
+}
+
+/// An error that a test puts into the executor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mutant {
+    /// No fence between a message and the check of the lock.
+    NoFenceAfterPut,
+    /// No fence between the release of the lock and the check of the inbox.
+    NoFenceAfterRelease,
+    /// No fence between the end and the last look into the inbox.
+    NoFenceAfterEnd,
+    /// A visiting thread does not check the inbox after it has released the lock.
+    NoCheckAfterInlineTurn,
+    /// The machine's own thread parks without a check of the inbox.
+    NoCheckBeforePark,
+    /// A visiting thread runs the machine although it has ended.
+    TurnAfterEnd,
+    /// A visiting thread that reaches its limit of turns does not wake the machine's own thread.
+    NoWakeAtTurnLimit,
+    /// A visiting thread does not wake the machine's own thread for an earlier deadline or for the end.
+    NoWakeForDeadline,
+    /// A message that arrives after the end remains in the inbox.
+    NoDrainAfterEnd,
+}
+
+/// An atomic value.
+pub trait Atomic<T>: Send + Sync {
+    /// Creates it.
+    fn new(value: T) -> Self;
+    /// Reads it.
+    fn load(&self, ordering: Ordering) -> T;
+    /// Replaces it.
+    fn store(&self, value: T, ordering: Ordering);
+}
+
+/// A lock around a value.
+pub trait Lock<T>: Send + Sync {
+    /// Access to the value, until it is dropped.
+    type Guard<'a>: DerefMut<Target = T>
+    where
+        Self: 'a,
+        T: 'a;
+
+    /// Creates it, unlocked.
+    fn new(value: T) -> Self;
+    /// Waits for the lock.
+    fn lock(&self) -> Self::Guard<'_>;
+    /// Takes the lock if it is free. It may fail when the lock was released a moment ago and no fence orders the two.
+    fn try_lock(&self) -> Option<Self::Guard<'_>>;
+    /// Whether the lock is held. Orders nothing.
+    fn is_locked(&self) -> bool;
+}
+
+/// A queue without a bound, shared by its clones.
+pub trait Queue<T>: Clone + Send + Sync {
+    /// Creates it, empty.
+    fn new() -> Self;
+    /// Appends a value.
+    fn push(&self, value: T);
+    /// Removes the oldest value.
+    fn pop(&self) -> Option<T>;
+    /// Whether it is empty. Orders nothing.
+    fn is_empty(&self) -> bool;
+    /// Number of values.
+    fn len(&self) -> usize;
+}
+
+/// A way for one thread to sleep until others wake it.
+pub trait Parker: Send + Sync {
+    /// Creates it for a thread that is not known yet.
+    fn new() -> Self;
+    /// Registers the calling thread. `unpark` has no effect before that.
+    fn register(&self);
+    /// Sleeps until a wake-up, at most for `timeout`. It returns at once if `unpark` was called since the last
+    /// call. It may return without a reason.
+    fn park(&self, timeout: Option<Duration>);
+    /// Wakes the registered thread, now or at its next call of `park`.
+    fn unpark(&self);
+}
