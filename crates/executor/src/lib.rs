@@ -15,9 +15,11 @@
 //! is the shipped set. The tests run the same code with the primitives of `loom` and `shuttle`.
 
 mod executor;
+mod mailbox;
 mod primitives;
 mod threads;
 
 pub use executor::{Executor, Machine, Settings};
+pub use mailbox::Mailbox;
 pub use primitives::{Atomic, Lock, Mutant, Parker, Primitives, Queue};
 pub use threads::{Channel, ThreadParker, Threads};

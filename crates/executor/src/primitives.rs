@@ -51,6 +51,10 @@ pub enum Mutant {
     NoWakeForDeadline,
     /// A message that arrives after the end remains in the inbox.
     NoDrainAfterEnd,
+    /// A request in a mailbox does not wake its receiver.
+    NoWakeAfterPost,
+    /// A receiver parks before it has looked into its mailbox.
+    NoCheckBeforeTakeParks,
 }
 
 /// An atomic value.

@@ -1,11 +1,13 @@
 //! The thread that writes snapshots while requests go on.
 
+use std::collections::VecDeque;
 use std::fs::File;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use executor::Mailbox;
 use hosting::{DueSnapshots, ServerState, SnapshotWork, StateSnapshot, Wanted, Written};
 use monitoring::admin::LastSnapshot;
 use parking_lot::{Mutex, MutexGuard};
@@ -45,15 +47,51 @@ pub(crate) struct Taken {
     pub(crate) file: File,
 }
 
-/// Room for one of each, mostly.
-const REQUESTS_MAX: usize = 2;
+/// Pending requests: a slot for each reason. The log thread holds its file while it requests a snapshot, so it never
+/// waits for the snapshot thread.
+#[derive(Default)]
+struct Pending {
+    due: bool,
+    /// The last one. It replaces an earlier one, whose attempt to synchronise is over.
+    synchronised: Option<Synchronised>,
+    /// One for each operator that waits: a connection of the admin server makes one at a time.
+    asked: VecDeque<oneshot::Sender<Result<Taken, String>>>,
+}
 
-/// Where the log thread and the core ask for a snapshot.
+impl Pending {
+    /// The next one. A learner cannot continue without its snapshot, so that comes first.
+    fn take(&mut self) -> Option<Reason> {
+        if let Some(of) = self.synchronised.take() {
+            return Some(Reason::Synchronised(of));
+        }
+        if std::mem::take(&mut self.due) {
+            return Some(Reason::Due);
+        }
+        // An operator that has disconnected needs no snapshot.
+        self.asked.retain(|answer| !answer.is_closed());
+        self.asked.pop_front().map(Reason::Asked)
+    }
+
+    fn is_empty(&self) -> bool {
+        !self.due && self.synchronised.is_none() && self.asked.is_empty()
+    }
+}
+
+/// The last clone finishes the mailbox, which ends the snapshot thread.
+struct Requests(Arc<Mailbox<Pending>>);
+
+impl Drop for Requests {
+    fn drop(&mut self) {
+        self.0.finish();
+    }
+}
+
+/// The way of the log thread and of operators to a snapshot. Nothing in it waits for the snapshot thread.
 #[derive(Clone)]
 pub(crate) struct SnapshotRequests {
     due: Arc<Mutex<DueSnapshots>>,
     files: Arc<Mutex<()>>,
-    requests: Sender<Reason>,
+    requests: Arc<Requests>,
     latest: Arc<Mutex<Option<LastSnapshot>>>,
 }
 
@@ -61,18 +99,17 @@ impl SnapshotRequests {
     /// Asks for a snapshot, unless one is being written or was just now: the next trigger will ask
     /// again.
     pub(crate) fn request(&self) {
-        // One that is under way keeps a second from being sent, but two of the core's may fill the queue.
-        let begins = self.due.lock().begin(clock::session_ms());
-        if begins && self.requests.try_send(Reason::Due).is_err() {
-            self.due.lock().end();
+        if self.due.lock().begin(clock::session_ms()) {
+            self.requests.0.post(|pending| pending.due = true);
         }
     }
 
-    /// Asks for a snapshot of the tree as it is from now on; the core is told when it is on disk.
-    /// Waits while earlier ones are not begun yet.
+    /// Requests a snapshot of the tree as it is from now on. The core receives an input when it is on disk, unless
+    /// another request of the core replaces this one before it is begun.
     pub(crate) fn request_for_core(&self, of: Synchronised) {
-        // One that waits already is of an earlier attempt; it is over soon.
-        let _ = self.requests.send(Reason::Synchronised(of));
+        self.requests
+            .0
+            .post(|pending| pending.synchronised = Some(of));
     }
 
     /// Takes a snapshot for an operator.
@@ -81,11 +118,10 @@ impl SnapshotRequests {
     /// A sentence that says why there is none.
     pub(crate) async fn take(&self) -> Result<Taken, String> {
         let (answer, taken) = oneshot::channel();
-        let requests = self.requests.clone();
-        // Room comes as soon as the one before is begun.
-        let asking = tokio::task::spawn_blocking(move || requests.send(Reason::Asked(answer)));
-        // If it fails the answer does not come either.
-        let _ = asking.await;
+        // A closed mailbox drops the answer.
+        self.requests
+            .0
+            .post(|pending| pending.asked.push_back(answer));
         let taken = taken.await;
         taken.unwrap_or_else(|_| Err("the server is ending".to_owned()))
     }
@@ -151,7 +187,7 @@ pub(crate) struct Snapshotter {
     work: SnapshotWork<SwitchedDisk>,
     files: Arc<Mutex<()>>,
     abandoned: Arc<AtomicBool>,
-    requests: Receiver<Reason>,
+    requests: Arc<Mailbox<Pending>>,
     latest: Arc<Mutex<Option<LastSnapshot>>>,
     core: InputSink,
     _ended: Sender<()>,
@@ -165,13 +201,13 @@ impl Snapshotter {
     ) -> (Self, SnapshotRequests, SnapshotEnd) {
         let files = Arc::new(Mutex::new(()));
         let abandoned = Arc::new(AtomicBool::new(false));
-        let (sender, requests) = crossbeam_channel::bounded(REQUESTS_MAX);
+        let requests = Arc::new(Mailbox::new(Pending::default()));
         let (end, ended) = crossbeam_channel::bounded(0);
         let latest = Arc::new(Mutex::new(None));
         let asking = SnapshotRequests {
             due: parts.work.due().clone(),
             files: files.clone(),
-            requests: sender,
+            requests: Arc::new(Requests(requests.clone())),
             latest: latest.clone(),
         };
         (
@@ -194,7 +230,7 @@ impl Snapshotter {
 
     /// Runs until nobody can ask any more.
     pub(crate) fn run(mut self) {
-        while let Ok(reason) = self.requests.recv() {
+        while let Some(reason) = self.requests.take(Pending::take) {
             let wanted = match reason {
                 Reason::Due => Wanted::Due,
                 Reason::Synchronised(of) => Wanted::Synchronised(of),
@@ -236,7 +272,13 @@ impl Snapshotter {
 
     /// Whether a snapshot may take its time: a learner cannot go on without its own, nor without what is in front of it.
     fn may_rest(&self, wanted: Wanted) -> bool {
-        !matches!(wanted, Wanted::Synchronised(_)) && self.requests.is_empty()
+        !matches!(wanted, Wanted::Synchronised(_)) && self.is_next_free()
+    }
+
+    /// Whether no further request is pending.
+    fn is_next_free(&self) -> bool {
+        let pending = |pending: &mut Pending| (!pending.is_empty()).then_some(());
+        self.requests.try_take(pending).is_none()
     }
 
     /// Writes a snapshot of the tree as it is: fuzzy, since changes go on meanwhile. None if the
@@ -288,6 +330,13 @@ impl Snapshotter {
         let elapsed_ms = u64::try_from(elapsed_ms).unwrap_or(0);
         self.metrics.snapshottime.record(elapsed_ms);
         tracing::info!(file = %written.path.display(), %zxid, elapsed_ms, "snapshot written");
+    }
+}
+
+impl Drop for Snapshotter {
+    /// Drops the pending requests. Operators that wait receive an error.
+    fn drop(&mut self) {
+        self.requests.close();
     }
 }
 

@@ -1,15 +1,26 @@
 //! Snapshots and those who ask for them.
 
 use std::path::Path;
+use std::sync::mpsc;
 
-use replica::State as _;
+use replica::{Input, State as _};
 use storage::DataDirs;
 
 use super::*;
 use crate::assemble::server::{Server, test_server};
 
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// A further snapshot thread's, of this server.
 fn snapshotter(server: &Server, dir: &Path) -> (Snapshotter, SnapshotRequests, SnapshotEnd) {
+    snapshotter_for(server, dir, Arc::new(|_| {}))
+}
+
+fn snapshotter_for(
+    server: &Server,
+    dir: &Path,
+    core: InputSink,
+) -> (Snapshotter, SnapshotRequests, SnapshotEnd) {
     let place = (
         Arc::new(SwitchedDisk::default()),
         DataDirs::unlocked(dir, dir),
@@ -22,7 +33,7 @@ fn snapshotter(server: &Server, dir: &Path) -> (Snapshotter, SnapshotRequests, S
             work: SnapshotWork::new(place, settings, Arc::default()),
         },
         Failure::default(),
-        Arc::new(|_| {}),
+        core,
     )
 }
 
@@ -44,13 +55,9 @@ async fn a_snapshot_of_a_role_that_is_over_is_not_written_and_removes_nothing() 
     let own = version.join("snapshot.7");
     std::fs::write(&own, "x").unwrap();
     let (mut snapshotter, requests, _end) = snapshotter(&server, dir.path());
-    requests.request_for_core(of(&server, 1));
+    let stale = of(&server, 1);
     server.clients.state.give_up_snapshots();
     requests.request_for_core(of(&server, 2));
-    let stale = snapshotter.requests.try_recv().unwrap();
-    let Reason::Synchronised(stale) = stale else {
-        panic!("a snapshot that is due")
-    };
     std::fs::remove_file(version.join("snapshot.0")).unwrap();
     assert!(
         snapshotter
@@ -66,22 +73,81 @@ async fn a_snapshot_of_a_role_that_is_over_is_not_written_and_removes_nothing() 
     server.stop().await;
 }
 
-/// Two roles have ended while one snapshot was written: the queue is full of what they asked for.
+/// The log thread requests a snapshot while it holds its file, so a request must never wait. Here two operators wait
+/// for a snapshot that cannot finish, and two roles end meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_request_of_the_core_waits_for_a_snapshot_that_takes_long() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = test_server(dir.path()).await;
+    let (told, inputs) = mpsc::channel();
+    let core: InputSink = Arc::new(move |input| told.send(input).unwrap());
+    let (snapshotter, requests, _end) = snapshotter_for(&server, dir.path(), core);
+    let files = requests.hold_files();
+    let operators = [(); 2].map(|()| {
+        let requests = requests.clone();
+        tokio::spawn(async move { requests.take().await.map(|taken| taken.zxid) })
+    });
+    let asked = |requests: &SnapshotRequests| {
+        let waiting = requests
+            .requests
+            .0
+            .try_take(|pending| Some(pending.asked.len()));
+        waiting.unwrap()
+    };
+    while asked(&requests) < 2 {
+        tokio::task::yield_now().await;
+    }
+    let thread = std::thread::spawn(move || snapshotter.run());
+    while asked(&requests) > 1 {
+        tokio::task::yield_now().await;
+    }
+    let (returned, returns) = mpsc::channel();
+    let (attempts, log_thread) = (
+        [1, 2, 3].map(|attempt| of(&server, attempt)),
+        requests.clone(),
+    );
+    std::thread::spawn(move || {
+        for of in attempts {
+            log_thread.request_for_core(of);
+        }
+        log_thread.request();
+        returned.send(()).unwrap();
+    });
+    returns.recv_timeout(PATIENCE).expect("no request waits");
+    drop(files);
+    for operator in operators {
+        assert_eq!(operator.await.unwrap(), Ok(Zxid::ZERO));
+    }
+    drop(requests);
+    thread.join().unwrap();
+    let told: Vec<_> = inputs.try_iter().collect();
+    assert!(
+        matches!(told[..], [Input::SnapshotWritten { attempt: 3, .. }]),
+        "{told:?}"
+    );
+    server.stop().await;
+}
+
+/// A due snapshot is begun once, and a role that ends takes no slot from it.
 #[tokio::test]
-async fn a_request_that_finds_no_room_keeps_none_away_that_come_later() {
+async fn requests_of_the_core_leave_a_due_one_its_slot() {
     let dir = tempfile::tempdir().unwrap();
     let server = test_server(dir.path()).await;
     let (snapshotter, requests, _end) = snapshotter(&server, dir.path());
+    let next = || snapshotter.requests.try_take(Pending::take);
+    requests.request();
+    requests.request();
     requests.request_for_core(of(&server, 1));
     requests.request_for_core(of(&server, 2));
-    requests.request();
-    assert_eq!(snapshotter.requests.try_iter().count(), 2);
-    requests.request();
-    assert!(matches!(snapshotter.requests.try_recv(), Ok(Reason::Due)));
-    // It is not begun a second time before it is written.
-    requests.request();
-    assert!(snapshotter.requests.is_empty());
+    let first = next();
+    assert!(matches!(first, Some(Reason::Synchronised(of)) if of.attempt == 2));
+    assert!(matches!(next(), Some(Reason::Due)));
+    assert!(next().is_none());
     drop(snapshotter);
+    assert!(
+        requests.take().await.is_err(),
+        "the snapshot thread has ended"
+    );
     server.stop().await;
 }
 
@@ -94,13 +160,14 @@ async fn while_snapshots_rest_the_core_gets_its_own_and_later_a_due_one_begins()
     let (hour_ms, now_ms) = (3_600_000, clock::session_ms());
     requests.due.lock().note_written(now_ms, now_ms + hour_ms);
     requests.request();
-    assert!(snapshotter.requests.is_empty());
+    assert!(snapshotter.is_next_free());
     requests.request_for_core(of(&server, 1));
-    let asked = snapshotter.requests.try_recv();
-    assert!(matches!(asked, Ok(Reason::Synchronised(of)) if of.attempt == 1));
+    let asked = snapshotter.requests.try_take(Pending::take);
+    assert!(matches!(asked, Some(Reason::Synchronised(of)) if of.attempt == 1));
     requests.due.lock().note_written(now_ms, now_ms);
     requests.request();
-    assert!(matches!(snapshotter.requests.try_recv(), Ok(Reason::Due)));
+    let due = snapshotter.requests.try_take(Pending::take);
+    assert!(matches!(due, Some(Reason::Due)));
     drop(snapshotter);
     server.stop().await;
 }
