@@ -105,13 +105,12 @@ impl Settings {
         own.or_else(|| key.also.iter().find_map(|name| self.in_properties(name)))
     }
 
-    /// An error about what an `authProvider.<label>` needs, where that was written.
-    pub(crate) fn at_provider(&self, label: &str, error: ConfigError) -> ConfigError {
-        let name = format!("{PREFIX}{}{label}", crate::config::auth::AUTH_PROVIDER);
-        match self.in_properties(&name) {
-            Some(found) => error.at(found.origin.as_ref()).key(found.key),
-            None => error,
-        }
+    /// The provider `authProvider.<label>`, as written.
+    pub(crate) fn provider(&self, label: &str) -> Option<Found> {
+        self.in_properties(&format!(
+            "{PREFIX}{}{label}",
+            crate::config::auth::AUTH_PROVIDER
+        ))
     }
 
     /// The members of a family that were written, in the order of their names.

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proto::Secret;
 
-use crate::config::sasl::{Jaas, Sasl};
+use crate::config::jaas_sections::Jaas;
+use crate::config::sasl::{Sasl, must_refuse_everybody};
 use crate::error::ConfigError;
 use crate::registry::PREFIX;
 use crate::registry::security as keys;
@@ -145,12 +146,18 @@ impl Auth {
     pub(super) fn read(settings: &mut Settings, jaas: &Jaas) -> Result<Self, ConfigError> {
         let providers = read_providers(settings);
         let digest_enabled = settings.flag(&keys::DIGEST_AUTH_ENABLED)?;
+        let sasl = Sasl::read(settings, &providers, jaas)?;
+        let mut enforced_schemes = read_enforced_schemes(settings, &providers, digest_enabled)?;
+        if must_refuse_everybody(settings, &providers, &sasl) {
+            let scheme = AuthProvider::Sasl.scheme().to_owned();
+            enforced_schemes.get_or_insert_with(|| vec![scheme]);
+        }
         Ok(Self {
             super_digest: settings.secret(&keys::SUPER_DIGEST),
             digest_enabled,
             digest_algorithm: read_digest_algorithm(settings)?,
-            enforced_schemes: read_enforced_schemes(settings, &providers, digest_enabled)?,
-            sasl: Sasl::read(settings, &providers, jaas)?,
+            enforced_schemes,
+            sasl,
             providers,
             x509_super_user: settings.some_text(&keys::X509_SUPER_USER),
             super_users: read_super_users(settings),

@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use proto::Sid;
 
-use crate::config::sasl::{Jaas, SaslAcceptor, SaslInitiator};
+use crate::config::jaas_sections::Jaas;
+use crate::config::sasl::{SaslAcceptor, SaslInitiator};
 use crate::error::ConfigError;
 use crate::members::MemberRole;
 use crate::membership::Membership;

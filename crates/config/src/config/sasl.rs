@@ -7,14 +7,13 @@ use proto::Secret;
 
 use crate::config::auth::AuthProvider;
 use crate::config::ensemble::QuorumSasl;
+use crate::config::jaas_sections::{Found, Jaas, asks_for_sasl, requires_sasl, why_missing};
 use crate::error::ConfigError;
 use crate::jaas::{JaasFile, Section};
 use crate::kerberos::KerberosNames;
-use crate::origin::Origin;
-use crate::properties::MAX_BYTES;
+use crate::origin::{Notice, Origin};
 use crate::registry::security as keys;
 use crate::settings::Settings;
-use crate::surroundings::Surroundings;
 
 /// SASL of clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -62,19 +61,6 @@ pub struct KerberosKey {
     pub principal: String,
     /// The file with the key.
     pub key_tab: PathBuf,
-}
-
-/// The JAAS file, and what of it this build can do.
-pub(super) struct Jaas {
-    file: Option<JaasFile>,
-    has_gssapi: bool,
-}
-
-/// A section of it.
-pub(super) struct Found<'a> {
-    file: &'a JaasFile,
-    section: &'a Section,
-    has_gssapi: bool,
 }
 
 /// Names and passwords.
@@ -236,113 +222,6 @@ fn at(jaas: &JaasFile, line: u32, reason: String) -> ConfigError {
         .at(Some(&Origin::line_of(jaas.path(), line)))
 }
 
-impl Jaas {
-    pub(super) fn read(
-        settings: &Settings,
-        surroundings: &mut dyn Surroundings,
-    ) -> Result<Self, ConfigError> {
-        Ok(Self {
-            file: read_jaas_file(settings, surroundings)?,
-            has_gssapi: surroundings.has_gssapi(),
-        })
-    }
-
-    /// A section that must be there, for the sake of this setting.
-    pub(super) fn required(
-        &self,
-        settings: &Settings,
-        name: &str,
-        asking: &crate::registry::Key,
-    ) -> Result<Found<'_>, ConfigError> {
-        let (file, section) = required(settings, self.file.as_ref(), name, asking)?;
-        Ok(Found {
-            file,
-            section,
-            has_gssapi: self.has_gssapi,
-        })
-    }
-
-    /// A section that may be there.
-    fn offered(&self, name: &str) -> Option<Found<'_>> {
-        let file = self.file.as_ref()?;
-        Some(Found {
-            file,
-            section: file.section(name)?,
-            has_gssapi: self.has_gssapi,
-        })
-    }
-}
-
-/// The JAAS file, if one is named.
-fn read_jaas_file(
-    settings: &Settings,
-    surroundings: &mut dyn Surroundings,
-) -> Result<Option<JaasFile>, ConfigError> {
-    let Some(found) = settings
-        .find(&keys::JAAS_FILE)
-        .filter(|found| !found.text.is_empty())
-    else {
-        return Ok(None);
-    };
-    let path = path_of(&found.text);
-    let text = surroundings.read(&path, MAX_BYTES).map_err(|error| {
-        let reason = format!("the JAAS file {} cannot be read: {error}", path.display());
-        found.refused(reason).hint(
-            "nobody could log in, and everybody would be let in without: name a file that this \
-             server may read",
-        )
-    })?;
-    JaasFile::parse(&path, &text, &settings.properties).map(Some)
-}
-
-/// A second `=` in front says to Java that no other file counts; a `file:` URL is taken, too.
-fn path_of(written: &str) -> PathBuf {
-    let path = written.strip_prefix('=').unwrap_or(written);
-    let path = path
-        .strip_prefix("file://")
-        .or(path.strip_prefix("file:"))
-        .unwrap_or(path);
-    Path::new(path).to_owned()
-}
-
-/// A section that must be there, for the sake of this setting.
-fn required<'a>(
-    settings: &Settings,
-    jaas: Option<&'a JaasFile>,
-    section: &str,
-    asking: &crate::registry::Key,
-) -> Result<(&'a JaasFile, &'a Section), ConfigError> {
-    let reason = match jaas {
-        None => "asks for SASL, and no JAAS file says who may log in: everybody would be let in \
-                 without"
-            .to_owned(),
-        Some(jaas) => {
-            if let Some(found) = jaas.section(section) {
-                return Ok((jaas, found));
-            }
-            let names: Vec<&str> = jaas.names().collect();
-            format!(
-                "asks for SASL, and the JAAS file {} has no section {section} (it has: {})",
-                jaas.path().display(),
-                if names.is_empty() {
-                    "none".to_owned()
-                } else {
-                    names.join(", ")
-                }
-            )
-        }
-    };
-    let error = match settings.find(asking) {
-        Some(found) => found.refused(reason),
-        None => ConfigError::new(reason),
-    };
-    let error = error.with_id(crate::finding::JAAS);
-    Err(error.hint(format!(
-        "start with -D{}=<file> and have a section {section} in the file, or leave SASL out",
-        keys::JAAS_FILE.name
-    )))
-}
-
 impl Sasl {
     pub(super) fn read(
         settings: &mut Settings,
@@ -402,26 +281,16 @@ fn check_rules(settings: &Settings, rules: &str) -> Result<(), ConfigError> {
     Err(error.hint("rules are DEFAULT, and RULE:[<parts>:<format>](<pattern>)s/<from>/<to>/g"))
 }
 
-/// Java starts without SASL, and lets everybody in, where the section or the file is missing and
-/// only the provider asks for it. Source: ServerCnxnFactory.configureSaslLogin.
+/// Finds the users of the section. Without the section nobody can log in, and the server starts with a warning.
+/// Source: ServerCnxnFactory.configureSaslLogin.
 fn read_acceptor(
     settings: &mut Settings,
     providers: &BTreeMap<String, AuthProvider>,
     jaas: &Jaas,
 ) -> Result<Option<SaslAcceptor>, ConfigError> {
     let section = settings.text(&keys::SASL_SERVER_CONFIG).unwrap_or_default();
-    let provider = providers
-        .iter()
-        .find(|(_, known)| **known == AuthProvider::Sasl);
-    let found = if settings.find(&keys::SASL_SERVER_CONFIG).is_some() {
-        Some(jaas.required(settings, &section, &keys::SASL_SERVER_CONFIG)?)
-    } else if let Some((label, _)) = provider {
-        let asked = jaas.required(settings, &section, &keys::JAAS_FILE);
-        Some(asked.map_err(|error| settings.at_provider(label, error))?)
-    } else {
-        jaas.offered(&section)
-    };
-    let Some(found) = found else {
+    let Some(found) = jaas.offered(&section) else {
+        warn_without_section(settings, providers, jaas, &section)?;
         return Ok(None);
     };
     let mut users = match SaslAcceptor::of(&found)? {
@@ -440,7 +309,7 @@ fn read_acceptor(
         }
     }
     if users.0.is_empty() {
-        let notice = crate::origin::Notice {
+        let notice = Notice {
             level: crate::origin::NoticeLevel::Warn,
             origin: Some(Origin::line_of(found.file.path(), found.section.line)),
             key: None,
@@ -453,4 +322,52 @@ fn read_acceptor(
         settings.notices.push(notice);
     }
     Ok(Some(SaslAcceptor::DigestMd5(users)))
+}
+
+/// Warns about a provider or a section name without a section to log in by.
+fn warn_without_section(
+    settings: &mut Settings,
+    providers: &BTreeMap<String, AuthProvider>,
+    jaas: &Jaas,
+    section: &str,
+) -> Result<(), ConfigError> {
+    let asking = match settings.find(&keys::SASL_SERVER_CONFIG) {
+        Some(found) => Some(found),
+        None => sasl_provider(providers).and_then(|label| settings.provider(label)),
+    };
+    let Some(asking) = asking else {
+        return Ok(());
+    };
+    let outcome = if requires_sasl(settings)? {
+        "every session is refused, since SASL is required"
+    } else {
+        "clients are let in without a login, as by Apache ZooKeeper"
+    };
+    let text = format!(
+        "nobody can log in by SASL, because {}: {outcome} (start with -D{}=<file> and write a \
+         section {section} into the file)",
+        why_missing(jaas.file.as_ref(), section),
+        keys::JAAS_FILE.name
+    );
+    settings.notices.push(Notice {
+        id: crate::finding::JAAS,
+        ..asking.warning(text)
+    });
+    Ok(())
+}
+
+/// The label of the SASL provider.
+fn sasl_provider(providers: &BTreeMap<String, AuthProvider>) -> Option<&str> {
+    let mut all = providers.iter();
+    let found = all.find(|(_, provider)| **provider == AuthProvider::Sasl);
+    found.map(|(label, _)| label.as_str())
+}
+
+/// Whether nobody can log in by SASL, although the provider is configured and `requireClientAuthScheme` names SASL.
+pub(super) fn must_refuse_everybody(
+    settings: &Settings,
+    providers: &BTreeMap<String, AuthProvider>,
+    sasl: &Sasl,
+) -> bool {
+    sasl.acceptor.is_none() && sasl_provider(providers).is_some() && asks_for_sasl(settings)
 }

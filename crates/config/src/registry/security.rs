@@ -61,7 +61,7 @@ keys! {
     KINIT = Key::prefixed("kinit", Text, "Java's command to renew tickets.").default("/usr/bin/kinit").internal(NO_KINIT);
     SERVER_PRINCIPAL = Key::property("zookeeper.server.principal", Text, "Kerberos name that Java's own clients expect of a server.").internal("only SASL clients use it");
     SERVER_REALM = Key::property("zookeeper.server.realm", Text, "Kerberos realm that Java's own clients expect of a server.").internal("only SASL clients use it");
-    REQUIRE_CLIENT_AUTH_SCHEME = Key::prefixed("requireClientAuthScheme", Text, "A setting from old guides.").internal("no release of ZooKeeper reads it; sessionRequireClientSASLAuth does what it says");
+    REQUIRE_CLIENT_AUTH_SCHEME = Key::prefixed("requireClientAuthScheme", Text, "A setting from old guides.").internal("no release of ZooKeeper reads it; sessionRequireClientSASLAuth does what it says. With `sasl`, a server with the SASL provider on which nobody can log in refuses every session");
     JAAS_LOGIN_RENEW = Key::prefixed("jaasLoginRenew", Text, "A setting from old guides.").internal("no release of ZooKeeper reads it");
 
     SSL_AUTH_PROVIDER = Key::prefixed("ssl.authProvider", Text, "Scheme whose provider authenticates the clients of `secureClientPort`.").default("x509").should().partly(&[Fate::Refused(Asks::OtherThan(&["x509"]), &TLS_PROVIDER)]);

@@ -1,4 +1,4 @@
-//! What SASL needs of the JAAS file, and how it is refused without: nobody may believe to be protected.
+//! What SASL needs of the JAAS file, and which servers start without it.
 
 use config::{Config, SaslAcceptor, SaslInitiator, SaslUsers, Secret};
 
@@ -25,20 +25,36 @@ fn refusal(machine: Machine) -> String {
     error.to_string()
 }
 
-/// Java starts without SASL here, and everybody may write.
-#[test]
-fn a_provider_without_a_jaas_file_is_refused_at_its_line() {
-    let told = refusal(Machine::alone(PROVIDER));
-    assert_eq!(
-        told,
-        "/conf/zoo.cfg:3: authProvider.sasl: asks for SASL, and no JAAS file says who may log in: \
-         everybody would be let in without (start with -Djava.security.auth.login.config=<file> \
-         and have a section Server in the file, or leave SASL out)"
-    );
+const REQUIRED: [&str; 3] = [
+    "sessionRequireClientSASLAuth=true\n",
+    "enforce.auth.enabled=true\nenforce.auth.schemes=sasl,x509\n\
+     authProvider.x=org.apache.zookeeper.server.auth.X509AuthenticationProvider\n",
+    "requireClientAuthScheme=sasl\n",
+];
+
+fn has_warning(config: &Config, parts: &[&str]) -> bool {
+    let is_it = |told: &String| parts.iter().all(|part| told.contains(part));
+    config.auth.sasl.acceptor.is_none() && warnings(config).iter().any(is_it)
 }
 
 #[test]
-fn a_jaas_file_that_is_not_there_is_refused_with_the_flag_that_names_it() {
+fn a_provider_without_a_jaas_file_starts_with_a_warning_at_its_line() {
+    let config = Machine::alone(PROVIDER).config();
+    let told = warnings(&config);
+    assert_eq!(
+        told,
+        [
+            "/conf/zoo.cfg:3: authProvider.sasl: nobody can log in by SASL, because no JAAS file says \
+          who may log in: clients are let in without a login, as by Apache ZooKeeper (start with \
+          -Djava.security.auth.login.config=<file> and write a section Server into the file)"
+        ]
+    );
+    assert_eq!(config.auth.enforced_schemes, None);
+}
+
+/// The typo that would let everybody in.
+#[test]
+fn a_jaas_file_that_does_not_exist_is_refused_with_the_flag_that_names_it() {
     let machine = Machine::alone(PROVIDER).flag("java.security.auth.login.config=/no/jaas.conf");
     let told = refusal(machine);
     let begins = "the command line: -Djava.security.auth.login.config: the JAAS file \
@@ -48,29 +64,67 @@ fn a_jaas_file_that_is_not_there_is_refused_with_the_flag_that_names_it() {
 }
 
 #[test]
-fn a_missing_or_empty_section_is_refused_and_the_others_are_named() {
-    for jaas in [
-        "Client { a.B required; };\nServer { };",
-        "Client { }; Server { };",
+fn a_server_that_requires_sasl_starts_without_a_jaas_file_and_refuses_everybody() {
+    for required in REQUIRED {
+        let lines = format!("{PROVIDER}{required}");
+        let missing = Machine::alone(&lines).flag("java.security.auth.login.config=/no/jaas.conf");
+        let missing = missing.config();
+        let parts = ["the JAAS file /no/jaas.conf cannot be read"];
+        assert!(
+            has_warning(&missing, &parts),
+            "{required}: {:?}",
+            warnings(&missing)
+        );
+        let unnamed = Machine::alone(&lines).config();
+        for config in [missing, unnamed] {
+            let parts = [
+                "authProvider.sasl: nobody can log in by SASL, because no JAAS file",
+                "every session is refused",
+            ];
+            assert!(
+                has_warning(&config, &parts),
+                "{required}: {:?}",
+                warnings(&config)
+            );
+            let schemes = config.auth.enforced_schemes.expect("a requirement");
+            assert_eq!(
+                schemes.first().map(String::as_str),
+                Some("sasl"),
+                "{required}"
+            );
+        }
+    }
+    // A setting that no release reads requires nothing where clients can log in.
+    let lines = format!("{PROVIDER}requireClientAuthScheme=sasl\n");
+    let config = Machine::alone(&lines).jaas().config();
+    assert_eq!(config.auth.enforced_schemes, None);
+}
+
+#[test]
+fn a_missing_or_empty_section_is_a_warning_that_names_the_others() {
+    for (jaas, names) in [
+        ("", "none"),
+        ("Client { a.B required; };\nServer { };", "Client, Server"),
+        ("Client { }; Server { };", "Client, Server"),
     ] {
-        let told = refusal(named(jaas));
-        let begins = "/conf/zoo.cfg:3: authProvider.sasl: asks for SASL, and the JAAS file \
-                      /conf/jaas.conf has no section Server (it has: Client, Server)";
-        assert!(told.starts_with(begins), "{told}");
+        let config = named(jaas).config();
+        let text = format!(
+            "/conf/zoo.cfg:3: authProvider.sasl: nobody can log in by SASL, because the JAAS file \
+             /conf/jaas.conf has no section Server (it has: {names}): clients are let in"
+        );
+        assert!(has_warning(&config, &[&text]), "{:?}", warnings(&config));
     }
 }
 
 #[test]
-fn another_section_can_be_named_and_must_be_there_then() {
+fn another_section_can_be_named_and_is_missed_where_it_is_missing() {
     let jaas = JAAS.replace("Server {", "Zk {");
     let flag = |machine: Machine| machine.flag("zookeeper.sasl.serverconfig=Zk");
     let users = users(flag(named(&jaas)).config());
     assert!(users.password("bob").is_some());
-    let told = refusal(flag(named(JAAS)));
-    assert!(
-        told.starts_with("the command line: -Dzookeeper.sasl.serverconfig: asks for SASL, and"),
-        "{told}"
-    );
+    let config = flag(named(JAAS)).config();
+    let text = "the command line: -Dzookeeper.sasl.serverconfig: nobody can log in by SASL";
+    assert!(has_warning(&config, &[text]), "{:?}", warnings(&config));
 }
 
 #[test]
@@ -125,7 +179,7 @@ fn members_need_both_sections_and_no_fips_mode() {
     let member = |more: &str| Machine::member(&format!("{lines}{more}"));
     let told = refusal(member("fips-mode=false"));
     assert!(
-        told.contains("quorum.auth.enableSasl: asks for SASL, and no JAAS file"),
+        told.contains("quorum.auth.enableSasl: asks for SASL, but no JAAS file"),
         "{told}"
     );
     let told = refusal(member("").jaas());

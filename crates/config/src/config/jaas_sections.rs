@@ -1,0 +1,163 @@
+//! The JAAS file: reading it, and finding the sections that settings name.
+
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+use crate::config::auth::AuthProvider;
+use crate::error::ConfigError;
+use crate::jaas::{JaasFile, Section};
+use crate::origin::Notice;
+use crate::properties::MAX_BYTES;
+use crate::registry::security as keys;
+use crate::settings::Settings;
+use crate::surroundings::Surroundings;
+
+/// The JAAS file, and whether this build can log in by Kerberos.
+pub(super) struct Jaas {
+    pub(super) file: Option<JaasFile>,
+    has_gssapi: bool,
+}
+
+/// A section of the JAAS file.
+pub(super) struct Found<'a> {
+    pub(super) file: &'a JaasFile,
+    pub(super) section: &'a Section,
+    pub(super) has_gssapi: bool,
+}
+
+impl Jaas {
+    pub(super) fn read(
+        settings: &mut Settings,
+        surroundings: &mut dyn Surroundings,
+    ) -> Result<Self, ConfigError> {
+        Ok(Self {
+            file: read_jaas_file(settings, surroundings)?,
+            has_gssapi: surroundings.has_gssapi(),
+        })
+    }
+
+    /// Returns a section that must exist because of a setting.
+    pub(super) fn required(
+        &self,
+        settings: &Settings,
+        name: &str,
+        asking: &crate::registry::Key,
+    ) -> Result<Found<'_>, ConfigError> {
+        let (file, section) = required(settings, self.file.as_ref(), name, asking)?;
+        Ok(Found {
+            file,
+            section,
+            has_gssapi: self.has_gssapi,
+        })
+    }
+
+    /// Returns a section that may be missing.
+    pub(super) fn offered(&self, name: &str) -> Option<Found<'_>> {
+        let file = self.file.as_ref()?;
+        Some(Found {
+            file,
+            section: file.section(name)?,
+            has_gssapi: self.has_gssapi,
+        })
+    }
+}
+
+/// Reads the JAAS file, if one is named. A named file that does not exist is a refusal: a typo in its name would let
+/// everybody in. A server on which a setting requires SASL starts without the file, since it lets nobody in.
+fn read_jaas_file(
+    settings: &mut Settings,
+    surroundings: &mut dyn Surroundings,
+) -> Result<Option<JaasFile>, ConfigError> {
+    let Some(found) = settings
+        .find(&keys::JAAS_FILE)
+        .filter(|found| !found.text.is_empty())
+    else {
+        return Ok(None);
+    };
+    let path = path_of(&found.text);
+    let error = match surroundings.read(&path, MAX_BYTES) {
+        Ok(text) => return JaasFile::parse(&path, &text, &settings.properties).map(Some),
+        Err(error) => error,
+    };
+    let reason = format!("the JAAS file {} cannot be read: {error}", path.display());
+    if error.kind() == ErrorKind::NotFound && requires_sasl(settings)? {
+        settings.notices.push(Notice {
+            id: crate::finding::JAAS,
+            ..found.warning(reason)
+        });
+        return Ok(None);
+    }
+    Err(found.refused(reason).hint(
+        "nobody could log in, and everybody would be let in without: name a file that this \
+         server may read",
+    ))
+}
+
+/// Whether a setting lets in only the clients that have logged in by SASL. `requireClientAuthScheme` comes from old
+/// guides and has no effect in Apache ZooKeeper. Here it shows what the operator wants.
+pub(super) fn requires_sasl(settings: &mut Settings) -> Result<bool, ConfigError> {
+    let is_sasl = |scheme: &String| scheme == AuthProvider::Sasl.scheme();
+    let enforced = settings.flag(&keys::ENFORCE_AUTH_ENABLED)?
+        && settings
+            .list(&keys::ENFORCE_AUTH_SCHEMES)
+            .is_some_and(|schemes| schemes.iter().any(is_sasl));
+    Ok(enforced || settings.flag(&keys::SESSION_REQUIRE_SASL)? || asks_for_sasl(settings))
+}
+
+pub(super) fn asks_for_sasl(settings: &Settings) -> bool {
+    settings
+        .text(&keys::REQUIRE_CLIENT_AUTH_SCHEME)
+        .is_some_and(|scheme| scheme == AuthProvider::Sasl.scheme())
+}
+
+/// Removes Java's second `=`, which excludes all other files, and the scheme of a `file:` URL.
+fn path_of(written: &str) -> PathBuf {
+    let path = written.strip_prefix('=').unwrap_or(written);
+    let path = path
+        .strip_prefix("file://")
+        .or(path.strip_prefix("file:"))
+        .unwrap_or(path);
+    Path::new(path).to_owned()
+}
+
+/// Returns a section that must exist because of a setting.
+fn required<'a>(
+    settings: &Settings,
+    jaas: Option<&'a JaasFile>,
+    section: &str,
+    asking: &crate::registry::Key,
+) -> Result<(&'a JaasFile, &'a Section), ConfigError> {
+    if let Some(found) = jaas.and_then(|jaas| Some((jaas, jaas.section(section)?))) {
+        return Ok(found);
+    }
+    let reason = format!(
+        "asks for SASL, but {}: everybody would be let in without",
+        why_missing(jaas, section)
+    );
+    let error = match settings.find(asking) {
+        Some(found) => found.refused(reason),
+        None => ConfigError::new(reason),
+    };
+    let error = error.with_id(crate::finding::JAAS);
+    Err(error.hint(format!(
+        "start with -D{}=<file> and have a section {section} in the file, or leave SASL out",
+        keys::JAAS_FILE.name
+    )))
+}
+
+/// The reason why there is no such section.
+pub(super) fn why_missing(jaas: Option<&JaasFile>, section: &str) -> String {
+    let Some(jaas) = jaas else {
+        return "no JAAS file says who may log in".to_owned();
+    };
+    let names: Vec<&str> = jaas.names().collect();
+    format!(
+        "the JAAS file {} has no section {section} (it has: {})",
+        jaas.path().display(),
+        if names.is_empty() {
+            "none".to_owned()
+        } else {
+            names.join(", ")
+        }
+    )
+}
