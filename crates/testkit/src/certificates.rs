@@ -2,10 +2,12 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
+use base64::prelude::{BASE64_STANDARD, Engine};
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, CertificateRevocationList,
     CertificateRevocationListParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    Issuer, KeyIdMethod, KeyPair, RevokedCertParams, SanType, SerialNumber, date_time_ymd,
+    Issuer, KeyIdMethod, KeyPair, RevokedCertParams, SanType, SerialNumber, SigningKey,
+    date_time_ymd,
 };
 
 /// Bytes of a serial number (RFC 5280, 4.1.2.2).
@@ -31,6 +33,45 @@ impl Signed {
     /// The key, and the certificate behind it.
     pub fn pem(&self) -> String {
         self.key.serialize_pem() + &self.certificate.pem()
+    }
+}
+
+/// A certificate of X.509 version 1 and its key.
+#[derive(Debug)]
+pub struct SignedVersion1 {
+    /// The certificate.
+    pub der: Vec<u8>,
+    /// The key.
+    pub key: KeyPair,
+}
+
+impl SignedVersion1 {
+    /// The certificate as PEM.
+    pub fn certificate_pem(&self) -> String {
+        let text = BASE64_STANDARD.encode(&self.der);
+        let lines: Vec<&[u8]> = text.as_bytes().chunks(64).collect();
+        let lines = lines.join(&b'\n');
+        let lines = String::from_utf8_lossy(&lines);
+        format!("-----BEGIN CERTIFICATE-----\n{lines}\n-----END CERTIFICATE-----\n")
+    }
+
+    /// The key, and the certificate after it.
+    pub fn pem(&self) -> String {
+        self.key.serialize_pem() + &self.certificate_pem()
+    }
+
+    /// Signs with the key of this certificate, which these `params` asked for.
+    pub fn into_authority(self, params: CertificateParams) -> Authority {
+        let pem = self.certificate_pem();
+        let issuer = Issuer::new(params, self.key);
+        Authority { issuer, pem }
+    }
+
+    /// A certificate of version 1 whose own key signs it.
+    pub fn self_signed(params: &CertificateParams) -> Self {
+        let Signed { certificate, key } = self_signed(params);
+        let der = to_version1(certificate.der(), &key);
+        Self { der, key }
     }
 }
 
@@ -61,6 +102,13 @@ impl Authority {
         }
     }
 
+    /// Signs a certificate of version 1 for a new key. Extensions of `params` are left out, such as alternative names.
+    pub fn sign_version1(&self, params: &CertificateParams) -> SignedVersion1 {
+        let Signed { certificate, key } = self.sign(params);
+        let der = to_version1(certificate.der(), self.issuer.key());
+        SignedVersion1 { der, key }
+    }
+
     /// For a member or client of this name, as [`params`] says.
     pub fn member(&self, name: &str) -> Signed {
         self.sign(&params(name))
@@ -84,6 +132,62 @@ impl Authority {
         };
         params.signed_by(&self.issuer).expect("a list")
     }
+}
+
+/// Removes the version and the extensions of a certificate, and signs it again.
+fn to_version1(certificate: &[u8], key: &KeyPair) -> Vec<u8> {
+    let (_, signed, _) = element(certificate);
+    let (_, data, rest) = element(signed);
+    let (_, algorithm_content, _) = element(rest);
+    let mut fields = data;
+    let mut kept = Vec::new();
+    while !fields.is_empty() {
+        let (tag, content, rest) = element(fields);
+        // Version, unique ids and extensions have tags of their own; the others are a number and sequences.
+        if matches!(tag, 0x02 | 0x30) {
+            kept.extend(with_tag(tag, content));
+        }
+        fields = rest;
+    }
+    let data = with_tag(0x30, &kept);
+    let signature = key.sign(&data).expect("a signature");
+    let signature = [&[0][..], &signature].concat();
+    let algorithm = with_tag(0x30, algorithm_content);
+    let signed = [data, algorithm, with_tag(0x03, &signature)].concat();
+    with_tag(0x30, &signed)
+}
+
+/// Tag and content of the first element, and the bytes after it.
+fn element(bytes: &[u8]) -> (u8, &[u8], &[u8]) {
+    let (tag, first) = (bytes[0], bytes[1]);
+    let (len, start) = match first {
+        0..=0x7F => (usize::from(first), 2),
+        _ => {
+            let digits = usize::from(first & 0x7F);
+            let digits = &bytes[2..2 + digits];
+            let len = digits
+                .iter()
+                .fold(0, |len, &digit| len << 8 | usize::from(digit));
+            (len, 2 + digits.len())
+        }
+    };
+    (tag, &bytes[start..start + len], &bytes[start + len..])
+}
+
+/// An element with this tag.
+fn with_tag(tag: u8, content: &[u8]) -> Vec<u8> {
+    let mut bytes = vec![tag];
+    match u8::try_from(content.len()) {
+        Ok(len @ ..0x80) => bytes.push(len),
+        Ok(len) => bytes.extend([0x81, len]),
+        Err(_) => {
+            let len = u16::try_from(content.len()).expect("a short element");
+            bytes.push(0x82);
+            bytes.extend(len.to_be_bytes());
+        }
+    }
+    bytes.extend(content);
+    bytes
 }
 
 /// One that only its own key stands for.

@@ -61,6 +61,8 @@ pub struct Tls {
     pub crl_location: Option<PathBuf>,
     /// OCSP is asked.
     pub ocsp: bool,
+    /// Certificates of X.509 version 1 are accepted.
+    pub accepts_version1: bool,
     /// Time for the first bytes that tell TLS from plain, in milliseconds.
     pub handshake_detection_timeout_ms: u32,
 }
@@ -156,6 +158,7 @@ impl Tls {
             crl: settings.flag(keys.crl)?,
             crl_location: settings.path(keys.crl_location),
             ocsp: settings.flag(keys.ocsp)?,
+            accepts_version1: settings.flag(&security::SSL_VERSION1)?,
             handshake_detection_timeout_ms: settings.int(keys.handshake_detection_timeout)?,
         })
     }

@@ -71,6 +71,7 @@ keys! {
     CLIENT_CERT_RELOAD = Key::prefixed("client.certReload", Flag, "Whether changed key and trust stores are loaded while running.").default("false").should();
     CLIENT_SECURE = Key::prefixed("client.secure", Flag, "A setting of clients that is often found in a server's file.").no_effect(Asks::Any, "clients read it");
     FIPS_MODE = Key::prefixed("fips-mode", Flag, "Whether hosts of members are left out of what is checked in their certificates, and DIGEST-MD5 is not used between members. The cryptography is no validated module with either value.").default("true");
+    SSL_VERSION1 = Key::file_or_property("zoarium.ssl.version1", "zoarium.ssl.version1", Flag, "Whether certificates of X.509 version 1 are accepted, as the own certificate and from TLS peers. `openssl x509 -req` without an extension file makes them. Ours, not ZooKeeper's.").default("true").strict().should();
     REJECT_RENEGOTIATION = Key::property("jdk.tls.rejectClientInitiatedRenegotiation", Flag, "Java's refusal of TLS renegotiation by clients.").default("true").internal("TLS connections are never renegotiated here");
 }
 

@@ -38,6 +38,7 @@ pub const TARGETS: &[Target] = &[
     tls::PEM,
     tls::REVOCATIONS,
     tls::SUBJECT,
+    tls::VERSION1,
     config::JAAS,
     sasl::TOKENS,
     tree::REQUESTS,

@@ -7,7 +7,7 @@ use rcgen::DnType;
 use sha1::{Digest, Sha1};
 use testkit::certificates::{Authority, Signed, params, self_signed};
 use transport::tls::{
-    StoreFormat, certificate, read_key_store, read_revocations, read_trust_store,
+    StoreFormat, certificate, read_key_store, read_revocations, read_trust_store, verify_version1,
 };
 
 use crate::{Memory, Target};
@@ -57,6 +57,43 @@ pub(super) const SUBJECT: Target = Target {
     repair: None,
     memory: Memory::DECODER,
 };
+
+/// A certificate of version 1 with changed bytes is not the one that the authority has signed.
+pub(super) const VERSION1: Target = Target {
+    name: "version1_certificate",
+    run: |data| {
+        let (authority, genuine) = version1();
+        for list in [None, Some(&*lists().0)] {
+            match verify_version1(data, authority, list, NOW_S) {
+                Ok(()) => assert_eq!(data, genuine),
+                Err(reason) => assert!(!reason.is_empty()),
+            }
+        }
+    },
+    seeds: || {
+        let (authority, genuine) = version1();
+        vec![genuine.clone(), authority.clone()]
+    },
+    words: &[],
+    repair: None,
+    memory: Memory::DECODER,
+};
+
+/// Seconds since 1970 at which the certificates are valid.
+const NOW_S: u64 = 1_800_000_000;
+
+/// An authority, and a certificate of version 1 that it has signed. The certificate itself must be accepted.
+fn version1() -> &'static (Vec<u8>, Vec<u8>) {
+    static MADE: OnceLock<(Vec<u8>, Vec<u8>)> = OnceLock::new();
+    MADE.get_or_init(|| {
+        let authority = Authority::new("Authority");
+        let genuine = authority.sign_version1(&params("zk1")).der;
+        let authority = read_trust_store(StoreFormat::Pem, authority.pem().as_bytes(), "");
+        let authority = authority.expect("a store").remove(0).to_vec();
+        assert_eq!(verify_version1(&genuine, &authority, None, NOW_S), Ok(()));
+        (authority, genuine)
+    })
+}
 
 pub(super) const REVOCATIONS: Target = Target {
     name: "revocation_lists",

@@ -47,6 +47,7 @@ targets! {
     pem_store
     revocation_lists
     certificate_subject
+    version1_certificate
     jaas
     sasl_tokens
     tree_requests

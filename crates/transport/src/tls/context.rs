@@ -6,7 +6,7 @@ use std::sync::Arc;
 use config::{ClientAuth, Store, Tls};
 use rustls::client::Resumption;
 use rustls::crypto::CryptoProvider;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ServerConfig};
 
@@ -15,6 +15,7 @@ use super::error::TlsError;
 use super::rules::{Endpoint, provider, versions};
 use super::store::{KeyMaterial, Which, load_key_store, load_revocations, load_trust_store};
 use super::verify::{Trusted, of_clients, of_servers};
+use super::version1;
 
 /// Key, trust and rules as they are at one moment.
 #[derive(Debug)]
@@ -45,15 +46,19 @@ impl Context {
         }
         let needs_trust = endpoint != Endpoint::Client || tls.client_auth != ClientAuth::None;
         let trusted = needs_trust
-            .then(|| trusted(&tls.trust_store, tls.crl_location.as_deref(), prefix))
+            .then(|| {
+                let lists = tls.crl_location.as_deref();
+                trusted(&tls.trust_store, lists, prefix, tls.accepts_version1)
+            })
             .transpose()?;
         let unusable = |reason: String| TlsError::Unusable {
             path: path.to_owned(),
             reason,
         };
         let verifier = of_clients(tls.client_auth, trusted.clone(), &provider).map_err(unusable)?;
-        let (chain, own_key) = copy(&key);
-        let ends_s = chain.iter().filter_map(ends_s).min();
+        let own = own_key(&key, &provider, tls.accepts_version1);
+        let own = own.map_err(|error| unusable(error.to_string()))?;
+        let ends_s = key.chain.iter().filter_map(ends_s).min();
         let server = ServerConfig::builder_with_provider(provider.clone())
             .with_protocol_versions(&versions)
             .map_err(|error| TlsError::Rule {
@@ -61,12 +66,11 @@ impl Context {
                 reason: error.to_string(),
             })?
             .with_client_cert_verifier(verifier)
-            .with_single_cert(chain, own_key)
-            .map_err(|error| unusable(error.to_string()))?;
+            .with_cert_resolver(own.clone());
         let server = with_tickets(server, path)?;
         let client = match (endpoint, trusted) {
             (Endpoint::Quorum, Some(trusted)) => {
-                Some(client_config(path, &key, trusted, &provider, &versions)?)
+                Some(client_config(path, own, trusted, &provider, &versions)?)
             }
             _ => None,
         };
@@ -92,7 +96,7 @@ fn with_tickets(mut server: ServerConfig, path: &Path) -> Result<Arc<ServerConfi
 
 fn client_config(
     path: &Path,
-    key: &KeyMaterial,
+    own: Arc<SingleCertAndKey>,
     trusted: Arc<Trusted>,
     provider: &Arc<CryptoProvider>,
     versions: &[&'static rustls::SupportedProtocolVersion],
@@ -102,21 +106,30 @@ fn client_config(
         reason,
     };
     let verifier = of_servers(trusted, provider).map_err(unusable)?;
-    let (chain, key) = copy(key);
     let mut client = ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(versions)
         .map_err(|error| unusable(error.to_string()))?
         .dangerous()
         .with_custom_certificate_verifier(verifier)
-        .with_client_auth_cert(chain, key)
-        .map_err(|error| unusable(error.to_string()))?;
+        .with_client_cert_resolver(own);
     // Connections between members are few, and each is to show its certificate.
     client.resumption = Resumption::disabled();
     Ok(Arc::new(client))
 }
 
-fn copy(key: &KeyMaterial) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
-    (key.chain.clone(), key.key.clone_key())
+/// The own key with its certificates.
+fn own_key(
+    material: &KeyMaterial,
+    provider: &CryptoProvider,
+    accepts_version1: bool,
+) -> Result<Arc<SingleCertAndKey>, rustls::Error> {
+    let (chain, key) = (material.chain.clone(), material.key.clone_key());
+    let is_version1 = accepts_version1 && chain.first().is_some_and(version1::is_version1);
+    let own = match is_version1 {
+        true => version1::certified_key(chain, key, provider),
+        false => CertifiedKey::from_der(chain, key, provider),
+    };
+    Ok(Arc::new(own?.into()))
 }
 
 /// What a client speaks TLS with.
@@ -127,13 +140,13 @@ pub(super) fn outgoing(
     let prefix = Endpoint::Client.prefix();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let no_store = Store::default();
-    let trusted = trusted(trust.unwrap_or(&no_store), None, prefix)?;
+    let trusted = trusted(trust.unwrap_or(&no_store), None, prefix, true)?;
     let unusable = |reason: String| TlsError::Unusable {
         path: key.and_then(|key| key.location.clone()).unwrap_or_default(),
         reason,
     };
     let verifier = of_servers(trusted, &provider).map_err(unusable)?;
-    let builder = ClientConfig::builder_with_provider(provider)
+    let builder = ClientConfig::builder_with_provider(provider.clone())
         .with_protocol_versions(&[&TLS13, &TLS12])
         .map_err(|error| unusable(error.to_string()))?
         .dangerous()
@@ -145,12 +158,12 @@ pub(super) fn outgoing(
         prefix,
         store: "keyStore",
     };
-    let KeyMaterial { key, chain } = load_key_store(path, store, which)?;
-    let client = builder.with_client_auth_cert(chain, key);
-    client.map_err(|error| TlsError::Unusable {
+    let material = load_key_store(path, store, which)?;
+    let own = own_key(&material, &provider, true).map_err(|error| TlsError::Unusable {
         path: path.to_owned(),
         reason: error.to_string(),
-    })
+    })?;
+    Ok(builder.with_client_cert_resolver(own))
 }
 
 /// The trust store, or the platform's roots without one, and what is revoked.
@@ -158,6 +171,7 @@ pub(super) fn trusted(
     trust: &Store,
     revoked: Option<&Path>,
     prefix: &'static str,
+    accepts_version1: bool,
 ) -> Result<Arc<Trusted>, TlsError> {
     let revoked = revoked.map(load_revocations).transpose()?;
     let revoked = revoked.unwrap_or_default();
@@ -170,13 +184,16 @@ pub(super) fn trusted(
         let found = rustls_native_certs::load_native_certs();
         let reason = found.errors.first().map(ToString::to_string);
         let reason = reason.unwrap_or_else(|| "no file with certificates".to_owned());
-        let trusted = Trusted::new(found.certs, revoked).ok_or_else(|| no_roots(reason))?;
+        let trusted =
+            Trusted::new(found.certs, revoked, accepts_version1).ok_or_else(|| no_roots(reason))?;
         return Ok(Arc::new(trusted));
     };
     let certificates = load_trust_store(path, trust, Which { prefix, store })?;
-    let trusted = Trusted::new(certificates, revoked).ok_or_else(|| TlsError::Unusable {
-        path: path.clone(),
-        reason: "none of its certificates can be used".to_owned(),
+    let trusted = Trusted::new(certificates, revoked, accepts_version1).ok_or_else(|| {
+        TlsError::Unusable {
+            path: path.clone(),
+            reason: "none of its certificates can be used".to_owned(),
+        }
     })?;
     Ok(Arc::new(trusted))
 }

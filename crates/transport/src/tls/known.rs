@@ -37,7 +37,8 @@ pub fn known_to_clients(tls: &Tls, chain: &Chain) -> Result<String, Unknown> {
         return Err(Unknown::NoTrustStore);
     }
     let prefix = Endpoint::Client.prefix();
-    let trusted = trusted(&tls.trust_store, tls.crl_location.as_deref(), prefix)?;
+    let lists = tls.crl_location.as_deref();
+    let trusted = trusted(&tls.trust_store, lists, prefix, tls.accepts_version1)?;
     let provider = Arc::new(ring::default_provider());
     let verifier = of_clients(ClientAuth::Need, Some(trusted), &provider);
     let verifier = verifier.map_err(Unknown::NotTrusted)?;

@@ -13,6 +13,7 @@ mod acceptor;
 pub mod certificate;
 mod connector;
 mod context;
+mod der;
 mod detect;
 mod error;
 mod gate;
@@ -23,6 +24,7 @@ mod rules;
 mod source;
 mod store;
 mod verify;
+mod version1;
 
 pub use acceptor::{Acceptor, Refused};
 pub use config::{Secret, Store, StoreFormat};
@@ -36,6 +38,7 @@ pub use rules::Endpoint;
 pub use source::TlsSource;
 /// For fuzzing: what is read from files of strangers.
 pub use store::{KeyMaterial, read_key_store, read_revocations, read_trust_store};
+pub use version1::verify_version1;
 
 use std::time::Duration;
 

@@ -22,6 +22,8 @@ use rustls::{
 };
 use x509_parser::prelude::{CertificateRevocationList, FromDer, X509Certificate};
 
+use super::version1;
+
 /// What is trusted.
 #[derive(Debug)]
 pub(super) struct Trusted {
@@ -29,6 +31,9 @@ pub(super) struct Trusted {
     certificates: Vec<CertificateDer<'static>>,
     /// Lists of what is trusted no more.
     revoked: Vec<CertificateRevocationListDer<'static>>,
+    /// The authorities of certificates of version 1; absent if such certificates are not accepted. A certificate of
+    /// version 1 is none of them.
+    version1: Option<RootCertStore>,
 }
 
 impl Trusted {
@@ -36,13 +41,18 @@ impl Trusted {
     pub(super) fn new(
         mut certificates: Vec<CertificateDer<'static>>,
         revoked: Vec<CertificateRevocationListDer<'static>>,
+        accepts_version1: bool,
     ) -> Option<Self> {
         let mut roots = RootCertStore::empty();
+        let mut version1 = accepts_version1.then(RootCertStore::empty);
         let mut left_out = 0;
         certificates.retain(|certificate| !is_revoked(certificate, &revoked));
         for certificate in &certificates {
             if roots.add(certificate.clone()).is_err() {
                 left_out += 1;
+            }
+            if let Some(authorities) = &mut version1 {
+                version1::add_authority(authorities, certificate);
             }
         }
         if left_out > 0 {
@@ -52,7 +62,27 @@ impl Trusted {
             roots: Arc::new(roots),
             certificates,
             revoked,
+            version1,
         })
+    }
+
+    /// Checks a certificate that is in the trust store itself, or has version 1. The result is false for all others,
+    /// which the library checks.
+    fn verifies(&self, certificate: &CertificateDer<'_>, now: UnixTime) -> Result<bool, Error> {
+        if self.holds(certificate, now)? {
+            return Ok(true);
+        }
+        let authorities = self.version1.as_ref();
+        let Some(authorities) = authorities.filter(|_| version1::is_version1(certificate)) else {
+            return Ok(false);
+        };
+        version1::verify(certificate, authorities, &self.revoked, now)?;
+        Ok(true)
+    }
+
+    /// Whether signatures of handshakes with this certificate are checked by the verifier of version 1.
+    fn is_version1(&self, certificate: &CertificateDer<'_>) -> bool {
+        self.version1.is_some() && version1::is_version1(certificate)
     }
 
     /// Whether it is one of those that are trusted themselves.
@@ -144,7 +174,7 @@ pub(super) fn of_servers(
     Ok(Arc::new(Verifier { trusted, by_chain }))
 }
 
-/// Signatures of the handshake are the library's matter, whoever makes them.
+/// Checks signatures of the handshake by the library, except those with certificates of version 1.
 macro_rules! signatures_by_chain {
     () => {
         fn verify_tls12_signature(
@@ -153,6 +183,9 @@ macro_rules! signatures_by_chain {
             certificate: &CertificateDer<'_>,
             signature: &DigitallySignedStruct,
         ) -> Result<HandshakeSignatureValid, Error> {
+            if self.trusted.is_version1(certificate) {
+                return version1::verify_tls12_signature(message, certificate, signature);
+            }
             let by_chain = &self.by_chain;
             by_chain.verify_tls12_signature(message, certificate, signature)
         }
@@ -163,6 +196,9 @@ macro_rules! signatures_by_chain {
             certificate: &CertificateDer<'_>,
             signature: &DigitallySignedStruct,
         ) -> Result<HandshakeSignatureValid, Error> {
+            if self.trusted.is_version1(certificate) {
+                return version1::verify_tls13_signature(message, certificate, signature);
+            }
             let by_chain = &self.by_chain;
             by_chain.verify_tls13_signature(message, certificate, signature)
         }
@@ -188,7 +224,7 @@ impl ClientCertVerifier for Verifier<dyn ClientCertVerifier> {
         intermediates: &[CertificateDer<'_>],
         now: UnixTime,
     ) -> Result<ClientCertVerified, Error> {
-        if self.trusted.holds(end_entity, now)? {
+        if self.trusted.verifies(end_entity, now)? {
             return Ok(ClientCertVerified::assertion());
         }
         let by_chain = &self.by_chain;
@@ -207,7 +243,7 @@ impl ServerCertVerifier for Verifier<WebPkiServerVerifier> {
         ocsp_response: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, Error> {
-        if self.trusted.holds(end_entity, now)? {
+        if self.trusted.verifies(end_entity, now)? {
             return Ok(ServerCertVerified::assertion());
         }
         let by_chain = &self.by_chain;

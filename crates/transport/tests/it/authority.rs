@@ -45,6 +45,7 @@ pub(crate) fn settings(dir: &Path, name: &str, own: &Signed, trusted: &str) -> T
         crl: false,
         crl_location: None,
         ocsp: false,
+        accepts_version1: true,
         handshake_detection_timeout_ms: 5000,
     }
 }

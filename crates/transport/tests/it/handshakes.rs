@@ -19,15 +19,15 @@ use transport::tls::{
 use crate::authority::{Authority, Signed, params, self_signed, settings};
 
 /// A site with an authority, and one certificate of it on either side.
-struct Site {
-    dir: TempDir,
-    authority: Authority,
-    server: Tls,
-    client: Tls,
+pub(crate) struct Site {
+    pub(crate) dir: TempDir,
+    pub(crate) authority: Authority,
+    pub(crate) server: Tls,
+    pub(crate) client: Tls,
 }
 
 impl Site {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let authority = Authority::new("Authority");
         let server = settings(
@@ -50,7 +50,7 @@ impl Site {
         }
     }
 
-    fn own(&self, name: &str, own: &Signed) -> Tls {
+    pub(crate) fn own(&self, name: &str, own: &Signed) -> Tls {
         settings(self.dir.path(), name, own, self.authority.pem())
     }
 }
@@ -95,19 +95,22 @@ async fn meet(
     tokio::join!(greeting, connecting)
 }
 
-async fn meets(server: &Tls, client: &Tls) -> (Result<Stream, Refused>, std::io::Result<Stream>) {
+pub(crate) async fn meets(
+    server: &Tls,
+    client: &Tls,
+) -> (Result<Stream, Refused>, std::io::Result<Stream>) {
     meet(&acceptor(server), &Connector::tls(source(client, true))).await
 }
 
 /// Why the server took nobody.
-async fn refusal(server: &Tls, client: &Tls) -> String {
+pub(crate) async fn refusal(server: &Tls, client: &Tls) -> String {
     let (accepted, connected) = meets(server, client).await;
     assert!(connected.is_err());
     accepted.unwrap_err().to_string()
 }
 
 /// Why the client took nobody.
-async fn client_refusal(server: &Tls, client: &Tls) -> String {
+pub(crate) async fn client_refusal(server: &Tls, client: &Tls) -> String {
     let (accepted, connected) = meets(server, client).await;
     assert!(accepted.is_err());
     connected.unwrap_err().to_string()

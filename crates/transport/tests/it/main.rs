@@ -11,3 +11,4 @@ mod handshakes;
 mod reload;
 mod stores;
 mod subjects;
+mod version1;
