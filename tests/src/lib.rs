@@ -66,5 +66,5 @@ pub use raw_session::{Answer, Lost, RawSession};
 pub use server::{Server, ServerBuilder, StartFailure};
 pub use skip::{Missing, or_skip};
 pub use wait::{wait_for, wait_until};
-pub use words::four_letter_word;
+pub use words::{four_letter_word, four_letter_word_at};
 pub use zoarium::{kerberos_client, path_with_zoarium, zoarium_binary, zoarium_with_switches};

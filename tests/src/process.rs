@@ -78,6 +78,28 @@ impl Process {
         self.child.id()
     }
 
+    /// Resident memory in bytes. The peak counts from this call on.
+    pub fn reset_peak_memory(&self) -> u64 {
+        // 5 is the order to forget the peak, as of proc(5).
+        let file = format!("/proc/{}/clear_refs", self.id());
+        std::fs::write(file, "5").expect("reset the peak of a process of ours");
+        self.memory("VmRSS:")
+    }
+
+    /// Highest resident memory since [`reset_peak_memory`](Self::reset_peak_memory), in bytes.
+    pub fn peak_memory(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, key: &str) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.id()));
+        let status = status.expect("read the state of a process");
+        let line = status.lines().find_map(|line| line.strip_prefix(key));
+        let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
+        let kibibytes = kibibytes.and_then(|number| number.parse::<u64>().ok());
+        kibibytes.unwrap_or_else(|| panic!("no {key} in {status}")) << 10
+    }
+
     /// Everything it has printed so far.
     pub fn log(&self) -> String {
         read_log(&self.log)

@@ -232,6 +232,11 @@ impl Server {
         self.process.as_ref().map(Process::id)
     }
 
+    /// Its process, which must be running.
+    pub fn process(&self) -> &Process {
+        self.process.as_ref().expect("the server is running")
+    }
+
     /// Its answer to a four-letter word.
     pub fn word(&self, word: &str) -> String {
         four_letter_word(self.port(), word)

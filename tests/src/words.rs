@@ -17,6 +17,15 @@ pub fn four_letter_word(port: u16, word: &str) -> io::Result<String> {
     ask((Ipv4Addr::LOCALHOST, port).into(), word, PATIENCE)
 }
 
+/// The same of the server at a numeric address, which may take so long to connect and for each read.
+///
+/// # Errors
+/// As of [`four_letter_word`].
+pub fn four_letter_word_at(address: &str, word: &str, patience: Duration) -> io::Result<String> {
+    let address = address.parse().map_err(io::Error::other)?;
+    ask(address, word, patience)
+}
+
 /// Whether the server on `port` says that it serves.
 ///
 /// Apache ZooKeeper can keep a connection open for ever, unanswered, that came in the moment

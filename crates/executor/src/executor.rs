@@ -13,18 +13,8 @@ pub trait Machine: Send {
     /// A message for it.
     type Message: Send;
 
-    /// Work that it leaves to a visiting thread.
-    type Deferred;
-
-    /// Handles some of the messages, and everything that is due. `is_inline`: on a visiting thread, which calls
-    /// [`Machine::take_deferred`] next.
-    fn turn(&mut self, is_inline: bool);
-
-    /// Work for the visiting thread after it has released the machine.
-    fn take_deferred(&mut self) -> Option<Self::Deferred>;
-
-    /// Does the work, and sends the machine its result.
-    fn run_deferred(deferred: Self::Deferred, send: impl FnOnce(Self::Message));
+    /// Handles some of the messages, and everything that is due.
+    fn turn(&mut self);
 
     /// Whether it has ended. It has no more turns then.
     fn has_ended(&self) -> bool;
@@ -130,21 +120,17 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
             let Some(machine) = &mut *held else {
                 return;
             };
-            let mut deferred = None;
             if !machine.has_ended() || P::has_mutant(Mutant::TurnAfterEnd) {
-                machine.turn(true);
-                deferred = machine.take_deferred();
+                machine.turn();
             }
             let deadline_ms = machine.deadline_ms().unwrap_or(i64::MAX);
             let is_due_earlier = deadline_ms < self.parked_until_ms.load(Ordering::Relaxed);
             let is_wanted = machine.has_ended() || is_due_earlier;
             self.release(held);
-            if is_wanted && !P::has_mutant(Mutant::NoWakeForDeadline) {
-                self.parker.unpark();
-            }
-            if let Some(deferred) = deferred {
-                M::run_deferred(deferred, |message| self.put(message));
-            } else if is_wanted {
+            if is_wanted {
+                if !P::has_mutant(Mutant::NoWakeForDeadline) {
+                    self.parker.unpark();
+                }
                 return;
             }
         }
@@ -186,7 +172,7 @@ impl<M: Machine, P: Primitives> Executor<M, P> {
     /// Turns until nothing has arrived for a short time. Meanwhile senders need not wake this thread.
     fn run_turns(&self, machine: &mut M) {
         while !machine.has_ended() {
-            machine.turn(false);
+            machine.turn();
             let mut yields = 0;
             while self.inbox.is_empty() {
                 if yields == self.settings.yields_before_park {

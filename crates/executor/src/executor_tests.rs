@@ -33,8 +33,6 @@ enum Message {
     },
     /// Sends a signal, and continues when the other end is dropped.
     Wait(mpsc::Sender<()>, mpsc::Receiver<()>),
-    /// As `Wait`, after the machine is released; `Next` follows then.
-    Defer(mpsc::Sender<()>, mpsc::Receiver<()>),
     /// A turn is wanted so many ms from now.
     Remind(i64),
     Panic,
@@ -52,11 +50,8 @@ struct Bench {
     seen: mpsc::Sender<(Seen, thread::ThreadId)>,
     deadline_ms: Option<i64>,
     allows_inline: bool,
-    deferred: Option<Deferred>,
     has_ended: bool,
 }
-
-type Deferred = (mpsc::Sender<()>, mpsc::Receiver<()>);
 
 impl Bench {
     fn tell(&self, seen: Seen) {
@@ -66,19 +61,14 @@ impl Bench {
 
 impl Machine for Bench {
     type Message = Message;
-    type Deferred = Deferred;
 
-    fn turn(&mut self, is_inline: bool) {
+    fn turn(&mut self) {
         assert!(!self.has_ended, "no more turns");
         match self.inbox.pop() {
             Some(Message::Next { of, number }) => self.tell(Seen::Next { of, number }),
             Some(Message::Wait(begun, end)) => {
                 begun.send(()).unwrap();
                 assert!(end.recv().is_err());
-            }
-            Some(Message::Defer(begun, end)) => {
-                assert!(is_inline);
-                self.deferred = Some((begun, end));
             }
             Some(Message::Remind(ms)) => self.deadline_ms = Some(now_ms() + ms),
             Some(Message::Panic) => panic!("as the test wants it"),
@@ -89,16 +79,6 @@ impl Machine for Bench {
         if self.deadline_ms.take_if(|at_ms| *at_ms <= now_ms).is_some() {
             self.tell(Seen::Reminded);
         }
-    }
-
-    fn take_deferred(&mut self) -> Option<Deferred> {
-        self.deferred.take()
-    }
-
-    fn run_deferred((begun, end): Deferred, send: impl FnOnce(Message)) {
-        begun.send(()).unwrap();
-        assert!(end.recv().is_err());
-        send(number(usize::MAX));
     }
 
     fn has_ended(&self) -> bool {
@@ -132,7 +112,6 @@ impl Shop {
             seen: sender,
             deadline_ms: None,
             allows_inline,
-            deferred: None,
             has_ended: false,
         });
         let running = executor.clone();
@@ -168,13 +147,13 @@ impl Shop {
         until_ms == i64::MAX && stat.contains(") S ")
     }
 
-    /// A thread that handles such a message inline until the sender is dropped.
-    fn hold(&self, message: fn(mpsc::Sender<()>, mpsc::Receiver<()>) -> Message) -> Holder {
+    /// A thread that holds the machine until the sender is dropped.
+    fn hold(&self) -> Holder {
         let (begun, has_begun) = mpsc::channel();
         let (end, ends) = mpsc::channel();
         let executor = self.executor.clone();
         let thread = thread::spawn(move || {
-            executor.put(message(begun, ends));
+            executor.put(Message::Wait(begun, ends));
             executor.run_inline();
         });
         has_begun.recv_timeout(PATIENCE).unwrap();
@@ -274,7 +253,7 @@ fn a_thread_that_waits_for_the_machine_runs_it_although_it_forbids_that() {
 #[test]
 fn a_message_is_handled_by_the_thread_that_holds_the_machine() {
     let shop = Shop::open_and_asleep(true);
-    let (holder, end) = shop.hold(Message::Wait);
+    let (holder, end) = shop.hold();
     shop.executor.put(number(0));
     shop.executor.run_inline();
     shop.executor.send(number(1));
@@ -285,28 +264,6 @@ fn a_message_is_handled_by_the_thread_that_holds_the_machine() {
         assert_eq!(shop.next().1, on);
     }
     holder.join().unwrap();
-    shop.close();
-}
-
-#[test]
-fn deferred_work_delays_only_the_thread_that_runs_it() {
-    let shop = Shop::open_and_asleep(true);
-    let (runner, end) = shop.hold(Message::Defer);
-    shop.executor.put(number(0));
-    shop.executor.run_inline();
-    assert_eq!(shop.next().1, thread::current().id());
-    shop.executor.send(number(1));
-    assert_eq!(shop.next().1, shop.thread.thread().id());
-    drop(end);
-    let (done, _) = shop.next();
-    assert!(matches!(
-        done,
-        Seen::Next {
-            number: usize::MAX,
-            ..
-        }
-    ));
-    runner.join().unwrap();
     shop.close();
 }
 

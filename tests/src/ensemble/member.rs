@@ -255,28 +255,9 @@ impl Member {
         Duration::from_millis(ticks * 1000 / ticks_per_second)
     }
 
-    /// Bytes of memory that its process, which must be there, holds now; the peak begins anew here.
-    pub fn reset_peak_memory(&self) -> u64 {
-        let process = self.process.as_ref().expect("a process");
-        // 5 is the order to forget the peak, as of proc(5).
-        let file = format!("/proc/{}/clear_refs", process.id());
-        std::fs::write(file, "5").expect("reset the peak of a process of ours");
-        self.memory("VmRSS:")
-    }
-
-    /// The most that it has held since.
-    pub fn peak_memory(&self) -> u64 {
-        self.memory("VmHWM:")
-    }
-
-    fn memory(&self, key: &str) -> u64 {
-        let process = self.process.as_ref().expect("a process");
-        let status = std::fs::read_to_string(format!("/proc/{}/status", process.id()));
-        let status = status.expect("read the state of a process");
-        let line = status.lines().find_map(|line| line.strip_prefix(key));
-        let kibibytes = line.and_then(|line| line.trim().strip_suffix(" kB"));
-        let kibibytes = kibibytes.and_then(|number| number.parse::<u64>().ok());
-        kibibytes.unwrap_or_else(|| panic!("no {key} in {status}")) << 10
+    /// Its process, which must be running.
+    pub fn process(&self) -> &Process {
+        self.process.as_ref().expect("a process")
     }
 
     /// How its process ended, if it did by itself.

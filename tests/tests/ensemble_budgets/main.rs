@@ -79,14 +79,20 @@ fn started_withstands_within(
     let bystanders = Bystanders::start(&ensemble);
     let before: Vec<u64> = ids
         .iter()
-        .map(|&id| ensemble.member(id).reset_peak_memory())
+        .map(|&id| ensemble.member(id).process().reset_peak_memory())
         .collect();
     attack(&ensemble);
     bystanders.wait_for_more();
     let grown: Vec<u64> = ids
         .iter()
         .zip(before)
-        .map(|(&id, before)| ensemble.member(id).peak_memory().saturating_sub(before))
+        .map(|(&id, before)| {
+            ensemble
+                .member(id)
+                .process()
+                .peak_memory()
+                .saturating_sub(before)
+        })
         .collect();
     let longest = bystanders.finish();
     eprintln!(

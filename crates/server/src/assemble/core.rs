@@ -14,7 +14,6 @@ use super::host::ServerHost;
 use super::inbox::ToCore;
 use crate::client::clients::Clients;
 use crate::client::inbox::ClientMessage;
-use crate::disk::Errand;
 use crate::{clock, limits};
 
 /// Runs a replica.
@@ -43,12 +42,8 @@ pub(crate) struct CoreStart {
 
 impl Machine for CoreThread {
     type Message = ToCore;
-    type Deferred = Errand;
 
-    fn turn(&mut self, is_inline: bool) {
-        // A leader leaves its log to the log thread: it goes on by its followers' disks.
-        let may_run_errand = is_inline && self.host.disk.is_lone() && !self.replica.is_ordering();
-        self.host.disk.set_may_run_errand(may_run_errand);
+    fn turn(&mut self) {
         if let Some(first) = self.inbox.pop() {
             self.take_turn(first);
         }
@@ -58,16 +53,6 @@ impl Machine for CoreThread {
             self.with_replica(|replica, turn| replica.handle_deadline(turn));
         }
         self.host.disk.offer(now_ms);
-    }
-
-    fn take_deferred(&mut self) -> Option<Errand> {
-        let errand = self.host.disk.take_errand();
-        self.host.disk.offer(clock::session_ms());
-        errand
-    }
-
-    fn run_deferred(errand: Errand, send: impl FnOnce(ToCore)) {
-        errand.run(|input| send(ToCore::Input(input)));
     }
 
     /// Told to end, and everything proposed is applied; or the disk has failed.

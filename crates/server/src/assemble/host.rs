@@ -156,11 +156,13 @@ impl ServerHost {
                 self.restored = Some(order.done);
                 Some(Input::Restore(order.tree))
             }
+            ToCore::Synced(synced) => {
+                self.disk.note_synced(&synced);
+                Some(Input::Synced(synced.upto))
+            }
             ToCore::Input(input) => {
-                match &input {
-                    Input::Synced(upto) => self.disk.note_synced(*upto),
-                    Input::Reloaded { tree: Some(_), end } => self.disk.note_replaced(*end),
-                    _ => {}
+                if let Input::Reloaded { tree: Some(_), end } = &input {
+                    self.disk.note_replaced(*end);
                 }
                 Some(input)
             }

@@ -6,6 +6,7 @@ use replica::Input;
 use super::admin::RestoreOrder;
 use super::core::CoreThread;
 use crate::client::inbox::{ClientMessage, CoreInbox};
+use crate::disk::Synced;
 use crate::quorum::mesh::MeshEvent;
 use crate::quorum::peer::PeerEvent;
 
@@ -19,6 +20,8 @@ pub(crate) enum ToCore {
     Peer(PeerEvent),
     /// An operator wants another tree.
     Restore(RestoreOrder),
+    /// The log thread has synced a group.
+    Synced(Synced),
     /// The disk or the oracle has something to say, or the server is told to end.
     Input(Input),
 }

@@ -39,7 +39,7 @@ use crate::disk::members::MembershipFiles;
 use crate::disk::recovery::{RecoveredTree, database_load, recover_at_start};
 use crate::disk::{
     Disk, GroupCommit, LogFile, LogThread, SnapshotEnd, SnapshotParts, SnapshotRequests,
-    Snapshotter, purge, snapshot_settings,
+    Snapshotter, Synced, SyncedSink, purge, snapshot_settings,
 };
 use crate::error::StartError;
 use crate::failure::Failure;
@@ -341,7 +341,7 @@ impl Common {
             commit,
             file,
             orders_under_way,
-            run_core_inline: inline_sink(&self.core),
+            synced: synced_sink(&self.core),
         };
         (thread, on_disk)
     }
@@ -465,12 +465,16 @@ fn input_sink(core: &CoreHandle) -> InputSink {
     })
 }
 
-/// The same for a thread that holds nothing: it gives the core its turn.
-fn inline_sink(core: &CoreHandle) -> InputSink {
+/// Reports syncs to the core. After a small group the log thread, which holds no lock then, runs the core itself.
+fn synced_sink(core: &CoreHandle) -> SyncedSink {
     let core = core.clone();
-    Arc::new(move |input| {
-        core.put(ToCore::Input(input));
-        core.run_inline_always();
+    Arc::new(move |synced: Synced| {
+        let is_small = synced.txns <= limits::LOG_GROUP_INLINE_MAX;
+        core.put(ToCore::Synced(synced));
+        match is_small {
+            true => core.run_inline_always(),
+            false => core.wake(),
+        }
     })
 }
 

@@ -117,6 +117,19 @@ impl Group for LogGroup {
     }
 }
 
+/// What the log thread reports of a sync.
+pub(crate) struct Synced {
+    /// The last transaction that is on disk.
+    pub(crate) upto: Zxid,
+    /// Number of transactions that were synced together.
+    pub(crate) txns: usize,
+    /// Time that the sync took.
+    pub(crate) took: Duration,
+}
+
+/// Reports a sync to the core.
+pub(crate) type SyncedSink = Arc<dyn Fn(Synced) + Send + Sync>;
+
 /// Exit code of what nobody has foreseen. Source: ExitCode.UNEXPECTED_ERROR.
 const EXIT_UNEXPECTED: u8 = 1;
 
@@ -148,12 +161,12 @@ pub(crate) struct LogThread {
     /// at once.
     pub(crate) spent: Sender<LogGroup>,
     pub(crate) commit: GroupCommit,
-    /// Shared with the core, and with who runs an errand: taken by them only while this thread has nothing to do.
+    /// Shared with the core of a standalone server, which takes it only while this thread has nothing to do.
     pub(crate) file: Arc<Mutex<LogFile>>,
     /// The orders that are not carried out yet: the core writes nothing in front of them.
     pub(crate) orders_under_way: Arc<AtomicUsize>,
-    /// Tells the core, and gives it its turn. Not while the file is held: the core may take that.
-    pub(crate) run_core_inline: InputSink,
+    /// Reports syncs. The core may run inline then, and take the file: this thread must not hold it.
+    pub(crate) synced: SyncedSink,
 }
 
 /// The log being written, and what goes with each write.
@@ -178,9 +191,9 @@ impl LogThread {
         while let Some(order) = next.take().or_else(|| self.orders.recv().ok()) {
             let mut file = self.file.lock();
             let carried_out = match order {
-                ToLog::Group(group) => self.group(&mut file, group).map(|(after, small)| {
+                ToLog::Group(group) => self.group(&mut file, group).map(|(after, synced)| {
                     next = after;
-                    small
+                    Some(synced)
                 }),
                 ToLog::Order(order) => {
                     let done = file.carry_out(order);
@@ -192,7 +205,7 @@ impl LogThread {
                 Ok(None) => {}
                 Ok(Some(synced)) => {
                     drop(file);
-                    (self.run_core_inline)(synced);
+                    (self.synced)(synced);
                 }
                 Err(error) => {
                     file.tell(Input::DiskFailed);
@@ -204,13 +217,13 @@ impl LogThread {
         tracing::debug!("log thread ends");
     }
 
-    /// Appends groups until one is full or nothing more waits, and syncs them. Returns what comes
-    /// next if that was taken and is no group, and what the core is to be told by [`LogThread::run_core_inline`].
+    /// Appends groups until one is full or no more wait, and syncs them. Returns the next order, if one was received,
+    /// and the report of the sync.
     fn group(
         &self,
         file: &mut LogFile,
         first: LogGroup,
-    ) -> Result<(Option<ToLog>, Option<Input>), DiskFailure> {
+    ) -> Result<(Option<ToLog>, Synced), DiskFailure> {
         let started = Instant::now();
         let mut times = LogTimes::default();
         let mut appended = file.append(&first, &mut times)?;
@@ -229,12 +242,7 @@ impl LogThread {
                 None => break,
             }
         }
-        let synced = file.sync(times)?;
-        if appended > limits::LOG_GROUP_INLINE_MAX {
-            file.tell(synced);
-            return Ok((after, None));
-        }
-        Ok((after, Some(synced)))
+        Ok((after, file.sync(times)?))
     }
 
     fn give_back(&self, mut group: LogGroup) {
@@ -257,7 +265,7 @@ impl LogThread {
 
 impl LogFile {
     /// Makes a group durable at once.
-    pub(super) fn write(&mut self, group: &LogGroup) -> Result<Input, DiskFailure> {
+    pub(super) fn write(&mut self, group: &LogGroup) -> Result<Synced, DiskFailure> {
         let mut times = LogTimes::default();
         self.append(group, &mut times)?;
         Ok(self.sync(times)?)
@@ -310,11 +318,11 @@ impl LogFile {
         Ok(appended)
     }
 
-    fn sync(&mut self, times: LogTimes) -> Result<Input, StorageError> {
+    fn sync(&mut self, times: LogTimes) -> Result<Synced, StorageError> {
         let begun_ms = clock::monotonic_ms();
         let traces = self.traces.as_ref().filter(|traces| traces.awaits_sync());
         let begun_ns = traces.map(|_| clock::wall_ns());
-        let (committed, synced) = sync(&mut self.history)?;
+        let (committed, _) = sync(&mut self.history)?;
         if let Some((traces, begun_ns)) = traces.zip(begun_ns) {
             traces.synced(self.history.appended(), (begun_ns, clock::wall_ns()));
         }
@@ -327,7 +335,11 @@ impl LogFile {
         if committed.is_slow {
             self.stats.slow_fsync();
         }
-        Ok(synced)
+        Ok(Synced {
+            upto: self.history.appended(),
+            txns: committed.txns as usize,
+            took: committed.sync_time,
+        })
     }
 }
 

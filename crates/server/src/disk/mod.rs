@@ -8,8 +8,8 @@ pub(crate) mod purge;
 pub(crate) mod recovery;
 mod snapshot;
 
-pub(crate) use log::{GroupCommit, LogFile, LogThread};
-pub(crate) use orders::{Disk, Errand};
+pub(crate) use log::{GroupCommit, LogFile, LogThread, Synced, SyncedSink};
+pub(crate) use orders::Disk;
 pub(crate) use snapshot::{
     SnapshotEnd, SnapshotParts, SnapshotRequests, Snapshotter, Taken, snapshot_settings,
 };

@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use crossbeam_channel::{Receiver, Sender, TrySendError};
 use hosting::{DiskQueue, Group as _};
-use parking_lot::{ArcMutexGuard, Mutex, RawMutex};
+use parking_lot::Mutex;
 use proto::Zxid;
 use replica::{DiskOrder, Input};
 
-use super::log::{LogFile, LogGroup, ToLog};
+use super::log::{LogFile, LogGroup, Synced, ToLog};
 use crate::{clock, limits};
 
 /// Orders for the disk, in the order in which they were given.
@@ -35,40 +35,17 @@ pub(crate) struct Disk {
     /// Groups of one transaction, one behind the other.
     singles: u32,
     nothing_else_waits: bool,
-    /// Whether the thread that has the core may sync behind the turn.
-    may_run_errand: bool,
-    /// Whether what has gathered is to be synced at the end of this turn, or behind it.
+    /// Whether the core syncs what has gathered, at the end of this turn.
     is_due_here: bool,
     /// Whether there is no ensemble.
     is_alone: bool,
 }
 
-/// A group of a lone writer that the thread which has had the core writes and syncs itself, once it has let go
-/// of the core: a disk that stands still holds up nobody but that thread.
-pub(crate) struct Errand {
-    file: ArcMutexGuard<RawMutex, LogFile>,
-    group: LogGroup,
-}
-
-impl Errand {
-    /// The replica is told while the log thread still has to wait: if that cuts the log next and tells so first, what
-    /// this has synced would count as being on disk behind the cut.
-    pub(crate) fn run(mut self, tell: impl FnOnce(Input)) {
-        match self.file.write(&self.group) {
-            Ok(synced) => tell(synced),
-            Err(error) => {
-                tell(Input::DiskFailed);
-                self.file.fail(&error);
-            }
-        }
-    }
-}
-
-/// Whether the disk is quick enough for the core of a server that stands alone to wait for it: the log
-/// thread leaves it time for its clients.
+/// Whether the disk is quick enough for the core of a standalone server to wait for it. While the log thread syncs,
+/// the core serves its clients.
 #[derive(Debug, Default)]
 struct OwnSyncs {
-    /// Groups that are left to the log thread.
+    /// Number of groups that are still left to the log thread.
     left_to_thread: u32,
 }
 
@@ -77,7 +54,8 @@ impl OwnSyncs {
         self.left_to_thread == 0
     }
 
-    /// The core has written and synced a group.
+    /// Notes how long a sync took, whichever thread waited for it: a disk that is always slow is left to the log thread
+    /// for good.
     fn took(&mut self, time: Duration) {
         if time > limits::SYNC_BY_CORE_SLOW {
             self.left_to_thread = limits::GROUPS_LEFT_TO_LOG_THREAD;
@@ -111,7 +89,6 @@ impl Disk {
             may_gather: false,
             singles: 0,
             nothing_else_waits: false,
-            may_run_errand: false,
             is_due_here: false,
             is_alone,
         }
@@ -127,11 +104,6 @@ impl Disk {
         self.nothing_else_waits = is_idle;
     }
 
-    /// Whether [`Disk::take_errand`] follows this turn.
-    pub(crate) fn set_may_run_errand(&mut self, may: bool) {
-        self.may_run_errand = may;
-    }
-
     /// Whether transactions of an ensemble have come one by one lately, as those of a lone writer do.
     pub(crate) fn is_lone(&self) -> bool {
         !self.is_alone && self.singles >= limits::LONE_AFTER_GROUPS
@@ -144,9 +116,10 @@ impl Disk {
         };
     }
 
-    /// The log thread has reported this.
-    pub(crate) fn note_synced(&mut self, upto: Zxid) {
-        self.synced = self.synced.max(upto);
+    /// Notes a report of the log thread.
+    pub(crate) fn note_synced(&mut self, synced: &Synced) {
+        self.synced = self.synced.max(synced.upto);
+        self.own_syncs.took(synced.took);
     }
 
     /// Another history has taken the place of this one, and ends here.
@@ -182,32 +155,22 @@ impl Disk {
         }
     }
 
-    /// Syncs without the log thread what is due, and gives what the replica is to be told. At the end
-    /// of a turn: replies have left. Only where there is no ensemble: the core of a member has others to answer,
-    /// however long its disk takes.
+    /// Syncs what is due without the log thread and returns the input for the replica. At the end of a turn, so that
+    /// replies have left.
     pub(crate) fn sync_due(&mut self) -> Option<Input> {
-        let is_due = self.is_alone && std::mem::take(&mut self.is_due_here) && self.may_sync_here();
+        let is_due = std::mem::take(&mut self.is_due_here) && self.may_sync_here();
         is_due.then(|| self.sync_here()).flatten()
     }
 
-    /// What is due is the caller's to be synced, once it has let go of the core.
-    pub(crate) fn take_errand(&mut self) -> Option<Errand> {
-        if !std::mem::take(&mut self.is_due_here) || !self.may_sync_here() {
-            return None;
-        }
-        let (last, file) = (self.queue.group.last()?, self.file.try_lock_arc()?);
-        self.handed = last;
-        self.note_group(self.queue.group.len());
-        let group = self.take_group();
-        Some(Errand { file, group })
-    }
-
-    /// Whether nothing else is under way, so that handing a small group over and back would cost
-    /// a lone writer two wake-ups and gain nothing.
+    /// Whether nothing else is under way, so that a hand-over to the log thread would cost a lone writer two wake-ups
+    /// and gain nothing.
+    ///
+    /// Only on a standalone server. The core of a member must answer the other members however long its disk takes, and
+    /// a task that visits the core must not wait for the disk at all: tokio's driver may be waiting behind it.
     fn may_sync_here(&self) -> bool {
-        self.is_prompt
+        self.is_alone
+            && self.is_prompt
             && !self.may_gather
-            && (self.is_alone || self.may_run_errand)
             && self.own_syncs.are_quick()
             && self.nothing_else_waits
             && !self.queue.group.is_empty()
@@ -227,9 +190,9 @@ impl Disk {
         self.queue.group.clear();
         self.own_syncs.took(begun.elapsed());
         Some(match written {
-            Ok(synced) => {
+            Ok(Synced { upto, .. }) => {
                 (self.handed, self.synced) = (last, last);
-                synced
+                Input::Synced(upto)
             }
             Err(error) => {
                 file.fail(&error);
@@ -265,7 +228,8 @@ impl Disk {
         if self.log.is_full() {
             return;
         }
-        let group = self.take_group();
+        let next = self.spent.try_recv().unwrap_or_default();
+        let group = std::mem::replace(&mut self.queue.group, next);
         self.note_group(group.len());
         self.own_syncs.handed_over();
         match self.send(ToLog::Group(group)) {
@@ -274,12 +238,6 @@ impl Disk {
             // The log thread is gone; `DiskFailed` is on its way.
             Err(_) => {}
         }
-    }
-
-    /// What has gathered; an empty group takes its place.
-    fn take_group(&mut self) -> LogGroup {
-        let next = self.spent.try_recv().unwrap_or_default();
-        std::mem::replace(&mut self.queue.group, next)
     }
 
     fn offer_waiting(&mut self) {
@@ -316,5 +274,15 @@ mod tests {
             syncs.handed_over();
         }
         assert!(syncs.are_quick());
+    }
+
+    #[test]
+    fn a_disk_that_is_always_slow_is_left_to_the_log_thread() {
+        let mut syncs = OwnSyncs::default();
+        for _ in 0..2 * limits::GROUPS_LEFT_TO_LOG_THREAD {
+            syncs.took(limits::SYNC_BY_CORE_SLOW * 2);
+            assert!(!syncs.are_quick());
+            syncs.handed_over();
+        }
     }
 }

@@ -5,6 +5,7 @@ mod backlog;
 mod chaos;
 mod clocks;
 mod delays;
+mod held_disks;
 mod lost_data;
 mod snapshots;
 mod syncs;

@@ -137,12 +137,14 @@ fn a_disk_that_stands_still_stops_nobody_else() {
     let Some((faults, mut ensemble)) = or_skip(WHAT, led_by_3(&builder)) else {
         return;
     };
-    let mut holders = Holders::open(&ensemble.addresses(&[2, 3]), HOLDER_TIMEOUT);
+    let mut holders = Holders::open(&ensemble.addresses(&[1, 2, 3]), HOLDER_TIMEOUT);
     let load = Load::start(&ensemble.addresses(&[2, 3]));
     load.wait_for_progress(PROGRESS);
     faults.hold_syncs(1, LOGS);
     ensemble.wait_until_none_serves(&[1]);
     load.wait_for_progress(PROGRESS);
+    // The session that began there has moved to another member.
+    holders.check();
     assert_eq!(ensemble.leaders(), [3]);
     faults.release(1);
     assert_eq!(ensemble.wait_until_all_serve(), 3);
@@ -179,7 +181,7 @@ fn a_disk_that_stands_still_holds_up_no_lone_writer() {
     let Some((faults, ensemble)) = or_skip(WHAT, led_by_3(&builder)) else {
         return;
     };
-    let mut holders = Holders::open(&ensemble.addresses(&[2, 3]), HOLDER_TIMEOUT);
+    let mut holders = Holders::open(&ensemble.addresses(&[1, 2, 3]), HOLDER_TIMEOUT);
     let one = LoadSettings {
         writers: 1,
         depth: 1,
@@ -199,8 +201,9 @@ fn a_disk_that_stands_still_holds_up_no_lone_writer() {
         }
         assert_eq!(ensemble.leaders(), [3]);
         if id == 1 {
-            // Its clients go elsewhere.
+            // Its clients go elsewhere, with their sessions and ephemerals.
             ensemble.wait_until_none_serves(&[1]);
+            holders.check();
         }
         faults.release(id);
         assert_eq!(ensemble.wait_until_all_serve(), 3);

@@ -1,0 +1,231 @@
+//! A sync that does not end delays writes and nothing else: clients of that server read, ping, ask and, in an
+//! ensemble, open sessions meanwhile.
+
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use proto::request::{Request, flags};
+use proto::response::GetDataResponse;
+use tests::ensemble::{Ensemble, Load, LoadSettings, check};
+use tests::requests::{create, get_data};
+use tests::{Faults, Flavour, Missing, Process, RawSession, ServerBuilder, or_skip, wait_for};
+use tests::{four_letter_word_at, wait_until};
+
+use crate::faults::{LIMIT, OBSERVER, three};
+
+const WHAT: &str = "disks that stand still";
+/// Part of the path of every transaction log.
+const LOGS: &str = "/log.";
+/// Writes of each writer before a sync is held: enough for the server to notice that its writer is alone.
+const WRITES_BEFORE: u64 = 12;
+/// Reads while a sync is held.
+const READS: usize = 1000;
+/// Pings that come one directly after the other.
+const PINGS: usize = 20;
+/// Pings of the session that only pings.
+const PACED_PINGS: u32 = 20;
+/// Time between two of them: together they take 10 s, more than twice the session's timeout.
+const BETWEEN_PINGS: Duration = Duration::from_millis(500);
+const PINGING_TIMEOUT_MS: i32 = 4000;
+/// Timeout of the sessions that are not under test.
+const TIMEOUT_MS: i32 = 60_000;
+/// Time for a single answer while a sync is held.
+const ANSWER_LIMIT: Duration = Duration::from_secs(3);
+const MEMORY_GROWTH_MAX: u64 = 64 << 20;
+/// The hold in ticks of 300 ms must not reach this.
+const SYNC_LIMIT: &str = "100";
+
+/// One write at a time, and a pause between two.
+fn trickle(prefix: &str) -> LoadSettings {
+    LoadSettings {
+        prefix: prefix.to_owned(),
+        writers: 1,
+        depth: 1,
+        pace: Duration::from_millis(50),
+        patience: Duration::from_secs(60),
+    }
+}
+
+/// Always some writes that come together.
+fn many_writes(prefix: &str) -> LoadSettings {
+    LoadSettings {
+        writers: 4,
+        pace: Duration::from_millis(20),
+        ..trickle(prefix)
+    }
+}
+
+/// A server whose disk is held.
+struct Subject<'a> {
+    name: String,
+    /// Its number as the receiver of faults.
+    id: u64,
+    address: String,
+    process: &'a Process,
+    /// Whether new sessions need a quorum instead of this server's disk.
+    is_member: bool,
+}
+
+fn open(address: &str, timeout_ms: i32) -> RawSession {
+    let mut session = RawSession::open(address, None, timeout_ms).expect("a session");
+    session.set_patience(ANSWER_LIMIT);
+    session
+}
+
+impl Subject<'_> {
+    /// Holds the syncs of its log until its clients have done all that needs no disk.
+    fn serves_while_its_disk_is_held(&self, faults: &Faults, load: &Load) {
+        let (mut reading, pinging) = (
+            open(&self.address, TIMEOUT_MS),
+            open(&self.address, PINGING_TIMEOUT_MS),
+        );
+        let (pinging, ephemeral) = with_ephemeral(pinging, &self.name);
+        load.wait_for_progress(WRITES_BEFORE);
+        let memory = self.process.reset_peak_memory();
+        faults.hold_syncs(self.id, LOGS);
+        wait_for("a held sync", LIMIT, || {
+            faults.has_held(self.id).then_some(())
+        });
+        let pinging = ping_for_long(pinging);
+
+        let name = &self.name;
+        let answered = |what: &str, count: usize, mut call: Box<dyn FnMut() -> bool + '_>| {
+            for number in 0..count {
+                assert!(call(), "{name}: {what} {number} is not answered");
+            }
+        };
+        let read = get_data(&ephemeral);
+        answered(
+            "read",
+            READS,
+            Box::new(|| reading.call(&read).is_ok_and(|answer| answer.err == 0)),
+        );
+        answered("ping", PINGS, Box::new(|| reading.ping().is_ok()));
+        let word = four_letter_word_at(&self.address, "ruok", ANSWER_LIMIT);
+        assert_eq!(word.ok().as_deref(), Some("imok"), "{name}");
+        if self.is_member {
+            open(&self.address, TIMEOUT_MS);
+        }
+
+        let pinging = pinging.join().expect("all pings are answered");
+        let growth = self.process.peak_memory().saturating_sub(memory);
+        faults.release(self.id);
+        assert!(growth <= MEMORY_GROWTH_MAX, "{name}: {growth} bytes");
+        load.wait_for_progress(1);
+        let answer = reading.call(&read).expect("an answer");
+        let GetDataResponse { stat, .. } = answer.record();
+        assert_eq!(stat.ephemeral_owner, pinging.session().id.0, "{name}");
+        println!("{name}: memory grew by {growth} bytes");
+    }
+}
+
+/// The session, and the path of its new ephemeral.
+fn with_ephemeral(mut session: RawSession, name: &str) -> (RawSession, String) {
+    let path = format!("/{}", name.replace(' ', "-"));
+    let made = session.call(&Request::Write(create(&path, "", flags::EPHEMERAL)));
+    assert_eq!(made.expect("an answer").err, 0, "{path}");
+    (session, path)
+}
+
+/// Pings in a thread. That panics if an answer is late.
+fn ping_for_long(mut session: RawSession) -> JoinHandle<RawSession> {
+    thread::spawn(move || {
+        for number in 0..PACED_PINGS {
+            let pinged = session.ping();
+            assert!(pinged.is_ok(), "ping {number}: {pinged:?}");
+            wait_until(BETWEEN_PINGS, || None::<()>);
+        }
+        session
+    })
+}
+
+/// Three voters, one of them the master of the observer, all of which take orders.
+fn with_all_roles() -> Result<(Faults, Ensemble), Missing> {
+    let faults = Faults::new()?;
+    let builder = three()
+        .observers(&[Flavour::Zoarium])
+        .setting("syncLimit", SYNC_LIMIT)
+        .setting("observerMasterPort", "2191")
+        .in_network(4);
+    let mut ensemble = builder.prepare()?;
+    for id in ensemble.ids() {
+        ensemble.start_after(id, &faults.commands(id));
+    }
+    ensemble.wait_until_all_serve();
+    Ok((faults, ensemble))
+}
+
+/// Each member with a name for its role.
+fn roles(ensemble: &Ensemble) -> Vec<(u64, &'static str)> {
+    let leader = ensemble.wait_for_leader();
+    let master = wait_for("an observer behind a follower", LIMIT, || {
+        let master = ensemble.member(OBSERVER).metric("observer_master_id")?;
+        master.parse::<u64>().ok().filter(|id| *id != leader)
+    });
+    let role = |id| match id {
+        OBSERVER => "observer",
+        id if id == leader => "leader",
+        id if id == master => "observer master",
+        _ => "follower",
+    };
+    ensemble.ids().iter().map(|&id| (id, role(id))).collect()
+}
+
+/// Holds the disk of each member of an ensemble in turn.
+fn disks_of_an_ensemble_are_held(settings: &LoadSettings) {
+    if Flavour::under_test() != Flavour::Zoarium {
+        return;
+    }
+    let Some((faults, ensemble)) = or_skip(WHAT, with_all_roles()) else {
+        return;
+    };
+    let load = Load::with(&ensemble.addresses(&ensemble.ids()), settings);
+    for (id, role) in roles(&ensemble) {
+        let member = ensemble.member(id);
+        let subject = Subject {
+            name: role.to_owned(),
+            id,
+            address: member.client_address().to_string(),
+            process: member.process(),
+            is_member: true,
+        };
+        subject.serves_while_its_disk_is_held(&faults, &load);
+    }
+    let report = load.finish();
+    assert_eq!(report.sessions_lost(), 0, "{}", report.summary());
+    check::nothing_is_lost(&ensemble, &report);
+}
+
+#[test]
+fn members_under_a_trickle_of_writes_serve_while_a_sync_is_held() {
+    disks_of_an_ensemble_are_held(&trickle("one"));
+}
+
+#[test]
+fn members_under_many_writes_serve_while_a_sync_is_held() {
+    disks_of_an_ensemble_are_held(&many_writes("many"));
+}
+
+/// New sessions are writes there, and wait.
+#[test]
+fn a_server_alone_serves_while_a_sync_is_held() {
+    let Some(faults) = or_skip(WHAT, Faults::new()) else {
+        return;
+    };
+    let builder = ServerBuilder::new(Flavour::Zoarium).setting("maxSessionTimeout", "600000");
+    let server = builder.after(&faults.commands(1)).start();
+    let server = server.expect("a server of ours needs nothing");
+    for settings in [trickle("one"), many_writes("many")] {
+        let load = Load::with(&[server.address()], &settings);
+        let subject = Subject {
+            name: format!("alone under {} writes", settings.prefix),
+            id: 1,
+            address: server.address(),
+            process: server.process(),
+            is_member: false,
+        };
+        subject.serves_while_its_disk_is_held(&faults, &load);
+        let report = load.finish();
+        assert_eq!(report.sessions_lost(), 0, "{}", report.summary());
+    }
+}
