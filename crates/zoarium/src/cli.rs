@@ -15,6 +15,7 @@ use crate::logging::LogArgs;
 use crate::pages::{self, CompletionsArgs, ManArgs};
 use crate::preflight_tool::{self, PreflightArgs};
 use crate::purge_tool::{self, PurgeArgs};
+use crate::quickstart::{self, QuickstartArgs};
 use crate::restore_path::{self, RestorePathArgs};
 use crate::restore_tool::{self, RestoreArgs};
 use crate::server_cmd;
@@ -39,6 +40,7 @@ enum Command {
     ///
     /// With a configuration file, with a port and a data directory, or with neither.
     Server(ServerArgs),
+    Quickstart(QuickstartArgs),
     Preflight(PreflightArgs),
     Config(ConfigArgs),
     Bench(Box<BenchArgs>),
@@ -103,6 +105,7 @@ pub(crate) fn run(args: impl Iterator<Item = OsString>) -> ExitCode {
     match Cli::parse_from(args).command {
         None => server_cmd::run(Vec::new(), LogArgs::default()),
         Some(Command::Server(server)) => server_cmd::run(server.args, server.log),
+        Some(Command::Quickstart(args)) => quickstart::run(&args),
         Some(Command::Preflight(args)) => preflight_tool::run(&args),
         Some(Command::Config(args)) => config_tool::run(&args),
         Some(Command::Bench(args)) => bench::run(&args, monitoring::version::PROFILE),

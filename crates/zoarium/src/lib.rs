@@ -29,6 +29,7 @@ mod output;
 mod pages;
 mod preflight_tool;
 mod purge_tool;
+mod quickstart;
 mod restore_path;
 mod restore_tool;
 mod server_cmd;

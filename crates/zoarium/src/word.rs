@@ -24,7 +24,8 @@ pub(crate) struct WordArgs {
 
 /// Prints the answer as it comes; exit code 1 if there is none.
 pub(crate) fn run(args: &WordArgs) -> ExitCode {
-    match ask(args) {
+    let limit = Duration::from_secs(args.timeout);
+    match ask(&args.server, &args.word, limit, &mut io::stdout().lock()) {
         Ok(0) => fail(
             args,
             "closed the connection without an answer: is the word known?",
@@ -39,16 +40,23 @@ fn fail(args: &WordArgs, reason: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// How many bytes were printed.
-fn ask(args: &WordArgs) -> io::Result<u64> {
-    let limit = Duration::from_secs(args.timeout);
-    let mut stream = connect(&args.server, limit)?;
+/// Sends `word` to `server` and writes the answer to `out`; returns the number of bytes. `limit` bounds the wait for the
+/// connection and for each piece of the answer.
+///
+/// # Errors
+/// If the server cannot be reached, or does not answer in time.
+pub(crate) fn ask(
+    server: &str,
+    word: &str,
+    limit: Duration,
+    out: &mut impl Write,
+) -> io::Result<u64> {
+    let mut stream = connect(server, limit)?;
     stream.set_read_timeout(Some(limit))?;
     stream.set_write_timeout(Some(limit))?;
-    stream.write_all(args.word.as_bytes())?;
+    stream.write_all(word.as_bytes())?;
     stream.shutdown(Shutdown::Write)?;
-    let mut out = io::stdout().lock();
-    let printed = io::copy(&mut stream.take(ANSWER_BYTES_MAX), &mut out)?;
+    let printed = io::copy(&mut stream.take(ANSWER_BYTES_MAX), out)?;
     out.flush()?;
     Ok(printed)
 }

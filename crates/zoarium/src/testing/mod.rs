@@ -25,5 +25,7 @@ mod ports;
 mod reach;
 mod server;
 
+pub(crate) use ports::free as free_ports;
+
 pub use ensemble::{TestEnsemble, TestEnsembleBuilder};
 pub use server::TestServer;

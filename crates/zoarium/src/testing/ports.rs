@@ -10,7 +10,7 @@ const FIRST: u16 = 10_100;
 const COUNT: u16 = 10_800;
 
 /// So many ports, all different. None of them is held: another process may take one before it is used.
-pub(super) fn free(count: usize) -> Result<Vec<SocketAddr>, ServerError> {
+pub(crate) fn free(count: usize) -> Result<Vec<SocketAddr>, ServerError> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     // Processes begin at different places.
     let start = u16::try_from(u64::from(std::process::id()) * 97 % u64::from(COUNT)).unwrap_or(0);

@@ -14,6 +14,7 @@ mod history_tool;
 mod log_tool;
 mod pages;
 mod preflight;
+mod quickstart;
 mod restore_tool;
 mod snapshot_tool;
 mod start;
