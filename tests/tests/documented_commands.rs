@@ -110,6 +110,8 @@ fn step(place: &str, command: &str) -> String {
         format!("member '{place}' '{quoted}'\n")
     } else if is_server {
         format!("serve '{place}' '{quoted}'\n")
+    } else if command.starts_with("zoarium quickstart") {
+        format!("quickstart '{place}' '{quoted}'\n")
     } else if command.starts_with("conf/zkServer.sh start") {
         format!("stop_servers\ndo_it '{place}' '{quoted}'\nwait_for_server '{place}'\n")
     } else {
@@ -142,6 +144,16 @@ member() {
     pids+=($!)
 }
 serve() { stop_servers; member "$@"; wait_for_server "$1"; }
+quickstart() {
+    bash -c "exec $2" >quickstart_output 2>&1 </dev/null &
+    pids+=($!)
+    for _ in $(seq 600); do
+        grep -q 'Open a shell' quickstart_output && return
+        sleep 0.1
+    done
+    cat quickstart_output >&2
+    failed "$1" "$2 prints no addresses" 1
+}
 step() {
     if ! answers; then
         serve "$1" 'zoarium server zoo.cfg'
@@ -227,8 +239,10 @@ fn the_commands_of_all_documents_do_what_they_are_there_for() {
         let mut script = PRELUDE.to_owned();
         let mut has_steps = false;
         for block in read(&document).iter().filter(|block| block.mark.is_none()) {
-            // The servers of one block are not those of the next.
-            script.push_str("stop_servers\n");
+            // A reader of the README runs all its commands in order. In other documents each block has its own servers.
+            if document != "README.md" {
+                script.push_str("stop_servers\n");
+            }
             for (line, command) in commands(block) {
                 write!(script, "{}", step(&format!("{document}:{line}"), &command))
                     .expect("a string");
