@@ -341,7 +341,7 @@ impl Config {
             client,
             sessions,
             limits: Limits::read(settings)?,
-            storage: Storage::read(settings)?,
+            storage: Storage::read(settings, ensemble.is_some())?,
             purge,
             containers: Containers::read(settings)?,
             features,

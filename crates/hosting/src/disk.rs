@@ -13,6 +13,7 @@ use storage::{Committed, Disk, StorageError};
 use zab::Record;
 
 use crate::Wanted;
+use crate::kept_tree::keep_tree;
 
 /// Records that go to the log together.
 pub trait Group: Default {
@@ -215,6 +216,15 @@ pub fn carry_out<D: Disk>(
                 Input::Reloaded { tree, end }
             }
         }),
+        DiskOrder::KeepTree => {
+            let kept = keep_tree(history, state);
+            match &kept {
+                Ok(path) => tracing::warn!(file = %path.display(), "the wrong tree is kept here"),
+                Err(error) => tracing::error!(err = %error, "the wrong tree cannot be kept"),
+            }
+            let is_kept = kept.is_ok();
+            Done::from(Input::TreeKept { is_kept })
+        }
         DiskOrder::TakeOver { last, of } => {
             history.cut_for_snapshot(last)?;
             Done {

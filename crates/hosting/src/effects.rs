@@ -33,6 +33,9 @@ pub trait CarryingOut {
     /// Hands the disk an order, behind all that was appended.
     fn order(&mut self, order: DiskOrder);
 
+    /// Ends the server, which holds other data than others.
+    fn stop(&mut self);
+
     /// Serves clients like this from here on.
     fn serve(&mut self, service: Service) {
         self.registry().serve(service);
@@ -109,6 +112,7 @@ pub fn carry_out_effect<H: CarryingOut>(host: &mut H, effect: Effect) {
         } => host.release(requests, large_bytes),
         Effect::Renewed { renewal, is_valid } => renewed(host, &renewal, is_valid),
         Effect::Show(view) => host.show(view),
+        Effect::Stop => host.stop(),
         other => {
             if let Some(links) = host.links() {
                 carry_out_on_links(links, other);
@@ -159,6 +163,7 @@ fn carry_out_on_links(links: &mut impl MemberLinks, effect: Effect) {
         | Effect::CloseSession(_)
         | Effect::Release { .. }
         | Effect::Renewed { .. }
+        | Effect::Stop
         | Effect::Show(_) => {}
     }
 }

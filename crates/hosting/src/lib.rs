@@ -12,6 +12,7 @@
 mod clients;
 mod disk;
 mod effects;
+mod kept_tree;
 mod learners;
 mod packets;
 mod recorder;

@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use jute::{Decode, DecodeError, Encode};
 
-use crate::learner::{LearnerInfo, NO_ZXID, payload};
-use crate::packet::{PacketType, QuorumPacket};
+use crate::learner::{LearnerInfo, NO_ZXID, digest_payload, own_packet, payload};
+use crate::packet::{PacketType, QuorumPacket, own};
 use crate::{Epoch, SessionId, Sid, Zxid};
 
 /// The string behind the snapshot that follows a SNAP packet. Its place after everything else
@@ -97,6 +97,19 @@ pub enum LeaderPacket {
     },
     /// Answer to the oldest sync request that is not answered yet.
     Sync,
+    /// Report the digest of your tree, whose last transaction is this one. Only between members of
+    /// Zoarium.
+    DigestAsked {
+        /// The last committed transaction.
+        zxid: Zxid,
+    },
+    /// The learner's digest is not the leader's. Only between members of Zoarium.
+    DigestJudged {
+        /// The last transaction of the trees that were compared.
+        zxid: Zxid,
+        /// The digest of a quorum that includes the leader; `None` if there is no such quorum.
+        agreed: Option<u64>,
+    },
     /// Anything else, to be ignored: an unknown type, or one that only learners send.
     Other {
         /// The number.
@@ -156,6 +169,14 @@ impl TryFrom<QuorumPacket> for LeaderPacket {
                 }
             }
             Some(PacketType::Sync) => Self::Sync,
+            None if packet_type == own::DIGEST_ASKED => Self::DigestAsked { zxid },
+            None if packet_type == own::DIGEST_JUDGED => Self::DigestJudged {
+                zxid,
+                agreed: match data {
+                    Some(_) => Some(payload(data)?.i64()?.cast_unsigned()),
+                    None => None,
+                },
+            },
             _ => Self::Other { packet_type },
         })
     }
@@ -217,12 +238,11 @@ impl From<LeaderPacket> for QuorumPacket {
                 Self::new(T::Revalidate, NO_ZXID, Some(data.into()))
             }
             P::Sync => Self::new(T::Sync, Zxid::ZERO, None),
-            P::Other { packet_type } => Self {
-                packet_type,
-                zxid: NO_ZXID,
-                data: None,
-                authinfo: None,
-            },
+            P::DigestAsked { zxid } => own_packet(own::DIGEST_ASKED, zxid, None),
+            P::DigestJudged { zxid, agreed } => {
+                own_packet(own::DIGEST_JUDGED, zxid, agreed.map(digest_payload))
+            }
+            P::Other { packet_type } => own_packet(packet_type, NO_ZXID, None),
         }
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use jute::{Decode, DecodeError, DecodeRecord, Encode, EncodeRecord, Reader};
 
-use crate::packet::{PacketType, QuorumPacket};
+use crate::packet::{PacketType, QuorumPacket, own};
 use crate::{Epoch, Id, OpCode, SessionId, Sid, Zxid};
 
 /// Who a learner is. Old releases leave out the last field or the last two.
@@ -21,6 +21,11 @@ impl LearnerInfo {
     /// What all releases since 3.4 send. Leaders treat greater ones alike; lesser ones know
     /// neither LEADERINFO nor ACKEPOCH.
     pub const PROTOCOL_VERSION: i32 = 0x1_0000;
+
+    /// The version that a member of Zoarium announces which exchanges the packets of
+    /// [`packet::own`](crate::packet::own). Other servers treat it like
+    /// [`LearnerInfo::PROTOCOL_VERSION`], in both directions.
+    pub const REPORTS_DIGESTS: i32 = 0x1_5a4f;
 
     /// A learner of this release.
     pub fn new(sid: Sid, config_version: i64) -> Self {
@@ -150,6 +155,22 @@ pub enum LearnerPacket {
     Revalidate(Touch),
     /// A client's request.
     Request(LearnerRequest),
+    /// After a committed transaction the digest of this tree is not the digest that the transaction
+    /// carries. Only between members of Zoarium.
+    DigestDiffers {
+        /// The transaction.
+        zxid: Zxid,
+        /// Digest of the learner's tree.
+        digest: u64,
+    },
+    /// Answer to [`LeaderPacket::DigestAsked`](crate::leader::LeaderPacket::DigestAsked). Only between
+    /// members of Zoarium.
+    Digest {
+        /// The last transaction of the tree, as in the question.
+        zxid: Zxid,
+        /// Digest of the learner's tree.
+        digest: u64,
+    },
     /// Anything else, to be ignored: an unknown type, or one that only leaders send.
     Other {
         /// The number.
@@ -205,6 +226,14 @@ impl TryFrom<QuorumPacket> for LearnerPacket {
                     authinfo,
                 })
             }
+            None if packet_type == own::DIGEST_DIFFERS => Self::DigestDiffers {
+                zxid,
+                digest: payload(data)?.i64()?.cast_unsigned(),
+            },
+            None if packet_type == own::DIGEST_REPORTED => Self::Digest {
+                zxid,
+                digest: payload(data)?.i64()?.cast_unsigned(),
+            },
             _ => Self::Other { packet_type },
         })
     }
@@ -268,14 +297,29 @@ impl From<LearnerPacket> for QuorumPacket {
                     ..Self::new(T::Request, NO_ZXID, Some(data.into()))
                 }
             }
-            LearnerPacket::Other { packet_type } => Self {
-                packet_type,
-                zxid: NO_ZXID,
-                data: None,
-                authinfo: None,
-            },
+            LearnerPacket::DigestDiffers { zxid, digest } => {
+                own_packet(own::DIGEST_DIFFERS, zxid, Some(digest_payload(digest)))
+            }
+            LearnerPacket::Digest { zxid, digest } => {
+                own_packet(own::DIGEST_REPORTED, zxid, Some(digest_payload(digest)))
+            }
+            LearnerPacket::Other { packet_type } => own_packet(packet_type, NO_ZXID, None),
         }
     }
+}
+
+/// A packet of a type that is not ZooKeeper's.
+pub(crate) fn own_packet(packet_type: i32, zxid: Zxid, data: Option<Bytes>) -> QuorumPacket {
+    QuorumPacket {
+        packet_type,
+        zxid,
+        data,
+        authinfo: None,
+    }
+}
+
+pub(crate) fn digest_payload(digest: u64) -> Bytes {
+    digest.cast_signed().to_bytes()
 }
 
 /// Stands in the zxid field of packets that are about none.

@@ -79,6 +79,14 @@ mutants! {
     DiffFromWrongPoint,
     /// A learner does not tell its leader which sessions it heard from.
     TouchLost,
+    /// No digest of a transaction is compared with the tree.
+    DigestsNotCompared,
+    /// Of members that hold different data, the leader counts as right.
+    LeadersDigestIsRight,
+    /// A leader that holds other data than a quorum goes on.
+    WrongLeaderStays,
+    /// A member whose tree is wrong votes on, and may be elected.
+    WrongTreeVotes,
     /// Events are handed out with the next transaction.
     WatchAfterReply,
     /// Reads overtake the writes before them.

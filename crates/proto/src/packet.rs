@@ -82,6 +82,20 @@ impl QuorumPacket {
     }
 }
 
+/// Packets between members of Zoarium that compare their digests. No other server knows them: they are
+/// sent only to a member that has announced
+/// [`REPORTS_DIGESTS`](crate::learner::LearnerInfo::REPORTS_DIGESTS).
+pub mod own {
+    /// A learner reports that its tree has another digest than a transaction carries.
+    pub const DIGEST_DIFFERS: i32 = 0x5a4f_0001;
+    /// The leader asks for the digest of a learner's tree.
+    pub const DIGEST_ASKED: i32 = 0x5a4f_0002;
+    /// A learner reports the digest of its tree.
+    pub const DIGEST_REPORTED: i32 = 0x5a4f_0003;
+    /// The leader reports whose digest is right.
+    pub const DIGEST_JUDGED: i32 = 0x5a4f_0004;
+}
+
 /// How far a packet goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {

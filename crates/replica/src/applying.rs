@@ -30,6 +30,7 @@ impl<H: Host> Replica<H> {
         }
         let committed = std::mem::take(&mut self.committed);
         self.apply(committed, turn);
+        self.report_mismatch(turn);
     }
 
     /// Applies so many in groups, so that readers get their turn.

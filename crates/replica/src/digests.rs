@@ -1,17 +1,39 @@
 //! Each committed transaction says which digest the tree has after it. A tree with another digest
 //! holds other data than the tree of the leader that made the transaction.
 //!
+//! ```text
+//!   learner                          leader
+//!   a digest differs --------------> applies what is committed, asks all learners
+//!   its digest there <-------------- at its last transaction
+//!                    --------------> a quorum with the leader agrees, one without it, or none
+//!   wrong, or no quorum <----------- is wrong itself: ends, or leaves its role
+//! ```
+//!
 //! Only what is committed is compared. A learner's tree that came as a snapshot may be ahead of its
 //! zxid, and is not ahead any more once its leader has sent UPTODATE.
 //!
-//! Source: DataTree.processTxn, DataTree.compareDigest.
+//! Who is wrong logs that, ends, or repairs itself (`zoarium.onDigestMismatch`). A repair is a role's
+//! end: the tree is kept in a separate place, and the server comes back without a vote and takes
+//! nothing but a snapshot from whoever leads then. Only a quorum can say that a server is wrong, so what
+//! others need for a decision stays. Where no quorum agrees, a repair might spread the wrong data: the
+//! server ends instead.
+//!
+//! Source: DataTree.processTxn, DataTree.compareDigest. Apache ZooKeeper only logs.
 
+use config::OnDigestMismatch;
 use proto::Zxid;
+use proto::learner::LearnerPacket;
+use proto::mutant::{self, Mutant};
 use proto::txn::TxnRecord;
 use tree::{DigestMismatch, Tree};
+use zab::Record;
 
-use crate::host::{Host, Turn};
+use crate::effect::{DiskOrder, Effect};
+use crate::host::{Host, State, Turn};
+use crate::member::WrongTree;
 use crate::note::Note;
+use crate::replica::Replica;
+use crate::role::{Next, Role};
 
 /// Shortest time between two log lines about a mismatch, ms.
 const LOG_PAUSE_MS: i64 = 60_000;
@@ -26,6 +48,10 @@ pub(crate) struct Digests {
     differ: bool,
     /// When the next mismatch may be logged, ms.
     logs_from_ms: Option<i64>,
+    /// When the next mismatch may be reported to the leader, ms.
+    reports_from_ms: Option<i64>,
+    /// What is to be reported: the transaction and the digest of the tree.
+    to_report: Option<(Zxid, u64)>,
 }
 
 impl Digests {
@@ -38,33 +64,210 @@ impl Digests {
         turn: &mut Turn<'_, H>,
     ) {
         match tree.digest_mismatch(record) {
-            Some(mismatch) => self.count(mismatch, record, turn),
-            None => self.differ = false,
+            Some(mismatch) if !mutant::is(Mutant::DigestsNotCompared) => {
+                let zxid = record.header.zxid;
+                turn.note(Note::DigestMismatch { zxid });
+                let is_first = !std::mem::replace(&mut self.differ, true);
+                if is_first && self.may_log(turn.now.ms) {
+                    log(zxid, Some(record), mismatch);
+                }
+                self.to_report = Some((zxid, mismatch.computed));
+            }
+            Some(_) | None => self.differ = false,
         }
     }
 
-    /// Counts a mismatch, and logs the first one of a run.
-    fn count<H: Host>(
-        &mut self,
-        mismatch: DigestMismatch,
-        record: &TxnRecord,
-        turn: &mut Turn<'_, H>,
-    ) {
-        let zxid = record.header.zxid;
-        turn.note(Note::DigestMismatch { zxid });
-        let now_ms = turn.now.ms;
-        let is_first = !std::mem::replace(&mut self.differ, true);
-        if is_first && self.logs_from_ms.is_none_or(|from_ms| from_ms <= now_ms) {
-            self.logs_from_ms = Some(now_ms.saturating_add(LOG_PAUSE_MS));
-            log(zxid, record, mismatch);
-        }
+    fn may_log(&mut self, now_ms: i64) -> bool {
+        is_due(&mut self.logs_from_ms, now_ms, LOG_PAUSE_MS)
     }
 }
 
-fn log(zxid: Zxid, record: &TxnRecord, mismatch: DigestMismatch) {
-    let path = record.txn.first_path().map_or("", |path| &**path);
+/// Whether this may be done again, which puts it off by `pause_ms`.
+fn is_due(from_ms: &mut Option<i64>, now_ms: i64, pause_ms: i64) -> bool {
+    let is_due = from_ms.is_none_or(|from_ms| from_ms <= now_ms);
+    if is_due {
+        *from_ms = Some(now_ms.saturating_add(pause_ms));
+    }
+    is_due
+}
+
+fn log(zxid: Zxid, record: Option<&TxnRecord>, mismatch: DigestMismatch) {
+    let path = record.and_then(|record| record.txn.first_path());
+    let path = path.map_or("", |path| &**path);
     let path = &path[..path.floor_char_boundary(PATH_BYTES_MAX)];
-    // As the command `hash` prints them.
-    let (recorded, computed) = (mismatch.recorded, mismatch.computed);
-    tracing::error!(%zxid, ?path, recorded, computed, "after this transaction the digest of this server's tree is not the digest that the transaction carries: this server and the leader that made the transaction hold different data (docs/OPERATIONS.md, \"Members that hold different data\")");
+    let DigestMismatch { recorded, computed } = mismatch;
+    tracing::error!(%zxid, ?path, recorded, computed, "after this transaction the digest of this server's tree is not the digest that others have: members hold different data (docs/OPERATIONS.md, \"Members that hold different data\")");
+}
+
+impl<H: Host> Replica<H> {
+    /// Reports a mismatch that was found, once everything committed is applied.
+    pub(crate) fn report_mismatch(&mut self, turn: &mut Turn<'_, H>) {
+        let Some((zxid, digest)) = self.digests.to_report.take() else {
+            return;
+        };
+        let (now_ms, pause_ms) = (turn.now.ms, self.settings.tick_ms);
+        match &mut self.role {
+            Role::Leading(_) if self.member.is_none() => {
+                // What it has prepared itself is not what it has.
+                if self.settings.on_digest_mismatch != OnDigestMismatch::Log {
+                    self.stop_for_data("the tree is not what this server has prepared", turn);
+                }
+            }
+            Role::Leading(leading) => leading.compares_digests = true,
+            Role::Learning(_) => {
+                if is_due(&mut self.digests.reports_from_ms, now_ms, pause_ms) {
+                    self.with_learner(turn, |learner, _, out| {
+                        learner.report_difference(zxid, digest, out);
+                    });
+                }
+            }
+            Role::Looking | Role::Draining(_) => {}
+        }
+    }
+
+    /// Asks the learners for their digests, if that is wanted.
+    pub(crate) fn compare_digests_if_due(&mut self, turn: &mut Turn<'_, H>) {
+        let Role::Leading(leading) = &mut self.role else {
+            return;
+        };
+        if !std::mem::take(&mut leading.compares_digests) {
+            return;
+        }
+        let last = leading.leader.last_committed();
+        let own = digest_at(last, turn);
+        if let Some(own) = own {
+            self.with_leader(turn, |leader, now_ms, out| {
+                leader.compare_digests(own, now_ms, out);
+            });
+        }
+    }
+
+    /// The leader has asked for the digest of the tree.
+    pub(crate) fn report_digest(&mut self, zxid: Zxid, turn: &mut Turn<'_, H>) {
+        let digest = digest_at(zxid, turn);
+        if let (Role::Learning(learning), Some(digest)) = (&mut self.role, digest) {
+            learning.digest_reported = Some((zxid, digest));
+            turn.effect(Effect::SendToLeader(LearnerPacket::Digest { zxid, digest }));
+        }
+    }
+
+    /// The digest that was reported is not the leader's. `agreed` is the digest of a quorum with the
+    /// leader.
+    pub(crate) fn handle_digest_judged(
+        &mut self,
+        zxid: Zxid,
+        agreed: Option<u64>,
+        turn: &mut Turn<'_, H>,
+    ) {
+        let Role::Learning(learning) = &mut self.role else {
+            return;
+        };
+        let leader = learning.leader;
+        let reported = learning.digest_reported.take();
+        let Some((_, own)) = reported.filter(|(at, own)| *at == zxid && agreed != Some(*own))
+        else {
+            return;
+        };
+        match (self.settings.on_digest_mismatch, agreed) {
+            (OnDigestMismatch::Log, _) => {
+                if self.digests.may_log(turn.now.ms) {
+                    tracing::error!(%zxid, own, ?agreed, "this server holds other data than its leader; agreed is the digest of a quorum with the leader");
+                }
+            }
+            (OnDigestMismatch::Repair, Some(agreed)) => {
+                tracing::error!(%zxid, own, agreed, "this server holds other data than a quorum with the leader: it keeps its tree apart and takes the leader's snapshot");
+                self.leave_for_repair(Next::Follow(leader), turn);
+            }
+            (OnDigestMismatch::Repair, None) => self.stop_for_data(
+                "this server and its leader hold different data, and no quorum agrees on either",
+                turn,
+            ),
+            (OnDigestMismatch::Stop, _) => {
+                self.stop_for_data("this server holds other data than its leader", turn);
+            }
+        }
+    }
+
+    /// This leader is wrong, by the word of a quorum without it.
+    pub(crate) fn handle_own_digest_differs(
+        &mut self,
+        zxid: Zxid,
+        record: Option<&Record>,
+        (own, theirs): (u64, u64),
+        turn: &mut Turn<'_, H>,
+    ) {
+        turn.note(Note::DigestMismatch { zxid });
+        if self.digests.may_log(turn.now.ms) {
+            let record = record.and_then(|record| self.decode(record).ok());
+            let mismatch = DigestMismatch {
+                recorded: theirs,
+                computed: own,
+            };
+            log(zxid, record.as_ref(), mismatch);
+        }
+        match self.settings.on_digest_mismatch {
+            OnDigestMismatch::Log => {}
+            OnDigestMismatch::Stop => {
+                self.stop_for_data("this leader holds other data than a quorum", turn);
+            }
+            OnDigestMismatch::Repair if mutant::is(Mutant::WrongLeaderStays) => {}
+            OnDigestMismatch::Repair => {
+                tracing::error!(%zxid, own, theirs, "this leader holds other data than a quorum: it makes way, keeps its tree apart and takes the next leader's snapshot");
+                self.find_wrong_tree();
+                self.with_leader(turn, |leader, _, out| leader.handle_data_differs(out));
+            }
+        }
+    }
+
+    fn leave_for_repair(&mut self, next: Next, turn: &mut Turn<'_, H>) {
+        self.find_wrong_tree();
+        self.leave_role(next, turn);
+    }
+
+    /// The tree is wrong: it gives this server no vote.
+    fn find_wrong_tree(&mut self) {
+        if let Some(member) = &mut self.member {
+            member.wrong_tree = WrongTree::Found;
+            member.is_trusted = mutant::is(Mutant::WrongTreeVotes);
+        }
+    }
+
+    /// Whether a role that has ended waits until a wrong tree is in its separate place.
+    pub(crate) fn keeps_wrong_tree(&mut self, turn: &mut Turn<'_, H>) -> bool {
+        let is_ending = self.is_ending;
+        let Some(member) = self.member.as_mut().filter(|_| !is_ending) else {
+            return false;
+        };
+        if member.wrong_tree == WrongTree::Found {
+            member.wrong_tree = WrongTree::BeingKept;
+            turn.disk(DiskOrder::KeepTree);
+        }
+        member.wrong_tree == WrongTree::BeingKept
+    }
+
+    /// The wrong tree is in its separate place, or cannot be.
+    pub(crate) fn handle_tree_kept(&mut self, is_kept: bool, turn: &mut Turn<'_, H>) {
+        if let Some(member) = &mut self.member {
+            member.wrong_tree = WrongTree::Kept;
+        }
+        match is_kept {
+            true => self.drain(turn),
+            false => self.stop_for_data("the wrong tree cannot be kept in a separate place", turn),
+        }
+    }
+
+    /// Ends the server.
+    fn stop_for_data(&mut self, reason: &'static str, turn: &mut Turn<'_, H>) {
+        tracing::error!(reason, "stopping because of zoarium.onDigestMismatch");
+        self.stop_serving(turn);
+        self.is_failed = true;
+        turn.effect(Effect::Stop);
+    }
+}
+
+/// The digest of the tree, if it has one and this is its last transaction.
+fn digest_at<H: Host>(zxid: Zxid, turn: &Turn<'_, H>) -> Option<u64> {
+    let tree = turn.state.tree();
+    let has_digest = tree.last_zxid() == zxid && tree.settings().digest_enabled;
+    has_digest.then(|| tree.digest())
 }

@@ -76,6 +76,8 @@ pub enum DiskOrder {
         /// The last transaction to keep.
         keep: Option<Zxid>,
     },
+    /// Write the tree as it is into a separate place; nothing changes it meanwhile. `TreeKept` follows.
+    KeepTree,
     /// The tree is a leader's, and becomes this server's history: remove from the log what lies
     /// behind `last`, go on in a new file, write a snapshot and remove all others.
     /// `SnapshotWritten` follows.
@@ -179,6 +181,8 @@ pub enum Effect {
     /// Close the connection to the leader.
     HangUp,
 
+    /// End the server: it holds other data than others, and cannot or must not repair that itself.
+    Stop,
     /// What elections want.
     Election(ElectionEffect),
     /// Ask the oracle of two; `Oracle` follows.

@@ -131,6 +131,12 @@ pub enum Input {
     },
     /// An operator wants this tree in the place of that of a server that stands alone.
     Restore(Box<Tree>),
+    /// The tree was written into a separate place by [`DiskOrder::KeepTree`](crate::DiskOrder::KeepTree),
+    /// or could not be.
+    TreeKept {
+        /// Whether it is there.
+        is_kept: bool,
+    },
     /// The disk has failed: nothing is acknowledged any more.
     DiskFailed,
     /// The server is told to end.

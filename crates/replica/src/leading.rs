@@ -37,6 +37,7 @@ impl<H: Host> Replica<H> {
             since_ms: turn.now.ms,
             oracle: None,
             own_syncs: Default::default(),
+            compares_digests: false,
             spare: Vec::new(),
         }));
         let orphans = {
@@ -87,6 +88,7 @@ impl<H: Host> Replica<H> {
             since_ms: turn.now.ms,
             oracle: has_oracle.then(OracleWatch::default),
             own_syncs: Default::default(),
+            compares_digests: false,
             spare: Vec::new(),
         }));
         self.set_role(role, turn);
@@ -136,6 +138,7 @@ impl<H: Host> Replica<H> {
             }
             leading.spare = actions;
         }
+        self.compare_digests_if_due(turn);
         self.ask_oracle_if_wanted(turn);
         self.step_down_if_log_lags(turn);
     }
@@ -263,6 +266,17 @@ impl<H: Host> Replica<H> {
                 let (link, touch) = (from, session);
                 self.incoming.push(Incoming::Revalidate { link, touch });
             }
+            Action::CompareDigests => {
+                if let Role::Leading(leading) = &mut self.role {
+                    leading.compares_digests = true;
+                }
+            }
+            Action::OwnDigestDiffers {
+                zxid,
+                record,
+                own,
+                theirs,
+            } => self.handle_own_digest_differs(zxid, record.as_ref(), (own, theirs), turn),
             Action::StepDown(reason) => self.step_down(reason, turn),
         }
     }

@@ -13,6 +13,7 @@ use zab::learner::{Action, Fault, Learner, LearnerKind, LearnerStart};
 use crate::effect::{Effect, Port, Service};
 use crate::host::{Host, State, Turn};
 use crate::limits;
+use crate::member::WrongTree;
 use crate::note::Note;
 use crate::observer::Master;
 use crate::ordering::InFlight;
@@ -64,6 +65,7 @@ impl<H: Host> Replica<H> {
             syncs: Default::default(),
             renewals: Default::default(),
             observers: None,
+            digest_reported: None,
         }));
         self.set_role(role, turn);
     }
@@ -90,6 +92,7 @@ impl<H: Host> Replica<H> {
             truncation_failed_in: member.truncation_failed_in,
             config_version: member.lists.committed().version.0,
             lacks_snapshot: !member.is_trusted,
+            needs_snapshot: member.wrong_tree != WrongTree::None,
             committed: std::mem::take(&mut member.committed),
         };
         let mut actions = Vec::new();
@@ -228,6 +231,8 @@ impl<H: Host> Replica<H> {
             Action::Revalidated { session, is_valid } => {
                 self.handle_revalidated(session, is_valid, turn);
             }
+            Action::ReportDigest { zxid } => self.report_digest(zxid, turn),
+            Action::DigestJudged { zxid, agreed } => self.handle_digest_judged(zxid, agreed, turn),
             Action::Leave(fault) => self.leave_leader(&fault, turn),
         }
     }
@@ -276,6 +281,7 @@ impl<H: Host> Replica<H> {
         }
         learning.is_tree_replaced = false;
         member.is_trusted = true;
+        member.wrong_tree = WrongTree::None;
         // What the files hold before it is another history, or leads there with a hole: transactions
         // that the leader committed while it sent its tree are in the snapshot only.
         if !mutant::is(Mutant::LogWholeFromKept) {

@@ -49,6 +49,19 @@ impl MemberStart {
     }
 }
 
+/// A tree that holds other data than a quorum, until a leader's snapshot has taken its place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WrongTree {
+    /// There is none.
+    None,
+    /// It is to be kept in a separate place before anything else happens.
+    Found,
+    /// The host is writing it there.
+    BeingKept,
+    /// It is there.
+    Kept,
+}
+
 /// A server of an ensemble, whatever its role is just now.
 pub(crate) struct MemberState {
     pub(crate) settings: EnsembleSettings,
@@ -63,6 +76,8 @@ pub(crate) struct MemberState {
     pub(crate) log_whole_from: Zxid,
     /// See [`MemberStart::is_trusted`].
     pub(crate) is_trusted: bool,
+    /// Whether its tree holds other data than a quorum.
+    pub(crate) wrong_tree: WrongTree,
     /// The epoch whose leader must send a snapshot, because a cut failed.
     pub(crate) truncation_failed_in: Option<Epoch>,
     /// The next epoch is made above this one, which a voter has accepted of a leader that never came
@@ -110,6 +125,7 @@ impl MemberState {
             last_logged: start.last_logged,
             log_whole_from: start.log_whole_from,
             is_trusted: start.is_trusted,
+            wrong_tree: WrongTree::None,
             truncation_failed_in: None,
             accepted_floor: Epoch(0),
             attempt: 0,

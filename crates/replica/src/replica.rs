@@ -184,6 +184,7 @@ impl<H: Host> Replica<H> {
                 self.handle_snapshot_written(attempt, zxid, turn);
                 self.handle_restored(attempt, turn);
             }
+            Input::TreeKept { is_kept } => self.handle_tree_kept(is_kept, turn),
             Input::Restore(tree) => self.handle_restore(tree, turn),
             Input::DiskFailed => {
                 self.stop_serving(turn);

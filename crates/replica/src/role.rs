@@ -51,6 +51,8 @@ pub(crate) struct Leading {
     /// Clients of this server that wait for the answer to a `sync`, oldest first, and up to where all
     /// must be applied before.
     pub(crate) own_syncs: VecDeque<(Zxid, Ticket)>,
+    /// Whether it is to ask the learners for their digests, once everything committed is applied.
+    pub(crate) compares_digests: bool,
     /// Emptied and used again.
     pub(crate) spare: Vec<leader::Action>,
 }
@@ -90,6 +92,8 @@ pub(crate) struct Learning {
     pub(crate) renewals: Renewals,
     /// The observers that it serves.
     pub(crate) observers: Option<Observers>,
+    /// The digest that it reported to its leader last, and at which transaction.
+    pub(crate) digest_reported: Option<(Zxid, u64)>,
 }
 
 impl Learning {

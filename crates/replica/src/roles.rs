@@ -160,7 +160,9 @@ impl<H: Host> Replica<H> {
             self.forget_uncommitted(turn);
         }
         self.apply_uncommitted(turn);
-        self.take_next(next, turn);
+        if !self.keeps_wrong_tree(turn) {
+            self.take_next(next, turn);
+        }
     }
 
     /// A deliberate bug: what is in the log does not count.

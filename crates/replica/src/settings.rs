@@ -1,6 +1,6 @@
 //! What a replica needs of the configuration, in its own words.
 
-use config::{Config, Ensemble};
+use config::{Config, Ensemble, OnDigestMismatch};
 use jute::Limits;
 
 use crate::elections::ElectionSettings;
@@ -18,6 +18,8 @@ pub struct Settings {
     pub local_sessions: bool,
     /// Largest string or buffer within a transaction.
     pub field_limits: Limits,
+    /// What a server does that holds other data than others (`zoarium.onDigestMismatch`).
+    pub on_digest_mismatch: OnDigestMismatch,
     /// When containers and TTL znodes are looked at.
     pub containers: ContainerSettings,
     /// `None` for a server that stands alone.
@@ -89,6 +91,7 @@ impl Settings {
                 }),
             local_sessions: config.ensemble.is_some() && config.sessions.local_enabled,
             field_limits: Limits::from_max_buffer(max_buffer as usize, extra as usize),
+            on_digest_mismatch: config.storage.on_digest_mismatch,
             containers: ContainerSettings {
                 check_interval_ms: containers.check_interval_ms.max(1).into(),
                 min_spacing_ms: spacing_ms.into(),

@@ -45,7 +45,7 @@ pub(crate) struct Checks {
     pub(crate) one_leader: OneLeader,
     pub(crate) acknowledged: Acknowledged,
     primary_order: PrimaryOrder,
-    digests: Digests,
+    pub(crate) digests: Digests,
     session_owner: SessionOwner,
     fifo: Fifo,
     access: Access,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use config::members::HostPort;
-use config::{Config, RawConfig, Surroundings, SystemProperties};
+use config::{Config, OnDigestMismatch, RawConfig, Surroundings, SystemProperties};
 use proto::Sid;
 use proto::hello::{Endpoint, Hello, HelloAddresses};
 use recovery::{HistorySettings, SnapshotSettings};
@@ -102,6 +102,11 @@ pub(crate) fn config_of(index: usize, plan: &Plan, disk: &SimDisk) -> Result<Con
     if plan.features.has_observer_masters {
         text += &format!("observerMasterPort={OBSERVER_MASTER_PORT}\n");
     }
+    text += match plan.features.on_digest_mismatch {
+        OnDigestMismatch::Log => "",
+        OnDigestMismatch::Stop => "zoarium.onDigestMismatch=stop\n",
+        OnDigestMismatch::Repair => "zoarium.onDigestMismatch=repair\n",
+    };
     if plan.features.has_oracle {
         text += "oraclePath=/oracle\n";
     }

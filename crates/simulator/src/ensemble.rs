@@ -9,6 +9,7 @@ mod weather;
 pub(crate) use oracle::Oracle;
 
 use crate::client::Client;
+use crate::configured::sid_of;
 use crate::contenders::Contenders;
 use crate::history_check::Counts;
 use crate::member_files::{self, LostList};
@@ -31,7 +32,7 @@ const DAMAGED_LIST: &str = "copy the file of the same name from another member";
 pub(crate) struct Machine {
     pub(crate) disk: SimDisk,
     pub(crate) process: Option<Box<Server>>,
-    lives: u64,
+    pub(crate) lives: u64,
     /// A bit of its disk has flipped: it may refuse to start.
     pub(crate) is_rotten: bool,
     /// What its member list was before it rotted: other members have the same.
@@ -338,6 +339,7 @@ impl Ensemble {
                 let files = (history.disk().clone(), history.dirs().clone());
                 self.world.histories.begin(index, files, history.end());
                 machine.process = Some(Box::new(server));
+                self.world.checks.digests.replaced(sid_of(index));
                 self.with(process, Server::begin);
             }
             Err(error) if machine.disk.is_full() || error.contains(INJECTED) => {

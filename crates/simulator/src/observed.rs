@@ -114,6 +114,7 @@ impl Observed {
                 self.epoch = zxid.epoch();
             }
             Effect::StopServing => self.is_active = false,
+            Effect::Disk(DiskOrder::TakeOver { .. }) => to.digests.replaced(self.sid),
             Effect::Disk(DiskOrder::SaveMembers { .. }) if !self.reconfigures => {
                 let text = format!("server {}: {effect}", self.sid);
                 to.fail("one member list", text);
@@ -174,6 +175,9 @@ impl Observed {
 
     /// Something of note.
     pub(crate) fn note(&self, note: &Note<'_>, world: &mut World) {
+        if let Note::DigestMismatch { .. } = note {
+            world.checks.digests.notice(self.sid);
+        }
         if let Note::LeaderLeft(fault) = note {
             world.say(self.sid, || format!("leaves its leader: {fault}"));
             world.is_observer_ahead |= self.leaves_leader(fault, &mut world.checks);

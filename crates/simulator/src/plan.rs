@@ -1,8 +1,10 @@
 //! What a seed decides before anything happens.
 
+use config::OnDigestMismatch;
+use testkit::Random;
+
 use crate::mutant::Mutant;
 use crate::queue::Micros;
-use testkit::Random;
 
 pub(crate) const MS: Micros = 1000;
 pub(crate) const SECOND: Micros = 1000 * MS;
@@ -69,6 +71,8 @@ pub(crate) struct Features {
     pub(crate) has_observer_masters: bool,
     /// Whether two voters have an oracle (`oraclePath`).
     pub(crate) has_oracle: bool,
+    /// `zoarium.onDigestMismatch`.
+    pub(crate) on_digest_mismatch: OnDigestMismatch,
 }
 
 impl Features {
@@ -82,6 +86,7 @@ impl Features {
         grows: false,
         has_observer_masters: false,
         has_oracle: false,
+        on_digest_mismatch: OnDigestMismatch::Log,
     };
 
     fn drawn(random: &mut Random) -> Self {
@@ -96,6 +101,7 @@ impl Features {
             enforces_quota: random.percent(50),
             record_bytes_max: random.pick(&[1 << 20, 1 << 20, 1500]).unwrap_or(1 << 20),
             has_oracle: false,
+            on_digest_mismatch: OnDigestMismatch::Repair,
         }
     }
 }

@@ -6,6 +6,7 @@
 //! So each script is green, and red without what guards against its bug.
 
 mod change_history;
+mod digests;
 mod files;
 mod guards;
 mod histories;

@@ -198,6 +198,10 @@ impl CarryingOut for SimHost {
         Some(self)
     }
 
+    fn stop(&mut self) {
+        self.ended = Some("it holds other data than others".to_owned());
+    }
+
     fn append(&mut self, record: Record) {
         self.disk.queue.group.push(record);
     }

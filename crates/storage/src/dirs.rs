@@ -80,6 +80,39 @@ impl DataDirs {
         }
     }
 
+    /// A data directory of its own with this name beside `version-2`, of which there may be
+    /// `count_max` that begin with `prefix`. It is created if it is missing.
+    ///
+    /// # Errors
+    /// If there are as many others, and if it cannot be created.
+    pub fn beside<D: Disk>(
+        &self,
+        disk: &D,
+        prefix: &str,
+        name: &str,
+        count_max: usize,
+    ) -> Result<Self, StorageError> {
+        let parent = self.snap.parent().unwrap_or(Path::new("."));
+        let listed = disk.list(parent).map_err(io_error("list", parent))?;
+        let others = listed.iter().map(|entry| &entry.name);
+        let others = others.filter(|other| other.starts_with(prefix) && *other != name);
+        if others.count() >= count_max {
+            return Err(StorageError::Directory {
+                dir: parent.join(name),
+                reason: format!(
+                    "there are {count_max} directories {prefix}* already: look at them and move them away"
+                ),
+            });
+        }
+        let dir = parent.join(name).join(VERSION_DIR);
+        ensure_dir(disk, &dir, OpenOptions { autocreate: true })?;
+        Ok(Self {
+            snap: dir.clone(),
+            log: dir,
+            _locks: self._locks.clone(),
+        })
+    }
+
     /// Refuses files in the wrong one of two directories, as [`Self::open`] does.
     ///
     /// # Errors

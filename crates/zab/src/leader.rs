@@ -23,6 +23,7 @@
 //! Source: Leader.lead, LearnerHandler.run.
 
 mod action;
+mod digests;
 mod discovery;
 pub(crate) mod link;
 mod live;
@@ -147,6 +148,8 @@ pub struct Leader {
     /// Whether that is its answer of this moment: it is acted on now, and not later.
     is_oracle_fresh: bool,
     pings: u64,
+    /// The comparison of digests that is under way.
+    digests: Option<digests::Comparison>,
     /// There is no ensemble: no learner comes, and zxids go on from those of the log.
     is_standalone: bool,
 }
@@ -198,6 +201,7 @@ impl Leader {
             oracle_grants: false,
             is_oracle_fresh: false,
             pings: 0,
+            digests: None,
             is_standalone: false,
         };
         let accepted = start.accepted_epoch.max(start.accepted_floor);
@@ -236,6 +240,7 @@ impl Leader {
             oracle_grants: false,
             is_oracle_fresh: false,
             pings: 0,
+            digests: None,
             voters_ahead: Default::default(),
             is_standalone: true,
         }
@@ -285,6 +290,11 @@ impl Leader {
     /// The host ends the role.
     pub fn handle_told_to_leave(&mut self, out: &mut Vec<Action>) {
         self.step_down(StepDown::Told, out);
+    }
+
+    /// A quorum of voters holds other data than this server: leading is over.
+    pub fn handle_data_differs(&mut self, out: &mut Vec<Action>) {
+        self.step_down(StepDown::DataDiffers, out);
     }
 
     /// Whether the epoch is established and this server may still decide in it.
@@ -353,6 +363,9 @@ impl Leader {
             self.proposals.forget(sid);
         }
         self.syncs.retain(|(_, to)| *to != link);
+        if let Some(comparison) = &mut self.digests {
+            comparison.forget(link);
+        }
     }
 
     fn step_down(&mut self, reason: StepDown, out: &mut Vec<Action>) {
@@ -362,6 +375,7 @@ impl Leader {
             self.links.clear();
             self.outstanding.clear();
             self.syncs.clear();
+            self.digests = None;
             out.push(Action::StepDown(reason));
         }
     }

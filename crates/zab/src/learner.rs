@@ -84,6 +84,8 @@ pub struct LearnerStart {
     /// No snapshot was ever written or loaded, and `snapshot.trust.empty` says that this is no
     /// fault: one is written even after a DIFF (ZOOKEEPER-3056).
     pub lacks_snapshot: bool,
+    /// Its tree holds other data than a quorum with the leader: nothing but a snapshot is taken.
+    pub needs_snapshot: bool,
     /// Its newest committed transactions.
     pub committed: CommittedLog,
 }
@@ -106,6 +108,7 @@ pub struct LearnerStart {
 ///     truncation_failed_in: None,
 ///     config_version: 0,
 ///     lacks_snapshot: false,
+///     needs_snapshot: false,
 ///     committed: CommittedLog::default(),
 /// };
 /// let mut out = Vec::new();
@@ -129,9 +132,12 @@ pub struct Learner {
     last_logged: Zxid,
     truncation_failed_in: Option<Epoch>,
     lacks_snapshot: bool,
+    needs_snapshot: bool,
     committed: CommittedLog,
     /// The leader's, once it has told.
     epoch: Epoch,
+    /// Whether the leader compares digests with its learners.
+    leader_compares: bool,
     phase: Phase,
     heard_ms: i64,
     /// Packets had to wait on the connection since then, so `heard_ms` says nothing of the leader.
@@ -170,7 +176,10 @@ impl Learner {
         now_ms: i64,
         out: &mut Vec<Action>,
     ) -> Self {
-        let info = Some(LearnerInfo::new(start.sid, start.config_version));
+        let info = Some(LearnerInfo {
+            protocol_version: Some(LearnerInfo::REPORTS_DIGESTS),
+            ..LearnerInfo::new(start.sid, start.config_version)
+        });
         let accepted_epoch = start.accepted_epoch.max(start.accepted_floor);
         out.push(Action::Send(match start.kind {
             LearnerKind::Follower => LearnerPacket::FollowerInfo {
@@ -191,8 +200,10 @@ impl Learner {
             last_logged: start.last_logged,
             truncation_failed_in: start.truncation_failed_in,
             lacks_snapshot: start.lacks_snapshot,
+            needs_snapshot: start.needs_snapshot,
             committed: start.committed,
             epoch: Epoch(0),
+            leader_compares: false,
             phase: Phase::Greeting,
             heard_ms: now_ms,
             has_paused: false,
@@ -326,6 +337,12 @@ impl Learner {
         self.send_live(LearnerPacket::Revalidate(session), out)
     }
 
+    /// Reports to the leader that the digest of this server's tree is not the one of a committed
+    /// transaction. `false`: not now, or this leader does not compare digests.
+    pub fn report_difference(&mut self, zxid: Zxid, digest: u64, out: &mut Vec<Action>) -> bool {
+        self.leader_compares && self.send_live(LearnerPacket::DigestDiffers { zxid, digest }, out)
+    }
+
     /// Whether packets may be handed in. While the tree is being replaced they must stay on the
     /// connection: the first bytes there may be no packets at all. So must they while so much is held
     /// back for the disk that it would be [too much](Settings::held_back_bytes_max). Every
@@ -382,9 +399,14 @@ impl Learner {
         packet: &LeaderPacket,
         out: &mut Vec<Action>,
     ) -> Result<(), Fault> {
-        let LeaderPacket::LeaderInfo { epoch, .. } = packet else {
+        let LeaderPacket::LeaderInfo {
+            epoch,
+            protocol_version,
+        } = packet
+        else {
             return Err(unexpected(packet));
         };
+        self.leader_compares = *protocol_version == LearnerInfo::REPORTS_DIGESTS;
         let (proposed, accepted) = (*epoch, self.accepted_epoch);
         if proposed < accepted {
             return Err(Fault::EpochBehind { proposed, accepted });
@@ -395,7 +417,7 @@ impl Learner {
             out.push(Action::SaveAcceptedEpoch(proposed));
         } else {
             // The promise is old, so this zxid decides nothing but how to be brought up to date.
-            if self.needs_snapshot() {
+            if self.truncation_failed_in == Some(self.epoch) {
                 self.last_logged = Zxid::ZERO;
             }
             self.acknowledge_epoch(None, out);
@@ -404,7 +426,7 @@ impl Learner {
     }
 
     fn needs_snapshot(&self) -> bool {
-        self.truncation_failed_in == Some(self.epoch)
+        self.needs_snapshot || self.truncation_failed_in == Some(self.epoch)
     }
 
     fn acknowledge_epoch(&mut self, current_epoch: Option<Epoch>, out: &mut Vec<Action>) {

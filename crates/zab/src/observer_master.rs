@@ -369,6 +369,9 @@ fn relay(from: LinkId, packet: LearnerPacket, out: &mut Vec<Action>) -> Result<(
         LearnerPacket::FollowerInfo { .. }
         | LearnerPacket::ObserverInfo { .. }
         | LearnerPacket::AckEpoch { .. }
+        // This server does not compare digests for its observers, and has told them so.
+        | LearnerPacket::DigestDiffers { .. }
+        | LearnerPacket::Digest { .. }
         | LearnerPacket::Other { .. } => {}
     }
     Ok(())

@@ -45,6 +45,12 @@ impl fmt::Display for ShowLeader<'_> {
                 write!(f, "REVALIDATE session={session} valid={is_valid}")
             }
             P::Sync => f.write_str("SYNC"),
+            P::DigestAsked { zxid } => write!(f, "DIGESTASKED {zxid}"),
+            P::DigestJudged {
+                zxid,
+                agreed: Some(digest),
+            } => write!(f, "DIGESTJUDGED {zxid} digest={digest:#x}"),
+            P::DigestJudged { zxid, agreed: None } => write!(f, "DIGESTJUDGED {zxid} no quorum"),
             P::Other { packet_type } => write!(f, "type {packet_type}"),
         }
     }
@@ -81,6 +87,10 @@ impl fmt::Display for ShowLearner<'_> {
                 let (session, cxid, op) = (request.session, request.cxid, request.op);
                 write!(f, "REQUEST session={session} cxid={cxid} op={op}")
             }
+            P::DigestDiffers { zxid, digest } => {
+                write!(f, "DIGESTDIFFERS {zxid} digest={digest:#x}")
+            }
+            P::Digest { zxid, digest } => write!(f, "DIGEST {zxid} digest={digest:#x}"),
             P::Other { packet_type } => write!(f, "type {packet_type}"),
         }
     }

@@ -3,6 +3,7 @@
 //! One program, since these tests wait for elections and timeouts: side by side they wait for less long.
 
 mod bad_input;
+mod diverged;
 mod eager_acl;
 mod examples;
 mod failures;

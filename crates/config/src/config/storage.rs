@@ -27,6 +27,8 @@ pub struct Storage {
     pub serialize_last_processed_zxid: bool,
     /// The digest of the tree is kept, logged and checked.
     pub digest_enabled: bool,
+    /// What follows when this server holds other data than others.
+    pub on_digest_mismatch: OnDigestMismatch,
     /// The end of a session is logged with the ephemerals it deletes.
     pub close_session_txn_enabled: bool,
     /// Duration of an fsync that is reported, in milliseconds.
@@ -43,6 +45,18 @@ pub struct Storage {
     pub max_write_queue_poll_time_ms: u64,
     /// Writes that are synced together at most.
     pub max_batch_size: u32,
+}
+
+/// What a server does that holds other data than others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum OnDigestMismatch {
+    /// It logs and counts that.
+    #[default]
+    Log,
+    /// It ends.
+    Stop,
+    /// A member takes its leader's snapshot if a quorum with the leader agrees; else it ends.
+    Repair,
 }
 
 /// The compression of new snapshots. All are readable.
@@ -67,7 +81,7 @@ pub struct Purge {
 }
 
 impl Storage {
-    pub(super) fn read(settings: &mut Settings) -> Result<Self, ConfigError> {
+    pub(super) fn read(settings: &mut Settings, is_member: bool) -> Result<Self, ConfigError> {
         let flush_delay_ms: u64 = settings.int(&keys::FLUSH_DELAY)?;
         let poll_time = settings.number(&keys::MAX_WRITE_QUEUE_POLL_TIME)?;
         let poll_time = poll_time.and_then(|time| u64::try_from(time).ok());
@@ -86,6 +100,7 @@ impl Storage {
             snapshot_trust_empty: settings.flag(&keys::SNAPSHOT_TRUST_EMPTY)?,
             serialize_last_processed_zxid: settings.flag(&keys::SERIALIZE_LAST_PROCESSED_ZXID)?,
             digest_enabled: settings.flag(&keys::DIGEST_ENABLED)?,
+            on_digest_mismatch: on_digest_mismatch(settings, is_member)?,
             close_session_txn_enabled: settings.flag(&keys::CLOSE_SESSION_TXN_ENABLED)?,
             fsync_warning_threshold_ms: settings.int(&keys::FSYNC_WARNING_THRESHOLD)?,
             force_sync: !settings.is_special(&keys::FORCE_SYNC),
@@ -95,6 +110,23 @@ impl Storage {
             max_write_queue_poll_time_ms: poll_time.unwrap_or(flush_delay_ms / 3),
             max_batch_size: settings.int(&keys::MAX_BATCH_SIZE)?,
         })
+    }
+}
+
+fn on_digest_mismatch(
+    settings: &mut Settings,
+    is_member: bool,
+) -> Result<OnDigestMismatch, ConfigError> {
+    let chosen = match settings.choice(&keys::ON_DIGEST_MISMATCH)? {
+        Some("stop") => OnDigestMismatch::Stop,
+        Some("repair") => OnDigestMismatch::Repair,
+        _ => OnDigestMismatch::Log,
+    };
+    match settings.find(&keys::ON_DIGEST_MISMATCH) {
+        Some(found) if chosen == OnDigestMismatch::Repair && !is_member => Err(found
+            .refused("a server without an ensemble has no leader to take a snapshot from")
+            .hint("use stop, or log")),
+        _ => Ok(chosen),
     }
 }
 

@@ -13,6 +13,7 @@ keys! {
     SNAPSHOT_SIZE_FACTOR = Key::prefixed("snapshotSizeFactor", Ratio, "Share of a snapshot's size up to which a learner is sent transactions from the log instead; negative is off.").default("0.33").should();
     SNAP_RETAIN_COUNT = Key::file("autopurge.snapRetainCount", Int, "Snapshots that a purge keeps, with the logs they need.").default("3").unit("snapshots").at_least(3, Outside::Nearest);
     PURGE_INTERVAL = Key::file("autopurge.purgeInterval", Int, "Time between purges, the first at the start; 0 or less is off.").default("0").unit("hours");
+    ON_DIGEST_MISMATCH = Key::file_or_property("zoarium.onDigestMismatch", "zoarium.onDigestMismatch", Choice(&["log", "stop", "repair"]), "What a server does that holds other data than the leader with a quorum: `stop` ends it with exit code 20; `repair` makes it keep its tree apart and take a snapshot from the leader, and end where that is not safe. `repair` needs an ensemble. In an ensemble with Java members a server only logs. Ours, not ZooKeeper's.").default("log").strict();
     SNAPSHOT_COMPRESSION = Key::prefixed("snapshot.compression.method", Choice(&["gz", "snappy", ""]), "How new snapshots are compressed.").default("").should();
     SNAPSHOT_TRUST_EMPTY = Key::prefixed("snapshot.trust.empty", Flag, "Accept logs without any snapshot, as ZooKeeper 3.4 left them.").default("false").should();
     SERIALIZE_LAST_PROCESSED_ZXID = Key::prefixed("serializeLastProcessedZxid.enabled", Flag, "Whether a snapshot ends with the last zxid in it.").default("true").should();

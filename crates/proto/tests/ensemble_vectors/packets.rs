@@ -98,6 +98,9 @@ fn check_leader(record: &Record, packet: QuorumPacket) {
             assert_eq!(PacketType::from_i32(*packet_type), None, "{place}");
             return;
         }
+        LeaderPacket::DigestAsked { .. } | LeaderPacket::DigestJudged { .. } => {
+            panic!("{place}: a packet that only Zoarium knows")
+        }
         LeaderPacket::Diff { .. }
         | LeaderPacket::Trunc { .. }
         | LeaderPacket::Snap { .. }
@@ -187,6 +190,9 @@ fn check_learner(record: &Record, packet: QuorumPacket) {
         }
         LearnerPacket::Revalidate(touch) => check_touch(touch, record.fields(), &place),
         LearnerPacket::Request(request) => check_request(record, request),
+        LearnerPacket::DigestDiffers { .. } | LearnerPacket::Digest { .. } => {
+            panic!("{place}: a packet that only Zoarium knows")
+        }
         LearnerPacket::Ack { .. } => assert_eq!(packet.data, None, "{place}"),
         LearnerPacket::Other { packet_type } => {
             // A proposal was sent to a leader on purpose.

@@ -76,6 +76,8 @@ fn learner_packet() -> impl Strategy<Value = LearnerPacket> {
         (zxid(), vec(touch(), 0..5)).prop_map(|(zxid, touched)| P::Ping { zxid, touched }),
         touch().prop_map(P::Revalidate),
         learner_request().prop_map(P::Request),
+        (zxid(), any::<u64>()).prop_map(|(zxid, digest)| P::DigestDiffers { zxid, digest }),
+        (zxid(), any::<u64>()).prop_map(|(zxid, digest)| P::Digest { zxid, digest }),
         (20..99i32).prop_map(|packet_type| P::Other { packet_type }),
     ]
 }
@@ -110,6 +112,8 @@ fn leader_packet() -> impl Strategy<Value = LeaderPacket> {
         (session(), any::<bool>())
             .prop_map(|(session, is_valid)| P::Revalidate { session, is_valid }),
         Just(P::Sync),
+        zxid().prop_map(|zxid| P::DigestAsked { zxid }),
+        (zxid(), any::<Option<u64>>()).prop_map(|(zxid, agreed)| P::DigestJudged { zxid, agreed }),
         (20..99i32).prop_map(|packet_type| P::Other { packet_type }),
     ]
 }

@@ -2,10 +2,11 @@
 
 use jute::Encode;
 use proto::leader::LeaderPacket;
+use proto::learner::{LearnerInfo, LearnerPacket};
 use proto::request::WriteRequest;
 use proto::txn::{CreateTxn, SetDataTxn, Txn, TxnDigest, TxnHeader, TxnRecord};
 use proto::{Acl, Epoch, SessionId, Zxid};
-use replica::{Input, LeaderEvent, State};
+use replica::{DiskOrder, Effect, Input, LeaderEvent, State};
 use tree::Tree;
 
 use crate::support::{Server, create, request, zxid};
@@ -87,17 +88,8 @@ fn a_learner_compares_from_uptodate_on_what_is_committed() {
     let attempt = server.follow_3(Zxid::ZERO, 1, 0);
     let event = LeaderEvent::Connected;
     server.handle(Input::Leader { attempt, event });
-    server.leader_sends(attempt, LeaderPacket::leader_info(Epoch(1)));
-    server.handle(Input::AcceptedEpochSaved(Epoch(1)));
-    server.leader_sends(attempt, LeaderPacket::Diff { zxid: Zxid::ZERO });
+    begin(&mut server, attempt, LearnerInfo::PROTOCOL_VERSION);
     let mut leader = Leader(Tree::new(server.state.tree().settings().clone()));
-    let new_leader = LeaderPacket::NewLeader {
-        zxid: zxid(1, 0),
-        config: None,
-    };
-    server.leader_sends(attempt, new_leader);
-    server.handle(Input::CurrentEpochSaved(Epoch(1)));
-    server.leader_sends(attempt, LeaderPacket::UpToDate);
     leader.commits(&mut server, attempt, zxid(1, 1), created("/a"));
     assert!(server.book.mismatches.is_empty());
     damage(&server, "/a");
@@ -127,4 +119,158 @@ fn a_learner_compares_from_uptodate_on_what_is_committed() {
         server.leader_sends(attempt, LeaderPacket::Commit { zxid });
     }
     assert_eq!(server.book.mismatches, [zxid(1, 2)]);
+}
+
+/// A follower of this mode whose tree is damaged and that has told its leader so, and been asked for its
+/// digest at this transaction.
+fn asked(mode: &str) -> (Server, u64, u64) {
+    let mut server = Server::member_with(1, &format!("zoarium.onDigestMismatch={mode}\n"));
+    let attempt = server.follow_3(Zxid::ZERO, 1, 0);
+    let event = LeaderEvent::Connected;
+    server.handle(Input::Leader { attempt, event });
+    begin(&mut server, attempt, LearnerInfo::REPORTS_DIGESTS);
+    let mut leader = Leader(Tree::new(server.state.tree().settings().clone()));
+    leader.commits(&mut server, attempt, zxid(1, 1), created("/a"));
+    damage(&server, "/a");
+    server.effects();
+    leader.commits(&mut server, attempt, zxid(1, 2), created("/b"));
+    let own = server.state.tree().digest();
+    let sent = sent(&mut server);
+    let differs = LearnerPacket::DigestDiffers {
+        zxid: zxid(1, 2),
+        digest: own,
+    };
+    assert!(sent.contains(&differs), "{sent:?}");
+    let zxid = zxid(1, 2);
+    server.leader_sends(attempt, LeaderPacket::DigestAsked { zxid });
+    let digest = LearnerPacket::Digest { zxid, digest: own };
+    assert_eq!(self::sent(&mut server), [digest]);
+    (server, attempt, own)
+}
+
+/// The leader of epoch 1 brings it up to date.
+fn begin(server: &mut Server, attempt: u64, protocol_version: i32) {
+    let info = LeaderPacket::LeaderInfo {
+        epoch: Epoch(1),
+        protocol_version,
+    };
+    server.leader_sends(attempt, info);
+    server.handle(Input::AcceptedEpochSaved(Epoch(1)));
+    server.leader_sends(attempt, LeaderPacket::Diff { zxid: Zxid::ZERO });
+    let new_leader = LeaderPacket::NewLeader {
+        zxid: zxid(1, 0),
+        config: None,
+    };
+    server.leader_sends(attempt, new_leader);
+    server.handle(Input::CurrentEpochSaved(Epoch(1)));
+    server.leader_sends(attempt, LeaderPacket::UpToDate);
+}
+
+fn sent(server: &mut Server) -> Vec<LearnerPacket> {
+    let effects = server.effects().into_iter();
+    let sent = effects.filter_map(|effect| match effect {
+        Effect::SendToLeader(packet) => Some(packet),
+        _ => None,
+    });
+    sent.collect()
+}
+
+fn judged(server: &mut Server, attempt: u64, agreed: Option<u64>) -> Vec<Effect> {
+    let zxid = zxid(1, 2);
+    server.leader_sends(attempt, LeaderPacket::DigestJudged { zxid, agreed });
+    server.effects()
+}
+
+fn stops(effects: &[Effect]) -> bool {
+    effects.iter().any(|effect| matches!(effect, Effect::Stop))
+}
+
+fn keeps(effects: &[Effect]) -> bool {
+    let keeps = |effect: &Effect| matches!(effect, Effect::Disk(DiskOrder::KeepTree));
+    effects.iter().any(keeps)
+}
+
+#[test]
+fn what_a_learner_does_that_is_wrong() {
+    for (mode, by_quorum, by_none) in [
+        ("log", (false, false), (false, false)),
+        ("stop", (true, false), (true, false)),
+        ("repair", (false, true), (true, false)),
+    ] {
+        for (agreed, expected) in [(Some(1), by_quorum), (None, by_none)] {
+            let (mut server, attempt, _) = asked(mode);
+            server.handle(Input::Synced(zxid(1, 2)));
+            let effects = judged(&mut server, attempt, agreed);
+            let done = (stops(&effects), keeps(&effects));
+            assert_eq!(done, expected, "{mode}, {agreed:?}");
+            assert_eq!(server.replica.is_over(), done.0);
+        }
+    }
+}
+
+#[test]
+fn a_judgement_of_another_digest_means_nothing() {
+    let (mut server, attempt, own) = asked("repair");
+    server.handle(Input::Synced(zxid(1, 2)));
+    // It has that digest.
+    let effects = judged(&mut server, attempt, Some(own));
+    assert!(!stops(&effects) && !keeps(&effects), "{effects:?}");
+    // And has reported nothing since.
+    let effects = judged(&mut server, attempt, None);
+    assert!(!stops(&effects) && !keeps(&effects), "{effects:?}");
+}
+
+#[test]
+fn a_leader_that_does_not_know_the_packets_is_told_nothing() {
+    let mut server = Server::member_with(1, "zoarium.onDigestMismatch=stop\n");
+    let attempt = server.follow_3(Zxid::ZERO, 1, 0);
+    let event = LeaderEvent::Connected;
+    server.handle(Input::Leader { attempt, event });
+    begin(&mut server, attempt, LearnerInfo::PROTOCOL_VERSION);
+    let mut leader = Leader(Tree::new(server.state.tree().settings().clone()));
+    leader.commits(&mut server, attempt, zxid(1, 1), created("/a"));
+    damage(&server, "/a");
+    leader.commits(&mut server, attempt, zxid(1, 2), created("/b"));
+    assert_eq!(server.book.mismatches, [zxid(1, 2)]);
+    let differs = |packet: &LearnerPacket| matches!(packet, LearnerPacket::DigestDiffers { .. });
+    assert!(!sent(&mut server).iter().any(differs));
+}
+
+#[test]
+fn a_repair_keeps_the_tree_first_and_takes_nothing_but_a_snapshot() {
+    let (mut server, attempt, _) = asked("repair");
+    // What is not on disk yet comes first.
+    assert!(!keeps(&judged(&mut server, attempt, Some(1))));
+    server.handle(Input::Synced(zxid(1, 2)));
+    let effects = server.effects();
+    assert!(keeps(&effects), "{effects:?}");
+    let dials = |effect: &Effect| matches!(effect, Effect::Dial { .. });
+    assert!(!effects.iter().any(dials), "{effects:?}");
+    assert!(!server.replica.is_trusted());
+    server.handle(Input::TreeKept { is_kept: true });
+    let effects = server.effects();
+    let dialled = effects.iter().find_map(|effect| match effect {
+        Effect::Dial { attempt, .. } => Some(*attempt),
+        _ => None,
+    });
+    let attempt = dialled.expect("it goes back to its leader");
+    let event = LeaderEvent::Connected;
+    server.handle(Input::Leader { attempt, event });
+    server.leader_sends(attempt, LeaderPacket::leader_info(Epoch(1)));
+    let names_nothing = |packet: &LearnerPacket| matches!(packet, LearnerPacket::AckEpoch { last_logged, .. } if *last_logged == Zxid(-1));
+    let sent = sent(&mut server);
+    assert!(sent.iter().any(names_nothing), "{sent:?}");
+    server.leader_sends(attempt, LeaderPacket::Diff { zxid: zxid(1, 2) });
+    let effects = server.effects();
+    let hangs_up = |effect: &Effect| matches!(effect, Effect::HangUp);
+    assert!(effects.iter().any(hangs_up), "{effects:?}");
+}
+
+#[test]
+fn a_tree_that_cannot_be_kept_is_not_replaced() {
+    let (mut server, attempt, _) = asked("repair");
+    server.handle(Input::Synced(zxid(1, 2)));
+    assert!(keeps(&judged(&mut server, attempt, Some(1))));
+    server.handle(Input::TreeKept { is_kept: false });
+    assert!(stops(&server.effects()) && server.replica.is_over());
 }

@@ -154,7 +154,10 @@ fn a_voter_that_is_elected_listens_and_saves_the_epoch_before_it_tells_of_it() {
     );
     let is_told = |effects: &[Effect]| {
         let tells = |effect: &Effect| {
-            let info = LeaderPacket::leader_info(Epoch(1));
+            let info = LeaderPacket::LeaderInfo {
+                epoch: Epoch(1),
+                protocol_version: LearnerInfo::REPORTS_DIGESTS,
+            };
             matches!(effect, Effect::Send { packet, .. } if *packet == info)
         };
         effects.iter().any(tells)

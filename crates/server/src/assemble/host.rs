@@ -26,8 +26,13 @@ use crate::client::inbox::ClientMessage;
 use crate::client::registry::Registry;
 use crate::clock;
 use crate::disk::Disk;
+use crate::failure::Failure;
 use crate::quorum::ports::MemberPorts;
 use crate::recorder::Feed;
+
+/// Exit code of a server that holds other data than others (`zoarium.onDigestMismatch`). Apache
+/// ZooKeeper has no such code.
+const EXIT_OTHER_DATA: u8 = 20;
 
 /// The host of a replica.
 pub(crate) struct ServerHost {
@@ -45,6 +50,7 @@ pub(crate) struct ServerHost {
     /// `None` without an audit log.
     trail: Option<Trail>,
     measures: Measures,
+    failure: Failure,
     /// Who waits for a tree to be restored.
     restored: Option<oneshot::Sender<()>>,
 }
@@ -56,6 +62,7 @@ impl ServerHost {
         ports: Option<MemberPorts>,
         audit: Option<Arc<AuditLog>>,
         history: Option<Feed>,
+        failure: Failure,
     ) -> Self {
         Self {
             trail: audit.map(Trail::new),
@@ -68,6 +75,7 @@ impl ServerHost {
             delivery: Delivery::default(),
             nothing_else_waits: false,
             flushes: Flushes::default(),
+            failure,
             restored: None,
         }
     }
@@ -193,6 +201,10 @@ impl CarryingOut for ServerHost {
 
     fn order(&mut self, order: DiskOrder) {
         self.disk.order(order);
+    }
+
+    fn stop(&mut self) {
+        self.failure.report(EXIT_OTHER_DATA);
     }
 
     fn serve(&mut self, service: Service) {

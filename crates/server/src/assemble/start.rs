@@ -173,7 +173,14 @@ async fn start_audited(
     let core = CoreThread::begin(CoreStart {
         clients: common.clients.clone(),
         inbox: common.core.inbox().clone(),
-        host: ServerHost::new(common.clients.clone(), on_disk, ports, audit, feed),
+        host: ServerHost::new(
+            common.clients.clone(),
+            on_disk,
+            ports,
+            audit,
+            feed,
+            common.failure.clone(),
+        ),
         replica: replica::Start {
             settings: replica::Settings::new(&common.config),
             member: member_start,

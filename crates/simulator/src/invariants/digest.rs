@@ -1,6 +1,6 @@
 //! Equal digest at equal zxid, on all servers that serve.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proto::txn::TxnRecord;
 use proto::{Sid, Zxid};
@@ -10,14 +10,49 @@ use super::Held;
 
 /// The digest after each transaction, from the first server that had it.
 #[derive(Debug, Default)]
-pub(crate) struct Digests(BTreeMap<Zxid, (Sid, u64)>);
+pub(crate) struct Digests {
+    known: BTreeMap<Zxid, (Sid, u64)>,
+    /// Servers whose tree a script has damaged, and that have not repaired it.
+    damaged: BTreeSet<Sid>,
+    /// Whether a script has damaged a tree: then a transaction may carry a wrong digest.
+    was_damaged: bool,
+    /// Servers that have counted a mismatch.
+    noticed: BTreeSet<Sid>,
+}
 
 impl Digests {
     pub(crate) const NAME: &str = "equal digest at equal zxid";
 
+    /// A script changes the tree of this server as no transaction does.
+    pub(crate) fn damage(&mut self, sid: Sid) {
+        self.was_damaged = true;
+        self.damaged.insert(sid);
+    }
+
+    /// The tree of this server was replaced.
+    pub(crate) fn replaced(&mut self, sid: Sid) {
+        self.damaged.remove(&sid);
+    }
+
+    pub(crate) fn is_damaged(&self, sid: Sid) -> bool {
+        self.damaged.contains(&sid)
+    }
+
+    /// This server has counted a mismatch.
+    pub(crate) fn notice(&mut self, sid: Sid) {
+        self.noticed.insert(sid);
+    }
+
+    pub(crate) fn has_noticed(&self, sid: Sid) -> bool {
+        self.noticed.contains(&sid)
+    }
+
     /// A server that serves has a tree with this digest after `zxid`.
     pub(crate) fn compare(&mut self, sid: Sid, zxid: Zxid, digest: u64) -> Held {
-        let (other, known) = *self.0.entry(zxid).or_insert((sid, digest));
+        if self.is_damaged(sid) {
+            return Ok(());
+        }
+        let (other, known) = *self.known.entry(zxid).or_insert((sid, digest));
         if known != digest {
             return Err(format!(
                 "the digest at {zxid} is {known:#x} on server {other} and {digest:#x} on server {sid}"
@@ -29,7 +64,8 @@ impl Digests {
     /// A server that serves has applied this.
     pub(crate) fn applied(&mut self, sid: Sid, txn: &TxnRecord, tree: &Tree) -> Held {
         let predicted = txn.digest.map(|digest| digest.digest.cast_unsigned());
-        if predicted.is_some_and(|predicted| predicted != tree.digest()) {
+        let is_other = predicted.is_some_and(|predicted| predicted != tree.digest());
+        if is_other && !self.was_damaged {
             let zxid = txn.header.zxid;
             return Err(format!(
                 "the digest on server {sid} is not what {zxid} says"

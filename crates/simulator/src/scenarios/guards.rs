@@ -11,7 +11,7 @@ use replica::{Input, LearnerEvent, Port, State};
 use session::Owner;
 use zab::leader::LinkId;
 
-use super::{SOON, change_history, files, holes};
+use super::{SOON, change_history, digests, files, holes};
 use crate::checks::Violation;
 use crate::ensemble::Ensemble;
 use crate::invariants::session_owner::SessionOwner;
@@ -131,6 +131,60 @@ pub const GUARDS: &[Guard] = &[
         mutant: Mutant::SeamNotNoted,
         plan: |plan| plan,
         script: change_history::comes_late,
+    },
+    Guard {
+        title: "a follower holds other data, and logs that",
+        mutant: Mutant::DigestsNotCompared,
+        plan: digests::that_log,
+        script: digests::learner_logs,
+    },
+    Guard {
+        title: "a leader holds other data, and logs that",
+        mutant: Mutant::LeadersDigestIsRight,
+        plan: digests::that_log,
+        script: digests::leader_logs,
+    },
+    Guard {
+        title: "a follower holds other data, and ends",
+        mutant: Mutant::DigestsNotCompared,
+        plan: digests::that_stop,
+        script: digests::learner_stops,
+    },
+    Guard {
+        title: "a leader holds other data, and ends",
+        mutant: Mutant::LeadersDigestIsRight,
+        plan: digests::that_stop,
+        script: digests::leader_stops,
+    },
+    Guard {
+        title: "a follower holds other data, and repairs itself",
+        mutant: Mutant::DigestsNotCompared,
+        plan: digests::that_repair,
+        script: digests::learner_is_repaired,
+    },
+    Guard {
+        title: "a leader holds other data, and its followers repair themselves",
+        mutant: Mutant::LeadersDigestIsRight,
+        plan: digests::that_repair,
+        script: digests::leader_is_repaired,
+    },
+    Guard {
+        title: "a leader holds other data, and goes on",
+        mutant: Mutant::WrongLeaderStays,
+        plan: digests::that_repair,
+        script: digests::leader_is_repaired,
+    },
+    Guard {
+        title: "a leader holds other data, makes way, and is elected again",
+        mutant: Mutant::WrongTreeVotes,
+        plan: digests::that_repair,
+        script: digests::leader_is_repaired,
+    },
+    Guard {
+        title: "two servers hold different data, and nobody else is there",
+        mutant: Mutant::LeadersDigestIsRight,
+        plan: digests::that_repair,
+        script: digests::nobody_knows,
     },
     Guard {
         title: "the oracle of two names the other server, and what it has said before is kept",

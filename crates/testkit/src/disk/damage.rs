@@ -76,6 +76,11 @@ impl SimDisk {
         inner.names.keys().filter_map(name).collect()
     }
 
+    /// Paths of all files.
+    pub fn paths(&self) -> Vec<PathBuf> {
+        self.0.lock().names.keys().cloned().collect()
+    }
+
     /// Content of a file, if there is one.
     pub fn content(&self, path: &Path) -> Option<Vec<u8>> {
         let inner = self.0.lock();

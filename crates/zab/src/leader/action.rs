@@ -101,6 +101,21 @@ pub enum Action {
         /// The session and its timeout.
         session: Touch,
     },
+    /// A learner's tree has another digest than a transaction carries. Once the tree has everything
+    /// that was delivered, call `compare_digests`.
+    CompareDigests,
+    /// A quorum of voters without this server has one and the same digest, and this server's tree has
+    /// another one.
+    OwnDigestDiffers {
+        /// The last transaction of the trees that were compared.
+        zxid: Zxid,
+        /// That transaction, if it is in memory.
+        record: Option<Record>,
+        /// Digest of this server's tree.
+        own: u64,
+        /// Digest of the others.
+        theirs: u64,
+    },
     /// Leading is over: close all connections, stop serving, look for a leader.
     StepDown(StepDown),
 }
@@ -136,6 +151,10 @@ impl fmt::Display for Action {
             Self::Revalidate { from, session } => {
                 write!(f, "{from}: revalidate session={}", session.session)
             }
+            Self::CompareDigests => f.write_str("compare digests"),
+            Self::OwnDigestDiffers {
+                zxid, own, theirs, ..
+            } => write!(f, "own digest {own:#x} differs from {theirs:#x} at {zxid}"),
             Self::StepDown(reason) => write!(f, "step down: {reason}"),
         }
     }
@@ -277,6 +296,9 @@ pub enum StepDown {
         /// What it has accepted.
         accepted: Epoch,
     },
+    /// A quorum of voters holds other data than this server.
+    #[error("a quorum of voters holds other data")]
+    DataDiffers,
     /// The host ends the role.
     #[error("told to leave")]
     Told,

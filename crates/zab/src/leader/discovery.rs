@@ -43,6 +43,8 @@ impl Leader {
             } => (LearnerKind::Observer, accepted_epoch, info),
             other => return Err(unexpected(&other)),
         };
+        let reports_digests =
+            info.is_some_and(|info| info.protocol_version() == LearnerInfo::REPORTS_DIGESTS);
         let sid = identify(info, self.sid, self.config_version)?;
         if accepted < Epoch(0) || accepted >= EPOCH_MAX {
             return Err(LinkFault::EpochImplausible { accepted });
@@ -52,6 +54,7 @@ impl Leader {
         if let Some(from) = self.links.get_mut(&link) {
             from.sid = Some(sid);
             from.kind = kind;
+            from.reports_digests = reports_digests;
             from.state = LinkState::AwaitingEpoch;
         }
         if kind == LearnerKind::Follower && self.is_voter_ahead(sid, accepted) {
@@ -143,7 +146,10 @@ impl Leader {
 
     fn propose_epoch(&mut self, to: LinkId, now_ms: i64, out: &mut Vec<Action>) {
         self.await_learner(to, LinkState::AwaitingAckEpoch, now_ms);
-        let packet = LeaderPacket::leader_info(self.epoch);
+        let packet = LeaderPacket::LeaderInfo {
+            epoch: self.epoch,
+            protocol_version: LearnerInfo::REPORTS_DIGESTS,
+        };
         out.push(Action::Send { to, packet });
     }
 

@@ -14,6 +14,8 @@ pub(crate) struct Link {
     pub(crate) heard_ms: i64,
     pub(crate) slot: Option<Slot>,
     pub(crate) lag: AckLag,
+    /// Whether it knows the packets by which members of Zoarium compare digests.
+    pub(crate) reports_digests: bool,
 }
 
 /// Where a learner is.
@@ -66,6 +68,7 @@ impl Link {
             heard_ms: now_ms,
             slot: None,
             lag: AckLag::default(),
+            reports_digests: false,
         }
     }
 

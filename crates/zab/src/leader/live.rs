@@ -163,6 +163,8 @@ impl Leader {
                 let from = link;
                 out.push(Action::Request { from, request });
             }
+            LearnerPacket::DigestDiffers { .. } => self.handle_digest_differs(out),
+            LearnerPacket::Digest { zxid, digest } => self.handle_digest(link, zxid, digest, out),
             LearnerPacket::FollowerInfo { .. }
             | LearnerPacket::ObserverInfo { .. }
             | LearnerPacket::AckEpoch { .. }

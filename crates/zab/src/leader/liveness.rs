@@ -67,6 +67,7 @@ impl Leader {
         if self.pings.is_multiple_of(2) && !self.is_in_touch_with_quorum() {
             return self.step_down(StepDown::LostQuorum, out);
         }
+        self.end_comparison_if_due(now_ms, out);
         for (link, zxid, lag_ms) in self.lagging(now_ms) {
             self.close(link, LinkFault::AckLag { zxid, lag_ms }, out);
         }

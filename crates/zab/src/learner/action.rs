@@ -83,6 +83,19 @@ pub enum Action {
         /// Whether it is alive, and lives here now.
         is_valid: bool,
     },
+    /// Answer with the digest of the tree by a [`LearnerPacket::Digest`], if this is its last
+    /// transaction and there is a digest.
+    ReportDigest {
+        /// The transaction.
+        zxid: Zxid,
+    },
+    /// The digest that was reported is not the leader's.
+    DigestJudged {
+        /// The last transaction of the trees that were compared.
+        zxid: Zxid,
+        /// The digest of a quorum that includes the leader; `None` if there is no such quorum.
+        agreed: Option<u64>,
+    },
     /// The role is over: close the connection, stop serving, look for a leader. What was appended
     /// and not committed becomes history for the next role; a snapshot that is being written then
     /// must be given up, or it would hold what TRUNC cuts from the log.
@@ -114,6 +127,10 @@ impl fmt::Display for Action {
             Self::SyncDone => f.write_str("sync done"),
             Self::Revalidated { session, is_valid } => {
                 write!(f, "revalidated session={session} valid={is_valid}")
+            }
+            Self::ReportDigest { zxid } => write!(f, "report digest {zxid}"),
+            Self::DigestJudged { zxid, agreed } => {
+                write!(f, "digest judged {zxid} agreed={agreed:?}")
             }
             Self::Leave(fault) => write!(f, "leave: {fault}"),
         }

@@ -97,6 +97,10 @@ impl Live {
             } if !is_follower => {
                 self.learn(Record { zxid, txn }, Some(designated_leader), log, out)?;
             }
+            LeaderPacket::DigestAsked { zxid } => out.push(Action::ReportDigest { zxid }),
+            LeaderPacket::DigestJudged { zxid, agreed } => {
+                out.push(Action::DigestJudged { zxid, agreed });
+            }
             LeaderPacket::Sync => out.push(Action::SyncDone),
             LeaderPacket::Revalidate { session, is_valid } => {
                 out.push(Action::Revalidated { session, is_valid });

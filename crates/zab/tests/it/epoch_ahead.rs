@@ -282,6 +282,7 @@ fn a_follower_that_knows_of_a_later_epoch_tells_it_and_is_not_bound_by_it() {
         truncation_failed_in: None,
         config_version: 0,
         lacks_snapshot: false,
+        needs_snapshot: false,
         committed: CommittedLog::default(),
     };
     let mut out = Vec::new();

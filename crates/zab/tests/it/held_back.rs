@@ -29,6 +29,7 @@ impl Greeted {
             truncation_failed_in: None,
             config_version: 0,
             lacks_snapshot: false,
+            needs_snapshot: false,
             committed: CommittedLog::default(),
         };
         let settings = Settings {

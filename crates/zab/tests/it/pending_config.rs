@@ -165,6 +165,7 @@ fn a_learner_knows_up_to_where_a_configuration_can_be_in_force() {
             truncation_failed_in: None,
             config_version: 0,
             lacks_snapshot: false,
+            needs_snapshot: false,
             committed: CommittedLog::default(),
         };
         let mut out = Vec::new();

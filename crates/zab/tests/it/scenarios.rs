@@ -49,6 +49,7 @@ impl Follower {
             truncation_failed_in: None,
             config_version: 0,
             lacks_snapshot: false,
+            needs_snapshot: false,
             committed,
         };
         let mut out = Vec::new();

@@ -46,6 +46,7 @@ impl Follower {
             truncation_failed_in,
             config_version: 0,
             lacks_snapshot: false,
+            needs_snapshot: false,
             committed: history(5),
         };
         let mut out = Vec::new();

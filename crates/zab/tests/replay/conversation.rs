@@ -141,6 +141,7 @@ fn start(sid: Sid, kind: LearnerKind, epoch: Epoch) -> LearnerStart {
         truncation_failed_in: None,
         config_version: 0,
         lacks_snapshot: false,
+        needs_snapshot: false,
         committed: CommittedLog::default(),
     }
 }

@@ -2,7 +2,7 @@
 
 use proto::Zxid;
 use proto::leader::LeaderPacket;
-use proto::learner::LearnerPacket;
+use proto::learner::{LearnerInfo, LearnerPacket};
 use zab::Settings;
 use zab::learner::{Action, Fault, Learner, LearnerStart};
 
@@ -52,7 +52,7 @@ impl Stage {
         while !out.is_empty() {
             for action in std::mem::take(out) {
                 match action {
-                    Action::Send(packet) => self.said.push(packet),
+                    Action::Send(packet) => self.said.push(as_java(packet)),
                     Action::SaveAcceptedEpoch(_) => learner.handle_accepted_epoch_saved(out),
                     Action::SaveCurrentEpoch(_) => learner.handle_current_epoch_saved(out),
                     Action::ReceiveSnapshot { .. } if self.is_snapshot_damaged => {
@@ -82,9 +82,38 @@ impl Stage {
                     | Action::ActivateConfig { .. }
                     | Action::Serve { .. }
                     | Action::SyncDone
-                    | Action::Revalidated { .. } => {}
+                    | Action::Revalidated { .. }
+                    | Action::ReportDigest { .. }
+                    | Action::DigestJudged { .. } => {}
                 }
             }
         }
+    }
+}
+
+/// A learner introduces itself with a version of its own, which a Java leader treats like Java's.
+fn as_java(packet: LearnerPacket) -> LearnerPacket {
+    let java = |info: Option<LearnerInfo>| {
+        info.map(|info| LearnerInfo {
+            protocol_version: Some(LearnerInfo::PROTOCOL_VERSION),
+            ..info
+        })
+    };
+    match packet {
+        LearnerPacket::FollowerInfo {
+            accepted_epoch,
+            info,
+        } => LearnerPacket::FollowerInfo {
+            accepted_epoch,
+            info: java(info),
+        },
+        LearnerPacket::ObserverInfo {
+            accepted_epoch,
+            info,
+        } => LearnerPacket::ObserverInfo {
+            accepted_epoch,
+            info: java(info),
+        },
+        packet => packet,
     }
 }

@@ -277,7 +277,11 @@ impl Stage {
                     link.end.get_or_insert(End::SteppedDown);
                 }
             }
-            Action::Deliver(_) | Action::Lead { .. } | Action::ActivateConfig { .. } => {}
+            Action::Deliver(_)
+            | Action::Lead { .. }
+            | Action::ActivateConfig { .. }
+            | Action::CompareDigests
+            | Action::OwnDigestDiffers { .. } => {}
         }
     }
 
@@ -285,6 +289,10 @@ impl Stage {
         if let Some(link) = self.links.get_mut(&to) {
             match packet {
                 LeaderPacket::Ping { zxid } => link.pinged = Some(zxid),
+                // A version of its own, which a Java learner does not look at.
+                LeaderPacket::LeaderInfo { epoch, .. } => {
+                    link.sent.push_back(LeaderPacket::leader_info(epoch));
+                }
                 packet => link.sent.push_back(packet),
             }
             return;

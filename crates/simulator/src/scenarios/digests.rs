@@ -1,0 +1,217 @@
+//! One tree holds other data than the others: a byte of it was changed as no transaction does that.
+
+use config::OnDigestMismatch;
+use proto::txn::{SetDataTxn, Txn, TxnHeader, TxnRecord};
+use proto::{SessionId, Sid};
+use replica::State;
+
+use super::SOON;
+use crate::configured::sid_of;
+use crate::ensemble::Ensemble;
+use crate::invariants::digest::Digests;
+use crate::plan::{Plan, SECOND};
+use crate::server::Server;
+
+pub(super) fn that_log(plan: Plan) -> Plan {
+    with(OnDigestMismatch::Log, plan)
+}
+
+pub(super) fn that_stop(plan: Plan) -> Plan {
+    with(OnDigestMismatch::Stop, plan)
+}
+
+pub(super) fn that_repair(plan: Plan) -> Plan {
+    with(OnDigestMismatch::Repair, plan)
+}
+
+fn with(on_digest_mismatch: OnDigestMismatch, mut plan: Plan) -> Plan {
+    plan.features.on_digest_mismatch = on_digest_mismatch;
+    plan
+}
+
+/// Server 1 follows with a damaged tree, and notices that with the next transaction.
+pub(super) fn learner_logs(ensemble: &mut Ensemble) {
+    damage_and_write(ensemble, 0);
+    ensemble.run(2 * SECOND);
+    if !ensemble.has_damaged_tree(0) || !ensemble.process(0).is_some_and(Server::is_serving) {
+        ensemble.wrong("server 1 is to serve on with its tree".into());
+    }
+    ensemble.kill(0);
+    ensemble.start(0);
+}
+
+/// Server 3 leads with a damaged tree. It hears of it, and leads on.
+pub(super) fn leader_logs(ensemble: &mut Ensemble) {
+    damage_and_write(ensemble, 2);
+    ensemble.run(2 * SECOND);
+    if !ensemble.has_damaged_tree(2) || ensemble.leader() != Some(2) {
+        ensemble.wrong("server 3 is to lead on with its tree".into());
+    }
+    ensemble.kill(2);
+    ensemble.start(2);
+}
+
+/// Server 1 follows with a damaged tree, and ends. The others go on.
+pub(super) fn learner_stops(ensemble: &mut Ensemble) {
+    damage_and_write(ensemble, 0);
+    // It was started once.
+    ensemble.must_end(0, 1);
+    if ensemble.leader() != Some(2) {
+        ensemble.wrong("server 3 is to lead on".into());
+    }
+}
+
+/// Server 3 leads with a damaged tree, and ends. The others go on.
+pub(super) fn leader_stops(ensemble: &mut Ensemble) {
+    damage_and_write(ensemble, 2);
+    let lives: Vec<_> = ensemble.machines.iter().map(|it| it.lives).collect();
+    // It was started once.
+    ensemble.must_end(2, 1);
+    if [0, 1]
+        .iter()
+        .any(|other| ensemble.machines[*other].lives > lives[*other])
+    {
+        ensemble.wrong("servers 1 and 2 are right, and are to go on".into());
+    }
+}
+
+/// Server 1 follows with a damaged tree, and takes the tree of server 3.
+pub(super) fn learner_is_repaired(ensemble: &mut Ensemble) {
+    damage_and_write(ensemble, 0);
+    ensemble.must_be_repaired(0);
+    ensemble.must_have_kept_tree(0);
+    if ensemble.leader() != Some(2) {
+        ensemble.wrong("server 3 is to lead on".into());
+    }
+}
+
+/// Server 3 leads with a damaged tree, makes way, and takes the tree of the next leader. It would win each
+/// election, and its tree must come to nobody else.
+pub(super) fn leader_is_repaired(ensemble: &mut Ensemble) {
+    damage_and_write(ensemble, 2);
+    ensemble.must_be_repaired(2);
+    ensemble.must_have_kept_tree(2);
+    for right in [0, 1] {
+        if ensemble.kept_trees(right) > 0 {
+            ensemble.wrong(format!("server {} is right", right + 1));
+        }
+    }
+    ensemble.served_by(&[0, 1, 2]);
+}
+
+/// Servers 2 and 3 are there, and hold different data. Nobody knows which of them is right: server 2 ends.
+pub(super) fn nobody_knows(ensemble: &mut Ensemble) {
+    ensemble.led_by(2);
+    ensemble.served_by(&[0, 1, 2]);
+    ensemble.write(2, 3);
+    ensemble.kill(0);
+    ensemble.run(SECOND);
+    let lives = ensemble.machines[1].lives;
+    ensemble.damage(1);
+    ensemble.propose(2, 1);
+    ensemble.must_end(1, lives);
+    if ensemble.kept_trees(1) > 0 {
+        ensemble.wrong("server 2 is not to repair itself".into());
+    }
+}
+
+/// Server 3 leads. It has this from its files if it is the damaged one: it prepares transactions by a
+/// damaged tree from the beginning of its epoch on.
+fn damage_and_write(ensemble: &mut Ensemble, server: usize) {
+    ensemble.led_by(2);
+    ensemble.served_by(&[0, 1, 2]);
+    ensemble.write(2, 3);
+    if server == 2 {
+        ensemble.kill(0);
+        ensemble.kill(1);
+        ensemble.led_no_more_by(2);
+        ensemble.damage(2);
+        ensemble.start(0);
+        ensemble.start(1);
+        ensemble.led_by(2);
+        ensemble.served_by(&[0, 1, 2]);
+    } else {
+        ensemble.damage(server);
+    }
+    ensemble.propose(2, 1);
+    if !ensemble.run_until(SOON, |ensemble| ensemble.digests().has_noticed(sid(server))) {
+        ensemble.wrong(format!("server {} is to count a mismatch", server + 1));
+    }
+}
+
+fn sid(server: usize) -> Sid {
+    sid_of(server)
+}
+
+impl Ensemble {
+    fn digests(&self) -> &Digests {
+        &self.world.checks.digests
+    }
+
+    fn has_damaged_tree(&self, server: usize) -> bool {
+        self.digests().is_damaged(sid(server))
+    }
+
+    /// Changes the data of `/` in the memory of this server.
+    fn damage(&mut self, server: usize) {
+        self.world.checks.digests.damage(sid(server));
+        let Some(process) = self.process(server).map(|server| server.host.process) else {
+            return self.wrong(format!("server {} does not run", server + 1));
+        };
+        self.with(process, |server| {
+            let mut tree = server.host.state.tree_mut();
+            let txn = Txn::SetData(SetDataTxn {
+                path: "/".into(),
+                data: Some("damaged".into()),
+                version: 0,
+            });
+            let damage = TxnRecord {
+                header: TxnHeader {
+                    session: SessionId(0),
+                    cxid: 0,
+                    zxid: tree.last_zxid(),
+                    time_ms: 0,
+                    op: txn.op().number(),
+                },
+                txn,
+                digest: None,
+            };
+            tree.apply(&damage, &mut Default::default(), &mut Vec::new());
+        });
+    }
+
+    fn must_be_repaired(&mut self, server: usize) {
+        if !self.run_until(SOON, |ensemble| !ensemble.has_damaged_tree(server)) {
+            self.wrong(format!("server {} is to repair itself", server + 1));
+        }
+        self.run(SECOND);
+    }
+
+    /// It ends, and is started again later.
+    fn must_end(&mut self, server: usize, lives: u64) {
+        let has_ended = |ensemble: &Self| {
+            let machine = &ensemble.machines[server];
+            machine.process.is_none() || machine.lives > lives
+        };
+        if !self.run_until(SOON, has_ended) {
+            self.wrong(format!("server {} is to end", server + 1));
+        }
+    }
+
+    /// Snapshots of wrong trees of this server.
+    fn kept_trees(&self, server: usize) -> usize {
+        let disk = &self.machines[server].disk;
+        let names = disk.paths();
+        let is_kept = |path: &&std::path::PathBuf| {
+            let path = path.to_string_lossy();
+            path.contains("/diverged-") && path.contains("/snapshot.")
+        };
+        names.iter().filter(is_kept).count()
+    }
+
+    fn must_have_kept_tree(&mut self, server: usize) {
+        if self.kept_trees(server) != 1 {
+            self.wrong(format!("server {} is to have kept its tree", server + 1));
+        }
+    }
+}

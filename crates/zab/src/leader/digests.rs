@@ -1,0 +1,167 @@
+//! The leader compares the digests of the members that are up to date.
+//!
+//! A learner has reported a digest that is not the one of a transaction. This shows that two members
+//! differ, and not which of them is right. So the leader asks all learners for the digest at its last
+//! committed transaction. It sends the question behind the commit of that transaction, so each learner
+//! answers with its tree at the same transaction. Then it counts:
+//!
+//! ```text
+//!   a quorum with the leader has one digest      each learner with another digest is told which
+//!   a quorum without the leader has one digest   the leader is wrong, and gets to know that
+//!   neither                                      each learner with another digest is told that
+//! ```
+//!
+//! No other server than Zoarium knows these packets. With a single learner of another kind nothing is
+//! compared.
+
+use std::collections::BTreeMap;
+
+use proto::leader::LeaderPacket;
+use proto::mutant::{self, Mutant};
+use proto::{Sid, Zxid};
+
+use super::link::LinkState;
+use super::{Action, Leader, LinkId};
+
+/// A question that the learners were asked.
+#[derive(Debug)]
+pub(super) struct Comparison {
+    zxid: Zxid,
+    /// Digest of the leader's tree.
+    own: u64,
+    /// Each learner that was asked, with the digest that it has reported.
+    asked: BTreeMap<LinkId, Option<u64>>,
+    /// When the answers that are there have to do, ms.
+    until_ms: i64,
+    /// Whether the answers are counted. The next question has to wait for the end of the time.
+    is_judged: bool,
+}
+
+impl Comparison {
+    /// This learner is gone.
+    pub(super) fn forget(&mut self, link: LinkId) {
+        self.asked.remove(&link);
+    }
+
+    fn is_answered(&self) -> bool {
+        self.asked.values().all(Option::is_some)
+    }
+}
+
+impl Leader {
+    /// A learner's digest is not the one of a transaction.
+    pub(super) fn handle_digest_differs(&mut self, out: &mut Vec<Action>) {
+        if self.may_compare() && !out.contains(&Action::CompareDigests) {
+            out.push(Action::CompareDigests);
+        }
+    }
+
+    /// Whether no comparison is under way or was a moment ago, and all learners know the packets.
+    fn may_compare(&self) -> bool {
+        let mut links = self.links.values();
+        let all_know = links.all(|link| link.reports_digests || link.state == LinkState::Connected);
+        self.is_leading() && self.digests.is_none() && all_know
+    }
+
+    /// Asks the learners for the digest of their trees. `own` is the digest of this server's tree,
+    /// whose last transaction is [`Leader::last_committed`].
+    pub fn compare_digests(&mut self, own: u64, now_ms: i64, out: &mut Vec<Action>) {
+        if !self.may_compare() {
+            return;
+        }
+        let zxid = self.last;
+        let links = self.links.iter();
+        let asked = links.filter(|(_, link)| link.state == LinkState::Broadcasting);
+        let asked: BTreeMap<_, _> = asked.map(|(id, _)| (*id, None)).collect();
+        for to in asked.keys() {
+            let packet = LeaderPacket::DigestAsked { zxid };
+            out.push(Action::Send { to: *to, packet });
+        }
+        self.digests = Some(Comparison {
+            zxid,
+            own,
+            asked,
+            until_ms: now_ms.saturating_add(self.settings.sync_ms()),
+            is_judged: false,
+        });
+    }
+
+    /// A learner has answered.
+    pub(super) fn handle_digest(
+        &mut self,
+        link: LinkId,
+        zxid: Zxid,
+        digest: u64,
+        out: &mut Vec<Action>,
+    ) {
+        if let Some(comparison) = &mut self.digests
+            && comparison.zxid == zxid
+            && let Some(answer) = comparison.asked.get_mut(&link)
+        {
+            *answer = Some(digest);
+            if comparison.is_answered() {
+                self.judge(out);
+            }
+        }
+    }
+
+    /// The answers that are there have to do, and the next comparison may begin.
+    pub(super) fn end_comparison_if_due(&mut self, now_ms: i64, out: &mut Vec<Action>) {
+        let is_answered = self.digests.as_ref().is_some_and(Comparison::is_answered);
+        let is_due = |comparison: &Comparison| comparison.until_ms <= now_ms;
+        if self.digests.as_ref().is_some_and(is_due) {
+            self.judge(out);
+            self.digests = None;
+        } else if is_answered {
+            // The learners that had not answered are gone.
+            self.judge(out);
+        }
+    }
+
+    fn judge(&mut self, out: &mut Vec<Action>) {
+        let Some(comparison) = self.digests.as_mut().filter(|open| !open.is_judged) else {
+            return;
+        };
+        comparison.is_judged = true;
+        let (zxid, own) = (comparison.zxid, comparison.own);
+        let answers = comparison.asked.iter();
+        let answers = answers.filter_map(|(link, digest)| Some((*link, (*digest)?)));
+        let answers: Vec<(LinkId, u64)> = answers.collect();
+        let sid_of = |link| self.links.get(&link).and_then(|link| link.sid);
+        let mut by_sid: BTreeMap<Sid, u64> = BTreeMap::from([(self.sid, own)]);
+        by_sid.extend(
+            answers
+                .iter()
+                .filter_map(|(link, digest)| Some((sid_of(*link)?, *digest))),
+        );
+        let has_quorum = |digest| self.is_quorum(&|sid| by_sid.get(&sid) == Some(&digest));
+        let is_right = has_quorum(own) || mutant::is(Mutant::LeadersDigestIsRight);
+        let theirs = answers.iter().map(|(_, digest)| *digest);
+        let theirs = theirs
+            .filter(|_| !is_right)
+            .find(|digest| has_quorum(*digest));
+        if let Some(theirs) = theirs {
+            let before = Zxid(zxid.0.saturating_sub(1));
+            let record = self
+                .history
+                .after(before)
+                .find(|record| record.zxid == zxid);
+            let record = record.cloned();
+            return out.push(Action::OwnDigestDiffers {
+                zxid,
+                record,
+                own,
+                theirs,
+            });
+        }
+        let agreed = is_right.then_some(own);
+        for (to, _) in answers.into_iter().filter(|(_, digest)| *digest != own) {
+            let packet = LeaderPacket::DigestJudged { zxid, agreed };
+            out.push(Action::Send { to, packet });
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "digests_tests.rs"]
+mod tests;

@@ -1,0 +1,195 @@
+use std::sync::Arc;
+
+use proto::Epoch;
+use proto::learner::{LearnerInfo, LearnerPacket};
+use proto::quorum::Majority;
+
+use super::*;
+use crate::leader::{EpochConfig, LeaderStart};
+use crate::{CommittedLog, Record, Settings};
+
+const OWN: u64 = 7;
+const OTHER: u64 = 8;
+const THIRD: u64 = 9;
+
+/// Server 5 leads epoch 1 and has committed a transaction; servers 1 to `followers` follow over the link
+/// of their number, each with this version.
+fn leading(followers: i64, version: impl Fn(i64) -> i32) -> Leader {
+    let start = LeaderStart {
+        sid: Sid(5),
+        accepted_epoch: Epoch(0),
+        accepted_floor: Epoch(0),
+        current_epoch: Epoch(0),
+        last_zxid: Zxid::ZERO,
+        committed: CommittedLog::default(),
+        log_whole_from: Zxid::ZERO,
+        quorum: Arc::new(Majority::new((1..=5).map(Sid))),
+        config_version: 0,
+        next: None,
+    };
+    let out = &mut Vec::new();
+    let mut leader = Leader::new(start, Settings::new(200, 10, 5), 0, out);
+    let mut all_send = |leader: &mut Leader, packet: &dyn Fn(i64) -> LearnerPacket| {
+        for sid in 1..=followers {
+            leader.handle_packet(link(sid), packet(sid), 0, &mut Vec::new());
+        }
+    };
+    (1..=followers).for_each(|sid| leader.handle_connected(link(sid), 0));
+    all_send(&mut leader, &|sid| LearnerPacket::FollowerInfo {
+        accepted_epoch: Epoch(0),
+        info: Some(LearnerInfo {
+            protocol_version: Some(version(sid)),
+            ..LearnerInfo::new(Sid(sid), 0)
+        }),
+    });
+    let config = EpochConfig {
+        text: "list".into(),
+        version: 0,
+    };
+    leader.handle_accepted_epoch_saved(config, 0, out);
+    all_send(&mut leader, &|_| LearnerPacket::AckEpoch {
+        last_logged: Zxid::ZERO,
+        current_epoch: Some(Epoch(0)),
+    });
+    leader.handle_current_epoch_saved(0, out);
+    let ack = |counter| LearnerPacket::Ack {
+        zxid: Zxid::new(Epoch(1), counter),
+    };
+    all_send(&mut leader, &|_| ack(0));
+    let record = Record::new(LAST, &b"txn"[..]);
+    leader.propose(record, 0, out).expect("it leads");
+    leader.handle_synced(LAST, out);
+    all_send(&mut leader, &|_| ack(1));
+    assert_eq!(leader.last_committed(), LAST);
+    leader
+}
+
+const LAST: Zxid = Zxid(0x1_0000_0001);
+
+fn link(sid: i64) -> LinkId {
+    LinkId(sid.unsigned_abs())
+}
+
+fn ours(_: i64) -> i32 {
+    LearnerInfo::REPORTS_DIGESTS
+}
+
+fn lines(out: Vec<Action>) -> Vec<String> {
+    out.iter().map(Action::to_string).collect()
+}
+
+fn differs(leader: &mut Leader, sid: i64, out: &mut Vec<Action>) {
+    let (zxid, digest) = (LAST, OTHER);
+    let packet = LearnerPacket::DigestDiffers { zxid, digest };
+    leader.handle_packet(link(sid), packet, 0, out);
+}
+
+/// Followers answer with these digests, `None` not at all: what the leader does, at the latest when the
+/// time is up.
+fn judged(answers: &[Option<u64>]) -> Vec<String> {
+    let followers = i64::try_from(answers.len()).expect("some");
+    let mut leader = leading(followers, ours);
+    let mut out = Vec::new();
+    differs(&mut leader, 1, &mut out);
+    assert_eq!(out, [Action::CompareDigests]);
+    out.clear();
+    leader.compare_digests(OWN, 0, &mut out);
+    assert_eq!(out.len(), answers.len(), "all are asked: {out:?}");
+    out.clear();
+    for (sid, digest) in (1..).zip(answers) {
+        if let Some(digest) = *digest {
+            let packet = LearnerPacket::Digest { zxid: LAST, digest };
+            leader.handle_packet(link(sid), packet, 0, &mut out);
+        }
+    }
+    if answers.contains(&None) {
+        assert!(out.is_empty(), "{out:?}");
+        leader.end_comparison_if_due(999, &mut out);
+        assert!(out.is_empty(), "{out:?}");
+        leader.end_comparison_if_due(1000, &mut out);
+    }
+    lines(out)
+}
+
+#[test]
+fn a_quorum_decides_who_is_wrong() {
+    let told = |sid, agreed| format!("link {sid}: send DIGESTJUDGED 0x100000001 {agreed}");
+    let (by_leader, by_none) = ("digest=0x7", "no quorum");
+    let own_is_wrong = "own digest 0x7 differs from 0x8 at 0x100000001".to_owned();
+    let (own, other, third) = (Some(OWN), Some(OTHER), Some(THIRD));
+    let table: [(&[Option<u64>], Vec<String>); 9] = [
+        // Nobody differs any more.
+        (&[own, own, own, own], vec![]),
+        (&[other, own, own, own], vec![told(1, by_leader)]),
+        (
+            &[other, third, own, own],
+            vec![told(1, by_leader), told(2, by_leader)],
+        ),
+        (&[other, other, other, own], vec![own_is_wrong.clone()]),
+        (&[other, other, other, other], vec![own_is_wrong.clone()]),
+        // Two and two, and one of neither.
+        (
+            &[other, other, third, own],
+            vec![told(1, by_none), told(2, by_none), told(3, by_none)],
+        ),
+        // Servers that do not answer count for nothing.
+        (&[other, own, own, None], vec![told(1, by_leader)]),
+        (&[other, other, other, None], vec![own_is_wrong]),
+        (&[other, own, None, None], vec![told(1, by_none)]),
+    ];
+    for (answers, expected) in table {
+        assert_eq!(judged(answers), expected, "{answers:?}");
+    }
+}
+
+#[test]
+fn with_a_learner_that_does_not_know_the_packets_nothing_is_compared() {
+    let java = |sid| match sid {
+        4 => LearnerInfo::PROTOCOL_VERSION,
+        _ => LearnerInfo::REPORTS_DIGESTS,
+    };
+    let mut leader = leading(4, java);
+    let mut out = Vec::new();
+    differs(&mut leader, 1, &mut out);
+    leader.compare_digests(OWN, 0, &mut out);
+    assert!(out.is_empty(), "{out:?}");
+    leader.handle_closed(link(4));
+    differs(&mut leader, 1, &mut out);
+    assert_eq!(out, [Action::CompareDigests]);
+}
+
+#[test]
+fn one_comparison_at_a_time_and_a_learner_that_leaves_is_not_waited_for() {
+    let mut leader = leading(3, ours);
+    let mut out = Vec::new();
+    leader.compare_digests(OWN, 0, &mut out);
+    out.clear();
+    for sid in [1, 2] {
+        differs(&mut leader, sid, &mut out);
+    }
+    leader.compare_digests(OWN, 0, &mut out);
+    assert!(out.is_empty(), "{out:?}");
+    for (sid, zxid, digest) in [
+        // Of a question that was never asked.
+        (1, Zxid(LAST.0 - 1), OTHER),
+        (1, LAST, OTHER),
+        (2, LAST, OWN),
+    ] {
+        let packet = LearnerPacket::Digest { zxid, digest };
+        leader.handle_packet(link(sid), packet, 0, &mut out);
+    }
+    assert!(out.is_empty(), "{out:?}");
+    leader.handle_closed(link(3));
+    leader.end_comparison_if_due(1, &mut out);
+    // Servers 2 and 5 are no quorum of five.
+    assert_eq!(
+        lines(std::mem::take(&mut out)),
+        ["link 1: send DIGESTJUDGED 0x100000001 no quorum"]
+    );
+    // The next one may begin when its time is over.
+    differs(&mut leader, 1, &mut out);
+    assert!(out.is_empty(), "{out:?}");
+    leader.end_comparison_if_due(1000, &mut out);
+    differs(&mut leader, 1, &mut out);
+    assert_eq!(out, [Action::CompareDigests]);
+}
