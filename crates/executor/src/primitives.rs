@@ -30,30 +30,30 @@ pub trait Primitives: Sized + 'static {
     }
 }
 
-/// An error that a test puts into the executor.
+/// An error that a test puts into the code. Each one names the checker that finds it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mutant {
-    /// No fence between a message and the check of the lock.
+    /// `loom`: no fence between a message and the check of the lock.
     NoFenceAfterPut,
-    /// No fence between the release of the lock and the check of the inbox.
+    /// `loom`: no fence between the release of the lock and the check of the inbox.
     NoFenceAfterRelease,
-    /// No fence between the end and the last look into the inbox.
+    /// `loom`: no fence between the end and the last look into the inbox.
     NoFenceAfterEnd,
-    /// A visiting thread does not check the inbox after it has released the lock.
+    /// `shuttle`: a visiting thread does not check the inbox after it has released the lock.
     NoCheckAfterInlineTurn,
-    /// The machine's own thread parks without a check of the inbox.
+    /// `shuttle`: the machine's own thread parks without a check of the inbox.
     NoCheckBeforePark,
-    /// A visiting thread runs the machine although it has ended.
+    /// `shuttle`: a visiting thread runs the machine although it has ended.
     TurnAfterEnd,
-    /// A visiting thread that reaches its limit of turns does not wake the machine's own thread.
+    /// `shuttle`: a visiting thread that reaches its limit of turns does not wake the machine's own thread.
     NoWakeAtTurnLimit,
-    /// A visiting thread does not wake the machine's own thread for an earlier deadline or for the end.
+    /// `shuttle`: a visiting thread does not wake the machine's own thread for an earlier deadline or for the end.
     NoWakeForDeadline,
-    /// A message that arrives after the end remains in the inbox.
+    /// `shuttle`: a message that arrives after the end remains in the inbox.
     NoDrainAfterEnd,
-    /// A request in a mailbox does not wake its receiver.
+    /// `shuttle`: a request in a mailbox does not wake its receiver.
     NoWakeAfterPost,
-    /// A receiver parks before it has looked into its mailbox.
+    /// `shuttle`: a receiver parks before it has checked its mailbox.
     NoCheckBeforeTakeParks,
 }
 
