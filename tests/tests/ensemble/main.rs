@@ -8,6 +8,7 @@ mod eager_acl;
 mod examples;
 mod failures;
 mod faults;
+mod large_writes;
 mod metrics;
 mod mixed;
 mod observer_masters;
