@@ -53,7 +53,7 @@ impl Preparation<'_> {
         self.check_permission(&parent, perms::CREATE)?;
         let path = if mode.is_sequential {
             // The creation count, not the cversion that clients see; the padding counts a sign.
-            Str::from(format!("{asked_path}{:010}", parent.stat.cversion))
+            Str::from(format!("{asked_path}{:010}", parent.creations))
         } else {
             asked_path.clone()
         };
@@ -108,7 +108,8 @@ impl Preparation<'_> {
             acl,
         } = creation;
         let zxid = self.context.zxid;
-        let parent_cversion = parent.stat.cversion.wrapping_add(1);
+        let parent_cversion = parent.creations.wrapping_add(1);
+        parent.creations = parent_cversion;
         let parent_digest = parent.digest;
         parent.change_stat(|stat| {
             note_child_created(
@@ -140,6 +141,7 @@ impl Preparation<'_> {
         let mut node = PendingNode {
             id: NodeId::NIL,
             stat: stat_at_creation(self.context.zxid.0, self.context.time_ms, owner),
+            creations: 0,
             num_children: 0,
             data_len: 0,
             acl: Some(self.overlay.share_acl(&creation.acl)),

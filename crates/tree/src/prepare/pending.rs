@@ -15,6 +15,9 @@ pub(super) struct PendingNode {
     /// Its slot; nil if it is not in the tree yet.
     pub(super) id: NodeId,
     pub(super) stat: StatPersisted,
+    /// Creation count that the next create below it takes. Unlike the count in `stat`, which stays at its
+    /// end as in the tree, this one wraps as in PrepRequestProcessor.
+    pub(super) creations: i32,
     pub(super) num_children: u32,
     pub(super) data_len: i64,
     /// `None`: not known, see [`crate::acl_table`].
@@ -36,6 +39,7 @@ impl PendingNode {
         Self {
             id,
             stat,
+            creations: stat.cversion,
             num_children: node.num_children,
             data_len: data_len(node.body.data()),
             acl: tree.acl_of(id).cloned(),

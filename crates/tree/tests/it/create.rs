@@ -368,6 +368,46 @@ fn the_creation_count_stops_at_its_end_as_in_java() {
     assert_eq!(host.stat("/").pzxid, 5);
 }
 
+/// The counter of what is in flight goes on from its lowest value; what is applied stays at its end, so that the
+/// digests of the transactions hold (`Host::commit` compares them).
+///
+/// Source: PrepRequestProcessor.pRequest2TxnCreate, DataTree.createNode.
+#[test]
+fn the_creation_count_in_flight_wraps_as_in_java() {
+    let mut loader = tree::TreeLoader::new(std::sync::Arc::new(settings()));
+    let stat = proto::StatPersisted {
+        cversion: i32::MAX - 1,
+        ..Default::default()
+    };
+    loader.znode("", Some(&[]), -1, stat).unwrap();
+    let mut host = Host::of(loader.finish(proto::Zxid(9)).unwrap());
+    let sequential = create_flags("/s", flags::PERSISTENT_SEQUENTIAL);
+    let counts = [(2_147_483_647, "/s2147483646"), (i32::MIN, "/s2147483647")];
+    let wrapped = [
+        (i32::MIN + 1, "/s-2147483648"),
+        (i32::MIN + 2, "/s-2147483647"),
+    ];
+    for (count, path) in counts.into_iter().chain(wrapped) {
+        let record = host.propose(&sequential);
+        let proto::txn::Txn::Create(txn) = record.txn else {
+            panic!("{path}: {record:?}");
+        };
+        assert_eq!((&*txn.path, txn.parent_cversion), (path, count));
+        // Other changes of the parent keep the counter.
+        host.propose(&set("/", "x"));
+    }
+    host.commit();
+    assert_eq!(host.code(sequential), -110, "the applied count has stayed");
+    for path in [
+        "/s2147483646",
+        "/s2147483647",
+        "/s-2147483648",
+        "/s-2147483647",
+    ] {
+        assert_eq!(host.stat(path).data_length, 0);
+    }
+}
+
 #[test]
 fn an_ephemeral_may_be_owned_by_any_session_number() {
     for session in [i64::MIN, -1, 0xff00_0000_0000_0001_u64.cast_signed(), 1] {
