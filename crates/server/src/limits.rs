@@ -30,6 +30,9 @@ pub(crate) const REPORTED_SESSIONS_MAX: usize = 1000;
 /// How long a client may take for each started MiB of a large reply, or of a large request, if other
 /// connections wait for the room. Then it is cut off.
 pub(crate) const ROOM_PATIENCE: Duration = Duration::from_secs(10);
+/// How long the argument of a four-letter word may arrive later than the word. Apache ZooKeeper takes
+/// only what has arrived with it (NIOServerCnxn.checkFourLetterWord).
+pub(crate) const ARGUMENT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Addresses whose failed logins are counted at a time, of some hundred bytes each. Beyond that the minute that began
 /// first is forgotten.

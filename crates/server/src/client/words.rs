@@ -3,8 +3,9 @@
 use std::io;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use tokio::io::AsyncWriteExt;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use super::connection::Connection;
 use super::task::{Socket, Stream, fill};
@@ -23,13 +24,11 @@ pub(super) async fn answer<S: Stream>(
     clients.stats.packets_received(1);
     connection.stats.packets_received(1);
     let text = if clients.settings.words.allows(word) {
-        let argument_bytes = word.argument_bytes();
-        while socket.input.len() < argument_bytes && fill(socket).await? {}
-        let argument = socket
-            .input
-            .get(..argument_bytes)
-            .unwrap_or_default()
-            .to_vec();
+        let argument = timeout(limits::ARGUMENT_PATIENCE, argument(socket, word)).await;
+        let Ok(Some(argument)) = argument.unwrap_or(Ok(None)) else {
+            tracing::debug!(peer = %connection.peer, word = word.text(), "no argument of a four-letter word, closing connection");
+            return end(clients, connection, socket).await;
+        };
         tracing::info!(peer = %connection.peer, word = word.text(), "processing four-letter word");
         let turn = match word.may_be_long() {
             // The semaphore is never closed, so there is always a permit.
@@ -56,6 +55,17 @@ pub(super) async fn answer<S: Stream>(
     };
     socket.stream.write_all(text.as_bytes()).await?;
     end(clients, connection, socket).await
+}
+
+/// The bytes that belong to a word, usually none; `None` if the client has stopped sending.
+async fn argument<S: Stream>(socket: &mut Socket<S>, word: Word) -> io::Result<Option<Bytes>> {
+    let len = word.argument_bytes();
+    while socket.input.len() < len {
+        if !fill(socket).await? {
+            return Ok(None);
+        }
+    }
+    Ok(Some(socket.input.split_to(len).freeze()))
 }
 
 /// Writes an answer that has room of its own. Who takes too long ends if others wait for the room.

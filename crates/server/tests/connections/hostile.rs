@@ -1,5 +1,6 @@
 //! Bytes and habits that would hurt a careless server.
 
+use std::io::Read;
 use std::net::Shutdown;
 
 use crate::raw::{TestServer, create, op, path, put_buffer, set};
@@ -64,6 +65,28 @@ fn an_unfinished_handshake_is_given_up() {
     half.send(&[0, 0, 0, 45, 0, 0]);
     assert!(silent.is_closed_in_silence());
     assert!(half.is_closed_in_silence());
+}
+
+/// Source: NIOServerCnxn.checkFourLetterWord, which reads the mask without waiting, and
+/// NIOServerCnxnFactory, which expires a connection without a session.
+#[test]
+fn half_of_a_four_letter_word_is_given_up_without_an_answer() {
+    let server = TestServer::start("nio.sessionlessCnxnTimeout=300\n4lw.commands.whitelist=*\n");
+    let halves: [&[u8]; 4] = [b"stmk", b"stmk\0\0\0\0\0\0\x01", b"ruo", b"s"];
+    let mut clients = halves.map(|half| {
+        let mut client = server.connect();
+        client.send(half);
+        client
+    });
+    for client in &mut clients {
+        assert!(client.is_closed_in_silence());
+    }
+    let mut whole = server.connect();
+    whole.send(b"st");
+    whole.send(b"mk\0\0\0\0\0\0\x01\x32");
+    let mut answer = String::new();
+    whole.stream.read_to_string(&mut answer).unwrap();
+    assert_eq!(answer, "306");
 }
 
 #[test]
