@@ -56,10 +56,11 @@ impl ServerState {
         usize::try_from(bytes).unwrap_or(0)
     }
 
-    /// Notes that a connection's session has sent something. `false` if it is over.
+    /// Notes that a connection's session has sent something. `false` if the session is over or has moved
+    /// to another server.
     pub fn touch(&self, serving: &Serving, now_ms: i64) -> bool {
         let (session, timeout_ms) = (serving.session(), serving.timeout_ms());
-        self.sessions.lock().touch(session, timeout_ms, now_ms)
+        self.sessions.lock().touch_here(session, timeout_ms, now_ms)
     }
 
     /// Takes requests of a connection under one shared hold of the tree, unless the connection has ended:

@@ -98,6 +98,19 @@ impl Sessions {
         }
     }
 
+    /// A connection of this server that serves the session was heard from. `false` if the session is
+    /// known to be over or has moved to another server. The connection must end in both cases, since
+    /// its pings would keep a session alive whose client has left it.
+    ///
+    /// Source: PrepRequestProcessor, which checks the owner for each request, and FinalRequestProcessor,
+    /// which ends the connection after a SessionMovedException.
+    pub fn touch_here(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
+        match self {
+            Self::Deciding(tracker) => tracker.touch_by(id, Owner::THIS_SERVER, timeout_ms, now_ms),
+            Self::Reporting(_) => self.touch(id, timeout_ms, now_ms),
+        }
+    }
+
     /// The session comes back on another connection to this server. `false` if it is over, or
     /// another server would have to know.
     pub fn renew(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {

@@ -143,3 +143,19 @@ fn a_local_session_cannot_move_to_another_server() {
     let here = Owner::THIS_SERVER;
     assert_eq!(sessions.check(A, here), Ok(SessionKind::Local), "untouched");
 }
+
+#[test]
+fn a_connection_of_this_server_does_not_keep_a_moved_session_alive() {
+    let mut sessions = leader(false);
+    sessions.add(A, 4000, 0);
+    assert!(sessions.touch_here(A, 4000, 10), "nobody holds it yet");
+    assert!(sessions.renew(A, 4000, 10) && sessions.touch_here(A, 4000, 20));
+    assert!(sessions.move_to(touch_of(A, 4000), LEARNER, 30));
+    let before = sessions.by_deadline(false);
+    assert!(!sessions.touch_here(A, 4000, 9000));
+    assert_eq!(sessions.by_deadline(false), before, "untouched");
+    assert!(sessions.renew(A, 4000, 40) && sessions.touch_here(A, 4000, 50));
+    sessions.set_closing(A);
+    assert!(!sessions.touch_here(A, 4000, 60));
+    assert!(learner().touch_here(A, 4000, 10), "its leader decides");
+}

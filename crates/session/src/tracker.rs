@@ -135,7 +135,26 @@ impl SessionTracker {
     /// The session was heard from: it now lives for `timeout_ms` from `now_ms`, and up to a tick
     /// longer. `false` if it is unknown or closing: whatever it asked for must be dropped.
     pub fn touch(&mut self, id: SessionId, timeout_ms: i32, now_ms: i64) -> bool {
-        let Some(session) = self.sessions.get_mut(&id).filter(|s| !s.is_closing) else {
+        self.touch_if(id, timeout_ms, now_ms, |_| true)
+    }
+
+    /// Touches the session as [`touch`](Self::touch) does, unless somebody other than `owner` holds
+    /// its connection. Returns `false` in that case, too.
+    pub fn touch_by(&mut self, id: SessionId, owner: Owner, timeout_ms: i32, now_ms: i64) -> bool {
+        self.touch_if(id, timeout_ms, now_ms, |session| {
+            session.owner.is_none_or(|current| current == owner)
+        })
+    }
+
+    fn touch_if(
+        &mut self,
+        id: SessionId,
+        timeout_ms: i32,
+        now_ms: i64,
+        is_wanted: impl FnOnce(&Session) -> bool,
+    ) -> bool {
+        let live = self.sessions.get_mut(&id).filter(|s| !s.is_closing);
+        let Some(session) = live.filter(|session| is_wanted(session)) else {
             return false;
         };
         session.timeout_ms = timeout_ms;

@@ -259,7 +259,8 @@ impl Clients {
         }
     }
 
-    /// Notes that a connection's session has sent something. False if it is over.
+    /// Notes that a connection's session has sent something. False if the session is over or has moved
+    /// to another server.
     pub(crate) fn touch(&self, connection: &Connection) -> bool {
         self.state.touch(connection, clock::session_ms())
     }

@@ -130,7 +130,7 @@ async fn requests<S: Stream>(
             }
             take_permits(clients, connection, socket, &mut batch).await?;
             if !clients.touch(connection) {
-                // The session is over: its requests are dropped without an answer.
+                // The session is over or has moved: its requests are dropped without an answer.
                 give_back(clients, &mut batch);
                 connection.close();
                 return Ok(());

@@ -4,6 +4,7 @@
 //! scenario itself is right.
 
 mod local;
+mod moved;
 mod pipelined;
 mod read_only;
 
