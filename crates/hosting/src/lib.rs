@@ -7,7 +7,7 @@
 //! [`carry_out`] what is done to the files, [`SnapshotWork`] the snapshots that are written meanwhile,
 //! [`read_log`] what a learner is brought up to date with, [`PacketQueue`] what waits for another
 //! member, [`LinkWriter`] in which order it leaves, [`LinkReader`] what comes from one, [`Recorder`] what the
-//! change history is fed with. Nothing here waits for anything but short locks, and time is an argument.
+//! change history is fed with, [`Schedule`] which thread does which work and when. Nothing here waits for anything but short locks, and time is an argument.
 
 mod clients;
 mod disk;
@@ -16,6 +16,7 @@ mod kept_tree;
 mod learners;
 mod packets;
 mod recorder;
+mod schedule;
 mod snapshot;
 mod snapshot_work;
 mod start;
@@ -33,6 +34,10 @@ pub use packets::{
     PacketQueue, Piece, QueueBounds, ReceivedTree, TooSlow,
 };
 pub use recorder::{FillError, Recorder};
+pub use schedule::{
+    CLIENT_BYTES_WRITTEN_BY_CORE_MAX, FlushAt, Runner, Schedule, ScheduleSettings, Syncer,
+    WaitingGroup, WaitingWork, Writer,
+};
 pub use snapshot::{StateSnapshot, Written};
 pub use snapshot_work::{DueSnapshots, SnapshotWork, Wanted};
 pub use start::{Recover, StartFiles, StartSettings, Started};

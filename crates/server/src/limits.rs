@@ -116,18 +116,11 @@ pub(crate) const READ_CHUNK_BYTES: usize = 16 << 10;
 /// many permits one connection takes at a time.
 pub(crate) const BATCH_REQUESTS_MAX: usize = 64;
 
-/// Groups of one transaction each, one behind the other, from which on their writer counts as a lone one:
-/// sixteen at a time hardly ever leave so many.
-pub(crate) const LONE_AFTER_GROUPS: u32 = 8;
-
 /// Turns that a thread with a message gives the core before it leaves the rest to the core's own thread.
 pub(crate) const INLINE_TURNS_MAX: usize = 4;
 
 /// How often the core's own thread lets others run, to see whether they bring something, before it sleeps.
 pub(crate) const YIELDS_BEFORE_PARK: usize = 8;
-
-/// Flushes of packets and of the log that the core leaves out in one turn because more follows.
-pub(crate) const FLUSHES_PUT_OFF_MAX: usize = 16;
 
 /// Requests the core prepares before it hands them to the log.
 pub(crate) const PREPARE_GROUP_MAX: usize = 1000;
@@ -148,33 +141,6 @@ pub(crate) const LOG_GROUP_TXNS_KEPT_MAX: usize = 1024;
 /// Bytes from which on a transaction that waits for the log is shared with whoever else has it, and not
 /// copied.
 pub(crate) const LOG_PAYLOAD_BYTES_SHARED: usize = 16 << 10;
-
-/// Transactions that the core syncs itself when nothing else is under way. A larger group comes
-/// from pipelining clients: there the core has the next one to prepare meanwhile.
-pub(crate) const LOG_GROUP_SYNCED_BY_CORE_MAX: usize = 4;
-/// Bytes of them: the core has other things to do than to copy long ones.
-pub(crate) const LOG_GROUP_BYTES_SYNCED_BY_CORE_MAX: usize = 64 << 10;
-
-/// Transactions up to which the log thread, once it has synced them, gives the core the turn that this leads to:
-/// to wake the core's thread takes as long. Behind groups of any size 90:10 at 16 x 16 had 0.92 of the operations.
-pub(crate) const LOG_GROUP_INLINE_MAX: usize = 16;
-
-/// Processors with which the core writes to clients although others wait for it.
-pub(crate) const PROCESSORS_FEW: usize = 2;
-/// Clients that the core writes to itself in one turn. More are for their tasks, which share the processors.
-pub(crate) const CLIENTS_WRITTEN_BY_CORE_MAX: usize = 16;
-/// Bytes for one of them: the core has other things to do than to copy long ones.
-pub(crate) const CLIENT_BYTES_WRITTEN_BY_CORE_MAX: usize = 64 << 10;
-
-/// After a sync by the core that took longer the log thread has the next groups.
-pub(crate) const SYNC_BY_CORE_SLOW: Duration = Duration::from_millis(5);
-pub(crate) const GROUPS_LEFT_TO_LOG_THREAD: u32 = 1000;
-
-/// How long an observer's transactions may wait for others to be synced with, ms.
-pub(crate) const OBSERVER_GROUP_MS: i64 = 50;
-
-/// Bytes of transactions for which an observer's log does not wait any longer.
-pub(crate) const OBSERVER_GROUP_BYTES: usize = 1 << 20;
 
 /// Bytes of tree that a snapshot encodes under one shared hold: some 50 us of work, since its thread
 /// may lose the processor while it holds the tree.
@@ -201,10 +167,6 @@ pub(crate) const PEER_READ_BYTES: usize = 64 << 10;
 
 /// Bytes of the longest field of a learner's first packet: it says who it is, in 20 bytes.
 pub(crate) const INTRODUCTION_BYTES_MAX: usize = 4 << 10;
-
-/// Connections to members that the core writes to itself in one turn. Where there are more, each write
-/// would hold up the others.
-pub(crate) const LINKS_WRITTEN_BY_CORE_MAX: usize = 8;
 
 /// Bytes of packets put together for one write to another member.
 pub(crate) const PEER_WRITE_BYTES: usize = 256 << 10;

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use executor::{Channel, Executor, Machine, Queue as _};
-use hosting::carry_out_effect;
+use hosting::{Runner, WaitingWork, carry_out_effect};
 use replica::{ClientRequest, Effect, ElectorateError, Input, Now, Replica, Start, Turn};
 
 use super::host::ServerHost;
@@ -52,7 +52,7 @@ impl Machine for CoreThread {
         if deadline_ms.is_some_and(|at_ms| at_ms <= now_ms) {
             self.with_replica(|replica, turn| replica.handle_deadline(turn));
         }
-        self.host.disk.offer(now_ms);
+        self.host.offer(now_ms);
     }
 
     /// Told to end, and everything proposed is applied; or the disk has failed.
@@ -61,17 +61,12 @@ impl Machine for CoreThread {
     }
 
     fn deadline_ms(&self) -> Option<i64> {
-        let deadlines = [
-            self.replica.deadline_ms(),
-            self.host.disk.gathers_until_ms(),
-        ];
+        let deadlines = [self.replica.deadline_ms(), self.host.gathers_until_ms()];
         deadlines.into_iter().flatten().min()
     }
 
-    /// A lone writer waits for each of its writes. Where there are many, the core has a thread to itself: those
-    /// of connections have enough to do.
     fn allows_inline(&self) -> bool {
-        self.host.disk.is_lone()
+        self.host.schedule.runner_of_message() == Runner::VisitingThread
     }
 }
 
@@ -127,7 +122,7 @@ impl CoreThread {
                 self.handle(input);
             }
         }
-        if self.host.flushes.end() {
+        if self.host.schedule.end_turn() {
             carry_out_effect(&mut self.host, Effect::Flush);
             self.sync_due();
         }
@@ -135,12 +130,10 @@ impl CoreThread {
 
     /// Behind what is handled next.
     fn note_what_follows(&mut self) {
-        let more_follows = !self.events.is_empty();
-        // A lone writer waits for the first packet that can go. Where there are no members the log alone would wait.
-        let may_put_off = more_follows && self.host.has_members() && !self.host.disk.is_lone();
-        self.host.flushes.begin(may_put_off);
-        let is_idle = !more_follows && self.inbox.is_empty();
-        self.host.set_nothing_else_waits(is_idle);
+        self.host.schedule.begin_input(WaitingWork {
+            is_in_turn: !self.events.is_empty(),
+            is_in_inbox: !self.inbox.is_empty(),
+        });
     }
 
     fn gather(
@@ -191,7 +184,7 @@ impl CoreThread {
     }
 
     fn sync_due(&mut self) {
-        while let Some(input) = self.host.disk.sync_due() {
+        while let Some(input) = self.host.sync_due() {
             self.step(|replica, turn| replica.handle(input, turn));
         }
     }
@@ -199,21 +192,19 @@ impl CoreThread {
     fn step(&mut self, step: impl FnOnce(&mut Replica<ServerHost>, &mut Turn<'_, ServerHost>)) {
         let now = now();
         self.host.begin_turn(now);
-        // A write to each follower would hold up a lone writer's reply.
-        let replies_first =
-            self.host.disk.is_lone() && self.replica.is_ordering() && self.replica.answers_next();
-        self.host.flushes.begin_step(replies_first);
+        let answers_own = self.replica.is_ordering() && self.replica.answers_next();
+        self.host.schedule.begin_step(answers_own);
         let mut turn = Turn {
             now,
             state: &*self.clients.state,
             host: &mut self.host,
         };
         step(&mut self.replica, &mut turn);
-        if self.host.flushes.end_step() {
+        if self.host.schedule.end_step() {
             carry_out_effect(&mut self.host, Effect::Flush);
         }
         self.host.end_turn();
-        self.host.disk.set_may_gather(self.replica.may_sync_late());
+        self.host.schedule.note_role(self.replica.may_sync_late());
         self.host.release_elections();
         if !self.replica.has_waiting_packets() {
             self.host.release_read_ahead();

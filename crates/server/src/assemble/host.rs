@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use hashbrown::HashMap;
-use hosting::{CarryingOut, ServerState, carry_out_effect};
+use hosting::{CarryingOut, FlushAt, Schedule, ServerState, carry_out_effect};
 use proto::{SessionId, Zxid};
 use replica::{
     Applied, ClientRequest, DiskOrder, Effect, Host, Input, LargeBytes, Note, Now, Renewal,
@@ -14,7 +14,6 @@ use tokio::sync::oneshot;
 use tree::Tree;
 use zab::Record;
 
-use super::flushes::Flushes;
 use super::inbox::ToCore;
 use super::measure::Measures;
 use crate::audit::{AuditLog, Trail};
@@ -37,14 +36,13 @@ const EXIT_OTHER_DATA: u8 = 20;
 /// The host of a replica.
 pub(crate) struct ServerHost {
     clients: Arc<Clients>,
-    pub(super) disk: Disk,
+    disk: Disk,
+    pub(super) schedule: Schedule,
     /// `None` if there is no ensemble.
     ports: Option<MemberPorts>,
     /// Connections that wait for something, by number.
     connections: HashMap<Ticket, Arc<Connection>>,
     delivery: Delivery,
-    nothing_else_waits: bool,
-    pub(super) flushes: Flushes,
     /// `None` without a change history.
     history: Option<Feed>,
     /// `None` without an audit log.
@@ -58,7 +56,7 @@ pub(crate) struct ServerHost {
 impl ServerHost {
     pub(crate) fn new(
         clients: Arc<Clients>,
-        disk: Disk,
+        (disk, schedule): (Disk, Schedule),
         ports: Option<MemberPorts>,
         audit: Option<Arc<AuditLog>>,
         history: Option<Feed>,
@@ -70,25 +68,28 @@ impl ServerHost {
             measures: Measures::new(clients.metrics.clone(), clients.role.clone()),
             clients,
             disk,
+            schedule,
             ports,
             connections: HashMap::new(),
             delivery: Delivery::default(),
-            nothing_else_waits: false,
-            flushes: Flushes::default(),
             failure,
             restored: None,
         }
     }
 
-    /// Whether the core has nothing else to do: then it has time for a sync of its own, and to write to clients.
-    pub(super) fn set_nothing_else_waits(&mut self, is_idle: bool) {
-        self.nothing_else_waits = is_idle;
-        self.disk.set_nothing_else_waits(is_idle);
+    /// Syncs the group that is due on this thread, and returns the input for the replica.
+    pub(super) fn sync_due(&mut self) -> Option<Input> {
+        self.disk.sync_due(&mut self.schedule)
     }
 
-    /// Whether there is an ensemble.
-    pub(super) fn has_members(&self) -> bool {
-        self.ports.is_some()
+    /// Hands the log thread what it can take.
+    pub(super) fn offer(&mut self, now_ms: i64) {
+        self.disk.offer(&mut self.schedule, now_ms);
+    }
+
+    /// Time until which the last group waits for more, ms.
+    pub(super) fn gathers_until_ms(&self) -> Option<i64> {
+        self.disk.gathers_until_ms(&self.schedule)
     }
 
     /// The replica is about to be lent this host for a turn.
@@ -166,6 +167,7 @@ impl ServerHost {
             }
             ToCore::Synced(synced) => {
                 self.disk.note_synced(&synced);
+                self.schedule.note_sync(synced.took);
                 Some(Input::Synced(synced.upto))
             }
             ToCore::Input(input) => {
@@ -196,7 +198,7 @@ impl CarryingOut for ServerHost {
     }
 
     fn flush_log(&mut self) {
-        self.disk.flush();
+        self.disk.flush(&mut self.schedule);
     }
 
     fn order(&mut self, order: DiskOrder) {
@@ -240,7 +242,7 @@ impl Host for ServerHost {
 
     fn effect(&mut self, effect: Effect) {
         let is_flush = matches!(effect, Effect::Flush);
-        if !is_flush || !self.flushes.put_off() {
+        if !is_flush || self.schedule.flush() == FlushAt::Now {
             carry_out_effect(self, effect);
         }
     }
@@ -302,7 +304,7 @@ impl Host for ServerHost {
             history.released();
         }
         self.delivery.settle(&self.clients);
-        self.delivery.wake(&self.clients, self.nothing_else_waits);
+        self.delivery.wake(&self.clients, &self.schedule);
     }
 
     fn note(&mut self, note: Note<'_>) {

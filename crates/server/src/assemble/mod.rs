@@ -17,7 +17,6 @@ mod admin;
 pub mod ahead;
 mod core;
 mod exporter;
-mod flushes;
 mod host;
 mod http;
 mod inbox;

@@ -8,7 +8,10 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use config::{AuditSettings, ClientAddress, Config};
 use executor::Executor;
-use hosting::{ServerState, SnapshotWork, StartFiles, StartSettings, Started as StartedFiles};
+use hosting::{
+    Runner, Schedule, ScheduleSettings, ServerState, SnapshotWork, StartFiles, StartSettings,
+    Started as StartedFiles,
+};
 use monitoring::admin::LastSnapshot;
 use parking_lot::Mutex;
 use recovery::{History, HistorySettings, LogEnd};
@@ -170,12 +173,13 @@ async fn start_audited(
     let log_end = log.file.lock().history.end().clone();
     // A server that stands alone serves when this returns; a member looks for a leader.
     let (feed, recorder) = common.recorder(log_end.clone())?.unzip();
+    let schedule = Schedule::new(schedule_settings(&common.config));
     let core = CoreThread::begin(CoreStart {
         clients: common.clients.clone(),
         inbox: common.core.inbox().clone(),
         host: ServerHost::new(
             common.clients.clone(),
-            on_disk,
+            (on_disk, schedule),
             ports,
             audit,
             feed,
@@ -335,13 +339,7 @@ impl Common {
         let (give_back, spent) = crossbeam_channel::bounded(limits::LOG_GROUPS_KEPT);
         let commit = GroupCommit::new(&config.storage);
         let orders_under_way = Arc::new(AtomicUsize::new(0));
-        let on_disk = Disk::new(
-            (sender, spent),
-            file.clone(),
-            orders_under_way.clone(),
-            end,
-            (commit.flush_delay.is_zero(), config.ensemble.is_none()),
-        );
+        let on_disk = Disk::new((sender, spent), file.clone(), orders_under_way.clone(), end);
         let thread = LogThread {
             orders,
             spent: give_back,
@@ -455,12 +453,22 @@ fn loaded_snapshot(file: &SnapshotFile) -> Option<LastSnapshot> {
 }
 
 fn executor_settings() -> executor::Settings {
-    let workers = tokio::runtime::Handle::current().metrics().num_workers();
     executor::Settings {
-        allows_inline: workers.min(processors()) > 1,
+        // The schedule decides.
+        allows_inline: true,
         inline_turns_max: limits::INLINE_TURNS_MAX,
         yields_before_park: limits::YIELDS_BEFORE_PARK,
         now_ms: clock::session_ms,
+    }
+}
+
+/// Facts of this machine and its configuration.
+fn schedule_settings(config: &Config) -> ScheduleSettings {
+    ScheduleSettings {
+        processors: processors(),
+        visitors: tokio::runtime::Handle::current().metrics().num_workers(),
+        has_members: config.ensemble.is_some(),
+        syncs_at_once: config.storage.flush_delay_ms == 0,
     }
 }
 
@@ -476,11 +484,11 @@ fn input_sink(core: &CoreHandle) -> InputSink {
 fn synced_sink(core: &CoreHandle) -> SyncedSink {
     let core = core.clone();
     Arc::new(move |synced: Synced| {
-        let is_small = synced.txns <= limits::LOG_GROUP_INLINE_MAX;
+        let runner = Schedule::runner_after_sync(synced.txns);
         core.put(ToCore::Synced(synced));
-        match is_small {
-            true => core.run_inline_always(),
-            false => core.wake(),
+        match runner {
+            Runner::LogThread => core.run_inline_always(),
+            Runner::OwnThread | Runner::VisitingThread => core.wake(),
         }
     })
 }

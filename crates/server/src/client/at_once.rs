@@ -5,11 +5,11 @@
 //! lone reply gets it one wake-up earlier. The lock of the connection is not held meanwhile, so the task
 //! may come to write, too: it waits then until the core has written.
 
+use hosting::CLIENT_BYTES_WRITTEN_BY_CORE_MAX;
 use transport::TcpWriter;
 
 use super::connection::{Connection, ConnectionState, Writing};
 use super::outgoing::Outgoing;
-use crate::limits;
 
 /// The core's way to a client's socket.
 #[derive(Debug, Default)]
@@ -84,7 +84,7 @@ impl ConnectionState {
             && self.writing.bytes == 0
             && self.long_events.is_empty()
             && self.roomy_bytes == 0
-            && (1..=limits::CLIENT_BYTES_WRITTEN_BY_CORE_MAX).contains(&outbox_bytes);
+            && (1..=CLIENT_BYTES_WRITTEN_BY_CORE_MAX).contains(&outbox_bytes);
         if !may {
             return None;
         }
@@ -214,14 +214,11 @@ mod tests {
         assert!(!connection.lock().holds_up_writes_before_wait());
         assert!(!connection.try_write(), "it waits for answers");
         assert!(!connection.lock().is_full_before_wait());
-        push(
-            &connection,
-            &vec![0; limits::CLIENT_BYTES_WRITTEN_BY_CORE_MAX],
-        );
+        push(&connection, &vec![0; CLIENT_BYTES_WRITTEN_BY_CORE_MAX]);
         assert!(!connection.try_write(), "long");
         assert_eq!(
             connection.lock().take_to_write().unwrap().frames.len(),
-            5 + limits::CLIENT_BYTES_WRITTEN_BY_CORE_MAX
+            5 + CLIENT_BYTES_WRITTEN_BY_CORE_MAX
         );
         assert!(connection.lock().take_to_write().unwrap().is_empty());
         push(&connection, b"reply");

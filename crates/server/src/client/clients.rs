@@ -64,9 +64,6 @@ pub(crate) struct Clients {
     pub(crate) slow_reads: Semaphore,
     /// Turns of four-letter words whose answers may be long.
     pub(crate) long_words: Semaphore,
-    /// Whether the core and the tasks of connections have no processors of their own: whatever one of them
-    /// leaves to another waits for the same processor.
-    pub(crate) are_processors_few: bool,
     /// What connections hold besides.
     pub(crate) held: Arc<HeldBytes>,
     /// Connections whose tasks have reads to answer that stand in front of all writes.
@@ -148,7 +145,6 @@ impl Clients {
             large_replies: SharedRoom::new(limits::LARGE_REPLIES_BYTES),
             long_words: Semaphore::new(limits::LONG_WORDS_AT_A_TIME),
             slow_reads: Semaphore::new((processors() / 2).max(1)),
-            are_processors_few: processors() <= limits::PROCESSORS_FEW,
             held: Arc::default(),
             left_over: AtomicUsize::new(0),
             stats: Arc::new(ServerStats::new(metrics.clone(), clock::monotonic_ms())),

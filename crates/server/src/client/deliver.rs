@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use hosting::{Answered, Connected, Delivering, ToAnswer, answer_sync, deliver};
+use hosting::{Answered, Connected, Delivering, Schedule, ToAnswer, Writer, answer_sync, deliver};
 use monitoring::traces::{TracedRequest, WriteTrace};
 use proto::txn::TxnHeader;
 use replica::connection::WriteAnswer;
@@ -15,8 +15,8 @@ use crate::client::answer::{Served, pace_before_write, pace_of_core};
 use crate::client::clients::Clients;
 use crate::client::connection::Connection;
 use crate::client::registry::Registry;
+use crate::clock;
 use crate::metrics::{GroupApplied, Replies};
-use crate::{clock, limits};
 
 /// Hands out what follows from transactions, and remembers whom to wake once the tree is free again.
 #[derive(Default)]
@@ -108,11 +108,9 @@ impl Delivery {
         }
     }
 
-    /// Sends what connections got, or wakes their tasks to send it. `has_time` says that nothing else waits for
-    /// the core. Called without the tree's lock.
-    pub(crate) fn wake(&mut self, clients: &Clients, has_time: bool) {
-        let are_few = self.woken.len() <= limits::CLIENTS_WRITTEN_BY_CORE_MAX;
-        let writes = are_few && (has_time || clients.are_processors_few);
+    /// Sends what connections got, or wakes their tasks to send it. Called without the tree's lock.
+    pub(crate) fn wake(&mut self, clients: &Clients, schedule: &Schedule) {
+        let writes = schedule.writer_to_clients(self.woken.len()) == Writer::Core;
         for connection in self.woken.drain(..) {
             if !writes || !connection.try_write() {
                 connection.wake();

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use hosting::{ServerState, read_log};
+use hosting::{Schedule, ServerState, Writer, read_log};
 use jute::Limits;
 use monitoring::admin::ObserverInfo;
 use parking_lot::Mutex;
@@ -191,8 +191,10 @@ impl LearnerPort {
             return;
         };
         if matches!(packet, LeaderPacket::NewLeader { .. }) {
-            // Nothing is read for it any more: the file is closed.
-            to.cursor.lock().take();
+            // No more of the log is read for it, so its file can be closed. The lock is held while the log is read.
+            if let Some(mut cursor) = to.cursor.try_lock() {
+                cursor.take();
+            }
         }
         batch.add(&QuorumPacket::from(packet));
         if batch.is_full() {
@@ -205,11 +207,11 @@ impl LearnerPort {
     pub(crate) fn flush(&self) {
         let asked_last = LinkId(self.0.asked_last.load(Ordering::Relaxed));
         let mut links = self.0.staged.lock().take(asked_last);
-        let are_few = links.len() <= limits::LINKS_WRITTEN_BY_CORE_MAX;
+        let writer = Schedule::writer_to_members(links.len());
         for (to, batch) in &mut links {
-            match are_few {
-                true => self.0.write(to, batch),
-                false => self.0.queue(to, batch),
+            match writer {
+                Writer::Core => self.0.write(to, batch),
+                Writer::Task => self.0.queue(to, batch),
             }
         }
         self.0.staged.lock().give_back(links);

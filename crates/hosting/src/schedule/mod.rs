@@ -1,0 +1,292 @@
+//! The threads that do the work of a server, and the times at which they do it.
+//!
+//! | question | asked with | answer |
+//! |---|---|---|
+//! | Which thread runs the core? | [`Schedule::runner_of_message`], [`Schedule::runner_after_sync`] | [`Runner`] |
+//! | Which thread syncs the log? | [`Schedule::syncer`] | [`Syncer`] |
+//! | Which thread writes to a socket? | [`Schedule::writer_to_clients`], [`Schedule::writer_to_members`] | [`Writer`] |
+//! | When is a flush carried out? | [`Schedule::flush`] | [`FlushAt`] |
+//!
+//! The schedule is pure: threads, locks and clocks are the host's. A host reports facts to it, asks it, and carries out the answers. The
+//! shipped server and the simulator ask the same schedule, so that the simulated order of effects is the shipped one.
+
+mod limits;
+
+use std::time::Duration;
+
+pub use limits::CLIENT_BYTES_WRITTEN_BY_CORE_MAX;
+
+/// Facts that do not change while a server runs.
+#[derive(Debug, Clone, Copy)]
+pub struct ScheduleSettings {
+    /// Number of processors that the process may use.
+    pub processors: usize,
+    /// Number of threads that bring messages to the core.
+    pub visitors: usize,
+    /// Whether the server is a member of an ensemble.
+    pub has_members: bool,
+    /// Whether a group is synced as soon as possible: `flushDelay` is 0.
+    pub syncs_at_once: bool,
+}
+
+/// The thread that runs the core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runner {
+    /// The core's own thread.
+    OwnThread,
+    /// The thread that brings the message.
+    VisitingThread,
+    /// The log thread, which has just synced a group.
+    LogThread,
+}
+
+/// The thread that writes and syncs a group of the log.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Syncer {
+    /// The log thread.
+    LogThread,
+    /// The thread that runs the core, after the step.
+    CoreThread,
+    /// No thread: the group waits.
+    NotYet,
+}
+
+/// The thread that writes to sockets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writer {
+    /// The task of the connection, which must be woken.
+    Task,
+    /// The thread that runs the core, if no other thread is writing to that socket.
+    Core,
+}
+
+/// The time at which a flush is carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FlushAt {
+    /// At once.
+    Now,
+    /// After the step, when the replies of clients have left.
+    StepEnd,
+    /// After the last input of the turn.
+    TurnEnd,
+}
+
+/// Work that waits for the core.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WaitingWork {
+    /// Whether another input follows in the same turn.
+    pub is_in_turn: bool,
+    /// Whether messages wait in the inbox.
+    pub is_in_inbox: bool,
+}
+
+/// The records that wait for the log.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct WaitingGroup {
+    /// Number of transactions.
+    pub txns: usize,
+    /// Their encoded length.
+    pub bytes: usize,
+    /// Time since which the first record waits, ms.
+    pub since_ms: i64,
+    /// Whether orders for the disk precede the group in the queue.
+    pub follows_orders: bool,
+    /// Whether the log thread has finished all earlier groups and orders.
+    pub is_log_idle: bool,
+    /// Whether the queue of the log thread is full.
+    pub is_log_full: bool,
+}
+
+/// The schedule of one server.
+#[derive(Debug)]
+pub struct Schedule {
+    settings: ScheduleSettings,
+    /// Number of the latest groups that had one transaction each.
+    singles: u32,
+    /// Number of the next groups that the log thread must sync because a sync was slow.
+    left_to_log_thread: u32,
+    /// Whether no thread or member waits for the log.
+    may_sync_late: bool,
+    waiting: WaitingWork,
+    /// Number of flushes of this turn that wait for its end.
+    deferred_in_turn: usize,
+    /// Whether the replies of this step precede its packets.
+    replies_first: bool,
+    is_flush_owed_by_step: bool,
+}
+
+impl Schedule {
+    /// The schedule of a server that starts.
+    pub fn new(settings: ScheduleSettings) -> Self {
+        Self {
+            settings,
+            singles: 0,
+            left_to_log_thread: 0,
+            may_sync_late: false,
+            waiting: WaitingWork::default(),
+            deferred_in_turn: 0,
+            replies_first: false,
+            is_flush_owed_by_step: false,
+        }
+    }
+
+    /// Notes that this thread syncs a group of so many transactions.
+    pub fn note_group(&mut self, txns: usize, syncer: Syncer) {
+        self.singles = match txns {
+            1 => self.singles.saturating_add(1),
+            _ => 0,
+        };
+        if syncer == Syncer::LogThread {
+            self.left_to_log_thread = self.left_to_log_thread.saturating_sub(1);
+        }
+    }
+
+    /// Notes the duration of a sync, on either thread. A disk that is always slow is therefore never synced by the core.
+    pub fn note_sync(&mut self, took: Duration) {
+        if took > limits::SYNC_BY_CORE_SLOW {
+            self.left_to_log_thread = limits::GROUPS_LEFT_TO_LOG_THREAD;
+        }
+    }
+
+    /// Notes whether no thread or member waits for the log, as at an observer that is up to date.
+    pub fn note_role(&mut self, may_sync_late: bool) {
+        self.may_sync_late = may_sync_late;
+    }
+
+    /// Whether transactions of an ensemble have come one by one lately, as the transactions of a lone writer do.
+    pub fn is_writer_alone(&self) -> bool {
+        self.settings.has_members && self.singles >= limits::LONE_AFTER_GROUPS
+    }
+
+    /// The thread that runs the core for a message. A lone writer waits for each wake-up. Many writers share the core's
+    /// own thread, since the threads of their connections have enough to do.
+    pub fn runner_of_message(&self) -> Runner {
+        let ScheduleSettings {
+            processors,
+            visitors,
+            ..
+        } = self.settings;
+        // While a visitor runs the core, others must be able to run.
+        match self.is_writer_alone() && visitors.min(processors) > 1 {
+            true => Runner::VisitingThread,
+            false => Runner::OwnThread,
+        }
+    }
+
+    /// The thread that runs the core after a sync of so many transactions. The log thread waits for the next group,
+    /// which the core makes. After a large group it has others to write meanwhile.
+    pub fn runner_after_sync(txns: usize) -> Runner {
+        match txns <= limits::LOG_GROUP_INLINE_MAX {
+            true => Runner::LogThread,
+            false => Runner::OwnThread,
+        }
+    }
+
+    /// The thread that syncs the waiting group at this time.
+    pub fn syncer(&self, group: &WaitingGroup, now_ms: i64) -> Syncer {
+        if group.txns == 0 || group.follows_orders {
+            Syncer::NotYet
+        } else if self.may_core_sync(group) {
+            Syncer::CoreThread
+        } else if group.is_log_full || self.gathers_until_ms(group).is_some_and(|at| now_ms < at) {
+            Syncer::NotYet
+        } else {
+            Syncer::LogThread
+        }
+    }
+
+    /// Whether a hand-over to the log thread would cost a lone writer two wake-ups and gain nothing.
+    ///
+    /// Only on a standalone server. The core of a member must answer the other members however long its disk takes. A
+    /// task that visits the core must not wait for the disk at all, because tokio's driver may be waiting for that task.
+    fn may_core_sync(&self, group: &WaitingGroup) -> bool {
+        !self.settings.has_members
+            && self.settings.syncs_at_once
+            && !self.may_sync_late
+            && self.left_to_log_thread == 0
+            && self.has_time()
+            && group.txns <= limits::LOG_GROUP_SYNCED_BY_CORE_MAX
+            && group.bytes <= limits::LOG_GROUP_BYTES_SYNCED_BY_CORE_MAX
+            && group.is_log_idle
+    }
+
+    /// Time until which the group waits for more records, ms. While the log is full there is no such
+    /// time, because it could pass without any effect.
+    pub fn gathers_until_ms(&self, group: &WaitingGroup) -> Option<i64> {
+        let gathers = self.may_sync_late
+            && group.txns > 0
+            && group.bytes < limits::OBSERVER_GROUP_BYTES
+            && !group.follows_orders
+            && !group.is_log_full;
+        gathers.then(|| group.since_ms + limits::OBSERVER_GROUP_MS)
+    }
+
+    /// The thread that writes to so many clients that a turn has answered.
+    pub fn writer_to_clients(&self, clients: usize) -> Writer {
+        // With few processors the tasks would wait for the processor of the core.
+        let has_time = self.has_time() || self.settings.processors <= limits::PROCESSORS_FEW;
+        match has_time && clients <= limits::CLIENTS_WRITTEN_BY_CORE_MAX {
+            true => Writer::Core,
+            false => Writer::Task,
+        }
+    }
+
+    /// The thread that writes to so many members. With many, each write would delay the others.
+    pub fn writer_to_members(members: usize) -> Writer {
+        match members <= limits::LINKS_WRITTEN_BY_CORE_MAX {
+            true => Writer::Core,
+            false => Writer::Task,
+        }
+    }
+
+    /// Whether nothing waits for the core.
+    fn has_time(&self) -> bool {
+        !self.waiting.is_in_turn && !self.waiting.is_in_inbox
+    }
+
+    /// Begins the next input of a turn; this work follows it.
+    pub fn begin_input(&mut self, waiting: WaitingWork) {
+        self.waiting = waiting;
+    }
+
+    /// Begins a step of the replica. `answers_own`: the next commit of a leader answers a client of its own. The
+    /// reply precedes the packets to members, each of which takes as long as the reply.
+    pub fn begin_step(&mut self, answers_own: bool) {
+        self.replies_first = answers_own && self.is_writer_alone();
+    }
+
+    /// The time of a flush that the replica wants now. One flush is enough for the inputs of a turn: members get one
+    /// write for them, and the log gets one group. There is a limit, because others wait for the packets. A standalone
+    /// server defers nothing, since its disk would be idle meanwhile. A member with a lone writer defers nothing either,
+    /// since that writer waits for the first packet.
+    pub fn flush(&mut self) -> FlushAt {
+        if self.replies_first {
+            self.is_flush_owed_by_step = true;
+            return FlushAt::StepEnd;
+        }
+        let may_wait = self.settings.has_members && !self.is_writer_alone();
+        let is_deferred = self.waiting.is_in_turn
+            && may_wait
+            && self.deferred_in_turn < limits::FLUSHES_DEFERRED_MAX;
+        self.deferred_in_turn += usize::from(is_deferred);
+        match is_deferred {
+            true => FlushAt::TurnEnd,
+            false => FlushAt::Now,
+        }
+    }
+
+    /// Ends a step. Returns whether a flush must be carried out now.
+    pub fn end_step(&mut self) -> bool {
+        self.replies_first = false;
+        std::mem::take(&mut self.is_flush_owed_by_step)
+    }
+
+    /// Ends a turn. Returns whether a flush must be carried out now; it does nothing if there was one since.
+    pub fn end_turn(&mut self) -> bool {
+        self.waiting.is_in_turn = false;
+        std::mem::take(&mut self.deferred_in_turn) > 0
+    }
+}
+
+#[cfg(test)]
+mod tests;
