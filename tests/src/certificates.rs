@@ -38,6 +38,19 @@ pub enum Flaw {
     ForClientsOnly,
 }
 
+/// What a certificate without a flaw is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// The loopback address is its common name. It has no alternative names.
+    CommonName,
+    /// The same, of X.509 version 1.
+    Version1,
+    /// An application that only connects, and runs elsewhere.
+    Application,
+    /// A server at 192.0.2.1.
+    Elsewhere,
+}
+
 /// An authority, and a directory with what it signed. `authority.pem` is its own certificate.
 pub struct Certificates {
     dir: TempDir,
@@ -111,6 +124,32 @@ impl Certificates {
         self.sign_params(name, &params)
     }
 
+    /// Makes `<file>.pem` with a key and a certificate of this kind.
+    pub fn sign_for(&self, file: &str, kind: Kind) -> PathBuf {
+        let own_name = match kind {
+            Kind::CommonName | Kind::Version1 => "127.0.0.1",
+            Kind::Application | Kind::Elsewhere => file,
+        };
+        let mut params = params(own_name);
+        params.subject_alt_names.clear();
+        params.serial_number = Some(serial_number(file));
+        match kind {
+            Kind::CommonName => {}
+            Kind::Version1 => {
+                let signed = self.authority.sign_version1(&params);
+                return self.write_pem(file, &signed.key.serialize_pem(), &signed.pem());
+            }
+            Kind::Application => {
+                params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth];
+            }
+            Kind::Elsewhere => {
+                let other = IpAddr::V4(Ipv4Addr::new(192, 0, 2, 1));
+                params.subject_alt_names = vec![SanType::IpAddress(other)];
+            }
+        }
+        self.write(file, &self.authority.sign(&params))
+    }
+
     fn sign_params(&self, file: &str, params: &CertificateParams) -> PathBuf {
         let mut params = params.clone();
         params.serial_number = Some(serial_number(file));
@@ -119,13 +158,16 @@ impl Certificates {
 
     /// A new file takes the place of the old one at once, whoever reads it meanwhile.
     fn write(&self, file: &str, signed: &Signed) -> PathBuf {
+        self.write_pem(file, &signed.key.serialize_pem(), &signed.pem())
+    }
+
+    fn write_pem(&self, file: &str, private: &str, content: &str) -> PathBuf {
         let path = self.path(&format!("{file}.pem"));
         let beside = self.path(&format!("{file}.pem.new"));
-        let private = signed.key.serialize_pem();
         // The first line of the base64 begins alike in all keys.
         let line = private.lines().nth(2).expect("lines");
         learn("a private key", line.as_bytes());
-        fs::write(&beside, signed.pem()).expect("write a key");
+        fs::write(&beside, content).expect("write a key");
         fs::rename(&beside, &path).expect("rename a key");
         path
     }
@@ -236,6 +278,15 @@ impl Certificates {
 
     /// The same, of files with this extension.
     pub fn connector_with(&self, name: Option<&str>, extension: &str) -> Connector {
+        self.connector_to(name, extension, true)
+    }
+
+    /// What our client speaks TLS with, with `<name>.pem` as its key, to servers whose certificates are for any host.
+    pub fn connector_of_any_host(&self, name: &str) -> Connector {
+        self.connector_to(Some(name), "pem", false)
+    }
+
+    fn connector_to(&self, name: Option<&str>, extension: &str, checks_hosts: bool) -> Connector {
         let (password, trust) = match extension {
             "pem" => ("", "authority.pem".to_owned()),
             other => (PASSWORD, format!("trust.{other}")),
@@ -248,7 +299,7 @@ impl Certificates {
         let stores = ClientStores {
             key: name.map(|name| store(&format!("{name}.{extension}"))),
             trust: Some(store(&trust)),
-            checks_hosts: true,
+            checks_hosts,
             resumes_sessions: true,
         };
         Connector::of_client(&stores).expect("stores of a client")

@@ -81,6 +81,8 @@ pub trait MemberLinks {
     fn hang_up(&mut self);
     /// [`Effect::Election`].
     fn elect(&mut self, effect: ElectionEffect);
+    /// [`Effect::SetMemberHosts`].
+    fn set_member_hosts(&mut self, _hosts: Vec<String>) {}
     /// [`Effect::AskOracle`].
     fn ask_oracle(&mut self);
     /// Packets that wait leave.
@@ -152,6 +154,7 @@ fn carry_out_on_links(links: &mut impl MemberLinks, effect: Effect) {
         Effect::ReceiveSnapshot => links.receive_snapshot(),
         Effect::HangUp => links.hang_up(),
         Effect::Election(effect) => links.elect(effect),
+        Effect::SetMemberHosts(hosts) => links.set_member_hosts(hosts),
         Effect::AskOracle => links.ask_oracle(),
         // What concerns this server alone was carried out before.
         Effect::Append(_)

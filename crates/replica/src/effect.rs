@@ -185,6 +185,8 @@ pub enum Effect {
     Stop,
     /// What elections want.
     Election(ElectionEffect),
+    /// The member lists have changed. These are the hosts of all their members, by name or address.
+    SetMemberHosts(Vec<String>),
     /// Ask the oracle of two; `Oracle` follows.
     AskOracle,
 

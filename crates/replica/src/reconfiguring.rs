@@ -11,7 +11,7 @@ use tree::{PrepareContext, Tree};
 use zab::Record;
 use zab::leader::NextConfig;
 
-use crate::effect::DiskOrder;
+use crate::effect::{DiskOrder, Effect};
 use crate::host::{Host, State, Turn};
 use crate::members::{Change, PlanFacts};
 use crate::replica::Replica;
@@ -203,6 +203,7 @@ impl<H: Host> Replica<H> {
         let lists = &member.lists;
         let (committed, proposed) = (lists.committed().clone(), lists.last_seen().cloned());
         let role = lists.role();
+        turn.effect(Effect::SetMemberHosts(lists.hosts()));
         self.with_elections(turn, |elections, now_ms, out| {
             elections.configure((committed, proposed), role, now_ms, out);
         });

@@ -15,6 +15,7 @@ mod members;
 mod observers;
 mod refusals;
 mod renewal;
+mod strangers;
 mod switching;
 
 use client::Handshake;

@@ -181,10 +181,15 @@ fn beside_apache_zookeeper_under_tls_in_each_role() {
     }
     let (ours, apache) = (Flavour::Zoarium, Flavour::Apache);
     // The last voter leads when all start with nothing.
-    for (voters, observer) in [([ours, apache, ours], apache), ([ours, ours, apache], ours)] {
+    // One shared certificate is a member's, whatever happens to those of others.
+    for (voters, observer, check) in [
+        ([ours, apache, ours], apache, "warn"),
+        ([ours, ours, apache], ours, "refuse"),
+    ] {
         let builder = builder(&certificates, &voters, "jks")
             .observers(&[observer])
-            .setting("sslQuorum", "true");
+            .setting("sslQuorum", "true")
+            .setting("zoarium.ssl.quorum.memberCheck", check);
         let Some(mut ensemble) = or_skip("Apache ZooKeeper", builder.start_led_by_last_voter())
         else {
             return;
@@ -196,5 +201,8 @@ fn beside_apache_zookeeper_under_tls_in_each_role() {
         let report = load.finish();
         check::nothing_is_lost(&ensemble, &report);
         check::all_agree(&ensemble);
+        for id in ensemble.ids() {
+            assert!(!ensemble.member(id).log().contains("belongs to no member"));
+        }
     }
 }

@@ -29,9 +29,24 @@ pub struct QuorumTls {
     pub port_unification: bool,
     /// Changed stores are loaded while running.
     pub cert_reload: bool,
+    /// How a certificate is treated that belongs to no member.
+    pub member_check: MemberCheckMode,
+    /// Patterns of the names in members' certificates, in addition to the hosts of the member list.
+    pub members: Vec<String>,
     /// Files and rules; the admin port has the stores, too. Without `enabled_protocols` TLS 1.3
     /// and 1.2 are taken.
     pub tls: Tls,
+}
+
+/// How a certificate at a port of the ensemble is treated that belongs to no member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum MemberCheckMode {
+    /// It is accepted, and the log reports it.
+    Warn,
+    /// The connection is refused.
+    Refuse,
+    /// It is accepted.
+    Off,
 }
 
 /// Files and rules of a TLS endpoint.
@@ -122,6 +137,14 @@ impl QuorumTls {
             is_enabled: settings.flag(&cluster::SSL_QUORUM)?,
             port_unification: settings.flag(&cluster::PORT_UNIFICATION)?,
             cert_reload: settings.flag(&cluster::SSL_QUORUM_RELOAD)?,
+            member_check: match settings.choice(&cluster::SSL_QUORUM_MEMBER_CHECK)? {
+                Some("refuse") => MemberCheckMode::Refuse,
+                Some("off") => MemberCheckMode::Off,
+                _ => MemberCheckMode::Warn,
+            },
+            members: settings
+                .list(&cluster::SSL_QUORUM_MEMBERS)
+                .unwrap_or_default(),
             tls: Tls::read(settings, &quorum_tls::KEYS)?,
         })
     }

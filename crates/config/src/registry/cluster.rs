@@ -1,7 +1,7 @@
 //! Settings of an ensemble.
 
 use super::fate::{Asks, Fate, KERBEROS};
-use super::key::Kind::{Choice, Flag, Int, Long, Path, Text, Word};
+use super::key::Kind::{Choice, Flag, Int, List, Long, Path, Text, Word};
 use super::key::{Key, Outside};
 use super::keys;
 
@@ -57,6 +57,8 @@ keys! {
 
     SSL_QUORUM = Key::file("sslQuorum", Flag, "TLS between members.").default("false");
     PORT_UNIFICATION = Key::file("portUnification", Flag, "Whether the quorum ports take both plain and TLS connections, for a rolling upgrade.").default("false");
+    SSL_QUORUM_MEMBERS = Key::prefixed("ssl.quorum.members", List, "Patterns for certificates of members that no host of the member list names, such as those of joiners and unlisted observers. A pattern fits a name or an address of the certificate, or its common name; `*` stands for any characters. Ours, not ZooKeeper's.").should();
+    SSL_QUORUM_MEMBER_CHECK = Key::file_or_property("zoarium.ssl.quorum.memberCheck", "zoarium.ssl.quorum.memberCheck", Choice(&["warn", "refuse", "off"]), "What happens if a certificate at the quorum, election or observer master port belongs to no member. A member's certificate names a host of the member list, is this server's own, or fits `ssl.quorum.members`. `warn` accepts it and writes a line to the log. Ours, not ZooKeeper's.").default("warn").strict().should();
     SSL_QUORUM_RELOAD = Key::file("sslQuorumReloadCertFiles", Flag, "Whether changed key and trust stores of the quorum are loaded while running.").default("false").should();
     QUORUM_SASL_ENABLE = Key::file("quorum.auth.enableSasl", Flag, "SASL between members.").default("false");
     QUORUM_SASL_LEARNER = Key::file("quorum.auth.learnerRequireSasl", Flag, "As a learner, insist on SASL.").default("false");

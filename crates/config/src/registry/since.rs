@@ -310,7 +310,7 @@ const CAME_WITH: &[(&str, &[&str])] = &[
 ];
 
 /// Settings that Apache ZooKeeper does not have.
-const OWN: &[&str] = &["budget.", "history.", "zoarium."];
+const OWN: &[&str] = &["budget.", "history.", "ssl.quorum.members", "zoarium."];
 
 /// What [`since`] says of a setting of this server alone.
 const ONLY_HERE: &str = "Zoarium only";

@@ -115,6 +115,21 @@ impl MemberLists {
         self.last_seen.as_ref()
     }
 
+    /// The hosts of all members of both lists, by name or address.
+    pub fn hosts(&self) -> Vec<String> {
+        let lists = [Some(&self.committed), self.last_seen.as_ref()];
+        let members = lists
+            .into_iter()
+            .flatten()
+            .flat_map(|list| list.members.values());
+        let hosts = members.flat_map(|member| {
+            let quorum = member.quorum_addresses().into_iter();
+            quorum.chain(member.election_addresses())
+        });
+        let hosts: BTreeSet<String> = hosts.map(|address| address.host).collect();
+        hosts.into_iter().collect()
+    }
+
     /// Reads a list that came from elsewhere: of NEWLEADER, a reconfiguration, a notification.
     ///
     /// # Errors

@@ -58,6 +58,9 @@ pub(crate) fn start(
             .back_up()
             .map_err(|source| StartError::Backup { source })?;
     }
+    if let Some(check) = context.tls.member_check() {
+        check.set_hosts(start.lists.hosts());
+    }
     let ports = ports(context, ensemble);
     Ok(Some(MemberParts {
         start,
@@ -124,6 +127,7 @@ fn ports(context: &MemberContext<'_>, ensemble: &Ensemble) -> MemberPorts {
         elections_ahead: Vec::new(),
         oracle,
         listen_on_all_ips: ensemble.listen_on_all_ips,
+        member_check: context.tls.member_check(),
         failure: context.failure.clone(),
     }
 }

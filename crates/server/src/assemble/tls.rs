@@ -5,7 +5,7 @@ use std::sync::Arc;
 use config::{AdminScheme, ClientAuth, Config, Tls};
 use tokio::task::AbortHandle;
 use transport::Cuts;
-use transport::tls::{Acceptor, Connector, Endpoint, Gate, TlsError, TlsSource};
+use transport::tls::{Acceptor, Connector, Endpoint, Gate, MemberCheck, TlsError, TlsSource};
 
 use crate::limits;
 
@@ -13,6 +13,8 @@ use crate::limits;
 pub(super) struct PortTls {
     clients: Option<Arc<TlsSource>>,
     members: Option<Arc<TlsSource>>,
+    /// Tells members from other peers with a trusted certificate.
+    member_check: Option<Arc<MemberCheck>>,
     admin: Option<Arc<TlsSource>>,
     client_gate: Arc<Gate>,
     member_gate: Arc<Gate>,
@@ -72,6 +74,7 @@ impl PortTls {
             admin,
             admin_unified: config.admin.scheme == AdminScheme::Both,
             clients,
+            member_check: wanted.map(|quorum| Arc::new(MemberCheck::new(quorum))),
             members,
             client_gate: Gate::new(limit.map(|limit| limit as usize)),
             member_gate: Gate::new(None),
@@ -130,9 +133,20 @@ impl PortTls {
     pub(super) fn of_members(&self) -> Acceptor {
         let gate = self.member_gate.clone();
         match &self.members {
-            Some(source) => Acceptor::tls(source.clone(), gate, self.members_unified),
+            Some(source) => {
+                let acceptor = Acceptor::tls(source.clone(), gate, self.members_unified);
+                match self.member_check.clone() {
+                    Some(check) => acceptor.with_member_check(check),
+                    None => acceptor,
+                }
+            }
             None => Acceptor::plain(),
         }
+    }
+
+    /// Tells members from other peers with a trusted certificate; `None` without TLS between members.
+    pub(super) fn member_check(&self) -> Option<Arc<MemberCheck>> {
+        self.member_check.clone()
     }
 
     /// Towards those ports of other members.
@@ -140,6 +154,10 @@ impl PortTls {
         let connector = match &self.members {
             Some(source) if self.members_dial_tls => Connector::tls(source.clone()),
             _ => Connector::plain(),
+        };
+        let connector = match self.member_check.clone() {
+            Some(check) => connector.with_member_check(check),
+            None => connector,
         };
         match self.cuts.clone() {
             Some(cuts) => connector.with_cuts(cuts),

@@ -12,6 +12,7 @@ use replica::elections::ElectionEffect;
 use replica::{Input, LeaderEvent, Port};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
+use transport::tls::MemberCheck;
 use zab::leader::{LinkFault, LinkId};
 
 use super::mesh::{InputPermit, Mesh, MeshEvent, OracleFile};
@@ -46,6 +47,8 @@ pub(crate) struct MemberPorts {
     pub(crate) oracle: Option<OracleWatch>,
     /// `quorumListenOnAllIPs`.
     pub(crate) listen_on_all_ips: bool,
+    /// Tells members from other peers with a trusted certificate; `None` without TLS.
+    pub(crate) member_check: Option<Arc<MemberCheck>>,
     pub(crate) failure: Failure,
 }
 
@@ -183,6 +186,12 @@ impl MemberLinks for MemberPorts {
 
     fn elect(&mut self, effect: ElectionEffect) {
         self.mesh.carry_out(effect);
+    }
+
+    fn set_member_hosts(&mut self, hosts: Vec<String>) {
+        if let Some(check) = &self.member_check {
+            check.set_hosts(hosts);
+        }
     }
 
     fn ask_oracle(&mut self) {

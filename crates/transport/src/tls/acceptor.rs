@@ -13,6 +13,7 @@ use super::certificate;
 use super::detect::{First, first};
 use super::gate::Gate;
 use super::hosts::{self, WrongHost};
+use super::member_check::{MemberCheck, NotAMember};
 use super::records::Records;
 use super::source::TlsSource;
 use crate::log_limiter::LogLimiter;
@@ -32,6 +33,8 @@ enum Takes {
         gate: Arc<Gate>,
         /// Plain too (`portUnification`, `client.portUnification`).
         or_plain: bool,
+        /// Checks that the peer is a member, at the ports of the ensemble.
+        members: Option<Arc<MemberCheck>>,
     },
 }
 
@@ -54,6 +57,9 @@ pub enum Refused {
     /// Its certificate is for another host.
     #[error("no TLS: {0}")]
     WrongHost(#[from] WrongHost),
+    /// Its certificate belongs to no member.
+    #[error("no TLS: {0}")]
+    NotAMember(#[from] NotAMember),
     /// It has no certificate whose host could be checked.
     #[error("no TLS: it shows no certificate, and its host is to be checked")]
     NoCertificate,
@@ -89,7 +95,17 @@ impl Acceptor {
             source,
             gate,
             or_plain,
+            members: None,
         })
+    }
+
+    /// Also checks that the peer is a member. Plain connections are not checked.
+    #[must_use]
+    pub fn with_member_check(mut self, check: Arc<MemberCheck>) -> Self {
+        if let Takes::Tls { members, .. } = &mut self.0 {
+            *members = Some(check);
+        }
+        self
     }
 
     /// Whether [`Self::establish`] has nothing to wait for.
@@ -107,13 +123,21 @@ impl Acceptor {
             source,
             gate,
             or_plain,
+            members,
         } = &self.0
         else {
             return Ok(stream.into());
         };
         let mut pass = gate.enter().ok_or(Refused::Crowded)?;
         tokio::select! {
-            established = Self::begin(source, gate, *or_plain, stream, peer) => established,
+            established = Self::begin(source, gate, *or_plain, stream, peer) => {
+                let stream = established?;
+                if let Some(check) = members.as_ref().filter(|_| stream.is_tls()) {
+                    let own = source.current();
+                    check.check(stream.peer_certificate(), own.own.as_ref(), peer)?;
+                }
+                Ok(stream)
+            }
             _ = &mut pass.evicted => Err(Refused::GaveWay),
         }
     }

@@ -16,6 +16,7 @@ use super::HANDSHAKE_TIMEOUT;
 use super::context::outgoing;
 use super::error::TlsError;
 use super::hosts;
+use super::member_check::MemberCheck;
 use super::records::Records;
 use super::source::TlsSource;
 use crate::cuts::Cuts;
@@ -26,6 +27,7 @@ use crate::stream::Stream;
 pub struct Connector {
     speaks: Speaks,
     cuts: Option<Arc<Cuts>>,
+    members: Option<Arc<MemberCheck>>,
 }
 
 #[derive(Clone, Default)]
@@ -67,7 +69,11 @@ impl fmt::Debug for Connector {
 
 impl From<Speaks> for Connector {
     fn from(speaks: Speaks) -> Self {
-        Self { speaks, cuts: None }
+        Self {
+            speaks,
+            cuts: None,
+            members: None,
+        }
     }
 }
 
@@ -102,6 +108,13 @@ impl Connector {
     pub fn with_cuts(self, cuts: Arc<Cuts>) -> Self {
         let cuts = Some(cuts);
         Self { cuts, ..self }
+    }
+
+    /// Also checks that the server is a member.
+    #[must_use]
+    pub fn with_member_check(self, check: Arc<MemberCheck>) -> Self {
+        let members = Some(check);
+        Self { members, ..self }
     }
 
     /// What a handshake that begins now uses, and whether hosts are checked; `None` for plain TCP.
@@ -156,6 +169,11 @@ impl Connector {
             let shown = stream.peer_certificate();
             let shown = shown.ok_or_else(|| failed("the server shows no certificate"))?;
             let checked = hosts::check(shown, peer.ip(), hosts);
+            checked.map_err(|error| failed(&format!("no TLS with {peer}: {error}")))?;
+        }
+        if let (Some(check), Speaks::Member(source)) = (&self.members, &self.speaks) {
+            let own = source.current();
+            let checked = check.check(stream.peer_certificate(), own.own.as_ref(), peer);
             checked.map_err(|error| failed(&format!("no TLS with {peer}: {error}")))?;
         }
         Ok(stream)

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use config::{ClientAuth, Store, Tls};
 use rustls::client::Resumption;
 use rustls::crypto::CryptoProvider;
+use rustls::pki_types::CertificateDer;
 use rustls::sign::{CertifiedKey, SingleCertAndKey};
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ServerConfig};
@@ -24,6 +25,8 @@ pub(super) struct Context {
     pub(super) server: Arc<ServerConfig>,
     /// For those to whom we connect; the client ports have none.
     pub(super) client: Option<Arc<ClientConfig>>,
+    /// The own certificate.
+    pub(super) own: Option<CertificateDer<'static>>,
     /// When the first certificate of the own chain ends, in seconds since 1970.
     pub(super) ends_s: Option<i64>,
 }
@@ -77,6 +80,7 @@ impl Context {
         Ok(Self {
             server,
             client,
+            own: key.chain.into_iter().next(),
             ends_s,
         })
     }

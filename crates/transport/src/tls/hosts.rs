@@ -21,7 +21,7 @@ pub struct WrongHost {
 
 /// The names of a certificate.
 #[derive(Debug, Default)]
-struct Names {
+pub(super) struct Names {
     ips: Vec<IpAddr>,
     dns: Vec<String>,
     common: Option<String>,
@@ -54,7 +54,7 @@ pub(super) fn check(
 
 impl Names {
     /// None if it cannot be parsed: then it is for nobody.
-    fn of(certificate: &CertificateDer<'_>) -> Self {
+    pub(super) fn of(certificate: &CertificateDer<'_>) -> Self {
         let Ok((_, parsed)) = X509Certificate::from_der(certificate) else {
             return Self::default();
         };
@@ -76,17 +76,23 @@ impl Names {
         names
     }
 
-    fn fits_ip(&self, ip: IpAddr) -> bool {
+    pub(super) fn fits_ip(&self, ip: IpAddr) -> bool {
         self.ips.contains(&ip)
     }
 
-    fn fits_name(&self, name: &str) -> bool {
+    pub(super) fn fits_name(&self, name: &str) -> bool {
         if self.has_alternatives {
             return self.dns.iter().any(|pattern| fits(pattern, name));
         }
         self.common
             .as_ref()
             .is_some_and(|common| fits(common, name))
+    }
+
+    /// All names and addresses, and the common name, as texts.
+    pub(super) fn texts(&self) -> impl Iterator<Item = String> {
+        let ips = self.ips.iter().map(IpAddr::to_string);
+        ips.chain(self.dns.iter().chain(&self.common).cloned())
     }
 
     fn describe(&self) -> String {

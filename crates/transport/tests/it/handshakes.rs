@@ -55,7 +55,7 @@ impl Site {
     }
 }
 
-fn source(tls: &Tls, fips_mode: bool) -> Arc<TlsSource> {
+pub(crate) fn source(tls: &Tls, fips_mode: bool) -> Arc<TlsSource> {
     TlsSource::load(tls, Endpoint::Quorum, fips_mode).unwrap()
 }
 
@@ -64,7 +64,7 @@ fn acceptor(tls: &Tls) -> Acceptor {
 }
 
 /// Both sides' ends of one connection.
-async fn meet(
+pub(crate) async fn meet(
     acceptor: &Acceptor,
     connector: &Connector,
 ) -> (Result<Stream, Refused>, std::io::Result<Stream>) {

@@ -8,6 +8,7 @@
 mod accept;
 mod authority;
 mod handshakes;
+mod member_check;
 mod reload;
 mod stores;
 mod subjects;

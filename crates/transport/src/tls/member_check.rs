@@ -1,0 +1,149 @@
+//! Whether a certificate that a peer shows at a port of the ensemble belongs to a member.
+//!
+//! Trust alone does not tell a member from an application: both may have a certificate of the same authority. A member's
+//! certificate is for a host of the member list, is this server's own, or matches a pattern that the operator has
+//! written.
+
+use std::net::{IpAddr, SocketAddr};
+
+use config::{MemberCheckMode, QuorumTls};
+use parking_lot::RwLock;
+use rustls::pki_types::CertificateDer;
+
+use super::certificate;
+use super::hosts::Names;
+use crate::log_limiter::LogLimiter;
+
+/// Name of the setting that selects the reaction.
+const KEY: &str = "zoarium.ssl.quorum.memberCheck";
+
+/// A certificate that belongs to no member.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "the certificate {subject:?} belongs to no member: it is not for a host of the member list, is not this server's \
+     own, and does not match ssl.quorum.members ({KEY}=refuse)"
+)]
+pub struct NotAMember {
+    subject: String,
+}
+
+/// Checks the certificates of peers at the ports of the ensemble.
+#[derive(Debug)]
+pub struct MemberCheck {
+    mode: MemberCheckMode,
+    patterns: Vec<String>,
+    hosts: RwLock<Vec<String>>,
+    log_limiter: LogLimiter,
+}
+
+impl MemberCheck {
+    /// The check that the settings ask for. [`set_hosts`](Self::set_hosts) must follow.
+    pub fn new(settings: &QuorumTls) -> Self {
+        Self {
+            mode: settings.member_check,
+            patterns: settings.members.clone(),
+            hosts: RwLock::default(),
+            log_limiter: LogLimiter::default(),
+        }
+    }
+
+    /// Replaces the hosts of the member list, by name or by address.
+    pub fn set_hosts(&self, hosts: Vec<String>) {
+        *self.hosts.write() = hosts;
+    }
+
+    /// Checks the certificate of a peer. `own` is this server's certificate.
+    ///
+    /// # Errors
+    /// It belongs to no member, and the settings refuse such a certificate. With `warn` a line of the log reports it.
+    pub(super) fn check(
+        &self,
+        shown: Option<&CertificateDer<'_>>,
+        own: Option<&CertificateDer<'_>>,
+        peer: SocketAddr,
+    ) -> Result<(), NotAMember> {
+        if self.mode == MemberCheckMode::Off
+            || shown.is_some_and(|shown| own == Some(shown) || self.names_member(shown))
+        {
+            return Ok(());
+        }
+        let subject = shown.and_then(certificate::subject);
+        let subject = subject.unwrap_or_else(|| "(no certificate)".to_owned());
+        if self.mode == MemberCheckMode::Refuse {
+            return Err(NotAMember { subject });
+        }
+        if let Some(left_out) = self.log_limiter.admit() {
+            tracing::warn!(
+                ?subject,
+                %peer,
+                left_out,
+                "a certificate at a port of the ensemble belongs to no member: it is not for a host of the member \
+                 list, is not this server's own, and does not match ssl.quorum.members. {KEY}=refuse refuses it"
+            );
+        }
+        Ok(())
+    }
+
+    fn names_member(&self, certificate: &CertificateDer<'_>) -> bool {
+        let names = Names::of(certificate);
+        let is_host = |host: &String| match host.parse::<IpAddr>() {
+            // Without alternative names, the common name may be the address.
+            Ok(ip) => names.fits_ip(ip.to_canonical()) || names.fits_name(host),
+            Err(_) => names.fits_name(host),
+        };
+        self.hosts.read().iter().any(is_host)
+            || names
+                .texts()
+                .any(|text| self.patterns.iter().any(|pattern| fits(pattern, &text)))
+    }
+}
+
+/// Whether a pattern fits a whole text. `*` stands for any characters, and the case of letters does not count.
+fn fits(pattern: &str, text: &str) -> bool {
+    let (pattern, text) = (pattern.to_ascii_lowercase(), text.to_ascii_lowercase());
+    let Some((first, rest)) = pattern.split_once('*') else {
+        return pattern == text;
+    };
+    let Some(mut text) = text.strip_prefix(first) else {
+        return false;
+    };
+    let mut parts: Vec<&str> = rest.split('*').collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        // The first place leaves the most for the parts after it.
+        let Some((_, after)) = text.split_once(part) else {
+            return false;
+        };
+        text = after;
+    }
+    text.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fits;
+
+    #[test]
+    fn a_star_stands_for_any_characters() {
+        for (pattern, text) in [
+            ("*", ""),
+            ("zk9", "ZK9"),
+            ("zk*", "zk"),
+            ("*.zk.example", "a.b.zk.example"),
+            ("zk*-*.example", "zk1-eu-2.example"),
+            ("a*b*b", "abb"),
+        ] {
+            assert!(fits(pattern, text), "{pattern} {text}");
+        }
+        for (pattern, text) in [
+            ("zk9", "zk99"),
+            ("zk*", "azk"),
+            ("*.zk.example", "zk.example"),
+            ("a*b*b", "ab"),
+            ("ab*ba", "aba"),
+            ("", "a"),
+        ] {
+            assert!(!fits(pattern, text), "{pattern} {text}");
+        }
+    }
+}
