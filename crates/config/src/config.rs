@@ -9,6 +9,7 @@ pub(crate) mod limits;
 pub(crate) mod operations;
 pub(crate) mod sasl;
 pub(crate) mod server;
+pub(crate) mod session_secrets;
 pub(crate) mod storage;
 pub(crate) mod tls;
 pub(crate) mod traces;
@@ -285,7 +286,7 @@ impl Config {
             );
         }
         let tick_time_ms = read_tick_time(settings)?;
-        let sessions = Sessions::read(settings, tick_time_ms)?;
+        let sessions = Sessions::read(settings, surroundings, tick_time_ms)?;
         let metrics = Metrics::read(settings)?;
         let features = Features::read(settings)?;
         let history = ChangeHistory::read(settings, &data_dir)?;

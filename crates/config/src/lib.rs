@@ -77,6 +77,7 @@ pub use config::operations::{
 };
 pub use config::sasl::{KerberosKey, Sasl, SaslAcceptor, SaslInitiator, SaslLogin, SaslUsers};
 pub use config::server::{ClientAddress, ClientListener, Containers, Features, Sessions};
+pub use config::session_secrets::SessionSecret;
 pub use config::storage::{OnDigestMismatch, Purge, SnapshotCompression, Storage};
 pub use config::tls::{ClientAuth, ClientTls, MemberCheckMode, QuorumTls, Store, StoreFormat, Tls};
 pub use config::traces::TraceExport;

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use proto::connect::ConnectRequest;
 use proto::request::WriteRequest;
 use proto::{Id, SessionId, Zxid};
+use session::Passwords;
 use tree::Tree;
 
 use crate::effect::Service;
@@ -149,6 +150,7 @@ impl HandshakeRules {
         &self,
         request: &ConnectRequest,
         tree: &Tree,
+        passwords: &Passwords,
     ) -> Result<Handshake, HandshakeRefusal> {
         let is_read_only = self.service == Service::ReadOnly;
         let kind = self.kind(request)?;
@@ -177,7 +179,7 @@ impl HandshakeRules {
             session,
             timeout_ms,
             new_style: request.read_only.is_some(),
-            is_owner: session::password_matches(session, request.password.expose().as_deref()),
+            is_owner: passwords.matches(session, request.password.expose().as_deref()),
             service: self.service,
             local_sessions: self.local_sessions,
         }))

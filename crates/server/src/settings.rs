@@ -1,12 +1,22 @@
 //! What several parts of the server need of the configuration, in their own words.
 
-use config::{Auth, AuthProvider, Config};
+use config::{Auth, AuthProvider, Config, SessionSecret};
 use jute::Limits;
+use session::{PasswordRule, Passwords};
 use storage::RecoverySettings;
 use tree::TreeSettings;
 use tree::auth::{
     AuthSettings, DigestAlgorithm, DigestSettings, EnsembleSettings, SaslSettings, X509Settings,
 };
+
+/// The passwords of sessions.
+pub(crate) fn passwords(config: &Config) -> Passwords {
+    let secrets = config.sessions.secrets.iter();
+    Passwords::new(secrets.map(|secret| match secret {
+        SessionSecret::Legacy => PasswordRule::Legacy,
+        SessionSecret::Secret(secret) => PasswordRule::Secret(secret.clone()),
+    }))
+}
 
 pub(crate) fn tree_settings(config: &Config) -> TreeSettings {
     let features = &config.features;

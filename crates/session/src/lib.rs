@@ -41,6 +41,6 @@ mod timeout;
 mod tracker;
 
 pub use ids::SessionIds;
-pub use password::{PASSWORD_BYTES, password, password_matches};
+pub use password::{PASSWORD_BYTES, PasswordRule, Passwords, password};
 pub use timeout::negotiate;
 pub use tracker::{Kind, Owner, Role, Session, SessionTracker};

@@ -1,6 +1,11 @@
 //! The password that goes with a session id.
 
-use proto::SessionId;
+use std::fmt;
+use std::sync::Arc;
+
+use hmac::{Hmac, Mac};
+use proto::{Secret, SessionId};
+use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 /// Bytes in a password.
@@ -11,11 +16,103 @@ const MULTIPLIER: u64 = 0x5_deec_e66d;
 const INCREMENT: u64 = 0xb;
 const MASK: u64 = (1 << 48) - 1;
 
-/// The password of a session.
+/// The way from a session's id to its password.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum PasswordRule {
+    /// The public formula of Apache ZooKeeper. Everybody who knows an id knows its password.
+    Legacy,
+    /// An HMAC of the id with this secret.
+    Secret(Secret),
+}
+
+/// The passwords of sessions: the first rule makes them, and the passwords of all rules are accepted.
 ///
-/// It follows from the id alone, so it guards against mix-ups and not against attackers; but
-/// every server of an ensemble, and Apache ZooKeeper before or after us on the same data, must
-/// come to the same bytes or no session survives a move.
+/// All members of an ensemble have the same rules. Otherwise no session survives a move.
+#[derive(Clone)]
+pub struct Passwords(Arc<[PasswordRule]>);
+
+impl Default for Passwords {
+    /// Apache ZooKeeper's formula alone.
+    fn default() -> Self {
+        Self(Arc::new([PasswordRule::Legacy]))
+    }
+}
+
+impl fmt::Debug for Passwords {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Passwords({} rules)", self.0.len())
+    }
+}
+
+impl Passwords {
+    /// Rules in their order. Without any, Apache ZooKeeper's formula is the only one.
+    pub fn new(rules: impl IntoIterator<Item = PasswordRule>) -> Self {
+        let rules: Arc<[PasswordRule]> = rules.into_iter().collect();
+        match rules.is_empty() {
+            true => Self::default(),
+            false => Self(rules),
+        }
+    }
+
+    /// Makes the password of a session.
+    pub fn password(&self, id: SessionId) -> [u8; PASSWORD_BYTES] {
+        self.0
+            .first()
+            .map_or_else(|| password(id), |rule| rule.password(id))
+    }
+
+    /// Whether `given` is a password of `id` by any of the rules. Null, a wrong length and session 0 never match. The
+    /// time that this takes reveals nothing about the bytes.
+    pub fn matches(&self, id: SessionId, given: Option<&[u8]>) -> bool {
+        let given = given.unwrap_or_default();
+        let is_right = self.0.iter().fold(false, |is_right, rule| {
+            let matches: bool = rule.password(id)[..].ct_eq(given).into();
+            is_right | matches
+        });
+        id != SessionId::NONE && is_right
+    }
+
+    /// A hash of the rules and their order, by which members compare them. It reveals no secret, because secrets are
+    /// too long to be guessed.
+    pub fn fingerprint(&self) -> String {
+        let mut hash = Sha256::new_with_prefix("zoarium session passwords");
+        for rule in &*self.0 {
+            let bytes = match rule {
+                PasswordRule::Legacy => &[][..],
+                PasswordRule::Secret(secret) => secret.expose().as_bytes(),
+            };
+            hash.update((bytes.len() as u64).to_be_bytes());
+            hash.update(bytes);
+        }
+        let hash = hash.finalize();
+        hash.iter()
+            .take(8)
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
+    }
+}
+
+impl PasswordRule {
+    fn password(&self, id: SessionId) -> [u8; PASSWORD_BYTES] {
+        let Self::Secret(secret) = self else {
+            return password(id);
+        };
+        // Keys of any length are accepted, so there is no other way out.
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.expose().as_bytes()) else {
+            return password(id);
+        };
+        mac.update(&id.0.to_be_bytes());
+        let mut out = [0; PASSWORD_BYTES];
+        let code = mac.finalize().into_bytes();
+        out.iter_mut().zip(code).for_each(|(out, byte)| *out = byte);
+        out
+    }
+}
+
+/// The password of a session by Apache ZooKeeper's formula.
+///
+/// It follows from the id alone, so it guards against mix-ups and not against attackers. Apache ZooKeeper before or
+/// after us on the same data comes to the same bytes.
 ///
 /// Source: ZooKeeperServer.generatePasswd over java.util.Random.
 pub fn password(id: SessionId) -> [u8; PASSWORD_BYTES] {
@@ -29,16 +126,17 @@ pub fn password(id: SessionId) -> [u8; PASSWORD_BYTES] {
     out
 }
 
-/// Whether `given` is the password of `id`. Null, a wrong length and session 0 never match. How long it takes says
-/// nothing about the bytes.
-pub fn password_matches(id: SessionId, given: Option<&[u8]>) -> bool {
-    let is_right = given.is_some_and(|given| password(id)[..].ct_eq(given).into());
-    id != SessionId::NONE && is_right
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn secret(letter: char) -> PasswordRule {
+        PasswordRule::Secret(Secret::new(letter.to_string().repeat(32)))
+    }
+
+    fn with<const N: usize>(rules: [PasswordRule; N]) -> Passwords {
+        Passwords::new(rules)
+    }
 
     fn hex(bytes: &[u8]) -> String {
         bytes.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -59,29 +157,71 @@ mod tests {
     #[test]
     fn only_all_sixteen_bytes_match() {
         let id = SessionId(0x0100_0000_0000_0000);
-        let right = password(id);
-        assert!(password_matches(id, Some(&right)));
-        assert!(!password_matches(id, None));
-        assert!(!password_matches(id, Some(&[])));
-        assert!(!password_matches(id, Some(&right[..15])));
-        assert!(!password_matches(id, Some(&[&right[..], &[0]].concat())));
+        for passwords in [Passwords::default(), with([secret('a'), secret('b')])] {
+            check_bytes(&passwords, id);
+        }
+    }
+
+    fn check_bytes(passwords: &Passwords, id: SessionId) {
+        let right = passwords.password(id);
+        assert!(passwords.matches(id, Some(&right)));
+        assert!(!passwords.matches(id, None));
+        assert!(!passwords.matches(id, Some(&[])));
+        assert!(!passwords.matches(id, Some(&right[..15])));
+        assert!(!passwords.matches(id, Some(&[&right[..], &[0]].concat())));
         for at in 0..PASSWORD_BYTES {
             let mut wrong = right;
             wrong[at] ^= 1;
-            assert!(!password_matches(id, Some(&wrong)), "byte {at}");
+            assert!(!passwords.matches(id, Some(&wrong)), "byte {at}");
         }
     }
 
     #[test]
     fn session_zero_has_no_password() {
+        let passwords = with([PasswordRule::Legacy, secret('a')]);
         let zero = password(SessionId::NONE);
-        assert!(!password_matches(SessionId::NONE, Some(&zero)));
-        assert!(!password_matches(SessionId::NONE, Some(&[0; 16])));
+        assert!(!passwords.matches(SessionId::NONE, Some(&zero)));
+        assert!(!passwords.matches(SessionId::NONE, Some(&[0; 16])));
     }
 
     #[test]
     fn a_negative_id_has_its_own_password() {
         // The salt is a Java long: its upper half is zero, so the id's sign survives the xor.
         assert_ne!(password(SessionId(-1)), password(SessionId(0xffff_ffff)));
+    }
+
+    #[test]
+    fn the_first_rule_makes_passwords_and_all_are_accepted() {
+        let id = SessionId(0x0100_0157_d6a5_0000);
+        let (a, b) = (with([secret('a')]), with([secret('b')]));
+        let legacy = Passwords::default();
+        assert_eq!(legacy.password(id), password(id));
+        // The steps of a roll-in, a rotation and a roll-out. Each accepts the passwords of the step before.
+        let steps = [
+            legacy.clone(),
+            with([PasswordRule::Legacy, secret('a')]),
+            with([secret('a'), PasswordRule::Legacy]),
+            a.clone(),
+            with([secret('a'), secret('b')]),
+            with([secret('b'), secret('a')]),
+            b.clone(),
+            with([secret('b'), PasswordRule::Legacy]),
+            with([PasswordRule::Legacy, secret('b')]),
+            legacy.clone(),
+        ];
+        let mut fingerprints = std::collections::BTreeSet::new();
+        for pair in steps.windows(2) {
+            let [before, after] = pair else { continue };
+            assert!(after.matches(id, Some(&before.password(id))), "{pair:?}");
+            assert!(before.matches(id, Some(&after.password(id))), "{pair:?}");
+            fingerprints.insert(after.fingerprint());
+        }
+        assert_eq!(fingerprints.len(), steps.len() - 1);
+        for (one, other) in [(&a, &b), (&a, &legacy), (&legacy, &a)] {
+            assert!(!one.matches(id, Some(&other.password(id))));
+        }
+        assert_ne!(a.password(id), a.password(SessionId(id.0 + 1)));
+        let shown = format!("{a:?}");
+        assert!(!shown.contains("aaaa"), "{shown}");
     }
 }

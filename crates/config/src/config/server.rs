@@ -3,10 +3,12 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use crate::config::session_secrets::{self, SessionSecret};
 use crate::error::ConfigError;
 use crate::registry::core as keys;
 use crate::registry::security;
 use crate::settings::Settings;
+use crate::surroundings::Surroundings;
 
 /// Where clients connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +49,9 @@ pub struct Sessions {
     pub local_upgrading_enabled: bool,
     /// How long a connection may stay without a session, in milliseconds.
     pub sessionless_connection_timeout_ms: u32,
+    /// The lines of `zoarium.sessionSecretFile`, from which passwords of sessions follow. Empty without the file: then
+    /// passwords follow from ids by Apache ZooKeeper's formula.
+    pub secrets: Vec<SessionSecret>,
 }
 
 /// How containers and TTL nodes are cleaned away.
@@ -106,7 +111,12 @@ impl ClientListener {
 }
 
 impl Sessions {
-    pub(super) fn read(settings: &mut Settings, tick_time_ms: u32) -> Result<Self, ConfigError> {
+    pub(super) fn read(
+        settings: &mut Settings,
+        surroundings: &mut dyn Surroundings,
+        tick_time_ms: u32,
+    ) -> Result<Self, ConfigError> {
+        let secrets = session_secrets::read(settings, surroundings)?;
         let mut timeout = |key, ticks: u32| -> Result<u32, ConfigError> {
             let written = settings
                 .number(key)?
@@ -137,6 +147,7 @@ impl Sessions {
             local_enabled: settings.flag(&keys::LOCAL_SESSIONS_ENABLED)?,
             local_upgrading_enabled: settings.flag(&keys::LOCAL_SESSIONS_UPGRADING_ENABLED)?,
             sessionless_connection_timeout_ms: settings.int(&keys::SESSIONLESS_CNXN_TIMEOUT)?,
+            secrets,
         })
     }
 }

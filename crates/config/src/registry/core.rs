@@ -38,6 +38,7 @@ keys! {
     CONTAINER_CHECK_INTERVAL = Key::property_or_file("znode.container.checkIntervalMs", Int, "Time between two searches for containers and TTL nodes to delete.").default("60000").unit("ms").at_least(1, Outside::Default);
     CONTAINER_MAX_PER_MINUTE = Key::property_or_file("znode.container.maxPerMinute", Int, "Containers and TTL nodes deleted in a minute.").default("10000").unit("znodes").at_least(1, Outside::Default).should();
     CONTAINER_MAX_NEVER_USED_INTERVAL = Key::property_or_file("znode.container.maxNeverUsedIntervalMs", super::key::Kind::Long, "Age at which a container that never had a child is deleted; 0 is never.").default("0").unit("ms").should();
+    SESSION_SECRET_FILE = Key::file_or_property("zoarium.sessionSecretFile", "zoarium.sessionSecretFile", Path, "File with the secrets from which passwords of sessions follow, the same on all members. The first line makes new passwords, and the passwords of all lines are accepted. The line `legacy` stands for the public formula of Apache ZooKeeper, which holds without the file. Ours, not ZooKeeper's.").should();
     SESSIONLESS_CNXN_TIMEOUT = Key::prefixed("nio.sessionlessCnxnTimeout", Int, "Time after which a connection without a session is closed.").default("10000").unit("ms").at_least(1, Outside::Default).should();
     REQUEST_THROTTLER_SHUTDOWN_TIMEOUT = Key::prefixed("request_throttler.shutdownTimeout", Int, "Time that requests which wait behind `request_throttle_max_requests` get when the server stops.").default("10000").unit("ms").at_least(0, Outside::Default).should();
 

@@ -28,13 +28,13 @@ pub enum Begun {
 ///
 /// # Errors
 /// If it gets nothing here: the connection ends without an answer.
-pub fn judge_handshake(
+pub fn judge_handshake<C: Connected>(
     rules: &HandshakeRules,
     request: &ConnectRequest,
-    state: &ServerState,
-    connection: &impl Connected,
+    (state, registry): (&ServerState, &Registry<C>),
+    connection: &C,
 ) -> Result<Handshake, HandshakeRefusal> {
-    let handshake = rules.judge(request, &state.tree())?;
+    let handshake = rules.judge(request, &state.tree(), registry.passwords())?;
     if rules.service == Service::ReadOnly {
         connection.serving().set_read_only();
     }
@@ -109,5 +109,6 @@ pub fn answer_handshake<C: Connected>(
         serving.set_session(id, timeout_ms);
     }
     let read_only = new_style.then_some(serving.is_read_only());
-    connection.with_client(|client| client.answer_handshake(session, read_only));
+    connection
+        .with_client(|client| client.answer_handshake(session, registry.passwords(), read_only));
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use proto::SessionId;
 use replica::{Service, Ticket};
+use session::Passwords;
 use tree::WatcherId;
 
 use super::service::ServiceSwitch;
@@ -16,6 +17,7 @@ use super::{Connected, Serving};
 pub struct Registry<C> {
     inner: Mutex<Inner<C>>,
     service: ServiceSwitch,
+    passwords: Passwords,
 }
 
 #[derive(Debug)]
@@ -33,11 +35,25 @@ impl<C> Default for Registry<C> {
         Self {
             inner,
             service: ServiceSwitch::default(),
+            passwords: Passwords::default(),
         }
     }
 }
 
 impl<C: Connected> Registry<C> {
+    /// A registry without connections, of a server with these passwords of sessions.
+    pub fn with_passwords(passwords: Passwords) -> Self {
+        Self {
+            passwords,
+            ..Self::default()
+        }
+    }
+
+    /// The passwords of sessions.
+    pub fn passwords(&self) -> &Passwords {
+        &self.passwords
+    }
+
     /// Registers a connection.
     pub fn insert(&self, connection: Arc<C>) {
         let id = connection.serving().id;

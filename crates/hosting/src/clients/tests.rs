@@ -190,7 +190,8 @@ fn who_comes_back_cuts_its_other_connection_and_waits_for_the_leader() {
         password: Some(Bytes::copy_from_slice(&session::password(SESSION))).into(),
         read_only: Some(false),
     };
-    let handshake = judge_handshake(&rules, &request, &server.state, &*back).unwrap();
+    let handshake =
+        judge_handshake(&rules, &request, (&server.state, &server.registry), &*back).unwrap();
     let known = (&server.state, &server.registry);
     let begun = begin_session(known, &*back, handshake, (0, 0));
     assert!(matches!(begun, Begun::AskLeader(renewal) if renewal.session == SESSION));

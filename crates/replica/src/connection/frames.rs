@@ -5,6 +5,7 @@ use jute::{Encode, Str};
 use proto::connect::{ConnectResponse, ReplyHeader};
 use proto::watch::{EventType, STATE_SYNC_CONNECTED, WatcherEvent};
 use proto::{ErrorCode, SessionId, Xid, Zxid};
+use session::Passwords;
 
 /// Bytes of the longest reply there can be: the length in front of it has 31 bits.
 pub const REPLY_BYTES_MAX: usize = (1 << 31) - 1;
@@ -19,11 +20,12 @@ const OUTBOX_BYTES_START: usize = 2 << 10;
 pub(super) fn push_connect_response(
     out: &mut Vec<u8>,
     session: Option<(SessionId, i32)>,
+    passwords: &Passwords,
     read_only: Option<bool>,
 ) {
     let (session_id, timeout_ms) = session.unwrap_or((SessionId::NONE, 0));
     let password = match session {
-        Some((id, _)) => Bytes::copy_from_slice(&session::password(id)),
+        Some((id, _)) => Bytes::copy_from_slice(&passwords.password(id)),
         None => Bytes::from_static(&[0; 16]),
     };
     let response = ConnectResponse {

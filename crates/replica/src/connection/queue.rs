@@ -6,6 +6,7 @@ use bytes::Bytes;
 use jute::Str;
 use proto::request::ReadRequest;
 use proto::{ErrorCode, Id, OpCode, SessionId, Xid};
+use session::Passwords;
 
 use super::frames;
 use super::identities::{self, Identities, TooManyIdentities};
@@ -209,8 +210,13 @@ impl<N> ClientConnection<N> {
 
     /// Gives the client its session, with its timeout in ms, or says that there is none and ends.
     /// Clients that sent the read-only byte get one back.
-    pub fn answer_handshake(&mut self, session: Option<(SessionId, i32)>, read_only: Option<bool>) {
-        frames::push_connect_response(&mut self.outbox, session, read_only);
+    pub fn answer_handshake(
+        &mut self,
+        session: Option<(SessionId, i32)>,
+        passwords: &Passwords,
+        read_only: Option<bool>,
+    ) {
+        frames::push_connect_response(&mut self.outbox, session, passwords, read_only);
         self.ends_after_flush |= session.is_none();
     }
 

@@ -45,7 +45,11 @@ fn server() -> Server {
 }
 
 fn back(server: &Server, service: Service, request: &ConnectRequest) -> ComingBack {
-    match rules(service).judge(request, &server.state.tree()) {
+    match rules(service).judge(
+        request,
+        &server.state.tree(),
+        &session::Passwords::default(),
+    ) {
         Ok(Handshake::Back(back)) => back,
         other => panic!("{other:?}"),
     }
@@ -58,8 +62,13 @@ fn decided(server: &Server, back: ComingBack, is_cut: bool) -> RenewalStep {
 #[test]
 fn nobody_is_served_without_a_leader_but_who_can_do_with_reads() {
     let server = server();
-    let judge =
-        |service, request: &ConnectRequest| rules(service).judge(request, &server.state.tree());
+    let judge = |service, request: &ConnectRequest| {
+        rules(service).judge(
+            request,
+            &server.state.tree(),
+            &session::Passwords::default(),
+        )
+    };
     let mut new = connects(SessionId::NONE);
     let refused = rules(Service::None).kind(&new);
     assert_eq!(refused, Err(HandshakeRefusal::NoLeader));
@@ -85,8 +94,13 @@ fn nobody_is_served_without_a_leader_but_who_can_do_with_reads() {
 #[test]
 fn who_has_seen_more_is_sent_away_and_timeouts_are_kept_in_bounds() {
     let server = server();
-    let judge =
-        |request: &ConnectRequest| rules(Service::Deciding).judge(request, &server.state.tree());
+    let judge = |request: &ConnectRequest| {
+        rules(Service::Deciding).judge(
+            request,
+            &server.state.tree(),
+            &session::Passwords::default(),
+        )
+    };
     let mut new = connects(SessionId::NONE);
     assert_eq!(rules(Service::Deciding).kind(&new), Ok(HandshakeKind::New));
     for (wish_ms, timeout_ms) in [(0, 400), (1000, 1000), (10_000, 4000)] {

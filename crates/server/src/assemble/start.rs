@@ -376,6 +376,7 @@ impl Common {
                 log_end,
                 links,
             });
+            task.answers.compare_secrets(self.opened.tls.to_admin());
         }
     }
 

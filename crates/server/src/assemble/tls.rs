@@ -129,6 +129,14 @@ impl PortTls {
         }
     }
 
+    /// Towards the admin ports of other members.
+    pub(super) fn to_admin(&self) -> Connector {
+        match &self.admin {
+            Some(source) => Connector::tls(source.clone()),
+            None => Connector::plain(),
+        }
+    }
+
     /// Of the ports of elections, of the quorum and of observer masters.
     pub(super) fn of_members(&self) -> Acceptor {
         let gate = self.member_gate.clone();

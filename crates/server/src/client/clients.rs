@@ -37,6 +37,7 @@ use crate::client::room::SharedRoom;
 use crate::client::settings::Settings;
 use crate::client::throttle::TokenBucket;
 use crate::metrics::{Metrics, ServerStats};
+use crate::settings::passwords;
 use crate::{clock, limits};
 
 /// The clients of a server: their connections and budgets, how they are served at the moment, and
@@ -134,7 +135,7 @@ impl Clients {
         ));
         Self {
             state,
-            registry: Registry::default(),
+            registry: Registry::with_passwords(passwords(&settings.config)),
             admissions: Admissions::default(),
             permits,
             request_throttle: RequestThrottle::new(&settings.config.limits.request_throttle),

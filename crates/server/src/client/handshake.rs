@@ -103,7 +103,12 @@ pub(crate) async fn connect(
         tracing::warn!(peer = %connection.peer, "too many handshakes, closing connection (connection_throttle_tokens)");
         return false;
     }
-    let judged = judge_handshake(&rules, request, &clients.state, &**connection);
+    let judged = judge_handshake(
+        &rules,
+        request,
+        (&clients.state, &clients.registry),
+        &**connection,
+    );
     let handshake = match judged {
         Ok(handshake) => handshake,
         Err(refusal) => return turn_away(clients, connection, &refusal),
@@ -263,7 +268,11 @@ mod tests {
             password: Some(Bytes::copy_from_slice(&session::password(session))).into(),
             read_only: Some(false),
         };
-        let judged = rules.judge(&request, &clients.state.tree.read());
+        let judged = rules.judge(
+            &request,
+            &clients.state.tree.read(),
+            clients.registry.passwords(),
+        );
         let Ok(Handshake::Back(_)) = judged else {
             panic!("{judged:?}");
         };

@@ -186,7 +186,8 @@ impl SimHost {
         let (state, now_ms) = (&self.state, self.world.now_ms());
         let rules = handshake_rules(&self.world.plan, self.clients.service());
         let request = ConnectRequest::decode(&mut Reader::new(frame)).ok();
-        let judge = |request| judge_handshake(&rules, &request, state, connection).ok();
+        let judge =
+            |request| judge_handshake(&rules, &request, (state, &self.clients), connection).ok();
         let Some(handshake) = request.and_then(judge) else {
             return false;
         };

@@ -72,7 +72,7 @@ impl Context {
             .with_cert_resolver(own.clone());
         let server = with_tickets(server, path)?;
         let client = match (endpoint, trusted) {
-            (Endpoint::Quorum, Some(trusted)) => {
+            (Endpoint::Quorum | Endpoint::Admin, Some(trusted)) => {
                 Some(client_config(path, own, trusted, &provider, &versions)?)
             }
             _ => None,

@@ -7,6 +7,7 @@ mod local;
 mod moved;
 mod pipelined;
 mod read_only;
+mod secrets;
 
 use std::time::Duration;
 

@@ -15,6 +15,7 @@ mod feed;
 mod history;
 mod log;
 mod restore;
+mod secrets;
 mod served;
 mod snapshots;
 mod view;
@@ -27,13 +28,14 @@ use config::Config;
 use monitoring::admin::{Commands, RateLimiter};
 use parking_lot::Mutex;
 use tokio::sync::Semaphore;
-use transport::tls::Acceptor;
+use transport::tls::{Acceptor, Connector};
 
 use super::http::{self, Place, PortTask};
 use crate::error::StartError;
 use crate::limits;
 use crate::metrics::Metrics;
 use crate::recorder::Readers;
+use crate::settings::passwords;
 
 pub(crate) use restore::RestoreOrder;
 pub(crate) use served::Served;
@@ -47,6 +49,8 @@ pub(crate) struct Admin {
     metrics: Arc<Metrics>,
     /// Set once the data is loaded.
     served: OnceLock<Served>,
+    /// The comparison of the session secret file, if there is one and there are other members.
+    comparison: OnceLock<secrets::Comparison>,
     limits: Mutex<Limits>,
     /// Held by the one who restores.
     restoring: Arc<tokio::sync::Mutex<()>>,
@@ -122,12 +126,16 @@ impl Admin {
                 .into_iter()
                 .for_each(|command| commands.add(command));
         }
+        if config.ensemble.is_some() {
+            commands.add(secrets::command(&passwords(&config)));
+        }
         Self {
             commands,
             console: console::set_up(&config),
             config,
             metrics,
             served: OnceLock::new(),
+            comparison: OnceLock::new(),
             limits: Mutex::new(limits),
             restoring: Arc::default(),
             readers,
@@ -140,5 +148,14 @@ impl Admin {
     pub(crate) fn serve(&self, served: Served) {
         // Set once, by the start.
         let _ = self.served.set(served);
+    }
+
+    /// Begins to compare the session secret file with the files of the other members, which `connector` reaches.
+    pub(crate) fn compare_secrets(self: &Arc<Self>, connector: Connector) {
+        let sessions = &self.config.sessions;
+        if self.config.ensemble.is_some() && !sessions.secrets.is_empty() {
+            // Set once, by the start.
+            let _ = self.comparison.set(secrets::begin(self, connector));
+        }
     }
 }

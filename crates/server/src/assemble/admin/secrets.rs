@@ -1,0 +1,152 @@
+//! Comparison of the session secret file with the files of the other members.
+//!
+//! A member with another file refuses the sessions that move to it. Members therefore publish a hash of the file at the
+//! admin port, and each member compares the hashes.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{BodyExt, Empty, Limited};
+use hyper::Request;
+use hyper::header::HOST;
+use hyper_util::rt::TokioIo;
+use monitoring::admin::{AdminView, Answer, Command, Object};
+use monitoring::view::View;
+use session::Passwords;
+use tokio::net::TcpStream;
+use tokio::task::AbortHandle;
+use tokio::time::{sleep, timeout};
+use transport::tls::Connector;
+
+use super::Admin;
+
+/// Name of the command.
+const COMMAND: &str = "session_secrets";
+/// Pause between two comparisons.
+const PAUSE: Duration = Duration::from_secs(10);
+/// Time limit of one answer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(5);
+/// Bytes above which an answer is refused.
+const ANSWER_BYTES_MAX: usize = 64 << 10;
+
+/// The comparison, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Comparison(AbortHandle);
+
+impl Drop for Comparison {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Returns the hash of the file. It is not listed among Apache ZooKeeper's commands.
+pub(super) fn command(passwords: &Passwords) -> Command {
+    let fingerprint = passwords.fingerprint();
+    let mut command = Command::look(COMMAND, &[], move |_: &dyn AdminView, _| {
+        Answer::found(Object::new().with("fingerprint", fingerprint.clone()))
+    });
+    command.is_listed = false;
+    command.always()
+}
+
+/// Begins the comparison. The other members are asked at the admin port that this server has.
+pub(super) fn begin(admin: &Arc<Admin>, connector: Connector) -> Comparison {
+    let admin = Arc::downgrade(admin);
+    Comparison(tokio::spawn(compare(admin, connector)).abort_handle())
+}
+
+async fn compare(admin: Weak<Admin>, connector: Connector) {
+    // The hash of each member at the last comparison, by its host.
+    let mut known: BTreeMap<String, bool> = BTreeMap::new();
+    loop {
+        let Some(asked) = admin.upgrade().map(|admin| Asked::new(&admin)) else {
+            return;
+        };
+        known.retain(|host, _| asked.hosts.contains(host));
+        for host in &asked.hosts {
+            let found = timeout(ANSWER_LIMIT, ask(host, &asked, &connector)).await;
+            let Ok(Ok(found)) = found else {
+                // A server that is down, and Apache ZooKeeper, have no answer.
+                tracing::debug!(
+                    host,
+                    "a member does not answer with the hash of its session secret file"
+                );
+                continue;
+            };
+            let is_equal = found == asked.own;
+            if !is_equal && let Some(admin) = admin.upgrade() {
+                admin.metrics.session_secrets_differ.inc();
+            }
+            match (is_equal, known.insert(host.clone(), is_equal)) {
+                (false, None | Some(true)) => tracing::warn!(
+                    host,
+                    "another member has another zoarium.sessionSecretFile: sessions that move between it and this server may be lost"
+                ),
+                (true, Some(false)) => {
+                    tracing::info!(
+                        host,
+                        "the member has the same zoarium.sessionSecretFile again"
+                    );
+                }
+                _ => {}
+            }
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+/// The members to ask, and the own answer.
+struct Asked {
+    hosts: Vec<String>,
+    port: u16,
+    path: String,
+    own: String,
+}
+
+impl Asked {
+    fn new(admin: &Admin) -> Self {
+        let served = admin.served.get();
+        let own = served.map(|served| served.clients.registry.passwords().fingerprint());
+        let role = served.map(|served| served.view().role());
+        let members = role.as_ref().and_then(|role| role.members.as_ref());
+        let me = admin
+            .config
+            .ensemble
+            .as_ref()
+            .map(|ensemble| ensemble.my_id);
+        let others = members.iter().flat_map(|list| list.members.values());
+        let others = others.filter(|member| Some(member.sid) != me);
+        let hosts = others.filter_map(|member| Some(member.addresses.first()?.host.clone()));
+        let url = admin.config.admin.command_url.trim_end_matches('/');
+        Self {
+            hosts: hosts.collect(),
+            port: admin.config.admin.port,
+            path: format!("{url}/{COMMAND}"),
+            own: own.unwrap_or_default(),
+        }
+    }
+}
+
+async fn ask(host: &str, asked: &Asked, connector: &Connector) -> io::Result<String> {
+    let stream = TcpStream::connect((host, asked.port)).await?;
+    let stream = connector.establish(stream, &[host]).await?;
+    let shaken = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = shaken.map_err(io::Error::other)?;
+    // Ends with the request.
+    let _connection = Comparison(tokio::spawn(connection).abort_handle());
+    let request = Request::get(&asked.path)
+        .header(HOST, format!("{host}:{}", asked.port))
+        .body(Empty::<Bytes>::new())
+        .map_err(io::Error::other)?;
+    let response = sender.send_request(request).await;
+    let body = response.map_err(io::Error::other)?.into_body();
+    let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
+    let body = body.map_err(io::Error::other)?.to_bytes();
+    let answer: serde_json::Value = serde_json::from_slice(&body)?;
+    let fingerprint = answer.get("fingerprint").and_then(|text| text.as_str());
+    let fingerprint = fingerprint.ok_or_else(|| io::Error::other("no fingerprint"))?;
+    Ok(fingerprint.to_owned())
+}
