@@ -5,6 +5,7 @@
 //! <!-- test: NAME -->                the test of this name shows it
 //! <!-- another machine: WHY -->      it needs what a test has not
 //! <!-- no commands -->               settings, or what something prints
+//! <!-- Ctrl-C -->                    the reader has stopped the servers before; the block runs
 //! ```
 //!
 //! A document's blocks run one after the other in a directory with `zoo.cfg`, `conf` and a server on
@@ -28,6 +29,15 @@ struct Block {
     lines: Vec<String>,
     /// What the comment in front of it says.
     mark: Option<String>,
+}
+
+/// Mark of a block that runs after the reader has stopped all servers.
+const STOPPED: &str = "Ctrl-C";
+
+impl Block {
+    fn runs(&self) -> bool {
+        self.mark.as_deref().is_none_or(|mark| mark == STOPPED)
+    }
 }
 
 /// Blocks that are indented, and those between fences.
@@ -238,9 +248,9 @@ fn the_commands_of_all_documents_do_what_they_are_there_for() {
     for document in documents() {
         let mut script = PRELUDE.to_owned();
         let mut has_steps = false;
-        for block in read(&document).iter().filter(|block| block.mark.is_none()) {
+        for block in read(&document).iter().filter(|block| block.runs()) {
             // A reader of the README runs all its commands in order. In other documents each block has its own servers.
-            if document != "README.md" {
+            if document != "README.md" || block.mark.is_some() {
                 script.push_str("stop_servers\n");
             }
             for (line, command) in commands(block) {
@@ -298,7 +308,8 @@ fn marks_name_what_is_there() {
             } else {
                 let reason = mark.strip_prefix("another machine: ");
                 assert!(
-                    mark == "no commands" || reason.is_some_and(|why| !why.is_empty()),
+                    ["no commands", STOPPED].contains(&mark.as_str())
+                        || reason.is_some_and(|why| !why.is_empty()),
                     "{place}"
                 );
             }
