@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use recovery::{History, NewSnapshot, SnapshotSettings, TreeReader};
+use recovery::{DurableReader, History, NewSnapshot, SnapshotSettings};
 use replica::State;
 use storage::{Compression, DataDirs, Disk, StorageError};
 
@@ -29,8 +29,10 @@ pub(crate) fn keep_tree<D: Disk>(
     state: &impl State,
 ) -> Result<PathBuf, StorageError> {
     let disk = history.disk();
-    let generation = state.generation();
-    let reader = TreeReader::new(&state.tree(), generation);
+    let reader = {
+        let tree = state.tree();
+        DurableReader::still(&tree, state.generation())
+    };
     let name = format!("{PREFIX}{:x}", reader.zxid().0);
     let dirs: DataDirs = history.dirs().beside(&**disk, PREFIX, &name, KEPT_MAX)?;
     let mut snapshot = NewSnapshot::new(disk.clone(), dirs, SETTINGS, reader)?;

@@ -4,9 +4,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use proto::Zxid;
-use recovery::{NewSnapshot, SnapshotSettings, TreeReader};
+use recovery::{DurableReader, NewSnapshot, SnapshotSettings};
 use replica::{Input, State, Synchronised};
 use storage::{DataDirs, Disk, StorageError};
+
+use crate::Wanted;
 
 /// A snapshot that was begun. Dropped before its end, it leaves nothing.
 #[derive(Debug)]
@@ -42,8 +44,8 @@ pub struct Written {
 }
 
 impl<D: Disk> StateSnapshot<D> {
-    /// Begins a snapshot of the tree as it is, at this time in ms; `of` for one that takes the place of
-    /// this server's own history. `None` if the role that asked for that is over.
+    /// Begins a snapshot of the tree as it is, at this time in ms. `None` if the tree must not become
+    /// durable: it is not established, or the role that asked for its history is over.
     ///
     /// # Errors
     /// If the file cannot be created.
@@ -51,19 +53,32 @@ impl<D: Disk> StateSnapshot<D> {
         state: &impl State,
         (disk, dirs): (Arc<D>, DataDirs),
         settings: SnapshotSettings,
-        of: Option<Synchronised>,
+        wanted: Wanted,
         begun_ms: i64,
     ) -> Result<Option<Self>, StorageError> {
-        let (reader, generation) = {
-            let tree = state.tree();
-            let generation = state.generation();
-            (TreeReader::new(&tree, generation), generation)
+        let tree = state.tree();
+        let (zxid, generation) = (tree.last_zxid(), state.generation());
+        let mut of = None;
+        let reader = match wanted {
+            Wanted::Due | Wanted::Asked => {
+                let reader = DurableReader::established(&tree, generation);
+                reader.map_err(|error| error.to_string())
+            }
+            Wanted::First => Ok(DurableReader::still(&tree, generation)),
+            Wanted::Synchronised(ordered) => {
+                of = Some(ordered);
+                let reader = DurableReader::taken_over(&tree, generation, ordered.generation);
+                reader.map_err(|_| "the role that asked for it is over".to_owned())
+            }
         };
-        if of.is_some_and(|of| of.generation != generation) {
-            let zxid = reader.zxid();
-            tracing::info!(%zxid, "snapshot not begun, the role that asked for it is over");
-            return Ok(None);
-        }
+        drop(tree);
+        let reader = match reader {
+            Ok(reader) => reader,
+            Err(reason) => {
+                tracing::info!(%zxid, reason, "snapshot not begun");
+                return Ok(None);
+            }
+        };
         Ok(Some(Self {
             snapshot: NewSnapshot::new(disk, dirs, settings, reader)?,
             of,

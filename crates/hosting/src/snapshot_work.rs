@@ -24,11 +24,14 @@ pub struct SnapshotWork<D: Disk> {
 /// Why a snapshot is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wanted {
-    /// Enough was logged since the last one: [`DueSnapshots::begin`] has said so.
+    /// Enough was logged since the last one: [`DueSnapshots::begin`] has said so. It is deferred while the
+    /// tree is not established.
     Due,
+    /// The first one of a server that starts. The tree does not change before it is written.
+    First,
     /// A learner cannot go on without it: it takes the place of the server's own history.
     Synchronised(Synchronised),
-    /// An operator wants one.
+    /// One for an operator. It is refused while the tree is not established.
     Asked,
 }
 
@@ -86,7 +89,7 @@ impl<D: Disk> SnapshotWork<D> {
         now_ms: impl Fn() -> i64,
     ) -> Result<Option<Written>, StorageError> {
         let mut written = None;
-        self.ask(Wanted::Asked);
+        self.ask(Wanted::First);
         while self.next().is_some() {
             written = self.step(state, BYTES_AT_ONCE, &now_ms, || ())?;
         }
@@ -112,11 +115,8 @@ impl<D: Disk> SnapshotWork<D> {
         let begun = match self.snapshot.take() {
             None => {
                 self.waiting.pop_front();
-                let of = match wanted {
-                    Wanted::Synchronised(of) => Some(of),
-                    Wanted::Due | Wanted::Asked => None,
-                };
-                StateSnapshot::begin(state, self.place.clone(), self.settings, of, now_ms())?
+                let place = self.place.clone();
+                StateSnapshot::begin(state, place, self.settings, wanted, now_ms())?
             }
             Some((_, snapshot)) => Some(snapshot),
         };
@@ -135,8 +135,17 @@ impl<D: Disk> SnapshotWork<D> {
             },
         };
         let mut due = self.due.lock();
-        if wanted == Wanted::Due {
-            due.end();
+        match (&written, wanted) {
+            (Some(_), Wanted::Due) => due.end(),
+            (None, Wanted::Due) => {
+                due.defer();
+                // The replica resumes a deferred snapshot after it has established the tree. If the tree is
+                // established by now, that may have happened before this snapshot was deferred.
+                if state.generation().is_established() && due.resume(now_ms()) {
+                    self.waiting.push_back(Wanted::Due);
+                }
+            }
+            _ => {}
         }
         if let Some(written) = &written {
             due.note_written(written.begun_ms, now_ms());
@@ -157,6 +166,8 @@ const BYTES_AT_ONCE: usize = 1 << 20;
 pub struct DueSnapshots {
     /// One waits, or is being written.
     is_under_way: bool,
+    /// One was due while the tree was not established.
+    is_deferred: bool,
     rests_until_ms: i64,
 }
 
@@ -190,8 +201,21 @@ impl DueSnapshots {
         self.is_under_way = false;
     }
 
+    /// Defers the one that was begun until the tree is established.
+    pub fn defer(&mut self) {
+        self.is_under_way = false;
+        self.is_deferred = true;
+    }
+
+    /// The tree is established. Returns whether a deferred snapshot begins now.
+    pub fn resume(&mut self, now_ms: i64) -> bool {
+        std::mem::take(&mut self.is_deferred) && self.begin(now_ms)
+    }
+
     /// A snapshot, due or not, was written until `now_ms`.
     pub fn note_written(&mut self, begun_ms: i64, now_ms: i64) {
+        // It contains all that a deferred one is for.
+        self.is_deferred = false;
         let rest_ms = match now_ms.saturating_sub(begun_ms) {
             took_ms if took_ms < SHORT_MS => 0,
             took_ms => took_ms.saturating_mul(REST_FACTOR).min(REST_MAX_MS),
@@ -221,6 +245,19 @@ mod tests {
         due.note_written(0, 600_000);
         assert!(!begins(&mut due, 659_999));
         assert!(begins(&mut due, 660_000));
+    }
+
+    #[test]
+    fn one_that_is_deferred_is_begun_once_the_tree_is_established() {
+        let mut due = DueSnapshots::default();
+        assert!(!due.resume(0));
+        assert!(due.begin(0));
+        due.defer();
+        assert!(due.resume(1));
+        assert!(!due.resume(2) && !due.begin(2));
+        due.defer();
+        due.note_written(3, 3);
+        assert!(!due.resume(4), "there is a newer one");
     }
 
     #[test]

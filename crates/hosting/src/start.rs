@@ -154,6 +154,7 @@ mod tests {
     use storage::{Compression, LogSettings, OpenOptions, RealDisk};
 
     use super::*;
+    use crate::Wanted;
 
     const TICK_MS: i64 = 2000;
 
@@ -216,5 +217,53 @@ mod tests {
         assert_eq!(again.history.appended(), zxid);
         assert!(again.state.tree().session_timeout_ms(session).is_some());
         assert_eq!(again.snapshots.next(), None);
+    }
+
+    /// Writes all that was asked for; gives the zxid of each snapshot.
+    fn write_all(started: &mut Started<RealDisk>) -> Vec<Zxid> {
+        let mut written = Vec::new();
+        while started.snapshots.next().is_some() {
+            let step = started
+                .snapshots
+                .step(&*started.state, 1, || 0, || ())
+                .unwrap();
+            written.extend(step.map(|written| written.zxid));
+        }
+        written
+    }
+
+    #[test]
+    fn only_an_established_tree_gets_into_snapshots_and_one_that_is_due_waits_for_that() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut started = start(dir.path());
+        let due = started.snapshots.due().clone();
+        assert!(due.lock().begin(0));
+        started.snapshots.ask(Wanted::Due);
+        started.snapshots.ask(Wanted::Asked);
+        assert!(write_all(&mut started).is_empty());
+        started.state.establish();
+        assert!(due.lock().resume(0), "it was deferred");
+        started.snapshots.ask(Wanted::Due);
+        started.snapshots.ask(Wanted::Asked);
+        assert_eq!(write_all(&mut started), [Zxid::ZERO, Zxid::ZERO]);
+        // One that was begun is discarded, and begins again once the tree is established.
+        assert!(due.lock().begin(0));
+        started.snapshots.ask(Wanted::Due);
+        let step = |started: &mut Started<RealDisk>| {
+            let step = started.snapshots.step(&*started.state, 1, || 0, || ());
+            step.unwrap().map(|written| written.zxid)
+        };
+        assert_eq!(step(&mut started), None);
+        assert!(started.snapshots.writing().is_some());
+        started.state.begin_unestablished();
+        assert!(write_all(&mut started).is_empty());
+        // The tree may be established before a snapshot is deferred.
+        assert!(due.lock().resume(0));
+        started.snapshots.ask(Wanted::Due);
+        assert_eq!(step(&mut started), None);
+        assert!(due.lock().resume(0));
+        started.snapshots.ask(Wanted::Due);
+        started.state.establish();
+        assert_eq!(write_all(&mut started), [Zxid::ZERO]);
     }
 }

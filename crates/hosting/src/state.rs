@@ -2,7 +2,6 @@
 //! a snapshot, and whoever writes one to the disk read it too.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use jute::Limits;
 use parking_lot::{Mutex, RwLock, RwLockWriteGuard};
@@ -11,7 +10,7 @@ use replica::connection::{Next, Responder};
 use replica::sessions::Sessions;
 use replica::{NewSession, State};
 use session::SessionIds;
-use tree::{SharedWatches, Tree, Watches};
+use tree::{CurrentGeneration, Generation, SharedWatches, Tree, Watches};
 
 use crate::{Connected, Serving};
 
@@ -26,21 +25,21 @@ pub struct ServerState {
     pub watches: SharedWatches,
     /// The sessions that this server knows.
     pub sessions: Mutex<Sessions>,
-    /// How often the tree was replaced by another one, or was about to hold what may be cut off
-    /// again: a snapshot that was begun before is worthless then.
-    tree_generation: AtomicU64,
+    /// The generation of the tree.
+    generation: CurrentGeneration,
     session_ids: Mutex<SessionIds>,
 }
 
 impl ServerState {
-    /// Of a server that serves nobody yet, and will give new sessions these ids.
+    /// Of a server that serves nobody yet, and will give new sessions these ids. The end of its log may
+    /// not be committed, so the tree is not established.
     pub fn new(tree: Tree, tick_ms: i64, session_ids: SessionIds) -> Self {
         Self {
             session_ids: Mutex::new(session_ids),
             tree: RwLock::new(tree),
             watches: Mutex::default(),
             sessions: Mutex::new(Sessions::reporting(tick_ms)),
-            tree_generation: AtomicU64::new(0),
+            generation: CurrentGeneration::default(),
         }
     }
 
@@ -112,19 +111,23 @@ impl State for ServerState {
 
     fn replace_tree(&self, tree: Tree) {
         let mut place = self.tree.write();
-        self.give_up_snapshots();
+        self.begin_unestablished();
         let replaced = std::mem::replace(&mut *place, tree);
         drop(place);
         // Millions of znodes take a while.
         drop(replaced);
     }
 
-    fn generation(&self) -> u64 {
-        self.tree_generation.load(Ordering::Acquire)
+    fn generation(&self) -> Generation {
+        self.generation.get()
     }
 
-    fn give_up_snapshots(&self) {
-        self.tree_generation.fetch_add(1, Ordering::AcqRel);
+    fn begin_unestablished(&self) {
+        self.generation.begin_unestablished();
+    }
+
+    fn establish(&self) {
+        self.generation.establish();
     }
 
     fn watches(&self) -> impl DerefMut<Target = Watches> {

@@ -63,6 +63,13 @@ mutants! {
     SnapshotNamedTooLate,
     /// A snapshot that was begun in one role is finished in the next.
     SnapshotOutlivesRole,
+    /// A snapshot is begun whether the tree is established or not, and goes on while a learner applies what
+    /// its leader has not established.
+    SnapshotOverSync,
+    /// A snapshot goes on while a learner applies what its leader has not established.
+    GenerationRaisedLate,
+    /// A snapshot is begun of a tree that is not established.
+    UnestablishedMadeDurable,
     /// TRUNC is reported as done, and nothing is cut.
     SkipTruncate,
     /// The log is cut, and the tree stays.

@@ -28,7 +28,10 @@ mod tests;
 
 pub use history::{History, HistorySettings, Reloaded};
 pub use log_end::LogEnd;
-pub use snapshots::{NewSnapshot, SnapshotSettings, TreeReader, TreeReplaced, write_snapshot};
+pub use snapshots::{
+    DurableReader, NewSnapshot, NotEstablished, SnapshotSettings, TreeReader, TreeReplaced,
+    write_snapshot,
+};
 
 pub use survey::{Survey, survey};
 

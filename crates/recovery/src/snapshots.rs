@@ -1,25 +1,29 @@
 //! Snapshots of a tree that goes on changing, for the disk and for learners.
 //!
 //! A snapshot is made in pieces under short holds of the tree, and is fuzzy: it has everything up to
-//! its zxid and parts of what comes behind it. All pieces must be of one history. The host counts a
-//! generation up whenever the tree is replaced, or is about to hold what may be cut off again, and
-//! names it with each piece; a snapshot that was begun in an earlier one is given up.
+//! its zxid and parts of what comes behind it. All pieces must come from one [`Generation`]. A snapshot that
+//! began in an earlier generation is discarded.
+//!
+//! A snapshot is written to the disk only from a [`DurableReader`]. TRUNC removes the snapshots whose names
+//! are above the cut. A snapshot with a lower name stays, with all that it contains. Therefore it may
+//! contain parts of later transactions only if these are committed.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use proto::Zxid;
+use proto::mutant::{self, Mutant};
 use storage::{
     Compression, DataDirs, Disk, SnapshotTrailer, SnapshotWriter, StorageError, note_seam,
     remove_other_snapshots,
 };
-use tree::{SnapshotCursor, Tree};
+use tree::{CurrentGeneration, Generation, SnapshotCursor, Tree};
 
 /// A place in a tree that is read piece by piece.
 #[derive(Debug)]
 pub struct TreeReader {
     cursor: SnapshotCursor,
-    generation: u64,
+    generation: Generation,
 }
 
 /// The tree is not of the history any more that the snapshot was begun in.
@@ -29,7 +33,7 @@ pub struct TreeReplaced;
 
 impl TreeReader {
     /// Begins with the tree as it is.
-    pub fn new(tree: &Tree, generation: u64) -> Self {
+    pub fn new(tree: &Tree, generation: Generation) -> Self {
         Self {
             cursor: tree.start_snapshot(),
             generation,
@@ -48,7 +52,7 @@ impl TreeReader {
     pub fn read(
         &mut self,
         tree: &Tree,
-        generation: u64,
+        generation: Generation,
         bytes: usize,
         chunk: &mut Vec<u8>,
     ) -> Result<bool, TreeReplaced> {
@@ -56,11 +60,61 @@ impl TreeReader {
         Ok(tree.snapshot_chunk(&mut self.cursor, bytes, chunk))
     }
 
-    fn check(&self, generation: u64) -> Result<(), TreeReplaced> {
+    fn check(&self, generation: Generation) -> Result<(), TreeReplaced> {
         match self.generation == generation {
             true => Ok(()),
             false => Err(TreeReplaced),
         }
+    }
+}
+
+/// The tree may hold transactions that were never committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("this member is not in a quorum: what it has may not be committed")]
+pub struct NotEstablished;
+
+/// A tree that may become durable. There is no other way from a tree to a snapshot on the disk.
+#[derive(Debug)]
+pub struct DurableReader(TreeReader);
+
+impl DurableReader {
+    /// Begins with an established tree. Transactions may be applied while it is read.
+    ///
+    /// # Errors
+    /// If the tree is not established.
+    pub fn established(tree: &Tree, generation: Generation) -> Result<Self, NotEstablished> {
+        let is_ignored =
+            mutant::is(Mutant::SnapshotOverSync) || mutant::is(Mutant::UnestablishedMadeDurable);
+        match generation.is_established() || is_ignored {
+            true => Ok(Self(TreeReader::new(tree, generation))),
+            false => Err(NotEstablished),
+        }
+    }
+
+    /// Begins with a history that takes the place of this server's own, as the replica ordered in
+    /// generation `ordered`. Nothing is applied until its snapshot is on disk.
+    ///
+    /// # Errors
+    /// If this is another generation.
+    pub fn taken_over(
+        tree: &Tree,
+        generation: Generation,
+        ordered: Generation,
+    ) -> Result<Self, TreeReplaced> {
+        let reader = TreeReader::new(tree, generation);
+        reader.check(ordered)?;
+        Ok(Self(reader))
+    }
+
+    /// Begins with a tree that does not change before its snapshot has its name. The snapshot then
+    /// contains no later transaction.
+    pub fn still(tree: &Tree, generation: Generation) -> Self {
+        Self(TreeReader::new(tree, generation))
+    }
+
+    /// The last transaction that the snapshot is sure to have.
+    pub fn zxid(&self) -> Zxid {
+        self.0.zxid()
     }
 }
 
@@ -96,7 +150,7 @@ impl<D: Disk> NewSnapshot<D> {
         disk: Arc<D>,
         dirs: DataDirs,
         settings: SnapshotSettings,
-        reader: TreeReader,
+        DurableReader(reader): DurableReader,
     ) -> Result<Self, StorageError> {
         let (compression, is_synced) = (settings.compression, settings.force_sync);
         let zxid = reader.zxid();
@@ -127,7 +181,7 @@ impl<D: Disk> NewSnapshot<D> {
     pub fn read(
         &mut self,
         tree: &Tree,
-        generation: u64,
+        generation: Generation,
         bytes: usize,
         chunk: &mut Vec<u8>,
     ) -> Result<bool, TreeReplaced> {
@@ -148,7 +202,11 @@ impl<D: Disk> NewSnapshot<D> {
     ///
     /// # Errors
     /// If this is another generation.
-    pub fn trailer(&self, tree: &Tree, generation: u64) -> Result<SnapshotTrailer, TreeReplaced> {
+    pub fn trailer(
+        &self,
+        tree: &Tree,
+        generation: Generation,
+    ) -> Result<SnapshotTrailer, TreeReplaced> {
         self.reader.check(generation)?;
         let (digest_zxid, digest) = tree.last_applied_digest().unwrap_or((Zxid::ZERO, 0));
         let settings = &self.settings;
@@ -192,7 +250,8 @@ pub fn write_snapshot<D: Disk>(
     settings: SnapshotSettings,
     tree: &Tree,
 ) -> Result<PathBuf, StorageError> {
-    let reader = TreeReader::new(tree, 0);
+    let generation = CurrentGeneration::default().get();
+    let reader = DurableReader::still(tree, generation);
     let mut snapshot = NewSnapshot::new(disk, dirs, settings, reader)?;
     let (mut chunk, same) = (
         Vec::new(),
@@ -201,10 +260,11 @@ pub fn write_snapshot<D: Disk>(
     let mut more = true;
     while more {
         chunk.clear();
-        more = snapshot.read(tree, 0, CHUNK_BYTES, &mut chunk).expect(same);
+        let read = snapshot.read(tree, generation, CHUNK_BYTES, &mut chunk);
+        more = read.expect(same);
         snapshot.write(&chunk)?;
     }
-    let trailer = snapshot.trailer(tree, 0).expect(same);
+    let trailer = snapshot.trailer(tree, generation).expect(same);
     snapshot.finish(trailer, false)
 }
 

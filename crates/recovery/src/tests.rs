@@ -7,6 +7,7 @@ use storage::{
     SnapshotWriter, read_body,
 };
 use testkit::{SimDisk, SyncFault};
+use tree::CurrentGeneration;
 
 use super::*;
 
@@ -256,15 +257,25 @@ fn a_snapshot_under_way_is_given_up_when_its_history_may_change() {
         digest_enabled: true,
         serialize_last_zxid: true,
     };
+    let current = CurrentGeneration::default();
+    let refused = DurableReader::established(&tree, current.get());
+    assert_eq!(refused.err(), Some(NotEstablished));
+    current.establish();
+    let first = current.get();
     let begin = || {
-        let reader = TreeReader::new(&tree, 4);
+        let reader = DurableReader::established(&tree, current.get()).unwrap();
         NewSnapshot::new(Arc::new(RealDisk), dirs.clone(), settings, reader).unwrap()
     };
     let (mut chunk, mut snapshot) = (Vec::new(), begin());
-    assert_eq!(snapshot.read(&tree, 4, 1, &mut chunk), Ok(true));
-    assert_eq!(snapshot.read(&tree, 5, 1, &mut chunk), Err(TreeReplaced));
-    assert!(snapshot.trailer(&tree, 4).is_ok());
-    assert_eq!(snapshot.trailer(&tree, 5), Err(TreeReplaced));
+    assert_eq!(snapshot.read(&tree, first, 1, &mut chunk), Ok(true));
+    current.begin_unestablished();
+    let next = current.get();
+    assert_eq!(snapshot.read(&tree, next, 1, &mut chunk), Err(TreeReplaced));
+    assert!(snapshot.trailer(&tree, first).is_ok());
+    assert_eq!(snapshot.trailer(&tree, next), Err(TreeReplaced));
+    let ordered_before = DurableReader::taken_over(&tree, next, first);
+    assert_eq!(ordered_before.err(), Some(TreeReplaced));
+    assert!(DurableReader::taken_over(&tree, next, next).is_ok());
     drop(snapshot);
     assert!(
         storage::list_snapshots(&RealDisk, &dirs.snap)

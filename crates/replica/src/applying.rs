@@ -18,7 +18,7 @@ use crate::note::{Note, Stage};
 use crate::ordering::InFlight;
 use crate::replica::Replica;
 use crate::role::Role;
-use crate::roles::give_up_snapshots;
+use crate::roles::begin_unestablished;
 
 impl<H: Host> Replica<H> {
     /// Applies what is committed, and answers each `sync` of a leader's own clients in its place.
@@ -36,6 +36,11 @@ impl<H: Host> Replica<H> {
     /// Applies so many in groups, so that readers get their turn.
     fn apply(&mut self, mut committed: usize, turn: &mut Turn<'_, H>) {
         let state = turn.state;
+        let is_late =
+            mutant::is(Mutant::SnapshotOverSync) || mutant::is(Mutant::GenerationRaisedLate);
+        if committed > 0 && !self.is_established() && !is_late {
+            begin_unestablished(turn);
+        }
         while committed > 0 {
             let group = committed.min(limits::APPLY_GROUP_MAX);
             committed -= group;
@@ -147,7 +152,7 @@ impl<H: Host> Replica<H> {
             return;
         };
         tracing::info!(zxid = %last.record.header.zxid, len = self.in_flight.len(), "appended and not known to be committed, taken into the history");
-        give_up_snapshots(turn);
+        begin_unestablished(turn);
         self.committed = 0;
         let (mut requests, mut large_bytes) = (0, LargeBytes::NONE);
         {

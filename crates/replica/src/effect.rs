@@ -8,7 +8,7 @@ use proto::leader::LeaderPacket;
 use proto::learner::LearnerPacket;
 use proto::txn::TxnRecord;
 use proto::{Epoch, OpCode, SessionId, Zxid};
-use tree::{Event, Outcome};
+use tree::{Event, Generation, Outcome};
 use zab::Record;
 use zab::leader::{LinkFault, LinkId};
 
@@ -96,7 +96,7 @@ pub struct Synchronised {
     pub attempt: u64,
     /// Of the tree that holds it ([`State::generation`](crate::State::generation)). Once there is
     /// another the snapshot is not wanted any more.
-    pub generation: u64,
+    pub generation: Generation,
 }
 
 /// An order to the host. Those that concern the disk are carried out in the order given.

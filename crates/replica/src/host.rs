@@ -4,7 +4,7 @@ use std::ops::{Deref, DerefMut};
 
 use bytes::Bytes;
 use proto::Zxid;
-use tree::{Tree, Watches};
+use tree::{Generation, Tree, Watches};
 use zab::Record;
 
 use crate::effect::{Applied, DiskOrder, Effect, Synchronised};
@@ -22,15 +22,20 @@ pub trait State {
     /// Holds the tree alone.
     fn tree_mut(&self) -> impl DerefMut<Target = Tree>;
 
-    /// Puts another tree in its place. Snapshots of the earlier one are given up.
+    /// Puts another tree in its place, in a generation that is not established. Snapshots of the earlier
+    /// tree are given up.
     fn replace_tree(&self, tree: Tree);
 
-    /// Counts the trees, and the times when one was about to hold what may be cut off again. A snapshot
-    /// that was begun in an earlier generation must not be finished.
-    fn generation(&self) -> u64;
+    /// Returns the generation of the tree, while the caller holds the tree. A snapshot that began in an
+    /// earlier generation must not be finished.
+    fn generation(&self) -> Generation;
 
-    /// The tree is about to hold what may be cut off again: another generation begins.
-    fn give_up_snapshots(&self);
+    /// Begins a generation that is not established. The replica calls it before the tree holds anything
+    /// that may be cut off again.
+    fn begin_unestablished(&self);
+
+    /// Notes that everything in the tree is committed.
+    fn establish(&self);
 
     /// The watches.
     fn watches(&self) -> impl DerefMut<Target = Watches>;
@@ -62,8 +67,8 @@ pub trait Host {
     /// who asked, then the answers of reads that waited behind it. The tree is held alone.
     fn applied(&mut self, tree: &Tree, applied: Applied<'_>);
 
-    /// The epoch of this server's role is established: what its files hold up to here is committed,
-    /// also what it was not told of by [`Host::applied`].
+    /// The epoch of this server's role is established, and so is its tree ([`State::establish`]): what its
+    /// files hold up to here is committed, also what it was not told of by [`Host::applied`].
     fn established(&mut self, last: Zxid);
 
     /// The oldest `sync` of this connection is answered, from this tree.
@@ -113,6 +118,12 @@ impl<H: Host> Turn<'_, H> {
             generation,
         };
         self.disk(DiskOrder::TakeOver { last, of });
+    }
+
+    /// Everything in the tree, which ends at `last`, is committed.
+    pub(crate) fn establish(&mut self, last: Zxid) {
+        self.state.establish();
+        self.host.established(last);
     }
 
     pub(crate) fn note(&mut self, note: Note<'_>) {

@@ -45,7 +45,7 @@ impl<H: Host> Replica<H> {
             *turn.state.sessions() = self.track_sessions(&tree, turn.now.ms);
             tree.orphan_owners()
         };
-        turn.host.established(self.last_zxid);
+        turn.establish(self.last_zxid);
         self.serve(Service::Deciding, turn);
         self.end_orphans(orphans);
         self.carry_out_leader(Vec::new(), turn);
@@ -316,7 +316,7 @@ impl<H: Host> Replica<H> {
     /// The epoch is established: clients are served from here on.
     fn lead(&mut self, epoch: Epoch, designated_leader: Option<Sid>, turn: &mut Turn<'_, H>) {
         let last = turn.state.tree().last_zxid();
-        turn.host.established(last);
+        turn.establish(last);
         let start = Zxid::new(epoch, 0);
         let orphans = {
             let mut tree = turn.state.tree_mut();

@@ -307,7 +307,7 @@ impl<H: Host> Replica<H> {
             tracing::info!(sid = %member.lists.me(), %epoch, "in sync with the leader");
         }
         let last = turn.state.tree().last_zxid();
-        turn.host.established(last);
+        turn.establish(last);
         self.serve(Service::Forwarding, turn);
         self.begin_serving_observers(turn);
         self.show(turn);

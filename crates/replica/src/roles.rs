@@ -212,8 +212,8 @@ impl<H: Host> Replica<H> {
     /// Has the tree loaded from disk, after a cut if `keep` is given.
     pub(crate) fn reload(&mut self, keep: Option<Zxid>, turn: &mut Turn<'_, H>) {
         self.is_reloading = true;
-        // One under way is of the tree that goes.
-        give_up_snapshots(turn);
+        // A snapshot under way is of the tree that goes.
+        begin_unestablished(turn);
         turn.disk(DiskOrder::Reload { keep });
     }
 
@@ -336,8 +336,8 @@ impl<H: Host> Replica<H> {
 }
 
 /// The tree is about to go, or to hold what may be cut off again.
-pub(crate) fn give_up_snapshots<H: Host>(turn: &mut Turn<'_, H>) {
+pub(crate) fn begin_unestablished<H: Host>(turn: &mut Turn<'_, H>) {
     if !mutant::is(Mutant::SnapshotOutlivesRole) {
-        turn.state.give_up_snapshots();
+        turn.state.begin_unestablished();
     }
 }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use proto::request::{ReadRequest, Request};
 use proto::txn::{Txn, TxnRecord};
 use proto::{Epoch, ErrorCode, OpCode, SessionId, Sid, Zxid};
+use testkit::SimDisk;
 use tree::Tree;
 use zab::Record;
 
@@ -24,7 +25,7 @@ use crate::invariants::reads::Told;
 use crate::invariants::session_owner::SessionOwner;
 use crate::invariants::sync::Syncs;
 use crate::invariants::watches::Armed;
-use crate::invariants::{Held, bounds, ephemerals, prefix, reads, short_lived, watches};
+use crate::invariants::{Held, bounds, ephemerals, on_disk, prefix, reads, short_lived, watches};
 use crate::observed::decode;
 use crate::plan::Plan;
 use crate::queue::Micros;
@@ -182,6 +183,18 @@ impl Checks {
         self.hold(prefix::NAME, prefix::serves(sid, last, &self.history));
         let held = self.digests.compare(sid, last, tree.digest());
         self.hold(Digests::NAME, held);
+    }
+
+    /// A server is about to start with this disk, or everything is over.
+    pub(crate) fn on_disk(&mut self, sid: Sid, disk: &SimDisk, plan: &Plan) {
+        let held = on_disk::compare(sid, disk, plan, &self.history, &mut self.digests);
+        self.hold(Digests::NAME, held);
+    }
+
+    /// A server has written a snapshot that is named after `zxid`, and its tree ends at `last`.
+    pub(crate) fn writes_snapshot(&mut self, sid: Sid, zxid: Zxid, last: Zxid) {
+        let held = on_disk::written(sid, (zxid, last), &self.history);
+        self.hold(on_disk::NAME, held);
     }
 
     /// A learner that serves delivers this.

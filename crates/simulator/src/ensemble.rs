@@ -1,6 +1,7 @@
 //! Servers, clients and everything between them, from one seed.
 
 mod contending;
+mod early_ends;
 mod ending;
 mod oracle;
 mod stalls;
@@ -150,6 +151,7 @@ impl Ensemble {
             }
             Event::Contend { number } => self.contenders.tick(number, &mut self.world),
             Event::Weather => self.blow(),
+            Event::AllLookAgain => self.all_look_again(),
             Event::Start { server } => self.start(server),
         }
         self.judge_expired();
@@ -172,6 +174,7 @@ impl Ensemble {
             step(process);
             process.settle();
         });
+        let has_applied_early = std::mem::take(&mut process.host.observed.has_applied_early);
         let is_healed = self.world.is_healed;
         self.world.histories.may_turn(index, is_healed);
         if let Some(reason) = process.host.ended.clone() {
@@ -183,6 +186,9 @@ impl Ensemble {
             self.world
                 .queue
                 .after(delay, Event::Start { server: index });
+        }
+        if has_applied_early {
+            self.strike_early(index);
         }
     }
 
@@ -326,6 +332,8 @@ impl Ensemble {
             life: machine.lives,
         };
         let may_be_empty = !machine.was_wiped;
+        let World { checks, plan, .. } = &mut self.world;
+        checks.on_disk(sid_of(index), &machine.disk, plan);
         let name = format!("server {}", index + 1);
         match Server::boot(process, may_be_empty, &machine.disk, &mut self.world) {
             Ok(server) => {

@@ -10,6 +10,7 @@ pub(crate) mod expired;
 pub(crate) mod fifo;
 pub(crate) mod linearizable;
 pub(crate) mod liveness;
+pub(crate) mod on_disk;
 pub(crate) mod one_leader;
 pub(crate) mod prefix;
 pub(crate) mod primary_order;

@@ -37,9 +37,10 @@ struct Arguments {
     /// Of them only those whose names are in this list.
     #[arg(long)]
     only: Option<String>,
-    /// Plays the script of this issue (its number) instead.
+    /// Plays a script instead: that of this issue (its number), or those of the guard whose deliberate bug
+    /// has this name.
     #[arg(long)]
-    scenario: Option<u32>,
+    scenario: Option<String>,
     /// Runs recipes (locks, elections, queues) instead of single requests.
     #[arg(long)]
     recipes: bool,
@@ -78,8 +79,8 @@ fn main() -> ExitCode {
     if arguments.every_mutant {
         return catch_every_mutant(&arguments, of);
     }
-    if let Some(issue) = arguments.scenario {
-        return play(issue, mutant);
+    if let Some(script) = &arguments.scenario {
+        return play(script, mutant);
     }
     match arguments.seed {
         Some(seed) => {
@@ -135,14 +136,27 @@ fn recipe_of(arguments: &Arguments) -> Result<Of, String> {
     }
 }
 
-fn play(issue: u32, mutant: Option<Mutant>) -> ExitCode {
-    let Some(scenario) = SCENARIOS.iter().find(|scenario| scenario.issue == issue) else {
-        eprintln!("no script for issue {issue}");
+fn play(script: &str, mutant: Option<Mutant>) -> ExitCode {
+    let mut played = Vec::new();
+    if let Some(scenario) = SCENARIOS
+        .iter()
+        .find(|scenario| scenario.issue.to_string() == script)
+    {
+        let violation = scenario.play(mutant, true);
+        println!("ZOOKEEPER-{script}: {}: {violation:?}", scenario.title);
+        played.push(violation);
+    }
+    let guarded = mutant_by_name(script);
+    for guard in GUARDS.iter().filter(|guard| Some(guard.mutant) == guarded) {
+        let violation = guard.play(mutant, true);
+        println!("{script}: {}: {violation:?}", guard.title);
+        played.push(violation);
+    }
+    if played.is_empty() {
+        eprintln!("no script for issue {script}, and none for a guard of this name");
         return ExitCode::from(2);
-    };
-    let violation = scenario.play(mutant, true);
-    println!("ZOOKEEPER-{issue}: {}: {violation:?}", scenario.title);
-    ExitCode::from(u8::from(violation.is_some()))
+    }
+    ExitCode::from(u8::from(played.iter().any(Option::is_some)))
 }
 
 /// Prints the lines of [`simulator::CAUGHT_BY`].

@@ -20,6 +20,8 @@ pub const CAUGHT_BY: &[(Mutant, u64)] = &[
     (Mutant::CurrentEpochNotSaved, 1000),
     (Mutant::SnapshotNamedTooLate, 1001),
     (Mutant::SnapshotOutlivesRole, 1270),
+    (Mutant::SnapshotOverSync, 1003),
+    (Mutant::UnestablishedMadeDurable, 1003),
     (Mutant::SkipTruncate, 1035),
     (Mutant::TruncateKeepsTree, 1035),
     (Mutant::AppliesProposals, 1000),

@@ -38,6 +38,8 @@ pub(crate) struct Observed {
     /// Acknowledgements so far, and whether one was for the epoch of its leader.
     acknowledged: u64,
     has_acknowledged_epoch: bool,
+    /// Whether it has applied what its leader has not established, since somebody looked.
+    pub(crate) has_applied_early: bool,
     /// Where its tree ended before the change under way.
     end: Zxid,
 }
@@ -55,6 +57,7 @@ impl Observed {
             epoch: Epoch(0),
             acknowledged: 0,
             has_acknowledged_epoch: false,
+            has_applied_early: false,
             end,
         }
     }
@@ -156,6 +159,7 @@ impl Observed {
     /// This was applied.
     pub(crate) fn applied(&mut self, applied: &Applied<'_>, tree: &Tree, world: &mut World) {
         let record = applied.record;
+        self.has_applied_early |= !applied.is_committed;
         if applied.is_committed {
             world.histories.applied(self.sid, record);
         }
@@ -262,6 +266,7 @@ impl Host for SimHost {
 
     fn established(&mut self, last: Zxid) {
         self.observed.established(last, &mut self.world);
+        self.resume_snapshot();
     }
 
     fn answer_sync(&mut self, tree: &Tree, ticket: Ticket) {

@@ -44,6 +44,9 @@ pub(crate) struct Plan {
     pub(crate) has_log_dir: bool,
     /// Whether processes stand still.
     pub(crate) has_stalls: bool,
+    /// Whether leaders end before their epoch is established, with what they alone have logged; operators
+    /// ask for snapshots as well.
+    pub(crate) ends_early: bool,
     /// Whether clocks on walls are set and go wrong.
     pub(crate) has_wrong_clocks: bool,
     /// Between two requests of a client.
@@ -138,6 +141,7 @@ impl Plan {
             lists_rot: false,
             has_log_dir: random.percent(50),
             has_stalls: random.percent(40),
+            ends_early: false,
             has_wrong_clocks: random.percent(20),
             think: random.pick(&[15, 40, 150]).unwrap_or(40) * MS,
             tick_ms: 200,
@@ -146,6 +150,7 @@ impl Plan {
         // Drawn last: all others mean what they did without it.
         let (is_of_two, lists_rot) = (random.percent(5), random.percent(40));
         plan.lists_rot = lists_rot && features.reconfigures;
+        plan.ends_early = random.percent(20);
         match is_of_two {
             true => plan.of_two(),
             false => plan,
@@ -210,6 +215,7 @@ impl Plan {
             lists_rot: false,
             has_log_dir: false,
             has_stalls: false,
+            ends_early: false,
             has_wrong_clocks: false,
             think: 20 * MS,
             tick_ms: 200,

@@ -34,6 +34,8 @@ pub(crate) enum Event {
     Contend { number: usize },
     /// The weather does something.
     Weather,
+    /// Everybody looks for a leader again.
+    AllLookAgain,
     /// A server that is down is started.
     Start { server: usize },
 }

@@ -8,6 +8,7 @@
 mod change_history;
 mod digests;
 mod files;
+mod ghosts;
 mod guards;
 mod histories;
 mod holes;

@@ -28,7 +28,10 @@ pub(crate) struct Clock {
 pub(crate) enum Held {
     Sync,
     SaveCurrent,
+    /// The snapshot that is taken over from a leader.
     AdoptSnapshot,
+    /// One that is due, or that an operator wants.
+    DueSnapshot,
 }
 
 impl Held {

@@ -52,6 +52,7 @@ pub mod auth;
 mod body;
 mod digest;
 mod expiry;
+mod generation;
 mod index;
 mod load;
 mod node;
@@ -68,6 +69,7 @@ mod watch;
 
 pub use apply::Outcome;
 pub use digest::DigestMismatch;
+pub use generation::{CurrentGeneration, Generation};
 pub use load::{LoadError, TreeLoader};
 pub use prepare::{Overlay, PrepareContext, SessionKind};
 pub use quota::QuotaReport;

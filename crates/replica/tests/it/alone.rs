@@ -2,8 +2,9 @@
 
 use proto::request::WriteRequest;
 use proto::{SessionId, Zxid};
-use replica::{Effect, Input, Service, SyncRequest, Ticket};
+use replica::{DiskOrder, Effect, Input, Service, State, SyncRequest, Ticket};
 
+use crate::learning::tree_at;
 use crate::support::{Server, create, request};
 
 const SESSION: i64 = 77;
@@ -95,4 +96,25 @@ fn told_to_end_it_ends_once_all_is_applied() {
     server.handle(Input::Synced(Zxid(2)));
     assert!(server.replica.is_over());
     assert_eq!(server.book.applied, [Zxid(2)]);
+}
+
+/// A crash would bring the earlier tree back until the snapshot of the other one is on disk.
+#[test]
+fn a_tree_that_is_restored_is_not_established_before_its_snapshot_is_on_disk() {
+    let mut server = with_session();
+    assert!(server.state.generation().is_established());
+    server.effects();
+    server.handle(Input::Restore(Box::new(tree_at(Zxid(5)))));
+    assert!(!server.state.generation().is_established());
+    let effects = server.effects();
+    let attempt = effects.iter().find_map(|effect| match effect {
+        Effect::Disk(DiskOrder::TakeOver { of, .. }) => Some(of.attempt),
+        _ => None,
+    });
+    let attempt = attempt.unwrap_or_else(|| panic!("no snapshot: {effects:?}"));
+    server.handle(Input::SnapshotWritten {
+        attempt,
+        zxid: Zxid(5),
+    });
+    assert!(server.state.generation().is_established());
 }

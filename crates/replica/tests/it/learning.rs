@@ -6,13 +6,13 @@ use jute::Encode;
 use proto::leader::LeaderPacket;
 use proto::txn::{Txn, TxnHeader, TxnRecord};
 use proto::{Epoch, SessionId, Zxid};
-use replica::{DiskOrder, Effect, Input, LeaderEvent};
+use replica::{DiskOrder, Effect, Input, LeaderEvent, State};
 use tree::{Tree, TreeSettings};
 
 use crate::support::{Server, zxid};
 
 /// A transaction that makes a session.
-fn record(zxid: Zxid) -> TxnRecord {
+pub(crate) fn record(zxid: Zxid) -> TxnRecord {
     let txn = Txn::CreateSession { timeout_ms: 60_000 };
     TxnRecord {
         header: TxnHeader {
@@ -28,7 +28,7 @@ fn record(zxid: Zxid) -> TxnRecord {
 }
 
 /// The tree of a leader at this zxid.
-fn tree_at(zxid: Zxid) -> Tree {
+pub(crate) fn tree_at(zxid: Zxid) -> Tree {
     let settings = TreeSettings {
         standalone: false,
         ..TreeSettings::new(testkit::LIMITS)
@@ -131,8 +131,16 @@ fn what_comes_before_uptodate_is_not_known_to_be_committed_until_then() {
     server.handle(Input::Synced(written));
     server.handle(Input::CurrentEpochSaved(Epoch(2)));
     assert!(server.book.committed.is_empty() && server.book.established.is_empty());
+    assert!(!server.state.generation().is_established());
+    // Nor does an operator's tree take the place of what may be cut off again.
+    let own = server.state.tree.borrow().digest();
+    server.effects();
+    server.handle(Input::Restore(Box::new(tree_at(zxid(1, 9)))));
+    assert!(server.effects().is_empty());
+    assert_eq!(server.state.tree.borrow().digest(), own);
     server.leader_sends(attempt, LeaderPacket::UpToDate);
     assert_eq!(server.book.established, [written]);
+    assert!(server.state.generation().is_established());
     committed(&mut server, attempt, zxid(2, 3));
     server.handle(Input::Synced(zxid(2, 3)));
     assert_eq!(server.book.committed, [zxid(2, 3)]);

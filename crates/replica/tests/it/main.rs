@@ -4,6 +4,7 @@
 mod alone;
 mod digests;
 mod ensemble;
+mod generations;
 mod handshake;
 mod leading;
 mod learning;

@@ -1,6 +1,6 @@
 //! A host that writes down what the replica wants and does nothing by itself.
 
-use std::cell::{Cell, Ref, RefCell, RefMut};
+use std::cell::{Ref, RefCell, RefMut};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::{Deref, DerefMut};
@@ -18,14 +18,16 @@ use replica::{
     Applied, ClientRequest, Effect, Epochs, Host, Input, LargeBytes, MemberStart, Note, Now,
     Replica, Settings, Start, State, Ticket, Turn,
 };
-use tree::{Tree, TreeSettings, Watches};
+use tree::{CurrentGeneration, Generation, Tree, TreeSettings, Watches};
 
 /// The state of a server in one thread.
 pub(crate) struct Held {
     pub(crate) tree: RefCell<Tree>,
     pub(crate) watches: RefCell<Watches>,
     pub(crate) sessions: RefCell<Sessions>,
-    generation: Cell<u64>,
+    generation: CurrentGeneration,
+    /// The generations in which the tree was changed.
+    pub(crate) changed_in: RefCell<Vec<Generation>>,
 }
 
 impl State for Held {
@@ -34,19 +36,25 @@ impl State for Held {
     }
 
     fn tree_mut(&self) -> impl DerefMut<Target = Tree> {
+        self.changed_in.borrow_mut().push(self.generation());
         RefMut::map(self.tree.borrow_mut(), |tree| tree)
     }
 
     fn replace_tree(&self, tree: Tree) {
+        self.begin_unestablished();
         *self.tree.borrow_mut() = tree;
     }
 
-    fn generation(&self) -> u64 {
+    fn generation(&self) -> Generation {
         self.generation.get()
     }
 
-    fn give_up_snapshots(&self) {
-        self.generation.set(self.generation.get() + 1);
+    fn begin_unestablished(&self) {
+        self.generation.begin_unestablished();
+    }
+
+    fn establish(&self) {
+        self.generation.establish();
     }
 
     fn watches(&self) -> impl DerefMut<Target = Watches> {
@@ -185,7 +193,8 @@ impl Server {
             tree: RefCell::new(Tree::new(Arc::new(tree_settings))),
             watches: RefCell::default(),
             sessions: RefCell::new(Sessions::reporting(200)),
-            generation: Cell::default(),
+            generation: CurrentGeneration::default(),
+            changed_in: RefCell::default(),
         };
         let start = Start {
             settings,

@@ -24,7 +24,7 @@ use crate::client::handshake;
 use crate::client::inbox::ClientMessage;
 use crate::client::registry::Registry;
 use crate::clock;
-use crate::disk::Disk;
+use crate::disk::{Disk, SnapshotRequests};
 use crate::failure::Failure;
 use crate::quorum::ports::MemberPorts;
 use crate::recorder::Feed;
@@ -49,6 +49,7 @@ pub(crate) struct ServerHost {
     trail: Option<Trail>,
     measures: Measures,
     failure: Failure,
+    snapshots: SnapshotRequests,
     /// Who waits for a tree to be restored.
     restored: Option<oneshot::Sender<()>>,
 }
@@ -61,10 +62,12 @@ impl ServerHost {
         audit: Option<Arc<AuditLog>>,
         history: Option<Feed>,
         failure: Failure,
+        snapshots: SnapshotRequests,
     ) -> Self {
         Self {
             trail: audit.map(Trail::new),
             history,
+            snapshots,
             measures: Measures::new(clients.metrics.clone(), clients.role.clone()),
             clients,
             disk,
@@ -288,6 +291,7 @@ impl Host for ServerHost {
         if let Some(history) = &self.history {
             history.committed(last);
         }
+        self.snapshots.resume();
     }
 
     fn answer_sync(&mut self, tree: &Tree, ticket: Ticket) {

@@ -169,6 +169,7 @@ async fn start_audited(
     };
     let for_admin = snapshots.clone();
     let links = ports.as_ref().map(MemberPorts::links).unwrap_or_default();
+    let for_core = snapshots.clone();
     let (log, on_disk) = common.log(snapshots, member_files, files.history);
     let log_end = log.file.lock().history.end().clone();
     // A server that stands alone serves when this returns; a member looks for a leader.
@@ -184,6 +185,7 @@ async fn start_audited(
             audit,
             feed,
             common.failure.clone(),
+            for_core,
         ),
         replica: replica::Start {
             settings: replica::Settings::new(&common.config),

@@ -290,7 +290,7 @@ impl LogFile {
         }
         match done.snapshot {
             Some(Wanted::Synchronised(of)) => self.snapshots.request_for_core(of),
-            Some(Wanted::Due | Wanted::Asked) => self.snapshots.request(),
+            Some(Wanted::Due | Wanted::First | Wanted::Asked) => self.snapshots.request(),
             None => {}
         }
         Ok(())

@@ -99,7 +99,18 @@ impl SnapshotRequests {
     /// Asks for a snapshot, unless one is being written or was just now: the next trigger will ask
     /// again.
     pub(crate) fn request(&self) {
-        if self.due.lock().begin(clock::session_ms()) {
+        let begins = self.due.lock().begin(clock::session_ms());
+        self.begin_due(begins);
+    }
+
+    /// The tree is established: a snapshot that waited for that is begun. Never blocks.
+    pub(crate) fn resume(&self) {
+        let begins = self.due.lock().resume(clock::session_ms());
+        self.begin_due(begins);
+    }
+
+    fn begin_due(&self, begins: bool) {
+        if begins {
             self.requests.0.post(|pending| pending.due = true);
         }
     }
@@ -260,7 +271,7 @@ impl Snapshotter {
             .write(Wanted::Asked)
             .map_err(|error| error.to_string())?;
         let Some(Written { zxid, path, .. }) = written else {
-            return Err("the tree is being replaced, or the server is ending".to_owned());
+            return Err("this member is not in a quorum, its tree is being replaced, or it is ending: what it has may not be committed".to_owned());
         };
         let open = || {
             let file = File::open(&path)?;

@@ -56,7 +56,7 @@ async fn a_snapshot_of_a_role_that_is_over_is_not_written_and_removes_nothing() 
     std::fs::write(&own, "x").unwrap();
     let (mut snapshotter, requests, _end) = snapshotter(&server, dir.path());
     let stale = of(&server, 1);
-    server.clients.state.give_up_snapshots();
+    server.clients.state.begin_unestablished();
     requests.request_for_core(of(&server, 2));
     std::fs::remove_file(version.join("snapshot.0")).unwrap();
     assert!(
@@ -125,6 +125,34 @@ async fn no_request_of_the_core_waits_for_a_snapshot_that_takes_long() {
         matches!(told[..], [Input::SnapshotWritten { attempt: 3, .. }]),
         "{told:?}"
     );
+    server.stop().await;
+}
+
+/// What a learner applies before UPTODATE may be cut off again: no operator gets it. What is due is written
+/// later.
+#[tokio::test]
+async fn an_operator_gets_no_snapshot_of_what_is_not_established() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = test_server(dir.path()).await;
+    let snapshot = dir.path().join("version-2/snapshot.0");
+    std::fs::remove_file(&snapshot).unwrap();
+    let (mut snapshotter, requests, _end) = snapshotter(&server, dir.path());
+    assert!(server.clients.state.generation().is_established());
+    server.clients.state.begin_unestablished();
+    let refused = snapshotter.take_for_operator().unwrap_err();
+    assert!(refused.contains("not in a quorum"), "{refused}");
+    requests.request();
+    let due = snapshotter.requests.try_take(Pending::take);
+    assert!(matches!(due, Some(Reason::Due)));
+    assert!(snapshotter.write(Wanted::Due).unwrap().is_none());
+    assert!(!snapshot.exists());
+    server.clients.state.establish();
+    requests.resume();
+    let due = snapshotter.requests.try_take(Pending::take);
+    assert!(matches!(due, Some(Reason::Due)));
+    assert!(snapshotter.write(Wanted::Due).unwrap().is_some());
+    assert!(snapshotter.take_for_operator().is_ok() && snapshot.exists());
+    drop(snapshotter);
     server.stop().await;
 }
 

@@ -75,8 +75,17 @@ impl Ensemble {
             self.world.checks.judge_sessions(&sessions);
         }
         self.compare_trees();
+        self.compare_disks();
         self.compare_histories();
         self.world.checks.judge_calls();
+    }
+
+    /// And its disk leads there.
+    fn compare_disks(&mut self) {
+        let World { checks, plan, .. } = &mut self.world;
+        for (index, machine) in self.machines.iter().enumerate() {
+            checks.on_disk(sid_of(index), &machine.disk, plan);
+        }
     }
 
     /// And so has every change history.

@@ -26,6 +26,7 @@ impl Ensemble {
             Event::ClientWake { .. }
             | Event::Contend { .. }
             | Event::Weather
+            | Event::AllLookAgain
             | Event::Start { .. } => 0,
         };
         (until > self.world.now()).then_some(until)

@@ -37,6 +37,13 @@ impl Ensemble {
         if self.world.plan.has_wrong_clocks && self.world.random.percent(10) {
             return self.set_clock();
         }
+        if self.world.plan.ends_early {
+            match self.world.random.below(100) {
+                0..=19 => return self.leave_leader_alone(),
+                20..=29 => return self.ask_for_snapshot(),
+                _ => {}
+            }
+        }
         match self.world.random.below(100) {
             0..=14 => self.stop(true),
             15..=21 => self.stop(false),

@@ -11,7 +11,7 @@ use replica::{Input, LearnerEvent, Port, State};
 use session::Owner;
 use zab::leader::LinkId;
 
-use super::{SOON, change_history, digests, files, holes};
+use super::{SOON, change_history, digests, files, ghosts, holes};
 use crate::checks::Violation;
 use crate::ensemble::Ensemble;
 use crate::invariants::session_owner::SessionOwner;
@@ -185,6 +185,30 @@ pub const GUARDS: &[Guard] = &[
         mutant: Mutant::LeadersDigestIsRight,
         plan: digests::that_repair,
         script: digests::nobody_knows,
+    },
+    Guard {
+        title: "a voter writes a snapshot while it applies what its leader has not established",
+        mutant: Mutant::SnapshotOverSync,
+        plan: ghosts::five_voters,
+        script: ghosts::snapshot_of_a_voter,
+    },
+    Guard {
+        title: "a voter continues a snapshot of its last role while it applies what is not established",
+        mutant: Mutant::GenerationRaisedLate,
+        plan: ghosts::five_voters,
+        script: ghosts::snapshot_of_a_voter,
+    },
+    Guard {
+        title: "an observer does, where a sync takes 8 ms",
+        mutant: Mutant::SnapshotOverSync,
+        plan: |plan| ghosts::with_observer(plan, 8 * MS),
+        script: ghosts::snapshot_of_an_observer,
+    },
+    Guard {
+        title: "an observer does, where a sync takes 12 ms",
+        mutant: Mutant::SnapshotOverSync,
+        plan: |plan| ghosts::with_observer(plan, 12 * MS),
+        script: ghosts::snapshot_of_an_observer,
     },
     Guard {
         title: "the oracle of two names the other server, and what it has said before is kept",

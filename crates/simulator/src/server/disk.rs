@@ -2,13 +2,13 @@
 
 use hosting::{DiskFailure, DiskQueue, SnapshotWork, ToDisk, Wanted, carry_out, sync, write_group};
 use recovery::History;
-use replica::MemberFile;
+use replica::{MemberFile, State};
 use storage::{StorageError, purge};
 use testkit::SimDisk;
 use zab::Record;
 
 use super::SimHost;
-use crate::configured::SNAPSHOTS_KEPT;
+use crate::configured::{SNAPSHOTS_KEPT, sid_of};
 use crate::member_files;
 use crate::world::Held;
 
@@ -17,7 +17,7 @@ pub(crate) struct DiskWork {
     pub(crate) history: History<SimDisk>,
     pub(crate) queue: DiskQueue<Vec<Record>>,
     pub(crate) at_work: Option<ToDisk<Vec<Record>>>,
-    pub(super) snapshots: SnapshotWork<SimDisk>,
+    pub(crate) snapshots: SnapshotWork<SimDisk>,
 }
 
 impl SimHost {
@@ -84,10 +84,23 @@ impl SimHost {
 
     /// Asks for a snapshot, or says that one is due.
     pub(super) fn request_snapshot(&mut self, wanted: Wanted) {
-        let snapshots = &mut self.disk.snapshots;
-        if wanted == Wanted::Due && !snapshots.due().lock().begin(self.world.now_ms()) {
-            return;
+        let now_ms = self.world.now_ms();
+        if wanted != Wanted::Due || self.disk.snapshots.due().lock().begin(now_ms) {
+            self.begin_snapshot(wanted);
         }
+    }
+
+    /// The tree is established: a snapshot that waited for that begins.
+    pub(crate) fn resume_snapshot(&mut self) {
+        let now_ms = self.world.now_ms();
+        let resumes = self.disk.snapshots.due().lock().resume(now_ms);
+        if resumes {
+            self.begin_snapshot(Wanted::Due);
+        }
+    }
+
+    fn begin_snapshot(&mut self, wanted: Wanted) {
+        let snapshots = &mut self.disk.snapshots;
         let is_idle = snapshots.next().is_none();
         snapshots.ask(wanted);
         if is_idle {
@@ -97,16 +110,29 @@ impl SimHost {
         }
     }
 
+    /// Enough was logged.
+    pub(crate) fn snapshot_is_due(&mut self) {
+        self.request_snapshot(Wanted::Due);
+    }
+
+    /// An operator wants one.
+    pub(crate) fn snapshot_is_wanted(&mut self) {
+        self.request_snapshot(Wanted::Asked);
+    }
+
     pub(super) fn continue_snapshot(&mut self) {
-        let is_held = self.is_held(Held::AdoptSnapshot);
-        if !is_held || self.disk.snapshots.next() == Some(Wanted::Due) {
+        let work = match self.disk.snapshots.next() {
+            Some(Wanted::Due | Wanted::Asked) => Held::DueSnapshot,
+            _ => Held::AdoptSnapshot,
+        };
+        if !self.is_held(work) {
             let done = self.step_snapshot();
             self.or_exit(done);
         }
         let delay = match self.disk.snapshots.next() {
             None => return,
-            // One that is due takes its time; for the other one a leader waits.
-            Some(Wanted::Due) => self.world.sync_delay(),
+            // A leader waits for the one that is taken over. Others take their time.
+            Some(Wanted::Due | Wanted::Asked) => self.world.sync_delay(),
             Some(_) => self.world.random.range(20, 500),
         };
         self.world
@@ -118,6 +144,11 @@ impl SimHost {
         let bytes = self.world.plan.chunk_bytes;
         let stepped = disk.snapshots.step(&*self.state, bytes, || now_ms, || ());
         if let Some(written) = stepped? {
+            if written.told.is_none() {
+                let last = self.state.tree().last_zxid();
+                let sid = sid_of(self.process.server);
+                self.world.checks.writes_snapshot(sid, written.zxid, last);
+            }
             if written.told.is_none() && self.world.random.percent(50) {
                 let (history, limits) = (&disk.history, testkit::LIMITS);
                 let purged = purge(&**history.disk(), history.dirs(), SNAPSHOTS_KEPT, limits);

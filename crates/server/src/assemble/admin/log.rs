@@ -18,6 +18,7 @@ use jute::Limits;
 use monitoring::admin::{Answer, Call, Object};
 use monitoring::role::Mode;
 use proto::Zxid;
+use recovery::LogEnd;
 use replica::State;
 use storage::{
     DataDirs, LoggedTxn, LoggedTxns, RealDisk, StorageError, is_log_whole, log, read_txns_from,
@@ -28,6 +29,7 @@ use super::super::http::{ResponseBody, respond, with_head};
 use super::Admin;
 use super::served::Served;
 use super::snapshots::BINARY;
+use crate::client::clients::Clients;
 use crate::limits;
 use crate::settings::field_limits;
 
@@ -95,7 +97,7 @@ impl Admin {
             .parameter("after")
             .and_then(|text| parse_zxid(text).ok());
         let after = after.ok_or(NoLog::Parameter)?;
-        let upto = committed(served).ok_or(NoLog::NotInQuorum)?;
+        let upto = committed(&served.clients, &served.log_end).ok_or(NoLog::NotInQuorum)?;
         if upto < after {
             return Err(NoLog::Behind(upto, after));
         }
@@ -107,21 +109,15 @@ impl Admin {
     }
 }
 
-/// Up to where the log is committed and can be read.
-///
-/// What is applied while a role ends may be cut again; the generation tells.
-fn committed(served: &Served) -> Option<Zxid> {
-    let state = &served.clients.state;
-    let is_in_quorum = || {
-        let mode = served.clients.role.get().served_mode();
-        mode.is_some_and(|mode| mode != Mode::ReadOnly)
-            .then_some(())
-    };
-    let generation = state.generation();
-    is_in_quorum()?;
-    let applied = state.tree().last_zxid();
-    is_in_quorum()?;
-    (state.generation() == generation).then(|| applied.min(served.log_end.get()))
+/// Up to where the log is committed and can be read. `None` if this member is not in a quorum.
+fn committed(clients: &Clients, log_end: &LogEnd) -> Option<Zxid> {
+    let mode = clients.role.get().served_mode();
+    let is_in_quorum = mode.is_some_and(|mode| mode != Mode::ReadOnly);
+    let state = &clients.state;
+    let tree = state.tree();
+    // The role may have ended meanwhile, and the tree hold what is cut off again.
+    let is_committed = is_in_quorum && state.generation().is_established();
+    is_committed.then(|| tree.last_zxid().min(log_end.get()))
 }
 
 /// The log from a transaction on.
@@ -199,5 +195,25 @@ impl Body for Pieces {
     ) -> Poll<Option<io::Result<Frame<Bytes>>>> {
         let polled = self.0.poll_recv(cx);
         polled.map(|piece| Some(piece?.map(Frame::data)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::assemble::server::test_server;
+
+    /// Between DIFF and UPTODATE a member has in its tree and its log what may be cut off again.
+    #[tokio::test]
+    async fn a_backup_gets_nothing_of_a_tree_that_is_not_established() {
+        let dir = tempfile::tempdir().unwrap();
+        let server = test_server(dir.path()).await;
+        let (clients, log_end) = (server.clients.clone(), server.log_end.clone());
+        assert_eq!(committed(&clients, &log_end), Some(Zxid::ZERO));
+        clients.state.begin_unestablished();
+        assert_eq!(committed(&clients, &log_end), None);
+        clients.state.establish();
+        assert_eq!(committed(&clients, &log_end), Some(Zxid::ZERO));
+        server.stop().await;
     }
 }

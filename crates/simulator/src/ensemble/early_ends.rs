@@ -1,0 +1,93 @@
+//! Leaders that end before their epoch is established.
+//!
+//! Chance alone hardly ever leads there: a leader has logged alone what nobody else has, is elected again,
+//! and goes when a learner has applied that. The next leader has less.
+
+use replica::RoleView;
+
+use super::Ensemble;
+use crate::plan::{MS, SECOND};
+use crate::queue::Event;
+use crate::server::Server;
+use crate::world::World;
+
+impl Ensemble {
+    /// The leader reaches nobody for a moment. What its clients ask for meanwhile it logs alone.
+    pub(super) fn leave_leader_alone(&mut self) {
+        let Some(leader) = self.leader() else {
+            return;
+        };
+        self.world
+            .say("network", || format!("{} is alone", leader + 1));
+        for other in (0..self.machines.len()).filter(|other| *other != leader) {
+            self.world.network.cut(leader, other);
+            self.world.network.cut(other, leader);
+        }
+        let delay = self.world.random.range(20 * MS, 300 * MS);
+        self.world.queue.after(delay, Event::AllLookAgain);
+    }
+
+    /// Everybody looks for a leader at the same time, by a start or because all connections break.
+    pub(super) fn all_look_again(&mut self) {
+        if self.world.is_healed {
+            return;
+        }
+        let World { network, queue, .. } = &mut self.world;
+        network.heal(queue);
+        if self.world.random.percent(50) {
+            for index in 0..self.machines.len() {
+                self.kill(index);
+                let delay = self.world.random.range(10 * MS, 200 * MS);
+                let event = Event::Start { server: index };
+                self.world.queue.after(delay, event);
+            }
+            return;
+        }
+        for connection in self.world.network.between_servers(false) {
+            for end in 0..2 {
+                let event = Event::Broken { connection, end };
+                self.world.queue.after(0, event);
+            }
+        }
+    }
+
+    /// A learner has applied what its leader has not established. The leader goes, and comes back when
+    /// others have had the time to elect another one. They may have to do so without the learner.
+    pub(super) fn strike_early(&mut self, learner: usize) {
+        let plan = &self.world.plan;
+        if !plan.ends_early || self.world.is_healed || !self.world.random.percent(40) {
+            return;
+        }
+        let is_about_to_lead = |server: &Server| {
+            let view = server.replica.view();
+            let leads = view.is_some_and(|view| matches!(view.role, RoleView::Leading { .. }));
+            leads && !server.is_serving()
+        };
+        let mut servers = 0..self.machines.len();
+        let leader = servers.find(|index| self.process(*index).is_some_and(is_about_to_lead));
+        let Some(leader) = leader else {
+            return;
+        };
+        match self.world.random.percent(50) {
+            true => self.lose_power(leader),
+            false => self.kill(leader),
+        }
+        let delay = self.world.random.range(2 * SECOND, 6 * SECOND);
+        let event = Event::Start { server: leader };
+        self.world.queue.after(delay, event);
+        if self.world.random.percent(50) {
+            for other in (0..self.machines.len()).filter(|other| *other != learner) {
+                self.world.network.cut(learner, other);
+                self.world.network.cut(other, learner);
+            }
+        }
+    }
+
+    /// An operator wants a snapshot of somebody.
+    pub(super) fn ask_for_snapshot(&mut self) {
+        let index = self.any_server();
+        if let Some(process) = self.process(index).map(|server| server.host.process) {
+            self.with(process, |server| server.host.snapshot_is_wanted());
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The files of a server lead to the tree that everybody has, whichever of its snapshots is loaded.
+
+use proto::{Sid, Zxid};
+use recovery::recover_tree;
+use storage::{DataDirs, Disk, last_seam};
+use testkit::SimDisk;
+
+use super::Held;
+use super::digest::Digests;
+use crate::configured::{dirs_of, history_settings};
+use crate::history::History;
+use crate::plan::Plan;
+
+pub(crate) const NAME: &str = "what is not established is not in a snapshot";
+
+/// Trees that lie on this disk: where the history of each ends, and its digest. One for each snapshot that
+/// loads, with the log behind it.
+///
+/// A tree is left out if the log does not lead over all that its snapshot may hold in parts. Snapshots that
+/// another history has taken the place of are left out as well.
+fn trees(disk: &SimDisk, plan: &Plan) -> Vec<(Zxid, u64)> {
+    let [data, log] = dirs_of(plan);
+    let (left, dirs) = (disk.after_kill(), DataDirs::unlocked(data, log));
+    let how = history_settings(false, plan);
+    let seam = last_seam(&left, &dirs).ok().flatten();
+    let mut trees = Vec::new();
+    while let Ok(found) = recover_tree(&left, &dirs, &how.recovery, how.tree.clone()) {
+        let recovered = found.recovered;
+        let Some(snapshot) = recovered.snapshot else {
+            break;
+        };
+        // A leader goes on while it sends its tree, so a snapshot that was taken over says less than it has.
+        let is_own = seam.is_none_or(|seam| seam < snapshot.zxid);
+        let covers = recovered.snapshot_info.covers();
+        if is_own && covers.is_none_or(|covers| covers <= recovered.last_zxid) {
+            trees.push((found.tree.last_zxid(), found.tree.digest()));
+        }
+        if !is_own || left.remove(&snapshot.path).is_err() {
+            break;
+        }
+    }
+    trees
+}
+
+/// A server is about to start with this disk, or everything is over.
+pub(crate) fn compare(
+    sid: Sid,
+    disk: &SimDisk,
+    plan: &Plan,
+    history: &History,
+    digests: &mut Digests,
+) -> Held {
+    if disk.has_rotted() {
+        return Ok(());
+    }
+    for (last, digest) in trees(disk, plan) {
+        let last = history.end_of_tree(last);
+        // What was never committed is nobody else's.
+        if history.at(last).is_some() {
+            let held = digests.compare(sid, last, digest);
+            held.map_err(|text| format!("on disk: {text}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// A server has written a snapshot that is named after `zxid`, while the tree that it was made of went on up
+/// to `last`. It has not taken over a leader's history with it.
+pub(crate) fn written(sid: Sid, (zxid, last): (Zxid, Zxid), history: &History) -> Held {
+    let end = history.end();
+    let newest = history.end_of_tree(zxid).max(history.end_of_tree(last));
+    match newest <= end {
+        true => Ok(()),
+        false => Err(format!(
+            "server {sid} has written snapshot {zxid} of a tree at {last}, committed is {end}"
+        )),
+    }
+}

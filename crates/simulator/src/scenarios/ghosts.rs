@@ -1,0 +1,160 @@
+//! A write that was never committed, in a snapshot that was begun before it.
+//!
+//! A leader alone has logged a write. It leads again, and its learners apply the write before the epoch is
+//! established, while one of them writes a snapshot. The next leader does not have the write. The snapshot
+//! is named after a transaction that both leaders have, so the learner still loads it after TRUNC.
+
+use proto::Zxid;
+use proto::request::{SetDataRequest, WriteRequest};
+use replica::State;
+
+use super::{SOON, propose};
+use crate::ensemble::Ensemble;
+use crate::plan::{MS, Plan};
+use crate::queue::Micros;
+use crate::server::Server;
+use crate::world::Held;
+
+/// Five voters that write snapshots in many pieces.
+pub(super) fn five_voters(plan: Plan) -> Plan {
+    Plan {
+        voters: 5,
+        chunk_bytes: 100,
+        ..plan
+    }
+}
+
+/// Three voters and an observer, whose disks take up to `sync` for each step.
+pub(super) fn with_observer(plan: Plan, sync: Micros) -> Plan {
+    Plan {
+        voters: 3,
+        observers: 1,
+        chunk_bytes: 100,
+        sync,
+        ..plan
+    }
+}
+
+impl Ensemble {
+    /// The leader alone logs a write that changes a znode which every member has.
+    fn log_alone(&mut self, leader: usize) -> Zxid {
+        let before = self.committed();
+        self.cut_off(leader);
+        let Some(process) = self.process(leader).map(|server| server.host.process) else {
+            self.wrong(format!("server {} is to lead", leader + 1));
+            return before;
+        };
+        let path = self.world.checks.history.paths().map(|(path, _)| path);
+        // A snapshot contains the oldest child last.
+        let path = path
+            .filter(|path| path.starts_with("/n"))
+            .min_by_key(|path| (path.len(), *path));
+        let request = WriteRequest::SetData(SetDataRequest {
+            path: path.map(Into::into),
+            data: Some("ghost".into()),
+            version: -1,
+        });
+        self.with(process, |server| propose(server, request));
+        let has_logged = |ensemble: &Self| {
+            let process = ensemble.process(leader);
+            process.is_some_and(|process| process.host.disk.history.end().get() == before.next())
+        };
+        if !self.run_until(300 * MS, has_logged) {
+            self.wrong(format!("server {} is to log {}", leader + 1, before.next()));
+        }
+        before
+    }
+
+    /// Waits until this server has applied something behind `before`.
+    fn applies_beyond(&mut self, server: usize, before: Zxid) {
+        let has_applied = |ensemble: &Self| {
+            let process = ensemble.process(server);
+            process.is_some_and(|process| process.host.state.tree().last_zxid() > before)
+        };
+        if !self.run_until(SOON, has_applied) {
+            self.wrong(format!(
+                "server {} is to apply what its leader has",
+                server + 1
+            ));
+        }
+    }
+
+    fn writes_snapshot(&self, server: usize) -> bool {
+        let process = self.process(server);
+        process.is_some_and(|process| process.host.disk.snapshots.writing().is_some())
+    }
+}
+
+/// Server 5 alone has a write, and leads again with server 2, whose disk holds everything back. Server 1
+/// has run all the time and writes a snapshot slowly. It applies the write. Then servers 2 to 4 go on
+/// without it, and tell server 1 to cut.
+pub(super) fn snapshot_of_a_voter(ensemble: &mut Ensemble) {
+    let (learner, slow, apart, last) = (0, 1, [2, 3], 4);
+    ensemble.led_by(last);
+    ensemble.served_by(&[0, 1, 2, 3, 4]);
+    ensemble.write(last, 5);
+    if let Some(process) = ensemble.process(learner).map(|server| server.host.process) {
+        ensemble.with(process, |server| server.host.snapshot_is_due());
+    }
+    ensemble.run_until(SOON, |ensemble| ensemble.writes_snapshot(learner));
+    ensemble.hold(learner, Held::DueSnapshot);
+    let before = ensemble.log_alone(last);
+    leads_again(ensemble, (last, slow, &apart));
+    ensemble.hold(slow, Held::Sync);
+    ensemble.hold(learner, Held::Sync);
+    ensemble.start(slow);
+    ensemble.applies_beyond(learner, before);
+    ensemble.world.held.remove(&(learner, Held::DueSnapshot));
+    ensemble.run_until(SOON, |ensemble| !ensemble.writes_snapshot(learner));
+    goes_on_without(ensemble, learner, (last, slow, &apart));
+}
+
+/// The same with an observer, which writes a snapshot since it has started: each piece takes the time of a
+/// sync, and nothing of it is held back. The observer is in sync before server 1 is.
+pub(super) fn snapshot_of_an_observer(ensemble: &mut Ensemble) {
+    let (slow, apart, last, observer) = (0, [1], 2, 3);
+    ensemble.led_by(last);
+    ensemble.served_by(&[0, 1, 2, observer]);
+    // The observer finds its leader before it has written so many znodes.
+    ensemble.write(last, 120);
+    let before = ensemble.log_alone(last);
+    ensemble.kill(observer);
+    leads_again(ensemble, (last, slow, &apart));
+    ensemble.hold(slow, Held::Sync);
+    ensemble.start(observer);
+    ensemble.start(slow);
+    ensemble.applies_beyond(observer, before);
+    goes_on_without(ensemble, observer, (last, slow, &apart));
+}
+
+/// The leader looks for one, with those that are not apart. One of them, which is down, makes the quorum.
+fn leads_again(ensemble: &mut Ensemble, (leader, slow, apart): (usize, usize, &[usize])) {
+    apart.iter().for_each(|server| ensemble.cut_off(*server));
+    ensemble.kill(slow);
+    ensemble.led_no_more_by(leader);
+    ensemble.mend();
+    apart.iter().for_each(|server| ensemble.cut_off(*server));
+}
+
+/// The leader goes, and what the slow server has not synced. The learner is cut off until the others are
+/// led without it, by one that has run all the time: only such a leader orders TRUNC.
+fn goes_on_without(
+    ensemble: &mut Ensemble,
+    learner: usize,
+    (leader, slow, apart): (usize, usize, &[usize]),
+) {
+    if ensemble.process(learner).is_some_and(Server::is_serving) {
+        ensemble.wrong(format!("server {} is not to serve yet", learner + 1));
+    }
+    ensemble.kill(leader);
+    ensemble.unplug(slow);
+    ensemble.mend();
+    ensemble.cut_off(learner);
+    ensemble.release();
+    ensemble.start(slow);
+    ensemble.led_by(apart[apart.len() - 1]);
+    ensemble.served_by(apart);
+    ensemble.served_by(&[slow]);
+    ensemble.mend();
+    ensemble.served_by(&[learner]);
+}
