@@ -278,6 +278,11 @@ impl ComingBack {
         }
     }
 
+    /// Whether the client knows the session's password.
+    pub fn is_owner(&self) -> bool {
+        self.is_owner
+    }
+
     /// Whether the client sent the read-only byte and so expects it back.
     pub fn is_new_style(&self) -> bool {
         self.new_style

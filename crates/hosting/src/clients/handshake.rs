@@ -42,7 +42,8 @@ pub fn judge_handshake<C: Connected>(
 }
 
 /// Begins or renews a session at `now_ms`, the time of the sessions; `received_ms` is that of the
-/// connection. What else serves a session that comes back ends first, as in Java.
+/// connection. A connection that serves the session already ends first, as in Java, but only if the
+/// password is right.
 ///
 /// Source: ZooKeeperServer.processConnectRequest.
 pub fn begin_session<C: Connected>(
@@ -82,7 +83,9 @@ fn come_back<C: Connected>(
     back: ComingBack,
     now_ms: i64,
 ) -> Begun {
-    registry.close_session(back.session);
+    if back.is_owner() {
+        registry.close_session(back.session);
+    }
     let serving = connection.serving();
     let is_cut = || serving.is_closed();
     let session = match back.decide(serving.ticket(), state, now_ms, is_cut) {

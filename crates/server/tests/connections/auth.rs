@@ -23,6 +23,20 @@ fn with_enforcement_nothing_goes_before_authentication() {
     assert_eq!(raw.call(op::EXISTS, &path("/")).err, 0);
 }
 
+/// Apache ZooKeeper ends the connection before it looks at the password.
+#[test]
+fn a_wrong_password_does_not_end_the_owners_connection() {
+    let server = TestServer::start("");
+    let mut owner = server.session();
+    let mut wrong = owner.password.clone();
+    wrong[0] ^= 1;
+    for password in [&wrong[..], &[], &[0; 16]] {
+        let mut stranger = server.connect();
+        assert_eq!(stranger.handshake(owner.session, password), 0, "no session");
+        assert_eq!(owner.call(op::EXISTS, &path("/")).err, 0);
+    }
+}
+
 #[test]
 fn a_session_on_a_new_connection_has_none_of_the_old_identities() {
     let server = TestServer::start("");
