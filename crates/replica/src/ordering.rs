@@ -505,12 +505,14 @@ impl<H: Host> Replica<H> {
 
 fn check_session<H: Host>(asked: &Asked<'_>, turn: &Turn<'_, H>) -> Result<SessionKind, ErrorCode> {
     match asked.request {
-        // The server's own, or what begins and ends a session.
-        Ok(
-            WriteRequest::CreateSession { .. }
-            | WriteRequest::CloseSession
-            | WriteRequest::DeleteContainer { .. },
-        ) => Ok(SessionKind::Global),
+        // They begin and end a session.
+        Ok(WriteRequest::CreateSession { .. } | WriteRequest::CloseSession) => {
+            Ok(SessionKind::Global)
+        }
+        // The server's own.
+        Ok(WriteRequest::DeleteContainer { .. }) if asked.session == SessionId::NONE => {
+            Ok(SessionKind::Global)
+        }
         _ => turn.state.sessions().check(asked.session, asked.owner),
     }
 }

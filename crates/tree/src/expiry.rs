@@ -46,13 +46,15 @@ impl Tree {
 
     fn is_expired_ttl(&self, id: NodeId, now_ms: i64) -> bool {
         let node = &self.arena[id];
-        let idle_ms = now_ms.saturating_sub(node.mtime);
-        match self.rules.read(node.body.owner()) {
-            Owner::Ttl { ttl_ms } => {
-                let is_idle = idle_ms > ttl_ms || mutant::is(Mutant::TtlIgnored);
-                node.num_children == 0 && is_idle
-            }
-            _ => false,
-        }
+        let owner = self.rules.read(node.body.owner());
+        node.num_children == 0 && has_ttl_passed(owner, node.mtime, now_ms)
     }
+}
+
+/// Whether it is a TTL znode that has not changed since `mtime` for longer than its TTL.
+pub(crate) fn has_ttl_passed(owner: Owner, mtime: i64, now_ms: i64) -> bool {
+    let Owner::Ttl { ttl_ms } = owner else {
+        return false;
+    };
+    now_ms.saturating_sub(mtime) > ttl_ms || mutant::is(Mutant::TtlIgnored)
 }

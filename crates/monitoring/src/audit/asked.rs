@@ -15,7 +15,7 @@ pub enum Asked {
         /// The kind of znode, in Java's words.
         mode: &'static str,
     },
-    /// delete.
+    /// delete, or deleteContainer.
     Delete(Option<Str>),
     /// setData.
     SetData(Option<Str>),
@@ -63,8 +63,8 @@ impl Asked {
                 Err(_) => Modes::Known(Vec::new()),
             }),
             WriteRequest::Reconfig(_) => Self::Reconfig,
+            WriteRequest::DeleteContainer { path } => Self::Delete(Some(path.clone())),
             WriteRequest::Check(_)
-            | WriteRequest::DeleteContainer { .. }
             | WriteRequest::CreateSession { .. }
             | WriteRequest::CloseSession => return None,
         })

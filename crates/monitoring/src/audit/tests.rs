@@ -51,6 +51,24 @@ fn what_a_client_chooses_begins_no_other_line_and_no_other_key() {
 }
 
 #[test]
+fn a_container_deleted_by_a_client_has_the_line_of_a_delete() {
+    let asked = Asked::of(&WriteRequest::DeleteContainer { path: "/c".into() }).unwrap();
+    let deleted = Txn::DeleteContainer { path: "/c".into() };
+    let refused = (
+        Txn::error(ErrorCode::NoAuth),
+        Outcome::Error(ErrorCode::NoAuth),
+    );
+    for ((txn, outcome), result) in [
+        ((deleted, Outcome::Error(ErrorCode::Ok)), "success"),
+        (refused, "failure"),
+    ] {
+        let lines = texts(&asked, &txn, &outcome);
+        let end = format!("operation=delete\tznode=/c\tresult={result}");
+        assert!(lines.len() == 1 && lines[0].ends_with(&end), "{lines:?}");
+    }
+}
+
+#[test]
 fn a_multi_shows_the_kinds_that_java_finds() {
     let writes = vec![
         create(OpCode::Create, "/s-", 2),

@@ -1,15 +1,17 @@
 //! delete, deleteContainer.
 
 use jute::Str;
-use proto::ErrorCode;
 use proto::data::perms;
 use proto::request::PathVersionRequest;
 use proto::txn::Txn;
+use proto::{ErrorCode, SessionId};
 
 use super::length::string_bytes;
 use super::pending::PendingNode;
 use super::{Preparation, next_version};
+use crate::expiry::has_ttl_passed;
 use crate::node::note_child_deleted;
+use crate::owner::Owner;
 use crate::path::{self, Split};
 
 impl Preparation<'_> {
@@ -30,18 +32,26 @@ impl Preparation<'_> {
         Ok(Txn::Delete { path: path.clone() })
     }
 
-    /// For the server itself, but clients are served too: no permission, no version.
+    /// For the server itself. A client needs the permission that it needs for a delete. Neither deletes
+    /// anything but an empty container or an expired TTL znode.
     pub(super) fn delete_container(&mut self, path: &Str) -> Result<Txn, ErrorCode> {
+        self.context.session_check?;
         let (path, split) = deletable(Some(path))?;
+        let parent_path = path::parent_key(path, split.parent);
+        let parent = self.node(&parent_path).ok_or(ErrorCode::NoNode)?;
+        if self.context.session != SessionId::NONE {
+            self.check_permission(&parent, perms::DELETE)?;
+        }
         let node = self.node(path).ok_or(ErrorCode::NoNode)?;
         if node.num_children > 0 {
             return Err(ErrorCode::NotEmpty);
         }
-        if node.is_ephemeral {
+        let owner = self.tree.rules.read(node.stat.ephemeral_owner);
+        let is_due = owner == Owner::Container
+            || has_ttl_passed(owner, node.stat.mtime, self.context.time_ms);
+        if node.is_ephemeral || !is_due {
             return Err(ErrorCode::BadVersion);
         }
-        let parent_path = path::parent_key(path, split.parent);
-        let parent = self.node(&parent_path).ok_or(ErrorCode::NoNode)?;
         self.note_deleted(path, &node, &parent_path, parent);
         Ok(Txn::DeleteContainer { path: path.clone() })
     }

@@ -2,11 +2,12 @@
 //! in a name is a row of the checklist that these tests were written from.
 
 use crate::common::host::*;
+use proto::data::perms;
 use proto::request::{
     PathVersionRequest, ReconfigRequest, SetAclRequest, SetDataRequest, WriteRequest, flags,
 };
 use proto::txn::Txn;
-use proto::{Acl, ErrorCode, Stat};
+use proto::{Acl, ErrorCode, SessionId, Stat};
 use tree::{Outcome, TreeSettings};
 
 fn all_but(perms: i32) -> Vec<Acl> {
@@ -139,10 +140,17 @@ fn rows_133_to_135_and_168_set_acl() {
     assert_eq!(host.code(set_acl("/a", &all_but(0), 7)), -102);
 }
 
+/// Rows 156 and 305, except that Apache ZooKeeper checks no permission and deletes other znodes, too.
 #[test]
-fn rows_156_and_305_delete_container() {
+fn a_client_deletes_only_what_the_server_would_delete() {
     let mut host = Host::new();
+    host.write(create_acl("/kept", &all_but(perms::DELETE)));
+    host.write(container("/kept/c", flags::CONTAINER));
     host.write(container("/c", flags::CONTAINER));
+    host.write(ttl("/due", flags::TTL, 500));
+    host.time_ms += 1;
+    host.write(ttl("/early", flags::TTL, 500));
+    host.time_ms += 500;
     host.write(create("/plain"));
     host.write(create_acl("/closed", &[Acl::new(0, "world", "anyone")]));
     host.write(create("/full"));
@@ -150,8 +158,13 @@ fn rows_156_and_305_delete_container() {
     host.write(create_flags("/e", flags::EPHEMERAL));
     for (path, code) in [
         ("/c", 0),
-        ("/plain", 0),
-        ("/closed", 0),
+        ("/c", -101),
+        ("/due", 0),
+        ("/early", -103),
+        ("/plain", -103),
+        ("/closed", -103),
+        ("/kept/c", -102),
+        ("/kept/missing", -102),
         ("/missing", -101),
         ("/full", -111),
         ("/e", -103),
@@ -162,6 +175,17 @@ fn rows_156_and_305_delete_container() {
     ] {
         assert_eq!(host.code(delete_container(path)), code, "{path}");
     }
+    host.session = SessionId::NONE;
+    assert_eq!(
+        host.code(delete_container("/early")),
+        -103,
+        "nor does the server"
+    );
+    assert_eq!(
+        host.code(delete_container("/kept/c")),
+        0,
+        "it needs no permission"
+    );
 }
 
 #[test]

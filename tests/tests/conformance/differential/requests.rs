@@ -256,8 +256,11 @@ impl Requests {
 
     fn write(&mut self) -> WriteRequest {
         match self.below(20) {
+            // Of znodes that are there Apache ZooKeeper deletes others, too (docs/COMPATIBILITY.md).
             0 => WriteRequest::DeleteContainer {
-                path: self.path().unwrap_or_default(),
+                path: self
+                    .one_of(&["/", "/zookeeper", "relative", "/a//b", ""])
+                    .into(),
             },
             1 | 2 => WriteRequest::SetAcl(SetAclRequest {
                 path: self.path(),
