@@ -24,7 +24,7 @@ const MAY_IMPORT: &[(&str, &[&str])] = &[
     ("recovery", &["jute", "proto", "tree", "storage"]),
     // For tests only: every crate's tests may import it.
     ("testkit", &["jute", "storage"]),
-    ("history", &["jute", "proto"]),
+    ("history", &["jute", "proto", "tree"]),
     ("monitoring", &["jute", "proto", "tree", "config"]),
     ("client", &["jute", "proto", "transport"]),
     ("console", &["jute", "proto", "client", "monitoring"]),

@@ -29,6 +29,7 @@ const path_ = (path) => h("a", { href: linkTo(path) }, oneLine(path));
 
 /** Who it was, as far as this member knows. */
 function who(change) {
+  if (change.session === null) return "only administrators see who";
   const named = change.identities.map((one) => (typeof one === "string" ? one : `${one.scheme}:${one.id}`));
   return oneLine([...named, change.client].filter((part) => part).join(" ")) || change.session;
 }

@@ -4,15 +4,18 @@
 //! docs/HISTORY.md has in its table. With `create` it records creates, each of a path of its own, of
 //! 16 sessions with an address each, as a server tells of them.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use history::{
-    Baseline, FeedMemory, FileOwner, HistoryQuery, Index, Moment, Origin, Position, Settings,
-    SnapshotAt, Step, Viewer,
+    Baseline, FeedMemory, HistoryQuery, Index, Moment, Origin, Position, Settings, SnapshotAt,
+    Step, Viewer,
 };
 use jute::Encode;
+use parking_lot::RwLock;
 use proto::txn::{CreateTxn, SetDataTxn, Txn, TxnHeader, TxnRecord};
 use proto::{Acl, SessionId, StatPersisted, Zxid};
+use tree::Tree;
 
 fn main() {
     let numbers = std::env::args().filter_map(|arg| arg.parse::<u64>().ok());
@@ -101,7 +104,7 @@ fn begin(settings: Settings, paths: u64) -> Index {
 
 fn ask(index: &Index, changes: u64, paths: u64) {
     let reader = index.reader();
-    let owner = FileOwner {
+    let owner = Viewer::FileOwner {
         shows_secrets: true,
     };
     let mut random = fastrand::Rng::with_seed(3);
@@ -128,29 +131,21 @@ fn ask(index: &Index, changes: u64, paths: u64) {
     show("znode at a zxid", all);
 }
 
-/// Who has proved nothing, where everything is open to all.
-struct Anyone;
-
-impl Viewer for Anyone {
-    fn may_read(&self, _: &str, acl: &[Acl]) -> bool {
-        acl.iter().any(|entry| &*entry.id.scheme == "world")
-    }
-
-    fn may_see_secrets(&self) -> bool {
-        false
-    }
-}
-
 /// All changes in their order, as a feed reads them and writes its lines: for a super user, and for
 /// whoever is asked for permission.
 fn feed(index: &Index, changes: u64) {
     let reader = index.reader();
-    let owner = FileOwner {
+    let owner = Viewer::FileOwner {
         shows_secrets: true,
     };
-    let viewers: [(&str, &dyn Viewer); 2] = [
+    let tree = RwLock::new(Tree::new(Arc::default()));
+    let anyone = Viewer::Client {
+        tree: &tree,
+        identities: &[],
+    };
+    let viewers: [(&str, &Viewer<'_>); 2] = [
         ("feed to a super user, lines/s", &owner),
-        ("feed to anyone, lines/s", &Anyone),
+        ("feed to anyone, lines/s", &anyone),
     ];
     let mut query = HistoryQuery::of("/");
     query.recursive = true;

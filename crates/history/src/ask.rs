@@ -22,8 +22,9 @@ use crate::json::{self, hex};
 use crate::limits::PAGE_RESULTS_MAX;
 use crate::moment::parse_session;
 use crate::query::HistoryQuery;
-use crate::read::{Moment, Reader, Viewer};
+use crate::read::{Moment, Reader};
 use crate::record::Operation;
+use crate::viewer::Viewer;
 
 /// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]
@@ -95,7 +96,7 @@ impl Question {
         self,
         reader: &Reader,
         parameters: &[(String, String)],
-        viewer: &dyn Viewer,
+        viewer: &Viewer<'_>,
     ) -> Result<Value, AskError> {
         let asked = Asked(parameters);
         match self {
@@ -157,7 +158,7 @@ pub struct ExportPage {
 pub fn export(
     reader: &Reader,
     parameters: &[(String, String)],
-    viewer: &dyn Viewer,
+    viewer: &Viewer<'_>,
 ) -> Result<ExportPage, AskError> {
     const KNOWN: &[&str] = &[
         "path",
@@ -274,7 +275,7 @@ fn refuse(name: &str, reason: String) -> AskError {
     }
 }
 
-fn changes(reader: &Reader, asked: &Asked<'_>, viewer: &dyn Viewer) -> Result<Value, AskError> {
+fn changes(reader: &Reader, asked: &Asked<'_>, viewer: &Viewer<'_>) -> Result<Value, AskError> {
     const KNOWN: &[&str] = &[
         "path",
         "recursive",
@@ -304,7 +305,7 @@ fn changes(reader: &Reader, asked: &Asked<'_>, viewer: &dyn Viewer) -> Result<Va
     }))
 }
 
-fn blame(reader: &Reader, asked: &Asked<'_>, viewer: &dyn Viewer) -> Result<Value, AskError> {
+fn blame(reader: &Reader, asked: &Asked<'_>, viewer: &Viewer<'_>) -> Result<Value, AskError> {
     asked.check_known(&["path", "limit", "after"])?;
     let (path, after) = (asked.needed("path")?, asked.one("after"));
     let blame = reader.blame(path, after, asked.limit()?, viewer)?;
@@ -315,7 +316,7 @@ fn blame(reader: &Reader, asked: &Asked<'_>, viewer: &dyn Viewer) -> Result<Valu
     }))
 }
 
-fn cat(reader: &Reader, asked: &Asked<'_>, viewer: &dyn Viewer) -> Result<Value, AskError> {
+fn cat(reader: &Reader, asked: &Asked<'_>, viewer: &Viewer<'_>) -> Result<Value, AskError> {
     asked.check_known(&["path", "at"])?;
     let path = asked.needed("path")?;
     let at = reader.zxid_at(asked.moment("at")?)?;
@@ -330,7 +331,7 @@ fn cat(reader: &Reader, asked: &Asked<'_>, viewer: &dyn Viewer) -> Result<Value,
     }))
 }
 
-fn tree(reader: &Reader, asked: &Asked<'_>, viewer: &dyn Viewer) -> Result<Value, AskError> {
+fn tree(reader: &Reader, asked: &Asked<'_>, viewer: &Viewer<'_>) -> Result<Value, AskError> {
     asked.check_known(&["path", "at", "limit", "after"])?;
     let (path, after) = (asked.one("path").unwrap_or("/"), asked.one("after"));
     let at = reader.zxid_at(asked.moment("at")?)?;
@@ -346,7 +347,7 @@ fn tree(reader: &Reader, asked: &Asked<'_>, viewer: &dyn Viewer) -> Result<Value
     }))
 }
 
-fn diff(reader: &Reader, asked: &Asked<'_>, viewer: &dyn Viewer) -> Result<Value, AskError> {
+fn diff(reader: &Reader, asked: &Asked<'_>, viewer: &Viewer<'_>) -> Result<Value, AskError> {
     asked.check_known(&["path", "from", "to", "limit", "after"])?;
     let (path, after) = (asked.one("path").unwrap_or("/"), asked.one("after"));
     let from = reader.zxid_at(asked.moment("from")?)?;

@@ -109,6 +109,9 @@ pub enum HistoryError {
         /// The znode.
         path: String,
     },
+    /// A query chooses by origin, and the caller may not see origins.
+    #[error("by and session choose changes by their origin, which only administrators may see")]
+    OriginHidden,
     /// A transaction came out of turn.
     #[error("transaction {got} does not follow {head}")]
     OutOfTurn {
@@ -133,6 +136,11 @@ impl HistoryError {
                 | Self::OtherPatterns { .. }
                 | Self::OtherEnsemble { .. }
         )
+    }
+
+    /// Whether the tree of that moment is not known.
+    pub fn is_unknown_moment(&self) -> bool {
+        matches!(self, Self::NotKept { .. } | Self::Hole { .. })
     }
 
     /// Whether the disk is full.

@@ -36,8 +36,9 @@ pub fn lines(results: &[ExportedChange]) -> Vec<u8> {
 }
 
 /// A change without what was before and after it.
-pub fn change_alone(change: &Change) -> Value {
-    value(&ChangeView(change))
+fn alone(found: &ExportedChange) -> Value {
+    let view = |change| value(&ChangeView(change, found.is_origin_hidden));
+    found.change.as_ref().map_or(Value::Null, view)
 }
 
 /// A znode.
@@ -59,7 +60,7 @@ impl Serialize for ExportedView<'_> {
         };
         let state = |found| Option::map(found, |found| ZnodeView(&change.path, found));
         let mut map = to.serialize_map(None)?;
-        ChangeView(change).put(&mut map)?;
+        ChangeView(change, self.0.is_origin_hidden).put(&mut map)?;
         map.serialize_entry("before", &state(self.0.before.as_ref()))?;
         map.serialize_entry("after", &state(self.0.after.as_ref()))?;
         map.serialize_entry("is_before_unknown", &self.0.is_before_unknown)?;
@@ -67,7 +68,8 @@ impl Serialize for ExportedView<'_> {
     }
 }
 
-struct ChangeView<'a>(&'a Change);
+/// A change, and whether its origin is hidden.
+struct ChangeView<'a>(&'a Change, bool);
 
 impl ChangeView<'_> {
     fn put<M: SerializeMap>(&self, map: &mut M) -> Result<(), M::Error> {
@@ -78,10 +80,13 @@ impl ChangeView<'_> {
         map.serialize_entry("index", &change.index)?;
         map.serialize_entry("time_ms", &change.time_ms)?;
         map.serialize_entry("time", &time_text(change.time_ms))?;
-        map.serialize_entry("session", &Hex(change.session))?;
-        map.serialize_entry("cxid", &change.cxid)?;
-        map.serialize_entry("client", &change.client)?;
-        map.serialize_entry("identities", &change.identities)?;
+        // An origin that is hidden is `null`, and not the origin of a change by the server itself.
+        let is_shown = !self.1;
+        let session = is_shown.then_some(Hex(change.session));
+        map.serialize_entry("session", &session)?;
+        map.serialize_entry("cxid", &is_shown.then_some(change.cxid))?;
+        map.serialize_entry("client", &is_shown.then_some(&change.client))?;
+        map.serialize_entry("identities", &is_shown.then_some(&change.identities))?;
         map.serialize_entry("operation", change.operation().name())?;
         map.serialize_entry("path", &change.path)?;
         map.serialize_entry("kind", change.kind().as_str_name())?;
@@ -176,10 +181,7 @@ impl<T: std::fmt::Display> Serialize for Shown<T> {
 
 /// Who last changed what of a znode.
 pub fn blame(blame: &Blame) -> Value {
-    let change = |found: &Option<ExportedChange>| {
-        let change = found.as_ref().and_then(|found| found.change.as_ref());
-        change.map_or(Value::Null, change_alone)
-    };
+    let change = |found: &Option<ExportedChange>| found.as_ref().map_or(Value::Null, alone);
     let children = blame.children.iter().map(
         |child| json!({ "name": child.name, "exists": child.exists, "last": change(&child.last) }),
     );

@@ -45,6 +45,7 @@ mod read;
 mod recent;
 pub mod record;
 mod view;
+mod viewer;
 
 pub use baseline::{Baseline, SnapshotAt};
 pub use error::{HistoryError, Result};
@@ -61,4 +62,5 @@ pub use query::{
     Blame, ChildBlame, Difference, DifferenceKind, FeedMemory, FeedPage, HistoryQuery, Page,
     TreeEntry,
 };
-pub use read::{Extent, FileOwner, Hole, Moment, Reader, Viewer};
+pub use read::{Extent, Hole, Moment, Reader};
+pub use viewer::Viewer;

@@ -1,15 +1,17 @@
-//! Reading: moments, znodes as they were, and who may see them.
+//! Reading: moments, and znodes as they were.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use proto::{Acl, Zxid};
+use proto::Zxid;
 
 use crate::error::{HistoryError, Result};
+use crate::files::segment::Segment;
 use crate::filter::{self, PathFilter};
-use crate::postings::{kinds, path_key};
+use crate::postings::{kinds, kinds_of, path_key};
 use crate::record::{AclList, Change, Content, Znode};
 use crate::view::{EraView, Look, Shared};
+use crate::viewer::{PastAcl, Sight, Viewer};
 
 /// Answers queries. Cheap to clone; each query sees the history as it is when it begins.
 #[derive(Clone)]
@@ -25,32 +27,6 @@ pub enum Moment {
     /// After the last recorded change (in the order of zxids) that is not later than this, ms since
     /// 1970. Clocks go back, and leaders' clocks differ.
     Time(i64),
-}
-
-/// Who asks.
-pub trait Viewer {
-    /// Whether they may read a znode of this path that has this ACL.
-    fn may_read(&self, path: &str, acl: &[Acl]) -> bool;
-
-    /// Whether they may see hashes of passwords in ACLs, and the member list with its addresses.
-    fn may_see_secrets(&self) -> bool;
-}
-
-/// The owner of the files.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct FileOwner {
-    /// Whether secrets are shown.
-    pub shows_secrets: bool,
-}
-
-impl Viewer for FileOwner {
-    fn may_read(&self, _: &str, _: &[Acl]) -> bool {
-        true
-    }
-
-    fn may_see_secrets(&self) -> bool {
-        self.shows_secrets
-    }
 }
 
 /// A time of which nothing is known.
@@ -117,20 +93,20 @@ impl Reader {
         &self,
         path: &str,
         moment: Moment,
-        viewer: &dyn Viewer,
+        viewer: &Viewer<'_>,
     ) -> Result<Option<Znode>> {
-        let look = self.look();
+        let (look, sight) = (self.look(), Sight::new(viewer));
         look.check_path(path)?;
         let zxid = look.zxid_at(moment)?;
         let Some(znode) = look.znode(path, (zxid.0, u32::MAX))? else {
             return Ok(None);
         };
-        if !look.may_see(path, &znode, viewer)? {
+        if !look.may_see(path, &PastAcl::of_znode(Some(&znode))?, &sight)? {
             return Err(HistoryError::NoPermission {
                 path: path.to_owned(),
             });
         }
-        Ok(Some(shown(path, znode, viewer)))
+        Ok(Some(sight.shown(path, znode)))
     }
 }
 
@@ -335,17 +311,40 @@ impl Look {
         Ok(Some(base))
     }
 
-    /// Whether the viewer may read the znode as it was, and as it is if it still is.
-    pub(crate) fn may_see(&self, path: &str, then: &Znode, viewer: &dyn Viewer) -> Result<bool> {
-        if !permits(path, then, viewer)? {
-            return Ok(false);
+    /// The last change that deleted a path, unless a hole follows it: who knows what was there then.
+    pub(crate) fn last_deletion(&self, path: &str) -> Result<Option<Change>> {
+        let recorded_after = self.eras.last().map_or(0, |era| era.row.recorded_after);
+        let found = self.last_recorded(path, kinds::DELETES)?;
+        let found = found.map(|(change, _)| change);
+        Ok(found.filter(|change| change.zxid > recorded_after))
+    }
+
+    /// The last change of a path that does one of these, and the file that its contents lie in.
+    pub(crate) fn last_recorded(
+        &self,
+        path: &str,
+        wanted: u8,
+    ) -> Result<Option<(Change, Option<Arc<Segment>>)>> {
+        let postings = self.postings(&path_key(path))?;
+        let last = self.last_block_at(self.head.0);
+        let may_hold = postings
+            .iter()
+            .rev()
+            .filter(|at| at.kinds & wanted != 0 && at.block <= last);
+        let recorded_after = self.extent().recorded_after.0;
+        for posting in may_hold {
+            let (changes, segment) = self.block(posting.block)?;
+            let found = changes.iter().rev().find(|change| {
+                change.path == path
+                    && change.zxid <= self.head.0
+                    && change.zxid > recorded_after
+                    && kinds_of(change) & wanted != 0
+            });
+            if let Some(change) = found {
+                return Ok(Some((change.clone(), segment)));
+            }
         }
-        match self.znode(path, (self.head.0, u32::MAX)) {
-            Ok(Some(now)) => permits(path, &now, viewer),
-            // Gone, or not known yet behind a hole: what held then is what is known.
-            Ok(None) | Err(HistoryError::Hole { .. } | HistoryError::NotKept { .. }) => Ok(true),
-            Err(other) => Err(other),
-        }
+        Ok(None)
     }
 }
 
@@ -436,44 +435,10 @@ pub(crate) fn apply(znode: &mut Option<Znode>, change: &Change) {
     };
 }
 
-/// An ACL that is not known lets nobody in who may not see everything.
-pub(crate) fn permits(path: &str, znode: &Znode, viewer: &dyn Viewer) -> Result<bool> {
-    let known = znode.acl.as_ref().filter(|acl| acl.bytes().is_some());
-    match known {
-        Some(acl) => Ok(viewer.may_read(path, &acl_list(Some(acl))?.to_acl())),
-        None => Ok(viewer.may_see_secrets()),
-    }
-}
-
 /// An ACL out of a content; empty if it is not known.
 pub(crate) fn acl_list(content: Option<&Content>) -> Result<AclList> {
     match content.and_then(Content::bytes) {
         Some(bytes) => crate::record::decode(bytes.clone(), std::path::Path::new("an ACL")),
         None => Ok(AclList::default()),
-    }
-}
-
-/// Holds the addresses of the members.
-const CONFIG: &str = "/zookeeper/config";
-
-/// The znode as the viewer may see it.
-pub(crate) fn shown(path: &str, mut znode: Znode, viewer: &dyn Viewer) -> Znode {
-    if !viewer.may_see_secrets() {
-        hide(path, znode.data.as_mut(), znode.acl.as_mut());
-    }
-    znode
-}
-
-/// Masks what is secret in contents.
-pub(crate) fn hide(path: &str, data: Option<&mut Content>, acl: Option<&mut Content>) {
-    use prost::Message;
-    if let Some(data) = data.filter(|_| path == CONFIG) {
-        (data.inline, data.is_omitted) = (None, true);
-    }
-    if let Some(acl) = acl
-        && acl.inline.is_some()
-        && let Ok(list) = acl_list(Some(acl))
-    {
-        acl.inline = Some(list.masked().encode_to_vec().into());
     }
 }

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use history::{
-    Baseline, FileOwner, HistoryError, HistoryQuery, Index, Moment, Origin, Settings, Shape,
-    SnapshotAt, set_aside,
+    Baseline, HistoryError, HistoryQuery, Index, Moment, Origin, Settings, Shape, SnapshotAt,
+    Viewer, set_aside,
 };
 use proto::txn::{CreateTxn, Txn, TxnHeader, TxnRecord};
 use proto::{Acl, SessionId, StatPersisted, Zxid};
@@ -69,7 +69,7 @@ fn make(dir: &Path, count: i64) -> Index {
 fn everything(settings: Settings) -> Result<(Zxid, String), HistoryError> {
     let index = Index::open(settings)?;
     let reader = index.reader();
-    let owner = FileOwner {
+    let owner = Viewer::FileOwner {
         shows_secrets: true,
     };
     let mut query = HistoryQuery::of("/");

@@ -152,6 +152,19 @@ impl Tree {
         bits.all(|bit| self.permits(acl, bit, identities))
     }
 
+    /// Whether one of the identities is super, or the ACL of `/` names identities that together have
+    /// all permissions. What `world:anyone` may do makes nobody an administrator, nor does a server
+    /// that checks no ACLs.
+    pub fn is_administrator(&self, identities: &[Id]) -> bool {
+        let acl = self.acl_of(Self::ROOT).map_or(&[][..], |acl| acl);
+        auth::is_named(
+            &self.settings.auth,
+            acl,
+            proto::data::perms::ALL,
+            identities,
+        )
+    }
+
     /// The sum of the znodes' digests; 0 if digests are off.
     pub fn digest(&self) -> u64 {
         self.digest

@@ -112,7 +112,7 @@ async fn the_commands_print_what_the_server_answers() {
     assert_eq!(text, "0");
     // What the files say is the same, once the server has gone.
     let words = ["history", "/a", "-r", "--output", "json", "--limit", "1000"];
-    let running = stdout(&site.tool(&words));
+    let running = stdout(&site.tool(&[&words[..], &["--auth", SUPER]].concat()));
     let mut server = site.server;
     server.terminate();
     let dir = server.data_dir().display().to_string();

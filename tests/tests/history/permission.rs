@@ -113,6 +113,54 @@ async fn every_question_is_refused_without_permission_then_and_now() {
     );
 }
 
+/// A znode that was open, then closed, and then deleted stays closed.
+#[tokio::test]
+async fn a_deletion_opens_nothing_and_origins_are_for_administrators() {
+    let Some(site) = Site::start(&[]) else { return };
+    let client = site.super_client().await;
+    write(&client).await;
+    let then = site.json("history/changes?path=/was&oldest_first=true", Some(SUPER));
+    let then = results(&then)[0]["zxid"]
+        .as_str()
+        .expect("a zxid")
+        .to_owned();
+    client.delete("/was", -1).await.expect("delete");
+    let last = client.set_data("/open", "end", -1).await.expect("set");
+    site.wait_until_recorded(last.mzxid);
+    let now = format!("{:#x}", last.mzxid);
+    for target in questions("/was", &then, &now) {
+        for who in [None, Some(BOB)] {
+            let refused = site.get(&target, who);
+            assert_eq!(refused.status, 403, "{target}: {}", refused.text());
+        }
+        assert_eq!(site.get(&target, Some(ANN)).status, 200, "{target}");
+    }
+    // Who made a change: not for everybody, and neither by the choice of changes.
+    let target = "history/changes?path=/open&diff=true";
+    let session = format!("{:#x}", client.session_id().0);
+    for who in [None, Some(BOB)] {
+        let text = site.get(target, who).text();
+        assert!(
+            !text.contains(&session) && !text.contains("127.0.0.1"),
+            "{text}"
+        );
+        let page = site.json(target, who);
+        let change = &results(&page)[0];
+        for name in ["session", "cxid", "client", "identities"] {
+            assert_eq!(change[name], Value::Null, "{name}");
+        }
+        for choice in ["by=127.0.0.1".to_owned(), format!("session={session}")] {
+            let refused = site.get(&format!("{target}&{choice}"), who);
+            assert_eq!(refused.status, 403, "{choice}: {}", refused.text());
+        }
+    }
+    let supers = site.get(target, Some(SUPER)).text();
+    assert!(
+        supers.contains(&session) && supers.contains("127.0.0.1"),
+        "{supers}"
+    );
+}
+
 #[tokio::test]
 async fn the_commands_and_the_feed_are_refused_alike() {
     let Some(site) = Site::start(&[]) else { return };

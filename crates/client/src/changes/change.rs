@@ -71,7 +71,12 @@ impl Change {
         self.value["time_ms"].as_i64().unwrap_or(0)
     }
 
-    /// The session that asked for it, 0 for the server itself.
+    /// Whether the server hides the origin: session, client and identities. Administrators see it.
+    pub fn is_origin_hidden(&self) -> bool {
+        self.value["session"].is_null()
+    }
+
+    /// The session that asked for it, 0 for the server itself and for a hidden origin.
     pub fn session(&self) -> SessionId {
         let digits = self.text("session").trim_start_matches("0x");
         SessionId(u64::from_str_radix(digits, 16).map_or(0, u64::cast_signed))

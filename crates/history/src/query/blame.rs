@@ -4,9 +4,10 @@ use crate::error::{HistoryError, Result};
 use crate::limits::PAGE_RESULTS_MAX;
 use crate::postings::{kinds, path_key};
 use crate::query::scan::SubtreeCursor;
-use crate::read::{Reader, Viewer};
+use crate::read::Reader;
 use crate::record::{Change, ExportedChange};
 use crate::view::Look;
+use crate::viewer::{Sight, Viewer};
 
 /// The last changes of a znode; each is `None` if it is older than what is kept, or if a later one may
 /// lie in a hole.
@@ -48,18 +49,18 @@ impl Reader {
         path: &str,
         after: Option<&str>,
         limit: usize,
-        viewer: &dyn Viewer,
+        viewer: &Viewer<'_>,
     ) -> Result<Blame> {
-        let look = self.look();
+        let (look, sight) = (self.look(), Sight::new(viewer));
         look.check_path(path)?;
-        if let Some(now) = look.znode(path, (look.head.0, u32::MAX))?
-            && !look.may_see(path, &now, viewer)?
-        {
+        let is_recorded = !look.postings(&path_key(path))?.is_empty();
+        let is_there = look.znode(path, (look.head.0, u32::MAX))?.is_some();
+        if (is_there || is_recorded) && !look.may_see_now(path, &sight)? {
             return Err(HistoryError::NoPermission {
                 path: path.to_owned(),
             });
         }
-        let last = |wanted: u8| look.last_change(path, wanted, viewer);
+        let last = |wanted: u8| look.last_change(path, wanted, &sight);
         let deleted = last(kinds::DELETES)?;
         let created = last(kinds::CREATES)?;
         let position = |found: &Option<ExportedChange>| {
@@ -79,7 +80,7 @@ impl Reader {
             path,
             after,
             limit.clamp(1, PAGE_RESULTS_MAX),
-            viewer,
+            &sight,
             &mut blame,
         )?;
         Ok(blame)
@@ -87,37 +88,21 @@ impl Reader {
 }
 
 impl Look {
-    /// The last change of a path that does one of these.
+    /// The last change of a path that does one of these, as it is shown.
     fn last_change(
         &self,
         path: &str,
         wanted: u8,
-        viewer: &dyn Viewer,
+        sight: &Sight<'_>,
     ) -> Result<Option<ExportedChange>> {
-        let postings = self.postings(&path_key(path))?;
-        let last = self.last_block_at(self.head.0);
-        let may_hold = postings
-            .iter()
-            .rev()
-            .filter(|at| at.kinds & wanted != 0 && at.block <= last);
-        let recorded_after = self.extent().recorded_after.0;
-        for posting in may_hold {
-            let (changes, segment) = self.block(posting.block)?;
-            let found = changes.iter().rev().find(|change| {
-                change.path == path
-                    && change.zxid <= self.head.0
-                    && change.zxid > recorded_after
-                    && crate::postings::kinds_of(change) & wanted != 0
-            });
-            if let Some(change) = found {
-                if !self.is_last_over_holes(change, wanted)? {
-                    return Ok(None);
-                }
-                let change = self.with_contents(change, segment.as_ref())?;
-                return self.exported(change, false, viewer);
-            }
+        let Some((change, segment)) = self.last_recorded(path, wanted)? else {
+            return Ok(None);
+        };
+        if !self.is_last_over_holes(&change, wanted)? {
+            return Ok(None);
         }
-        Ok(None)
+        let change = self.with_contents(&change, segment.as_ref())?;
+        self.exported(change, false, sight)
     }
 
     /// Whether the last change that is recorded is the last that there was: the znodes behind the last
@@ -147,7 +132,7 @@ impl Look {
         path: &str,
         after: Option<&str>,
         limit: usize,
-        viewer: &dyn Viewer,
+        sight: &Sight<'_>,
         blame: &mut Blame,
     ) -> Result<()> {
         let prefix = match path {
@@ -174,13 +159,11 @@ impl Look {
                 return Ok(());
             }
             let now = self.znode(&found, (self.head.0, u32::MAX))?;
-            if let Some(now) = &now
-                && !self.may_see(&found, now, viewer)?
-            {
+            if now.is_some() && !self.may_see_now(&found, sight)? {
                 continue;
             }
             let any = kinds::CREATES | kinds::SETS_DATA | kinds::SETS_ACL | kinds::DELETES;
-            let last = self.last_change(&found, any, viewer)?;
+            let last = self.last_change(&found, any, sight)?;
             if now.is_some() || last.is_some() {
                 blame.children.push(ChildBlame {
                     name: rest.to_owned(),

@@ -5,8 +5,9 @@ use crate::filter;
 use crate::limits::{PAGE_BYTES_MAX, PAGE_RESULTS_MAX};
 use crate::query::Page;
 use crate::query::scan::SubtreeCursor;
-use crate::read::{Moment, Reader, Viewer, shown};
+use crate::read::{Moment, Reader};
 use crate::record::Znode;
+use crate::viewer::{PastAcl, Sight, Viewer};
 
 /// How a znode differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,10 +62,10 @@ impl Reader {
         (from, to): (Moment, Moment),
         after: Option<&str>,
         limit: usize,
-        viewer: &dyn Viewer,
+        viewer: &Viewer<'_>,
     ) -> Result<Page<Difference, String>> {
         filter::check(path)?;
-        let look = self.look();
+        let (look, sight) = (self.look(), Sight::new(viewer));
         let (from, to) = (look.zxid_at(from)?, look.zxid_at(to)?);
         let eras = (look.era_of(from)?, look.era_of(to)?);
         // Changes between the two lie in these.
@@ -100,7 +101,7 @@ impl Reader {
             };
             let mut is_seen = true;
             for znode in before.iter().chain(&after) {
-                is_seen &= look.may_see(&found, znode, viewer)?;
+                is_seen &= look.may_see(&found, &PastAcl::of_znode(Some(znode))?, &sight)?;
             }
             if !is_seen && found == path {
                 return Err(HistoryError::NoPermission { path: found });
@@ -108,7 +109,7 @@ impl Reader {
                 page.hidden += 1;
                 continue;
             }
-            let shown = |znode: Znode| shown(&found, znode, viewer);
+            let shown = |znode: Znode| sight.shown(&found, znode);
             let difference = Difference {
                 kind,
                 before: before.map(shown),

@@ -6,11 +6,11 @@ use proto::position::Position;
 use crate::error::{HistoryError, Result};
 use crate::filter;
 use crate::limits::{FEED_BLOCKS_MAX, FEED_BYTES_MAX, FORMAT};
-use crate::query::memory::is_unknown;
 use crate::query::{FeedMemory, HistoryQuery};
-use crate::read::{Reader, Viewer, hide};
+use crate::read::Reader;
 use crate::record::{Change, ExportedChange};
 use crate::view::Look;
+use crate::viewer::{Sight, Viewer};
 
 /// A part of a feed.
 #[derive(Debug, Clone)]
@@ -43,7 +43,7 @@ impl Reader {
         &self,
         query: &HistoryQuery,
         after: Position,
-        viewer: &dyn Viewer,
+        viewer: &Viewer<'_>,
     ) -> Result<FeedPage> {
         self.feed_on(query, after, viewer, &mut FeedMemory::default())
     }
@@ -57,17 +57,18 @@ impl Reader {
         &self,
         query: &HistoryQuery,
         after: Position,
-        viewer: &dyn Viewer,
+        viewer: &Viewer<'_>,
         memory: &mut FeedMemory,
     ) -> Result<FeedPage> {
         let look = self.look();
         filter::check(&query.path)?;
+        query.check_origin(viewer)?;
         if !query.recursive {
             look.check_path(&query.path)?;
         }
         let upto = look.feed_end(after)?;
         look.refresh(memory, after)?;
-        let page = look.feed_page(query, (after, upto), viewer, memory)?;
+        let page = look.feed_page(query, (after, upto), &Sight::new(viewer), memory)?;
         memory.ends_at(page.position);
         Ok(page)
     }
@@ -78,7 +79,7 @@ impl Look {
         &self,
         query: &HistoryQuery,
         (after, upto): (Position, proto::Zxid),
-        viewer: &dyn Viewer,
+        sight: &Sight<'_>,
         memory: &mut FeedMemory,
     ) -> Result<FeedPage> {
         let look = self;
@@ -113,10 +114,10 @@ impl Look {
                     continue;
                 }
                 let change = look.with_contents(change, segment.as_ref())?;
-                let is_seen = match look.may_see_fed(&change, viewer, memory) {
+                let is_seen = match look.may_see_fed(&change, sight, memory) {
                     // Nobody knows whether it may be seen: it is missing, as in a hole. What comes
                     // before it is told first.
-                    Err(error) if is_unknown(&error) && page.position > after => {
+                    Err(error) if error.is_unknown_moment() && page.position > after => {
                         page.has_more = true;
                         return Ok(page);
                     }
@@ -125,10 +126,10 @@ impl Look {
                 page.position = position;
                 let found = if !is_seen {
                     None
-                } else if query.with_states || viewer.may_see_secrets() {
-                    look.exported(change, query.with_states, viewer)?
+                } else if query.with_states {
+                    look.exported(change, true, sight)?
                 } else {
-                    Some(alone(change))
+                    Some(sight.mask(alone(change)))
                 };
                 match found {
                     Some(result) => {
@@ -169,9 +170,8 @@ impl Look {
     }
 }
 
-/// A change without the znode before and after it, for those who may not see secrets.
-fn alone(mut change: Change) -> ExportedChange {
-    hide(&change.path, change.data.as_mut(), change.acl.as_mut());
+/// A change without the znode before and after it.
+fn alone(change: Change) -> ExportedChange {
     ExportedChange {
         format: FORMAT,
         change: Some(change),

@@ -8,11 +8,11 @@ use crate::files::segment::Segment;
 use crate::filter;
 use crate::limits::{FORMAT, PAGE_BLOCKS_MAX, PAGE_BYTES_MAX, PAGE_RESULTS_MAX, SUBTREE_KEYS_MAX};
 use crate::postings::{host, identity_key, path_key, session_key};
-use crate::query::memory::as_told_by;
 use crate::query::scan::{is_below, ranges_below};
-use crate::read::{Extent, Moment, Reader, Viewer, hide, shown};
-use crate::record::{Change, ExportedChange, Operation};
+use crate::read::{Extent, Moment, Reader};
+use crate::record::{Change, ExportedChange, Operation, Znode};
 use crate::view::Look;
+use crate::viewer::{PastAcl, Sight, Viewer, position_before};
 
 /// Which changes are asked for. All conditions hold together.
 #[derive(Debug, Clone)]
@@ -56,6 +56,14 @@ impl HistoryQuery {
             with_states: false,
             after: None,
             limit: PAGE_RESULTS_MAX,
+        }
+    }
+
+    /// Refuses a choice by origin to those who may not see origins: the answer would tell them.
+    pub(crate) fn check_origin(&self, viewer: &Viewer<'_>) -> Result<()> {
+        match self.by.is_some() || self.session.is_some() {
+            true if !viewer.may_see_origins() => Err(HistoryError::OriginHidden),
+            _ => Ok(()),
         }
     }
 
@@ -106,7 +114,7 @@ pub struct Page<T, C> {
 struct Growing<'a> {
     look: &'a Look,
     query: &'a HistoryQuery,
-    viewer: &'a dyn Viewer,
+    sight: Sight<'a>,
     results: Vec<ExportedChange>,
     bytes: usize,
     hidden: u64,
@@ -121,10 +129,11 @@ impl Reader {
     pub fn history(
         &self,
         query: &HistoryQuery,
-        viewer: &dyn Viewer,
+        viewer: &Viewer<'_>,
     ) -> Result<Page<ExportedChange, (i64, u32)>> {
         let look = self.look();
         filter::check(&query.path)?;
+        query.check_origin(viewer)?;
         if !query.recursive {
             look.check_path(&query.path)?;
         }
@@ -132,7 +141,7 @@ impl Reader {
         let mut page = Growing {
             look: &look,
             query,
-            viewer,
+            sight: Sight::new(viewer),
             results: Vec::new(),
             bytes: 0,
             hidden: 0,
@@ -186,7 +195,7 @@ impl Growing<'_> {
             }
             self.last = Some(change.position());
             let change = look.with_contents(change, segment.as_ref())?;
-            match look.exported(change, self.query.with_states, self.viewer)? {
+            match look.exported(change, self.query.with_states, &self.sight)? {
                 Some(result) => {
                     self.bytes += prost::Message::encoded_len(&result);
                     self.results.push(result);
@@ -310,65 +319,44 @@ impl Look {
     /// A change as it is shown; `None` if the viewer may not see it.
     pub(crate) fn exported(
         &self,
-        mut change: Change,
+        change: Change,
         with_states: bool,
-        viewer: &dyn Viewer,
+        sight: &Sight<'_>,
     ) -> Result<Option<ExportedChange>> {
-        let mut before = None;
-        let mut is_before_unknown = true;
-        let mut after = None;
-        let path = change.path.clone();
-        let sees_all = viewer.may_see_secrets();
-        if with_states || !sees_all {
-            let position = match change.index {
-                0 => (change.zxid - 1, u32::MAX),
-                index => (change.zxid, index - 1),
-            };
-            match self.znode(&path, position) {
-                Ok(znode) => (before, is_before_unknown) = (znode, false),
-                Err(HistoryError::NotKept { .. } | HistoryError::Hole { .. }) => {}
-                Err(other) => return Err(other),
-            }
-            after = match self.znode(&path, change.position()) {
-                Err(HistoryError::NotKept { .. } | HistoryError::Hole { .. }) => None,
-                other => other?,
-            };
-        }
-        if !sees_all && !self.may_see_change(&change, before.as_ref(), after.as_ref(), viewer)? {
+        let sees_all = sight.sees_secrets;
+        if !sees_all && !self.may_see(&change.path, &self.acl_then(&change)?, sight)? {
             return Ok(None);
         }
-        if let Some(known) = &before
-            && !sees_all
-            && !self.may_see(&path, known, viewer)?
-        {
-            (before, is_before_unknown) = (None, true);
-        }
-        if !sees_all {
-            hide(&path, change.data.as_mut(), change.acl.as_mut());
-        }
-        let shown = |znode| shown(&path, znode, viewer);
-        Ok(Some(ExportedChange {
+        let mut found = ExportedChange {
             format: FORMAT,
-            before: before.map(shown).filter(|_| with_states),
-            after: after.map(shown).filter(|_| with_states),
-            change: Some(change),
-            is_before_unknown: with_states && is_before_unknown,
-        }))
+            ..ExportedChange::default()
+        };
+        if with_states {
+            match self.znode(&change.path, position_before(&change)) {
+                Ok(before) if sees_all || self.may_show(before.as_ref(), sight)? => {
+                    found.before = before;
+                }
+                Ok(_) => found.is_before_unknown = true,
+                Err(error) if error.is_unknown_moment() => found.is_before_unknown = true,
+                Err(other) => return Err(other),
+            }
+            found.after = match self.znode(&change.path, change.position()) {
+                Err(error) if error.is_unknown_moment() => None,
+                other => other?,
+            };
+            let shown = |znode| sight.shown(&change.path, znode);
+            found.before = found.before.map(shown);
+            found.after = found.after.map(shown);
+        }
+        found.change = Some(change);
+        Ok(Some(sight.mask(found)))
     }
 
-    /// By the ACL after the change, or before it if the znode was deleted, and by that of now.
-    fn may_see_change(
-        &self,
-        change: &Change,
-        before: Option<&crate::record::Znode>,
-        after: Option<&crate::record::Znode>,
-        viewer: &dyn Viewer,
-    ) -> Result<bool> {
-        let told = as_told_by(change);
-        match after.or(before).or(told.as_ref()) {
-            Some(then) => self.may_see(&change.path, then, viewer),
-            // Whoever needs no ACL does not miss it.
-            None => Ok(viewer.may_read(&change.path, &[])),
+    /// Whether a state of a znode may be shown whose later one may.
+    fn may_show(&self, state: Option<&Znode>, sight: &Sight<'_>) -> Result<bool> {
+        match state {
+            Some(_) => Ok(sight.permits(&PastAcl::of_znode(state)?)),
+            None => Ok(true),
         }
     }
 }

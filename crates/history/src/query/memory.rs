@@ -3,12 +3,12 @@
 use hashbrown::HashMap;
 use proto::position::Position;
 
-use crate::error::{HistoryError, Result};
+use crate::error::Result;
 use crate::limits::{MEMORY_BLOCKS_MAX, MEMORY_PATHS_MAX};
 use crate::postings::{kinds, kinds_of};
-use crate::read::{Viewer, permits};
-use crate::record::{Change, Znode};
+use crate::record::Change;
 use crate::view::Look;
+use crate::viewer::{PastAcl, Sight, position_then};
 
 /// What one reader is known to be permitted, from page to page of a feed. It is of that reader alone:
 /// another one begins with an empty one.
@@ -81,15 +81,16 @@ impl Look {
     /// by that of now.
     ///
     /// # Errors
-    /// What [`is_unknown`] knows, if the ACL of then is not known and the viewer may not see everything.
+    /// What [`crate::HistoryError::is_unknown_moment`] knows, if the ACL of then is not known and the viewer
+    /// may not see everything.
     pub(super) fn may_see_fed(
         &self,
         change: &Change,
-        viewer: &dyn Viewer,
+        sight: &Sight<'_>,
         memory: &mut FeedMemory,
     ) -> Result<bool> {
         let path = &change.path;
-        if viewer.may_see_secrets() {
+        if sight.sees_secrets {
             return Ok(true);
         }
         let known = match changes_permission(change) {
@@ -100,13 +101,12 @@ impl Look {
         let might_read = match known {
             Some(known) => known,
             None => {
-                let found = match self.then(change) {
-                    Ok(Some(then)) => permits(path, &then, viewer)?,
-                    Ok(None) => false,
-                    // Whoever needs no ACL does not miss it.
-                    Err(error) if is_unknown(&error) && viewer.may_read(path, &[]) => true,
-                    Err(error) => return Err(error),
-                };
+                let then = self.acl_then(change)?;
+                let found = sight.permits(&then);
+                if then == PastAcl::Unknown && !found {
+                    // Where the moment is not known, the feed breaks off instead of leaving it out.
+                    self.znode(path, position_then(change))?;
+                }
                 match change.is_delete() {
                     true => found,
                     false => put(&mut memory.then, path, found),
@@ -119,49 +119,7 @@ impl Look {
         if let Some(known) = memory.now.get(path) {
             return Ok(*known);
         }
-        let now = known_znode(self.znode(path, (self.head.0, u32::MAX)))?;
-        // Gone, or not known yet behind a hole: what held then is what is known.
-        let may_read = now.map(|now| permits(path, &now, viewer)).transpose()?;
-        Ok(put(&mut memory.now, path, may_read.unwrap_or(true)))
+        let may_read = self.may_see_now(path, sight)?;
+        Ok(put(&mut memory.now, path, may_read))
     }
-
-    /// The znode after a change, or before it if it is gone.
-    fn then(&self, change: &Change) -> Result<Option<Znode>> {
-        if let Some(told) = as_told_by(change) {
-            return Ok(Some(told));
-        }
-        if let Some(after) = self.znode(&change.path, change.position())? {
-            return Ok(Some(after));
-        }
-        let position = match change.index {
-            0 => (change.zxid - 1, u32::MAX),
-            index => (change.zxid, index - 1),
-        };
-        self.znode(&change.path, position)
-    }
-}
-
-/// `None` also where it is not known.
-fn known_znode(found: Result<Option<Znode>>) -> Result<Option<Znode>> {
-    match found {
-        Err(error) if is_unknown(&error) => Ok(None),
-        other => other,
-    }
-}
-
-/// The znode after a change with as much of it as readers are judged by, if the change itself says that.
-pub(super) fn as_told_by(change: &Change) -> Option<Znode> {
-    let acl = change.acl.clone()?;
-    Some(Znode {
-        acl: Some(acl),
-        ..Znode::default()
-    })
-}
-
-/// Whether the tree of that moment is not known.
-pub(super) fn is_unknown(error: &HistoryError) -> bool {
-    matches!(
-        error,
-        HistoryError::NotKept { .. } | HistoryError::Hole { .. }
-    )
 }

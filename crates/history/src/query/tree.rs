@@ -7,8 +7,9 @@ use crate::filter;
 use crate::limits::{PAGE_BYTES_MAX, PAGE_RESULTS_MAX};
 use crate::query::Page;
 use crate::query::scan::SubtreeCursor;
-use crate::read::{Moment, Reader, Viewer, shown};
+use crate::read::{Moment, Reader};
 use crate::record::Znode;
+use crate::viewer::{PastAcl, Sight, Viewer};
 
 /// A znode and where it was.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,10 +34,10 @@ impl Reader {
         moment: Moment,
         after: Option<&str>,
         limit: usize,
-        viewer: &dyn Viewer,
+        viewer: &Viewer<'_>,
     ) -> Result<Page<TreeEntry, String>> {
         filter::check(path)?;
-        let look = self.look();
+        let (look, sight) = (self.look(), Sight::new(viewer));
         let zxid = look.zxid_at(moment)?;
         let era = look.eras[look.era_of(zxid)?].clone();
         let limit = limit.clamp(1, PAGE_RESULTS_MAX);
@@ -60,7 +61,7 @@ impl Reader {
             let Some(znode) = look.znode_of(&found, (zxid.0, u32::MAX), &era, &postings)? else {
                 continue;
             };
-            if !look.may_see(&found, &znode, viewer)? {
+            if !look.may_see(&found, &PastAcl::of_znode(Some(&znode))?, &sight)? {
                 if found == path {
                     return Err(HistoryError::NoPermission { path: found });
                 }
@@ -68,7 +69,7 @@ impl Reader {
                 continue;
             }
             bytes += znode.encoded_len();
-            let znode = shown(&found, znode, viewer);
+            let znode = sight.shown(&found, znode);
             page.results.push(TreeEntry { path: found, znode });
         }
         page.next = match paths.next()? {

@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 
 use fastrand::Rng;
 use history::record::{Change, Content, Operation, Znode};
-use history::{DifferenceKind, FileOwner, HistoryError, HistoryQuery, Moment, Position, Reader};
+use history::{DifferenceKind, HistoryError, HistoryQuery, Moment, Position, Reader, Viewer};
 use proto::Zxid;
 
 use crate::plain::{Plain, PlainChange, PlainZnode, Tree, acl_of};
 
-const OWNER: FileOwner = FileOwner {
+const OWNER: Viewer<'static> = Viewer::FileOwner {
     shows_secrets: true,
 };
 

@@ -6,6 +6,7 @@
 mod compare;
 mod generate;
 mod plain;
+mod vault;
 mod viewers;
 
 use std::io::{BufRead, BufReader};
@@ -97,7 +98,9 @@ fn neighbours_differ_by_what_one_transaction_did() {
     let made = Generator::make(51, 150);
     let plain = Plain::of(&made);
     let mut index = create(settings(dir.path()), &made);
-    let owner = history::FileOwner::default();
+    let owner = history::Viewer::FileOwner {
+        shows_secrets: false,
+    };
     for count in [75, 150] {
         append_rest(&mut index, &made[..count]);
         let trees = &plain.trees[..=count];
@@ -229,7 +232,7 @@ fn a_gap_is_told_and_both_sides_of_it_are_right() {
         let extent = reader.extent();
         assert_eq!(extent.holes.len(), 1);
         assert_eq!(extent.holes[0].after, gap_after);
-        let owner = history::FileOwner {
+        let owner = history::Viewer::FileOwner {
             shows_secrets: true,
         };
         let at =
@@ -295,7 +298,7 @@ fn nobody_is_blamed_for_what_was_done_in_the_gap(
     plain: &Plain,
     gap_after: Zxid,
 ) {
-    let owner = history::FileOwner {
+    let owner = history::Viewer::FileOwner {
         shows_secrets: true,
     };
     let zxid_of = |found: &Option<history::record::ExportedChange>| {
@@ -343,7 +346,9 @@ fn nobody_is_blamed_for_what_was_done_in_the_gap(
 fn feed_stops_at_the_hole(index: &Index, plain: &Plain, gap_after: Zxid) {
     let reader = index.reader();
     let hole = reader.extent().holes[0];
-    let owner = history::FileOwner::default();
+    let owner = history::Viewer::FileOwner {
+        shows_secrets: false,
+    };
     let mut query = HistoryQuery::of("/");
     query.recursive = true;
     let count_from = |mut after: Position| {
@@ -394,7 +399,9 @@ fn positions_do_not_depend_on_what_is_recorded() {
         query.recursive = true;
         let mut found = std::collections::BTreeMap::new();
         loop {
-            let owner = history::FileOwner::default();
+            let owner = history::Viewer::FileOwner {
+                shows_secrets: false,
+            };
             let page = index.reader().history(&query, &owner).unwrap();
             let changes = page.results.into_iter().filter_map(|result| result.change);
             found.extend(changes.map(|change| (change.position(), change.path)));

@@ -1,23 +1,31 @@
 //! Who sees what.
 
+use std::sync::Arc;
+
 use history::record::Operation;
-use history::{Baseline, HistoryError, HistoryQuery, Index, Position, SnapshotAt};
-use proto::{StatPersisted, Zxid};
+use history::{Baseline, HistoryError, HistoryQuery, Index, Position, SnapshotAt, Viewer};
+use parking_lot::RwLock;
+use proto::{Id, StatPersisted, Zxid};
+use tree::Tree;
 
 use crate::generate::Generator;
 use crate::plain::start_zxid;
 use crate::{append_rest, create, settings, step_to_the_end};
 
-/// Who may read a znode of which ACLs are for everybody.
-struct Anyone;
+/// A server whose tree holds none of the recorded znodes: the history alone knows their ACLs.
+pub(crate) struct Site(RwLock<Tree>);
 
-impl history::Viewer for Anyone {
-    fn may_read(&self, _: &str, acl: &[proto::Acl]) -> bool {
-        acl.iter().any(|entry| &*entry.id.scheme == "world")
+impl Site {
+    pub(crate) fn new() -> Self {
+        Self(RwLock::new(Tree::new(Arc::default())))
     }
 
-    fn may_see_secrets(&self) -> bool {
-        false
+    /// A client that has proved these identities.
+    pub(crate) fn client<'a>(&'a self, identities: &'a [Id]) -> Viewer<'a> {
+        Viewer::Client {
+            tree: &self.0,
+            identities,
+        }
     }
 }
 
@@ -31,6 +39,8 @@ fn a_feed_shows_what_a_query_shows() {
         let reader = index.reader();
         let mut query = HistoryQuery::of("/");
         (query.recursive, query.operations) = (true, operations);
+        let site = Site::new();
+        let anyone = site.client(&[]);
         let mut memory = history::FeedMemory::default();
         let mut position = Position::behind(Zxid(start_zxid(&made)));
         let (mut hidden, mut shown) = (0, 0);
@@ -39,16 +49,16 @@ fn a_feed_shows_what_a_query_shows() {
             step_to_the_end(&mut index, 0);
             loop {
                 let page = reader
-                    .feed_on(&query, position, &Anyone, &mut memory)
+                    .feed_on(&query, position, &anyone, &mut memory)
                     .unwrap();
                 // Looked up anew.
-                let anew = reader.feed(&query, position, &Anyone).unwrap();
+                let anew = reader.feed(&query, position, &anyone).unwrap();
                 assert_eq!((&page.results, page.hidden), (&anew.results, anew.hidden));
                 let mut asked = query.clone();
                 asked.after = Some(position.key());
                 let mut wanted = Vec::new();
                 loop {
-                    let found = reader.history(&asked, &Anyone).unwrap();
+                    let found = reader.history(&asked, &anyone).unwrap();
                     wanted.extend(found.results);
                     match found.next {
                         Some(next) => asked.after = Some(next),
@@ -99,7 +109,9 @@ fn what_nobody_knows_whether_it_may_be_seen_is_refused_and_not_hidden() {
     let from = |at: usize, covers: i64| {
         let mut baseline = Baseline::new(&settings(dir.path())).unwrap();
         let stat = StatPersisted::default();
-        baseline.znode("/a", None, -1, &stat).unwrap();
+        for path in ["/a", "/b"] {
+            baseline.znode(path, None, -1, &stat).unwrap();
+        }
         let zxid = made[at].0.header.zxid.0 - 1;
         let at = SnapshotAt {
             zxid: Zxid(zxid),
@@ -124,25 +136,38 @@ fn what_nobody_knows_whether_it_may_be_seen_is_refused_and_not_hidden() {
         assert_eq!(seen, [1, 4, 5, 11, 12]);
         assert_eq!(refused, [(0, 3), (5, 8), (5, 10)]);
         // The owner of the files needs no ACL.
-        let owner = history::FileOwner::default();
+        let owner = Viewer::FileOwner {
+            shows_secrets: false,
+        };
         let after = Position::behind(Zxid(start));
         let page = index.reader().feed(&query, after, &owner).unwrap();
         assert_eq!((page.results.len(), page.hidden), (5, 0));
     }
 }
 
-/// What a feed of the whole history has, and where it breaks off and goes on; counted from `start`.
 fn fed_to_anyone(index: &Index, query: &HistoryQuery, start: i64) -> (Vec<i64>, Vec<(i64, i64)>) {
+    let (seen, refused, hidden) = fed(index, query, start, &Site::new().client(&[]));
+    assert_eq!(hidden, 0);
+    (seen, refused)
+}
+
+/// What a feed of the whole history has, where it breaks off and goes on, and how much it hides;
+/// counted from `start`.
+pub(crate) fn fed(
+    index: &Index,
+    query: &HistoryQuery,
+    start: i64,
+    viewer: &Viewer<'_>,
+) -> (Vec<i64>, Vec<(i64, i64)>, u64) {
+    let mut hidden = 0;
     let mut memory = history::FeedMemory::default();
     let mut position = Position::behind(Zxid(start));
     let (mut seen, mut refused) = (Vec::new(), Vec::new());
     while position < Position::behind(index.head()) {
-        let page = index
-            .reader()
-            .feed_on(query, position, &Anyone, &mut memory);
+        let page = index.reader().feed_on(query, position, viewer, &mut memory);
         let (from, to) = match page {
             Ok(page) => {
-                assert_eq!(page.hidden, 0);
+                hidden += page.hidden;
                 let changes = page.results.iter().flat_map(|found| &found.change);
                 seen.extend(changes.map(|change| change.zxid - start));
                 position = page.position;
@@ -155,7 +180,7 @@ fn fed_to_anyone(index: &Index, query: &HistoryQuery, start: i64) -> (Vec<i64>, 
         refused.push((from.0 - start, to.0 - start));
         position = Position::behind(to);
     }
-    (seen, refused)
+    (seen, refused, hidden)
 }
 
 /// The addresses of the members, before, in and after a change of their list.
@@ -185,7 +210,7 @@ fn the_member_list_is_for_those_who_may_see_secrets() {
     append_rest(&mut index, &made);
     let reader = index.reader();
     let answers = |shows_secrets: bool| {
-        let owner = history::FileOwner { shows_secrets };
+        let owner = Viewer::FileOwner { shows_secrets };
         let mut query = HistoryQuery::of(CONFIG);
         query.with_states = true;
         let now = history::Moment::Zxid(index.head());

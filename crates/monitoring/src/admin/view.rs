@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-use proto::{Acl, Id, Sid, Zxid};
+use parking_lot::RwLock;
+use proto::{Id, Sid, Zxid};
+use tree::Tree;
 
 use crate::slow::SlowRequests;
 use crate::usage::{ClientInfo, Sums};
@@ -35,9 +37,8 @@ pub trait AdminView: View {
     /// Whether the ACL of `/` grants these all permissions.
     fn may_do_anything(&self, identities: &[Id]) -> bool;
 
-    /// Whether these may read a znode that had this ACL, by it and by that of the znode as it is, if
-    /// it still is.
-    fn may_read(&self, path: &str, then: &[Acl], identities: &[Id]) -> bool;
+    /// The tree, with the ACLs that callers are judged by.
+    fn tree(&self) -> &RwLock<Tree>;
 
     /// Connections with a session, and what belongs to them.
     fn clients(&self) -> Vec<ClientInfo>;
@@ -47,9 +48,6 @@ pub trait AdminView: View {
 
     /// The newest requests that took long.
     fn slow_requests(&self) -> &SlowRequests;
-
-    /// Whether one of these passes every check.
-    fn is_super(&self, identities: &[Id]) -> bool;
 }
 
 /// A snapshot on disk.

@@ -16,6 +16,16 @@ pub fn permits(settings: &AuthSettings, acl: &[Acl], wanted: i32, identities: &[
         || is_super(identities)
 }
 
+/// Whether entries that name one of `identities` grant all permission bits of `wanted`, or one of the
+/// identities is super. Entries for everybody do not count.
+pub fn is_named(settings: &AuthSettings, acl: &[Acl], wanted: i32, identities: &[Id]) -> bool {
+    let naming = acl
+        .iter()
+        .filter(|entry| !is_world(&entry.id) && is_met(settings, &entry.id, identities));
+    let granted = naming.fold(0, |granted, entry| granted | entry.perms);
+    granted & wanted == wanted || is_super(identities)
+}
+
 /// Whether one of `identities` passes every check.
 pub fn is_super(identities: &[Id]) -> bool {
     identities.iter().any(|id| id.scheme == SUPER)

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use bytes::Bytes;
 use clap::Args;
 use client::admin::{AdminClient, AdminError, PROTOBUF, SILENCE_LIMIT, unreachable};
-use history::{FileOwner, HistoryQuery, Reader};
+use history::{HistoryQuery, Reader, Viewer};
 use http_body_util::{BodyExt, Limited};
 use prost::Message;
 
@@ -66,7 +66,7 @@ fn write(args: &ExportArgs, out: &mut dyn Write) -> Result<(), ToolError> {
 
 fn write_files(
     args: &ExportArgs,
-    (reader, owner): (&Reader, FileOwner),
+    (reader, owner): (&Reader, Viewer<'static>),
     out: &mut dyn Write,
 ) -> Result<(), ToolError> {
     let mut query = HistoryQuery::of(&args.path);

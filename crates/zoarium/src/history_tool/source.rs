@@ -6,7 +6,7 @@ use clap::Args;
 use client::admin::AdminClient;
 use client::tls::{ClientStores, Connector, Store};
 use history::ask::Question;
-use history::{FileOwner, Reader};
+use history::{Reader, Viewer};
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 
@@ -118,7 +118,7 @@ impl ServerArgs {
 
 /// An opened history.
 pub(crate) enum Source {
-    Files(Box<Reader>, FileOwner),
+    Files(Box<Reader>, Viewer<'static>),
     Servers(AdminClient, Runtime),
 }
 
@@ -138,12 +138,12 @@ impl PlaceArgs {
         Ok(Source::Files(Box::new(reader), owner))
     }
 
-    fn open_files(&self, shows_secrets: bool) -> Result<(Reader, FileOwner), ToolError> {
+    fn open_files(&self, shows_secrets: bool) -> Result<(Reader, Viewer<'static>), ToolError> {
         let below = self.data_dir.as_ref().map(|dir| dir.join("history"));
         let dir = self.history_dir.clone().or(below);
         let missing = || ToolError::Usage("name --data-dir or --history-dir".to_owned());
         // Who may read the files may read what is in them.
-        let owner = FileOwner { shows_secrets };
+        let owner = Viewer::FileOwner { shows_secrets };
         Ok((Reader::open(&dir.ok_or_else(missing)?)?, owner))
     }
 }

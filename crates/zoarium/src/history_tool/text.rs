@@ -46,6 +46,10 @@ pub(crate) fn change_text(change: &Value) -> String {
     let mut line = ["time", "zxid", "operation", "path"]
         .map(|name| text(&change[name]))
         .join(" ");
+    if change["session"].is_null() {
+        line.push_str(" (only administrators see who)");
+        return line;
+    }
     line.push_str(&format!(" session {}", text(&change["session"])));
     if !text(&change["client"]).is_empty() {
         line.push_str(&format!(" from {}", text(&change["client"])));

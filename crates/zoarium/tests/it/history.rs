@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use client::{Client, Create, Options};
 use config::{Config, Nowhere, RawConfig, SystemProperties};
 use history::record::Operation;
-use history::{FileOwner, HistoryQuery, Moment, Reader};
+use history::{HistoryQuery, Moment, Reader, Viewer};
 use proto::{Acl, Zxid};
 use server::Server;
 
 use crate::support::secrets::ANN;
 
-pub(crate) const OWNER: FileOwner = FileOwner {
+pub(crate) const OWNER: Viewer<'static> = Viewer::FileOwner {
     shows_secrets: true,
 };
 

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use history::ask::{self, AskError};
-use history::{FeedMemory, FeedPage, HistoryError, HistoryQuery, Position};
+use history::{FeedMemory, FeedPage, HistoryError, HistoryQuery, Position, Viewer};
 use http_body_util::BodyExt;
 use hyper::body::{Body, Frame};
 use hyper::{Response, StatusCode};
@@ -33,7 +33,7 @@ use tokio::time::Instant;
 
 use super::super::http::{ResponseBody, respond, with_head};
 use super::Admin;
-use super::history::{Caller, FEED, not_open, refused, resume_after, written};
+use super::history::{FEED, not_open, refused, resume_after, written};
 use crate::limits;
 use crate::recorder::Current;
 
@@ -131,9 +131,8 @@ impl Feed {
         let (identities, position) = (self.identities.clone(), self.position);
         let mut memory = std::mem::take(&mut self.memory);
         let reading = tokio::task::spawn_blocking(move || {
-            let view = admin.served.get()?.view();
-            let caller = Caller {
-                view: &view,
+            let caller = Viewer::Client {
+                tree: &admin.served.get()?.clients.state.tree,
                 identities: &identities,
             };
             let page = reader.feed_on(&query, position, &caller, &mut memory);

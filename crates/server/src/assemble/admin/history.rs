@@ -8,7 +8,6 @@ use history::ask::{self, AskError, Question};
 use history::{HistoryError, Viewer};
 use hyper::StatusCode;
 use monitoring::admin::{Access, AdminView, Answer, Body, Call, Command, Task};
-use proto::{Acl, Id};
 use serde_json::{Value, json};
 
 use crate::recorder::Readers;
@@ -64,19 +63,11 @@ fn name(question: Question) -> &'static str {
     }
 }
 
-/// Who asks, over what they may read.
-pub(super) struct Caller<'a> {
-    pub(super) view: &'a dyn AdminView,
-    pub(super) identities: &'a [Id],
-}
-
-impl Viewer for Caller<'_> {
-    fn may_read(&self, path: &str, acl: &[Acl]) -> bool {
-        self.view.may_read(path, acl, self.identities)
-    }
-
-    fn may_see_secrets(&self) -> bool {
-        self.view.is_super(self.identities)
+/// Who asks, and what they may read.
+fn viewer<'a>(view: &'a dyn AdminView, call: &'a Call) -> Viewer<'a> {
+    Viewer::Client {
+        tree: view.tree(),
+        identities: &call.identities,
     }
 }
 
@@ -85,11 +76,7 @@ fn answer(question: Question, readers: &Readers, view: &dyn AdminView, call: &Ca
     let Some(reader) = readers.get() else {
         return not_open(name);
     };
-    let caller = Caller {
-        view,
-        identities: &call.identities,
-    };
-    match question.answer(&reader, &call.parameters, &caller) {
+    match question.answer(&reader, &call.parameters, &viewer(view, call)) {
         Ok(found) => written(StatusCode::OK, name, found),
         Err(error) => refused(name, &error),
     }
@@ -99,11 +86,7 @@ fn export(readers: &Readers, view: &dyn AdminView, call: &Call) -> Answer {
     let Some(reader) = readers.get() else {
         return not_open(EXPORT);
     };
-    let caller = Caller {
-        view,
-        identities: &call.identities,
-    };
-    match ask::export(&reader, &call.parameters, &caller) {
+    match ask::export(&reader, &call.parameters, &viewer(view, call)) {
         Ok(page) => Answer {
             status: StatusCode::OK,
             headers: page.next.map(|next| (NEXT, next)).into_iter().collect(),
@@ -151,7 +134,7 @@ pub(super) fn resume_after(error: &HistoryError) -> Option<String> {
 fn status_of(error: &HistoryError) -> StatusCode {
     match error {
         HistoryError::BadPath { .. } => StatusCode::BAD_REQUEST,
-        HistoryError::NoPermission { .. } => StatusCode::FORBIDDEN,
+        HistoryError::NoPermission { .. } | HistoryError::OriginHidden => StatusCode::FORBIDDEN,
         HistoryError::NotRecorded { .. } | HistoryError::Future { .. } => StatusCode::NOT_FOUND,
         HistoryError::NotKept { .. }
         | HistoryError::Hole { .. }

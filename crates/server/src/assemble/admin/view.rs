@@ -13,9 +13,10 @@ use monitoring::usage::{ClientInfo, Sums};
 use monitoring::view::{
     Configuration, ConnectionId, ConnectionInfo, DirectorySizes, ExpirySets, Now, Sessions, View,
 };
-use proto::{Acl, Id, SessionId, Zxid};
-use tree::WatchSummary;
+use parking_lot::RwLock;
+use proto::{Id, SessionId, Zxid};
 use tree::auth;
+use tree::{Tree, WatchSummary};
 
 use super::served::Served;
 use crate::client::clients::Clients;
@@ -98,9 +99,8 @@ impl AdminView for LiveAdminView {
         self.clients.state.tree.read().may_do_anything(identities)
     }
 
-    fn may_read(&self, path: &str, then: &[Acl], identities: &[Id]) -> bool {
-        let tree = self.clients.state.tree.read();
-        tree.may_see(Some(then), identities) && tree.may_read(path, identities) != Some(false)
+    fn tree(&self) -> &RwLock<Tree> {
+        &self.clients.state.tree
     }
 
     fn clients(&self) -> Vec<ClientInfo> {
@@ -113,10 +113,6 @@ impl AdminView for LiveAdminView {
 
     fn slow_requests(&self) -> &SlowRequests {
         &self.clients.slow
-    }
-
-    fn is_super(&self, identities: &[Id]) -> bool {
-        auth::is_super(identities)
     }
 }
 

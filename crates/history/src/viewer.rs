@@ -1,0 +1,247 @@
+//! Who may see what of the past: one rule for every query and feed.
+//!
+//! A client sees a past change or znode if it could read the znode *then* and may read it *now*. The
+//! ACL of a deleted znode is the last ACL that it had. Where an ACL is unknown, only super users see
+//! what it protected.
+
+use std::cell::RefCell;
+
+use hashbrown::HashMap;
+use parking_lot::RwLock;
+use proto::{Acl, Id};
+use tree::Tree;
+use tree::auth::is_super;
+
+use crate::error::Result;
+use crate::limits::MEMORY_PATHS_MAX;
+use crate::read::acl_list;
+use crate::record::{Change, Content, ExportedChange, Znode};
+use crate::view::Look;
+
+/// Who asks.
+#[derive(Debug, Clone, Copy)]
+pub enum Viewer<'a> {
+    /// The owner of the files: no ACL applies.
+    FileOwner {
+        /// Whether hashes of passwords and the member list are shown.
+        shows_secrets: bool,
+    },
+    /// A client of a server.
+    Client {
+        /// The tree of the server, as it is now.
+        tree: &'a RwLock<Tree>,
+        /// What the client has proved; nothing if it is empty.
+        identities: &'a [Id],
+    },
+}
+
+/// The ACL of a znode at a moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum PastAcl {
+    /// The list.
+    Known(Vec<Acl>),
+    /// The history does not have the list. That is not an empty list, which permits everybody.
+    Unknown,
+}
+
+impl PastAcl {
+    /// The list in a content.
+    pub(crate) fn of_content(content: Option<&Content>) -> Result<Self> {
+        match content.filter(|acl| acl.bytes().is_some()) {
+            Some(acl) => Ok(Self::Known(acl_list(Some(acl))?.to_acl())),
+            None => Ok(Self::Unknown),
+        }
+    }
+
+    /// The list of a znode as it was.
+    pub(crate) fn of_znode(znode: Option<&Znode>) -> Result<Self> {
+        Self::of_content(znode.and_then(|znode| znode.acl.as_ref()))
+    }
+
+    fn list(&self) -> Option<&[Acl]> {
+        match self {
+            Self::Known(list) => Some(list),
+            Self::Unknown => None,
+        }
+    }
+}
+
+impl Viewer<'_> {
+    /// Whether a znode with this ACL may be read.
+    pub(crate) fn permits(&self, acl: &PastAcl) -> bool {
+        match self {
+            Self::FileOwner { .. } => true,
+            Self::Client { tree, identities } => tree.read().may_see(acl.list(), identities),
+        }
+    }
+
+    /// Whether a path may be read in the tree of the server; `None` if it is not there.
+    fn may_read_now(&self, path: &str) -> Option<bool> {
+        match self {
+            Self::FileOwner { .. } => Some(true),
+            Self::Client { tree, identities } => tree.read().may_read(path, identities),
+        }
+    }
+
+    /// Whether hashes of passwords in ACLs, and the member list with its addresses, may be seen.
+    pub(crate) fn may_see_secrets(&self) -> bool {
+        match self {
+            Self::FileOwner { shows_secrets } => *shows_secrets,
+            Self::Client { identities, .. } => is_super(identities),
+        }
+    }
+
+    /// Whether the address, the identities and the session behind a change may be seen.
+    pub(crate) fn may_see_origins(&self) -> bool {
+        match self {
+            Self::FileOwner { .. } => true,
+            Self::Client { tree, identities } => tree.read().is_administrator(identities),
+        }
+    }
+}
+
+/// A viewer during one query, and what was looked up of the znodes as they are now.
+pub(crate) struct Sight<'a> {
+    viewer: &'a Viewer<'a>,
+    now: RefCell<HashMap<String, bool>>,
+    pub(crate) sees_secrets: bool,
+    pub(crate) sees_origins: bool,
+}
+
+impl<'a> Sight<'a> {
+    pub(crate) fn new(viewer: &'a Viewer<'a>) -> Self {
+        Self {
+            viewer,
+            now: RefCell::default(),
+            sees_secrets: viewer.may_see_secrets(),
+            sees_origins: viewer.may_see_origins(),
+        }
+    }
+
+    pub(crate) fn permits(&self, acl: &PastAcl) -> bool {
+        self.viewer.permits(acl)
+    }
+
+    /// A znode without what the viewer must not see of it.
+    pub(crate) fn shown(&self, path: &str, mut znode: Znode) -> Znode {
+        if !self.sees_secrets {
+            hide(path, znode.data.as_mut(), znode.acl.as_mut());
+        }
+        if !self.sees_origins {
+            znode.owner = 0;
+        }
+        znode
+    }
+
+    /// Removes from an exported change what the viewer must not see of it.
+    pub(crate) fn mask(&self, mut found: ExportedChange) -> ExportedChange {
+        let Some(change) = &mut found.change else {
+            return found;
+        };
+        if !self.sees_secrets {
+            hide(&change.path, change.data.as_mut(), change.acl.as_mut());
+        }
+        if !self.sees_origins {
+            (change.session, change.cxid) = (0, 0);
+            change.client.clear();
+            change.identities.clear();
+            found.is_origin_hidden = true;
+        }
+        found
+    }
+}
+
+impl Look {
+    /// Whether the viewer could read the znode with the ACL that it had, and may read it now.
+    pub(crate) fn may_see(&self, path: &str, then: &PastAcl, sight: &Sight<'_>) -> Result<bool> {
+        Ok(sight.permits(then) && self.may_see_now(path, sight)?)
+    }
+
+    /// Whether the viewer may read the znode now.
+    pub(crate) fn may_see_now(&self, path: &str, sight: &Sight<'_>) -> Result<bool> {
+        if let Some(known) = sight.now.borrow().get(path) {
+            return Ok(*known);
+        }
+        let found = self.look_up_now(path, sight)?;
+        let mut now = sight.now.borrow_mut();
+        if now.len() >= MEMORY_PATHS_MAX {
+            now.clear();
+        }
+        now.insert(path.to_owned(), found);
+        Ok(found)
+    }
+
+    /// By the tree of the server, and by the last ACL that is recorded.
+    fn look_up_now(&self, path: &str, sight: &Sight<'_>) -> Result<bool> {
+        let in_tree = sight.viewer.may_read_now(path);
+        if in_tree == Some(false) {
+            return Ok(false);
+        }
+        match self.last_acl(path)? {
+            PastAcl::Unknown if in_tree == Some(true) => Ok(true),
+            last => Ok(sight.permits(&last)),
+        }
+    }
+
+    /// The ACL that a change is judged by: the one after it, or the one before a deletion.
+    pub(crate) fn acl_then(&self, change: &Change) -> Result<PastAcl> {
+        if change.acl.is_some() {
+            return PastAcl::of_content(change.acl.as_ref());
+        }
+        let then = self.known_znode(&change.path, position_then(change))?;
+        PastAcl::of_znode(then.as_ref())
+    }
+
+    /// The last ACL that a znode had, whether or not it is still there.
+    pub(crate) fn last_acl(&self, path: &str) -> Result<PastAcl> {
+        if let Some(now) = self.known_znode(path, (self.head.0, u32::MAX))? {
+            return PastAcl::of_znode(Some(&now));
+        }
+        let Some(deletion) = self.last_deletion(path)? else {
+            return Ok(PastAcl::Unknown);
+        };
+        let before = self.known_znode(path, position_before(&deletion))?;
+        PastAcl::of_znode(before.as_ref())
+    }
+
+    /// A znode at a position; `None` also where it is not known.
+    fn known_znode(&self, path: &str, position: (i64, u32)) -> Result<Option<Znode>> {
+        match self.znode(path, position) {
+            Err(error) if error.is_unknown_moment() => Ok(None),
+            other => other,
+        }
+    }
+}
+
+/// The position whose ACL a change is judged by.
+pub(crate) fn position_then(change: &Change) -> (i64, u32) {
+    match change.is_delete() {
+        true => position_before(change),
+        false => change.position(),
+    }
+}
+
+/// Just before a change.
+pub(crate) fn position_before(change: &Change) -> (i64, u32) {
+    match change.index {
+        0 => (change.zxid - 1, u32::MAX),
+        index => (change.zxid, index - 1),
+    }
+}
+
+/// Holds the addresses of the members.
+const CONFIG: &str = "/zookeeper/config";
+
+/// Masks what is secret in contents.
+fn hide(path: &str, data: Option<&mut Content>, acl: Option<&mut Content>) {
+    use prost::Message;
+    if let Some(data) = data.filter(|_| path == CONFIG) {
+        (data.inline, data.is_omitted) = (None, true);
+    }
+    if let Some(acl) = acl
+        && acl.inline.is_some()
+        && let Ok(list) = acl_list(Some(acl))
+    {
+        acl.inline = Some(list.masked().encode_to_vec().into());
+    }
+}

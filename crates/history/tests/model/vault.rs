@@ -1,0 +1,190 @@
+//! Znodes that are not open, seen by those who may not read them.
+
+use std::path::Path;
+
+use history::{Baseline, HistoryError, HistoryQuery, Index, Moment, Position, SnapshotAt};
+use proto::{Id, StatPersisted, Zxid};
+
+use crate::generate::{Generator, Made};
+use crate::plain::start_zxid;
+use crate::viewers::{Site, fed};
+use crate::{append_rest, settings};
+
+fn id(scheme: &str, id: &str) -> Id {
+    let (scheme, id) = (scheme.into(), id.into());
+    Id { scheme, id }
+}
+
+/// A change of `/vault`.
+#[derive(Clone, Copy)]
+enum Step {
+    Set(i32),
+    SetAcl(&'static str),
+    Delete,
+}
+
+const DELETE: Step = Step::Delete;
+const PRIVATE: &str = "digest";
+const OPEN: &str = "world";
+
+fn set(version: i32) -> Step {
+    Step::Set(version)
+}
+
+fn acl(scheme: &str) -> Vec<proto::Acl> {
+    match scheme {
+        OPEN => vec![proto::Acl::open()],
+        _ => vec![proto::Acl::new(31, scheme, "ann:hash")],
+    }
+}
+
+/// Transactions of somebody known, one behind the other.
+fn of_vault(steps: &[Step]) -> Vec<Made> {
+    use proto::txn::{SetAclTxn, SetDataTxn, Txn};
+    let mut made = Generator::make(17, 40);
+    made.retain(|(_, origin)| !origin.client.is_empty());
+    made.truncate(steps.len());
+    let start = made[0].0.header.zxid.0 - 1;
+    for (number, ((record, _), step)) in (1..).zip(made.iter_mut().zip(steps)) {
+        record.header.zxid = Zxid(start + number);
+        let path = "/vault".into();
+        record.txn = match *step {
+            Step::Set(version) => Txn::SetData(SetDataTxn {
+                path,
+                data: Some("secret".into()),
+                version,
+            }),
+            Step::SetAcl(scheme) => Txn::SetAcl(SetAclTxn {
+                path,
+                acl: acl(scheme),
+                version: 1,
+            }),
+            Step::Delete => Txn::Delete { path },
+        };
+    }
+    made
+}
+
+/// A history that begins with a `/vault` of this ACL, by a snapshot that may hold so many of the changes.
+fn vault(dir: &Path, made: &[Made], scheme: &str, covered: i64) -> (Index, i64) {
+    let start = start_zxid(made);
+    let mut baseline = Baseline::new(&settings(dir)).unwrap();
+    baseline.acl(7, &acl(scheme));
+    let stat = StatPersisted::default();
+    baseline.znode("/vault", Some(b"secret"), 7, &stat).unwrap();
+    let at = SnapshotAt {
+        zxid: Zxid(start),
+        covers: Some(Zxid(start + covered)),
+    };
+    let mut index = Index::create(settings(dir), baseline, at).unwrap();
+    append_rest(&mut index, made);
+    (index, start)
+}
+
+/// A private znode is written while a snapshot is taken, and deleted later. Nobody knows by which ACL
+/// the writes were protected, and that is not the same as an ACL that permits everybody.
+#[test]
+fn an_unknown_acl_is_for_super_users_only() {
+    let (dir, made) = (
+        tempfile::tempdir().unwrap(),
+        of_vault(&[set(1), set(2), set(3), DELETE]),
+    );
+    // The first two are written while the snapshot is taken.
+    let (index, start) = vault(dir.path(), &made, PRIVATE, 2);
+    let site = Site::new();
+    let reader = index.reader();
+    let query = HistoryQuery::of("/vault");
+    for identities in [Vec::new(), vec![id("digest", "a:b")]] {
+        let refused = reader.history(&query, &site.client(&identities));
+        assert!(
+            matches!(refused, Err(HistoryError::NoPermission { .. })),
+            "{refused:?}"
+        );
+        let fed = fed(&index, &query, start, &site.client(&identities)).0;
+        assert_eq!(fed, [0; 0]);
+    }
+    // Its owner could read it once the ACL is known: then, and before the deletion.
+    let ann = [id("digest", "ann:hash")];
+    let hers = reader.history(&query, &site.client(&ann)).unwrap();
+    assert_eq!((hers.results.len(), hers.hidden), (3, 1));
+    let supers = [id("super", "")];
+    let all = reader.history(&query, &site.client(&supers)).unwrap();
+    assert_eq!((all.results.len(), all.hidden), (4, 0));
+}
+
+/// A znode was open for a while, then closed, then deleted.
+#[test]
+fn a_deletion_does_not_widen_access() {
+    let close = Step::SetAcl(PRIVATE);
+    let dir = tempfile::tempdir().unwrap();
+    let made = of_vault(&[set(1), close, set(2), DELETE]);
+    let (index, start) = vault(dir.path(), &made, OPEN, 0);
+    let site = Site::new();
+    let reader = index.reader();
+    let now = Moment::Zxid(index.head());
+    let then = Moment::Zxid(Zxid(start + 1));
+    let nobody = site.client(&[]);
+    let is_refused = |error: HistoryError| matches!(error, HistoryError::NoPermission { .. });
+    let query = HistoryQuery::of("/vault");
+    assert!(is_refused(reader.history(&query, &nobody).unwrap_err()));
+    assert!(is_refused(
+        reader.znode_at("/vault", then, &nobody).unwrap_err()
+    ));
+    assert!(is_refused(
+        reader.blame("/vault", None, 9, &nobody).unwrap_err()
+    ));
+    assert!(is_refused(
+        reader
+            .tree_at("/vault", then, None, 9, &nobody)
+            .unwrap_err()
+    ));
+    assert!(is_refused(
+        reader
+            .diff("/vault", (then, now), None, 9, &nobody)
+            .unwrap_err()
+    ));
+    assert_eq!(fed(&index, &query, start, &nobody).0, [0; 0]);
+    let ann = [id("digest", "ann:hash")];
+    assert_eq!(
+        reader
+            .history(&query, &site.client(&ann))
+            .unwrap()
+            .results
+            .len(),
+        4
+    );
+}
+
+/// Who made a change is for administrators, also by the choice of changes.
+#[test]
+fn the_origin_of_a_change_is_for_administrators() {
+    let dir = tempfile::tempdir().unwrap();
+    let made = of_vault(&[set(1)]);
+    let (index, start) = vault(dir.path(), &made, OPEN, 0);
+    let (site, reader) = (Site::new(), index.reader());
+    let supers = [id("super", "")];
+    for (identities, is_shown) in [(&[][..], false), (&supers[..], true)] {
+        let viewer = site.client(identities);
+        let mut query = HistoryQuery::of("/vault");
+        for with_states in [false, true] {
+            query.with_states = with_states;
+            let queried = reader.history(&query, &viewer).unwrap().results;
+            let after = Position::behind(Zxid(start));
+            let fed = reader.feed(&query, after, &viewer).unwrap().results;
+            let blamed = reader.blame("/vault", None, 9, &viewer).unwrap().data;
+            for found in queried.into_iter().chain(fed).chain(blamed) {
+                let change = found.change.unwrap();
+                assert_eq!(change.client.is_empty(), !is_shown);
+                assert_eq!(change.identities.is_empty(), !is_shown);
+                assert_eq!((change.session, change.cxid) == (0, 0), !is_shown);
+                assert_eq!(found.is_origin_hidden, !is_shown);
+            }
+        }
+        query.by = Some("10.0.0.2".to_owned());
+        assert_eq!(reader.history(&query, &viewer).is_ok(), is_shown);
+        (query.by, query.session) = (None, Some(1));
+        assert_eq!(reader.history(&query, &viewer).is_ok(), is_shown);
+        let after = Position::behind(Zxid(start));
+        assert_eq!(reader.feed(&query, after, &viewer).is_ok(), is_shown);
+    }
+}
